@@ -60,12 +60,10 @@ class LookupSpec:
     @property
     def not_by_primary_key(self) -> str:
         """What an error says of a cache that needs a key with at most one row."""
-        schema = self.store.schema
-        keys = ", ".join(schema.primary_keys)
-        if schema.cross_partition:
+        keys = ", ".join(self.store.schema.primary_keys)
+        why = f"answers lookups by the whole primary key ({keys}), not by ({', '.join(self.key)})"
+        if self.store.schema.cross_partition:
             why = f"needs one row for each key, and the primary key ({keys}) lacks a partition column"
-        else:
-            why = f"answers lookups by the whole primary key ({keys}), not by ({', '.join(self.key)})"
         return f"{why}: set 'lookup.cache' to 'full'."
 
     def on_newest_schema(self) -> LookupSpec:

@@ -61,15 +61,17 @@ class PartitionChoice:
 
     def one_at_most(self, store: TableStore) -> bool:
         """Whether never more than one partition is chosen."""
-        if self.named is not None:
-            return len(self.named) == 1
-        return self.greatest == 1 and self.levels == len(store.schema.partition_keys)
+        is_one = self.greatest == 1 and self.levels == len(store.schema.partition_keys)
+        return is_one if self.named is None else len(self.named) == 1
 
     def partitions(self, store: TableStore, snapshot: Snapshot | None) -> tuple[bytes, ...]:
         """The partitions that are chosen of a snapshot (None: an empty table), greatest first."""
         if self.named is not None:
             return self.named
-        found = _partitions(store, snapshot)
+        codes: dict[bytes, None] = {}
+        for batch, rows in () if snapshot is None else read_live_counts(store.file_io, store.paths, snapshot):
+            codes.update((batch.partitions[code], None) for code in np.unique(batch.partition_codes[rows]).tolist())
+        found = list(codes)
         if not found:
             return ()
         columns = decode_rows(found, store.partition_types)
@@ -84,31 +86,17 @@ def partition_condition(store: TableStore, partitions: Sequence[bytes]) -> Predi
     if not partitions:
         return Constant(False)
     names = store.schema.partition_keys
-    wrong = next((f for f in map(store.schema.field, names) if has_nanoseconds(f.type) or f.type.root in _FLOATS), None)
-    if wrong is not None:
-        raise UnsupportedFeatureError(
-            f"Table {store.name}: lookups in chosen partitions of {wrong.type.sql()} ('{wrong.name}') are not built; "
-            "leave 'scan.partitions' out."
-        )
+    for field in map(store.schema.field, names):
+        if has_nanoseconds(field.type) or field.type.root in ("FLOAT", "DOUBLE"):
+            raise UnsupportedFeatureError(
+                f"Table {store.name}: lookups in chosen partitions of {field.type.sql()} ('{field.name}') are not built; "
+                "leave 'scan.partitions' out."
+            )
     rows = store.comparable_partitions(partitions)
     return any_of(
         all_of(IsNull(name) if value is None else Compare(name, "=", value) for name, value in zip(names, row))
         for row in rows
     )
-
-
-_FLOATS = ("FLOAT", "DOUBLE")
-
-
-def _partitions(store: TableStore, snapshot: Snapshot | None) -> list[bytes]:
-    """The partitions that have files."""
-    if snapshot is None:
-        return []
-    found: dict[bytes, None] = {}
-    for batch, rows in read_live_counts(store.file_io, store.paths, snapshot):
-        for code in np.unique(batch.partition_codes[rows]).tolist():
-            found[batch.partitions[code]] = None
-    return list(found)
 
 
 def _values(text: str, keys: Sequence[str]) -> dict[str, str]:

@@ -93,21 +93,16 @@ class CacheState:
     content: str
 
     def find(self, contents: CacheContents, keys: pa.Table) -> FoundRows:
-        """The rows of some keys, those of a key in the order of the generations. Raises CorruptStoreError for a damaged
-        file.
-        """
+        """The rows of some keys, those of a key in the order of the generations. Raises CorruptStoreError."""
         parts: list[FoundRows] = []
-        left = None
+        left = np.arange(len(keys))
         for generation in self.generations:
-            asked = keys if left is None else keys.take(pa.array(left))
+            asked = keys if len(left) == len(keys) else keys.take(pa.array(left))
             found, rows = generation.places(contents.asked, asked)
             if len(rows):
-                probes = found if left is None else left[found]
-                parts.append(FoundRows(probes, generation.rows.take(rows, contents.found.names)))
+                parts.append(FoundRows(left[found], generation.rows.take(rows, contents.found.names)))
             if contents.unique:
-                missing = np.ones(len(asked), dtype=bool)
-                missing[found] = False
-                left = np.flatnonzero(missing) if left is None else left[missing]
+                left = np.delete(left, found)
                 if not len(left):
                     break
         return FoundRows.together(parts or [FoundRows(np.empty(0, np.int64), contents.found.empty_table())])

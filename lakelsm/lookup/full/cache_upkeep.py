@@ -30,7 +30,6 @@ from lakelsm.plan.read_plan import plan_read
 from lakelsm.runner.local_runner import LocalRunner
 from lakelsm.runner.process_limits import usable_cores
 from lakelsm.secret_values import shown_text
-from lakelsm.snapshots.table_store import TableStore
 
 _LOG = logging.getLogger(__name__)
 
@@ -50,15 +49,10 @@ class CacheUpkeep:
     directory: CacheDirectory
     contents: CacheContents
 
-    @property
-    def store(self) -> TableStore:
-        """The table."""
-        return self.spec.store
-
     def refreshed(self, own: CacheState | None) -> tuple[CacheState, Refreshed]:
         """The state of the newest snapshot, and what it is to who has the state ``own`` (None: nothing)."""
         state = self._published(own)
-        newest = self.store.snapshots.latest()
+        newest = self.spec.store.snapshots.latest()
         if state is None:
             return self._loaded_anew(newest, None if own is None else "its files were damaged or removed")
         why = self._why_anew(state, newest)
@@ -75,7 +69,7 @@ class CacheUpkeep:
             self.warn(error)
             return self._loaded_anew(newest, "its files were damaged or removed")
         except CorruptTableError:
-            if self.store.snapshots.try_get(state.snapshot.id) is not None:
+            if self.spec.store.snapshots.try_get(state.snapshot.id) is not None:
                 raise
             return self._loaded_anew(newest, f"snapshot {state.snapshot.id} expired while it was compared")
         except SnapshotNotFoundError:
@@ -90,13 +84,13 @@ class CacheUpkeep:
         if published is not None and published is not damaged and published.content == self.contents.mark:
             return published
         snapshot = damaged.snapshot
-        if snapshot is not None and self.store.snapshots.try_get(snapshot.id) != snapshot:
-            snapshot = self.store.snapshots.latest()
+        if snapshot is not None and self.spec.store.snapshots.try_get(snapshot.id) != snapshot:
+            snapshot = self.spec.store.snapshots.latest()
         return self._loaded(snapshot)
 
     def warn(self, error: CorruptStoreError) -> None:
         """Log a damaged file, and warn of it."""
-        text = f"Table {self.store.name}: a cache of lookups is loaded anew. {error}"
+        text = f"Table {self.spec.store.name}: a cache of lookups is loaded anew. {error}"
         _LOG.warning("%s", shown_text(text))
         warnings.warn(text, stacklevel=2)
 
@@ -110,7 +104,7 @@ class CacheUpkeep:
 
     def _why_anew(self, state: CacheState, newest: Snapshot | None) -> str | None:
         """Why a state cannot follow the table's changes; None where it can."""
-        before, most = state.snapshot, self.store.options.lookup_refresh_full_load_threshold
+        before, most = state.snapshot, self.spec.store.options.lookup_refresh_full_load_threshold
         if state.content != self.contents.mark:
             return "it was made for other columns, conditions or options of the table"
         if before is None:
@@ -118,12 +112,12 @@ class CacheUpkeep:
         if newest is None or newest.id < before.id:
             now = "no snapshot" if newest is None else f"snapshot {newest.id}"
             return f"the table was rolled back from snapshot {before.id} to {now}, or made anew"
-        kept = self.store.snapshots.try_get(before.id)
+        kept = self.spec.store.snapshots.try_get(before.id)
         if kept is None:
             return f"snapshot {before.id} has expired before its changes were read"
         if kept != before:
             return f"snapshot {before.id} is another one now: the table was rolled back, or made anew"
-        if newest.id > before.id and self.store.schema.cross_partition:
+        if newest.id > before.id and self.spec.store.schema.cross_partition:
             return "its changes are told by the primary key, which lacks a partition column: it may have several rows"
         if newest.id - before.id > most:
             behind = newest.id - before.id
@@ -134,9 +128,9 @@ class CacheUpkeep:
         self, state: CacheState, before: Snapshot, newest: Snapshot, is_own: bool
     ) -> tuple[CacheState, Refreshed]:
         """The state after the changes from its snapshot to the newest."""
-        _LOG.debug("Table %s: snapshots %d to %d are compared", self.store.name, before.id, newest.id)
+        _LOG.debug("Table %s: snapshots %d to %d are compared", self.spec.store.name, before.id, newest.id)
         change = StateChange(state, self.contents.layout, self.directory, predicate=self.spec.predicate)
-        changes = changed_rows(self.store, before, newest, self.contents.read, self.spec.buckets)
+        changes = changed_rows(self.spec.store, before, newest, self.contents.read, self.spec.buckets)
         with self._new_files() as name:
             made = change.applied(changes, newest, name)
             made.publish(self.directory)
@@ -147,12 +141,10 @@ class CacheUpkeep:
 
     def _loaded(self, snapshot: Snapshot | None) -> CacheState:
         """The state of a snapshot, loaded."""
-        _LOG.debug("Table %s: snapshot %s is loaded", self.store.name, None if snapshot is None else snapshot.id)
+        _LOG.debug("Table %s: snapshot %s is loaded", self.spec.store.name, None if snapshot is None else snapshot.id)
         with self._new_files() as name:
-            loaded = None
-            if snapshot is not None:
-                loaded = load_snapshot(self.spec, self.contents.layout, self.directory, snapshot, name)
-            state = CacheState(name, snapshot, () if loaded is None else (loaded,), content=self.contents.mark)
+            loaded = snapshot and load_snapshot(self.spec, self.contents.layout, self.directory, snapshot, name)
+            state = CacheState(name, snapshot, (loaded,) if loaded else (), content=self.contents.mark)
             state.publish(self.directory)
         return state
 
@@ -212,13 +204,9 @@ class SegmentTask:
 
     def __call__(self, share: SegmentShare) -> Iterator[pa.RecordBatch]:
         """Write the segment."""
-        written = write_segment(self.directory, share.name, self.layout, self._rows(share))
+        rows = (pa.Table.from_batches([batch]) for unit in share.units for batch in self.scan(unit))
+        written = write_segment(self.directory, share.name, self.layout, rows)
         yield pa.RecordBatch.from_pylist([vars(written)], schema=_WRITTEN)
-
-    def _rows(self, share: SegmentShare) -> Iterator[pa.Table]:
-        for unit in share.units:
-            for batch in self.scan(unit):
-                yield pa.Table.from_batches([batch])
 
 
 def _shares(name: str, units: Sequence[_Unit], most: int) -> list[SegmentShare]:
@@ -229,10 +217,8 @@ def _shares(name: str, units: Sequence[_Unit], most: int) -> list[SegmentShare]:
         least = sizes.index(min(sizes))
         sizes[least] += _size(units[at])
         places[least].append(at)
-    return [
-        SegmentShare(f"{name}.{number}.rows", tuple(units[at] for at in sorted(share)))
-        for number, share in enumerate(places)
-    ]
+    shares = enumerate(places)
+    return [SegmentShare(f"{name}.{number}.rows", tuple(units[at] for at in sorted(share))) for number, share in shares]
 
 
 def _size(unit: _Unit) -> int:

@@ -68,7 +68,7 @@ class FullCache(Cache):
             upkeep, own = self._upkeep(), None
             if self._held is not None:
                 contents, own = self._held
-                newest = upkeep.store.snapshots.latest()
+                newest = upkeep.spec.store.snapshots.latest()
                 if contents.mark == upkeep.contents.mark and newest == own.snapshot:
                     return Refreshed(newest, changed=contents.no_keys)
             with self._directory.lock():

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lakelsm.lookup.cache import Longs
 from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.store.arrow_segment import Segment, SegmentRows, SegmentWriter, hashes_path
 from lakelsm.lookup.store.key_index import KeyIndex, write_index
@@ -22,11 +23,9 @@ from lakelsm.lookup.store.keyed_rows import KeyedRows
 from lakelsm.lookup.store.store_file import Stamp, StoreFile, StoreFileWriter
 from lakelsm.types import DataField, to_arrow
 
-Longs = npt.NDArray[np.int64]
 Bits = npt.NDArray[np.uint8]
 
 _DEAD = "dead"
-_NO_STAMPS: Mapping[str, Stamp] = {}
 #: Rows that are read at once to be written again.
 _COPIED_ROWS = 1 << 16
 
@@ -92,20 +91,20 @@ class Generation:
 
     @staticmethod
     def open(
-        directory: CacheDirectory, layout: CacheLayout, files: GenerationFiles, whole: Mapping[str, Stamp] = _NO_STAMPS
+        directory: CacheDirectory, layout: CacheLayout, files: GenerationFiles, whole: Mapping[str, Stamp] | None = None
     ) -> Generation:
         """Open the files; ``whole`` has the stamps of those that this process has written, by their names.
 
         Raises CorruptStoreError where one is missing, damaged or another one.
         """
-        segments = [Segment(_opened(directory, file, whole.get(file.name))) for file in files.segments]
-        rows = SegmentRows(layout.fields, segments)
-        opened = [_opened(directory, file, whole.get(file.name)) for file in files.indexes]
+        stamps = {} if whole is None else whole
+        rows = SegmentRows(layout.fields, [Segment(_opened(directory, file, stamps)) for file in files.segments])
+        opened = [_opened(directory, file, stamps) for file in files.indexes]
         indexes = [KeyIndex(file, file.facts) for file in opened]
         keyed = [KeyedRows(rows, index, key) for index, key in zip(indexes, layout.keys, strict=True)]
         dead = None
         if files.dead is not None:
-            with _opened(directory, files.dead) as file:
+            with _opened(directory, files.dead, {}) as file:
                 section = file.section(_DEAD)
                 dead = np.frombuffer(bytes(section.bytes(0, section.size)), np.uint8)
         if len(rows) != files.rows or (dead is not None and len(dead) != -(-files.rows // 8)):
@@ -127,11 +126,8 @@ class Generation:
 
     def live_rows_of(self, key: int, values: Sequence[Any], key_hash: int) -> list[int]:
         """The live rows that have one key of Python values and its `KeyedRows.hash_of`."""
-        rows = self.keyed[key].rows_of_hash(values, key_hash)
-        dead = self._dead
-        if dead is None or not rows:
-            return rows
-        return [row for row in rows if not dead[row >> 3] >> (row & 7) & 1]
+        rows, dead = self.keyed[key].rows_of_hash(values, key_hash), self._dead
+        return rows if dead is None else [row for row in rows if not dead[row >> 3] >> (row & 7) & 1]
 
     def live(self) -> Iterator[pa.Table]:
         """The live rows in their order, with all columns."""
@@ -150,10 +146,7 @@ class Generation:
         with StoreFileWriter(directory.file(name)) as writer:
             writer.append(_DEAD, bits)
             seal = writer.finish({})
-        old = self.files
-        files = GenerationFiles(
-            old.segments, old.indexes, SealedFile(name, seal), rows=old.rows, dead_rows=old.dead_rows + len(rows)
-        )
+        files = replace(self.files, dead=SealedFile(name, seal), dead_rows=self.files.dead_rows + len(rows))
         return Generation(files, self.keyed, bits)
 
     def _are_dead(self, rows: Longs) -> npt.NDArray[np.bool_]:
@@ -162,9 +155,7 @@ class Generation:
         return dead
 
 
-def write_segment(
-    directory: CacheDirectory, name: str, layout: CacheLayout, rows: Iterable[pa.Table]
-) -> WrittenSegment:
+def write_segment(directory: CacheDirectory, name: str, layout: CacheLayout, rows: Iterable[pa.Table]) -> WrittenSegment:
     """Write a segment of a generation; `index_segments` makes a generation of some."""
     with SegmentWriter(directory.file(name), layout.fields, layout.keys) as writer:
         for table in rows:
@@ -198,8 +189,8 @@ def index_segments(
     return Generation.open(directory, layout, files, whole)
 
 
-def _opened(directory: CacheDirectory, file: SealedFile, whole: Stamp | None = None) -> StoreFile:
-    opened = StoreFile(directory.file(file.name), whole=whole)
+def _opened(directory: CacheDirectory, file: SealedFile, whole: Mapping[str, Stamp]) -> StoreFile:
+    opened = StoreFile(directory.file(file.name), whole=whole.get(file.name))
     if opened.seal != file.seal:
         raise opened.damaged("it is another file than the cache's state names")
     return opened

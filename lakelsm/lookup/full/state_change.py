@@ -47,8 +47,8 @@ class StateChange:
         self.directory = directory
         self.predicate = predicate
         self._killed, self._kept, self._told = ([BitMap() for _ in state.generations] for _ in range(3))
-        asked = pa.schema([layout.schema.field(field.name) for field in layout.keys[-1]])
-        self._keys = _ChangedKeys(asked, once=len(layout.keys) == 1)
+        self._key_schema = pa.schema([layout.schema.field(field.name) for field in layout.keys[-1]])
+        self._keys, self._key_bytes = [self._key_schema.empty_table()], 0
 
     def applied(self, changes: Iterable[pa.RecordBatch], snapshot: Snapshot, name: str) -> CacheState:
         """The state of a newer snapshot, of this name, with which the names of its new files begin."""
@@ -57,7 +57,7 @@ class StateChange:
         for at, generation in enumerate(self.state.generations):
             dead = self._killed[at] - self._kept[at]  # Not those that came again as they were.
             if dead:
-                self._keys.add_rows(generation, _places(dead - self._told[at]))
+                self._add_dead(generation, _places(dead - self._told[at]))
                 generation = generation.without(self.directory, f"{name}.{at}.dead", _places(dead))
             if generation.live_rows:
                 generations.append(generation)
@@ -67,8 +67,21 @@ class StateChange:
 
     @property
     def changed(self) -> pa.Table | None:
-        """The keys of rows that died or are new, each once, after `applied`; None where they are too many to be told."""
-        return self._keys.found
+        """The keys of rows that died or are new, each once, without NULLs, after `applied`; None: they are too many."""
+        if self._key_bytes > _MOST_KEY_BYTES:
+            return None
+        keys = pa.concat_tables(self._keys).drop_null()
+        is_once = len(self.layout.keys) == 1
+        return keys if is_once else keys.group_by(self._key_schema.names, use_threads=False).aggregate([])
+
+    def _add_keys(self, rows: pa.Table) -> None:
+        if self._key_bytes <= _MOST_KEY_BYTES:
+            self._keys.append(rows.select(self._key_schema.names).cast(self._key_schema).combine_chunks())
+            self._key_bytes += self._keys[-1].nbytes
+
+    def _add_dead(self, generation: Generation, rows: Longs) -> None:
+        for start in range(0, len(rows), _KEYS_AT_ONCE):
+            self._add_keys(generation.rows.take(rows[start : start + _KEYS_AT_ONCE], self._key_schema.names))
 
     def _new_rows(self, changes: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         """The rows to write, while those that they replace are noted."""
@@ -82,7 +95,7 @@ class StateChange:
             if not changed.all():
                 new = new.filter(pa.array(changed))
             if len(new):
-                self._keys.add(new)
+                self._add_keys(new)
                 yield new
 
     def _replaced(self, rows: pa.Table, added: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
@@ -122,10 +135,8 @@ class StateChange:
         """The columns, those first that are likely to tell and cheap to compare."""
         keys = {field.name for field in self.layout.keys[0]}
 
-        def cost(column: pa.Field) -> tuple[bool, bool]:
-            return column.name in keys, not pa.types.is_primitive(column.type)
-
-        return [column.name for column in sorted(self.layout.schema, key=cost)]
+        schema = self.layout.schema
+        return sorted(schema.names, key=lambda name: (name in keys, not pa.types.is_primitive(schema.field(name).type)))
 
     def _merged(self, generations: Sequence[Generation], name: str) -> list[Generation]:
         """The same rows in few generations, none of which is half dead."""
@@ -167,32 +178,3 @@ def _runs_to_merge(generations: Sequence[Generation]) -> list[list[Generation]]:
         younger += generations[at].live_rows
     first = min(first, _MOST_GENERATIONS - 1)
     return [*alone[:first], list(generations[first:])]
-
-
-class _ChangedKeys:
-    """Keys that changed, up to a number of bytes; ``once``: each is added once."""
-
-    def __init__(self, schema: pa.Schema, once: bool) -> None:
-        self._schema = schema
-        self._once = once
-        self._tables = [schema.empty_table()]
-        self._bytes = 0
-
-    def add(self, rows: pa.Table) -> None:
-        """Add the keys of rows."""
-        if self._bytes <= _MOST_KEY_BYTES:
-            self._tables.append(rows.select(self._schema.names).cast(self._schema).combine_chunks())
-            self._bytes += self._tables[-1].nbytes
-
-    def add_rows(self, generation: Generation, rows: Longs) -> None:
-        """Add the keys of rows of a generation."""
-        for start in range(0, len(rows), _KEYS_AT_ONCE):
-            self.add(generation.rows.take(rows[start : start + _KEYS_AT_ONCE], self._schema.names))
-
-    @property
-    def found(self) -> pa.Table | None:
-        """The keys, each once, without those that have a NULL; None where they are too many."""
-        if self._bytes > _MOST_KEY_BYTES:
-            return None
-        keys = pa.concat_tables(self._tables).drop_null()
-        return keys if self._once else keys.group_by(self._schema.names, use_threads=False).aggregate([])

@@ -133,12 +133,9 @@ class JoinTask:
         anywhere = pc.min(buckets).as_py() or 0
         groups = buckets.fill_null(anywhere).to_numpy() % self.groups
         for group in np.unique(groups).tolist():
-            yield from self._joined(facts.take(pa.array(np.flatnonzero(groups == group))), self._of_group(group))
-
-    def _of_group(self, group: int) -> SharedLookup:
-        assert self.groups is not None
-        buckets = range(group, self.lookup.store.options.bucket, self.groups)
-        return replace(self.lookup, buckets=frozenset(buckets))
+            opened = frozenset(range(group, self.lookup.store.options.bucket, self.groups))
+            own = facts.take(pa.array(np.flatnonzero(groups == group)))
+            yield from self._joined(own, replace(self.lookup, buckets=opened))
 
     def _joined(self, facts: pa.RecordBatch, lookup: SharedLookup) -> Iterator[pa.RecordBatch]:
         with LOOKUPS.current(lookup) as current:

@@ -23,7 +23,6 @@ from lakelsm.lookup.service.lookup_request import decoded_error, encoded_error
 from lakelsm.lookup.service.query_server import QueryServer, ServedTable
 from lakelsm.lookup.service.service_access import ServerAccess
 from lakelsm.lookup.service.service_addresses import MOST_SERVERS, ServerAddress, ServerLease
-from lakelsm.secret_values import shown_uri
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM, Surroundings
 
@@ -148,8 +147,7 @@ class LocalServers:
                 f"Table {self._setup.store.name}: server {number} of its query service ended before it answered (exit "
                 f"code {server.process.exitcode}): start the service again."
             ) from None
-        error = decoded_error(told)
-        if error is not None:
+        if (error := decoded_error(told)) is not None:
             raise error
         server.address = ServerAddress.parse(told.decode())
 
@@ -162,13 +160,11 @@ def _run(setup: ServerSetup, number: int, pipe: Connection) -> None:
     except LakelsmError as error:
         pipe.send_bytes(encoded_error(error))
         return
-    clean = False
     try:
         pipe.send_bytes(str(server.address).encode())
         pipe.poll(None)  # Nothing is ever sent: this waits for the end of the pipe.
     finally:
-        clean = server.stop()
-        if not clean:
+        if not server.stop():
             _ended_at_once(0)
 
 
@@ -198,20 +194,17 @@ class ClusterServers:
 
     def addresses(self) -> Addresses | None:
         """See `Servers.addresses`."""
-        if not self._job.is_alive():
-            reason = self._error
-            if isinstance(reason, LakelsmError):
-                raise reason
-            if reason is not None:
-                why = f" ({str(reason).splitlines()[0]})"
-            elif self._lease.lasts:
-                why = ""
-            else:
-                why = f", as {self._lease.path} is gone (another service was started meanwhile, or the file was deleted)"
-            raise LookupServiceError(
-                f"Table {self._store.name}: the stage of its query service has ended{why}: start the service again."
-            ) from reason
-        return self._lease.addresses()
+        if self._job.is_alive():
+            return self._lease.addresses()
+        reason = self._error
+        if isinstance(reason, LakelsmError):
+            raise reason
+        why = "" if reason is None else f" ({str(reason).splitlines()[0]})"
+        if reason is None and not self._lease.lasts:
+            why = f", as {self._lease.path} is gone (another service was started meanwhile, or the file was deleted)"
+        raise LookupServiceError(
+            f"Table {self._store.name}: the stage of its query service has ended{why}: start the service again."
+        ) from reason
 
     def stop(self) -> None:
         """See `Servers.stop`."""
@@ -253,7 +246,6 @@ class ServerTask:
             never = threading.Event()
             while self.lease.lasts:
                 never.wait(_TICK)
-            _LOG.info("Table %s: server %d ends: %s is gone", self.setup.store.name, number, shown_uri(self.lease.path))
         except Exception as error:
             name = self.setup.store.name
             _LOG.warning("Table %s: server %d of its query service ends: %s", name, number, logged_text(error))

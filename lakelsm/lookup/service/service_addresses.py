@@ -42,16 +42,13 @@ class ServerAddress:
         host, _, port = text.rpartition(":")
         if _PORT.fullmatch(port) is None or int(port) > _LAST_PORT:
             return None
-        if host.startswith("[") and host.endswith("]"):
-            return ServerAddress(host[1:-1], int(port)) if _is_ipv6(host[1:-1]) else None
-        return ServerAddress(host, int(port)) if _NAME.fullmatch(host) else None
-
-
-def _is_ipv6(text: str) -> bool:
-    try:
-        return ipaddress.IPv6Address(text).scope_id is None
-    except ValueError:
-        return False
+        if not host.startswith("[") or not host.endswith("]"):
+            return ServerAddress(host, int(port)) if _NAME.fullmatch(host) else None
+        try:
+            has_scope = ipaddress.IPv6Address(host[1:-1]).scope_id is not None
+        except ValueError:
+            return None
+        return None if has_scope else ServerAddress(host[1:-1], int(port))
 
 
 def published_addresses(store: TableStore) -> tuple[ServerAddress, ...] | None:
@@ -70,13 +67,11 @@ def published_addresses(store: TableStore) -> tuple[ServerAddress, ...] | None:
         raise CorruptTableError(f"{path} is no list of addresses: {_REMEDY}") from error
     if not 0 < len(texts) <= MOST_SERVERS:
         raise CorruptTableError(f"{path} has {len(texts)} addresses: {_REMEDY}")
-    addresses = []
-    for text in texts:
-        address = ServerAddress.parse(text)
+    addresses = {text: ServerAddress.parse(text) for text in texts}
+    for text, address in addresses.items():
         if address is None:
             raise CorruptTableError(f"{path} has {text[:100]!a}, which is no 'host:port': {_REMEDY}")
-        addresses.append(address)
-    return tuple(addresses)
+    return tuple(address for text in texts if (address := addresses[text]) is not None)
 
 
 _REMEDY = "start the query service again, which writes the file anew, or delete it."
