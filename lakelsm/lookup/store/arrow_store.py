@@ -27,16 +27,25 @@ class ArrowStoreFormat(StoreFormat):
     def write(self, path: Path, layout: StoreLayout, rows: Iterable[pa.Table]) -> None:
         """As `StoreFormat.write`; rows may come in any order, and several may have one key."""
         ordered = OrderedKeys(layout.keys[0].name) if _is_integer(layout.keys) else None
-        with StoreFileWriter(path) as file:
+        with StoreFileWriter(path) as file, StoreFileWriter(hashes_path(path, 0)) as beside:
+            beside.path.unlink()
+            entries = EntryWriter(beside, layout.keys)
             watch = None if ordered is None else ordered.add
             batches = RecordBatchWriter(file, (*layout.keys, *layout.values), watch)
             for table in rows:
                 batches.add(table)
+                if ordered is None:
+                    entries.add(table)
             facts = batches.finish() | {"mark": layout.mark.hex()}
             if ordered is not None and ordered.ascend:
                 file.finish(facts | {"firsts": ordered.firsts})
-            else:
-                file.finish(facts | {"index": _write_index(file, batches, layout.keys)})
+                return
+            if ordered is not None:
+                for batch in batches.written():
+                    entries.add(pa.Table.from_batches([batch]))
+            entries.finish()
+            with beside.reopened() as hashes:
+                file.finish(facts | {"index": write_index(file, [(hashes, 0)])})
 
     def open(self, path: Path, layout: StoreLayout) -> ArrowStore:
         """As `StoreFormat.open`."""
@@ -70,8 +79,7 @@ class ArrowStore(LookupStore):
 
     def find(self, keys: pa.Table) -> FoundRows:
         """As `LookupStore.find`."""
-        probes, rows = self._rows.places(keys)
-        return FoundRows(probes, self._rows.rows.take(rows, self._values))
+        return self._rows.find(keys, self._values)
 
     def find_plain(self, key: Sequence[Any]) -> list[tuple[Any, ...]] | None:
         """As `LookupStore.find_plain`."""
@@ -85,14 +93,3 @@ class ArrowStore(LookupStore):
 
 def _is_integer(key: Sequence[DataField]) -> bool:
     return len(key) == 1 and isinstance(key[0].type, AtomicType) and key[0].type.root in INTEGER_ROOTS
-
-
-def _write_index(file: StoreFileWriter, batches: RecordBatchWriter, key: Sequence[DataField]) -> dict[str, Any]:
-    with StoreFileWriter(hashes_path(file.path, 0)) as beside:
-        beside.path.unlink()
-        entries = EntryWriter(beside, key)
-        for batch in batches.written():
-            entries.add(pa.Table.from_batches([batch]))
-        entries.finish()
-        with beside.reopened() as hashes:
-            return write_index(file, [(hashes, 0)])

@@ -2,7 +2,7 @@
 
 As there: keys and values are row bytes, keys are grouped by their length, each length has a table of slots with open
 addressing, values lie apart from them in pages that are compressed, and a bloom filter is asked first. Otherwise than
-there: slots are in the order of hashes (`hash_slots`), so that a file is written in one pass from runs that were sorted
+there: slots are in the order of hashes (`hash_keys`), so that a file is written in one pass from runs that were sorted
 in bounded memory; pages are of values alone, so that slots are read where they lie; and every part has a checksum
 (`store_file`). The format is lakelsm's own, as Java's was private to its caches.
 """
@@ -21,19 +21,18 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakelsm.errors import UnsupportedFeatureError
-from lakelsm.format.row.binary_row import decode_rows, encode_rows, header_words, with_arity
-from lakelsm.format.row.binary_row_slots import is_row_type, is_wide_decimal, is_wide_timestamp
+from lakelsm.format.row.binary_row import decode_rows, encode_rows, with_arity
+from lakelsm.format.row.binary_row_slots import is_row_type
 from lakelsm.format.row.bucket_hash import Hashes, hash_rows
 from lakelsm.local.arrow_rows import one_bit_pattern
 from lakelsm.lookup.cache import FoundRows
-from lakelsm.lookup.store.hash_slots import filled_slots, find_places, home_count, homes_of
-from lakelsm.lookup.store.key_runs import KeyRuns
+from lakelsm.lookup.store.hash_keys import KeyRuns, filled_slots, find_places, home_count, homes_of
 from lakelsm.lookup.store.lookup_store import BlockCache, LookupStore, StoreFormat, StoreLayout
 from lakelsm.lookup.store.store_bloom import StoreBloom
 from lakelsm.lookup.store.store_file import FileSection, StoreFile, StoreFileWriter
 from lakelsm.lookup.store.value_pages import ValuePages, ValueWriter, row_words
 from lakelsm.options.lookup_options import LookupOptions
-from lakelsm.types import BINARY_ROOTS, STRING_ROOTS, AtomicType, DataField, to_arrow
+from lakelsm.types import DataField, to_arrow
 
 Longs = npt.NDArray[np.int64]
 
@@ -81,15 +80,13 @@ class HashStoreFormat(StoreFormat):
                     "'lookup.local-file-type' to 'arrow', or leave the column out."
                 )
         with KeyRuns(path) as keys, StoreFileWriter(path) as file:
-            length = _value_length(layout.values)
-            page_words = self.page_bytes // 8
-            values = ValueWriter(file, page_words=page_words, compression=self.compression, length=length)
+            values = ValueWriter(file, page_bytes=self.page_bytes, compression=self.compression)
             for table in rows:
                 for block in _blocks(table, _BLOCK_ROWS):
                     _add_rows(block, layout, keys, values)
             values.finish()
-            facts = {"words": values.words, "page_words": page_words, "compression": self.compression}
-            file.finish({"kind": _KIND, "mark": layout.mark.hex(), **facts, **self._write_keys(file, keys)})
+            facts = {"kind": _KIND, "mark": layout.mark.hex(), "compression": self.compression}
+            file.finish(facts | self._write_keys(file, keys))
 
     def open(self, path: Path, layout: StoreLayout) -> HashStore:
         """As `lookup_store.StoreFormat.open`."""
@@ -123,14 +120,7 @@ class HashStore(LookupStore):
         self._tables = [_SlotTable.of(file, length, homes) for length, homes in facts["homes"]]
         self._bloom_section = file.section(_BLOOM)
         self._bloom = StoreBloom(self._bloom_section.array(np.uint8), facts["rows"])
-        self._values = ValuePages(
-            file,
-            cache,
-            words=facts["words"],
-            page_words=facts["page_words"],
-            compression=facts["compression"],
-            length=_value_length(layout.values),
-        )
+        self._values = ValuePages(file, cache, facts["compression"])
 
     @property
     def disk_bytes(self) -> int:
@@ -252,17 +242,6 @@ def _blocks(rows: pa.Table, most: int) -> Iterator[pa.Table]:
             yield from _blocks(block, -(-len(block) // 2))
         else:
             yield block
-
-
-def _value_length(fields: Sequence[DataField]) -> int | None:
-    """How many words the row bytes of these columns have, None where rows differ."""
-    length = header_words(len(fields)) + len(fields)
-    for field in fields:
-        assert isinstance(field.type, AtomicType)
-        if field.type.root in STRING_ROOTS or field.type.root in BINARY_ROOTS:
-            return None
-        length += 2 * is_wide_decimal(field.type) + is_wide_timestamp(field.type)
-    return length
 
 
 def _slots(length: int) -> str:

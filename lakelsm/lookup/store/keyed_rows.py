@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from lakelsm.format.row.binary_row_slots import primitive_values
 from lakelsm.format.row.single_hash import SingleHash
-from lakelsm.lookup.store.arrow_segment import SegmentRows
+from lakelsm.lookup.cache import FoundRows
+from lakelsm.lookup.store.arrow_segment import TOO_LARGE, PlacedRows, SegmentRows
 from lakelsm.lookup.store.key_index import KeyIndex, hashes_of
 from lakelsm.types import DataField, contiguous
 
@@ -49,6 +50,11 @@ class KeyedRows:
             values = contiguous(keys.column(name))
             equal &= placed.have(name, values if is_each else values.take(pa.array(probes)))
         return (probes, rows) if equal.all() else (probes[equal], rows[equal])
+
+    def find(self, keys: pa.Table, names: Sequence[str]) -> FoundRows:
+        """The columns ``names`` of the rows that have some keys."""
+        probes, rows = self.places(keys)
+        return FoundRows(probes, self.rows.take(rows, names))
 
     def hash_of(self, key: Sequence[Any]) -> int | None:
         """The hash of one key of Python values, as `pa.Array.to_pylist` has them.
@@ -88,22 +94,45 @@ class OrderedRows:
         self._first_rows = [0, *np.cumsum(np.array(self._segment.lengths, dtype=np.int64)).tolist()]
         self._views: list[memoryview | None] = [None] * len(self._firsts)
 
-    def places(self, keys: pa.Table) -> tuple[Longs, Longs]:
-        """The places of the keys that have a row, ascending, and the numbers of these rows."""
+    def find(self, keys: pa.Table, names: Sequence[str]) -> FoundRows:
+        """The columns ``names`` of the rows that have some keys."""
+        try:
+            probes, placed = self._placed(keys)
+            return FoundRows(probes, placed.take(names))
+        except TOO_LARGE:
+            if len(keys) < 2:
+                raise
+            half = len(keys) // 2
+            one, other = self.find(keys.slice(0, half), names), self.find(keys.slice(half), names)
+            rows = pa.concat_tables([one.rows, other.rows])
+            return FoundRows(np.concatenate([one.probes, other.probes + half]), rows)
+
+    def _placed(self, keys: pa.Table) -> tuple[Longs, PlacedRows]:
+        """The places of the keys that have a row, ascending, and these rows.
+
+        They are searched and taken in the order of the keys: what lies close to each other is in the processor's cache.
+        """
         self._segment.file.check()
         wanted = primitive_values(contiguous(keys.column(self._name)))
-        order = np.argsort(wanted)  # Keys close to each other touch the same memory.
+        order = np.argsort(wanted)
         wanted = wanted[order]
-        starts = np.searchsorted(wanted, np.array(self._firsts, dtype=wanted.dtype))
-        found = np.full(len(wanted), -1, dtype=np.int64)
-        for at, (start, stop) in enumerate(zip(starts.tolist(), [*starts[1:].tolist(), len(wanted)])):
-            if start < stop:
-                stored = primitive_values(self._segment.chunk(at)[self._name])
-                rows = np.searchsorted(stored, wanted[start:stop])
-                same = stored.take(rows, mode="clip") == wanted[start:stop]
-                found[order[start:stop]] = np.where(same, rows + self._first_rows[at], -1)
-        probes = np.flatnonzero(found >= 0)
-        return probes, found[probes]
+        starts = [*np.searchsorted(wanted, np.array(self._firsts, dtype=wanted.dtype)).tolist(), len(wanted)]
+        chunks, bounds, hits, local = [], [0], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        for at, start in enumerate(starts[:-1]):
+            if start < starts[at + 1]:
+                chunks.append(self._segment.chunk(at))
+                stored, asked = primitive_values(chunks[-1][self._name]), wanted[start : starts[at + 1]]
+                rows = np.searchsorted(stored, asked)
+                hit = np.flatnonzero(stored.take(rows, mode="clip") == asked)
+                hits.append(order[hit + start])
+                local.append(rows[hit])
+                bounds.append(bounds[-1] + len(hit))
+        found = np.concatenate(hits)
+        has_row = np.zeros(len(keys), dtype=bool)
+        has_row[found] = True
+        places = (np.cumsum(has_row) - 1)[found]
+        placed = PlacedRows(self.rows.schema, chunks, bounds=bounds, local=np.concatenate(local), order=places)
+        return np.flatnonzero(has_row), placed
 
     def rows_of(self, key: Sequence[Any]) -> list[int]:
         """The number of the row, if any, of one key."""

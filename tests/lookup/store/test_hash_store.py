@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from lakelsm.errors import CorruptStoreError, UnsupportedFeatureError
-from lakelsm.lookup.store import hash_store, key_runs
+from lakelsm.lookup.store import hash_keys, hash_store
 from lakelsm.lookup.store.hash_store import HashStoreFormat
 from lakelsm.lookup.store.lookup_store import BlockCache, StoreLayout
 from lakelsm.types import DataField, parse_type
@@ -67,8 +67,8 @@ def test_most_missing_keys_are_known_by_the_bloom_filter_alone(tmp_path: Path, m
 
 def test_keys_beyond_the_memory_for_them_wait_in_scratch_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written(tmp_path / "one")
-    monkeypatch.setattr(key_runs.KeyRuns.__init__, "__defaults__", (10_000,))
-    monkeypatch.setattr(key_runs, "_MERGED_BYTES", 50_000)
+    monkeypatch.setattr(hash_keys.KeyRuns.__init__, "__defaults__", (10_000,))
+    monkeypatch.setattr(hash_keys, "_MERGED_BYTES", 50_000)
     monkeypatch.setattr(hash_store, "_BLOCK_ROWS", 1_000)
     written(tmp_path / "other")
     assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()

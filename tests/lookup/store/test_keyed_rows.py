@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from lakelsm.errors import CorruptStoreError
 from lakelsm.lookup.store import arrow_segment, key_index
-from lakelsm.lookup.store.arrow_segment import Segment, SegmentRows, SegmentWriter, hashes_path
+from lakelsm.lookup.store.arrow_segment import PlacedRows, Segment, SegmentRows, SegmentWriter, hashes_path
 from lakelsm.lookup.store.arrow_store import ArrowStore, ArrowStoreFormat
 from lakelsm.lookup.store.key_index import KeyIndex, write_index
 from lakelsm.lookup.store.keyed_rows import KeyedRows, OrderedKeys, OrderedRows
@@ -143,6 +143,23 @@ def test_rows_in_another_order_or_with_nulls_or_twice_get_an_index(keys: list[in
     for asked in {*keys} - {None}:
         found = store.find(pa.table({"k0": pa.array([asked], pa.int32())}))
         assert found.rows.column("v").to_pylist() == [at for at, key in enumerate(keys) if key == asked]
+
+
+def test_answers_that_are_too_large_for_one_array_are_put_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = _ordered(tmp_path / "store", [*range(50)])
+    take = PlacedRows.take
+
+    def refusing(self: PlacedRows, names: list[str]) -> pa.Table:
+        if len(self._local) > 4:
+            raise pa.ArrowInvalid("offset overflow")
+        return take(self, names)
+
+    monkeypatch.setattr(PlacedRows, "take", refusing)
+    found = store.find(pa.table({"k0": pa.array(range(49, -10, -1), pa.int32())}))
+    assert found.probes.tolist() == list(range(50))
+    assert found.rows.column("v").to_pylist() == list(range(49, -1, -1))
 
 
 def test_record_batches_are_watched_until_they_do_not_ascend() -> None:

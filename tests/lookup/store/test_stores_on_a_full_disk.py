@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lakelsm.errors import StorageError
-from lakelsm.lookup.store import key_runs
+from lakelsm.lookup.store import hash_keys
 from tests.lookup.store.damaged_store import layout_of, rows_of
 from tests.lookup.store.store_kinds import KINDS, format_of
 
@@ -41,7 +41,7 @@ def test_a_store_that_meets_it_leaves_no_file(kind: str, size: int, tmp_path: Pa
 
 
 def test_so_does_a_hash_store_whose_scratch_file_meets_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(key_runs.KeyRuns.__init__, "__defaults__", (4_000,))
+    monkeypatch.setattr(hash_keys.KeyRuns.__init__, "__defaults__", (4_000,))
     rows = (rows_of("a", first) for first in range(0, 2_000, 400))
     with pytest.raises(StorageError) as raised, room(4_000):
         format_of("hash").write(tmp_path / "store", layout_of("a"), rows)

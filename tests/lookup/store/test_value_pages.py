@@ -16,38 +16,33 @@ from lakelsm.lookup.store.value_pages import ValuePages, ValueWriter
 
 
 def pages_of(
-    path: Path, blocks: list[list[bytes]], *, page_words: int, compression: str, length: int | None, cache: BlockCache
+    path: Path, blocks: list[list[bytes]], cache: BlockCache, *, page_bytes: int, compression: str
 ) -> tuple[ValuePages, np.ndarray]:
     with StoreFileWriter(path) as file:
-        writer = ValueWriter(file, page_words=page_words, compression=compression, length=length)
+        writer = ValueWriter(file, page_bytes=page_bytes, compression=compression)
         places = [writer.add(pa.array(block, pa.binary())) for block in blocks]
         writer.finish()
         file.finish({})
-    file, words = StoreFile(path), writer.words
-    pages = ValuePages(file, cache, words=words, page_words=page_words, compression=compression, length=length)
-    return pages, np.concatenate(places)
+    return ValuePages(StoreFile(path), cache, compression), np.concatenate(places)
 
 
 @pytest.mark.parametrize("compression", ["none", "lz4", "zstd"])
-@pytest.mark.parametrize("page_words", [1, 8, 100, 10_000])
-@pytest.mark.parametrize("length", [None, 3])
-@pytest.mark.parametrize("at_once", [1, 1 << 20])
+@pytest.mark.parametrize("page_bytes", [8, 64, 800, 80_000])
+@pytest.mark.parametrize("at_once", [1, 100, 1 << 20])
 def test_values_come_out_as_they_went_in(
-    compression: str, page_words: int, length: int | None, at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    compression: str, page_bytes: int, at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(value_pages, "_AT_ONCE", at_once)
     chance = Random(5)
 
     def value() -> bytes:
-        words = chance.randrange(1, 30) if length is None else length
+        words = chance.randrange(1, 30)
         return chance.randbytes(8 * words) if chance.random() < 0.5 else bytes(8 * words)
 
     blocks = [[value() for _ in range(count)] for count in (1, 50, 7)]
     plain = [value for block in blocks for value in block]
     cache = BlockCache(5_000)
-    pages, places = pages_of(
-        tmp_path / "s", blocks, page_words=page_words, compression=compression, length=length, cache=cache
-    )
+    pages, places = pages_of(tmp_path / "s", blocks, cache, page_bytes=page_bytes, compression=compression)
     for asked in ([], [3], list(range(58)), [57, 0, 57, 57, 30], chance.choices(range(58), k=200)):
         found: dict[int, bytes] = {}
         for numbers, values in pages.values(places[asked]):
@@ -58,8 +53,10 @@ def test_values_come_out_as_they_went_in(
     assert cache.bytes == 0
 
 
-def test_pages_that_compression_does_not_gain_by_are_kept_plain(tmp_path: Path) -> None:
-    blocks = [[Random(1).randbytes(8_000), bytes(8_000)]]
-    pages_of(tmp_path / "s", blocks, page_words=1_000, compression="zstd", length=1_000, cache=BlockCache(0))
-    start, middle, end = StoreFile(tmp_path / "s").section("value-ends").array(np.int64).tolist()
-    assert middle - start == 8_000 and end - middle < 100
+def test_pages_are_full_of_whole_values_and_kept_plain_where_compression_gains_nothing(tmp_path: Path) -> None:
+    blocks = [[Random(1).randbytes(3_992)] * 2 + [bytes(3_992)] * 3, [bytes(8_800), bytes(8)]]
+    pages_of(tmp_path / "s", blocks, BlockCache(0), page_bytes=8_000, compression="zstd")
+    words, offsets = StoreFile(tmp_path / "s").section("value-pages").array(np.int64).reshape(-1, 2).T
+    assert np.diff(words).tolist() == [1000, 1000, 500, 1101, 2]
+    first, *others = np.diff(offsets).tolist()
+    assert first < 8_000 and max(others) < 100

@@ -1,14 +1,18 @@
-"""Slots of hash stores: each key is found where it was put, and none that was not."""
+"""Keys of hash stores are found in their slots and no others, and are ordered by their hashes in bounded memory."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import numpy.typing as npt
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelsm.lookup.store.hash_slots import filled_slots, find_places, home_count, homes_of
-from lakelsm.lookup.store.key_runs import Entries
+from lakelsm.errors import StorageError
+from lakelsm.lookup.store import hash_keys
+from lakelsm.lookup.store.hash_keys import Entries, KeyRuns, filled_slots, find_places, home_count, homes_of
 
 HASHES = st.integers(0, 50) | st.integers(2**32 - 50, 2**32 - 1) | st.integers(0, 2**32 - 1)
 #: A hash and the two words of a key. The same words never have two hashes: the hash is a part of them.
@@ -74,3 +78,43 @@ def test_a_table_is_as_full_as_is_said() -> None:
     assert 100_000 < len(slots) < 101_000
     homes = homes_of(entries[:, 0].astype(np.uint32).view(np.int32), 100_000)
     assert np.bincount(homes >> 10).std() < 60, "homes are spread evenly"
+
+
+@pytest.mark.parametrize("held_bytes", [1, 3_000, 1 << 20])
+@pytest.mark.parametrize("merged_bytes", [500, 1 << 20])
+def test_entries_come_in_the_order_of_hashes(
+    held_bytes: int, merged_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hash_keys, "_MERGED_BYTES", merged_bytes)
+    chance = np.random.default_rng(7)
+    given = {
+        length: chance.integers(0, 2**32, (500, length + 2)).astype(np.uint64) for length in (1, 2, 5)
+    }
+    for entries in given.values():
+        entries[::3, 0] = entries[0, 0]
+        entries[1, 0], entries[2, 0] = 0, 2**32 - 1
+    with KeyRuns(tmp_path / "store", held_bytes) as keys:
+        for start in range(0, 500, 50):
+            for entries in given.values():
+                keys.add(entries[start : start + 50])
+        assert keys.lengths() == [1, 2, 5]
+        for length, entries in given.items():
+            assert keys.count(length) == 500
+            parts = list(keys.ordered(length))
+            assert all(part.nbytes < 20 * merged_bytes for part in parts)
+            found = np.concatenate(parts)
+            assert found[:, 0].tolist() == sorted(entries[:, 0].tolist())
+            assert sorted(map(tuple, found.tolist())) == sorted(map(tuple, entries.tolist()))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_keys_have_no_lengths(tmp_path: Path) -> None:
+    with KeyRuns(tmp_path / "store") as keys:
+        assert keys.lengths() == []
+
+
+def test_a_scratch_file_that_cannot_be_made_is_told_with_the_store(tmp_path: Path) -> None:
+    with KeyRuns(tmp_path / "gone" / "store", 1) as keys, pytest.raises(StorageError) as raised:
+        keys.add(np.zeros((1, 3), np.uint64))
+    said = f"{tmp_path}/gone/store cannot be written: No such file or directory. The lookup store is not made."
+    assert str(raised.value).startswith(said)
