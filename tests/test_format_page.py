@@ -25,7 +25,7 @@ from lakelsm.format.row.compacted_row import encode_compacted
 from lakelsm.format.row.nested_bytes import nested_bytes
 from lakelsm.format.row_kinds import ROW_KINDS
 from lakelsm.format.snapshot import CommitKind, Snapshot
-from lakelsm.lookup.store.persisted_values import ValueProcessor
+from lakelsm.lookup.partial.remote_lookup_file import ValueProcessor
 from lakelsm.lookup.store.sort_block import BlockCompression
 from lakelsm.options.file_index_options import BLOOM_FILTER, ColumnIndex
 from lakelsm.options.option_enums import BucketFunction, ChangelogProducer, MergeEngine, ScanMode, SortOrder

@@ -17,10 +17,9 @@ from lakelsm.format.row.compacted_row import decode_compacted, encode_compacted,
 from lakelsm.format.row.row_bytes import RowBytes
 from lakelsm.lookup.partial.remote_lookup_file import RemoteLookupFile
 from lakelsm.lookup.store.lookup_store import BlockCache, StoreLayout
-from lakelsm.lookup.store.persisted_values import CompactedValues
 from lakelsm.lookup.store.sort_block import BlockCompression
 from lakelsm.lookup.store.sort_reader import SortFileReader
-from lakelsm.lookup.store.sort_store import SortStore, SortStoreFormat
+from lakelsm.lookup.store.sort_store import CompactedValues, SortStore, SortStoreFormat
 from lakelsm.lookup.store.sort_writer import SortFileForm, SortFileWriter
 from lakelsm.schema.system_columns import SYSTEM_FIELDS
 from lakelsm.types import DataField, DataType, parse_columns

@@ -1,16 +1,16 @@
 """The lookup files of a cache: stores made of data files when these are first touched, kept within bounds.
 
-Whatever happens to one, it is made anew from its data file. Where the table has 'sort' stores, one that Paimon made
-beside the data file is copied instead, unless something was wrong with it. Who uses one holds a lease, so that it is
-closed only when nobody searches it; its file may go before, as the system keeps what is open.
+Whatever happens to one, it is made again from its data file. Where the table has 'sort' stores, one that Paimon made
+beside the data file is copied instead, unless something was wrong with it. A file can be removed while its store is
+searched, as the system keeps what is open: a store that is dropped closes with the last reference to it.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -36,14 +36,12 @@ _WAVE = 4
 
 @dataclass
 class _OpenFile:
-    """A store that is open. All but the store is read and written under the lock of its owner."""
+    """An open store: its ``name`` in the directory, the ``path`` of its data file, and when it was ``used`` last."""
 
     store: LookupStore
     name: str
     path: str
     used: float
-    leases: int = 0
-    dropped: bool = False
 
 
 class LookupFiles:
@@ -100,15 +98,14 @@ class LookupFiles:
         wave = _WAVE * runner.cores
         for first in range(0, len(requests), wave):
             some = requests[first : first + wave]
-            with self._leased([file for file, _ in some], runner) as opened:
-                for (file, keys), one in zip(some, opened):
-                    try:
-                        found.append(one.store.find(keys))
-                    except CorruptStoreError as error:
-                        warn_of(self.spec, file, error)
-                        self._drop([one])
-                        with self._leased([file], runner, copies=False) as (again,):
-                            found.append(again.store.find(keys))
+            for (file, keys), one in zip(some, self._opened([file for file, _ in some], runner)):
+                try:
+                    found.append(one.store.find(keys))
+                except CorruptStoreError as error:
+                    warn_of(self.spec, file, error)
+                    self._drop([one])
+                    (again,) = self._opened([file], runner, copies=False)
+                    found.append(again.store.find(keys))
             if self._grown.is_set():
                 self._grown.clear()
                 self._keep_to_bounds()
@@ -119,15 +116,11 @@ class LookupFiles:
 
         That makes stores that are missing or damaged.
         """
-        one = self._lease(self.name_of(file))
-        if one is None:
-            return None
+        one = self._used(self.name_of(file))
         try:
-            return one.store.find_plain(key)
+            return None if one is None else one.store.find_plain(key)
         except CorruptStoreError:
             return None
-        finally:
-            self._release(one)
 
     def keep_only(self, live: Collection[RunFile]) -> None:
         """Drop the files of all other data files, and those that have not been used for long."""
@@ -141,51 +134,28 @@ class LookupFiles:
         self._remove_left_behind()
 
     def close(self) -> None:
-        """Close all files, each when nobody uses it. They stay in the directory, where others may use them."""
+        """Close all files, each when nobody searches it. They stay in the directory, where others may use them."""
         with self._lock:
             self._closed = True
-            idle = [one for one in self._open.values() if not one.leases]
-            for one in self._open.values():
-                one.dropped = True
             self._open.clear()
-        for one in idle:
-            one.store.close()
 
-    @contextmanager
-    def _leased(
-        self, files: Sequence[RunFile], runner: LocalRunner, *, copies: bool = True
-    ) -> Iterator[list[_OpenFile]]:
-        """The open stores of some data files, which stay open meanwhile; ``copies``: of files beside these, too."""
+    def _opened(self, files: Sequence[RunFile], runner: LocalRunner, *, copies: bool = True) -> list[_OpenFile]:
+        """The open stores of some data files; ``copies``: made of files beside these, too."""
         names = [self.name_of(file) for file in files]
-        leased = [self._lease(name) for name in names]
-        try:
-            missing = {name: file for name, file, one in zip(names, files, leased) if one is None}
-            if missing:
-                self._build(missing, runner, copies=copies)
-                for at, (name, file) in enumerate(zip(names, files)):
-                    leased[at] = leased[at] or self._opened(name, file, runner)
-            yield [one for one in leased if one is not None]
-        finally:
-            for one in leased:
-                if one is not None:
-                    self._release(one)
+        opened = [self._used(name) for name in names]
+        missing = {name: file for name, file, one in zip(names, files, opened) if one is None}
+        if missing:
+            self._build(missing, runner, copies=copies)
+        return [one or self._added(name, file, runner) for name, file, one in zip(names, files, opened)]
 
-    def _lease(self, name: str) -> _OpenFile | None:
+    def _used(self, name: str) -> _OpenFile | None:
+        """An open store, which is used now."""
         with self._lock:
             one = self._open.get(name)
-            if one is None:
-                return None
-            self._open.move_to_end(name)
-            one.used = self._surroundings.monotonic()
-            one.leases += 1
+            if one is not None:
+                self._open.move_to_end(name)
+                one.used = self._surroundings.monotonic()
             return one
-
-    def _release(self, one: _OpenFile) -> None:
-        with self._lock:
-            one.leases -= 1
-            ends = one.dropped and not one.leases
-        if ends:
-            one.store.close()
 
     def _remote(self, file: RunFile) -> RemoteLookupFile | None:
         """The lookup file beside a data file that may stand for its store."""
@@ -216,7 +186,7 @@ class LookupFiles:
             for _ in runner.batches([*missing], build, pa.schema([]), store.paths):
                 raise AssertionError("a build yields nothing")
 
-    def _opened(self, name: str, file: RunFile, runner: LocalRunner) -> _OpenFile:
+    def _added(self, name: str, file: RunFile, runner: LocalRunner) -> _OpenFile:
         """Open a file of the directory that was there a moment ago; made again where it cannot be opened."""
         try:
             store = self._store(name, file)
@@ -225,20 +195,10 @@ class LookupFiles:
             self._directory.discard(name)
             self._build({name: file}, runner, copies=False)
             store = self._store(name, file)
-        one = _OpenFile(store, name, file.path, self._surroundings.monotonic(), leases=1)
-        with self._lock:
-            other = self._open.get(name)
-            if other is not None:
-                other.leases += 1
-            elif self._closed:
-                one.dropped = True
-            else:
-                self._open[name] = one
+        one = _OpenFile(store, name, file.path, self._surroundings.monotonic())
         self._grown.set()
-        if other is None:
-            return one
-        store.close()
-        return other
+        with self._lock:
+            return one if self._closed else self._open.setdefault(name, one)
 
     def _store(self, name: str, file: RunFile) -> LookupStore:
         """Open what the directory has for a data file: a copy of the lookup file beside it, or what was made of it."""
@@ -256,7 +216,7 @@ class LookupFiles:
         return sum(one.store.disk_bytes for one in self._open.values())
 
     def _keep_to_bounds(self) -> None:
-        """Drop files that have not been used for long, and as many more as the disk space asks for; those in use stay."""
+        """Drop files that have not been used for long, and as many more as the disk space asks for."""
         options = self.spec.store.options
         oldest = self._surroundings.monotonic() - options.lookup_cache_file_retention / 1000
         with self._lock:
@@ -265,9 +225,8 @@ class LookupFiles:
             for one in self._open.values():
                 if size <= options.lookup_cache_max_disk_size and one.used >= oldest:
                     break
-                if not one.leases:
-                    gone.append(one)
-                    size -= one.store.disk_bytes
+                gone.append(one)
+                size -= one.store.disk_bytes
         self._drop(gone)
 
     def _remove_left_behind(self) -> None:
@@ -285,15 +244,10 @@ class LookupFiles:
                         self._directory.discard(name)
 
     def _drop(self, files: Sequence[_OpenFile]) -> None:
-        """Remove files, and close those that nobody uses; the others are closed by who uses them last."""
-        idle = []
+        """Remove files, and forget their stores."""
         with self._lock:
             dropped = [one for one in files if self._open.get(one.name) is one]
             for one in dropped:
                 del self._open[one.name]
-                one.dropped = True
-                idle += [one] if not one.leases else []
         for one in dropped:
             self._directory.discard(one.name)
-        for one in idle:
-            one.store.close()

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
+from enum import Enum
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import fs as arrow_fs
 
@@ -17,24 +19,88 @@ from lakelsm.cancellation import end_if_cancelled
 from lakelsm.errors import CorruptStoreError, CorruptTableError, UnsupportedFeatureError
 from lakelsm.format.data_file.file_check import ExpectedFile
 from lakelsm.format.row.binary_row import decode_rows
+from lakelsm.format.row.binary_row_slots import Longs
 from lakelsm.format.row.compacted_row import decode_compacted, require_compacted_type
-from lakelsm.format.row.row_bytes import RowBytes, check_rows
+from lakelsm.format.row.row_bytes import RowBytes, check_rows, load_numbers
+from lakelsm.format.row_kinds import ROW_KINDS
 from lakelsm.lookup.store.lookup_store import StoreLayout
-from lakelsm.lookup.store.persisted_values import PersistedValues, ValueProcessor
 from lakelsm.lookup.store.sort_reader import SortFileReader
-from lakelsm.lookup.store.sort_store import SortStore
+from lakelsm.lookup.store.sort_store import CompactedValues, SortStore
 from lakelsm.lookup.store.store_file import new_file
 from lakelsm.merge.key_order import order_keys
+from lakelsm.schema.system_columns import POSITION, SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.types import DataField, same_layout
 
 _SUFFIX = ".lookup"  # Persisted: do not change
+_POSITION_BYTES, _SEQUENCE_BYTES, _KIND_BYTES = 8, 8, 1  # Persisted: do not change
 #: The version of what rows are serialized by. Persisted: do not change
 SERIALIZER_VERSION = "v1"
 #: How often the bloom filter, made when the file is opened, lets a key through that the file lacks.
 _ERROR_RATE = 0.05
 #: Bytes that are copied at a time.
 _COPIED_BYTES = 4 << 20
+
+
+class ValueProcessor(Enum):
+    """What Paimon keeps of a data file's row, by its identifier in the name of a file. Persisted: do not change."""
+
+    VALUE = "value"
+    VALUE_AND_POSITION = "position-and-value"
+    POSITION = "position"
+    EMPTY = "empty"
+
+
+@dataclass(frozen=True)
+class ValueTails:
+    """What lies behind the columns of rows. ``positions`` is None where the processor keeps none."""
+
+    sequences: Longs
+    _: KW_ONLY
+    kinds: npt.NDArray[np.uint8]
+    positions: Longs | None
+    size: int
+
+
+@dataclass(frozen=True)
+class PersistedValues:
+    """What a processor keeps of a data file's rows: all of their ``fields``, sequence number and kind, their position."""
+
+    processor: ValueProcessor
+    fields: tuple[DataField, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that rows are made of; none where the processor keeps no rows."""
+        if self.processor not in (ValueProcessor.VALUE, ValueProcessor.VALUE_AND_POSITION):
+            return ()
+        position = (POSITION,) if self.processor is ValueProcessor.VALUE_AND_POSITION else ()
+        return (*(field.name for field in self.fields), *position, SEQUENCE_NUMBER, VALUE_KIND)
+
+    def decode(self, values: RowBytes) -> pa.Table:
+        """As `ValueForm.decode`, of a processor that keeps rows."""
+        tails = self.tails(values)
+        rows = RowBytes(values.buffer, values.starts, values.lengths - tails.size)
+        table = CompactedValues(self.fields).decode(rows)
+        if tails.positions is not None:
+            table = table.append_column(POSITION, pa.array(tails.positions))
+        table = table.append_column(SEQUENCE_NUMBER, pa.array(tails.sequences))
+        return table.append_column(VALUE_KIND, pa.array(tails.kinds.astype(np.int8)))
+
+    def tails(self, values: RowBytes) -> ValueTails:
+        """What lies behind the columns. Raises as `decode`."""
+        ends = values.starts + values.lengths
+        positioned = self.processor is ValueProcessor.VALUE_AND_POSITION
+        size = _SEQUENCE_BYTES + _KIND_BYTES + (_POSITION_BYTES if positioned else 0)
+        check_rows(values.lengths < size, "is shorter than its sequence number and kind")
+        kinds = values.buffer[ends - _KIND_BYTES]
+        check_rows(kinds >= len(ROW_KINDS), "has a kind that no row has")
+        return ValueTails(
+            load_numbers(values.buffer, ends - _SEQUENCE_BYTES - _KIND_BYTES, "<i8"),
+            kinds=kinds,
+            positions=load_numbers(values.buffer, ends - size, "<i8") if positioned else None,
+            size=size,
+        )
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import KW_ONLY, dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -14,18 +13,15 @@ from lakelsm.merge.grouped_rows import Mask
 from lakelsm.merge.merge_unit import RunFile
 from lakelsm.storage import FileIO
 
-_Bits = npt.NDArray[np.uint8]
 
-
-@dataclass(frozen=True)
 class RowMasks:
-    """The masks of data files, a bit a row, those used last up to ``memory_bytes``."""
+    """The masks of data files, a bit a row: those used last, up to ``memory_bytes``. Several threads may use it."""
 
-    file_io: FileIO
-    _: KW_ONLY
-    memory_bytes: int
-    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
-    _bits: OrderedDict[tuple[str, int, int], _Bits] = field(default_factory=OrderedDict, init=False, repr=False)
+    def __init__(self, file_io: FileIO, *, memory_bytes: int) -> None:
+        self._file_io = file_io
+        self._memory_bytes = memory_bytes
+        self._lock = threading.Lock()
+        self._bits: OrderedDict[tuple[str, int, int], npt.NDArray[np.uint8]] = OrderedDict()
 
     def hidden(self, file: RunFile, positions: npt.NDArray[np.int64]) -> Mask | None:
         """Which rows of a data file are masked, by their positions; None for none."""
@@ -35,18 +31,17 @@ class RowMasks:
         masked: Mask = (bits[positions >> 3] >> (positions & 7).astype(np.uint8) & 1).astype(np.bool_)
         return masked if masked.any() else None
 
-    def _of(self, place: VectorPlace, row_count: int) -> _Bits:
+    def _of(self, place: VectorPlace, row_count: int) -> npt.NDArray[np.uint8]:
         with self._lock:
-            known = self._bits.get(place.bytes_at)
-            if known is not None:
+            if place.bytes_at in self._bits:
                 self._bits.move_to_end(place.bytes_at)
-                return known
-        (masked,) = read_vectors(self.file_io.filesystem(), [(place, row_count)])
+                return self._bits[place.bytes_at]
+        (masked,) = read_vectors(self._file_io.filesystem(), [(place, row_count)])
         rows = np.zeros(row_count, np.bool_)
         rows[np.frombuffer(masked.to_array(), np.uint32)] = True
         bits = np.packbits(rows, bitorder="little")
         with self._lock:
             self._bits[place.bytes_at] = bits
-            while len(self._bits) > 1 and sum(len(one) for one in self._bits.values()) > self.memory_bytes:
+            while len(self._bits) > 1 and sum(len(one) for one in self._bits.values()) > self._memory_bytes:
                 self._bits.popitem(last=False)
         return bits

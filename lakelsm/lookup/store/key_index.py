@@ -225,9 +225,6 @@ class KeyIndex:
         stop = self._directory.take(slots + 1).astype(np.int64)
         entries.check_values(first, stop, 8)
         counts = stop - first
-        if len(counts) and int(counts.max()) > _FEW:
-            self._narrow(hashes, first, stop)
-            counts = stop - first
         places = np.repeat(first - (np.cumsum(counts) - counts), counts)
         places += np.arange(len(places))
         rows = self._sorted.take(places, mode="clip")  # None is outside, and no check is the fastest.
@@ -270,24 +267,6 @@ class KeyIndex:
         has = np.zeros(1 << (32 - self._filter_shift), dtype=bool)
         has[(self._sorted >> np.uint64(32 + self._filter_shift)).astype(np.intp)] = True
         return np.packbits(has, bitorder="little").tobytes()
-
-    def _narrow(self, hashes: Hashes, first: Longs, stop: Longs) -> None:
-        """Make long ranges of entries those that have the very hash."""
-        many = np.flatnonzero(stop - first > _FEW)
-        low = hashes[many].astype(np.uint64) << np.uint64(32)
-        starts, ends = first[many], stop[many]
-        first[many] = self._bisected(low, starts, ends)
-        stop[many] = self._bisected(low | np.uint64(0xFFFFFFFF), starts, ends)
-
-    def _bisected(self, wanted: Entries, low: Longs, high: Longs) -> Longs:
-        """For each value the first place from ``low`` to ``high`` whose entry is not below it."""
-        low, high = low.copy(), high.copy()
-        while (open_ := low < high).any():
-            middle = (low + high) >> 1
-            below = open_ & (self._sorted[np.minimum(middle, self.entries - 1)] < wanted)
-            low = np.where(below, middle + 1, low)
-            high = np.where(open_ & ~below, middle, high)
-        return low
 
 
 __all__ = ["KeyIndex", "write_index"]

@@ -61,7 +61,7 @@ class LookupStore(Protocol):
         return None
 
     def close(self) -> None:
-        """Close the file; the file itself stays."""
+        """Close the file; the file itself stays. A store that nothing refers to any more is closed, too."""
 
 
 class StoreFormat(Protocol):

@@ -44,7 +44,7 @@ class SortFileReader:
         self._descriptor = opened(path)
         self._stamp = self._stat()
         self.disk_bytes = self._stamp[0]
-        self._close = weakref.finalize(self, os.close, self._descriptor)
+        self._close = weakref.finalize(self, _closed, cache, self._store, self._descriptor)
         try:
             self.bloom = self._open(mark)
         except BaseException:
@@ -112,7 +112,6 @@ class SortFileReader:
 
     def close(self) -> None:
         """Close the file, and let go of its blocks."""
-        self._cache.drop(self._store)
         self._close()
 
     def _run(self, numbers: Sequence[int], at: int) -> int:
@@ -172,6 +171,11 @@ class SortFileReader:
             if mark is not None and found[:MARK_BYTES] != mark:
                 raise CorruptTableError("the file is of other rows")
         return StoreBloom(np.frombuffer(bits, np.uint8), entries) if entries else None
+
+
+def _closed(cache: BlockCache, store: int, descriptor: int) -> None:
+    os.close(descriptor)
+    cache.drop(store)
 
 
 def _index(group: BlockGroup) -> tuple[RowBytes, Longs, Longs]:

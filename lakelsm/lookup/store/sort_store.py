@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +21,6 @@ from lakelsm.format.row.compacted_row import decode_compacted, encode_compacted,
 from lakelsm.format.row.row_bytes import RowBytes, check_rows
 from lakelsm.lookup.cache import FoundRows
 from lakelsm.lookup.store.lookup_store import BlockCache, LookupStore, StoreFormat, StoreLayout
-from lakelsm.lookup.store.persisted_values import CompactedValues, ValueForm
 from lakelsm.lookup.store.sort_block import BlockCompression, BlockGroup, Bytes
 from lakelsm.lookup.store.sort_reader import SortFileReader
 from lakelsm.lookup.store.sort_writer import SortFileForm, SortFileWriter
@@ -77,6 +77,35 @@ class SortStoreFormat(StoreFormat):
     def open(self, path: Path, layout: StoreLayout) -> SortStore:
         """As `StoreFormat.open`."""
         return SortStore(SortFileReader(path, self.cache, layout.mark), layout, CompactedValues(layout.values))
+
+
+class ValueForm(Protocol):
+    """How the values of a lookup file lie in it."""
+
+    def decode(self, values: RowBytes) -> pa.Table:
+        """The columns of some values. Raises CorruptTableError for bytes that are none."""
+
+
+@dataclass(frozen=True)
+class CompactedValues:
+    """Compacted rows of some fields."""
+
+    fields: tuple[DataField, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the fields."""
+        return tuple(field.name for field in self.fields)
+
+    def encode(self, rows: pa.Table) -> pa.BinaryArray:
+        """The bytes of each row."""
+        columns = [rows.column(field.name) for field in self.fields]
+        return contiguous(encode_compacted(columns, [field.type for field in self.fields]))
+
+    def decode(self, values: RowBytes) -> pa.Table:
+        """As `ValueForm.decode`."""
+        columns = decode_compacted(values, [field.type for field in self.fields])
+        return pa.table(columns, names=self.columns)
 
 
 class SortStore(LookupStore):

@@ -5,6 +5,7 @@ A value is row bytes (`lakelsm.format.row.binary_row`) behind a word that counts
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 
 import numpy as np
@@ -81,7 +82,7 @@ class ValueWriter:
 
 
 class ValuePages:
-    """The stream of an open store. Pages that are decoded stay in the cache, up to its bound."""
+    """The stream of an open store. Pages that are decoded stay in the cache, up to its bound, until `close`."""
 
     def __init__(self, file: StoreFile, cache: BlockCache, compression: str) -> None:
         starts = file.section(_STARTS)
@@ -89,6 +90,7 @@ class ValuePages:
         self._section = file.section(_PAGES)
         self._cache = cache
         self._store = cache.new_store()
+        self.close = weakref.finalize(self, cache.drop, self._store)
         self._codec = _codec(compression)
 
     def values(self, places: Longs) -> Iterator[tuple[Longs, pa.BinaryArray]]:
@@ -106,10 +108,6 @@ class ValuePages:
         order = np.argsort(pages, kind="stable")
         for numbers in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
             yield numbers, self._gathered(places[numbers], pages[numbers])
-
-    def close(self) -> None:
-        """Give the cache's memory back."""
-        self._cache.drop(self._store)
 
     def _gathered(self, places: Longs, pages: Longs) -> pa.BinaryArray:
         """The row bytes at places, whose pages are read at once."""

@@ -18,7 +18,7 @@ from lakelsm.format.row.row_bytes import fixed_bytes, join_bytes, varint_bytes
 from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.partial import live_buckets
 from lakelsm.lookup.partial.live_buckets import LiveBuckets
-from lakelsm.lookup.store.persisted_values import ValueProcessor
+from lakelsm.lookup.partial.remote_lookup_file import ValueProcessor
 from lakelsm.lookup.store.sort_block import BlockCompression
 from lakelsm.lookup.store.sort_writer import SortFileForm, SortFileWriter
 from lakelsm.merge.merge_unit import RunFile

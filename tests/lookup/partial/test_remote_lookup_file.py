@@ -13,22 +13,29 @@ import pyarrow as pa
 import pytest
 
 from lakelsm import Table
+from lakelsm.errors import CorruptTableError
+from lakelsm.format.row.row_bytes import RowBytes
 from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.partial.live_buckets import LiveBuckets
 from lakelsm.lookup.partial.partial_cache import PartialCache
-from lakelsm.lookup.partial.remote_lookup_file import RemoteLookupFile
+from lakelsm.lookup.partial.remote_lookup_file import PersistedValues, RemoteLookupFile, ValueProcessor
 from lakelsm.lookup.store.lookup_store import BlockCache, StoreFormat, StoreLayout
-from lakelsm.lookup.store.persisted_values import ValueProcessor
 from lakelsm.lookup.store.sort_reader import SortFileReader
-from lakelsm.lookup.store.sort_store import SortStoreFormat
+from lakelsm.lookup.store.sort_store import CompactedValues, SortStoreFormat
 from lakelsm.merge.merge_unit import RunFile
-from lakelsm.schema.system_columns import POSITION, SYSTEM_FIELDS
+from lakelsm.schema.system_columns import POSITION, SEQUENCE_NUMBER, SYSTEM_FIELDS, VALUE_KIND
 from lakelsm.schema.table_schema import TableSchema, create_schema
-from lakelsm.types import DataField, parse_type
+from lakelsm.types import DataField, parse_columns, parse_type
 from tests.compact.local_table import LocalTable
 from tests.lookup.full.table_histories import CASES, KEYS, Case, History
-from tests.lookup.partial.beside_data_files import FORM, named_by_manifests, write_lookup_file, write_lookup_files
+from tests.lookup.partial.beside_data_files import (
+    FORM,
+    named_by_manifests,
+    values_of,
+    write_lookup_file,
+    write_lookup_files,
+)
 
 FILE = "data-7f-0.parquet"
 NAME = f"{FILE}.1234.value.v1.lookup"
@@ -297,3 +304,62 @@ def test_lookups_with_lookup_files_give_what_a_read_gives_after_each_step(case: 
             cache.close()
         copies = sum(name.endswith(".lookup") for name in directory.names())
     assert copies == len(directory.names()) > 0
+
+
+FIELDS = parse_columns("id INT, v STRING")
+ROWS = pa.table(
+    {
+        "id": pa.array([1, 2], pa.int32()),
+        "v": ["a", None],
+        POSITION: pa.array([0, 300], pa.int64()),
+        SEQUENCE_NUMBER: pa.array([7, -1], pa.int64()),
+        VALUE_KIND: pa.array([0, 3], pa.int8()),
+    }
+)
+POSITION_0, POSITION_300 = "0000000000000000", "2c01000000000000"
+ROW_1, ROW_2 = "0000 01000000 01 61", "0002 02000000"
+SEQUENCES = ("0700000000000000", "ffffffffffffffff")
+
+
+@pytest.mark.parametrize(
+    ("processor", "expected"),
+    [
+        (ValueProcessor.VALUE, [f"{ROW_1} {SEQUENCES[0]} 00", f"{ROW_2} {SEQUENCES[1]} 03"]),
+        (
+            ValueProcessor.VALUE_AND_POSITION,
+            [f"{ROW_1} {POSITION_0} {SEQUENCES[0]} 00", f"{ROW_2} {POSITION_300} {SEQUENCES[1]} 03"],
+        ),
+    ],
+)
+def test_values_of_the_bytes_of_the_page_are_read(processor: ValueProcessor, expected: list[str]) -> None:
+    form = PersistedValues(processor, FIELDS)
+    values = pa.array([bytes.fromhex(text) for text in expected])
+    assert form.decode(RowBytes.of(values)).equals(ROWS.select(list(form.columns)))
+    assert values_of(ROWS, processor, FIELDS).equals(values)
+
+
+@pytest.mark.parametrize("processor", [ValueProcessor.POSITION, ValueProcessor.EMPTY])
+def test_some_processors_keep_no_rows(processor: ValueProcessor) -> None:
+    assert PersistedValues(processor, FIELDS).columns == ()
+
+
+@pytest.mark.parametrize(
+    ("processor", "value", "problem"),
+    [
+        (ValueProcessor.VALUE, "0000", "shorter than its sequence number"),
+        (ValueProcessor.VALUE_AND_POSITION, "00" * 16, "shorter than its sequence number"),
+        (ValueProcessor.VALUE, f"{ROW_1} {SEQUENCES[0]} 04", "a kind that no row has"),
+        (ValueProcessor.VALUE, f"{ROW_1} 00 {SEQUENCES[0]} 00", "behind its last field"),
+    ],
+)
+def test_values_of_another_form_are_refused(processor: ValueProcessor, value: str, problem: str) -> None:
+    with pytest.raises(CorruptTableError, match=problem):
+        PersistedValues(processor, FIELDS).decode(RowBytes.of(pa.array([bytes.fromhex(value)])))
+
+
+def test_values_of_lakelsms_own_stores_are_compacted_rows_of_the_layout() -> None:
+    form = CompactedValues(FIELDS)
+    assert [value.hex() for value in form.encode(ROWS).to_pylist()] == [
+        text.replace(" ", "") for text in (ROW_1, ROW_2)
+    ]
+    assert form.decode(RowBytes.of(form.encode(ROWS))).equals(ROWS.select(["id", "v"]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -152,6 +153,20 @@ def test_zeros_are_one_key_and_so_are_all_nans_while_values_keep_their_bits(kind
             assert bits == [1 << 63, 1 << 63, *[int(nans.view(np.uint64)[2])] * 3]
             assert store.find_plain((0.0,)) is None
             store.close()
+
+
+@each_kind
+def test_a_store_that_nothing_refers_to_is_closed_and_gives_its_memory_back(kind: str, tmp_path: Path) -> None:
+    layout, form = layout_of("INT", "STRING"), format_of(kind)
+    rows = table_of((*layout.keys, *layout.values), [(number, f"value {number}") for number in range(100)])
+    form.write(tmp_path / "store", layout, [rows])
+    before = len(os.listdir("/dev/fd"))
+    store = form.open(tmp_path / "store", layout)
+    assert len(store.find(rows.select(["k0"])).rows) == 100
+    assert len(os.listdir("/dev/fd")) == before + 1 + (kind.startswith(("arrow", "hash")))  # A mapping has its own.
+    del store
+    assert len(os.listdir("/dev/fd")) == before
+    assert kind == "arrow" or form.cache.bytes == 0  # type: ignore[attr-defined]
 
 
 @each_kind
