@@ -28,6 +28,7 @@ _SPANNING = frozenset(
         "format/data_file/full_disk",
         "local/every_type",
         "local/writes_in_this_process",
+        "lookup/lookups_of_tables",
         "lookup/store/damaged_stores",
         "lookup/store/stores_against_a_dict",
         "lookup/store/stores_on_a_full_disk",

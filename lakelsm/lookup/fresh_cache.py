@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from threading import Event, Lock, Thread
 from typing import Any, TypeAlias
 
@@ -17,6 +17,7 @@ from lakelsm.failures import logged_text
 from lakelsm.format.row.binary_row import decode_rows
 from lakelsm.lookup.cache import FoundRows, HeldCache, Opener
 from lakelsm.lookup.lookup_definition import DefinedLookup, LookupDefinition, RefreshPolicy
+from lakelsm.lookup.lookup_keys import LookupKeys
 from lakelsm.lookup.store.key_index import hashes_of
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import Surroundings
@@ -95,6 +96,8 @@ class DefinedCache(HeldCache):
         self.defined = defined
         self.partitions = partitions
         store = defined.store
+        self.keys = LookupKeys.of(store.schema, defined.key)
+        self._single = self.keys.single()
         self.kept = RowCache([store.schema.field(name) for name in defined.key], store.options.lookup_cache_rows)
         self._added: pa.Table | None = None
         self._added_keys: list[Key] | None = None
@@ -112,6 +115,11 @@ class DefinedCache(HeldCache):
             shown = [self.defined.store.schema.field(name) for name in self.defined.columns]
             return FoundRows(np.empty(0, np.int64), pa.schema(map(arrow_field, shown)).empty_table())
         return FoundRows.together(found)
+
+    def rows_of(self, values: tuple[Any, ...], named: Mapping[str, Any]) -> Rows:
+        """The rows of one key, whose values are given by place or by name."""
+        key = self._single(values, named)
+        return [] if key is None else self.find_one(key)
 
     def find_one(self, key: Key) -> Rows:
         """The rows of one key, from those that are kept where they are."""

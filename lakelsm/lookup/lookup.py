@@ -1,26 +1,48 @@
-"""Lookups in a process: the rows of a table by key, kept at hand and fresh."""
+"""Lookups in a process: `Lookup`, how the arguments of a call become one, and which cache it has (`lookup.cache`)."""
 
 from __future__ import annotations
 
 import copy
+import hashlib
+import os
 from datetime import datetime, timezone
+from functools import partial
 from html import escape
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
 
-from lakelsm.arguments import checked_timestamps
+from lakelsm.arguments import (
+    checked_location,
+    checked_names,
+    checked_projection,
+    checked_timestamps,
+    wrong_argument,
+)
 from lakelsm.errors import InvalidInputError
 from lakelsm.local.shown_rows import shown_rows, shown_schema
-from lakelsm.lookup.cache import Opener, cache_state, matched
-from lakelsm.lookup.fresh_cache import DefinedCache, FreshCache, Rows
-from lakelsm.lookup.lookup_definition import LookupDefinition, RefreshPolicy, checked_inner
-from lakelsm.lookup.lookup_keys import LookupKeys
+from lakelsm.lookup.cache import Cache, LookupSpec, Opener, cache_state, matched
+from lakelsm.lookup.cache_directory import CacheDirectory
+from lakelsm.lookup.fresh_cache import FreshCache
+from lakelsm.lookup.full.full_cache import FullCache
+from lakelsm.lookup.lookup_definition import (
+    DefinedLookup,
+    LookupDefinition,
+    RefreshPolicy,
+    checked_inner,
+    checked_lookup,
+)
+from lakelsm.lookup.partial.partial_cache import PartialCache
+from lakelsm.lookup.service.remote_cache import RemoteCache
+from lakelsm.lookup.service.service_addresses import is_service_available
+from lakelsm.options import LookupCache
 from lakelsm.results import Staleness
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM, Surroundings
-from lakelsm.types import to_arrow
+
+_FULL, _PARTIAL, _REMOTE = FullCache.kind, PartialCache.kind, RemoteCache.kind
 
 
 class Lookup:
@@ -41,8 +63,6 @@ class Lookup:
         self._store = store
         self._surroundings = surroundings
         self._fresh = FreshCache(store, definition, policy, opener, surroundings=surroundings)
-        with self._fresh.held() as opened:
-            self._face = _Face(opened)
 
     def get(self, /, *key: Any, **named: Any) -> dict[str, Any] | None:
         """The row of a key by column, None where there is none.
@@ -50,19 +70,19 @@ class Lookup:
         The key's values are given in the order of its columns, or by their names, in any case. Raises InvalidInputError
         for NULL, for a value of another type, and for a key that may have several rows: `get_all` finds these.
         """
-        with self._fresh.current() as opened:
-            face = self._face_of(opened)
-            if not face.one_row:
-                raise self._many_rows(face)
-            rows = face.found(key, named)
-        return face.shown(rows[0]) if rows else None
+        with self._fresh.current() as current:
+            if not current.defined.one_row_a_key:
+                raise InvalidInputError(
+                    f"Table {self._store.name}: a key of {current.keys.text} may have several rows, as it is not the "
+                    f"primary key ({', '.join(self._store.schema.primary_keys)}): get_all gives them all."
+                )
+            rows = current.rows_of(key, named)
+        return _shown(current.defined, rows[0]) if rows else None
 
     def get_all(self, /, *key: Any, **named: Any) -> list[dict[str, Any]]:
         """All rows of a key, in no order. The key is given as in `get`."""
-        with self._fresh.current() as opened:
-            face = self._face_of(opened)
-            rows = face.found(key, named)
-        return [face.shown(row) for row in rows]
+        with self._fresh.current() as current:
+            return [_shown(current.defined, row) for row in current.rows_of(key, named)]
 
     def get_many(self, keys: object, how: str = "left", timestamps: str = "ns") -> pa.Table:
         """The rows of many keys, in their order: the columns of the keys as they are given, then those looked up.
@@ -77,12 +97,13 @@ class Lookup:
         other columns or types than the key's.
         """
         is_inner, form = checked_inner(how), checked_timestamps("timestamps", timestamps)
-        with self._fresh.current() as opened:
-            face = self._face_of(opened)
-            given = face.keys.many(keys)
-            found = opened.find(given.stored)
+        with self._fresh.current() as current:
+            defined, given = current.defined, current.keys.many(keys)
+            found = current.find(given.stored)
         places = found.probes if given.places is None else given.places[found.probes]
-        rows = shown_rows(found.rows, face.columns(form)).rename_columns(face.column_labels)
+        others = {name: label for name, label in zip(defined.columns, defined.labels) if name not in defined.key}
+        shown = shown_schema([*map(defined.store.schema.field, others)], all_nullable=True, timestamps=form)
+        rows = shown_rows(found.rows, shown).rename_columns(list(others.values()))
         at, rows_at = matched(len(given.rows), places, is_inner)
         joined = given.rows if at is None else given.rows.take(pa.array(at))
         if rows_at is not None:
@@ -92,18 +113,18 @@ class Lookup:
         return joined
 
     def refresh(self) -> None:
-        """Go on to the newest snapshot now, whatever the periods without a refresh."""
+        """Take the newest snapshot now, whatever the periods without a refresh."""
         self._fresh.refresh()
 
     def staleness(self) -> Staleness:
         """Which snapshot answers, and how old it is. It looks at the table, and does not refresh."""
-        with self._fresh.held() as opened:
-            snapshot, newest = opened.cache.snapshot, self._store.snapshots.latest()
+        with self._fresh.held() as held:
+            snapshot, newest = held.cache.snapshot, self._store.snapshots.latest()
             own, last = (0 if each is None else each.id for each in (snapshot, newest))
             now = self._surroundings.clock()
             return Staleness(
                 table=self._store.name,
-                cache=opened.cache.kind,
+                cache=held.cache.kind,
                 snapshot_id=None if snapshot is None else snapshot.id,
                 committed_at=None if snapshot is None else _utc(snapshot.time_millis),
                 age_seconds=None if snapshot is None else max(now - snapshot.time_millis, 0) / 1000,
@@ -139,50 +160,90 @@ class Lookup:
         except InvalidInputError:
             return {"table": self._store.name, "closed": True}
 
-    def _many_rows(self, face: _Face) -> InvalidInputError:
-        keys = ", ".join(face.opened.defined.store.schema.primary_keys)
-        return InvalidInputError(
-            f"Table {self._store.name}: a key of {face.keys.text} may have several rows, as it is not the primary key "
-            f"({keys}): get_all gives them all."
-        )
 
-    def _face_of(self, opened: DefinedCache) -> _Face:
-        """How users see a cache: as before, while it is the same."""
-        face = self._face
-        if face.opened is not opened:
-            self._face = face = _Face(opened)
-        return face
-
-
-class _Face:
-    """How users see one cache: their names of its columns, and Arrow's types that they get."""
-
-    def __init__(self, opened: DefinedCache) -> None:
-        defined = opened.defined
-        schema = defined.store.schema
-        self.opened = opened
-        self.keys = LookupKeys.of(schema, defined.key)
-        self.single = self.keys.single()
-        self.one_row = defined.one_row_a_key
-        self.labels = defined.labels
-        others = [(name, label) for name, label in zip(defined.columns, defined.labels) if name not in defined.key]
-        self._fields = [schema.field(name) for name, _ in others]
-        self.column_labels = [label for _, label in others]
-        self._nested = any(pa.types.is_nested(to_arrow(schema.field(name).type)) for name in defined.columns)
-
-    def columns(self, timestamps: str) -> pa.Schema:
-        """The columns looked up, without those of the key."""
-        return shown_schema(self._fields, all_nullable=True, timestamps=timestamps)
-
-    def found(self, values: tuple[Any, ...], named: dict[str, Any]) -> Rows:
-        """The rows of a key."""
-        key = self.single(values, named)
-        return [] if key is None else self.opened.find_one(key)
-
-    def shown(self, row: tuple[Any, ...]) -> dict[str, Any]:
-        """A row as it is handed out: the user may change it, and rows may be kept."""
-        return dict(zip(self.labels, copy.deepcopy(row) if self._nested else row))
+def _shown(defined: DefinedLookup, row: tuple[Any, ...]) -> dict[str, Any]:
+    """A row as it is handed out: the user may change it, and rows may be kept."""
+    return dict(zip(defined.labels, copy.deepcopy(row) if defined.is_nested else row))
 
 
 def _utc(millis: int) -> datetime:
     return datetime.fromtimestamp(millis / 1000, timezone.utc)
+
+
+def open_lookup(
+    store: TableStore,
+    *,
+    columns: object,
+    key: object,
+    where: str | None,
+    refresh: object,
+    cache: str | None,
+    options: object,
+    directory: object,
+) -> Lookup:
+    """See `lakelsm.table.Table.lookup`."""
+    names = checked_projection(columns)  # type: ignore[arg-type]
+    chosen = None if names is None else tuple(names)
+    definition, policy = checked_lookup(
+        store, chosen, _key(key), where=where, refresh=refresh, cache=cache, options=options
+    )
+    shared = _directory(directory)
+    if shared is not None and definition.of_table(store).store.options.lookup_cache is LookupCache.MEMORY:
+        raise wrong_argument("directory", directory, "left out with a 'memory' cache: its files are in memory")
+    return Lookup(store, definition, policy, partial(opened_cache, shared=shared))
+
+
+def _key(key: object) -> tuple[str, ...] | None:
+    if key is None:
+        return None
+    names = tuple(checked_names("key", key))
+    if not names:
+        raise wrong_argument("key", key, "a list of column names (leave it out for the primary key)")
+    return names
+
+
+def _directory(directory: object) -> Path | None:
+    if directory is None:
+        return None
+    path = str(directory) if isinstance(directory, Path) else directory
+    if not isinstance(path, str) or not os.path.isabs(path):
+        raise wrong_argument("directory", directory, "the absolute path of a directory, such as '/var/tmp/customers'")
+    return Path(checked_location("directory", path))
+
+
+def chosen_cache(spec: LookupSpec) -> str:
+    """The kind of cache that the table's options ask for.
+
+    'auto' is Paimon's choice: by the whole primary key the table's query service where there is one, else files indexed
+    on demand; by other keys all rows at hand.
+    """
+    asked = spec.store.options.lookup_cache
+    if asked is LookupCache.AUTO and spec.by_primary_key:
+        return _REMOTE if is_service_available(spec.store) else _PARTIAL
+    return _PARTIAL if asked is LookupCache.PARTIAL else _FULL
+
+
+def opened_cache(spec: LookupSpec, shared: Path | None) -> Cache:
+    """A cache of the table's newest snapshot. Its files are in memory, below a directory that processes share
+    (``shared``), or in a private one (None).
+    """
+    kind, options = chosen_cache(spec), spec.store.options
+    if kind == _REMOTE:
+        return RemoteCache.open(spec)
+    if options.lookup_cache is LookupCache.MEMORY:
+        directory = CacheDirectory.in_memory(options.lookup_cache_max_memory_size)
+    else:
+        directory = CacheDirectory.private() if shared is None else CacheDirectory.shared(shared / cache_name(spec))
+    try:
+        return PartialCache.open(spec, directory) if kind == _PARTIAL else FullCache.open(spec, directory)
+    except BaseException:
+        directory.close()
+        raise
+
+
+def cache_name(spec: LookupSpec) -> str:
+    """A name of a directory that two specs share only where one cache answers both."""
+    store = spec.store
+    schema = (store.schema.id, store.schema.time_millis, sorted(store.schema.options.items()))
+    asked = (spec.key, spec.columns, spec.predicate, None if spec.buckets is None else sorted(spec.buckets))
+    return hashlib.sha256(repr((store.paths.branch_root, schema, asked)).encode()).hexdigest()[:32]

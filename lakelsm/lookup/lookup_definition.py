@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, fields, replace
+from functools import cached_property
+
+import pyarrow as pa
 
 from lakelsm.arguments import (
     checked_choice,
@@ -25,7 +28,7 @@ from lakelsm.predicate.predicate import Predicate, all_of, columns
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import Surroundings
-from lakelsm.types import DataType
+from lakelsm.types import DataType, to_arrow
 
 _HOW = "'left' or 'inner'"
 _CACHES = tuple(kind.value for kind in LookupCache)
@@ -134,7 +137,12 @@ class DefinedLookup:
         is_primary = not schema.cross_partition and set(self.key) == set(schema.trimmed_primary_keys)
         return self.choice is not None and is_primary
 
-    @property
+    @cached_property
+    def is_nested(self) -> bool:
+        """Whether a column has values that can be changed in place."""
+        return any(pa.types.is_nested(to_arrow(self.store.schema.field(name).type)) for name in self.columns)
+
+    @cached_property
     def one_row_a_key(self) -> bool:
         """Whether a key never has more than one row."""
         schema, known = self.store.schema, set(self.key)

@@ -389,7 +389,7 @@ class Table(ReadableTable, ChangesReader):
         InvalidInputError for columns, types and options that the table cannot have, UnsupportedFeatureError for a part
         of ``where`` that is not understood.
         """
-        from lakelsm.lookup.open_lookup import open_lookup
+        from lakelsm.lookup.lookup import open_lookup
 
         return open_lookup(
             self._store(),

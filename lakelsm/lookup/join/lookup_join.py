@@ -16,9 +16,9 @@ from lakelsm.errors import InvalidInputError
 from lakelsm.format.data_file.column_evolution import cast_column
 from lakelsm.lookup.cache import FoundRows, Longs, matched
 from lakelsm.lookup.join.executor_lookups import LOOKUPS, SharedLookup
+from lakelsm.lookup.lookup import opened_cache
 from lakelsm.lookup.lookup_definition import checked_inner, checked_lookup
 from lakelsm.lookup.lookup_keys import LookupKeys
-from lakelsm.lookup.open_lookup import opened_cache
 from lakelsm.schema.identifiers import folded
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
@@ -139,10 +139,8 @@ class JoinTask:
 
     def _joined(self, facts: pa.RecordBatch, lookup: SharedLookup) -> Iterator[pa.RecordBatch]:
         with LOOKUPS.current(lookup) as current:
-            defined = current.defined
-            self._check_types(defined.store.schema)
-            keys = LookupKeys.of(defined.store.schema, defined.key)
-            given = keys.many(pa.table([facts.column(at) for at in self.keys], keys.names))
+            self._check_types(current.defined.store.schema)
+            given = current.keys.many(pa.table([facts.column(at) for at in self.keys], current.keys.names))
             answer = current.find(given.stored)
         probes = answer.probes if given.places is None else given.places[answer.probes]
         yield from self._handed(facts, *matched(len(facts), probes, self.inner), answer)

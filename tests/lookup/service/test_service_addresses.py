@@ -8,7 +8,7 @@ import pytest
 
 from lakelsm.errors import CorruptTableError
 from lakelsm.lookup.cache import LookupSpec
-from lakelsm.lookup.open_lookup import chosen_cache
+from lakelsm.lookup.lookup import chosen_cache
 from lakelsm.lookup.service.service_addresses import (
     ServerAddress,
     ServerLease,

@@ -14,8 +14,8 @@ import pytest
 from lakelsm import Catalog, Lookup, Table
 from lakelsm.errors import InvalidInputError, LakelsmError, UnsupportedFeatureError
 from lakelsm.lookup.cache import LookupSpec
+from lakelsm.lookup.lookup import cache_name, chosen_cache, opened_cache
 from lakelsm.lookup.lookup_definition import LookupDefinition
-from lakelsm.lookup.open_lookup import cache_name, chosen_cache, opened_cache
 from lakelsm.lookup.partial.partial_cache import PartialCache
 from lakelsm.lookup.service.service_addresses import ServerAddress, publish
 from lakelsm.predicate.predicate import Compare
