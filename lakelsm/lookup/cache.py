@@ -168,10 +168,12 @@ class Cache(Protocol):
     @property
     def rows(self) -> int | None:
         """The number of rows that can be found (None: not known)."""
+        return None
 
     @property
     def disk_bytes(self) -> int | None:
         """The size of its files on this machine (None: it has none)."""
+        return None
 
     def find(self, keys: pa.Table) -> FoundRows:
         """The rows that `Table.read` shows, of each key.

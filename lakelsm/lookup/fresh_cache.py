@@ -20,7 +20,7 @@ from lakelsm.lookup.lookup_definition import DefinedLookup, LookupDefinition, Re
 from lakelsm.lookup.lookup_keys import LookupKeys
 from lakelsm.lookup.store.key_index import hashes_of
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.surroundings import Surroundings
+from lakelsm.surroundings import SYSTEM, Surroundings
 from lakelsm.types import DataField, arrow_field, to_arrow
 
 _LOG = logging.getLogger(__name__)
@@ -151,14 +151,13 @@ class FreshCache:
         definition: LookupDefinition,
         policy: RefreshPolicy,
         opener: Opener,
-        *,
-        surroundings: Surroundings,
+        surroundings: Surroundings = SYSTEM,
     ) -> None:
-        self._store = store
+        self.store = store
         self._definition = definition
         self._policy = policy
         self._opener = opener
-        self._surroundings = surroundings
+        self.surroundings = surroundings
         self._refreshing = Lock()
         self._switching = Lock()
         self._closed = Event()
@@ -170,11 +169,11 @@ class FreshCache:
     @property
     def seconds_since_look(self) -> float:
         """The seconds since the last look for a newer snapshot."""
-        return self._surroundings.monotonic() - self._looked
+        return self.surroundings.monotonic() - self._looked
 
     def current(self) -> DefinedCache:
         """The cache to ask, held for the caller, refreshed if that is due. Raises InvalidInputError once it is closed."""
-        now = self._surroundings.monotonic()
+        now = self.surroundings.monotonic()
         if now >= self._due:
             self._refresh_due(now)
         return self.held()
@@ -184,7 +183,7 @@ class FreshCache:
         while (current := self._current) is not None:
             if current.hold():  # Else it was replaced since.
                 return current
-        raise InvalidInputError(f"Table {self._store.name}: the lookup is closed; open another one with Table.lookup.")
+        raise InvalidInputError(f"Table {self.store.name}: the lookup is closed; open another one with Table.lookup.")
 
     def refresh(self) -> None:
         """Take the newest snapshot now."""
@@ -213,7 +212,7 @@ class FreshCache:
     def _refresh_due(self, asked: float) -> None:
         """Refresh, or start to in the background."""
         self._raise_failure()
-        if self._closed.is_set() or self._policy.is_quiet(self._surroundings):
+        if self._closed.is_set() or self._policy.is_quiet(self.surroundings):
             return
         if self._policy.in_background and not self._is_far_behind():
             self._start_background(asked)
@@ -224,7 +223,7 @@ class FreshCache:
 
     def _is_far_behind(self) -> bool:
         with self.held() as held:
-            snapshot, newest = held.cache.snapshot, self._store.snapshots.latest_id() or 0
+            snapshot, newest = held.cache.snapshot, self.store.snapshots.latest_id() or 0
             return newest - (0 if snapshot is None else snapshot.id) > self._policy.most_pending
 
     def _start_background(self, asked: float) -> None:
@@ -243,7 +242,7 @@ class FreshCache:
         except WorkCancelled:
             pass
         except BaseException as error:  # noqa: BLE001  Whatever it is, the next lookup raises it.
-            _LOG.warning("Table %s: a refresh in the background failed: %s", self._store.name, logged_text(error))
+            _LOG.warning("Table %s: a refresh in the background failed: %s", self.store.name, logged_text(error))
             self._failure = error
             self._due = float("-inf")
 
@@ -260,25 +259,25 @@ class FreshCache:
 
     def _take_newest(self, partitions: bool = False) -> None:
         """Refresh the cache, or replace it where the table, its columns or the chosen partitions are others."""
-        self._note_look(self._surroundings.monotonic())
+        self._note_look(self.surroundings.monotonic())
         with self.held() as held:
-            newest = self._store.refreshed()
-            defined = held.defined if newest is self._store else self._definition.of_table(newest)
-            is_other = newest is not self._store and self._is_recreated()
+            newest = self.store.refreshed()
+            defined = held.defined if newest is self.store else self._definition.of_table(newest)
+            is_other = newest is not self.store and self._is_recreated()
             if is_other or not defined.is_as_before(held.defined) or self._chooses_others(held, partitions):
                 self._replace(self._open(defined))
             else:
                 held.kept.drop(held.refresh().changed)
-            self._store = newest
+            self.store = newest
 
     def _is_recreated(self) -> bool:
         """Whether the table lost the schema that the lookup is at: it was dropped, and another one lies at its path."""
-        schemas, own = self._store.schemas, self._store.schema
+        schemas, own = self.store.schemas, self.store.schema
         return own.id not in schemas.ids() or schemas.get(own.id) != own
 
     def _chooses_others(self, held: DefinedCache, now: bool) -> bool:
         """Whether it is time to look for the greatest partitions, and they are others."""
-        choice, time = held.defined.choice, self._surroundings.monotonic()
+        choice, time = held.defined.choice, self.surroundings.monotonic()
         is_early = not now and time < self._chose + self._policy.partition_interval
         if choice is None or not choice.moves or is_early:
             return False
@@ -286,7 +285,7 @@ class FreshCache:
         return held.defined.partitions() != held.partitions
 
     def _open(self, defined: DefinedLookup) -> DefinedCache:
-        return DefinedCache(defined, defined.partitions(), self._opener, self._surroundings)
+        return DefinedCache(defined, defined.partitions(), self._opener, self.surroundings)
 
     def _replace(self, opened: DefinedCache) -> None:
         with self._switching:

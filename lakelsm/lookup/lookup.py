@@ -9,7 +9,6 @@ from datetime import datetime, timezone
 from functools import partial
 from html import escape
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
@@ -23,24 +22,21 @@ from lakelsm.arguments import (
 )
 from lakelsm.errors import InvalidInputError
 from lakelsm.local.shown_rows import shown_rows, shown_schema
-from lakelsm.lookup.cache import Cache, LookupSpec, Opener, cache_state, matched
+from lakelsm.lookup.cache import Cache, LookupSpec, cache_state, matched
 from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.fresh_cache import FreshCache
 from lakelsm.lookup.full.full_cache import FullCache
 from lakelsm.lookup.lookup_definition import (
     DefinedLookup,
-    LookupDefinition,
-    RefreshPolicy,
     checked_inner,
     checked_lookup,
 )
 from lakelsm.lookup.partial.partial_cache import PartialCache
 from lakelsm.lookup.service.remote_cache import RemoteCache
-from lakelsm.lookup.service.service_addresses import is_service_available
+from lakelsm.lookup.service.service_addresses import published_addresses
 from lakelsm.options import LookupCache
 from lakelsm.results import Staleness
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.surroundings import SYSTEM, Surroundings
 
 _FULL, _PARTIAL, _REMOTE = FullCache.kind, PartialCache.kind, RemoteCache.kind
 
@@ -51,18 +47,9 @@ class Lookup:
     It answers as of one snapshot and goes on to newer ones by itself. Close it, or use it in a ``with``: it keeps files.
     """
 
-    def __init__(
-        self,
-        store: TableStore,
-        definition: LookupDefinition,
-        policy: RefreshPolicy,
-        opener: Opener,
-        *,
-        surroundings: Surroundings = SYSTEM,
-    ) -> None:
-        self._store = store
-        self._surroundings = surroundings
-        self._fresh = FreshCache(store, definition, policy, opener, surroundings=surroundings)
+    def __init__(self, fresh: FreshCache) -> None:
+        self._fresh = fresh
+        self._store = fresh.store
 
     def get(self, /, *key: Any, **named: Any) -> dict[str, Any] | None:
         """The row of a key by column, None where there is none.
@@ -72,9 +59,10 @@ class Lookup:
         """
         with self._fresh.current() as current:
             if not current.defined.one_row_a_key:
+                primary = ", ".join(current.defined.store.schema.primary_keys)
                 raise InvalidInputError(
                     f"Table {self._store.name}: a key of {current.keys.text} may have several rows, as it is not the "
-                    f"primary key ({', '.join(self._store.schema.primary_keys)}): get_all gives them all."
+                    f"primary key ({primary}): get_all gives them all."
                 )
             rows = current.rows_of(key, named)
         return _shown(current.defined, rows[0]) if rows else None
@@ -121,13 +109,13 @@ class Lookup:
         with self._fresh.held() as held:
             snapshot, newest = held.cache.snapshot, self._store.snapshots.latest()
             own, last = (0 if each is None else each.id for each in (snapshot, newest))
-            now = self._surroundings.clock()
+            millis = None if snapshot is None else snapshot.time_millis
             return Staleness(
                 table=self._store.name,
                 cache=held.cache.kind,
                 snapshot_id=None if snapshot is None else snapshot.id,
-                committed_at=None if snapshot is None else _utc(snapshot.time_millis),
-                age_seconds=None if snapshot is None else max(now - snapshot.time_millis, 0) / 1000,
+                committed_at=None if millis is None else datetime.fromtimestamp(millis / 1000, timezone.utc),
+                age_seconds=None if millis is None else max(self._fresh.surroundings.clock() - millis, 0) / 1000,
                 newest_snapshot_id=None if newest is None else newest.id,
                 snapshots_behind=last - own,
                 seconds_since_look=self._fresh.seconds_since_look,
@@ -140,9 +128,7 @@ class Lookup:
     def __enter__(self) -> Lookup:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -166,10 +152,6 @@ def _shown(defined: DefinedLookup, row: tuple[Any, ...]) -> dict[str, Any]:
     return dict(zip(defined.labels, copy.deepcopy(row) if defined.is_nested else row))
 
 
-def _utc(millis: int) -> datetime:
-    return datetime.fromtimestamp(millis / 1000, timezone.utc)
-
-
 def open_lookup(
     store: TableStore,
     *,
@@ -190,7 +172,7 @@ def open_lookup(
     shared = _directory(directory)
     if shared is not None and definition.of_table(store).store.options.lookup_cache is LookupCache.MEMORY:
         raise wrong_argument("directory", directory, "left out with a 'memory' cache: its files are in memory")
-    return Lookup(store, definition, policy, partial(opened_cache, shared=shared))
+    return Lookup(FreshCache(store, definition, policy, partial(opened_cache, shared=shared)))
 
 
 def _key(key: object) -> tuple[str, ...] | None:
@@ -219,7 +201,7 @@ def chosen_cache(spec: LookupSpec) -> str:
     """
     asked = spec.store.options.lookup_cache
     if asked is LookupCache.AUTO and spec.by_primary_key:
-        return _REMOTE if is_service_available(spec.store) else _PARTIAL
+        return _PARTIAL if published_addresses(spec.store) is None else _REMOTE
     return _PARTIAL if asked is LookupCache.PARTIAL else _FULL
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from lakelsm import Catalog, Table
 from lakelsm.errors import InvalidInputError
+from lakelsm.lookup.fresh_cache import FreshCache
 from lakelsm.lookup.lookup import Lookup
 from lakelsm.lookup.lookup_definition import LookupDefinition, RefreshPolicy
 from lakelsm.surroundings import Surroundings
@@ -45,7 +46,7 @@ def table(tmp_path: Path) -> Table:
 def opened(table: Table, surroundings: Surroundings | None = None, **request: Any) -> Lookup:
     asked = LookupDefinition(**{"options": {}, **request})
     policy = RefreshPolicy(interval=None)
-    return Lookup(table._store(), asked, policy, Opened(), surroundings=surroundings or Surroundings())
+    return Lookup(FreshCache(table._store(), asked, policy, Opened(), surroundings or Surroundings()))
 
 
 @pytest.fixture

@@ -1,14 +1,13 @@
-"""What a full cache has: which rows and columns (`CacheContents`), and those of a snapshot, published as a document."""
+"""What a full cache has: which rows and columns (`CacheContents`), and those of a snapshot, published as a file."""
 
 from __future__ import annotations
 
-import json
 import os
-import zlib
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, asdict, dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,17 +15,14 @@ import pyarrow as pa
 
 from lakelsm.errors import CorruptStoreError, LakelsmError
 from lakelsm.format.snapshot import Snapshot
-from lakelsm.json_document import parse_object
 from lakelsm.lookup.cache import FoundRows, LookupSpec
 from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.full.generation import CacheLayout, Generation, GenerationFiles, SealedFile
-from lakelsm.lookup.store.store_file import opened
+from lakelsm.lookup.store.store_file import StoreFile, StoreFileWriter
 
-STATE = "state.json"
+STATE = "state"
 #: What the names of all other files of full caches begin with.
 NAME_PREFIX = "full-"
-#: What a state has is a snapshot, and a few hundred bytes for each of a few generations' files.
-_MAX_BYTES = 16 << 20
 #: Options of how lookups go, which change no row: of others it is not asked whether they do.
 _NO_ROWS = ("lookup.", "cache-page-size", "continuous.", "scan.partitions")
 
@@ -137,8 +133,7 @@ class CacheState:
             "snapshot": None if self.snapshot is None else self.snapshot.to_json(),
             "generations": [asdict(generation.files) for generation in self.generations],
         }
-        document = {"state": state, "checksum": _checksum(state)}
-        directory.published(STATE, lambda path: path.write_text(json.dumps(document), encoding="ascii"))
+        directory.published(STATE, partial(_write, state))
         for name in set(directory.names()) - self.names:
             if name.startswith(NAME_PREFIX):
                 directory.discard(name)
@@ -154,27 +149,22 @@ def published_state(
     path = directory.file(STATE)
     if not os.path.lexists(path):
         return None
+    with StoreFile(path) as file:
+        state = file.facts
     try:
-        with os.fdopen(opened(path), "rb") as file:
-            data = file.read(_MAX_BYTES + 1)
-    except OSError as error:
-        raise CorruptStoreError(f"{path} cannot be read ({error}): the cache is made anew") from error
-    try:
-        if len(data) > _MAX_BYTES:
-            raise ValueError(f"it has more than {_MAX_BYTES} bytes")
-        document = parse_object(data, str(path))
-        state: Any = document["state"]
-        if document["checksum"] != _checksum(state):
-            raise ValueError("it has another checksum")
         if own is not None and state["name"] == own.name:
             return own
         snapshot = None if state["snapshot"] is None else Snapshot.from_json(state["snapshot"], str(path))
-        listed = [_files(each) for each in state["generations"]]
-    except (LakelsmError, ValueError, KeyError, TypeError) as error:
-        raise CorruptStoreError(f"{path} is damaged ({error}): the cache is made anew") from error
-    is_other = state["content"] != content
-    generations = () if is_other else tuple(Generation.open(directory, layout, files) for files in listed)
+        listed = [] if state["content"] != content else [_files(each) for each in state["generations"]]
+    except (LakelsmError, KeyError, TypeError) as error:
+        raise CorruptStoreError(f"{path} is of another version ({error!r}): the cache is loaded again") from error
+    generations = tuple(Generation.open(directory, layout, files) for files in listed)
     return CacheState(state["name"], snapshot, generations, content=state["content"])
+
+
+def _write(state: dict[str, Any], path: Path) -> None:
+    with StoreFileWriter(path) as writer:
+        writer.finish(state)
 
 
 def _files(value: Any) -> GenerationFiles:
@@ -184,7 +174,3 @@ def _files(value: Any) -> GenerationFiles:
     segments, indexes = (tuple(map(sealed, value[part])) for part in ("segments", "indexes"))
     dead = None if value["dead"] is None else sealed(value["dead"])
     return GenerationFiles(segments, indexes, dead, rows=value["rows"], dead_rows=value["dead_rows"])
-
-
-def _checksum(state: Any) -> int:
-    return zlib.crc32(json.dumps(state, sort_keys=True).encode())

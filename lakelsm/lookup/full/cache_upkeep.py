@@ -22,9 +22,8 @@ from lakelsm.local.scan_task import ScanTask
 from lakelsm.lookup.cache import LookupSpec, Refreshed
 from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.full.cache_state import NAME_PREFIX, CacheContents, CacheState, published_state
-from lakelsm.lookup.full.changed_rows import changed_rows
 from lakelsm.lookup.full.generation import CacheLayout, Generation, WrittenSegment, index_segments, write_segment
-from lakelsm.lookup.full.state_change import StateChange
+from lakelsm.lookup.full.state_change import StateChange, changed_rows
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.plan.read_plan import plan_read
 from lakelsm.runner.local_runner import LocalRunner

@@ -41,25 +41,20 @@ class FullCache(Cache):
 
     @property
     def snapshot(self) -> Snapshot | None:
-        """See `Cache.snapshot`."""
         return self._now()[1].snapshot
 
     @property
     def rows(self) -> int:
-        """See `Cache.rows`."""
         return sum(generation.live_rows for generation in self._now()[1].generations)
 
     @property
     def disk_bytes(self) -> int:
-        """See `Cache.disk_bytes`."""
         return self._directory.size_of(self._now()[1].names)
 
     def find(self, keys: pa.Table) -> FoundRows:
-        """See `Cache.find`."""
         return self._answered(lambda contents, state: state.find(contents, keys))
 
     def find_plain(self, key: tuple[Any, ...]) -> list[tuple[Any, ...]] | None:
-        """See `Cache.find_plain`."""
         return self._answered(lambda contents, state: state.find_plain(contents, key))
 
     def refresh(self) -> Refreshed:
@@ -77,7 +72,6 @@ class FullCache(Cache):
             return refreshed
 
     def close(self) -> None:
-        """See `Cache.close`."""
         with self._work:
             self._closed = True
             self._held = None

@@ -71,10 +71,6 @@ class PartialCache(Cache):
         return self._current().live.snapshot
 
     @property
-    def rows(self) -> None:
-        """See `Cache.rows`."""
-
-    @property
     def disk_bytes(self) -> int:
         """See `Cache.disk_bytes`."""
         return self._current().files.disk_bytes

@@ -20,7 +20,7 @@ from pyarrow import flight
 
 from lakelsm.errors import LookupServiceError
 from lakelsm.failures import logged_text
-from lakelsm.lookup.service.lookup_request import encoded_error
+from lakelsm.lookup.service.protocol import encoded_error
 from lakelsm.lookup.service.service_access import ServerAccess
 from lakelsm.options import TableOptions
 from lakelsm.surroundings import SYSTEM, Surroundings

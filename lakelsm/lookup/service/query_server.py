@@ -23,7 +23,8 @@ from lakelsm.errors import InvalidInputError, LakelsmError, LookupServiceError
 from lakelsm.failures import logged_text
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.lookup.cache import FoundRows, HeldCache, LookupSpec, Opener
-from lakelsm.lookup.service.lookup_request import (
+from lakelsm.lookup.service.open_calls import CALLS, OpenCalls, close_connections
+from lakelsm.lookup.service.protocol import (
     MOST_KEYS,
     LookupRequest,
     TableIdentity,
@@ -31,7 +32,6 @@ from lakelsm.lookup.service.lookup_request import (
     encoded_snapshot,
     key_schema,
 )
-from lakelsm.lookup.service.open_calls import CALLS, OpenCalls, close_connections
 from lakelsm.lookup.service.service_access import ServerAccess
 from lakelsm.lookup.service.service_addresses import ServerAddress
 from lakelsm.snapshots.table_store import TableStore

@@ -12,7 +12,7 @@ from lakelsm.lookup.cache import Cache, LookupSpec
 from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.lookup_definition import discovery_interval
 from lakelsm.lookup.partial.partial_cache import PartialCache
-from lakelsm.lookup.service.lookup_request import TableIdentity
+from lakelsm.lookup.service.protocol import TableIdentity
 from lakelsm.lookup.service.servers import Addresses, ClusterServers, LocalServers, Servers, ServerSetup
 from lakelsm.lookup.service.service_access import ServerAccess
 from lakelsm.lookup.service.service_addresses import ServerLease, leases, publish, published_addresses, withdraw

@@ -19,8 +19,14 @@ from lakelsm.failures import logged_text
 from lakelsm.format.row.bucket_hash import hash_rows, key_hashes
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.lookup.cache import Cache, FoundRows, Longs, LookupSpec, Refreshed
-from lakelsm.lookup.service.lookup_request import MOST_KEYS, LookupRequest, TableIdentity, key_schema, row_schema
-from lakelsm.lookup.service.server_connection import ServerConnection
+from lakelsm.lookup.service.protocol import (
+    MOST_KEYS,
+    LookupRequest,
+    ServerConnection,
+    TableIdentity,
+    key_schema,
+    row_schema,
+)
 from lakelsm.lookup.service.service_access import ClientAccess
 from lakelsm.lookup.service.service_addresses import published_addresses
 from lakelsm.predicate.evaluation import matching
@@ -91,7 +97,6 @@ class RemoteCache(Cache):
     """
 
     kind = "remote"
-    rows = disk_bytes = None  # Nothing is kept here.
 
     def __init__(self, spec: LookupSpec, access: ClientAccess) -> None:
         self.spec = spec
@@ -124,7 +129,6 @@ class RemoteCache(Cache):
         return _oldest([one.snapshot for one in self._servers.connections if one.answered])
 
     def find(self, keys: pa.Table) -> FoundRows:
-        """See `Cache.find`."""
         slices = list(_slices(keys.select(self._key_schema.names)))
         starts = accumulate((len(part) for part in slices), initial=0)
         parts = [self._answered(partial(self._asked, part)) for part in slices]
@@ -145,7 +149,6 @@ class RemoteCache(Cache):
         return Refreshed(_oldest(after), changed=keys if same else None)
 
     def close(self) -> None:
-        """See `Cache.close`."""
         self._closed = True
         self._pool.shutdown()
 

@@ -19,7 +19,7 @@ from lakelsm.engine import spark_errors
 from lakelsm.errors import InvalidInputError, LakelsmError, LookupServiceError
 from lakelsm.failures import logged_text
 from lakelsm.lookup.cache import Opener
-from lakelsm.lookup.service.lookup_request import decoded_error, encoded_error
+from lakelsm.lookup.service.protocol import decoded_error, encoded_error
 from lakelsm.lookup.service.query_server import QueryServer, ServedTable
 from lakelsm.lookup.service.service_access import ServerAccess
 from lakelsm.lookup.service.service_addresses import MOST_SERVERS, ServerAddress, ServerLease
@@ -105,7 +105,6 @@ class LocalServers:
         self._processes = [self._started(number) for number in range(setup.servers)]
 
     def addresses(self) -> Addresses | None:
-        """See `Servers.addresses`."""
         for number, server in enumerate(self._processes):
             if server.address is None:
                 self._hear(number, server)
@@ -119,7 +118,6 @@ class LocalServers:
         return known if len(known) == len(self._processes) else None
 
     def stop(self) -> None:
-        """See `Servers.stop`."""
         for server in self._processes:
             server.pipe.close()
         for server in self._processes:
@@ -193,7 +191,6 @@ class ClusterServers:
         self._job.start()
 
     def addresses(self) -> Addresses | None:
-        """See `Servers.addresses`."""
         if self._job.is_alive():
             return self._lease.addresses()
         reason = self._error
@@ -207,7 +204,6 @@ class ClusterServers:
         ) from reason
 
     def stop(self) -> None:
-        """See `Servers.stop`."""
         self._lease.end()
         self._job.join(_LONGEST_STAGE_END)
         if self._job.is_alive():

@@ -77,11 +77,6 @@ def published_addresses(store: TableStore) -> tuple[ServerAddress, ...] | None:
 _REMEDY = "start the query service again, which writes the file anew, or delete it."
 
 
-def is_service_available(store: TableStore) -> bool:
-    """Whether a query service of the table is published. Raises CorruptTableError where its file is damaged."""
-    return published_addresses(store) is not None
-
-
 def publish(store: TableStore, addresses: Sequence[ServerAddress]) -> None:
     """Make these the table's servers, in place of any others, in one step: readers see the old ones or these."""
     texts = ", ".join(json.dumps(str(address)) for address in addresses)

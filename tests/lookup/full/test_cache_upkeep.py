@@ -11,7 +11,7 @@ import pytest
 from lakelsm.errors import StorageError
 from lakelsm.lookup.cache import LookupSpec, Refreshed
 from lakelsm.lookup.cache_directory import CacheDirectory
-from lakelsm.lookup.full import cache_upkeep, changed_rows
+from lakelsm.lookup.full import cache_upkeep, state_change
 from lakelsm.lookup.full.cache_state import STATE, CacheContents, CacheState
 from lakelsm.lookup.full.cache_upkeep import CacheUpkeep, load_snapshot
 from lakelsm.lookup.full.generation import CacheLayout, Generation
@@ -125,7 +125,7 @@ def test_a_snapshot_that_expires_while_it_is_read_is_told(
     table.write((1, "a"))
     cache.refresh()
     table.overwrite((2, "b"))
-    plan = changed_rows.plan_difference
+    plan = state_change.plan_difference
 
     def expiring(*given: Any) -> Any:
         planned = plan(*given)
@@ -138,7 +138,7 @@ def test_a_snapshot_that_expires_while_it_is_read_is_told(
                     Path(file.path).unlink()
         return planned
 
-    monkeypatch.setattr(changed_rows, "plan_difference", expiring)
+    monkeypatch.setattr(state_change, "plan_difference", expiring)
     assert cache.refresh().rebuilt == "snapshot 1 expired while it was compared"
 
 

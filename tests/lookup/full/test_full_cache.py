@@ -291,7 +291,7 @@ def test_a_refresh_that_is_killed_leaves_a_state_that_opens(tmp_path: Path) -> N
         assert ended(started(_killed, tmp_path / "d.db" / "t", path, left)) == (0 if left == 1000 else 9), left
         cache = FullCache.open(LookupSpec(store_of(tmp_path), key, COLUMNS), CacheDirectory.shared(path))
         agree(cache, history.table, key)
-        assert set(os.listdir(path)) == cache_files(cache) | {"state.json", ".lock", ".writers"}
+        assert set(os.listdir(path)) == cache_files(cache) | {"state", ".lock", ".writers"}
         history.table.write(history.rows(10))
 
 

@@ -14,8 +14,8 @@ import pytest
 from pyarrow import flight
 
 from lakelsm.errors import LookupServiceError
-from lakelsm.lookup.service.lookup_request import decoded_error
 from lakelsm.lookup.service.open_calls import OpenCalls, close_connections
+from lakelsm.lookup.service.protocol import decoded_error
 from lakelsm.lookup.service.query_server import QueryServer
 from lakelsm.lookup.service.remote_cache import RemoteCache
 from lakelsm.lookup.service.service_access import ServerAccess

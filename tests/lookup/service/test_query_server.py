@@ -17,7 +17,7 @@ from pyarrow import flight
 from lakelsm.errors import CorruptTableError, InvalidInputError, LakelsmError, LookupServiceError, StorageError
 from lakelsm.lookup.cache import FoundRows, LookupSpec
 from lakelsm.lookup.service import query_server
-from lakelsm.lookup.service.lookup_request import (
+from lakelsm.lookup.service.protocol import (
     MOST_KEYS,
     LookupRequest,
     TableIdentity,

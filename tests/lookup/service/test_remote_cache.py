@@ -19,8 +19,8 @@ from lakelsm.format.row.binary_row import encode_row
 from lakelsm.format.row.bucket_hash import hash_rows
 from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.lookup_keys import LookupKeys
+from lakelsm.lookup.service.protocol import ServerConnection
 from lakelsm.lookup.service.remote_cache import RemoteCache, ServerChoice
-from lakelsm.lookup.service.server_connection import ServerConnection
 from lakelsm.lookup.service.service_addresses import ServerAddress, publish
 from lakelsm.predicate.predicate import Compare
 from lakelsm.schema_changes import AddColumn, RenameColumn

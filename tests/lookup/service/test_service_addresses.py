@@ -12,7 +12,6 @@ from lakelsm.lookup.lookup import chosen_cache
 from lakelsm.lookup.service.service_addresses import (
     ServerAddress,
     ServerLease,
-    is_service_available,
     leases,
     publish,
     published_addresses,
@@ -40,7 +39,6 @@ def test_addresses_are_written_as_paimons_service_manager_writes_them(table: Loc
 
 def test_a_table_without_the_file_has_no_service(table: LocalTable) -> None:
     assert published_addresses(table.store) is None
-    assert not is_service_available(table.store)
 
 
 def test_a_newer_service_replaces_an_older_one_which_then_leaves_the_file_alone(table: LocalTable) -> None:
@@ -49,7 +47,7 @@ def test_a_newer_service_replaces_an_older_one_which_then_leaves_the_file_alone(
     assert not withdraw(table.store, [ONE])
     assert published_addresses(table.store) == (OTHER,)
     assert withdraw(table.store, [OTHER])
-    assert not is_service_available(table.store)
+    assert published_addresses(table.store) is None
     assert not withdraw(table.store, [OTHER])
 
 
@@ -59,7 +57,6 @@ def test_the_addresses_of_flinks_query_service_are_neither_read_nor_touched(tabl
     flinks.write_text('[ "10.0.0.1:4711" ]')
     before = flinks.stat()
     assert published_addresses(table.store) is None
-    assert not is_service_available(table.store)
     assert chosen_cache(LookupSpec(table.store, ("id",), ("id",))) == "partial"
     publish(table.store, [ONE])
     assert published_addresses(table.store) == (ONE,)
@@ -110,7 +107,7 @@ def test_a_link_out_of_the_table_is_not_followed(table: LocalTable, tmp_path: Pa
     service_file(table).parent.mkdir()
     service_file(table).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(CorruptTableError, match="outside"):
-        is_service_available(table.store)
+        published_addresses(table.store)
 
 
 def test_a_lease_lasts_until_it_ends_and_has_the_servers_that_started(tmp_path: Path) -> None:
