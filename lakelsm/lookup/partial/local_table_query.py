@@ -31,6 +31,8 @@ from lakelsm.types import arrow_field, contiguous
 
 #: Slots, and a row of each.
 _Found: TypeAlias = tuple[Places, pa.Table]
+#: A data file, and the slots and keys that are looked for in it.
+_FileSearch: TypeAlias = tuple[RunFile, Places, pa.Table]
 
 
 @dataclass(frozen=True)
@@ -64,16 +66,7 @@ class _BucketSearch:
         """The searches of a run's files for the keys at ``wanted``."""
         for number, places in self.ranges.of_run(run, wanted):
             keys = self.keys if len(places) == len(self.keys) else self.keys.take(pa.array(places))
-            yield _FileSearch(self.bucket.files[number], places + self.first, keys)
-
-
-@dataclass(frozen=True)
-class _FileSearch:
-    """Keys that are looked for in one data file, with their slots."""
-
-    file: RunFile
-    slots: Places
-    keys: pa.Table
+            yield self.bucket.files[number], places + self.first, keys
 
 
 class LocalTableQuery:
@@ -175,10 +168,8 @@ class LocalTableQuery:
             if depth < len(search.bucket.generations) and len(open_):
                 for run in search.bucket.generations[depth]:
                     tasks += search.of_run(run, open_)
-        hits = [
-            (task.file, *self._shown(task, found))
-            for task, found in zip(tasks, self.files.find([(task.file, task.keys) for task in tasks]))
-        ]
+        every = self.files.find([(file, keys) for file, _, keys in tasks])
+        hits = [(file, *self._shown(file, asked, found)) for (file, asked, _), found in zip(tasks, every)]
         hits = [hit for hit in hits if len(hit[1])]
         if not hits:
             return
@@ -191,13 +182,13 @@ class LocalTableQuery:
         retract = is_retract(rows.column(VALUE_KIND))
         yield (found[~retract], rows.filter(pa.array(~retract))) if retract.any() else (found, rows)
 
-    def _shown(self, task: _FileSearch, found: FoundRows) -> tuple[Places, pa.Table]:
-        """The slots and rows that no deletion vector masks, and that the merge does not pass over."""
-        slots, rows = task.slots[found.probes], found.rows
+    def _shown(self, file: RunFile, asked: Places, found: FoundRows) -> _Found:
+        """The rows that no deletion vector masks, and that the merge does not pass over."""
+        slots, rows = asked[found.probes], found.rows
         merge = self.files.stored.merge
         passed = None
         if self.files.stored.positions:
-            passed = self.masks.hidden(task.file, rows.column(POSITION).to_numpy())
+            passed = self.masks.hidden(file, rows.column(POSITION).to_numpy())
             rows = rows.drop_columns([POSITION])
         if merge.engine is MergeEngine.DEDUPLICATE and merge.ignore_delete:
             retract = is_retract(rows.column(VALUE_KIND))

@@ -28,8 +28,9 @@ from lakelsm.local.arrow_rows import one_bit_pattern
 from lakelsm.lookup.cache import FoundRows
 from lakelsm.lookup.store.hash_keys import KeyRuns, filled_slots, find_places, home_count, homes_of
 from lakelsm.lookup.store.lookup_store import BlockCache, LookupStore, StoreFormat, StoreLayout
+from lakelsm.lookup.store.sort_block import BlockCompression
 from lakelsm.lookup.store.store_bloom import StoreBloom
-from lakelsm.lookup.store.store_file import FileSection, StoreFile, StoreFileWriter
+from lakelsm.lookup.store.store_file import StoreFile, StoreFileWriter
 from lakelsm.lookup.store.value_pages import ValuePages, ValueWriter, row_words
 from lakelsm.options.lookup_options import LookupOptions
 from lakelsm.types import DataField, to_arrow
@@ -49,15 +50,14 @@ _DECODED_BYTES = 1 << 29
 @dataclass(frozen=True)
 class HashStoreFormat(StoreFormat):
     """Hash stores: ``load_factor`` is `lookup.hash-load-factor`, ``page_bytes`` the size of a page of values,
-    ``compression`` 'none', 'zstd' or 'lz4'; ``bloom_fpp`` None: without a bloom filter. ``cache`` is for the pages of all
-    stores that are opened.
+    ``bloom_fpp`` None: without a bloom filter. ``cache`` is for the pages of all stores that are opened.
     """
 
     cache: BlockCache
     _: KW_ONLY
     load_factor: float
     page_bytes: int
-    compression: str
+    compression: BlockCompression
     bloom_fpp: float | None
 
     @classmethod
@@ -67,7 +67,7 @@ class HashStoreFormat(StoreFormat):
             cache,
             load_factor=options.lookup_hash_load_factor,
             page_bytes=options.cache_page_size,
-            compression=options.lookup_cache_spill_compression,
+            compression=BlockCompression[options.lookup_cache_spill_compression.upper()],
             bloom_fpp=options.lookup_cache_bloom_filter_fpp if options.lookup_cache_bloom_filter_enabled else None,
         )
 
@@ -85,8 +85,7 @@ class HashStoreFormat(StoreFormat):
                 for block in _blocks(table, _BLOCK_ROWS):
                     _add_rows(block, layout, keys, values)
             values.finish()
-            facts = {"kind": _KIND, "mark": layout.mark.hex(), "compression": self.compression}
-            file.finish(facts | self._write_keys(file, keys))
+            file.finish({"kind": _KIND, "mark": layout.mark.hex(), **self._write_keys(file, keys)})
 
     def open(self, path: Path, layout: StoreLayout) -> HashStore:
         """As `lookup_store.StoreFormat.open`."""
@@ -117,10 +116,10 @@ class HashStore(LookupStore):
         self._file = file
         self._layout = layout
         self._schema = pa.schema([(field.name, to_arrow(field.type)) for field in layout.values])
-        self._tables = [_SlotTable.of(file, length, homes) for length, homes in facts["homes"]]
+        self._tables = [_SlotTable(file, length, homes) for length, homes in facts["homes"]]
         self._bloom_section = file.section(_BLOOM)
         self._bloom = StoreBloom(self._bloom_section.array(np.uint8), facts["rows"])
-        self._values = ValuePages(file, cache, facts["compression"])
+        self._values = ValuePages(file, cache)
 
     @property
     def disk_bytes(self) -> int:
@@ -182,23 +181,18 @@ class HashStore(LookupStore):
         return pa.Table.from_arrays(decode_rows(with_arity(values, len(types)), types), schema=self._schema)
 
 
-@dataclass(frozen=True, eq=False)
 class _SlotTable:
     """The slots of keys that are ``length`` words long."""
 
-    length: int
-    homes: int
-    section: FileSection
-    slots: npt.NDArray[np.uint64]
-
-    @staticmethod
-    def of(file: StoreFile, length: int, homes: int) -> _SlotTable:
-        section = file.section(_slots(length))
-        return _SlotTable(length, homes, section, section.array(np.uint64).reshape(-1, length + 1))
+    def __init__(self, file: StoreFile, length: int, homes: int) -> None:
+        self.length = length
+        self.homes = homes
+        self._section = file.section(_slots(length))
+        self.slots = self._section.array(np.uint64).reshape(-1, length + 1)
 
     def check(self, slots: Longs) -> None:
         """Compare the slots with their checksums before they are read."""
-        self.section.check_values(slots, slots + 1, 8 * (self.length + 1))
+        self._section.check_values(slots, slots + 1, 8 * (self.length + 1))
 
 
 def _written_slots(file: StoreFileWriter, keys: KeyRuns, length: int, homes: int) -> Iterator[Hashes]:

@@ -17,13 +17,12 @@ import pyarrow as pa
 
 from lakelsm.errors import CorruptTableError, UnsupportedFeatureError
 from lakelsm.format.row.binary_row_slots import Longs
-from lakelsm.format.row.row_bytes import PADDING, RowBytes, check_rows, load_numbers, load_varints
+from lakelsm.format.row.row_bytes import PADDING, RowBytes, check_rows, load_numbers, load_varints, varint_bytes
 
 Bytes = npt.NDArray[np.uint8]
 
 TRAILER_BYTES = 5  # Persisted: do not change
 _TAIL = struct.Struct("<iB")  # Persisted: do not change
-_TRAILER = struct.Struct("<BI")  # Persisted: do not change
 _LZ4_HEADER = struct.Struct("<ii")  # Persisted: do not change
 _ALIGNED, _UNALIGNED = 0, 1  # Persisted: do not change
 _ZSTD_LEVEL = 1
@@ -71,20 +70,29 @@ def block_bytes(entries: bytes, sizes: Longs) -> bytes:
 
 
 def stored_block(block: bytes, compression: BlockCompression) -> bytes:
-    """A block as it lies in the file: compressed where that saves more than an eighth, with its trailer."""
-    packed = _compressed(block, compression)
-    if len(packed) >= len(block) - len(block) // 8:
-        packed, compression = block, BlockCompression.NONE
-    body = packed + bytes([compression.value])
+    """A block as it lies in the file: packed, with the checksum of that."""
+    body = packed_block(block, compression)
     return body + zlib.crc32(body).to_bytes(4, "little")
 
 
 def plain_block(stored: memoryview) -> Bytes:
     """The block that was stored, checked. Raises CorruptTableError for bytes that are damaged."""
-    code, checksum = _TRAILER.unpack(stored[-TRAILER_BYTES:])
-    if zlib.crc32(stored[:-4]) != checksum:
+    if zlib.crc32(stored[:-4]) != int.from_bytes(stored[-4:], "little"):
         raise CorruptTableError("its checksum is not that of its bytes")
-    packed = stored[:-TRAILER_BYTES]
+    return unpacked_block(stored[:-4])
+
+
+def packed_block(block: bytes, compression: BlockCompression) -> bytes:
+    """A block, compressed where that saves more than an eighth, and the code of its compression."""
+    packed = _compressed(block, compression)
+    if len(packed) >= len(block) - len(block) // 8:
+        packed, compression = block, BlockCompression.NONE
+    return packed + bytes([compression.value])
+
+
+def unpacked_block(body: memoryview) -> Bytes:
+    """The block that was packed. Raises CorruptTableError for bytes that are none."""
+    packed, code = body[:-1], body[-1]
     if code == BlockCompression.NONE.value:
         return np.array(np.frombuffer(packed, np.uint8))  # A copy: what was read with it is not kept.
     if code not in (BlockCompression.ZSTD.value, BlockCompression.LZ4.value):
@@ -104,16 +112,8 @@ def _compressed(block: bytes, compression: BlockCompression) -> bytes:
     else:
         raw = pa.Codec("lz4_raw").compress(block, asbytes=True)
         packed = _LZ4_HEADER.pack(len(raw), len(block)) + raw
-    return _varint(len(block)) + packed
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+    length: bytes = varint_bytes(np.array([len(block)]))[0].as_py()
+    return length + packed
 
 
 def _decompressed(packed: memoryview, length: int, compression: BlockCompression) -> Bytes:

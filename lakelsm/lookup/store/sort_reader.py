@@ -22,8 +22,6 @@ from lakelsm.lookup.store.store_bloom import Hashes, StoreBloom
 from lakelsm.lookup.store.store_file import opened
 
 _MARKED_BYTES = MARK_BYTES + 4
-#: Blocks that lie side by side are read in one go, up to so many bytes.
-_READ_BYTES = 1 << 20
 #: Blocks are verified in steps of so many plain bytes.
 _VERIFIED_BYTES = 4 << 20
 
@@ -52,26 +50,16 @@ class SortFileReader:
             raise
 
     def blocks(self, numbers: Sequence[int]) -> Iterator[Bytes]:
-        """Plain blocks by their numbers, which ascend."""
-        at = 0
-        while at < len(numbers):
-            kept = self._cache.get(self._store, numbers[at])
-            if kept is not None:
-                yield kept
-                at += 1
-                continue
-            run = self._run(numbers, at)
-            first, last = numbers[at], numbers[at + run - 1]
-            start = int(self._offsets[first])
-            stored = self._read(start, int(self._offsets[last] + self._sizes[last]) + TRAILER_BYTES - start)
-            for number in numbers[at : at + run]:
+        """Plain blocks by their numbers."""
+        for number in numbers:
+            block = self._cache.get(self._store, number)
+            if block is None:
                 place = int(self._offsets[number])
-                part = stored[place - start : place - start + int(self._sizes[number]) + TRAILER_BYTES]
+                stored = self._read(place, int(self._sizes[number]) + TRAILER_BYTES)
                 with self.told_of(f"block {number} at byte {place}"):
-                    block = plain_block(part)
+                    block = plain_block(stored)
                 self._cache.put(self._store, number, block)
-                yield block
-            at += run
+            yield block
 
     def verify(self, entries: int, fpp: float | None, check: Callable[[RowBytes, RowBytes], None]) -> None:
         """Check all blocks, and that they have so many entries; then make a bloom filter of their keys.
@@ -113,15 +101,6 @@ class SortFileReader:
     def close(self) -> None:
         """Close the file, and let go of its blocks."""
         self._close()
-
-    def _run(self, numbers: Sequence[int], at: int) -> int:
-        """How many blocks from there on lie side by side and are read in one go."""
-        size = 0
-        for run, number in enumerate(numbers[at:]):
-            size += int(self._sizes[number])
-            if run and (number != numbers[at] + run or size > _READ_BYTES):
-                return run
-        return len(numbers) - at
 
     def _read(self, start: int, size: int) -> memoryview:
         try:

@@ -83,9 +83,8 @@ class SortFileWriter:
         offsets, data = byte_layout(self._entries)
         offsets = offsets[start : end + 1]
         block = block_bytes(data[offsets[0] : offsets[-1]].tobytes(), np.diff(offsets))
-        handle = self._store(block)
-        text = b"".join(varint_bytes(np.array([number])).to_pylist()[0] for number in handle)
-        self._index.append((self._keys[end - 1].as_py(), text))
+        handle = varint_bytes(np.array(self._store(block)))
+        self._index.append((self._keys[end - 1].as_py(), b"".join(handle.to_pylist())))
 
     def _block(self, keys: list[bytes], values: list[bytes]) -> tuple[int, int]:
         """Write the index block."""

@@ -1,6 +1,7 @@
-"""The values of a hash store: a stream of 64-bit words, cut into pages that are compressed each by itself.
+"""The values of a hash store: a stream of 64-bit words, cut into pages that are packed as blocks of sort stores are.
 
-A value is row bytes (`lakelsm.format.row.binary_row`) behind a word that counts their words. Pages have whole values.
+A value is row bytes (`lakelsm.format.row.binary_row`) behind a word that counts their words. Pages have whole values, and
+no CRC-32 of their own: that of a block of the file is the same for any bytes that their own CRC-32 follows.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakelsm.lookup.store.lookup_store import BlockCache
+from lakelsm.lookup.store.sort_block import BlockCompression, packed_block, unpacked_block
 from lakelsm.lookup.store.store_file import StoreFile, StoreFileWriter
 
 Longs = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
 _PAGES, _STARTS = "values", "value-pages"
-_CODECS = {"zstd": "zstd", "lz4": "lz4_raw"}
 #: Words of pages that are put together at once.
 _AT_ONCE = 2 << 20
 
@@ -33,10 +34,10 @@ def row_words(rows: pa.BinaryArray) -> tuple[Longs, Words]:
 class ValueWriter:
     """Writes the stream to a file. A page has so many bytes at most, or one larger value."""
 
-    def __init__(self, file: StoreFileWriter, *, page_bytes: int, compression: str) -> None:
+    def __init__(self, file: StoreFileWriter, *, page_bytes: int, compression: BlockCompression) -> None:
         self._file = file
         self._page_words = page_bytes // 8
-        self._codec = _codec(compression)
+        self._compression = compression
         #: Where each page begins, and the one that waits: words of the stream, bytes of the section.
         self._starts = [(0, 0)]
         self._waiting: Words = np.empty(0, np.uint64)
@@ -71,27 +72,22 @@ class ValueWriter:
         self._file.append(_STARTS, np.array(self._starts, np.int64))
 
     def _write(self, page: Words) -> None:
-        """A page that compression saves less than an eighth of is kept as it is, and known by its size."""
-        data = pa.py_buffer(page)
-        if self._codec is not None:
-            packed = self._codec.compress(data)
-            data = packed if packed.size < data.size - data.size // 8 else data
+        data = packed_block(page.tobytes(), self._compression)
         self._file.append(_PAGES, data)
         words, size = self._starts[-1]
-        self._starts.append((words + len(page), size + data.size))
+        self._starts.append((words + len(page), size + len(data)))
 
 
 class ValuePages:
     """The stream of an open store. Pages that are decoded stay in the cache, up to its bound, until `close`."""
 
-    def __init__(self, file: StoreFile, cache: BlockCache, compression: str) -> None:
+    def __init__(self, file: StoreFile, cache: BlockCache) -> None:
         starts = file.section(_STARTS)
         self._starts, self._offsets = np.frombuffer(starts.bytes(0, starts.size), np.int64).reshape(-1, 2).T
         self._section = file.section(_PAGES)
         self._cache = cache
         self._store = cache.new_store()
         self.close = weakref.finalize(self, cache.drop, self._store)
-        self._codec = _codec(compression)
 
     def values(self, places: Longs) -> Iterator[tuple[Longs, pa.BinaryArray]]:
         """The row bytes at places: some at a time, with the numbers of the places that they are of."""
@@ -129,16 +125,6 @@ class ValuePages:
     def _page(self, number: int) -> Words:
         page = self._cache.get(self._store, number)
         if page is None:
-            data = self._section.bytes(int(self._offsets[number]), int(self._offsets[number + 1]))
-            size = 8 * int(self._starts[number + 1] - self._starts[number])
-            if len(data) == size:
-                page = np.frombuffer(bytes(data), np.uint8)
-            else:
-                assert self._codec is not None
-                page = np.frombuffer(self._codec.decompress(pa.py_buffer(data), size), np.uint8)
+            page = unpacked_block(self._section.bytes(int(self._offsets[number]), int(self._offsets[number + 1])))
             self._cache.put(self._store, number, page)
         return page.view(np.uint64)
-
-
-def _codec(compression: str) -> pa.Codec | None:
-    return None if compression == "none" else pa.Codec(_CODECS[compression])

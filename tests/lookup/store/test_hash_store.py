@@ -12,6 +12,7 @@ from lakelsm.errors import CorruptStoreError, UnsupportedFeatureError
 from lakelsm.lookup.store import hash_keys, hash_store
 from lakelsm.lookup.store.hash_store import HashStoreFormat
 from lakelsm.lookup.store.lookup_store import BlockCache, StoreLayout
+from lakelsm.lookup.store.sort_block import BlockCompression
 from lakelsm.types import DataField, parse_type
 
 ROWS = 20_000
@@ -22,7 +23,7 @@ def layout(key: str = "BIGINT NOT NULL", value: str = "STRING", rows_of: str = "
 
 
 def store_format(**given: object) -> HashStoreFormat:
-    options = {"load_factor": 0.75, "page_bytes": 4096, "compression": "zstd", "bloom_fpp": 0.05, **given}
+    options = {"load_factor": 0.75, "page_bytes": 4096, "compression": BlockCompression.ZSTD, "bloom_fpp": 0.05, **given}
     return HashStoreFormat(BlockCache(1 << 20), **options)  # type: ignore[arg-type]
 
 
@@ -38,13 +39,13 @@ def written(path: Path, **given: object) -> int:
 
 def test_options_act_on_the_file(tmp_path: Path) -> None:
     path = tmp_path / "s"
-    plain = written(path, compression="none", bloom_fpp=None)
-    assert written(path, compression="zstd", bloom_fpp=None) < 0.8 * plain
-    assert written(path, compression="lz4", bloom_fpp=None) < 0.8 * plain
+    plain = written(path, compression=BlockCompression.NONE, bloom_fpp=None)
+    assert written(path, compression=BlockCompression.ZSTD, bloom_fpp=None) < 0.8 * plain
+    assert written(path, compression=BlockCompression.LZ4, bloom_fpp=None) < 0.8 * plain
     slot = 3 * 8
-    looser = written(path, compression="none", bloom_fpp=None, load_factor=0.25)
+    looser = written(path, compression=BlockCompression.NONE, bloom_fpp=None, load_factor=0.25)
     assert looser - plain == pytest.approx(ROWS * (4 - 4 / 3) * slot, rel=0.01)
-    with_bloom = written(path, compression="none", bloom_fpp=0.01)
+    with_bloom = written(path, compression=BlockCompression.NONE, bloom_fpp=0.01)
     assert with_bloom - plain == pytest.approx(ROWS * 9.585 / 8, rel=0.05)
 
 

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelsm.lookup.cache import FoundRows
-from lakelsm.lookup.store.lookup_store import LookupStore, StoreLayout
+from lakelsm.lookup.store.lookup_store import LookupStore, StoreFormat, StoreLayout
 from lakelsm.merge.key_order import order_keys
 from lakelsm.types import AtomicType, DataField, to_arrow
 from tests.examples import examples
@@ -40,7 +40,9 @@ def table_of(fields: Sequence[DataField], rows: Sequence[Row]) -> pa.Table:
 
 
 @contextmanager
-def stored(kind: str, layout: StoreLayout, rows: dict[Row, Row], cuts: Sequence[int] = ()) -> Iterator[LookupStore]:
+def stored(
+    kind: str | StoreFormat, layout: StoreLayout, rows: dict[Row, Row], cuts: Sequence[int] = ()
+) -> Iterator[LookupStore]:
     """An open store of some rows, which are given in the order of their keys, cut into tables."""
     every = table_of((*layout.keys, *layout.values), [key + value for key, value in rows.items()])
     every = every.take(pa.array(np.argsort(order_keys(every.columns[: len(layout.keys)]), kind="stable")))
@@ -48,8 +50,9 @@ def stored(kind: str, layout: StoreLayout, rows: dict[Row, Row], cuts: Sequence[
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "store"
         tables = (every.slice(start, stop - start) for start, stop in itertools.pairwise(ends))
-        format_of(kind).write(path, layout, tables)
-        store = format_of(kind).open(path, layout)
+        form = format_of(kind) if isinstance(kind, str) else kind
+        form.write(path, layout, tables)
+        store = form.open(path, layout)
         assert store.disk_bytes == path.stat().st_size
         try:
             yield store

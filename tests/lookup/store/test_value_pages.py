@@ -11,26 +11,27 @@ import pytest
 
 from lakelsm.lookup.store import value_pages
 from lakelsm.lookup.store.lookup_store import BlockCache
+from lakelsm.lookup.store.sort_block import BlockCompression
 from lakelsm.lookup.store.store_file import StoreFile, StoreFileWriter
 from lakelsm.lookup.store.value_pages import ValuePages, ValueWriter
 
 
 def pages_of(
-    path: Path, blocks: list[list[bytes]], cache: BlockCache, *, page_bytes: int, compression: str
+    path: Path, blocks: list[list[bytes]], cache: BlockCache, *, page_bytes: int, compression: BlockCompression
 ) -> tuple[ValuePages, np.ndarray]:
     with StoreFileWriter(path) as file:
         writer = ValueWriter(file, page_bytes=page_bytes, compression=compression)
         places = [writer.add(pa.array(block, pa.binary())) for block in blocks]
         writer.finish()
         file.finish({})
-    return ValuePages(StoreFile(path), cache, compression), np.concatenate(places)
+    return ValuePages(StoreFile(path), cache), np.concatenate(places)
 
 
-@pytest.mark.parametrize("compression", ["none", "lz4", "zstd"])
+@pytest.mark.parametrize("compression", BlockCompression)
 @pytest.mark.parametrize("page_bytes", [8, 64, 800, 80_000])
 @pytest.mark.parametrize("at_once", [1, 100, 1 << 20])
 def test_values_come_out_as_they_went_in(
-    compression: str, page_bytes: int, at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    compression: BlockCompression, page_bytes: int, at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(value_pages, "_AT_ONCE", at_once)
     chance = Random(5)
@@ -55,7 +56,7 @@ def test_values_come_out_as_they_went_in(
 
 def test_pages_are_full_of_whole_values_and_kept_plain_where_compression_gains_nothing(tmp_path: Path) -> None:
     blocks = [[Random(1).randbytes(3_992)] * 2 + [bytes(3_992)] * 3, [bytes(8_800), bytes(8)]]
-    pages_of(tmp_path / "s", blocks, BlockCache(0), page_bytes=8_000, compression="zstd")
+    pages_of(tmp_path / "s", blocks, BlockCache(0), page_bytes=8_000, compression=BlockCompression.ZSTD)
     words, offsets = StoreFile(tmp_path / "s").section("value-pages").array(np.int64).reshape(-1, 2).T
     assert np.diff(words).tolist() == [1000, 1000, 500, 1101, 2]
     first, *others = np.diff(offsets).tolist()
