@@ -107,14 +107,10 @@ def test_a_file_of_tests_in_a_room_is_named_after_a_module_or_says_that_it_spans
     assert spanning == _SPANNING, "tests of a module that moved, or a name that _SPANNING lacks or need not have"
 
 
-#: Names of classes that lookup/ shares with another file until it is smaller.
-_CLASSES_OF_LOOKUP = frozenset({"ChangesTask", "OpenedTable"})
-
-
 def test_no_two_classes_have_the_same_name() -> None:
     trees = (ast.parse(path.read_text()) for path in _modules().values())
     times = Counter(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
-    assert {name for name, count in times.items() if count > 1} <= _CLASSES_OF_LOOKUP
+    assert {name for name, count in times.items() if count > 1} == set()
 
 
 #: Imports that close a circle, which other changes are removing.

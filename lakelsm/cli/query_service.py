@@ -80,20 +80,20 @@ def _add_arguments(parser: ArgumentParser) -> None:
 def _run(table: Table, arguments: Namespace) -> Report:
     # Flight is loaded by this verb alone.
     from lakelsm.lookup.service.query_service import QueryService
+    from lakelsm.lookup.service.servers import ServerSetup
     from lakelsm.lookup.service.service_access import ServerAccess
 
     on_spark = arguments.engine == "spark" or (arguments.engine is None and has_session(None))
     spark = spark_session() if on_spark else None
-    service = QueryService.of(
-        _store(table, arguments),
-        arguments.servers,
+    setup = ServerSetup(
+        store=_store(table, arguments),
+        servers=arguments.servers,
         host=arguments.host,
         access=ServerAccess.of_files(arguments.token_file, arguments.tls_cert, arguments.tls_key),
         refresh=arguments.refresh,
-        spark=spark,
     )
     with _told_to_end(spark) as stop:
-        stopped = service.run(stop, _say)
+        stopped = QueryService(setup, spark).run(stop, _say)
     text = f"{table.name}: the query service has ended" + ("" if stopped else ", as another one has taken over")
     return Report(ExitStatus.DONE, text, {"table": table.name, "status": "stopped" if stopped else "replaced"})
 

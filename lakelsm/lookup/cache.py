@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from threading import Lock
 from typing import Any, Protocol, TypeAlias, TypeVar
@@ -16,7 +16,6 @@ from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.local.shown_rows import shown_rows, shown_schema
 from lakelsm.predicate.predicate import Predicate, columns
-from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM, Surroundings
 from lakelsm.types import DataField, same_layout, to_arrow
@@ -76,28 +75,27 @@ class LookupSpec:
         newest = store.schemas.latest()
         if newest.id == store.schema.id:
             return self
-        for problem in self._changed_columns(newest):
-            raise InvalidInputError(
-                f"Table {store.name}: schema {newest.id} {problem} since the lookup was opened: open another one."
-            )
+        needed, now = {*self.key, *self.read_columns}, {field.id: field for field in newest.fields}
+        for was in store.schema.fields:
+            problem = _change(was, now.get(was.id)) if was.name in needed else None
+            if problem is not None:
+                raise InvalidInputError(
+                    f"Table {store.name}: schema {newest.id} {problem} since the lookup was opened: open another one."
+                )
         own = store.schemas.get(store.schema.id).options
         overrides = {key: text for key, text in store.schema.options.items() if own.get(key) != text}
         schema = newest.with_options({**newest.options, **overrides}) if overrides else newest
         return replace(self, store=store.with_schema(schema))
 
-    def _changed_columns(self, newest: TableSchema) -> Iterator[str]:
-        schema, needed = self.store.schema, {*self.key, *self.read_columns}
-        now = {field.id: field for field in newest.fields}
-        for was in schema.fields:
-            if was.name not in needed:
-                continue
-            field = now.get(was.id)
-            if field is None:
-                yield f"has no column {was.name!r} any more, which was there"
-            elif field.name != was.name:
-                yield f"calls column {was.name!r} {field.name!r}, which had its name"
-            elif not same_layout(was.type, field.type):
-                yield f"has column {was.name!r} as {field.type.sql()}, which was {was.type.sql()}"
+
+def _change(was: DataField, now: DataField | None) -> str | None:
+    """What became of a column that a lookup needs; None: it is as before."""
+    if now is None:
+        return f"has no column {was.name!r} any more, which was there"
+    if now.name != was.name:
+        return f"calls column {was.name!r} {now.name!r}, which had its name"
+    is_same = same_layout(was.type, now.type)
+    return None if is_same else f"has column {was.name!r} as {now.type.sql()}, which was {was.type.sql()}"
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import stat
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -88,15 +88,9 @@ class CacheDirectory:
             directory._remove_unfinished()
         return directory
 
-    @contextmanager
-    def lock(self) -> Iterator[None]:
+    def lock(self) -> AbstractContextManager[None]:
         """Keep the other threads and processes that lock the directory out. Not to be nested."""
-        with _told(self.path / _LOCK):
-            descriptor = _locked(self.path / _LOCK, fcntl.LOCK_EX)
-        try:
-            yield
-        finally:
-            _unlock(descriptor)
+        return _lock(self.path / _LOCK, fcntl.LOCK_EX)
 
     def new_name(self) -> str:
         """A name that no file of the directory begins with."""
@@ -117,8 +111,7 @@ class CacheDirectory:
         Whatever fails leaves nothing behind; raises StorageError where the file system refuses.
         """
         temporary = self.file(temporary_name(name, self._surroundings.new_uuid()))
-        with _told(self.file(name)):
-            writers = _locked(self.path / _WRITERS, fcntl.LOCK_SH)
+        with _told(self.file(name)), _lock(self.path / _WRITERS, fcntl.LOCK_SH):
             try:
                 result = write(temporary)
                 self._remove_directory(name)
@@ -126,7 +119,6 @@ class CacheDirectory:
             finally:
                 with suppress(OSError):
                     temporary.unlink()
-                _unlock(writers)
         return result
 
     def size_of(self, names: Iterable[str]) -> int:
@@ -142,7 +134,8 @@ class CacheDirectory:
         """Raise OutOfMemoryError where the files of a directory in memory take more than they may."""
         if self._most is None:
             return
-        taken = self.size_of(os.listdir(self.path))
+        with _told(self.path):
+            taken = self.size_of(os.listdir(self.path))
         if taken > self._most:
             raise OutOfMemoryError(
                 f"The rows of a lookup take {taken} bytes in memory, more than 'lookup.cache-max-memory-size' "
@@ -167,14 +160,10 @@ class CacheDirectory:
 
     def _remove_unfinished(self) -> None:
         """Remove files that killed processes were writing, where no one is writing now."""
-        with suppress(BlockingIOError):
-            descriptor = _locked(self.path / _WRITERS, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            try:
-                for name in os.listdir(self.path):
-                    if name.startswith(".") and name.endswith(".tmp"):
-                        self.discard(name)
-            finally:
-                _unlock(descriptor)
+        with suppress(BlockingIOError), _lock(self.path / _WRITERS, fcntl.LOCK_EX | fcntl.LOCK_NB):
+            for name in os.listdir(self.path):
+                if name.startswith(".") and name.endswith(".tmp"):
+                    self.discard(name)
 
 
 def _trusted(path: Path) -> Path:
@@ -250,21 +239,25 @@ def _remove_orphans(root: Path) -> None:
 
 
 def _locked(path: Path, operation: int) -> int:
-    """A descriptor of a file, which is made where there is none, locked for the process and all its threads."""
+    """A descriptor of a file, which is created if it is missing, locked for the process and all its threads."""
     with _told(path):
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(descriptor, operation)
-    except BaseException:
-        os.close(descriptor)
-        raise
+        try:
+            fcntl.flock(descriptor, operation)
+        except BaseException:
+            os.close(descriptor)
+            raise
     return descriptor
 
 
-def _unlock(descriptor: int) -> None:
-    """Unlock first: a fork of the process may have the descriptor as well."""
-    fcntl.flock(descriptor, fcntl.LOCK_UN)
-    os.close(descriptor)
+@contextmanager
+def _lock(path: Path, operation: int) -> Iterator[None]:
+    descriptor = _locked(path, operation)
+    try:
+        yield
+    finally:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)  # First: a fork of the process may have the descriptor as well.
+        os.close(descriptor)
 
 
 @contextmanager
@@ -272,7 +265,7 @@ def _told(path: Path) -> Iterator[None]:
     """Raise what the system refuses as a StorageError that names the file."""
     try:
         yield
-    except StorageError:
+    except (StorageError, BlockingIOError):  # The latter: another process has the lock.
         raise
     except OSError as error:
         raise refused_write(str(path), error, lost=_UNHARMED) from error

@@ -33,7 +33,7 @@ from lakelsm.lookup.lookup_definition import (
 )
 from lakelsm.lookup.partial.partial_cache import PartialCache
 from lakelsm.lookup.service.remote_cache import RemoteCache
-from lakelsm.lookup.service.service_addresses import published_addresses
+from lakelsm.lookup.service.service_access import published_addresses
 from lakelsm.options import LookupCache
 from lakelsm.results import Staleness
 from lakelsm.snapshots.table_store import TableStore

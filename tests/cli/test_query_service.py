@@ -48,7 +48,7 @@ def test_without_options_one_server_answers_on_this_machine(
 ) -> None:
     assert run(warehouse) == 0
     setup = ran[0].setup
-    assert (setup.store.name, setup.servers, setup.host, setup.refresh, ran[0].spark) == ("d.t", 1, None, 10.0, None)
+    assert (setup.store.name, setup.servers, setup.host, setup.interval, ran[0].spark) == ("d.t", 1, None, 10.0, None)
     assert setup.access.token is None
     told = capsys.readouterr()
     assert told.out == "d.t: the query service has ended\n"

@@ -353,7 +353,7 @@ def test_nothing_else_decides_to_delete_a_tables_files() -> None:
     # Lookups remove files of their own: those of caches, on this machine, and the addresses and leases of a service.
     stores = {f"lookup/store/{name}.py" for name in ("arrow_store", "store_file")}
     of_caches = {"lookup/cache_directory.py", *stores}
-    of_services = {"lookup/service/service_addresses.py"}
+    of_services = {"lookup/service/service_access.py"}
     # Of a branch that goes or is replaced: its snapshots, schemas and tags, and no file that they name.
     of_branches = {"maintain/versions/branches.py", "maintain/versions/fast_forward.py"}
     # The storage carries it out; a writer of files takes back those of which nobody knows yet.

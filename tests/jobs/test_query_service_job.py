@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 
 from lakelsm.lookup.service.remote_cache import RemoteCache
-from lakelsm.lookup.service.service_addresses import published_addresses
+from lakelsm.lookup.service.service_access import published_addresses
 from tests.cli.fake_table import last_object
 from tests.jobs.submitted import submit
 from tests.lookup.service.test_remote_cache import simple, spec_of

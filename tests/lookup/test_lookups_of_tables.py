@@ -17,7 +17,7 @@ from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.lookup import cache_name, chosen_cache, opened_cache
 from lakelsm.lookup.lookup_definition import LookupDefinition
 from lakelsm.lookup.partial.partial_cache import PartialCache
-from lakelsm.lookup.service.service_addresses import ServerAddress, publish
+from lakelsm.lookup.service.service_access import ServerAddress, publish
 from lakelsm.predicate.predicate import Compare
 from lakelsm.schema_changes import SetOption
 from tests.processes import PATIENCE

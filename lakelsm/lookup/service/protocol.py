@@ -29,8 +29,7 @@ from lakelsm.errors import (
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.json_document import parse_object
 from lakelsm.lookup.cache import FoundRows
-from lakelsm.lookup.service.service_access import ClientAccess
-from lakelsm.lookup.service.service_addresses import ServerAddress
+from lakelsm.lookup.service.service_access import ClientAccess, ServerAddress
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import to_arrow

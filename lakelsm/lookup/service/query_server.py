@@ -32,8 +32,7 @@ from lakelsm.lookup.service.protocol import (
     encoded_snapshot,
     key_schema,
 )
-from lakelsm.lookup.service.service_access import ServerAccess
-from lakelsm.lookup.service.service_addresses import ServerAddress
+from lakelsm.lookup.service.service_access import ServerAccess, ServerAddress
 from lakelsm.snapshots.table_store import TableStore
 
 _LOG = logging.getLogger(__name__)

@@ -7,15 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lakelsm.errors import CorruptTableError, InvalidInputError, TableNotFoundError
-from lakelsm.lookup.cache import Cache, LookupSpec
-from lakelsm.lookup.cache_directory import CacheDirectory
-from lakelsm.lookup.lookup_definition import discovery_interval
-from lakelsm.lookup.partial.partial_cache import PartialCache
+from lakelsm.errors import CorruptTableError, TableNotFoundError
 from lakelsm.lookup.service.protocol import TableIdentity
 from lakelsm.lookup.service.servers import Addresses, ClusterServers, LocalServers, Servers, ServerSetup
-from lakelsm.lookup.service.service_access import ServerAccess
-from lakelsm.lookup.service.service_addresses import ServerLease, leases, publish, published_addresses, withdraw
+from lakelsm.lookup.service.service_access import ServerLease, leases, publish, published_addresses, withdraw
 from lakelsm.snapshots.table_store import TableStore
 
 if TYPE_CHECKING:
@@ -35,25 +30,6 @@ class QueryService:
     setup: ServerSetup
     spark: SparkSession | None = None
 
-    @staticmethod
-    def of(
-        store: TableStore,
-        servers: int,
-        *,
-        host: str | None,
-        access: ServerAccess,
-        refresh: float | None,
-        spark: SparkSession | None,
-    ) -> QueryService:
-        """``refresh``: seconds between two looks for a newer snapshot; None: as the table's options say."""
-        seconds = discovery_interval(store.options) if refresh is None else refresh
-        if seconds <= 0:
-            raise InvalidInputError(f"refresh is {seconds:g} seconds; it must be more than 0.")
-        setup = ServerSetup(
-            store=store, servers=servers, host=host, access=access, refresh=seconds, opener=opened_partial_cache
-        )
-        return QueryService(setup, spark)
-
     def run(self, stop: threading.Event, say: Callable[[str], None]) -> bool:
         """Run until ``stop`` is set (True) or another service takes over (False); ``say`` is told what happens.
 
@@ -64,11 +40,6 @@ class QueryService:
         older = leases(setup.store)
         servers = LocalServers(setup, say) if self.spark is None else ClusterServers(setup, self.spark)
         return run_service(setup.store, servers, stop, say, older)
-
-
-def opened_partial_cache(spec: LookupSpec) -> Cache:
-    """The cache that a server answers from. Its directory goes with it."""
-    return PartialCache.open(spec, CacheDirectory.private())
 
 
 def run_service(

@@ -27,8 +27,7 @@ from lakelsm.lookup.service.protocol import (
     key_schema,
     row_schema,
 )
-from lakelsm.lookup.service.service_access import ClientAccess
-from lakelsm.lookup.service.service_addresses import published_addresses
+from lakelsm.lookup.service.service_access import ClientAccess, published_addresses
 from lakelsm.predicate.evaluation import matching
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import DataField

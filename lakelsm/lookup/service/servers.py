@@ -10,7 +10,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from lakelsm.engine import spark_errors
 from lakelsm.errors import InvalidInputError, LakelsmError, LookupServiceError
 from lakelsm.failures import logged_text
-from lakelsm.lookup.cache import Opener
+from lakelsm.lookup.cache import Cache, LookupSpec, Opener
+from lakelsm.lookup.cache_directory import CacheDirectory
+from lakelsm.lookup.lookup_definition import discovery_interval
+from lakelsm.lookup.partial.partial_cache import PartialCache
 from lakelsm.lookup.service.protocol import decoded_error, encoded_error
 from lakelsm.lookup.service.query_server import QueryServer, ServedTable
-from lakelsm.lookup.service.service_access import ServerAccess
-from lakelsm.lookup.service.service_addresses import MOST_SERVERS, ServerAddress, ServerLease
+from lakelsm.lookup.service.service_access import MOST_SERVERS, ServerAccess, ServerAddress, ServerLease
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM, Surroundings
 
@@ -54,25 +56,37 @@ class Servers(Protocol):
         """End them all."""
 
 
+def opened_partial_cache(spec: LookupSpec) -> Cache:
+    """The cache that a server answers from."""
+    return PartialCache.open(spec, CacheDirectory.private())
+
+
 @dataclass(frozen=True, kw_only=True)
 class ServerSetup:
     """``servers`` of a table. It pickles, to reach the processes that run them.
 
     ``host`` is the address of each (None: see `LOOPBACK`), ``refresh`` the seconds between two looks for a newer
-    snapshot; ``opener`` opens the caches that they answer from.
+    snapshot (None: as the table's options say); ``opener`` opens the caches that they answer from.
     """
 
     store: TableStore
-    servers: int
-    host: str | None
-    access: ServerAccess
-    refresh: float
-    opener: Opener
+    servers: int = 1
+    host: str | None = None
+    access: ServerAccess = field(default_factory=ServerAccess)
+    refresh: float | None = None
+    opener: Opener = opened_partial_cache
+
+    @property
+    def interval(self) -> float:
+        """The seconds between two looks."""
+        return discovery_interval(self.store.options) if self.refresh is None else self.refresh
 
     def __post_init__(self) -> None:
         self.access.check_host(LOOPBACK if self.host is None else self.host)
         if self.servers > MOST_SERVERS:
             raise InvalidInputError(f"servers is {self.servers}; it must be {MOST_SERVERS} at most.")
+        if self.interval <= 0:
+            raise InvalidInputError(f"refresh is {self.interval:g} seconds; it must be more than 0.")
 
     def server(self, number: int, host: str | None = None) -> QueryServer:
         """A new server; ``host``: where it is, unless the setup says so."""
@@ -82,7 +96,7 @@ class ServerSetup:
             servers=self.servers,
             host=self.host or host or LOOPBACK,
             access=self.access,
-            refresh=self.refresh,
+            refresh=self.interval,
         )
 
 

@@ -23,8 +23,7 @@ from lakelsm.lookup.service.protocol import (
     encoded_error,
     encoded_snapshot,
 )
-from lakelsm.lookup.service.service_access import ClientAccess
-from lakelsm.lookup.service.service_addresses import ServerAddress
+from lakelsm.lookup.service.service_access import ClientAccess, ServerAddress
 from tests.compact.local_table import LocalTable
 from tests.processes import PATIENCE
 

@@ -26,7 +26,7 @@ from lakelsm.lookup.service.protocol import (
 )
 from lakelsm.lookup.service.query_server import QueryServer, ServedTable
 from lakelsm.lookup.service.remote_cache import RemoteCache
-from lakelsm.lookup.service.service_addresses import publish
+from lakelsm.lookup.service.service_access import publish
 from lakelsm.schema_changes import AddColumn
 from tests.compact.local_table import LocalTable
 from tests.lookup.service.whole_table import OPEN, Pausing, WholeTable, service

@@ -21,11 +21,10 @@ import pytest
 
 from lakelsm.errors import CorruptTableError, InvalidInputError, LookupServiceError, TableNotFoundError
 from lakelsm.lookup.service.query_server import QueryServer, ServedTable
-from lakelsm.lookup.service.query_service import QueryService, opened_partial_cache, run_service
+from lakelsm.lookup.service.query_service import run_service
 from lakelsm.lookup.service.remote_cache import RemoteCache
-from lakelsm.lookup.service.servers import Addresses
-from lakelsm.lookup.service.service_access import ServerAccess
-from lakelsm.lookup.service.service_addresses import ServerAddress, ServerLease, publish, published_addresses
+from lakelsm.lookup.service.servers import Addresses, ServerSetup, opened_partial_cache
+from lakelsm.lookup.service.service_access import ServerAddress, ServerLease, publish, published_addresses
 from lakelsm.schema_changes import RenameColumn
 from lakelsm.table import Table
 from tests.compact.local_table import LocalTable
@@ -131,8 +130,7 @@ def test_who_looks_a_renamed_column_up_is_told_and_others_go_on(tmp_path: Path) 
 def test_the_interval_of_refreshes_is_the_tables_unless_it_is_given(tmp_path: Path) -> None:
     def seconds(refresh: float | None, **options: str) -> float:
         store = LocalTable(tmp_path / str(len(list(tmp_path.iterdir()))), **options).store
-        service = QueryService.of(store, 1, host=None, access=ServerAccess(), refresh=refresh, spark=None)
-        return service.setup.refresh
+        return ServerSetup(store=store, refresh=refresh).interval
 
     assert seconds(None) == 10.0
     assert seconds(None, **{"continuous.discovery-interval": "3 s"}) == 3.0

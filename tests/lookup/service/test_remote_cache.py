@@ -21,7 +21,7 @@ from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.lookup_keys import LookupKeys
 from lakelsm.lookup.service.protocol import ServerConnection
 from lakelsm.lookup.service.remote_cache import RemoteCache, ServerChoice
-from lakelsm.lookup.service.service_addresses import ServerAddress, publish
+from lakelsm.lookup.service.service_access import ServerAddress, publish
 from lakelsm.predicate.predicate import Compare
 from lakelsm.schema_changes import AddColumn, RenameColumn
 from lakelsm.table import Table

@@ -20,8 +20,14 @@ from lakelsm.errors import CorruptTableError, InvalidInputError, LookupServiceEr
 from lakelsm.lookup.service.query_service import QueryService, run_service
 from lakelsm.lookup.service.remote_cache import RemoteCache
 from lakelsm.lookup.service.servers import ClusterServers, LocalServers, ServerSetup, ServerTask
-from lakelsm.lookup.service.service_access import ServerAccess
-from lakelsm.lookup.service.service_addresses import ServerAddress, ServerLease, publish, published_addresses, withdraw
+from lakelsm.lookup.service.service_access import (
+    ServerAccess,
+    ServerAddress,
+    ServerLease,
+    publish,
+    published_addresses,
+    withdraw,
+)
 from tests.compact.local_table import LocalTable
 from tests.lookup.service.test_remote_cache import ids, simple, spec_of
 from tests.lookup.service.whole_table import OPEN, WholeTable
@@ -113,7 +119,7 @@ def test_more_servers_than_a_file_of_addresses_may_have_are_refused(tmp_path: Pa
 
 def test_more_servers_than_tasks_can_run_at_once_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t")
-    service = QueryService.of(table.store, 1000, host=None, access=ServerAccess(), refresh=600.0, spark=spark)
+    service = QueryService(ServerSetup(store=table.store, servers=1000), spark)
     with pytest.raises(InvalidInputError, match="1000 tasks must run at once"):
         service.run(threading.Event(), lambda line: None)
     assert list((tmp_path / "t" / "service").iterdir()) == []

@@ -7,10 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from lakelsm.errors import InvalidInputError, LookupServiceError
+from lakelsm.errors import CorruptTableError, InvalidInputError, LookupServiceError
 from lakelsm.lookup.cache import LookupSpec
+from lakelsm.lookup.lookup import chosen_cache
 from lakelsm.lookup.service.remote_cache import RemoteCache
-from lakelsm.lookup.service.service_access import ServerAccess, is_loopback, token_of
+from lakelsm.lookup.service.service_access import (
+    ServerAccess,
+    ServerAddress,
+    ServerLease,
+    is_loopback,
+    leases,
+    publish,
+    published_addresses,
+    token_of,
+    withdraw,
+)
 from tests.compact.local_table import LocalTable
 from tests.lookup.service.certificates import make_certificate
 from tests.lookup.service.whole_table import service, started
@@ -104,3 +115,124 @@ def test_certificates_that_are_none_start_no_server(table: LocalTable, tmp_path:
 
 def test_a_token_is_in_no_text_of_what_holds_it() -> None:
     assert "s3cret" not in repr(ServerAccess(token="s3cret", certificate=b"c", private_key=b"s3cret"))
+
+
+ONE, OTHER = ServerAddress("127.0.0.1", 4711), ServerAddress("::1", 65_535)
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> LocalTable:
+    return LocalTable(tmp_path / "t")
+
+
+def service_file(empty: LocalTable) -> Path:
+    return empty.root / "service" / "service-primary-key-lookup-flight"
+
+
+def test_addresses_are_written_as_paimons_service_manager_writes_them(empty: LocalTable) -> None:
+    publish(empty.store, [ONE, OTHER, ServerAddress("worker-1.example", 1)])
+    assert service_file(empty).read_text() == '[ "127.0.0.1:4711", "[::1]:65535", "worker-1.example:1" ]'
+    assert published_addresses(empty.store) == (ONE, OTHER, ServerAddress("worker-1.example", 1))
+
+
+def test_a_table_without_the_file_has_no_service(empty: LocalTable) -> None:
+    assert published_addresses(empty.store) is None
+
+
+def test_a_newer_service_replaces_an_older_one_which_then_leaves_the_file_alone(empty: LocalTable) -> None:
+    publish(empty.store, [ONE])
+    publish(empty.store, [OTHER])
+    assert not withdraw(empty.store, [ONE])
+    assert published_addresses(empty.store) == (OTHER,)
+    assert withdraw(empty.store, [OTHER])
+    assert published_addresses(empty.store) is None
+    assert not withdraw(empty.store, [OTHER])
+
+
+def test_the_addresses_of_flinks_query_service_are_neither_read_nor_touched(empty: LocalTable) -> None:
+    flinks = empty.root / "service" / "service-primary-key-lookup"
+    flinks.parent.mkdir()
+    flinks.write_text('[ "10.0.0.1:4711" ]')
+    before = flinks.stat()
+    assert published_addresses(empty.store) is None
+    assert chosen_cache(LookupSpec(empty.store, ("id",), ("id",))) == "partial"
+    publish(empty.store, [ONE])
+    assert published_addresses(empty.store) == (ONE,)
+    assert chosen_cache(LookupSpec(empty.store, ("id",), ("id",))) == "remote"
+    assert withdraw(empty.store, [ONE])
+    assert not withdraw(empty.store, [ServerAddress("10.0.0.1", 4711)])
+    assert flinks.read_text() == '[ "10.0.0.1:4711" ]'
+    assert flinks.stat().st_mtime_ns == before.st_mtime_ns
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        "[1]",
+        '["host"]',
+        '["host:0"]',
+        '["host:65536"]',
+        '["host:+1"]',
+        '["host:\u0661"]',
+        '[":80"]',
+        '["user@host:80"]',
+        '["host/path:80"]',
+        '["host:80/path"]',
+        '["ho\\nst:80"]',
+        '["::1:80"]',
+        '["[::1%eth0]:80"]',
+        '["[host]:80"]',
+        '["' + "h" * 300 + ':80"]',
+        '["a:1", null]',
+        "[" * 100_000,
+        '["a:1"' + ', "a:1"' * 10_000 + "]",
+    ],
+)
+def test_a_file_that_is_no_list_of_addresses_is_refused_by_name(empty: LocalTable, text: str) -> None:
+    service_file(empty).parent.mkdir()
+    service_file(empty).write_text(text)
+    with pytest.raises(CorruptTableError, match=r"service-primary-key-lookup-flight.*start the query service again"):
+        published_addresses(empty.store)
+    assert not withdraw(empty.store, [ONE])
+    assert service_file(empty).exists()
+
+
+def test_a_link_out_of_the_table_is_not_followed(empty: LocalTable, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").write_text('[ "a:1" ]')
+    service_file(empty).parent.mkdir()
+    service_file(empty).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(CorruptTableError, match="outside"):
+        published_addresses(empty.store)
+
+
+def test_a_lease_lasts_until_it_ends_and_has_the_servers_that_started(tmp_path: Path) -> None:
+    lease = ServerLease.of(LocalTable(tmp_path / "t").store, "u")
+    assert (lease.lasts, lease.addresses()) == (False, None)
+    lease.write(())
+    assert (lease.lasts, lease.addresses()) == (True, None)
+    lease.write(["127.0.0.1:1", "[::1]:2"])
+    assert lease.addresses() == (ServerAddress("127.0.0.1", 1), ServerAddress("::1", 2))
+    lease.end()
+    lease.end()
+    assert (lease.lasts, lease.addresses()) == (False, None)
+
+
+def test_the_leases_of_a_table_are_those_beside_its_addresses(tmp_path: Path) -> None:
+    store = LocalTable(tmp_path / "t").store
+    assert leases(store) == []
+    publish(store, [ServerAddress("127.0.0.1", 1)])
+    made = [ServerLease.of(store, uuid) for uuid in ("a", "b")]
+    for lease in made:
+        lease.write(())
+    assert leases(store) == made
+
+
+def test_a_damaged_lease_is_told(tmp_path: Path) -> None:
+    lease = ServerLease.of(LocalTable(tmp_path / "t").store, "u")
+    lease.write(())
+    Path(lease.path).write_text("{")
+    with pytest.raises(CorruptTableError, match="lakelsm-servers-u"):
+        lease.addresses()

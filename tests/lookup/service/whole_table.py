@@ -14,8 +14,7 @@ from lakelsm.format.data_file.column_evolution import cast_column
 from lakelsm.lookup.cache import FoundRows, LookupSpec, Refreshed
 from lakelsm.lookup.service.protocol import row_schema
 from lakelsm.lookup.service.query_server import QueryServer, ServedTable
-from lakelsm.lookup.service.service_access import ServerAccess
-from lakelsm.lookup.service.service_addresses import publish
+from lakelsm.lookup.service.service_access import ServerAccess, publish
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.table import Table
 from tests.processes import PATIENCE
