@@ -21,7 +21,7 @@ from lakelsm.lookup.lookup_keys import LookupKeys
 from lakelsm.lookup.store.key_index import hashes_of
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM, Surroundings
-from lakelsm.types import DataField, arrow_field, to_arrow
+from lakelsm.types import DataField, to_arrow
 
 _LOG = logging.getLogger(__name__)
 
@@ -110,11 +110,10 @@ class DefinedCache(HeldCache):
         """The rows of keys in stored types; where they leave out partition columns, of all chosen partitions."""
         if self._added is None:
             return self.cache.find(keys)
-        found = [self.cache.find(self._within(keys, self._added, at)) for at in range(len(self._added))]
-        if not found:
-            shown = [self.defined.store.schema.field(name) for name in self.defined.columns]
-            return FoundRows(np.empty(0, np.int64), pa.schema(map(arrow_field, shown)).empty_table())
-        return FoundRows.together(found)
+        chosen = [self._added.slice(at, 1) for at in range(len(self._added))]
+        if not chosen:
+            keys, chosen = keys.slice(0, 0), [self._added]
+        return FoundRows.together([self.cache.find(_within(keys, each)) for each in chosen])
 
     def rows_of(self, values: tuple[Any, ...], named: Mapping[str, Any]) -> Rows:
         """The rows of one key, whose values are given by place or by name."""
@@ -131,12 +130,13 @@ class DefinedCache(HeldCache):
             self.kept.put(key, found, era)
         return found
 
-    @staticmethod
-    def _within(keys: pa.Table, partitions: pa.Table, at: int) -> pa.Table:
-        """Keys with the values of one of the partitions."""
-        for name, column in zip(partitions.column_names, partitions.columns):
-            keys = keys.append_column(name, pa.repeat(column[at], len(keys)))
-        return keys
+
+def _within(keys: pa.Table, partition: pa.Table) -> pa.Table:
+    """Keys with the values of a partition, which has one row (none where there are no keys)."""
+    first = pa.array(np.zeros(len(keys), np.int64))
+    for field, column in zip(partition.schema, partition.columns):
+        keys = keys.append_column(field, column.take(first))
+    return keys
 
 
 class FreshCache:

@@ -38,8 +38,6 @@ from lakelsm.options import LookupCache
 from lakelsm.results import Staleness
 from lakelsm.snapshots.table_store import TableStore
 
-_FULL, _PARTIAL, _REMOTE = FullCache.kind, PartialCache.kind, RemoteCache.kind
-
 
 class Lookup:
     """Finds rows of a table by key: `Table.lookup` makes it. Several threads may use it.
@@ -201,8 +199,8 @@ def chosen_cache(spec: LookupSpec) -> str:
     """
     asked = spec.store.options.lookup_cache
     if asked is LookupCache.AUTO and spec.by_primary_key:
-        return _PARTIAL if published_addresses(spec.store) is None else _REMOTE
-    return _PARTIAL if asked is LookupCache.PARTIAL else _FULL
+        return PartialCache.kind if published_addresses(spec.store) is None else RemoteCache.kind
+    return PartialCache.kind if asked is LookupCache.PARTIAL else FullCache.kind
 
 
 def opened_cache(spec: LookupSpec, shared: Path | None) -> Cache:
@@ -210,14 +208,14 @@ def opened_cache(spec: LookupSpec, shared: Path | None) -> Cache:
     (``shared``), or in a private one (None).
     """
     kind, options = chosen_cache(spec), spec.store.options
-    if kind == _REMOTE:
+    if kind == RemoteCache.kind:
         return RemoteCache.open(spec)
     if options.lookup_cache is LookupCache.MEMORY:
         directory = CacheDirectory.in_memory(options.lookup_cache_max_memory_size)
     else:
         directory = CacheDirectory.private() if shared is None else CacheDirectory.shared(shared / cache_name(spec))
     try:
-        return PartialCache.open(spec, directory) if kind == _PARTIAL else FullCache.open(spec, directory)
+        return PartialCache.open(spec, directory) if kind == PartialCache.kind else FullCache.open(spec, directory)
     except BaseException:
         directory.close()
         raise

@@ -53,26 +53,27 @@ class CacheUpkeep:
         state = self._published(own)
         newest = self.spec.store.snapshots.latest()
         if state is None:
-            return self._loaded_anew(newest, None if own is None else "its files were damaged or removed")
+            return self._loaded(newest, None if own is None else "its files were damaged or removed")
         why = self._why_anew(state, newest)
         if why is not None:
-            return self._loaded_anew(newest, why)
+            return self._loaded(newest, why)
         if state.snapshot == newest:
             keys = self.contents.no_keys if state is own else None
             return state, Refreshed(newest, changed=keys)
         if state.snapshot is None or newest is None:
-            return self._loaded_anew(newest, None)
+            return self._loaded(newest)
         try:
-            return self._followed(state, state.snapshot, newest, state is own)
+            made, changed = self._followed(state, state.snapshot, newest)
+            return made, Refreshed(newest, changed=changed if state is own else None)
         except CorruptStoreError as error:
             self.warn(error)
-            return self._loaded_anew(newest, "its files were damaged or removed")
+            return self._loaded(newest, "its files were damaged or removed")
         except CorruptTableError:
             if self.spec.store.snapshots.try_get(state.snapshot.id) is not None:
                 raise
-            return self._loaded_anew(newest, f"snapshot {state.snapshot.id} expired while it was compared")
+            return self._loaded(newest, f"snapshot {state.snapshot.id} expired while it was compared")
         except SnapshotNotFoundError:
-            return self._loaded_anew(newest, f"snapshot {state.snapshot.id} went while it was compared")
+            return self._loaded(newest, f"snapshot {state.snapshot.id} went while it was compared")
 
     def repaired(self, damaged: CacheState) -> CacheState:
         """A state in place of a damaged one: that which another process has published, or one that is loaded anew.
@@ -85,7 +86,7 @@ class CacheUpkeep:
         snapshot = damaged.snapshot
         if snapshot is not None and self.spec.store.snapshots.try_get(snapshot.id) != snapshot:
             snapshot = self.spec.store.snapshots.latest()
-        return self._loaded(snapshot)
+        return self._loaded(snapshot)[0]
 
     def warn(self, error: CorruptStoreError) -> None:
         """Log a damaged file, and warn of it."""
@@ -123,29 +124,24 @@ class CacheUpkeep:
             return f"it was {behind} snapshots behind, more than 'lookup.refresh.full-load-threshold' ({most})"
         return None
 
-    def _followed(
-        self, state: CacheState, before: Snapshot, newest: Snapshot, is_own: bool
-    ) -> tuple[CacheState, Refreshed]:
-        """The state after the changes from its snapshot to the newest."""
+    def _followed(self, state: CacheState, before: Snapshot, newest: Snapshot) -> tuple[CacheState, pa.Table | None]:
+        """The state after the changes from its snapshot to the newest, and the keys that changed."""
         _LOG.debug("Table %s: snapshots %d to %d are compared", self.spec.store.name, before.id, newest.id)
         change = StateChange(state, self.contents.layout, self.directory, predicate=self.spec.predicate)
         changes = changed_rows(self.spec.store, before, newest, self.contents.read, self.spec.buckets)
         with self._new_files() as name:
             made = change.applied(changes, newest, name)
             made.publish(self.directory)
-        return made, Refreshed(newest, changed=change.changed if is_own else None)
+        return made, change.changed
 
-    def _loaded_anew(self, newest: Snapshot | None, why: str | None) -> tuple[CacheState, Refreshed]:
-        return self._loaded(newest), Refreshed(newest, changed=None, rebuilt=why)
-
-    def _loaded(self, snapshot: Snapshot | None) -> CacheState:
-        """The state of a snapshot, loaded."""
+    def _loaded(self, snapshot: Snapshot | None, why: str | None = None) -> tuple[CacheState, Refreshed]:
+        """The state of a snapshot, loaded; see `Refreshed.rebuilt`."""
         _LOG.debug("Table %s: snapshot %s is loaded", self.spec.store.name, None if snapshot is None else snapshot.id)
         with self._new_files() as name:
             loaded = snapshot and load_snapshot(self.spec, self.contents.layout, self.directory, snapshot, name)
             state = CacheState(name, snapshot, (loaded,) if loaded else (), content=self.contents.mark)
             state.publish(self.directory)
-        return state
+        return state, Refreshed(snapshot, changed=None, rebuilt=why)
 
     @contextmanager
     def _new_files(self) -> Iterator[str]:

@@ -86,16 +86,15 @@ class ExecutorLookups:
         """
         try:
             found = self._of(lookup)
-            current = found.fresh.current()
+            with found.fresh.current() as current:
+                snapshot = current.cache.snapshot
+                if lookup.buckets is not None and snapshot is not None and snapshot != found.checked:
+                    check_one_bucket_count(lookup.store, snapshot)
+                    found.checked = snapshot
+                yield current
         except Exception as error:
             _LOG.warning("Table %s: a lookup of an executor failed: %s", lookup.store.name, logged_text(error))
             raise
-        with current:
-            snapshot = current.cache.snapshot
-            if lookup.buckets is not None and snapshot is not None and snapshot != found.checked:
-                check_one_bucket_count(lookup.store, snapshot)
-                found.checked = snapshot
-            yield current
 
     def close(self) -> None:
         """Close all of them."""

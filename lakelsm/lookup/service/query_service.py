@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from lakelsm.errors import CorruptTableError, TableNotFoundError
 from lakelsm.lookup.service.protocol import TableIdentity
 from lakelsm.lookup.service.servers import Addresses, ClusterServers, LocalServers, Servers, ServerSetup
-from lakelsm.lookup.service.service_access import ServerLease, leases, publish, published_addresses, withdraw
+from lakelsm.lookup.service.service_access import ServerLease, leases, publish, readable_addresses, withdraw
 from lakelsm.snapshots.table_store import TableStore
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def run_service(
     try:
         table = TableIdentity.of(store)
         while not stop.is_set():
-            found = _published(store)
+            found = readable_addresses(store)
             if published is not None and found is not None and found != published:
                 say(f"{store.name}: another query service has taken over at {_listed(found)}")
                 return False
@@ -91,14 +91,6 @@ def _check_there(store: TableStore, table: TableIdentity) -> None:
         same = False
     if not same:
         raise TableNotFoundError(f"Table {store.name} was dropped while its query service ran, which ends therefore.")
-
-
-def _published(store: TableStore) -> Addresses | None:
-    """The addresses in the file; a damaged one is as good as none, as it is written anew."""
-    try:
-        return published_addresses(store)
-    except CorruptTableError:
-        return None
 
 
 def _listed(addresses: Addresses) -> str:

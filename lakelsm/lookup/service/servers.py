@@ -253,9 +253,8 @@ class ServerTask:
             if number == 0 and self.lease.lasts:
                 self.lease.write(addresses)
             gather("")  # The first task has written.
-            never = threading.Event()
             while self.lease.lasts:
-                never.wait(_TICK)
+                threading.Event().wait(_TICK)
         except Exception as error:
             name = self.setup.store.name
             _LOG.warning("Table %s: server %d of its query service ends: %s", name, number, logged_text(error))

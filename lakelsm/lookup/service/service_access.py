@@ -87,6 +87,14 @@ def published_addresses(store: TableStore) -> tuple[ServerAddress, ...] | None:
     return tuple(address for text in texts if (address := addresses[text]) is not None)
 
 
+def readable_addresses(store: TableStore) -> tuple[ServerAddress, ...] | None:
+    """The same; None for a damaged file, too."""
+    try:
+        return published_addresses(store)
+    except CorruptTableError:
+        return None
+
+
 def publish(store: TableStore, addresses: Sequence[ServerAddress]) -> None:
     """Make these the table's servers, in place of any others, in one step: readers see the old ones or these."""
     texts = ", ".join(json.dumps(str(address)) for address in addresses)
@@ -95,11 +103,8 @@ def publish(store: TableStore, addresses: Sequence[ServerAddress]) -> None:
 
 def withdraw(store: TableStore, addresses: Sequence[ServerAddress]) -> bool:
     """Delete the file of addresses if it has these; False where another service's stand there, or none."""
-    try:
-        if published_addresses(store) != tuple(addresses):
-            return False
-    except CorruptTableError:
-        return False  # Whatever it is, it is not what was published.
+    if readable_addresses(store) != tuple(addresses):
+        return False
     store.file_io.delete(store.paths.lookup_service)
     return True
 
@@ -168,7 +173,7 @@ class ServerAccess:
     @property
     def scheme(self) -> str:
         """How a location begins."""
-        return _scheme(self.certificate is not None)
+        return "grpc" if self.certificate is None else "grpc+tls"
 
     def check_host(self, host: str) -> None:
         """Raise InvalidInputError for what is no address, and for one that others reach unless they must show a token."""
@@ -213,7 +218,7 @@ class ClientAccess:
     @property
     def scheme(self) -> str:
         """How a location begins."""
-        return _scheme(self.roots is not None)
+        return "grpc" if self.roots is None else "grpc+tls"
 
     def call_options(self) -> flight.FlightCallOptions:
         """What each call is told."""
@@ -235,10 +240,6 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def _scheme(tls: bool) -> str:
-    return "grpc+tls" if tls else "grpc"
 
 
 def _content(path: str, what: str, limit: int) -> bytes:

@@ -131,5 +131,10 @@ def test_a_lookup_that_cannot_be_opened_is_logged_without_secrets(
 
     with pytest.raises(StorageError), lookups.current(replace(lookup_of(table, Opened()), opens=refused)):
         pass
-    (record,) = [record for record in caplog.records if record.name == "lakelsm.lookup.join.executor_lookups"]
-    assert record.message.endswith("a lookup of an executor failed: GET https://store/x?sig=…")
+    with pytest.raises(StorageError), lookups.current(lookup_of(table, Opened())):
+        raise StorageError("its rows: token=abc123")
+    logged = [record.message for record in caplog.records if record.name == "lakelsm.lookup.join.executor_lookups"]
+    assert [line.split("a lookup of an executor failed: ")[1] for line in logged] == [
+        "GET https://store/x?sig=…",
+        "its rows: token= …",
+    ]
