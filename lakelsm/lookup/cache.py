@@ -124,14 +124,11 @@ def matched(keys: int, places: Longs, is_inner: bool) -> tuple[Longs | None, pa.
     """
     rows = None
     if not is_inner:
-        is_missing = np.ones(keys, np.bool_)
-        is_missing[places] = False
-        missing = np.flatnonzero(is_missing)
-        if len(missing):
-            every = np.concatenate([places, missing])
-            order = np.argsort(every, kind="stable")
-            no_row = order >= len(places)
-            places, rows = every[order], pa.array(np.where(no_row, 0, order), mask=no_row)
+        counts = np.bincount(places, minlength=keys)
+        if not counts.all():
+            places = np.repeat(np.arange(keys), np.maximum(counts, 1))
+            has_row = counts[places] > 0
+            rows = pa.array(np.cumsum(has_row) - 1, mask=~has_row)
     is_each = len(places) == keys and bool((places == np.arange(keys)).all())
     return None if is_each else places, rows
 

@@ -98,9 +98,9 @@ class CacheState:
             if len(rows):
                 parts.append(FoundRows(left[found], generation.rows.take(rows, contents.found.names)))
             if contents.unique:
-                left = np.delete(left, found)
-                if not len(left):
+                if len(found) == len(left):
                     break
+                left = np.delete(left, found)
         return FoundRows.together(parts or [FoundRows(np.empty(0, np.int64), contents.found.empty_table())])
 
     def find_plain(self, contents: CacheContents, key: Sequence[Any]) -> list[tuple[Any, ...]] | None:
