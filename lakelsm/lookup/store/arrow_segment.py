@@ -119,6 +119,7 @@ class RecordBatchWriter:
         """Write the rows that wait, and end the stream; return the facts that `Segment` needs."""
         self._flush()
         self._stream.close()
+        self._sink.drain()
         return {"lengths": self._lengths, "ends": self._ends}
 
     def written(self) -> Iterator[pa.RecordBatch]:
@@ -142,15 +143,17 @@ class RecordBatchWriter:
         if self._watch is not None:
             self._watch(batch)
         self._stream.write_batch(batch)
+        self._sink.drain()
         self._lengths.append(len(batch))
         self._ends.append(self._sink.size)
 
 
 class _Sink(RawIOBase):
-    """Where Arrow writes a stream: a section of a file."""
+    """Where Arrow writes a stream: a section of a file, which gets what was written by `drain`."""
 
     def __init__(self, file: StoreFileWriter) -> None:
         self._file = file
+        self._parts: list[Any] = []
         self.size = 0
 
     def writable(self) -> bool:
@@ -162,11 +165,16 @@ class _Sink(RawIOBase):
         return self.size
 
     def write(self, data: Any) -> int:
-        """Append some bytes."""
+        """Keep some bytes until `drain`."""
+        self._parts.append(data)
         size = memoryview(data).nbytes
-        self._file.append(_ROWS, data)
         self.size += size
         return size
+
+    def drain(self) -> None:
+        """Append all bytes to the section."""
+        self._file.append(_ROWS, *self._parts)
+        self._parts = []
 
 
 class Segment:

@@ -1,6 +1,6 @@
 """Files of lookups on this machine: how they are created, opened, checked and mapped into memory.
 
-A `StoreFile` is named sections of bytes, then the CRC-32 of each block of 64 KiB of them, then a JSON document, then a
+A `StoreFile` is named sections of bytes, then the CRC-32 of each block of 1 MiB of them, then a JSON document, then a
 tail. No byte of it is used unchecked: a block is compared with its checksum on its first use, and again after the file's
 stamp (size, time of change, inode) changed. So a file that was cut or changed in place raises CorruptStoreError, and is
 not read past its end, which would kill the process.
@@ -14,7 +14,7 @@ import os
 import stat
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -34,10 +34,11 @@ _MAGIC = b"lakelsm\x02"
 #: Bytes of the sections, of the document and of the file; CRC-32 of checksums and document, started with the file's size.
 _TAIL = struct.Struct("<QQQI8s")
 _ALIGNMENT = 64
-_BLOCK_BITS = 16
+#: Each checksum lets another thread run first, so blocks are not small.
+_BLOCK_BITS = 20
 _BLOCK_BYTES = 1 << _BLOCK_BITS
-#: Bytes that are read at once to compute checksums: a multiple of a block.
-_READ_BYTES = 1 << 20
+#: Parts that the system takes in one call.
+_MOST_PARTS = 512
 #: Nanoseconds that are added to a finished file's time of change: a change within the same tick of the system's clock
 #: then gives another stamp.
 _AFTER_TICK = 1000
@@ -69,10 +70,10 @@ class StoreFileWriter:
         if not self._finished:
             self.path.unlink(missing_ok=True)
 
-    def append(self, section: str, data: Any) -> None:
-        """Add contiguous bytes to the end of the last section, or of a new one."""
-        size = memoryview(data).nbytes
-        self.write_at(section, self.reserve(section, size), data)
+    def append(self, section: str, *parts: Any) -> None:
+        """Add parts of contiguous bytes to the end of the last section, or of a new one."""
+        offset = self.reserve(section, sum(memoryview(part).nbytes for part in parts))
+        self._write(self._sections[section][0] + offset, parts)
 
     def reserve(self, section: str, size: int) -> int:
         """Extend the last section, or a new one, by bytes that `write_at` fills. Returns their offset in the section."""
@@ -84,7 +85,7 @@ class StoreFileWriter:
 
     def write_at(self, section: str, offset: int, data: Any) -> None:
         """Write contiguous bytes to a section. Several threads may do so."""
-        self._write(self._sections[section][0] + offset, memoryview(data))
+        self._write(self._sections[section][0] + offset, [data])
 
     def read_at(self, section: str, offset: int, size: int) -> bytes:
         """Read back bytes that were written."""
@@ -92,15 +93,11 @@ class StoreFileWriter:
 
     def finish(self, facts: dict[str, Any]) -> int:
         """Complete the file with its checksums and the facts; return its `StoreFile.seal`."""
-        try:
-            os.ftruncate(self._descriptor, self._end)  # An empty section may begin behind the last byte.
-        except OSError as error:
-            raise _refused(self.path, error) from error
-        checksums = np.array([zlib.crc32(block) for block in self._blocks()], "<u4").tobytes()
+        checksums = self._checksums()
         text = checksums + json.dumps({"sections": self._sections, "facts": facts}, separators=(",", ":")).encode()
         size = self._end + len(text) + _TAIL.size
         seal = zlib.crc32(text, size & 0xFFFFFFFF)
-        self._write(self._end, memoryview(text + _TAIL.pack(self._end, len(text) - len(checksums), size, seal, _MAGIC)))
+        self._write(self._end, [text, _TAIL.pack(self._end, len(text) - len(checksums), size, seal, _MAGIC)])
         try:
             changed = os.fstat(self._descriptor).st_mtime_ns + _AFTER_TICK
             os.utime(self._descriptor, ns=(changed, changed))
@@ -114,11 +111,16 @@ class StoreFileWriter:
         """The finished file, to be read; its name may be gone."""
         return StoreFile(self.path, os.dup(self._descriptor))
 
-    def _blocks(self) -> Iterator[memoryview]:
-        for start in range(0, self._end, _READ_BYTES):
-            data = memoryview(self._read(start, min(_READ_BYTES, self._end - start)))
-            for at in range(0, len(data), _BLOCK_BYTES):
-                yield data[at : at + _BLOCK_BYTES]
+    def _checksums(self) -> bytes:
+        """The checksum of each block, little-endian."""
+        try:
+            os.ftruncate(self._descriptor, self._end)  # An empty section may begin behind the last byte.
+            mapped = mmap.mmap(self._descriptor, self._end, access=mmap.ACCESS_READ) if self._end else b""
+        except OSError as error:
+            raise _refused(self.path, error) from error
+        view = memoryview(mapped)
+        starts = range(0, self._end, _BLOCK_BYTES)
+        return np.array([zlib.crc32(view[start : start + _BLOCK_BYTES]) for start in starts], "<u4").tobytes()
 
     def _read(self, place: int, size: int) -> bytes:
         data = os.pread(self._descriptor, size, place)
@@ -129,14 +131,19 @@ class StoreFileWriter:
             data += more
         return data
 
-    def _write(self, place: int, view: memoryview) -> None:
-        view = view.cast("B") if view.nbytes else view
+    def _write(self, place: int, parts: Sequence[Any]) -> None:
+        """Write parts one after the other, in as few calls as can be: each lets another thread run first."""
+        views = [memoryview(part).cast("B") for part in parts if memoryview(part).nbytes]
         try:
-            while view.nbytes:
-                written = os.pwrite(self._descriptor, view, place)
-                view, place = view[written:], place + written
+            while views:
+                written = os.pwritev(self._descriptor, views[:_MOST_PARTS], place)
+                place += written
+                while views and written >= views[0].nbytes:
+                    written -= views.pop(0).nbytes
+                if written:
+                    views[0] = views[0][written:]
         except OSError as error:
-            raise _refused(self.path, error, view.nbytes) from error
+            raise _refused(self.path, error, sum(view.nbytes for view in views)) from error
 
 
 class StoreFile:

@@ -22,7 +22,6 @@ from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.full.cache_state import CacheState
 from lakelsm.lookup.full.full_cache import FullCache
-from lakelsm.lookup.store.store_file import StoreFileWriter
 from lakelsm.predicate.predicate import Compare
 from lakelsm.schema_changes import AddColumn, DropColumn, RenameColumn
 from lakelsm.snapshots.table_store import TableStore
@@ -269,16 +268,16 @@ def test_processes_share_a_directory_while_the_table_changes(tmp_path: Path) -> 
 
 def _killed(table: Path, path: Path, left: int) -> None:
     """Make a cache, and end at once instead of the write that follows on ``left`` of them."""
-    write_at = StoreFileWriter.write_at
+    pwritev = os.pwritev
 
     def counted(*given: Any) -> Any:
         nonlocal left
         left -= 1
         if left < 0:
             os._exit(9)
-        return write_at(*given)
+        return pwritev(*given)
 
-    StoreFileWriter.write_at = counted  # type: ignore[method-assign]
+    os.pwritev = counted
     FullCache.open(LookupSpec(TableStore.open(str(table), "d.t"), ("g",), COLUMNS), CacheDirectory.shared(path))
     os._exit(0)
 

@@ -20,7 +20,6 @@ _BLOCK = 64  # Bytes: the first section is a block of 'before' and four of 'numb
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_file, "_BLOCK_BITS", 6)
     monkeypatch.setattr(store_file, "_BLOCK_BYTES", _BLOCK)
-    monkeypatch.setattr(store_file, "_READ_BYTES", 2 * _BLOCK)
 
 
 def _written(path: Path) -> Path:
@@ -146,7 +145,7 @@ def test_a_full_disk_is_an_error_with_the_file_and_the_remedy(tmp_path: Path, mo
     with pytest.raises(StorageError, match=said), new_file(tmp_path / "file"):
         full()
     with pytest.raises(StorageError, match=said), StoreFileWriter(tmp_path / "file") as writer:
-        monkeypatch.setattr(os, "pwrite", full)
+        monkeypatch.setattr(os, "pwritev", full)
         writer.append("numbers", b"1234")
     assert os.listdir(tmp_path) == []
 
