@@ -243,9 +243,9 @@ class HeldCache:
 
     def _log(self, done: str, began: float) -> None:
         if _LOG.isEnabledFor(logging.INFO):
-            state = ", ".join(f"{name} {value}" for name, value in cache_state(self.cache).items())
-            seconds = self._surroundings.monotonic() - began
-            _LOG.info("Table %s: %s (%s, seconds %.3f)", self._table, done, state, seconds)
+            state = {**cache_state(self.cache), "seconds": round(self._surroundings.monotonic() - began, 3)}
+            text = ", ".join(f"{name} {value}" for name, value in state.items())
+            _LOG.info("Table %s: %s (%s)", self._table, done, text, extra={"table": self._table, **state})
 
     def __enter__(self: _Held) -> _Held:
         return self
@@ -254,7 +254,7 @@ class HeldCache:
         self.release()
 
 
-def cache_state(cache: Cache) -> dict[str, str | int | None]:
+def cache_state(cache: Cache) -> dict[str, object]:
     """Kind, snapshot, rows and bytes of a cache for a text; rows and bytes where they are known."""
     snapshot, counts = cache.snapshot, {"rows": cache.rows, "bytes": cache.disk_bytes}
     known = {name: value for name, value in counts.items() if value is not None}

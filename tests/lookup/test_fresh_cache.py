@@ -210,12 +210,14 @@ def test_opening_and_refreshes_that_change_something_are_logged_and_what_fails_b
     fresh.refresh()
     lines = [(record.name, record.levelname, record.message) for record in caplog.records if ".lookup." in record.name]
     assert lines == [
-        ("lakelsm.lookup.cache", "INFO", f"Table db.t: {text}, seconds 0.000)")
+        ("lakelsm.lookup.cache", "INFO", f"Table db.t: {text}, seconds 0.0)")
         for text in (
             "a lookup was opened (cache full, snapshot 1, rows 1",
             "a lookup was refreshed from snapshot 1 (cache full, snapshot 2, rows 2",
         )
     ]
+    fields = vars(caplog.records[-1])
+    assert [fields[name] for name in ("table", "cache", "snapshot", "rows", "seconds")] == ["db.t", "full", 2, 2, 0.0]
     caplog.clear()
     world.cache.failure = StorageError("the call with token=abc123 to https://u:abc123@store/x failed")
     world.clock.now += 10

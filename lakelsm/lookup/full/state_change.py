@@ -151,7 +151,7 @@ class ChangedRowsTask:
 
 
 class StateChange:
-    """Applies changes (`lakelsm.lookup.full.state_change`) to a state, which stays as it is.
+    """Applies changes (`changed_rows`) to a state, which stays as it is.
 
     ``predicate``: rows that do not match are none of the cache. Memory: a batch of changes, the keys that changed, and
     three bitmaps of the rows of the state.
