@@ -17,10 +17,10 @@ from lakelsm.format.row.compacted_row import decode_compacted, encode_compacted,
 from lakelsm.format.row.row_bytes import RowBytes
 from lakelsm.lookup.partial.remote_lookup_file import RemoteLookupFile
 from lakelsm.lookup.store.lookup_store import BlockCache, StoreLayout
-from lakelsm.lookup.store.sort_block import BlockCompression
+from lakelsm.lookup.store.sort_block import BlockCompression, BlockForm
 from lakelsm.lookup.store.sort_reader import SortFileReader
 from lakelsm.lookup.store.sort_store import CompactedValues, SortStore, SortStoreFormat
-from lakelsm.lookup.store.sort_writer import SortFileForm, SortFileWriter
+from lakelsm.lookup.store.sort_writer import SortFileWriter
 from lakelsm.schema.system_columns import SYSTEM_FIELDS
 from lakelsm.types import DataField, DataType, parse_columns
 from tests.interop.peers import JavaPaimon, LookupForm
@@ -66,9 +66,9 @@ def with_misses(layout: StoreLayout, rows: pa.Table) -> pa.Table:
     return pa.concat_tables([keys, keys.set_column(keys.schema.get_field_index("id"), "id", odd)])
 
 
-def own_form(form: LookupForm) -> SortFileForm:
+def own_form(form: LookupForm) -> BlockForm:
     page_size, compression, fpp = form
-    return SortFileForm(page_size, compression=BlockCompression[compression.upper()], bloom_fpp=fpp)
+    return BlockForm(page_size, compression=BlockCompression[compression.upper()], bloom_fpp=fpp)
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)

@@ -17,6 +17,7 @@ from lakelsm.lookup.partial.remote_lookup_file import RemoteLookupFile
 from lakelsm.lookup.store.arrow_store import ArrowStoreFormat
 from lakelsm.lookup.store.hash_store import HashStoreFormat
 from lakelsm.lookup.store.lookup_store import BlockCache, StoreFormat, StoreLayout
+from lakelsm.lookup.store.sort_block import BlockForm
 from lakelsm.lookup.store.sort_store import SortStoreFormat
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import RunFile
@@ -37,10 +38,11 @@ _BLOCKS_SHARE = 2
 def store_format(options: TableOptions) -> StoreFormat:
     """The format that `lookup.local-file-type` names. The stores that it opens share one cache of decoded blocks."""
     cache = BlockCache(options.lookup_cache_max_memory_size // _BLOCKS_SHARE)
+    form = BlockForm.of(options)
     formats: dict[StoreKind, StoreFormat] = {
         StoreKind.ARROW: ArrowStoreFormat(),
-        StoreKind.SORT: SortStoreFormat.of(options, cache),
-        StoreKind.HASH: HashStoreFormat.of(options, cache),
+        StoreKind.SORT: SortStoreFormat(form, cache),
+        StoreKind.HASH: HashStoreFormat(form, cache, options.lookup_hash_load_factor),
     }
     return formats[options.lookup_local_file_type]
 

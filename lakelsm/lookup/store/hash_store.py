@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +28,10 @@ from lakelsm.local.arrow_rows import one_bit_pattern
 from lakelsm.lookup.cache import FoundRows
 from lakelsm.lookup.store.hash_keys import KeyRuns, filled_slots, find_places, home_count, homes_of
 from lakelsm.lookup.store.lookup_store import BlockCache, LookupStore, StoreFormat, StoreLayout
-from lakelsm.lookup.store.sort_block import BlockCompression
+from lakelsm.lookup.store.sort_block import BlockForm
 from lakelsm.lookup.store.store_bloom import StoreBloom
 from lakelsm.lookup.store.store_file import StoreFile, StoreFileWriter
 from lakelsm.lookup.store.value_pages import ValuePages, ValueWriter, row_words
-from lakelsm.options.lookup_options import LookupOptions
 from lakelsm.types import DataField, to_arrow
 
 Longs = npt.NDArray[np.int64]
@@ -49,27 +48,11 @@ _DECODED_BYTES = 1 << 29
 
 @dataclass(frozen=True)
 class HashStoreFormat(StoreFormat):
-    """Hash stores: ``load_factor`` is `lookup.hash-load-factor`, ``page_bytes`` the size of a page of values,
-    ``bloom_fpp`` None: without a bloom filter. ``cache`` is for the pages of all stores that are opened.
-    """
+    """Writes and opens hash stores, which share a cache of pages; ``load_factor`` is `lookup.hash-load-factor`."""
 
+    form: BlockForm
     cache: BlockCache
-    _: KW_ONLY
     load_factor: float
-    page_bytes: int
-    compression: BlockCompression
-    bloom_fpp: float | None
-
-    @classmethod
-    def of(cls, options: LookupOptions, cache: BlockCache) -> HashStoreFormat:
-        """Stores as a table's options have them."""
-        return cls(
-            cache,
-            load_factor=options.lookup_hash_load_factor,
-            page_bytes=options.cache_page_size,
-            compression=BlockCompression[options.lookup_cache_spill_compression.upper()],
-            bloom_fpp=options.lookup_cache_bloom_filter_fpp if options.lookup_cache_bloom_filter_enabled else None,
-        )
 
     def write(self, path: Path, layout: StoreLayout, rows: Iterable[pa.Table]) -> None:
         """As `lookup_store.StoreFormat.write`. Memory: keys of 32 MB three times, and the bits of the bloom filter."""
@@ -80,7 +63,7 @@ class HashStoreFormat(StoreFormat):
                     "'lookup.local-file-type' to 'arrow', or leave the column out."
                 )
         with KeyRuns(path) as keys, StoreFileWriter(path) as file:
-            values = ValueWriter(file, page_bytes=self.page_bytes, compression=self.compression)
+            values = ValueWriter(file, page_bytes=self.form.page_size, compression=self.form.compression)
             for table in rows:
                 for block in _blocks(table, _BLOCK_ROWS):
                     _add_rows(block, layout, keys, values)
@@ -100,8 +83,8 @@ class HashStoreFormat(StoreFormat):
         counts = {length: keys.count(length) for length in keys.lengths()}
         homes = {length: home_count(count, self.load_factor) for length, count in counts.items()}
         written = (hashes for length in homes for hashes in _written_slots(file, keys, length, homes[length]))
-        if self.bloom_fpp is not None:
-            bloom = StoreBloom.of(written, sum(counts.values()), self.bloom_fpp)
+        if self.form.bloom_fpp is not None:
+            bloom = StoreBloom.of(written, sum(counts.values()), self.form.bloom_fpp)
             if bloom is not None:
                 file.append(_BLOOM, bloom.bits)
         deque(written, maxlen=0)

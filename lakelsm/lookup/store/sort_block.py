@@ -18,6 +18,7 @@ import pyarrow as pa
 from lakelsm.errors import CorruptTableError, UnsupportedFeatureError
 from lakelsm.format.row.binary_row_slots import Longs
 from lakelsm.format.row.row_bytes import PADDING, RowBytes, check_rows, load_numbers, load_varints, varint_bytes
+from lakelsm.options.lookup_options import LookupOptions
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -36,6 +37,25 @@ class BlockCompression(Enum):
     NONE = 0
     ZSTD = 1
     LZ4 = 2
+
+
+@dataclass(frozen=True)
+class BlockForm:
+    """Bytes of a block of a file, its compression, and how often the file's bloom filter is wrong (None: it has none)."""
+
+    page_size: int
+    _: KW_ONLY
+    compression: BlockCompression = BlockCompression.NONE
+    bloom_fpp: float | None = None
+
+    @classmethod
+    def of(cls, options: LookupOptions) -> BlockForm:
+        """The form that a table's options choose."""
+        return cls(
+            options.cache_page_size,
+            compression=BlockCompression[options.lookup_cache_spill_compression.upper()],
+            bloom_fpp=options.lookup_cache_bloom_filter_fpp if options.lookup_cache_bloom_filter_enabled else None,
+        )
 
 
 def block_ends(sizes: Longs, page_size: int) -> list[int]:

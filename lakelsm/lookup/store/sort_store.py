@@ -21,12 +21,11 @@ from lakelsm.format.row.compacted_row import decode_compacted, encode_compacted,
 from lakelsm.format.row.row_bytes import RowBytes, check_rows
 from lakelsm.lookup.cache import FoundRows
 from lakelsm.lookup.store.lookup_store import BlockCache, LookupStore, StoreFormat, StoreLayout
-from lakelsm.lookup.store.sort_block import BlockCompression, BlockGroup, Bytes
+from lakelsm.lookup.store.sort_block import BlockForm, BlockGroup, Bytes
 from lakelsm.lookup.store.sort_reader import SortFileReader
-from lakelsm.lookup.store.sort_writer import SortFileForm, SortFileWriter
+from lakelsm.lookup.store.sort_writer import SortFileWriter
 from lakelsm.lookup.store.store_file import new_file
 from lakelsm.merge.key_order import order_keys, stable_order
-from lakelsm.options.lookup_options import LookupOptions
 from lakelsm.types import DataField, DataType, contiguous, to_arrow
 
 #: Plain bytes of blocks, at least, that are searched in one step.
@@ -41,18 +40,8 @@ _FEW_ROWS, _ROWS_OF_A_KEY = 1 << 13, 8
 class SortStoreFormat(StoreFormat):
     """Writes and opens sort stores, which share a cache of blocks."""
 
-    form: SortFileForm
+    form: BlockForm
     cache: BlockCache
-
-    @classmethod
-    def of(cls, options: LookupOptions, cache: BlockCache) -> SortStoreFormat:
-        """Stores as a table's options have them."""
-        form = SortFileForm(
-            options.cache_page_size,
-            compression=BlockCompression[options.lookup_cache_spill_compression.upper()],
-            bloom_fpp=options.lookup_cache_bloom_filter_fpp if options.lookup_cache_bloom_filter_enabled else None,
-        )
-        return cls(form, cache)
 
     @property
     def copied_blocks(self) -> BlockCache:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 import zlib
-from dataclasses import KW_ONLY, dataclass
 from typing import BinaryIO
 
 import numpy as np
@@ -13,23 +12,19 @@ import pyarrow as pa
 from lakelsm.format.row.binary_row_slots import Longs, byte_layout
 from lakelsm.format.row.bucket_hash import hash_bytes
 from lakelsm.format.row.row_bytes import RowBytes, join_bytes, varint_bytes
-from lakelsm.lookup.store.sort_block import TRAILER_BYTES, BlockCompression, block_bytes, block_ends, stored_block
+from lakelsm.lookup.store.sort_block import (
+    TRAILER_BYTES,
+    BlockForm,
+    block_bytes,
+    block_ends,
+    stored_block,
+)
 from lakelsm.lookup.store.store_bloom import Hashes, StoreBloom
 
 MAGIC = 1481571681  # Persisted: do not change
 #: Offset, bytes and keys of the bloom filter; offset and bytes of the index block; magic. Persisted: do not change
 FOOTER = struct.Struct("<qiqqii")
 MARK_BYTES = 16  # Persisted: do not change
-
-
-@dataclass(frozen=True)
-class SortFileForm:
-    """How a file is laid out: bytes of a block, compression, how often its bloom filter is wrong (None: it has none)."""
-
-    page_size: int
-    _: KW_ONLY
-    compression: BlockCompression = BlockCompression.NONE
-    bloom_fpp: float | None = None
 
 
 class SortFileWriter:
@@ -39,7 +34,7 @@ class SortFileWriter:
     it, and a checksum of the bloom filter; without, it has Java's bytes.
     """
 
-    def __init__(self, file: BinaryIO, form: SortFileForm, mark: bytes | None = None) -> None:
+    def __init__(self, file: BinaryIO, form: BlockForm, mark: bytes | None = None) -> None:
         self._file = file
         self._form = form
         self._mark = mark

@@ -19,8 +19,8 @@ from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.partial import live_buckets
 from lakelsm.lookup.partial.live_buckets import LiveBuckets
 from lakelsm.lookup.partial.remote_lookup_file import ValueProcessor
-from lakelsm.lookup.store.sort_block import BlockCompression
-from lakelsm.lookup.store.sort_writer import SortFileForm, SortFileWriter
+from lakelsm.lookup.store.sort_block import BlockCompression, BlockForm
+from lakelsm.lookup.store.sort_writer import SortFileWriter
 from lakelsm.merge.merge_unit import RunFile
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.schema.system_columns import POSITION, SEQUENCE_NUMBER, VALUE_KIND
@@ -28,7 +28,7 @@ from lakelsm.snapshots.manifest_scan import read_live_entries
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import DataField, contiguous
 
-FORM = SortFileForm(200, compression=BlockCompression.ZSTD, bloom_fpp=0.05)
+FORM = BlockForm(200, compression=BlockCompression.ZSTD, bloom_fpp=0.05)
 
 
 def write_lookup_file(

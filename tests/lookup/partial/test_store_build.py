@@ -13,7 +13,7 @@ from lakelsm.lookup.partial.live_buckets import LiveBuckets
 from lakelsm.lookup.partial.store_build import StoreBuild, StoredColumns, store_format
 from lakelsm.lookup.store.arrow_store import ArrowStoreFormat
 from lakelsm.lookup.store.hash_store import HashStoreFormat
-from lakelsm.lookup.store.sort_block import BlockCompression
+from lakelsm.lookup.store.sort_block import BlockCompression, BlockForm
 from lakelsm.lookup.store.sort_store import SortStoreFormat
 from lakelsm.options import StoreKind, TableOptions
 from lakelsm.predicate.predicate import IsNotNull
@@ -95,8 +95,8 @@ def test_the_options_of_hash_stores_are_those_of_the_table() -> None:
     }
     chosen = store_format(TableOptions.parse(options))
     assert isinstance(chosen, HashStoreFormat)
-    assert (chosen.load_factor, chosen.page_bytes, chosen.bloom_fpp) == (0.5, 4096, 0.01)
-    assert chosen.compression is BlockCompression.LZ4
+    assert chosen.load_factor == 0.5
+    assert chosen.form == BlockForm(4096, compression=BlockCompression.LZ4, bloom_fpp=0.01)
     assert chosen.cache.max_bytes == 1 << 19
     without = store_format(TableOptions.parse(options | {"lookup.cache.bloom.filter.enabled": "false"}))
-    assert isinstance(without, HashStoreFormat) and without.bloom_fpp is None
+    assert isinstance(without, HashStoreFormat) and without.form.bloom_fpp is None

@@ -12,7 +12,7 @@ from lakelsm.errors import CorruptStoreError, UnsupportedFeatureError
 from lakelsm.lookup.store import hash_keys, hash_store
 from lakelsm.lookup.store.hash_store import HashStoreFormat
 from lakelsm.lookup.store.lookup_store import BlockCache, StoreLayout
-from lakelsm.lookup.store.sort_block import BlockCompression
+from lakelsm.lookup.store.sort_block import BlockCompression, BlockForm
 from lakelsm.types import DataField, parse_type
 
 ROWS = 20_000
@@ -23,8 +23,9 @@ def layout(key: str = "BIGINT NOT NULL", value: str = "STRING", rows_of: str = "
 
 
 def store_format(**given: object) -> HashStoreFormat:
-    options = {"load_factor": 0.75, "page_bytes": 4096, "compression": BlockCompression.ZSTD, "bloom_fpp": 0.05, **given}
-    return HashStoreFormat(BlockCache(1 << 20), **options)  # type: ignore[arg-type]
+    options = {"load_factor": 0.75, "compression": BlockCompression.ZSTD, "bloom_fpp": 0.05, **given}
+    load_factor = options.pop("load_factor")
+    return HashStoreFormat(BlockForm(4096, **options), BlockCache(1 << 20), load_factor)  # type: ignore[arg-type]
 
 
 def numbers(rows: int = ROWS) -> pa.Table:

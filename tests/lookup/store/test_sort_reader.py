@@ -13,14 +13,14 @@ from lakelsm.errors import CorruptStoreError
 from lakelsm.format.row.bucket_hash import hash_bytes
 from lakelsm.format.row.row_bytes import RowBytes
 from lakelsm.lookup.store.lookup_store import BlockCache
-from lakelsm.lookup.store.sort_block import BlockCompression
+from lakelsm.lookup.store.sort_block import BlockCompression, BlockForm
 from lakelsm.lookup.store.sort_reader import SortFileReader
-from lakelsm.lookup.store.sort_writer import SortFileForm, SortFileWriter
+from lakelsm.lookup.store.sort_writer import SortFileWriter
 from tests.lookup.store.test_sort_writer import written
 
 MARK = b"m" * 16
 ENTRIES = [(b"%06d" % number, b"value %d" % number) for number in range(120)]
-FORM = SortFileForm(300, compression=BlockCompression.ZSTD, bloom_fpp=0.05)
+FORM = BlockForm(300, compression=BlockCompression.ZSTD, bloom_fpp=0.05)
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_a_bloom_filter_without_a_checksum_is_not_asked(path: Path) -> None:
 
 def test_an_index_that_is_compressed_is_read(path: Path) -> None:
     with path.open("wb") as file:
-        writer = SortFileWriter(file, SortFileForm(20, compression=BlockCompression.LZ4), MARK)
+        writer = SortFileWriter(file, BlockForm(20, compression=BlockCompression.LZ4), MARK)
         writer.put(pa.array([b"k" * 500 + b"%03d" % n for n in range(9)]), pa.array([b"v"] * 9))
         writer.finish()
     assert read_all(path) > 9 * 500

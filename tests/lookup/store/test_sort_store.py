@@ -14,15 +14,14 @@ from hypothesis import strategies as st
 from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.lookup.store import sort_store
 from lakelsm.lookup.store.lookup_store import BlockCache, StoreLayout
-from lakelsm.lookup.store.sort_block import BlockCompression
+from lakelsm.lookup.store.sort_block import BlockCompression, BlockForm
 from lakelsm.lookup.store.sort_store import SortStoreFormat
-from lakelsm.lookup.store.sort_writer import SortFileForm
 from lakelsm.options import TableOptions
 from lakelsm.types import DataField, parse_type
 from tests.lookup.store.test_stores_against_a_dict import Row, check, stored, stores, table_of
 
 FORMS = st.builds(
-    SortFileForm,
+    BlockForm,
     st.integers(20, 400),
     compression=st.sampled_from(list(BlockCompression)),
     bloom_fpp=st.sampled_from([None, 0.05, 0.5]),
@@ -32,7 +31,7 @@ LAYOUT = StoreLayout((DataField(0, "id", parse_type("BIGINT")),), (DataField(1, 
 
 @given(stores(), FORMS, st.integers(1, 80), st.sampled_from([0, 1 << 13]))
 def test_a_store_of_any_form_answers_as_a_dict_does(
-    case: tuple[StoreLayout, dict[Row, Row], list[Row]], form: SortFileForm, batch: int, few: int
+    case: tuple[StoreLayout, dict[Row, Row], list[Row]], form: BlockForm, batch: int, few: int
 ) -> None:
     layout, rows, asked = case
     with pytest.MonkeyPatch.context() as patched:
@@ -50,7 +49,7 @@ def numbers(count: int) -> pa.Table:
 
 
 def test_threads_ask_one_store_with_a_cache_that_is_too_small(tmp_path: Path) -> None:
-    stores = SortStoreFormat(SortFileForm(300, compression=BlockCompression.LZ4), BlockCache(2000))
+    stores = SortStoreFormat(BlockForm(300, compression=BlockCompression.LZ4), BlockCache(2000))
     rows = numbers(3000)
     stores.write(tmp_path / "s", LAYOUT, [rows])
     store = stores.open(tmp_path / "s", LAYOUT)
@@ -68,19 +67,19 @@ def test_threads_ask_one_store_with_a_cache_that_is_too_small(tmp_path: Path) ->
 
 
 def test_the_form_is_what_the_options_say() -> None:
-    made = SortStoreFormat.of(TableOptions.parse({}), BlockCache(0))
-    assert made.form == SortFileForm(65536, compression=BlockCompression.ZSTD, bloom_fpp=0.05)
+    made = BlockForm.of(TableOptions.parse({}))
+    assert made == BlockForm(65536, compression=BlockCompression.ZSTD, bloom_fpp=0.05)
     given_ = {
         "cache-page-size": "4 kb",
         "lookup.cache-spill-compression": "lz4",
         "lookup.cache.bloom.filter.enabled": "false",
     }
-    made = SortStoreFormat.of(TableOptions.parse(given_), BlockCache(0))
-    assert made.form == SortFileForm(4096, compression=BlockCompression.LZ4)
+    made = BlockForm.of(TableOptions.parse(given_))
+    assert made == BlockForm(4096, compression=BlockCompression.LZ4)
 
 
 def test_columns_that_the_store_does_not_hold_are_refused_before_anything_is_written(tmp_path: Path) -> None:
     layout = StoreLayout(LAYOUT.keys, (DataField(1, "v", parse_type("VARIANT")),))
     with pytest.raises(UnsupportedFeatureError, match="column 'v'"):
-        SortStoreFormat(SortFileForm(300), BlockCache(0)).write(tmp_path / "s", layout, [])
+        SortStoreFormat(BlockForm(300), BlockCache(0)).write(tmp_path / "s", layout, [])
     assert not list(tmp_path.iterdir())

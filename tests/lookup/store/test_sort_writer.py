@@ -7,8 +7,8 @@ import struct
 
 import pyarrow as pa
 
-from lakelsm.lookup.store.sort_block import BlockCompression
-from lakelsm.lookup.store.sort_writer import SortFileForm, SortFileWriter
+from lakelsm.lookup.store.sort_block import BlockCompression, BlockForm
+from lakelsm.lookup.store.sort_writer import SortFileWriter
 
 #: What Java writes for k1 -> v1, k2 -> v2, without compression and bloom filter.
 WORKED = (
@@ -18,7 +18,7 @@ WORKED = (
 
 
 def written(
-    entries: list[tuple[bytes, bytes]], form: SortFileForm, mark: bytes | None = None, batches: int = 1
+    entries: list[tuple[bytes, bytes]], form: BlockForm, mark: bytes | None = None, batches: int = 1
 ) -> bytes:
     file = io.BytesIO()
     writer = SortFileWriter(file, form, mark)
@@ -31,13 +31,13 @@ def written(
 
 
 def test_the_worked_example_has_its_74_bytes() -> None:
-    found = written([(b"k1", b"v1"), (b"k2", b"v2")], SortFileForm(65536))
+    found = written([(b"k1", b"v1"), (b"k2", b"v2")], BlockForm(65536))
     assert found.hex() == WORKED.replace(" ", "")
     assert len(found) == 74
 
 
 def test_a_store_without_rows_has_an_empty_index_and_no_bloom_filter() -> None:
-    found = written([], SortFileForm(65536, bloom_fpp=0.05))
+    found = written([], BlockForm(65536, bloom_fpp=0.05))
     assert found[:5].hex() == "0000000001"
     assert struct.unpack("<qiqqi", found[-36:-4]) == (0, 0, 0, 0, 5)
 
@@ -45,13 +45,13 @@ def test_a_store_without_rows_has_an_empty_index_and_no_bloom_filter() -> None:
 def test_batches_leave_no_trace_in_the_file() -> None:
     entries = [(b"%06d" % number, b"v" * (number % 7)) for number in range(500)]
     for compression in BlockCompression:
-        form = SortFileForm(300, compression=compression, bloom_fpp=0.05)
+        form = BlockForm(300, compression=compression, bloom_fpp=0.05)
         assert written(entries, form, batches=23) == written(entries, form)
 
 
 def test_a_mark_stands_between_the_bloom_filter_and_the_index_and_changes_nothing_else() -> None:
     entries = [(b"%06d" % number, b"value") for number in range(100)]
-    form = SortFileForm(300, bloom_fpp=0.05)
+    form = BlockForm(300, bloom_fpp=0.05)
     plain, marked = written(entries, form), written(entries, form, b"m" * 16)
     index = struct.unpack("<q", plain[-16:-8])[0]
     assert marked[:index] == plain[:index]
