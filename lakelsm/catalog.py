@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from lakelsm.arguments import checked_flag, checked_location, option_texts
 from lakelsm.engine import checked_session, forget_table, opened_storage
 from lakelsm.errors import (
+    CommitOutcomeUnknownError,
     InvalidInputError,
     LakelsmError,
     TableAlreadyExistsError,
@@ -111,7 +112,7 @@ class Catalog:
             validate_table(created)
             check_fallback(paths, BranchStore(self._file_io, paths), {}, created.options)
         try:
-            file_io.mkdirs(paths.schema_dir)
+            self._file_io.mkdirs(paths.schema_dir)
         except OSError as error:
             raise InvalidInputError(
                 f"warehouse {self._root} cannot hold the table's directory {paths.root}: {error.strerror}. Name a "
@@ -280,6 +281,8 @@ class Catalog:
         """Write the first rows of a table that this call created; where that fails, drop it if nothing is committed."""
         try:
             table.write(rows)
+        except CommitOutcomeUnknownError:
+            raise  # Its commit may still become visible.
         except BaseException:
             try:
                 if SnapshotManager(self._file_io.within(paths.root), paths).latest_id() is None:

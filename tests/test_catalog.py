@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -14,11 +15,13 @@ from lakelsm import Catalog, Table
 from lakelsm.errors import (
     CorruptTableError,
     InvalidInputError,
+    StorageError,
     TableAlreadyExistsError,
     TableNotFoundError,
     UnsupportedFeatureError,
 )
 from lakelsm.schema_changes import AddColumn, DropColumn, RenameColumn, SetOption, UpdateColumnType
+from lakelsm.storage import LocalFileIO
 from lakelsm.types import parse_type
 from tests.compact.local_table import LocalTable
 from tests.table_files import root_of
@@ -411,3 +414,27 @@ def test_a_table_that_is_there_is_returned_though_its_like_is_no_longer_created(
     for wrong in (lambda: create(if_not_exists=False), lambda: create(True, "db.other")):
         with pytest.raises(InvalidInputError, match=r"lacks the partition columns \['p'\]"):
             wrong()
+
+
+@pytest.mark.parametrize("step", ["create_if_absent", "write", "mkdirs"])
+def test_a_write_that_a_rename_or_a_drop_overtakes_is_refused_and_leaves_no_directory(
+    catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """What it made anew below the old directory would belong to no table, and the write would not be seen again."""
+    real = getattr(LocalFileIO, step)
+    for overtake in (lambda: catalog.rename_table("db.t", "db.u"), lambda: catalog.drop_table("db.t")):
+        rows, ways = {"id": [1], "v": ["a"], "dt": [None]}, [overtake]
+        table = make(catalog)
+        table.write(rows)
+
+        def overtaken(*arguments: Any, ways: list[Any] = ways, **more: Any) -> Any:
+            if ways and "/t/" in arguments[1]:
+                ways.pop()()
+            return real(*arguments, **more)
+
+        monkeypatch.setattr(LocalFileIO, step, overtaken)
+        with pytest.raises(StorageError, match="t does not exist any more, as the table was dropped or renamed"):
+            table.write(pa.table({"id": pa.array([2], pa.int32()), "v": ["b"], "dt": pa.array([None], pa.date32())}))
+        monkeypatch.undo()
+        assert not ways and not (tmp_path / "db.db" / "t").exists()
+    assert catalog.table("db.u").to_arrow()["id"].to_pylist() == [1]

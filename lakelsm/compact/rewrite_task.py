@@ -56,11 +56,15 @@ class RewriteTask:
 
     def __call__(self, unit: RewriteUnit) -> Iterator[pa.RecordBatch]:
         """Merge and write one unit; yield its message: ADD entries of the new files, and rows that are to be masked."""
-        filesystem, names = self.reader.file_io.filesystem(), FileNames(self.names.uuid())
-        level, directory = unit.output_level, unit.directory
-        durable = self.reader.file_io.make_durable if self.layout.durable else None
+        file_io, level = self.reader.file_io, unit.output_level
         writer_of = partial(
-            RollingWriter, filesystem, directory, names, make_durable=durable, surroundings=self.surroundings
+            RollingWriter,
+            file_io.filesystem(),
+            unit.directory,
+            FileNames(self.names.uuid()),
+            make_directory=partial(file_io.mkdirs, durable=False),
+            make_durable=file_io.make_durable if self.layout.durable else None,
+            surroundings=self.surroundings,
         )
         data = writer_of(self.layout, level=level, file_source=FileSource.COMPACT)
         changelog_layout = self.changelog_layout or self.layout

@@ -129,8 +129,11 @@ class FileIO(Protocol):
         """
         ...
 
-    def mkdirs(self, path: str) -> None:
-        """Make a directory and its parents; it is no error when it exists."""
+    def mkdirs(self, path: str, durable: bool = True) -> None:
+        """Make a directory and its parents; it is no error when it exists. ``durable`` is as in `write`.
+
+        Raises StorageError where the directory that this storage is kept to does not exist, as does `write`.
+        """
         ...
 
     def filesystem(self) -> arrow_fs.FileSystem:

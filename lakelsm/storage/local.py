@@ -229,11 +229,15 @@ class LocalFileIO:
         _sync_directory(os.path.dirname(target))
         return True
 
-    def mkdirs(self, path: str) -> None:
+    def mkdirs(self, path: str, durable: bool = True) -> None:
         """Make a directory and its parents; it is no error when it exists."""
         self._keep_inside(path)
+        self._require_root(path)
         try:
-            _make_directories(path)
+            if durable:
+                _make_directories(path)
+            else:
+                os.makedirs(path, exist_ok=True)
         except FileExistsError as error:
             raise CorruptTableError(f"{path} is no directory: restore it.") from error
 
@@ -250,6 +254,14 @@ class LocalFileIO:
             raise CorruptTableError(
                 f"{path} is {real}, which lies outside of the table's directory {self._root}. lakelsm follows no link "
                 "out of it: put the files themselves in their place."
+            )
+
+    def _require_root(self, path: str) -> None:
+        """Raise StorageError where the root is gone: what is made below it anew would belong to no table."""
+        if self._root is not None and not os.path.isdir(self._root):
+            raise StorageError(
+                f"{path} cannot be written: {self._root} does not exist any more, as the table was dropped or renamed. "
+                "Nothing of this commit is visible. Open the table by the name that it has now."
             )
 
     def _abandon(self, temporary: str) -> None:
@@ -270,6 +282,7 @@ class LocalFileIO:
             try:
                 descriptor = os.open(temporary, flags, 0o666)
             except FileNotFoundError:
+                self._require_root(path)
                 _make_directories(folder)
                 descriptor = os.open(temporary, flags, 0o666)
             with os.fdopen(descriptor, "wb") as file:
@@ -277,6 +290,8 @@ class LocalFileIO:
                 file.flush()
                 if durable:
                     os.fsync(file.fileno())
+        except StorageError:  # Of `_require_root`.
+            raise
         except OSError as error:
             self._abandon(temporary)
             raise refused_write(path, error, len(data)) from error

@@ -207,7 +207,7 @@ class ObjectFileIO:
             "half of it. Copy the rows into a new table, then drop this one."
         )
 
-    def mkdirs(self, path: str) -> None:
+    def mkdirs(self, path: str, durable: bool = True) -> None:
         """Do nothing: there are no directories."""
 
     def filesystem(self) -> arrow_fs.FileSystem:

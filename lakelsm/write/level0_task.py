@@ -249,9 +249,14 @@ class _BucketWriter:
         directory = job.paths.bucket_dir(texts, bucket)
         job.file_io.check_directory(directory)
         names = FileNames(job.names.uuid())
-        durable = job.file_io.make_durable if job.layout.durable else None
         writer_of = partial(
-            RollingWriter, filesystem, directory, names, make_durable=durable, surroundings=job.surroundings
+            RollingWriter,
+            filesystem,
+            directory,
+            names,
+            make_directory=partial(job.file_io.mkdirs, durable=False),
+            make_durable=job.file_io.make_durable if job.layout.durable else None,
+            surroundings=job.surroundings,
         )
         self._writer = writer_of(job.layout, level=0, file_source=FileSource.APPEND)
         self._changelog: RollingWriter | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -45,7 +46,8 @@ class RollingWriter:
     """Writes sorted rows of one bucket to files of about the target size, or of the target rows; returns their metadata.
 
     Rows come as tables of `row_schema(schema.fields)` in key order, each key once in data files. ``names`` are unique to
-    the writer, or shared with the writer of the same rows' changelog. ``make_durable`` is called with the directory and
+    the writer, or shared with the writer of the same rows' changelog. ``make_directory`` makes the directory of the first
+    file (None: with all above it). ``make_durable`` is called with the directory and
     the names of all files when they are complete (None: a power loss may take them).
     """
 
@@ -58,10 +60,12 @@ class RollingWriter:
         *,
         level: int,
         file_source: FileSource,
+        make_directory: Callable[[str], None] | None = None,
         make_durable: Callable[[str, Sequence[str]], None] | None = None,
         surroundings: Surroundings = SYSTEM,
     ) -> None:
         self._surroundings = surroundings
+        self._make_directory = make_directory or partial(filesystem.create_dir, recursive=True)
         self._make_durable = make_durable
         self._filesystem = filesystem
         self._directory = directory
@@ -134,7 +138,7 @@ class RollingWriter:
             self._begun += [name, file_index_name(name)]
             path = f"{self._directory}/{name}"
             with _refused(path):
-                self._filesystem.create_dir(self._directory, recursive=True)
+                self._make_directory(self._directory)
                 self._open = _UnfinishedFile(self._filesystem, path, name=name, layout=self._layout)
         with _refused(f"{self._directory}/{self._open.name}"):
             size = self._open.append(rows)
