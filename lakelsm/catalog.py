@@ -124,7 +124,7 @@ class Catalog:
             raise TableAlreadyExistsError(
                 f"Table {name} exists already: open it with table({name!r}), or pass if_not_exists=True."
             ) from error
-        _LOG.info("Table %s: created", name)
+        _log("create", "Table", name, "created")
         table = self.table(name)
         if load:
             self._load(table, paths, given.rows)
@@ -157,7 +157,8 @@ class Catalog:
                 check_fallback(store.paths, store.branches, schema.options, after.options)
                 return after
 
-        _LOG.info("Table %s: schema %d", name, store.schemas.change(changed).id)
+        schema_id = store.schemas.change(changed).id
+        _log("alter", "Table", name, f"schema {schema_id}")
         return self.table(name)
 
     def drop_table(self, name: str) -> None:
@@ -187,7 +188,7 @@ class Catalog:
             )
         for root in (paths.root, target.root):
             forget_table(root)
-        _LOG.info("Table %s: renamed to %s", name, new_name)
+        _log("rename", "Table", name, f"renamed to {new_name}")
         return self.table(new_name)
 
     def table_exists(self, name: str) -> bool:
@@ -217,7 +218,7 @@ class Catalog:
                 f"warehouse {self._root} cannot hold the database's directory {directory}: {error.strerror}. Name a "
                 "directory that this process may write to."
             ) from error
-        _LOG.info("Database %s: created", name)
+        _log("create", "Database", name, "created")
 
     def drop_database(self, name: str, *, cascade: bool = False, if_exists: bool = False) -> None:
         """Delete an empty database, or with ``cascade`` one with all its tables and files.
@@ -245,7 +246,7 @@ class Catalog:
                 f"Database {name} is not empty: it has {_shown(held)}. Drop these first, or pass cascade=True to delete "
                 "everything in it."
             )
-        _LOG.info("Database %s: dropped", name)
+        _log("drop", "Database", name, "dropped")
 
     def list_databases(self) -> list[str]:
         """The databases of the warehouse, sorted."""
@@ -294,7 +295,7 @@ class Catalog:
     def _delete(self, paths: TablePaths) -> None:
         forget_table(paths.root)
         self._file_io.delete_dir(paths.root, last=paths.schema_dir.rpartition("/")[2])
-        _LOG.info("Table %s: dropped", paths.name)
+        _log("drop", "Table", paths.name, "dropped")
 
     def _exists(self, name: TableName) -> bool:
         paths = TablePaths(table_path(self._root, name.database, name.table))
@@ -344,6 +345,10 @@ class Catalog:
                 f"table.branches.delete of the table {parsed.of_main}."
             )
         return TablePaths(table_path(self._root, parsed.database, parsed.table), name)
+
+
+def _log(operation: str, kind: str, name: str, done: str) -> None:
+    _LOG.info("%s %s: %s", kind, name, done, extra={kind.lower(): name, "operation": operation, "outcome": "done"})
 
 
 def _shown(names: Sequence[str]) -> str:

@@ -214,7 +214,9 @@ def test_each_change_of_a_catalog_is_one_line_of_the_log(catalog: Catalog, caplo
     catalog.rename_table("db.t", "other.u")
     catalog.drop_table("other.u")
     catalog.drop_database("other")
-    assert [record.getMessage() for record in caplog.records if record.name == "lakelsm.catalog"] == [
+    records = [record for record in caplog.records if record.name == "lakelsm.catalog"]
+    assert (vars(records[1])["table"], vars(records[1])["operation"]) == ("db.t", "alter")
+    assert [record.getMessage() for record in records] == [
         "Table db.t: created",
         "Table db.t: schema 1",
         "Database other: created",

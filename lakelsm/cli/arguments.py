@@ -114,7 +114,8 @@ def check_table(parser: ArgumentParser, arguments: Namespace) -> None:
     else:
         is_right = arguments.warehouse is not None and (named is None) != (database is None)
     if not is_right:
-        parser.error(_ways(arguments))
+        one = "--database is for verbs that take several tables: " if tables is Tables.ONE and database else ""
+        parser.error(f"{one}{_ways(arguments)}")
     if tables is Tables.BY_FORCE and database is not None and not arguments.force:
         parser.error("--database needs --force: it means all tables of the database")
 

@@ -62,7 +62,7 @@ def test_help_lists_the_verbs_with_what_they_do(capsys: pytest.CaptureFixture[st
         (["partitions"], "usage: lakelsm partitions list "),
         (["tag", "--nothing"], "lakelsm tag list: error: unrecognized arguments: --nothing"),
         (["compact", *NAMED, "--foo"], "usage: lakelsm compact "),
-        (["query-service", "--warehouse", "/wh", "--database", "d"], "name one table by --warehouse and --table, or by"),
+        (["query-service", "--warehouse", "/wh", "--database", "d"], "--database is for verbs that take several"),
         (["comp", *NAMED], "invalid choice: 'comp'"),
     ],
 )
