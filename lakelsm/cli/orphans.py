@@ -9,10 +9,8 @@ from lakelsm.cli.report import Report, outcome_report
 from lakelsm.cli.verb import Verb
 from lakelsm.results import OrphanResult
 from lakelsm.table import Table
+from lakelsm.table.table_maintenance import ORPHANS_OLDER_THAN
 from lakelsm.text_table import failures_text, size
-
-#: Files of this age go where nothing else is asked for.
-ORPHANS_OLDER_THAN = "1 day"
 
 
 def orphans_text(result: OrphanResult) -> str:

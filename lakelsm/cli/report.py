@@ -8,9 +8,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lakelsm.cli.exit_status import ExitStatus, gravest, status_of
+from lakelsm.cli.exit_status import ExitStatus, gravest, status_of, status_of_kind
 from lakelsm.errors import CommitConflictError, LakelsmError
 from lakelsm.results import CompactionStatus, Failure
+from lakelsm.results.failure import error_values
 from lakelsm.secret_values import shown_uri
 
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
@@ -70,6 +71,12 @@ def failure_report(error: Exception, table: str | None) -> Report:
         "error_kind": kind,
     }
     return Report(status_of(error), message, values, raised=True)
+
+
+def step_failure_report(table: str, outcome: str, error: Failure) -> Report:
+    """The report of a step of a table's upkeep that failed."""
+    values = {"table": table, "status": outcome, **error_values(error)}
+    return Report(status_of_kind(error.kind), error.text, values, raised=True)
 
 
 def joined_report(reports: Sequence[Report]) -> Report:

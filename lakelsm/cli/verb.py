@@ -165,14 +165,6 @@ def _run_on_all(arguments: Namespace) -> int:
     return _tell(reports, arguments)
 
 
-def failing_safely(run: Callable[[], Report], arguments: Namespace) -> Report:
-    """What a part of a verb reports, or its failure, which is printed as one line."""
-    try:
-        return run()
-    except _failures() as error:
-        return _failed(error, arguments)
-
-
 def _run_on_one(arguments: Namespace, passed: float) -> Report:
     """Run on one table, within what is left of the deadline."""
     verb: Verb | CatalogVerb = arguments.verb
@@ -181,7 +173,10 @@ def _run_on_one(arguments: Namespace, passed: float) -> Report:
             text = f"{arguments.table}: not begun, the deadline had passed; run it again"
             return outcome_report(text, {"table": arguments.table}, changed=False, complete=False)
         arguments.deadline -= passed
-    return failing_safely(lambda: verb.report(arguments), arguments)
+    try:
+        return verb.report(arguments)
+    except _failures() as error:
+        return _failed(error, arguments)
 
 
 def _failures() -> tuple[type[Exception], ...]:
@@ -190,11 +185,16 @@ def _failures() -> tuple[type[Exception], ...]:
 
 
 def _failed(error: Exception, arguments: Namespace) -> Report:
-    shown = without_credentials(arguments)
     if verbosity(arguments):
+        shown = without_credentials(arguments)
         print(shown("".join(traceback.format_exception(error))), file=sys.stderr, end="", flush=True)
-    found = failure_report(error, arguments.path or arguments.table or arguments.database or arguments.warehouse)
-    text = shown(in_flags(found.text, arguments.parser))
+    subject = arguments.path or arguments.table or arguments.database or arguments.warehouse
+    return failed(failure_report(error, subject), arguments)
+
+
+def failed(found: Report, arguments: Namespace) -> Report:
+    """The report of a failure with the flags of the command line, printed as one line on standard error."""
+    text = without_credentials(arguments)(in_flags(found.text, arguments.parser))
     report = replace(found, text=text, values={**found.values, "error": text})
     print_failure(report, arguments.parser.prog)
     return report

@@ -25,6 +25,7 @@ def result_of(batch: BatchResult) -> CommitResult:
         already_committed=batch.outcome.already_committed,
         files=len(batch.entries),
         rows=sum(entry.file.row_count for entry in batch.entries),
+        bytes=sum(entry.file.file_size for entry in batch.entries),
         after_commit_failures=batch.outcome.failures,
     )
 

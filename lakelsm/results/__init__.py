@@ -12,6 +12,8 @@ from lakelsm.results.maintenance import (
     PartitionDropResult,
     PartitionExpiryResult,
     PartitionInfo,
+    UpkeepResult,
+    UpkeepStep,
 )
 from lakelsm.results.reads import CountResult, Staleness
 from lakelsm.results.references import (
@@ -54,5 +56,7 @@ __all__ = [
     "TableStatus",
     "TagDeletionResult",
     "TagInfo",
+    "UpkeepResult",
     "UpkeepStatus",
+    "UpkeepStep",
 ]

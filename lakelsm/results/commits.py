@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from lakelsm.results.failure import Failure, error_values
-from lakelsm.results.result import Result
+from lakelsm.results.result import OperationResult
 
 
 class CompactionStatus(str, Enum):
@@ -29,7 +29,7 @@ class CompactionStatus(str, Enum):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class CompactionResult(Result):
+class CompactionResult(OperationResult):
     """What a compaction did. Counts are files, rows and bytes; ``seconds`` is wall time.
 
     ``rows_masked``: rows of files that deletion vectors mask from now on. ``rows_remapped``: those of them that were
@@ -63,19 +63,24 @@ class CompactionResult(Result):
         if (self.error is not None) is not (self.status in (CompactionStatus.CONFLICT, CompactionStatus.FAILED)):
             raise ValueError(f"a compaction has an error if it is 'conflict' or 'failed', and only then: {self}")
 
+    @property
+    def outcome(self) -> str:
+        """The text of the status."""
+        return str(self.status)
+
     def as_dict(self) -> dict[str, object]:
         """The result as plain values. ``error`` becomes its text, with ``error_class``, ``error_kind`` and ``remedy``."""
         return {**super().as_dict(), **error_values(self.error)}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class CommitResult(Result):
+class CommitResult(OperationResult):
     """What a write did. ``snapshot_id`` is None when it changed nothing.
 
     ``already_committed``: the same commit user had committed this batch id before, so nothing was written again.
-    ``rows`` counts the rows of the new files (one a key). ``compaction`` is the automatic compaction's result, if any;
-    its status is 'failed' where it raised an error. ``after_commit_failures`` are other steps after the commit that
-    failed. Neither changes that the write is committed.
+    ``rows`` (one a key), ``files`` and ``bytes`` are those of the new files. ``compaction`` is the automatic compaction's
+    result, if any; its status is 'failed' where it raised an error. ``after_commit_failures`` are other steps after the
+    commit that failed. Neither changes that the write is committed.
     ``matched_rows``: how many rows a delete or an update found and wrote anew; None of other operations, and where the
     batch had been committed before.
     """
@@ -84,6 +89,17 @@ class CommitResult(Result):
     already_committed: bool = False
     files: int = 0
     rows: int = 0
+    bytes: int = 0
     compaction: CompactionResult | None = None
     matched_rows: int | None = None
     after_commit_failures: tuple[Failure, ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        """Whether a snapshot was committed."""
+        return self.snapshot_id is not None
+
+    @property
+    def outcome(self) -> str:
+        """'done', 'nothing', or 'already committed'."""
+        return "already committed" if self.already_committed else super().outcome

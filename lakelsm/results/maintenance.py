@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from lakelsm.results.failure import Failure, error_values
-from lakelsm.results.result import Result
+from lakelsm.results.result import OperationResult, Result
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class ExpiryResult(Result):
+class ExpiryResult(OperationResult):
     """What an expiry of snapshots did, or with ``dry_run`` would do.
 
     ``snapshots`` expired; ``earliest_snapshot_id`` is the oldest that is kept (None: the table has none).
@@ -41,9 +41,14 @@ class ExpiryResult(Result):
     complete: bool = True
     seconds: float = 0.0
 
+    @property
+    def changed(self) -> bool:
+        """Whether a snapshot or a long-lived changelog expired."""
+        return bool(self.snapshots or self.changelogs_expired)
+
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class OrphanResult(Result):
+class OrphanResult(OperationResult):
     """What a removal of orphans did, or with ``dry_run`` would do.
 
     ``files`` were found and removed, except for those that ``failures`` tells of: so many of each of the ``kinds``
@@ -68,6 +73,11 @@ class OrphanResult(Result):
     complete: bool = True
     seconds: float = 0.0
 
+    @property
+    def changed(self) -> bool:
+        """Whether there were orphans."""
+        return self.files > 0
+
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class MaintenanceRun(Result):
@@ -90,7 +100,7 @@ class MaintenanceRun(Result):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class AnalyzeResult(Result):
+class AnalyzeResult(OperationResult):
     """What an analysis found and wrote: statistics of ``columns`` of the snapshot ``analyzed_snapshot_id``.
 
     ``snapshot_id`` is the one that has them. Both are None where the table has no snapshot: nothing is written then, nor
@@ -108,6 +118,11 @@ class AnalyzeResult(Result):
     seconds: float = 0.0
     after_commit_failures: tuple[Failure, ...] = ()
 
+    @property
+    def changed(self) -> bool:
+        """Whether there was a snapshot to analyze."""
+        return self.analyzed_snapshot_id is not None
+
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class PartitionInfo(Result):
@@ -124,7 +139,7 @@ class PartitionInfo(Result):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class PartitionDropResult(Result):
+class PartitionDropResult(OperationResult):
     """Which partitions were dropped, or with ``dry_run`` would be, and the data files that went out of sight with them.
 
     ``snapshot_id`` is that of the commit (None: there was nothing to drop). Files are deleted when the snapshots before
@@ -139,9 +154,14 @@ class PartitionDropResult(Result):
     snapshot_id: int | None = None
     after_commit_failures: tuple[Failure, ...] = ()
 
+    @property
+    def changed(self) -> bool:
+        """Whether there were partitions to drop."""
+        return bool(self.partitions)
+
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class PartitionExpiryResult(Result):
+class PartitionExpiryResult(OperationResult):
     """Which partitions expired, or with ``dry_run`` would, in the order of their values, and the commits of it.
 
     ``waiting`` have expired too and wait for the next run ('partition.expiration-max-num'). The time of ``unread`` could
@@ -162,6 +182,16 @@ class PartitionExpiryResult(Result):
     complete: bool = True
     error: Failure | None = None
     after_commit_failures: tuple[Failure, ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        """Whether a partition expired."""
+        return bool(self.partitions)
+
+    @property
+    def outcome(self) -> str:
+        """As of every operation, or 'failed' where there is an ``error``."""
+        return super().outcome if self.error is None else "failed"
 
     def as_dict(self) -> dict[str, object]:
         """The result as plain values. ``error`` becomes its text, with ``error_class``, ``error_kind`` and ``remedy``."""
@@ -185,7 +215,7 @@ class CheckFinding(Result):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class CheckResult(Result):
+class CheckResult(OperationResult):
     """What a check found. ``findings`` has errors first; ``findings_left_out`` more were counted only.
 
     ``complete`` is False where the deadline ended it. ``snapshots``, ``tags``, ``manifests`` were read, of all branches;
@@ -211,6 +241,13 @@ class CheckResult(Result):
         """Whether all was looked at, and nothing found that makes rows wrong."""
         return self.complete and not any(finding.severity == "error" for finding in self.findings)
 
+    @property
+    def outcome(self) -> str:
+        """'findings' (there is an error), 'warnings', 'done' (nothing was found), or 'deadline'."""
+        if any(finding.severity == "error" for finding in self.findings):
+            return "findings"
+        return "warnings" if self.complete and self.findings else super().outcome
+
     def as_text(self) -> str:
         """The result for people: a line of what was looked at, then each finding with its remedy."""
         looked = f"{self.snapshots} snapshots, {self.tags} tags, {self.manifests} manifests, {self.files} data files"
@@ -227,3 +264,48 @@ class CheckResult(Result):
     def as_dict(self) -> dict[str, object]:
         """The result as plain values, with ``ok``."""
         return {**super().as_dict(), "ok": self.ok}
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class UpkeepStep(Result):
+    """A step of `UpkeepResult`: its ``name``, how it ended, and what the call of the step returned or raised.
+
+    ``outcome`` is that of the ``result`` ('done', 'nothing', 'planned', 'deadline', 'findings', 'warnings', 'conflict' or
+    'failed'). Without a result it is 'conflict' or 'failed' with the ``error`` that was raised, or 'nothing' or
+    'deadline' with the ``reason`` why the step was left out.
+    """
+
+    name: str
+    outcome: str
+    result: Result | None = None
+    error: Failure | None = None
+    reason: str | None = None
+
+
+#: The outcomes of steps, the most severe first.
+_MOST_SEVERE = ("failed", "findings", "conflict", "deadline", "warnings", "planned", "done", "nothing")
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class UpkeepResult(OperationResult):
+    """What all the upkeep of a table did, or with ``dry_run`` would do: its ``steps``, in the order that they ran in."""
+
+    table: str
+    dry_run: bool = False
+    steps: tuple[UpkeepStep, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def outcome(self) -> str:
+        """The most severe outcome of a step, in the order 'failed', 'findings', 'conflict', and those without a fault."""
+        return min((step.outcome for step in self.steps), key=_MOST_SEVERE.index, default="nothing")
+
+    @property
+    def changed(self) -> bool:
+        """Whether a step had anything to do."""
+        return self.outcome != "nothing"
+
+    @property
+    def ok(self) -> bool:
+        """Whether no step failed, lost to another commit or found damage."""
+        return self.outcome not in _MOST_SEVERE[:3]

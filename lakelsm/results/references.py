@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from lakelsm.results.result import Result
+from lakelsm.results.result import OperationResult, Result
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -25,7 +25,7 @@ class TagInfo(Result):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class TagDeletionResult(Result):
+class TagDeletionResult(OperationResult):
     """What a deletion of tags did, or with ``dry_run`` would do.
 
     ``tags`` are the names of those that went, ``files`` and ``bytes`` (as metadata tells sizes) what no snapshot, other
@@ -40,6 +40,11 @@ class TagDeletionResult(Result):
     files: int = 0
     bytes: int = 0
     failures: tuple[str, ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        """Whether a tag was deleted."""
+        return bool(self.tags)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -56,7 +61,7 @@ class BranchInfo(Result):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class FastForwardResult(Result):
+class FastForwardResult(OperationResult):
     """What a fast-forward of the main branch did, or with ``dry_run`` would do: snapshots and tags taken over, and those
     of its own that went.
     """
@@ -70,9 +75,14 @@ class FastForwardResult(Result):
     tags_added: tuple[str, ...] = ()
     tags_removed: tuple[str, ...] = ()
 
+    @property
+    def changed(self) -> bool:
+        """Whether the main branch was another one."""
+        return bool(self.snapshots_added or self.snapshots_removed or self.tags_added or self.tags_removed)
+
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class RollbackResult(Result):
+class RollbackResult(OperationResult):
     """What a rollback did, or with ``dry_run`` would do.
 
     The table is at ``snapshot_id``, which was ``restored`` from a tag where it had expired. ``snapshots``, ``tags`` and
@@ -96,6 +106,11 @@ class RollbackResult(Result):
     failures: tuple[str, ...] = ()
     seconds: float = 0.0
 
+    @property
+    def changed(self) -> bool:
+        """Whether the table was at another state."""
+        return bool(self.snapshots or self.tags or self.changelogs or self.restored or self.consumers)
+
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ConsumerInfo(Result):
@@ -107,7 +122,7 @@ class ConsumerInfo(Result):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class ConsumerExpiryResult(Result):
+class ConsumerExpiryResult(OperationResult):
     """What an expiry of consumers did, or with ``dry_run`` would do: ``consumers`` are the names of those that went.
 
     ``older_than`` is the bound in UTC.
@@ -117,3 +132,8 @@ class ConsumerExpiryResult(Result):
     dry_run: bool = False
     older_than: datetime
     consumers: tuple[str, ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        """Whether a consumer was deleted."""
+        return bool(self.consumers)

@@ -31,8 +31,32 @@ class Result:
 
     def _texts(self) -> list[tuple[str, str]]:
         """Name and text of each field that has another value than its default."""
-        values = ((field, getattr(self, field.name)) for field in fields(self))
-        return [(field.name, _text(value)) for field, value in values if value != _default(field)]
+        return [(name, _text(value)) for name, value in changed_fields(self).items()]
+
+
+@dataclass(frozen=True, repr=False)
+class OperationResult(Result):
+    """The result of an operation that may change a table."""
+
+    @property
+    def changed(self) -> bool:
+        """Whether there was anything to do."""
+        return True
+
+    @property
+    def outcome(self) -> str:
+        """How the operation ended: 'done', 'nothing' (there was nothing to do), 'planned' (a dry run), or 'deadline'."""
+        if not getattr(self, "complete", True):
+            return "deadline"
+        if not self.changed:
+            return "nothing"
+        return "planned" if getattr(self, "dry_run", False) else "done"
+
+
+def changed_fields(result: Result) -> dict[str, Any]:
+    """The fields of a result that have another value than their default, by name."""
+    values = ((field, getattr(result, field.name)) for field in fields(result))
+    return {field.name: value for field, value in values if value != _default(field)}
 
 
 def sums(first: Result, second: Result) -> dict[str, Any]:

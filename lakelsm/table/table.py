@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -13,16 +13,12 @@ import pyarrow as pa
 
 from lakelsm.arguments import (
     checked_assignments,
-    checked_buckets,
     checked_condition,
     checked_flag,
     checked_location,
     checked_name,
-    checked_number,
-    checked_seconds,
     checked_snapshot_id,
     checked_tag,
-    checked_task_memory,
     checked_time,
     option_texts,
     wrong_argument,
@@ -30,7 +26,6 @@ from lakelsm.arguments import (
 from lakelsm.commit.commit_identity import commit_identity
 from lakelsm.commit.committer import Committer
 from lakelsm.compact.after_write import finished_write, result_of
-from lakelsm.compact.compactor import DEFAULT_TASK_MEMORY, CompactionLimits, Compactor
 from lakelsm.engine import Engine, chosen_engine, opened_storage
 from lakelsm.epoch_time import utc_time
 from lakelsm.errors import InvalidInputError
@@ -40,13 +35,13 @@ from lakelsm.maintain.after_commit import after_commit
 from lakelsm.maintain.history import recorded
 from lakelsm.maintain.versions.rollback import rollback, rollback_target
 from lakelsm.moment import Moment
-from lakelsm.plan.compaction_plan import checked_scope
 from lakelsm.plan.fallback_branch import ReadState
 from lakelsm.plan.overwritten_partitions import checked_partition, replaced_partitions
-from lakelsm.results import CommitResult, CompactionResult, RollbackResult
+from lakelsm.results import CommitResult, RollbackResult
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM
+from lakelsm.table.compactable_table import CompactableTable
 from lakelsm.table.readable_table import ReadableTable
 from lakelsm.table.table_branches import TableBranches
 from lakelsm.table.table_changes import ChangesReader, ChangesRequest
@@ -67,7 +62,7 @@ if TYPE_CHECKING:
 _Write: TypeAlias = Callable[[BatchWriter[Any], str, int], BatchResult]
 
 
-class Table(ReadableTable, ChangesReader):
+class Table(ReadableTable, ChangesReader, CompactableTable):
     """One table, as its newest schema and snapshot are at each call.
 
     What belongs together has a namespace: ``maintenance``, ``tags``, ``branches``, ``consumers`` and ``inspect``.
@@ -299,45 +294,6 @@ class Table(ReadableTable, ChangesReader):
         return self._change_reader(request, timestamps)
 
     # -- upkeep ----------------------------------------------------------------------------------------------------
-
-    def compact(
-        self,
-        full: bool = False,
-        where: str | None = None,
-        *,
-        buckets: Collection[int] | str | None = None,
-        dry_run: bool = False,
-        commit_every: int | None = None,
-        deadline: float | str | None = None,
-        max_task_memory: int | str = DEFAULT_TASK_MEMORY,
-        commit_user: str | None = None,
-        engine: str | None = None,
-    ) -> CompactionResult:
-        """Compact now, also a ``write-only`` table: everything to the top level, or one ordinary pick per bucket.
-
-        ``where`` is a condition on partition columns, ``buckets`` are bucket numbers ([0, 1] or '0,1'). ``commit_every``
-        commits after so many buckets, ``deadline`` begins no further commit after so many seconds (or '30 min'),
-        ``max_task_memory`` is bytes a task (or '256mb'). ``engine`` is 'spark' or 'local', this process; by default Spark
-        where a session is given, active or that of spark-submit.
-        """
-        limits = CompactionLimits(
-            None if commit_every is None else checked_number("commit_every", commit_every, least=1),
-            checked_seconds("deadline", deadline),
-            checked_task_memory("max_task_memory", max_task_memory),
-        )
-        full, dry_run = checked_flag("full", full), checked_flag("dry_run", dry_run)
-        numbers = checked_buckets("buckets", buckets)
-        checked_condition(where)
-        store = self._store().to_write()
-        user, _ = commit_identity(store.options, commit_user, None, SYSTEM.new_uuid)
-        chosen = self._engine(engine)
-        scope = checked_scope(store, full, None if where is None else chosen.predicate(store, where), numbers)
-        result = Compactor(chosen.runner, store).compact(scope, limits, dry_run=dry_run, commit_user=user)
-        if not result.snapshot_ids:
-            return result
-        with commit_stands(store.name, result.snapshot_ids):
-            failures = after_commit(store)
-        return replace(result, after_commit_failures=result.after_commit_failures + failures)
 
     def rollback(self, to: int | str | datetime, *, dry_run: bool = False) -> RollbackResult:
         """Go back to a snapshot: its id, a time (the newest snapshot that is not later), or the name of a tag.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from lakelsm.arguments import (
@@ -17,12 +17,13 @@ from lakelsm.arguments import (
     wrong_argument,
 )
 from lakelsm.commit.commit_identity import commit_identity
-from lakelsm.errors import CorruptTableError, InvalidInputError
+from lakelsm.errors import CommitConflictError, CorruptTableError, InvalidInputError
 from lakelsm.maintain.check.audit_plan import CheckedData
 from lakelsm.maintain.check.table_check import check_table, checked_check_scope
 from lakelsm.maintain.expiry.retention import asked_retention
 from lakelsm.maintain.expiry.snapshot_expiry import expire_snapshots, expire_until
 from lakelsm.maintain.history import recorded
+from lakelsm.maintain.orphans.orphan_removal import LEAST_AGE, remove_orphans
 from lakelsm.maintain.partitions.partition_done import mark_partitions_done
 from lakelsm.maintain.partitions.partition_drop import drop_partitions
 from lakelsm.maintain.partitions.partition_expiry import expire_partitions
@@ -32,17 +33,91 @@ from lakelsm.results import (
     AnalyzeResult,
     CheckResult,
     ExpiryResult,
+    Failure,
     OrphanResult,
     PartitionDropResult,
     PartitionExpiryResult,
+    UpkeepResult,
+    UpkeepStep,
 )
+from lakelsm.results.result import OperationResult
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM
+from lakelsm.table.compactable_table import CompactableTable
 from lakelsm.table.opened_table import OpenedTable
+from lakelsm.table.table_consumers import TableConsumers
+from lakelsm.table.table_tags import TableTags
+
+#: Files of this age are orphans by default.
+ORPHANS_OLDER_THAN = "1 day"
+#: Snapshots that one `TableMaintenance.run_all` expires: more than `snapshot.expire.limit`, which is for what follows
+#: each commit.
+_MOST_EXPIRED = 10_000
+#: The compaction may take this share of the time that is left before a deadline.
+_OF_COMPACTION = 0.5
+_CHECKED_DATA = [each.value for each in CheckedData]
+_REMEDY = "The other steps have run. Run this one again when the cause is removed."
 
 
 class TableMaintenance(OpenedTable):
-    """Expiry, orphans, partitions, statistics and the check of a table."""
+    """Expiry, orphans, partitions, statistics and the check of a table, and all its upkeep in one call."""
+
+    def run_all(
+        self,
+        steps: Sequence[str] | None = None,
+        *,
+        orphans_older_than: str | float | timedelta | datetime = ORPHANS_OLDER_THAN,
+        data: str = "footers",
+        dry_run: bool = False,
+        deadline: float | str | None = None,
+        engine: str | None = None,
+    ) -> UpkeepResult:
+        """Run all the upkeep of a table: ``steps`` (by default all), in this order, each as the table's options say.
+
+        'tags' deletes the tags whose retention time has passed. 'consumers' deletes consumers, and 'partitions' drops
+        partitions, where consumer.expiration-time and partition.expiration-time are set. 'compact' is an ordinary
+        compaction, in half of the time that is left. 'expire' expires snapshots, 10,000 at most whatever
+        snapshot.expire.limit is. 'orphans' removes orphan files that are ``orphans_older_than``, an hour at least.
+        'check' checks the table and opens ``data`` as `check` does. With ``dry_run`` each step says what it would do.
+        No step begins after ``deadline`` seconds (or '30 min'). ``engine`` is as in `compact`. A step that fails does not
+        stop the others: its error is in the result. Raises InvalidInputError for wrong arguments.
+        """
+        names = list(_STEPS) if steps is None else checked_names("steps", steps)
+        for name in names:
+            checked_choice("steps", name, list(_STEPS))
+        age = checked_age("orphans_older_than", orphans_older_than)
+        now = SYSTEM.clock()
+        if age is None or now - age.bound(now, self._opened.text_zone) < LEAST_AGE:
+            raise wrong_argument("orphans_older_than", orphans_older_than, "an age of an hour or more, such as '1 day'")
+        checked_choice("data", data, _CHECKED_DATA)
+        self._engine(engine)
+        limits = _Limits(
+            dry_run=checked_flag("dry_run", dry_run),
+            engine=engine,
+            orphans_older_than=orphans_older_than,
+            data=data,
+            deadline=checked_seconds("deadline", deadline),
+        )
+        started, done = SYSTEM.monotonic(), []
+        for name in filter(names.__contains__, _STEPS):
+            passed = SYSTEM.monotonic() - started
+            left = None if limits.deadline is None else limits.deadline - passed
+            done.append(self._step(name, replace(limits, deadline=left)))
+        seconds = SYSTEM.monotonic() - started
+        return UpkeepResult(table=self._opened.name, dry_run=limits.dry_run, steps=tuple(done), seconds=seconds)
+
+    def _step(self, name: str, limits: _Limits) -> UpkeepStep:
+        """One step of `run_all`. No Exception leaves it."""
+        if limits.deadline is not None and limits.deadline < 0:
+            return UpkeepStep(name=name, outcome="deadline", reason="not begun, the deadline had passed")
+        try:
+            found = _STEPS[name](self, limits)
+        except Exception as error:  # noqa: BLE001  The other steps run, whatever it is.
+            outcome = "conflict" if isinstance(error, CommitConflictError) else "failed"
+            return UpkeepStep(name=name, outcome=outcome, error=Failure.of(error, f"the step '{name}'", _REMEDY))
+        if isinstance(found, str):
+            return UpkeepStep(name=name, outcome="nothing", reason=found)
+        return UpkeepStep(name=name, outcome=found.outcome, result=found)
 
     def expire_snapshots(
         self,
@@ -91,7 +166,7 @@ class TableMaintenance(OpenedTable):
 
     def remove_orphans(
         self,
-        older_than: str | float | timedelta | datetime = "1 day",
+        older_than: str | float | timedelta | datetime = ORPHANS_OLDER_THAN,
         *,
         dry_run: bool = False,
         force: bool = False,
@@ -107,8 +182,6 @@ class TableMaintenance(OpenedTable):
         after a ``deadline`` (seconds, or '30 min') with what was proven and removed until then. Raises
         CorruptTableError, with nothing removed, where something retained cannot be read.
         """
-        from lakelsm.maintain.orphans.orphan_removal import remove_orphans
-
         age = checked_age("older_than", older_than)
         if age is None:
             raise wrong_argument("older_than", older_than, "an age such as '1 day', or a datetime")
@@ -219,7 +292,7 @@ class TableMaintenance(OpenedTable):
         ('sample'), or of all ('full'). After ``deadline`` seconds (or '30 min') it ends, and says so. ``engine`` is
         'spark' or 'local', this process; by default Spark where a session is given, active or that of spark-submit.
         """
-        opened = CheckedData(checked_choice("data", data, [each.value for each in CheckedData]) or CheckedData.SAMPLE)
+        opened = CheckedData(checked_choice("data", data, _CHECKED_DATA) or CheckedData.SAMPLE)
         checked_condition(where)
         deadline = checked_seconds("deadline", deadline)
         chosen = self._engine(engine)
@@ -233,3 +306,65 @@ class TableMaintenance(OpenedTable):
 
     def _on_partitions(self, store: TableStore, where: str | None) -> Predicate | None:
         return None if where is None else self._engine(None).predicate(store, where)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Limits:
+    """What a step of `TableMaintenance.run_all` may do. ``deadline`` is the seconds that are left."""
+
+    dry_run: bool
+    engine: str | None
+    orphans_older_than: str | float | timedelta | datetime
+    data: str
+    deadline: float | None
+
+
+def _tags(table: TableMaintenance, limits: _Limits) -> OperationResult:
+    return TableTags(table._opened, table._spark).expire(dry_run=limits.dry_run)
+
+
+def _consumers(table: TableMaintenance, limits: _Limits) -> OperationResult | str:
+    if table._store().options.consumer_expiration_time is None:
+        return "consumer.expiration-time is not set"
+    return TableConsumers(table._opened, table._spark).expire(dry_run=limits.dry_run)
+
+
+def _partitions(table: TableMaintenance, limits: _Limits) -> OperationResult | str:
+    if table._store().options.partition_expiration_time is None:
+        return "partition.expiration-time is not set"
+    return table.expire_partitions(dry_run=limits.dry_run, deadline=limits.deadline)
+
+
+def _compact(table: TableMaintenance, limits: _Limits) -> OperationResult:
+    own = None if limits.deadline is None else limits.deadline * _OF_COMPACTION
+    compactable = CompactableTable(table._opened, table._spark)
+    return compactable.compact(dry_run=limits.dry_run, deadline=own, engine=limits.engine)
+
+
+def _expire(table: TableMaintenance, limits: _Limits) -> OperationResult:
+    return table.expire_snapshots(max_deletes=_MOST_EXPIRED, dry_run=limits.dry_run, deadline=limits.deadline)
+
+
+def _orphans(table: TableMaintenance, limits: _Limits) -> OperationResult:
+    return table.remove_orphans(
+        limits.orphans_older_than, dry_run=limits.dry_run, engine=limits.engine, deadline=limits.deadline
+    )
+
+
+def _check(table: TableMaintenance, limits: _Limits) -> OperationResult:
+    return table.check(data=limits.data, engine=limits.engine, deadline=limits.deadline)
+
+
+#: The steps by name, each of which returns its result or why it has nothing to do. In their order: what expires is not
+#: compacted before, and what a step releases a later one deletes.
+_STEPS: Mapping[str, Callable[[TableMaintenance, _Limits], OperationResult | str]] = {
+    "tags": _tags,
+    "consumers": _consumers,
+    "partitions": _partitions,
+    "compact": _compact,
+    "expire": _expire,
+    "orphans": _orphans,
+    "check": _check,
+}
+#: The names of the steps in their order.
+UPKEEP_STEPS = tuple(_STEPS)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lakelsm.cli import all_steps
 from tests.cli.test_orphans import leave_orphans
 from tests.maintain.partitions.partitioned_table import fill, left, partitioned
 from tests.maintain.versioned_table import values, versioned_table
@@ -93,21 +92,3 @@ def test_no_step_begins_after_the_deadline(called: Called, monkeypatch: pytest.M
     found = called.json("all", "--deadline", "0")
     assert set(statuses(found).values()) == {"deadline"}
     assert (found["status"], called.files()) == ("deadline", before)
-
-
-def test_a_compaction_has_half_of_the_time_that_is_left(called: Called, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = versioned_table(called.warehouse, 1)
-    limits = all_steps._Limits(
-        dry_run=False, engine=None, orphans_older_than="1 day", data="none", deadline=100.0
-    )
-    asked: dict[str, object] = {}
-    compact = type(table).compact
-
-    def recorded(self: object, **arguments: object) -> object:
-        asked.update(arguments)
-        return compact(table, **arguments)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(type(table), "compact", recorded)
-    all_steps._compact(table, limits)
-    assert asked["deadline"] == 50.0
-

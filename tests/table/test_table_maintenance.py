@@ -10,10 +10,15 @@ import pytest
 
 from lakelsm import Table
 from lakelsm.errors import InvalidInputError
+from lakelsm.results import CompactionResult, CompactionStatus, ExpiryResult
 from lakelsm.snapshots.table_store import TableStore
+from lakelsm.table.compactable_table import CompactableTable
+from lakelsm.table.table_maintenance import UPKEEP_STEPS
 from tests.commit.commit_table import CommitTable, add, file
 from tests.maintain.partitions.partitioned_table import fill, left, partitioned
+from tests.maintain.versioned_table import versioned_table
 
+NOTHING = CompactionResult(table="t", status=CompactionStatus.NOTHING)
 ORPHAN = "data-01234567-89ab-cdef-0123-456789abcdef-0.parquet"
 
 
@@ -63,3 +68,34 @@ def test_wrong_arguments_of_partitions_are_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="where is 5"):
         table.maintenance.mark_partitions_done(5)  # type: ignore[arg-type]
     assert left(table) == ["2020-01-01"]
+
+
+def test_run_all_runs_each_step_whatever_fails_and_refuses_wrong_arguments(tmp_path: Path) -> None:
+    table = versioned_table(tmp_path, 6, **{"snapshot.num-retained.min": "1", "snapshot.num-retained.max": "2"})
+    planned = table.maintenance.run_all(dry_run=True, engine="local")
+    assert [step.name for step in planned.steps] == list(UPKEEP_STEPS)
+    assert (planned.outcome, planned.changed, planned.ok, planned.dry_run) == ("planned", True, True, True)
+    assert len(table.inspect.snapshots()) == 6
+    next((tmp_path / "db.db/t/bucket-0").glob("data-*")).unlink()
+    found = table.maintenance.run_all(["check", "compact", "expire", "consumers"], data="none", engine="local")
+    steps = {step.name: step for step in found.steps}
+    assert [(name, step.outcome) for name, step in steps.items()] == [
+        ("consumers", "nothing"), ("compact", "failed"), ("expire", "done"), ("check", "findings")
+    ]
+    assert steps["consumers"].reason == "consumer.expiration-time is not set"
+    assert steps["compact"].error is not None and steps["compact"].error.kind == "corrupt"
+    assert isinstance(steps["expire"].result, ExpiryResult) and len(table.inspect.snapshots()) == 2
+    assert (found.outcome, found.ok) == ("failed", False)
+    late = table.maintenance.run_all(deadline=0)
+    assert {step.outcome for step in late.steps} == {late.outcome} == {"deadline"}
+    for wrong in ({"steps": ["vacuum"]}, {"steps": "check"}, {"orphans_older_than": "59 min"}, {"data": "all"},
+                  {"dry_run": 1}, {"deadline": -1}, {"engine": "flink"}):
+        with pytest.raises(InvalidInputError, match=next(iter(wrong))):
+            table.maintenance.run_all(**wrong)  # type: ignore[arg-type]
+
+
+def test_the_compaction_of_run_all_has_half_of_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table, asked = versioned_table(tmp_path, 1), list[float]()
+    monkeypatch.setattr(CompactableTable, "compact", lambda self, **named: asked.append(named["deadline"]) or NOTHING)
+    table.maintenance.run_all(["compact"], deadline=100_000)
+    assert 40_000 < asked[0] <= 50_000

@@ -241,7 +241,7 @@ class _Search:
 
 
 #: The least age in milliseconds without ``force``: a commit that is under way may take that long.
-_LEAST_AGE = 3_600_000
+LEAST_AGE = 3_600_000
 
 
 def age_bound(store: TableStore, bound: int, surroundings: Surroundings, *, force: bool, dry_run: bool) -> int:
@@ -252,7 +252,7 @@ def age_bound(store: TableStore, bound: int, surroundings: Surroundings, *, forc
     """
     now = surroundings.clock()
     age = max(now - bound, 0)
-    if age < _LEAST_AGE and not force:
+    if age < LEAST_AGE and not force:
         raise InvalidInputError(
             f"Table {store.name}: older_than leaves {age // 60_000} minutes to commits that are under way, whose files "
             "nothing names yet: give an hour or more (a day is usual), or force=True where surely nobody writes."

@@ -1,0 +1,66 @@
+"""The compaction of a table, which is a method of `Table` and a step of `TableMaintenance.run_all`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from lakelsm.arguments import (
+    checked_buckets,
+    checked_condition,
+    checked_flag,
+    checked_number,
+    checked_seconds,
+    checked_task_memory,
+)
+from lakelsm.commit.commit_identity import commit_identity
+from lakelsm.compact.compactor import DEFAULT_TASK_MEMORY, CompactionLimits, Compactor
+from lakelsm.failures import commit_stands
+from lakelsm.maintain.after_commit import after_commit
+from lakelsm.plan.compaction_plan import checked_scope
+from lakelsm.results import CompactionResult
+from lakelsm.surroundings import SYSTEM
+from lakelsm.table.opened_table import OpenedTable
+
+
+class CompactableTable(OpenedTable):
+    """A table that can be compacted."""
+
+    def compact(
+        self,
+        full: bool = False,
+        where: str | None = None,
+        *,
+        buckets: Collection[int] | str | None = None,
+        dry_run: bool = False,
+        commit_every: int | None = None,
+        deadline: float | str | None = None,
+        max_task_memory: int | str = DEFAULT_TASK_MEMORY,
+        commit_user: str | None = None,
+        engine: str | None = None,
+    ) -> CompactionResult:
+        """Compact now, also a ``write-only`` table: everything to the top level, or one ordinary pick per bucket.
+
+        ``where`` is a condition on partition columns, ``buckets`` are bucket numbers ([0, 1] or '0,1'). ``commit_every``
+        commits after so many buckets, ``deadline`` begins no further commit after so many seconds (or '30 min'),
+        ``max_task_memory`` is bytes a task (or '256mb'). ``engine`` is 'spark' or 'local', this process; by default Spark
+        where a session is given, active or that of spark-submit.
+        """
+        limits = CompactionLimits(
+            None if commit_every is None else checked_number("commit_every", commit_every, least=1),
+            checked_seconds("deadline", deadline),
+            checked_task_memory("max_task_memory", max_task_memory),
+        )
+        full, dry_run = checked_flag("full", full), checked_flag("dry_run", dry_run)
+        numbers = checked_buckets("buckets", buckets)
+        checked_condition(where)
+        store = self._store().to_write()
+        user, _ = commit_identity(store.options, commit_user, None, SYSTEM.new_uuid)
+        chosen = self._engine(engine)
+        scope = checked_scope(store, full, None if where is None else chosen.predicate(store, where), numbers)
+        result = Compactor(chosen.runner, store).compact(scope, limits, dry_run=dry_run, commit_user=user)
+        if not result.snapshot_ids:
+            return result
+        with commit_stands(store.name, result.snapshot_ids):
+            failures = after_commit(store)
+        return replace(result, after_commit_failures=result.after_commit_failures + failures)
