@@ -215,7 +215,7 @@ class HeldCache:
         self._surroundings = surroundings
         self._users = 1
         self._lock = Lock()
-        self._log("a lookup was opened", began)
+        self._log("open lookup", "a lookup was opened", began)
 
     def hold(self) -> bool:
         """Add a user. False if the cache is closed."""
@@ -238,14 +238,16 @@ class HeldCache:
         refreshed = self.cache.refresh()
         if refreshed.snapshot != before or refreshed.rebuilt is not None:
             why = "" if refreshed.rebuilt is None else f" by loading it again, as {refreshed.rebuilt}"
-            self._log(f"a lookup was refreshed from snapshot {None if before is None else before.id}{why}", began)
+            done = f"a lookup was refreshed from snapshot {None if before is None else before.id}{why}"
+            self._log("refresh lookup", done, began)
         return refreshed
 
-    def _log(self, done: str, began: float) -> None:
+    def _log(self, operation: str, done: str, began: float) -> None:
         if _LOG.isEnabledFor(logging.INFO):
             state = {**cache_state(self.cache), "seconds": round(self._surroundings.monotonic() - began, 3)}
-            text = ", ".join(f"{name} {value}" for name, value in state.items())
-            _LOG.info("Table %s: %s (%s)", self._table, done, text, extra={"table": self._table, **state})
+            text = f"{done} ({', '.join(f'{name} {value}' for name, value in state.items())})"
+            fields = {"table": self._table, "operation": operation, "outcome": "done", **state}
+            _LOG.info("Table %s: %s", self._table, text, extra=fields)
 
     def __enter__(self: _Held) -> _Held:
         return self

@@ -217,7 +217,7 @@ def test_opening_and_refreshes_that_change_something_are_logged_and_what_fails_b
         )
     ]
     fields = vars(caplog.records[-1])
-    assert [fields[name] for name in ("table", "cache", "snapshot", "rows", "seconds")] == ["db.t", "full", 2, 2, 0.0]
+    assert [fields[name] for name in ("operation", "cache", "rows", "seconds")] == ["refresh lookup", "full", 2, 0.0]
     caplog.clear()
     world.cache.failure = StorageError("the call with token=abc123 to https://u:abc123@store/x failed")
     world.clock.now += 10
