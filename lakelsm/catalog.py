@@ -348,7 +348,8 @@ class Catalog:
 
 
 def _log(operation: str, kind: str, name: str, done: str) -> None:
-    _LOG.info("%s %s: %s", kind, name, done, extra={kind.lower(): name, "operation": operation, "outcome": "done"})
+    with suppress(Exception):  # What is logged is done, whatever a handler raises.
+        _LOG.info("%s %s: %s", kind, name, done, extra={kind.lower(): name, "operation": operation, "outcome": "done"})
 
 
 def _shown(names: Sequence[str]) -> str:

@@ -17,6 +17,7 @@ from lakelsm.commit.commit_identity import commit_identity
 from lakelsm.compact.compactor import DEFAULT_TASK_MEMORY, CompactionLimits, Compactor
 from lakelsm.failures import commit_stands
 from lakelsm.maintain.after_commit import after_commit
+from lakelsm.operation_log import logged
 from lakelsm.plan.compaction_plan import checked_scope
 from lakelsm.results import CompactionResult
 from lakelsm.surroundings import SYSTEM
@@ -26,6 +27,7 @@ from lakelsm.table.opened_table import OpenedTable
 class CompactableTable(OpenedTable):
     """A table that can be compacted."""
 
+    @logged("compact")
     def compact(
         self,
         full: bool = False,

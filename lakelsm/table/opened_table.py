@@ -23,6 +23,10 @@ class OpenedTable:
         self._spark = checked_session(spark)
 
     @property
+    def _log_name(self) -> str:
+        return self._opened.name
+
+    @property
     def _session(self) -> SparkSession:
         """The session that the table works in; a new local one where there is none."""
         return spark_session(self._spark)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from html import escape
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ from lakelsm.arguments import (
 )
 from lakelsm.engine import Engine, chosen_engine, local_engine
 from lakelsm.errors import LakelsmError
+from lakelsm.operation_log import logged, logged_stream, operation_line
 from lakelsm.plan.count_plan import joined_count, metadata_count
 from lakelsm.plan.fallback_branch import ReadState, fallback_of, joined_plan, read_states, refuse_fallback
 from lakelsm.plan.read_plan import ReadPlan, plan_read
@@ -73,9 +74,11 @@ class ReadableTable(OpenedTable):
         from lakelsm.frames.scan_frame import read_frame
 
         names = checked_projection(columns)
-        plans = self._plans(chosen_engine("spark", self._spark), where, fresh)
-        frames = [read_frame(self._session, store, plan, where, names) for store, plan in plans]
-        return reduce(lambda one, other: one.unionAll(other), frames)
+        with operation_line(self.name, "read") as line:
+            plans = self._plans(chosen_engine("spark", self._spark), where, fresh)
+            line.add(**_planned(plan for _, plan in plans))
+            frames = [read_frame(self._session, store, plan, where, names) for store, plan in plans]
+            return reduce(lambda one, other: one.unionAll(other), frames)
 
     def to_reader(
         self,
@@ -122,7 +125,8 @@ class ReadableTable(OpenedTable):
             )
             for it in states
         ]
-        return chained_reader(scans, engine.runner, most, names)
+        reader = chained_reader(scans, engine.runner, most, names)
+        return logged_stream(reader, self.name, "to_reader", **_planned(scan.plan for scan in scans))
 
     def to_arrow(
         self,
@@ -196,6 +200,7 @@ class ReadableTable(OpenedTable):
         plans = self._plans(chosen_engine(None, self._spark), where, fresh)
         return joined_plan([plan for _, plan in plans])
 
+    @logged("count")
     def count(
         self,
         where: str | None = None,
@@ -246,6 +251,12 @@ class ReadableTable(OpenedTable):
     @abstractmethod
     def _read_state(self) -> tuple[TableStore, ReadState, int | None]:
         """The table as it was opened, the state that is read, and the time that the read travels to (None: now)."""
+
+
+def _planned(plans: Iterable[ReadPlan]) -> dict[str, object]:
+    """What the log says of a read that is planned; the snapshot is that of the table itself."""
+    found = list(plans)
+    return {"snapshot_id": found[0].snapshot_id, "files": sum(plan.files_scanned for plan in found)}
 
 
 def _counted(engine: Engine, state: ReadState, where: str | None, fresh: bool) -> CountResult:

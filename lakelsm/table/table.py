@@ -35,6 +35,7 @@ from lakelsm.maintain.after_commit import after_commit
 from lakelsm.maintain.history import recorded
 from lakelsm.maintain.versions.rollback import rollback, rollback_target
 from lakelsm.moment import Moment
+from lakelsm.operation_log import logged
 from lakelsm.plan.fallback_branch import ReadState
 from lakelsm.plan.overwritten_partitions import checked_partition, replaced_partitions
 from lakelsm.results import CommitResult, RollbackResult
@@ -117,6 +118,7 @@ class Table(ReadableTable, ChangesReader, CompactableTable):
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
+    @logged("write")
     def write(
         self,
         frame: object,
@@ -147,6 +149,7 @@ class Table(ReadableTable, ChangesReader, CompactableTable):
 
         return self._commit(engine, store, append, commit_user, batch_id)
 
+    @logged("overwrite")
     def overwrite(
         self,
         frame: object,
@@ -173,6 +176,7 @@ class Table(ReadableTable, ChangesReader, CompactableTable):
 
         return self._commit(engine, store, overwrite, commit_user, batch_id)
 
+    @logged("delete")
     def delete(
         self,
         where: str | None = None,
@@ -203,6 +207,7 @@ class Table(ReadableTable, ChangesReader, CompactableTable):
             rows = partial(chosen.key_retractions, store, chosen.prepared_keys(store, keys))
         return self._change(chosen, store, "DELETE", rows, commit_user, batch_id)
 
+    @logged("update")
     def update(
         self, set: Mapping[str, str], where: str, *, commit_user: str | None = None, batch_id: int | None = None
     ) -> CommitResult:
@@ -295,6 +300,7 @@ class Table(ReadableTable, ChangesReader, CompactableTable):
 
     # -- upkeep ----------------------------------------------------------------------------------------------------
 
+    @logged("rollback")
     def rollback(self, to: int | str | datetime, *, dry_run: bool = False) -> RollbackResult:
         """Go back to a snapshot: its id, a time (the newest snapshot that is not later), or the name of a tag.
 

@@ -9,6 +9,7 @@ from lakelsm.arguments import checked_branch, checked_flag, checked_tag
 from lakelsm.maintain.history import recorded
 from lakelsm.maintain.versions.branches import branch_infos, create_branch, delete_branch, rename_branch
 from lakelsm.maintain.versions.fast_forward import fast_forward
+from lakelsm.operation_log import logged
 from lakelsm.results import BranchInfo, FastForwardResult
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.table.opened_table import OpenedTable
@@ -36,6 +37,7 @@ class TableBranches(OpenedTable, Generic[AnyTable]):
         """Open a branch as a `Table`; 'main' is the table itself. Raises TableNotFoundError without it."""
         return self._open_table(self._opened.on_branch(checked_branch("name", name)))
 
+    @logged("create_branch")
     def create(
         self, name: str, tag: str | None = None, *, ignore_if_exists: bool = False, dry_run: bool = False
     ) -> None:
@@ -53,6 +55,7 @@ class TableBranches(OpenedTable, Generic[AnyTable]):
         with recorded(store, "create_branch", dry_run=dry) as run:
             run.has_begun = create_branch(store, name, tag, ignore_if_exists=ignore_if_exists, dry_run=dry)
 
+    @logged("rename_branch")
     def rename(self, name: str, new_name: str, *, dry_run: bool = False) -> None:
         """Give a branch another name. Let nobody write to it meanwhile: its files are copied, then deleted.
 
@@ -65,6 +68,7 @@ class TableBranches(OpenedTable, Generic[AnyTable]):
         with recorded(store, "rename_branch", dry_run=dry):
             rename_branch(store, old, new, dry_run=dry)
 
+    @logged("delete_branch")
     def delete(self, name: str, *, dry_run: bool = False) -> None:
         """Delete a branch: its snapshots, tags and schemas. Files that nothing else needs are orphans then.
 
@@ -78,6 +82,7 @@ class TableBranches(OpenedTable, Generic[AnyTable]):
         with recorded(store, "delete_branch", dry_run=dry):
             delete_branch(store, branch, dry_run=dry)
 
+    @logged("fast_forward")
     def fast_forward(self, name: str, *, dry_run: bool = False) -> FastForwardResult:
         """Make the table what a branch is, from the branch's oldest snapshot on. The branch stays.
 

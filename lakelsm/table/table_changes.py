@@ -10,6 +10,7 @@ import pyarrow as pa
 from lakelsm.arguments import checked_condition, checked_consumer, checked_flag, checked_name, checked_timestamps
 from lakelsm.engine import Engine, chosen_engine, local_engine
 from lakelsm.maintain.versions.consumers import ConsumedChanges, consumer_start
+from lakelsm.operation_log import logged_stream, operation_line
 from lakelsm.plan.changelog_plan import ChangelogPlan
 from lakelsm.plan.time_travel import changelog_range
 from lakelsm.read.changelog_tasks import check_added_columns
@@ -40,8 +41,10 @@ class ChangesReader(OpenedTable):
         from lakelsm.frames.changelog_frame import change_frame
 
         engine = chosen_engine("spark", self._spark)
-        store, plan, _ = self._planned_changes(engine, request)
-        return change_frame(self._session, store, plan, request.where, request.kind_column, request.positions)
+        with operation_line(self._log_name, "changelog") as line:
+            store, plan, _ = self._planned_changes(engine, request)
+            line.add(files=_files(plan))
+            return change_frame(self._session, store, plan, request.where, request.kind_column, request.positions)
 
     def _change_reader(self, request: ChangesRequest, timestamps: str) -> pa.RecordBatchReader:
         from lakelsm.local.arrow_changes import changes_reader
@@ -58,7 +61,9 @@ class ChangesReader(OpenedTable):
             positions=request.positions,
             timestamps=form,
         )
-        return reader if consumed is None else pa.RecordBatchReader.from_batches(reader.schema, consumed.of(reader))
+        if consumed is not None:
+            reader = pa.RecordBatchReader.from_batches(reader.schema, consumed.of(reader))
+        return logged_stream(reader, self._log_name, "changelog_reader", files=_files(plan))
 
     def _planned_changes(
         self, engine: Engine, request: ChangesRequest
@@ -77,3 +82,9 @@ class ChangesReader(OpenedTable):
         if name is None or between.after is None:
             return store, plan, None
         return store, plan, ConsumedChanges.begun(store, name, between.first, between.after)
+
+
+def _files(plan: ChangelogPlan) -> int:
+    """How many files are read."""
+    units = [*plan.merged, *(each.unit for each in plan.compared)]
+    return sum(len(files) for _, files in plan.scanned) + sum(len(unit.files) for unit in units)

@@ -14,6 +14,7 @@ from lakelsm.maintain.versions.consumers import (
     expire_consumers,
     record_consumer,
 )
+from lakelsm.operation_log import logged
 from lakelsm.results import ConsumerExpiryResult, ConsumerInfo
 from lakelsm.surroundings import SYSTEM
 from lakelsm.table.opened_table import OpenedTable
@@ -26,6 +27,7 @@ class TableConsumers(OpenedTable):
         """The consumers of the table by name: readers whose next snapshot expiry keeps."""
         return consumer_infos(self._store())
 
+    @logged("record_consumer")
     def record(self, consumer_id: str, next_snapshot: int, *, dry_run: bool = False) -> None:
         """Say which snapshot a consumer reads next: a new one begins there, and one that is known may go back.
 
@@ -37,6 +39,7 @@ class TableConsumers(OpenedTable):
         number, dry = checked_number("next_snapshot", next_snapshot, least=1), checked_flag("dry_run", dry_run)
         record_consumer(self._store().to_change(), name, number, dry_run=dry)
 
+    @logged("delete_consumer")
     def delete(self, consumer_id: str, *, dry_run: bool = False) -> None:
         """Forget a consumer; expiry keeps nothing for it any more. Raises InvalidInputError where there is none.
 
@@ -45,6 +48,7 @@ class TableConsumers(OpenedTable):
         name, dry = checked_consumer("consumer_id", consumer_id, optional=False), checked_flag("dry_run", dry_run)
         delete_consumer(self._store().to_change(), name, dry_run=dry)
 
+    @logged("expire_consumers")
     def expire(
         self, older_than: timedelta | datetime | float | str | None = None, *, dry_run: bool = False
     ) -> ConsumerExpiryResult:

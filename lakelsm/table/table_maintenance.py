@@ -27,6 +27,7 @@ from lakelsm.maintain.orphans.orphan_removal import LEAST_AGE, remove_orphans
 from lakelsm.maintain.partitions.partition_done import mark_partitions_done
 from lakelsm.maintain.partitions.partition_drop import drop_partitions
 from lakelsm.maintain.partitions.partition_expiry import expire_partitions
+from lakelsm.operation_log import logged
 from lakelsm.options.partition_options import EXPIRATION_STRATEGIES
 from lakelsm.predicate.predicate import Predicate
 from lakelsm.results import (
@@ -62,6 +63,7 @@ _REMEDY = "The other steps have run. Run this one again when the cause is remove
 class TableMaintenance(OpenedTable):
     """Expiry, orphans, partitions, statistics and the check of a table, and all its upkeep in one call."""
 
+    @logged("run_all")
     def run_all(
         self,
         steps: Sequence[str] | None = None,
@@ -119,6 +121,7 @@ class TableMaintenance(OpenedTable):
             return UpkeepStep(name=name, outcome="nothing", reason=found)
         return UpkeepStep(name=name, outcome=found.outcome, result=found)
 
+    @logged("expire_snapshots")
     def expire_snapshots(
         self,
         retain_last: int | None = None,
@@ -164,6 +167,7 @@ class TableMaintenance(OpenedTable):
             run.complete = result.complete
         return result
 
+    @logged("remove_orphans")
     def remove_orphans(
         self,
         older_than: str | float | timedelta | datetime = ORPHANS_OLDER_THAN,
@@ -195,6 +199,7 @@ class TableMaintenance(OpenedTable):
             run.complete = result.complete
         return result
 
+    @logged("drop_partitions")
     def drop_partitions(
         self, where: str, *, dry_run: bool = False, commit_user: str | None = None
     ) -> PartitionDropResult:
@@ -209,6 +214,7 @@ class TableMaintenance(OpenedTable):
         predicate = self._engine(None).predicate(store, where)
         return drop_partitions(store, predicate, commit_user=user, dry_run=dry_run)
 
+    @logged("expire_partitions")
     def expire_partitions(
         self,
         older_than: float | str | timedelta | datetime | None = None,
@@ -241,6 +247,7 @@ class TableMaintenance(OpenedTable):
             )
         return expire_partitions(store, bound, strategy=strategy, dry_run=dry_run, deadline=within)
 
+    @logged("mark_partitions_done")
     def mark_partitions_done(self, where: str | None = None, *, dry_run: bool = False) -> list[str]:
         """Mark the partitions that a condition on partition columns takes (all without one) as done; their names.
 
@@ -252,6 +259,7 @@ class TableMaintenance(OpenedTable):
         store, dry = self._store().to_change(), checked_flag("dry_run", dry_run)
         return list(mark_partitions_done(store, self._on_partitions(store, where), dry_run=dry))
 
+    @logged("analyze")
     def analyze(
         self,
         columns: Sequence[str] | None = None,
@@ -276,6 +284,7 @@ class TableMaintenance(OpenedTable):
         user, _ = commit_identity(store.options, commit_user, None, SYSTEM.new_uuid)
         return analyze(chosen, store, analyzed_columns(store, names), user, dry_run=dry)
 
+    @logged("check")
     def check(
         self,
         *,

@@ -17,6 +17,7 @@ from lakelsm.maintain.versions.tags import (
     tag_infos,
     tagged_snapshot,
 )
+from lakelsm.operation_log import logged
 from lakelsm.plan.time_travel import snapshot_at
 from lakelsm.results import TagDeletionResult, TagInfo
 from lakelsm.snapshots.table_store import TableStore
@@ -31,6 +32,7 @@ class TableTags(OpenedTable):
         """The tags of the table, by snapshot and name."""
         return tag_infos(self._store())
 
+    @logged("create_tag")
     def create(
         self,
         name: str,
@@ -57,6 +59,7 @@ class TableTags(OpenedTable):
                 store, tag, tagged, time_retained=retained, if_not_exists=if_not_exists, dry_run=dry
             )
 
+    @logged("replace_tag")
     def replace(
         self,
         name: str,
@@ -75,6 +78,7 @@ class TableTags(OpenedTable):
         with recorded(store, "replace_tag", dry_run=dry):
             return replace_tag(store, tag, tagged, time_retained=retained, dry_run=dry)
 
+    @logged("rename_tag")
     def rename(self, name: str, new_name: str, *, dry_run: bool = False) -> TagInfo:
         """Give a tag another name, which no other tag may have. With ``dry_run`` nothing is changed."""
         old, new = checked_tag("name", name, optional=False), checked_tag("new_name", new_name, optional=False)
@@ -82,6 +86,7 @@ class TableTags(OpenedTable):
         with recorded(store, "rename_tag", dry_run=dry):
             return rename_tag(store, old, new, dry_run=dry)
 
+    @logged("delete_tag")
     def delete(self, name: str, *, dry_run: bool = False) -> TagDeletionResult:
         """Delete a tag, and the files that nothing else needs: no snapshot, other tag, branch or long-lived changelog.
 
@@ -94,6 +99,7 @@ class TableTags(OpenedTable):
             run.files, run.bytes = result.files, result.bytes
         return result
 
+    @logged("expire_tags")
     def expire(
         self, older_than: timedelta | datetime | float | str | None = None, *, dry_run: bool = False
     ) -> TagDeletionResult:

@@ -16,7 +16,10 @@ NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
     ("unchanged", "changed"),
     [
         (TagDeletionResult(table="t"), TagDeletionResult(table="t", tags=("a",))),
-        (ConsumerExpiryResult(table="t", older_than=NOW), ConsumerExpiryResult(table="t", older_than=NOW, consumers=("c",))),
+        (
+            ConsumerExpiryResult(table="t", older_than=NOW),
+            ConsumerExpiryResult(table="t", older_than=NOW, consumers=("c",)),
+        ),
         (RollbackResult(table="t", snapshot_id=1), RollbackResult(table="t", snapshot_id=1, restored=True)),
         (
             FastForwardResult(table="t", branch="b", snapshot_id=1),
