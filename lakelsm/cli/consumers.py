@@ -65,8 +65,11 @@ def expired_consumers_report(result: ConsumerExpiryResult) -> Report:
 
 def _list(table: Table, arguments: Namespace) -> Report:
     consumers = table.consumers.list()
-    rows = [(each.name, each.next_snapshot_id, moment(each.recorded_at)) for each in consumers]
-    header = ("consumer", "next snapshot", "recorded (UTC)")
+    rows = [
+        (each.name, each.next_snapshot_id, each.lag_snapshots, f"{each.lag_seconds:.0f}", moment(each.recorded_at))
+        for each in consumers
+    ]
+    header = ("consumer", "next snapshot", "lag (snapshots)", "lag (seconds)", "recorded (UTC)")
     text = f"{table.name}: {len(rows) or 'no'} consumers" + (f"\n{aligned(header, rows)}" if rows else "")
     values = {"table": table.name, "status": "done", "consumers": [each.as_dict() for each in consumers]}
     return Report(ExitStatus.DONE, text, values)

@@ -21,7 +21,7 @@ def orphans_text(result: OrphanResult) -> str:
     if result.kinds:
         lines.append(f"  kinds      {', '.join(f'{count} {kind}' for kind, count in result.kinds.items())}")
         lines.append(f"  such as    {result.examples[0]}")
-    young = f"{result.files_too_young} that nothing names are not older than {result.older_than.isoformat()}"
+    young = f"{result.files_too_young} unreferenced files are younger than {result.older_than.isoformat()}"
     lines.append(f"  looked at  {result.files_listed} files; {young}")
     if result.directories:
         lines.append(f"  emptied    {result.directories} directories")

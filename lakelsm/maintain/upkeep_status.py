@@ -8,6 +8,7 @@ from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.maintain.expiry.expiry_range import expiry_range
 from lakelsm.maintain.expiry.retention import snapshot_retention
 from lakelsm.maintain.history import maintenance_runs
+from lakelsm.maintain.versions.consumers import consumer_infos
 from lakelsm.results import UpkeepStatus
 from lakelsm.snapshots.manifest_scan import read_delta_entries, read_delta_metas
 from lakelsm.snapshots.table_store import TableStore
@@ -24,8 +25,8 @@ def upkeep_status(store: TableStore, surroundings: Surroundings = SYSTEM) -> Upk
     now = surroundings.clock()
     going = expiry_range(store, snapshot_retention(store.options, now), now)
     kept = list(store.snapshots.list())
-    consumers = store.consumers.all()
-    slowest = min(consumers, key=lambda name: consumers[name], default=None)
+    consumers = consumer_infos(store, surroundings)
+    slowest = min(consumers, key=lambda consumer: consumer.next_snapshot_id, default=None)
     removal = next((run for run in maintenance_runs(store, _RUNS) if run.operation == "remove_orphans"), None)
     measured, appended, compacted = _written(store, kept)
     return UpkeepStatus(
@@ -37,8 +38,9 @@ def upkeep_status(store: TableStore, surroundings: Surroundings = SYSTEM) -> Upk
         tags=len(store.tags.names()),
         branches=len(store.branches.names()),
         consumers=len(consumers),
-        slowest_consumer=slowest,
-        slowest_consumer_lag=None if slowest is None or not kept else max(kept[-1].id + 1 - consumers[slowest], 0),
+        slowest_consumer=None if slowest is None else slowest.name,
+        lag_snapshots=None if slowest is None else slowest.lag_snapshots,
+        lag_seconds=None if slowest is None else slowest.lag_seconds,
         orphans_removed=None if removal is None else removal.files,
         orphans_removed_at=None if removal is None else removal.started,
         snapshots_measured=measured,

@@ -114,11 +114,17 @@ class RollbackResult(OperationResult):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ConsumerInfo(Result):
-    """A consumer: ``next_snapshot_id`` is what it reads next, ``recorded_at`` (UTC) when that was recorded."""
+    """A consumer: ``next_snapshot_id`` is what it reads next, ``recorded_at`` (UTC) when that was recorded.
+
+    ``lag_snapshots`` is how many snapshots it has not read, ``lag_seconds`` the age of the oldest of them that is
+    retained; both are 0 where it is up to date.
+    """
 
     name: str
     next_snapshot_id: int
     recorded_at: datetime | None = None
+    lag_snapshots: int = 0
+    lag_seconds: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

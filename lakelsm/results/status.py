@@ -63,8 +63,8 @@ class UpkeepStatus(Result):
     """What a branch of a table retains, and what its upkeep would do.
 
     ``snapshots_to_expire`` would go now by the table's options; ``held_by`` says what keeps others beside numbers and
-    ages. ``slowest_consumer`` has ``slowest_consumer_lag`` snapshots yet to read. ``orphans_removed`` files were removed
-    by the last run that left a record, at ``orphans_removed_at`` (None: none did; nothing is looked for here).
+    ages. ``slowest_consumer`` has ``lag_snapshots`` yet to read, the oldest of which is ``lag_seconds`` old.
+    ``orphans_removed`` files were removed by the last run that left a record, at ``orphans_removed_at`` (None: none did; nothing is looked for here).
     ``write_amplification`` is all bytes written for each byte appended, as the newest ``snapshots_measured`` tell:
     ``bytes_appended`` by writes, ``bytes_compacted`` by compactions (None: nothing was appended).
     """
@@ -78,7 +78,8 @@ class UpkeepStatus(Result):
     branches: int = 0
     consumers: int = 0
     slowest_consumer: str | None = None
-    slowest_consumer_lag: int | None = None
+    lag_snapshots: int | None = None
+    lag_seconds: float | None = None
     orphans_removed: int | None = None
     orphans_removed_at: datetime | None = None
     snapshots_measured: int = 0
@@ -90,19 +91,19 @@ class UpkeepStatus(Result):
         """The status for people."""
         oldest = _age(self.oldest_snapshot_age_seconds)
         held = f", held by {', '.join(self.held_by)}" if self.held_by else ""
-        lag = f" ({self.slowest_consumer}: {self.slowest_consumer_lag} behind)"
+        lag = f" (slowest {self.slowest_consumer}: {self.lag_snapshots} snapshots, {self.lag_seconds or 0:.0f} s behind)"
         slowest = "" if self.slowest_consumer is None else lag
-        orphans = "no removal is on record"
+        orphans = "never cleaned"
         if self.orphans_removed_at is not None:
             orphans = f"{self.orphans_removed} removed at {self.orphans_removed_at:%Y-%m-%d %H:%M:%S} UTC"
         written = f"{self.bytes_appended:,} bytes appended, {self.bytes_compacted:,} compacted"
-        times = "unknown" if self.write_amplification is None else f"{self.write_amplification:.2f} times"
+        times = "unknown" if self.write_amplification is None else f"{self.write_amplification:.2f}"
         return [
-            f"snapshots      {self.snapshots}, oldest {oldest}, {self.snapshots_to_expire} to expire now{held}",
-            f"kept beside    {self.tags} tags, {self.branches} branches, {self.changelogs} long-lived changelogs",
-            f"consumers      {self.consumers}{slowest}",
-            f"orphans        {orphans}",
-            f"written        {times} ({written}, in {self.snapshots_measured} snapshots)",
+            f"snapshots            {self.snapshots}, oldest {oldest}, {self.snapshots_to_expire} to expire now{held}",
+            f"also retained        {self.tags} tags, {self.branches} branches, {self.changelogs} long-lived changelogs",
+            f"consumers            {self.consumers}{slowest}",
+            f"unreferenced files   {orphans}",
+            f"write amplification  {times} ({written}, in {self.snapshots_measured} snapshots)",
         ]
 
 
@@ -133,15 +134,16 @@ class TableStatus(FileTotals):
             compaction = f"{due.files:,} files, {due.bytes:,} bytes in {due.buckets} buckets ({', '.join(due.reasons)})"
         waiting = f"{self.level0_files:,} files, {self.level0_rows:,} rows, oldest {_age(self.level0_age_seconds)}"
         masked = "unknown" if self.rows_masked is None else f"{self.rows_masked:,}"
+        sizes = f"median {self.median_bucket_bytes:,} bytes, largest {self.largest_bucket_bytes:,} bytes"
         lines = [
             f"Table {self.table}, snapshot {self.snapshot_id}",
-            f"files          {self.files:,} in {self.buckets} buckets, {self.rows:,} rows, {self.bytes:,} bytes",
-            f"level 0        {waiting}" + (", not shown by reads" if self.level0_hidden else ""),
-            f"sorted runs    {self.sorted_runs} at most in a bucket",
-            f"compaction     {compaction}",
-            f"small files    {self.small_files:,}, {self.small_bytes:,} bytes",
-            f"bucket sizes   {self.median_bucket_bytes:,} bytes in the middle, {self.largest_bucket_bytes:,} at most",
-            f"masked rows    {masked} in {self.files_masked:,} files",
+            f"files                {self.files:,} in {self.buckets} buckets, {self.rows:,} rows, {self.bytes:,} bytes",
+            f"level 0              {waiting}" + (", not shown by reads" if self.level0_hidden else ""),
+            f"sorted runs          {self.sorted_runs} at most in a bucket",
+            f"compaction           {compaction}",
+            f"small files          {self.small_files:,}, {self.small_bytes:,} bytes",
+            f"bucket sizes         {sizes}",
+            f"masked rows          {masked} in {self.files_masked:,} files",
             *self.upkeep.text_lines(),
         ]
         for bucket in self.worst_buckets:

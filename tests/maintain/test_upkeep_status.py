@@ -37,11 +37,14 @@ def test_it_tells_what_is_retained_what_would_expire_and_what_holds_it(tmp_path:
     found = later(table, DAY)
     assert (found.snapshots, found.snapshots_to_expire, found.tags, found.branches) == (6, 4, 1, 1)
     assert found.oldest_snapshot_age_seconds is not None and DAY / 1000 <= found.oldest_snapshot_age_seconds < DAY / 999
-    assert (found.consumers, found.slowest_consumer, found.slowest_consumer_lag) == (0, None, None)
+    assert (found.consumers, found.slowest_consumer, found.lag_snapshots, found.lag_seconds) == (0, None, None, None)
     opened.consumers.record("slow", 3)
     opened.consumers.record("quick", 7)
     found = later(table, DAY)
-    assert (found.consumers, found.slowest_consumer, found.slowest_consumer_lag) == (2, "slow", 4)
+    assert (found.consumers, found.slowest_consumer, found.lag_snapshots) == (2, "slow", 4)
+    assert found.lag_seconds is not None and DAY / 1000 <= found.lag_seconds < DAY / 999
+    slow, quick = {each.name: (each.lag_snapshots, each.lag_seconds) for each in opened.consumers.list()}, (0, 0.0)
+    assert slow["quick"] == quick and slow["slow"][0] == 4 and 0 <= slow["slow"][1] < DAY / 1000
     assert found.snapshots_to_expire == 2 and "slow" in found.held_by[0]
 
 
@@ -80,7 +83,12 @@ def test_a_status_is_shown_on_one_screen(tmp_path: Path) -> None:
     assert 0 < status.median_bucket_bytes <= status.largest_bucket_bytes
     shown = status.as_text().splitlines()
     assert len(shown) <= 25 and max(map(len, shown)) < 200
-    for line in ("snapshots      3, oldest", "small files    2,", "orphans        no removal is on record"):
+    for line in (
+        "snapshots            3, oldest",
+        "small files          2,",
+        "unreferenced files   never cleaned",
+        "bucket sizes         median",
+    ):
         assert any(found.startswith(line) for found in shown), shown
     json.dumps(status.as_dict())
 

@@ -16,20 +16,32 @@ from lakelsm.plan.time_travel import Point
 from lakelsm.results import ConsumerExpiryResult, ConsumerInfo
 from lakelsm.snapshots.consumer_store import ROLLBACK_CONSUMER, consumer_text
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.surroundings import Surroundings
+from lakelsm.surroundings import SYSTEM, Surroundings
 
 
-def consumer_infos(store: TableStore) -> list[ConsumerInfo]:
+def consumer_infos(store: TableStore, surroundings: Surroundings = SYSTEM) -> list[ConsumerInfo]:
     """All consumers of the branch by name."""
-    recorded = _recorded(store)
+    recorded, newest, now = _recorded(store), store.snapshots.latest_id() or 0, surroundings.clock()
     return [
         ConsumerInfo(
             name=name,
             next_snapshot_id=next_snapshot,
             recorded_at=utc_time(recorded[name], store.paths.consumer(name)) if name in recorded else None,
+            lag_snapshots=max(newest + 1 - next_snapshot, 0),
+            lag_seconds=_lag_seconds(store, next_snapshot, now),
         )
         for name, next_snapshot in store.consumers.all().items()
     ]
+
+
+def _lag_seconds(store: TableStore, next_snapshot: int, now: int) -> float:
+    """The age of the oldest retained snapshot, or long-lived changelog, that a consumer has not read."""
+    for number in sorted({*store.changelogs.ids(), *store.snapshots.ids()}):
+        if number >= next_snapshot:
+            found = store.snapshots.try_get(number) or store.changelogs.try_get(number)
+            if found is not None:  # Else it has expired since it was listed.
+                return max(now - found.time_millis, 0) / 1000
+    return 0.0
 
 
 def record_consumer(store: TableStore, consumer_id: str, next_snapshot: int, *, dry_run: bool = False) -> None:
