@@ -86,6 +86,13 @@ def checked_choice(argument: str, value: Given, choices: Sequence[str]) -> Given
     raise wrong_argument(argument, value, f"one of {', '.join(map(repr, choices))}, or left out")
 
 
+def checked_cast(value: object) -> bool:
+    """Whether a write casts values that fit ('safe'), or takes only types whose every value fits ('strict')."""
+    if isinstance(value, str) and value in ("safe", "strict"):  # Other values may not even be compared.
+        return value == "safe"
+    raise wrong_argument("cast", value, "'safe' or 'strict'")
+
+
 def checked_timestamps(argument: str, value: object) -> str:
     """A form of TIMESTAMP(7..9) in Arrow."""
     if isinstance(value, str) and value in TIMESTAMP_FORMS:  # Other values may not even be compared.

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from lakelsm.arguments import (
     checked_assignments,
+    checked_cast,
     checked_condition,
     checked_flag,
     checked_location,
@@ -29,7 +30,7 @@ from lakelsm.compact.after_write import finished_write, result_of
 from lakelsm.engine import Engine, chosen_engine, opened_storage
 from lakelsm.epoch_time import utc_time
 from lakelsm.errors import InvalidInputError
-from lakelsm.failures import commit_stands
+from lakelsm.failures import after_commit_step, commit_stands, warn_committed
 from lakelsm.local.arrow_input import is_spark_frame
 from lakelsm.maintain.after_commit import after_commit
 from lakelsm.maintain.history import recorded
@@ -124,6 +125,7 @@ class Table(ReadableTable, ChangesReader, CompactableTable):
         frame: object,
         row_kind: str | None = None,
         *,
+        cast: str = "safe",
         commit_user: str | None = None,
         batch_id: int | None = None,
         options: Mapping[str, object] | None = None,
@@ -131,7 +133,9 @@ class Table(ReadableTable, ChangesReader, CompactableTable):
         """Upsert rows; of those with one key the later one wins (or as ``sequence.field`` says).
 
         ``frame`` is a Spark DataFrame, or rows that are written in this process: a pyarrow Table, RecordBatch,
-        RecordBatchReader or dataset, a pandas or Polars DataFrame, anything with the Arrow C stream interface.
+        RecordBatchReader or dataset, a pandas or Polars DataFrame, anything with the Arrow C stream interface, a list of
+        dicts or a dict of columns. ``cast`` 'safe' takes columns of other types where each value fits; 'strict' takes
+        only types whose every value fits.
         ``row_kind`` names a column of +I, -U, +U and -D. ``commit_user`` and ``batch_id`` (ascending per user) make a
         rerun a no-op; a batch that failed may come after later ones. A batch that changes nothing leaves no snapshot: its
         rerun is worked out anew. ``options`` override the table's for this call: those that docs/options.md has for one
@@ -140,12 +144,12 @@ class Table(ReadableTable, ChangesReader, CompactableTable):
         InvalidInputError for wrong columns, types or rows; nothing is visible then. Raises BatchHistoryExpiredError for a
         batch id below the user's newest that expired snapshots may hold.
         """
-        engine = self._engine_of(frame)
+        engine, safe_casts = self._engine_of(frame), checked_cast(cast)
         checked_name("row_kind", row_kind, "the name of a column as text", optional=True)
         store = self._store().with_options(option_texts("options", options)).to_write()
 
         def append(writer: BatchWriter[Any], user: str, identifier: int) -> BatchResult:
-            return writer.append(engine.prepared(store, frame, row_kind), user, identifier)
+            return writer.append(engine.prepared(store, frame, row_kind, safe_casts=safe_casts), user, identifier)
 
         return self._commit(engine, store, append, commit_user, batch_id)
 
@@ -155,26 +159,31 @@ class Table(ReadableTable, ChangesReader, CompactableTable):
         frame: object,
         partition: Mapping[str, object] | None = None,
         *,
+        cast: str = "safe",
         commit_user: str | None = None,
         batch_id: int | None = None,
     ) -> CommitResult:
         """Replace a partition (its leading or all columns), or the partitions that the frame has rows of, by its rows.
 
-        ``frame`` is as in `write`.
+        ``frame`` and ``cast`` are as in `write`. No changelog has what an overwrite replaces or writes: where the table
+        has consumers, a warning names them.
         Without ``partition`` a table without partitions is replaced whole, and so is a partitioned one whose
         ``dynamic-partition-overwrite`` is false. Columns named in ``partition`` may be left out of the frame. What is
         replaced by a frame without rows is empty afterwards: a named partition, or the whole table; only where the
         frame's rows say which partitions (neither ``partition`` nor the option set) does such a frame replace none.
         """
-        engine = self._engine_of(frame)
+        engine, safe_casts = self._engine_of(frame), checked_cast(cast)
         store = self._store().to_write()
         fixed = checked_partition(store, partition)
 
         def overwrite(writer: BatchWriter[Any], user: str, identifier: int) -> BatchResult:
-            rows = engine.prepared(store, frame, None, fixed)
+            rows = engine.prepared(store, frame, None, fixed, safe_casts=safe_casts)
             return writer.overwrite(rows, replaced_partitions(store, fixed), user, identifier)
 
-        return self._commit(engine, store, overwrite, commit_user, batch_id)
+        result = self._commit(engine, store, overwrite, commit_user, batch_id)
+        if result.changed and not result.already_committed:
+            _warn_consumers(store, result.snapshot_id)
+        return result
 
     @logged("delete")
     def delete(
@@ -188,7 +197,8 @@ class Table(ReadableTable, ChangesReader, CompactableTable):
     ) -> CommitResult:
         """Delete the rows that match an SQL condition, or have one of the ``keys``, by writing -D rows of their keys.
 
-        Where none do, nothing is committed. ``keys`` are rows of the primary key's columns, in a frame as in `write`.
+        Where none do, nothing is committed. ``keys`` are a list of values, of tuples for a key of several columns, or
+        rows of the primary key's columns in a frame as in `write`.
         Which rows these are is judged on the newest snapshot, and again where others write the same keys before this
         commits: a row that no longer matches stays. ``engine`` is 'spark' or 'local', this process, in which a condition
         must be one as in `to_reader`; by default Spark where a session is given, active or that of spark-submit; keys
@@ -450,3 +460,14 @@ class Table(ReadableTable, ChangesReader, CompactableTable):
                 return result
             failures = after_commit(store, {entry.partition for entry in batch.entries})
         return replace(result, after_commit_failures=result.after_commit_failures + failures)
+
+
+def _warn_consumers(store: TableStore, snapshot_id: int | None) -> None:
+    """Warn of consumers that do not see a committed overwrite. Raises no Exception."""
+    with after_commit_step(store.name, "the look for consumers", "Check table.consumers by yourself."):
+        names = store.consumers.names()
+        if names:
+            warn_committed(
+                f"Table {store.name}: snapshot {snapshot_id} is an overwrite, which no changelog has, so that consumers "
+                f"({', '.join(names)}) do not see it. Read changelog(mode='diff') over it, or load their tables again."
+            )

@@ -124,3 +124,23 @@ def test_a_key_of_several_columns_is_a_tuple(tmp_path: Path) -> None:
     for wrong in ([5], [("2026-01-01",)], [(DAY, 0), (1, 2, 3)], ["ab"]):
         with pytest.raises(InvalidInputError, match="it must be a tuple of 2 values, those of the primary key day, a"):
             table.delete(keys=wrong)
+
+
+def test_strict_casts_take_types_whose_every_value_fits_alone(tmp_path: Path) -> None:
+    table = table_in(tmp_path)
+    longs = pa.table({"id": [1], "price": pa.array([None], pa.decimal128(10, 2)), "day": [DAY]})
+    for write in (table.write, table.overwrite):
+        with pytest.raises(InvalidInputError, match="Column 'id' is int64 in the DataFrame and int32"):
+            write(longs, cast="strict")
+        with pytest.raises(InvalidInputError, match="cast is 'exact'; it must be 'safe' or 'strict'"):
+            write(longs, cast="exact")
+        assert write(longs).rows == write([ROW], cast="strict").rows == 1
+
+
+def test_an_overwrite_warns_of_consumers_which_do_not_see_it(tmp_path: Path) -> None:
+    table = table_in(tmp_path, changelog_producer="input")
+    table.overwrite([ROW])
+    table.consumers.record("feed", 2)
+    with pytest.warns(UserWarning, match=r"snapshot 2 is an overwrite, which no changelog has, .* \(feed\) do not see"):
+        result = table.overwrite([ROW], commit_user="job", batch_id=1)
+    assert result.after_commit_failures == () and table.overwrite([ROW], commit_user="job", batch_id=1).already_committed
