@@ -64,7 +64,8 @@ class UpkeepStatus(Result):
 
     ``snapshots_to_expire`` would go now by the table's options; ``held_by`` says what keeps others beside numbers and
     ages. ``slowest_consumer`` has ``lag_snapshots`` yet to read, the oldest of which is ``lag_seconds`` old.
-    ``orphans_removed`` files were removed by the last run that left a record, at ``orphans_removed_at`` (None: none did; nothing is looked for here).
+    ``orphans_removed`` files were removed by the last run that left a record, at ``orphans_removed_at`` (None: none
+    did; nothing is looked for here).
     ``write_amplification`` is all bytes written for each byte appended, as the newest ``snapshots_measured`` tell:
     ``bytes_appended`` by writes, ``bytes_compacted`` by compactions (None: nothing was appended).
     """

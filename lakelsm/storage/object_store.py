@@ -6,6 +6,7 @@ made, and an empty one does not exist. What is written is durable once the store
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -25,6 +26,7 @@ from lakelsm.errors import (
     StorageUnavailableError,
     UnsupportedFeatureError,
 )
+from lakelsm.operation_log import log_step
 from lakelsm.storage.file_io import FileEntry
 from lakelsm.storage.kept_objects import KeptObjects
 from lakelsm.storage.local import temporary_name
@@ -37,6 +39,8 @@ from lakelsm.surroundings import SYSTEM
 if TYPE_CHECKING:
     from obstore import ObjectMeta
     from obstore.store import ObjectStore
+
+_LOG = logging.getLogger("lakelsm.storage")
 
 Answer = TypeVar("Answer")
 
@@ -258,6 +262,7 @@ class ObjectFileIO:
             wait = next(waiting, None) if isinstance(failure, StorageUnavailableError) else None
             if wait is None:
                 raise failure
+            log_step(_LOG, "%s: asked again in %.2f s: %s", path, wait, failure)
             SYSTEM.sleep(wait)
             end_if_cancelled()
 

@@ -177,6 +177,16 @@ def bucket(object_server: ObjectServer, waited: Waits) -> tuple[FileIO, str]:
     return file_io.fresh(), root
 
 
+def test_each_request_that_is_sent_again_logs_a_line_without_secrets(
+    object_server: ObjectServer, waited: Waits, bucket: tuple[FileIO, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("DEBUG", "lakelsm"), object_server.fault("refuse", lambda *_: True, times=2):
+        bucket[0].exists(f"{bucket[1]}/small")
+    found = [each for each in caplog.records if each.name == "lakelsm.storage"]
+    assert len(found) == 2 and all("small: asked again in" in each.getMessage() for each in found)
+    assert "test-secret" not in str([vars(each) for each in found])
+
+
 def test_a_request_that_fails_for_a_while_is_sent_again(
     object_server: ObjectServer, waited: Waits, bucket: tuple[FileIO, str]
 ) -> None:
