@@ -260,4 +260,4 @@ def commit_files(path: Path, entries: Sequence[ManifestEntry]) -> None:
     store = TableStore.open(path.as_uri())
     base = store.snapshots.latest_id()
     message = CommitMessage(entries=entries, base_snapshot_id=base)
-    Committer.of(store).commit(CommitKind.APPEND, message, "bench")
+    Committer(store).commit(CommitKind.APPEND, message, "bench")

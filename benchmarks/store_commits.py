@@ -120,7 +120,7 @@ class StoreCommits:
             number = (COMMITS + (base or 0)) * _FILES
             entries = make_entries(np.arange(number, number + _FILES), top_level=False)
             message = CommitMessage(entries=entries, base_snapshot_id=base)
-            Committer.of(self._table).commit(CommitKind.APPEND, message, "bench")
+            Committer(self._table).commit(CommitKind.APPEND, message, "bench")
 
     def _commit(self, is_cold: bool) -> None:
         assert self._table is not None
@@ -128,7 +128,7 @@ class StoreCommits:
             if is_cold:
                 object_store.KEPT.clear()
             message = CommitMessage(entries=entries, base_snapshot_id=base)
-            Committer.of(self._table).commit(CommitKind.APPEND, message, "bench")
+            Committer(self._table).commit(CommitKind.APPEND, message, "bench")
 
     def _recorded(self, is_cold: bool) -> Sequence[tuple[str, tuple[Any, ...], dict[str, Any]]]:
         """What the commits ask of the store. The first run proves its conditions, and is not recorded."""

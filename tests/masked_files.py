@@ -42,7 +42,7 @@ def index_entry(
 def commit_vectors(store: TableStore, *entries: IndexManifestEntry, files: Iterable[ManifestEntry] = ()) -> Snapshot:
     """Commit index files, and changes of data files, as a compaction does."""
     message = CommitMessage(list(files), index_adds=list(entries), base_snapshot_id=store.snapshots.latest_id())
-    outcome = Committer.of(store).commit(CommitKind.COMPACT, message, "masks")
+    outcome = Committer(store).commit(CommitKind.COMPACT, message, "masks")
     assert outcome.snapshot is not None
     return outcome.snapshot
 

@@ -53,7 +53,7 @@ def _commit_and_die(root: str, work: bytes, fatal: str) -> None:
             os._exit(9)
 
     arguments, named = pickle.loads(work)
-    Committer.of(TableStore.open(root), step).commit(*arguments, **named)
+    Committer(TableStore.open(root), step).commit(*arguments, **named)
 
 
 @dataclass

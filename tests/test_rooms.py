@@ -17,7 +17,6 @@ _SPANNING = frozenset(
         "commit/commits_on_object_stores",
         "commit/commit_faults",
         "commit/copied_properties",
-        "commit/rollback_races",
         "compact/compaction_changelog",
         "compact/killed_and_racing_compactions",
         "compact/lost_compactions",

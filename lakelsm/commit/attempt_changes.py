@@ -14,15 +14,10 @@ from lakelsm.commit.vector_conflict import check_named_files, check_vectors, liv
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.index.index_manifest import IndexManifestEntry
 from lakelsm.format.manifest import FileKind, ManifestEntry
-from lakelsm.format.partition_path import partition_label
-from lakelsm.format.paths import TablePaths
 from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.merge.key_order import rank_keys
 from lakelsm.options import TableOptions
-from lakelsm.schema.table_schema import TableSchema
-from lakelsm.snapshots.schema_store import SchemaStore
-from lakelsm.snapshots.snapshot_manager import SnapshotManager
-from lakelsm.storage import FileIO
+from lakelsm.snapshots.table_store import TableStore
 
 
 @dataclass(frozen=True)
@@ -36,14 +31,10 @@ class Changes:
 class AttemptChanges:
     """Compares one request with the snapshots that it is tried on. Deltas that were read are kept between attempts."""
 
-    def __init__(self, file_io: FileIO, paths: TablePaths, schema: TableSchema, request: CommitRequest) -> None:
-        self._paths = paths
-        self._schema = schema
+    def __init__(self, store: TableStore, request: CommitRequest) -> None:
+        self._store = store
         self._request = request
-        self._snapshots = SnapshotManager(file_io, paths)
-        self._schemas = SchemaStore(file_io, paths)
-        self._partition_types = [column.type for column in schema.partition_fields]
-        self._live = LiveFiles(file_io, paths, self._partition_types)
+        self._live = LiveFiles(store.file_io, store.paths, store.partition_types)
 
     def on(self, latest: Snapshot | None) -> Changes:
         """Return the changes as of a snapshot. Raises CommitConflictError where it does not allow them."""
@@ -101,7 +92,7 @@ class AttemptChanges:
         for entry in message.entries:
             if wanted is not None and not wanted(entry.partition):
                 raise InvalidInputError(
-                    f"Table {self._paths.name}: the overwrite writes {entry.file.file_name} to partition "
+                    f"Table {self._store.name}: the overwrite writes {entry.file.file_name} to partition "
                     f"{self._partition_name(entry.partition)}, which is not among those it replaces"
                 )
         index = self._live.index(latest)
@@ -126,12 +117,12 @@ class AttemptChanges:
 
     def _switched_vectors(self) -> list[Conflict]:
         """A compaction without vectors leaves a key on two levels, and one with them masks rows; readers must agree."""
-        newest = self._schemas.latest_id(self._schema.id)
-        if newest == self._schema.id:
+        newest = self._store.schemas.latest_id(self._store.schema.id)
+        if newest == self._store.schema.id:
             return []
         was, will_be = (
             TableOptions.parse(dict(schema.options), for_reads=True).deletion_vectors_enabled
-            for schema in (self._schema, self._schemas.get(newest))
+            for schema in (self._store.schema, self._store.schemas.get(newest))
         )
         text = f"schema {newest} set deletion-vectors.enabled to {str(will_be).lower()} while this compaction ran"
         return [Conflict(ConflictKind.VECTORS_SWITCHED, text)] if was != will_be else []
@@ -161,7 +152,7 @@ class AttemptChanges:
         )
 
     def _rank_keys(self, keys: Sequence[bytes]) -> Sequence[int]:
-        ranks: list[int] = rank_keys(keys, [column.type for column in self._schema.key_fields]).tolist()
+        ranks: list[int] = rank_keys(keys, [column.type for column in self._store.schema.key_fields]).tolist()
         return ranks
 
     def _now_under_base_id(self, latest: Snapshot) -> Snapshot | None:
@@ -169,7 +160,7 @@ class AttemptChanges:
         base_id = self._request.message.base_snapshot_id
         if not base_id or base_id > latest.id:
             return None
-        return latest if base_id == latest.id else self._snapshots.try_get(base_id)
+        return latest if base_id == latest.id else self._store.snapshots.try_get(base_id)
 
     def _base(self, latest: Snapshot) -> Snapshot | None:
         """The snapshot planned on; None where there was none, or where it expired or was rolled back."""
@@ -194,7 +185,7 @@ class AttemptChanges:
         if self._why_rolled_back(latest) is not None:
             return None
         first = (self._request.message.base_snapshot_id or 0) + 1
-        found = [self._snapshots.try_get(number) for number in range(first, latest.id)]
+        found = [self._store.snapshots.try_get(number) for number in range(first, latest.id)]
         known = [snapshot for snapshot in found if snapshot is not None]
         if len(known) < len(found):
             return None
@@ -229,7 +220,7 @@ class AttemptChanges:
 
     def _raise(self, conflicts: Sequence[Conflict], latest: Snapshot | None) -> None:
         if conflicts:
-            raise conflicts[0].error(f"Table {self._paths.name}", latest)
+            raise conflicts[0].error(f"Table {self._store.name}", latest)
 
     def _partition_name(self, partition: bytes) -> str:
-        return partition_label(partition, self._schema.partition_keys, self._partition_types) or "()"
+        return self._store.partition_label(partition) or "()"

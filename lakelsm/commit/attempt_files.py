@@ -36,6 +36,11 @@ def delete_unpublished(file_io: FileIO, paths: Iterable[str]) -> None:
             file_io.delete(path)
 
 
+def keeps_files(error: BaseException) -> bool:
+    """Whether an error of a commit says that a snapshot or a tag may name its files."""
+    return isinstance(error, LakelsmError) and error.keeps_files
+
+
 class AttemptFiles:
     """Owns the files that the tasks of one attempt write under ``names``: leaving the context deletes what the rule says.
 
@@ -69,7 +74,7 @@ class AttemptFiles:
         try:
             outcome = publish()
         except Exception as error:
-            self._may_be_published = isinstance(error, LakelsmError) and error.keeps_files
+            self._may_be_published = keeps_files(error)
             raise
         self._may_be_published = outcome.files_published
         return outcome

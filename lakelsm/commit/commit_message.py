@@ -152,7 +152,6 @@ class CommitRequest:
     identifier: int
     replaces_partitions: bool = False
     checks_base: bool = False
-    watermark: int | None = None
     properties: dict[str, str] = field(default_factory=dict)
     operation: str | None = None
     statistics: str | None = None

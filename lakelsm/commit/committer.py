@@ -4,22 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from lakelsm.commit.commit_environment import CommitEnvironment, RetryPolicy
 from lakelsm.commit.commit_identity import checked_batch_id, checked_commit_user
 from lakelsm.commit.commit_message import CommitMessage, CommitOutcome, CommitRequest
 from lakelsm.commit.commit_run import CommitRun
-from lakelsm.commit.manifest_merge import MergePolicy
 from lakelsm.commit.replay import ReplayCheck
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.manifest import FileKind
-from lakelsm.format.paths import TablePaths
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
-from lakelsm.options import TableOptions
-from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.storage import FileIO
 from lakelsm.surroundings import SYSTEM, Surroundings
-from lakelsm.version import VERSION
 
 #: What an operation is when the caller does not say. Persisted: do not change.
 _OPERATIONS = {CommitKind.APPEND: "WRITE", CommitKind.OVERWRITE: "OVERWRITE"}
@@ -37,44 +30,9 @@ class Committer:
     """
 
     def __init__(
-        self,
-        file_io: FileIO,
-        paths: TablePaths,
-        schema: TableSchema,
-        options: TableOptions,
-        *,
-        surroundings: Surroundings = SYSTEM,
-        step: Callable[[str], None] = _no_step,
+        self, store: TableStore, step: Callable[[str], None] = _no_step, surroundings: Surroundings = SYSTEM
     ) -> None:
-        self._environment = CommitEnvironment(
-            file_io=file_io,
-            paths=paths,
-            schema=schema,
-            merging=MergePolicy(
-                target_size=options.manifest_target_file_size,
-                min_count=options.manifest_merge_min_count,
-                full_threshold=options.manifest_full_compaction_threshold_size,
-            ),
-            retrying=RetryPolicy(
-                max_retries=options.commit_max_retries,
-                timeout=options.commit_timeout,
-                min_wait=options.commit_min_retry_wait,
-                max_wait=options.commit_max_retry_wait,
-            ),
-            compression=options.manifest_compression,
-            writer_version=f"lakelsm-{VERSION}",
-            surroundings=surroundings,
-            step=step,
-        )
-
-    @staticmethod
-    def of(
-        store: TableStore, step: Callable[[str], None] = _no_step, surroundings: Surroundings = SYSTEM
-    ) -> Committer:
-        """A committer for one operation on a table; ``step`` is called after each durable step."""
-        return Committer(
-            store.file_io, store.paths, store.schema, store.options, surroundings=surroundings, step=step
-        )
+        self._store, self._step, self._surroundings = store, step, surroundings
 
     def commit(
         self,
@@ -83,19 +41,16 @@ class Committer:
         commit_user: str,
         identifier: int = BATCH_COMMIT_IDENTIFIER,
         *,
-        watermark: int | None = None,
         properties: Mapping[str, str] | None = None,
         operation: str | None = None,
         statistics: str | None = None,
-        force_empty: bool = False,
     ) -> CommitOutcome:
         """Publish a message as one snapshot, or find that it was published before.
 
-        An APPEND or COMPACT without changes publishes nothing unless ``force_empty``; an OVERWRITE always
-        does. An APPEND that deletes files is published as an OVERWRITE, as in Java. ``identifier`` ascends
-        per user; a write with one that the user has committed already is a no-op, and one that was left out
-        may come later (see ReplayCheck; the default identifier is never looked for). ``watermark`` is epoch
-        millis, ``statistics`` the name of a file in ``statistics/``.
+        An APPEND or COMPACT without changes publishes nothing; an OVERWRITE always does. An APPEND that deletes files is
+        published as an OVERWRITE, as in Java. ``identifier`` ascends per user; a write with one that the user has
+        committed already is a no-op, and one that was left out may come later (see ReplayCheck; the default identifier is
+        never looked for). ``statistics`` is the name of a file in ``statistics/``.
 
         Raises CommitConflictError (or SequenceConflictError, BucketAssignConflictError, RowsChangedError,
         VectorsChangedError: which part of the work to redo) when the table does not have it and never will, and
@@ -104,8 +59,7 @@ class Committer:
         files of a commit that failed are removed by the same rule.
         """
         _validate(kind, message, commit_user, identifier)
-        always = force_empty or statistics is not None or kind is CommitKind.OVERWRITE
-        if message.is_empty and not always:
+        if message.is_empty and statistics is None and kind is not CommitKind.OVERWRITE:
             return CommitOutcome(None, files_published=False)
         published_kind = CommitKind.OVERWRITE if kind is CommitKind.APPEND and message.removes else kind
         request = CommitRequest(
@@ -115,12 +69,11 @@ class Committer:
             identifier=identifier,
             replaces_partitions=kind is CommitKind.OVERWRITE,
             checks_base=kind is CommitKind.APPEND,
-            watermark=watermark,
             properties=dict(properties or {}),
             operation=operation or _OPERATIONS.get(kind),
             statistics=statistics,
         )
-        return CommitRun(self._environment, request).execute()
+        return CommitRun(self._store, request, self._surroundings, self._step).execute()
 
     def committed(self, commit_user: str, identifier: int) -> CommitOutcome | None:
         """Return the outcome of the write that this user committed under this identifier, or None.
@@ -130,7 +83,7 @@ class Committer:
         request = CommitRequest(
             kind=CommitKind.APPEND, message=CommitMessage(), commit_user=commit_user, identifier=identifier
         )
-        return ReplayCheck(self._environment.file_io, self._environment.paths, request).before()
+        return ReplayCheck(self._store, request).before()
 
 
 def _validate(kind: CommitKind, message: CommitMessage, commit_user: str, identifier: int) -> None:

@@ -48,6 +48,13 @@ class ConflictKind(Enum):
     BASE_EXPIRED = "the snapshot that the work was planned on has expired"
 
 
+_ERRORS = {
+    ConflictKind.SEQUENCE: SequenceConflictError,
+    ConflictKind.BUCKET_ASSIGNMENT: BucketAssignConflictError,
+    ConflictKind.ROWS_CHANGED: RowsChangedError,
+}
+
+
 @dataclass(frozen=True)
 class Conflict:
     """One conflict: what it is, told with names, and the data files concerned."""
@@ -62,15 +69,9 @@ class Conflict:
         if newest is not None:
             by = f" (the newest snapshot is {newest.id}, {newest.commit_kind.value} by commit user {newest.commit_user})"
         text = f"{where}: {self.message}{by}. Nothing was committed; redo the work on the newest snapshot."
-        if self.kind is ConflictKind.SEQUENCE:
-            return SequenceConflictError(text)
-        if self.kind is ConflictKind.BUCKET_ASSIGNMENT:
-            return BucketAssignConflictError(text)
-        if self.kind is ConflictKind.ROWS_CHANGED:
-            return RowsChangedError(text)
         if self.kind is ConflictKind.VECTORS_CHANGED:
             return VectorsChangedError(text, self.files)
-        return CommitConflictError(text)
+        return _ERRORS.get(self.kind, CommitConflictError)(text)
 
 
 def check_changes(

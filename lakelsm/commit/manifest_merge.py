@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.manifest import EntryIdentity, FileKind, ManifestEntry, ManifestFileMeta
+from lakelsm.options import TableOptions
 from lakelsm.snapshots.manifest_prune import select_manifests
 from lakelsm.types import DataType
 
@@ -22,6 +23,15 @@ class MergePolicy:
     target_size: int
     min_count: int
     full_threshold: int
+
+    @staticmethod
+    def of(options: TableOptions) -> MergePolicy:
+        """The policy of a table."""
+        return MergePolicy(
+            options.manifest_target_file_size,
+            options.manifest_merge_min_count,
+            options.manifest_full_compaction_threshold_size,
+        )
 
 
 def merge_manifests(

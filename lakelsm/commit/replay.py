@@ -6,11 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from lakelsm.commit.commit_message import CommitOutcome, CommitRequest
 from lakelsm.errors import BatchHistoryExpiredError, CorruptTableError
-from lakelsm.format.paths import TablePaths
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from lakelsm.snapshots.manifest_scan import read_delta_entries
-from lakelsm.snapshots.snapshot_manager import SnapshotManager
-from lakelsm.storage import FileIO
+from lakelsm.snapshots.table_store import TableStore
 
 #: Compactions carry the identifier of the write that they follow, or any; they say nothing about writes.
 _WRITES = (CommitKind.APPEND, CommitKind.OVERWRITE)
@@ -33,10 +31,9 @@ class ReplayCheck:
     it finds its input files gone.
     """
 
-    def __init__(self, file_io: FileIO, paths: TablePaths, request: CommitRequest) -> None:
-        self._file_io = file_io
-        self._paths = paths
-        self._snapshots = SnapshotManager(file_io, paths)
+    def __init__(self, store: TableStore, request: CommitRequest) -> None:
+        self._store = store
+        self._snapshots = store.snapshots
         self._request = request
         self._seen: Snapshot | None = None
         self._highest = _NONE
@@ -128,7 +125,7 @@ class ReplayCheck:
         if not ours:
             return False
         try:
-            delta = read_delta_entries(self._file_io, self._paths, snapshot)
+            delta = read_delta_entries(self._store.file_io, self._store.paths, snapshot)
         except CorruptTableError:
             return True
         return any(entry.file.file_name in ours for entry in delta)
@@ -136,7 +133,7 @@ class ReplayCheck:
     def _why_unknown(self) -> str:
         user, identifier = self._request.commit_user, self._request.identifier
         return (
-            f"Table {self._paths.name}: batch {identifier} of commit user {user!r} is below batch {self._highest}, "
+            f"Table {self._store.name}: batch {identifier} of commit user {user!r} is below batch {self._highest}, "
             f"which is committed, and snapshots before {self._snapshots.earliest_id()} have expired: whether batch "
             f"{identifier} was committed can no longer be told. Nothing was written. Compare its rows with the "
             f"table; if they are missing, write them under a batch id above {self._highest}."

@@ -204,7 +204,7 @@ class Compactor:
             )
             full = {FULL_COMPACTION_PROPERTY: "true"} if completes_full else {}
             commit = partial(
-                Committer.of(store, surroundings=self._surroundings).commit,
+                Committer(store, surroundings=self._surroundings).commit,
                 CommitKind.COMPACT,
                 commit_user=record.user,
                 identifier=identifier,

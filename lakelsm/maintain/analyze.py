@@ -189,7 +189,7 @@ def _publish(
         name = statistics_name(names.uuid())
         data = statistics.to_json().encode()
         store.file_io.write(store.paths.statistics(name), data)
-        committer = Committer.of(store, surroundings=surroundings)
+        committer = Committer(store, surroundings=surroundings)
         run = maintenance_record("analyze", user, started, surroundings, files=1, bytes=len(data)).as_property()
         return attempt.commit(
             lambda: committer.commit(CommitKind.ANALYZE, CommitMessage(), user, statistics=name, properties=run)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from lakelsm.errors import CommitOutcomeUnknownError, InvalidInputError, LakelsmError, StorageUnavailableError
 from lakelsm.format.snapshot import Snapshot, Tag
@@ -37,24 +38,32 @@ def checked_bytes(document: Snapshot | Tag | TableSchema, path: str, max_bytes: 
 _RERUN = "Rerun with the same commit user and batch id: it does nothing if this commit is visible after all."
 
 
-def _nothing() -> None:
-    """Let a request be sent again."""
+@dataclass(frozen=True)
+class Publication:
+    """What came of a publication. ``is_ours``: the content is there; else another one has the path.
+
+    ``in_doubt``: a request failed without an answer, so the content may have been there before, and was removed since.
+    """
+
+    is_ours: bool
+    in_doubt: bool
 
 
 def publish(
-    file_io: FileIO,
-    path: str,
-    data: bytes,
-    sleep: Callable[[float], None],
-    rerun: str = _RERUN,
-    before_resend: Callable[[], None] = _nothing,
+    file_io: FileIO, path: str, data: bytes, sleep: Callable[[float], None], rerun: str = _RERUN
 ) -> bool:
-    """Create a snapshot or schema file; return True when its content is there and False when another has the id.
+    """`publication`, and whether the content is there."""
+    return publication(file_io, path, data, sleep, rerun).is_ours
+
+
+def publication(
+    file_io: FileIO, path: str, data: bytes, sleep: Callable[[float], None], rerun: str = _RERUN
+) -> Publication:
+    """Create a snapshot or schema file, or find that another has the id.
 
     A request may land though its answer is an error or "exists", so the file is read back and compared (a
     snapshot carries a uuid: equal bytes are this very snapshot). Where nothing is found after an error, the
-    same bytes are sent again: should the first request land late, it carries the same content. ``before_resend`` may
-    refuse that by an error: what landed before may have been removed meanwhile, which only the caller can judge. Raises
+    same bytes are sent again: should the first request land late, it carries the same content. Raises
     StorageError when the file system refused before anything was sent, CommitOutcomeUnknownError when the store gives no
     certain answer, and UnsupportedFeatureError when it cannot create-if-absent.
     """
@@ -63,9 +72,8 @@ def publish(
         try:
             if attempt:
                 sleep(_WAIT * 2 ** (attempt - 1))
-                before_resend()
             if file_io.create_if_absent(path, data):
-                return True
+                return Publication(True, in_doubt=attempt > 0)
         except CommitOutcomeUnknownError:
             raise
         except LakelsmError:
@@ -75,7 +83,8 @@ def publish(
         except Exception as error:  # noqa: BLE001  Whatever it is, the request may have landed.
             failure = error
         try:
-            return file_io.read(path) == data
+            is_ours = file_io.read(path) == data
+            return Publication(is_ours, in_doubt=attempt > 0 or (failure is not None and not is_ours))
         except FileNotFoundError:
             continue
         except Exception as error:  # noqa: BLE001

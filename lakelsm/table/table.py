@@ -449,7 +449,7 @@ class Table(ReadableTable, ChangesReader, CompactableTable):
         self, engine: Engine, store: TableStore, write: _Write, commit_user: str | None, batch_id: int | None
     ) -> CommitResult:
         user, identifier = commit_identity(store.options, commit_user, batch_id, SYSTEM.new_uuid)
-        earlier = Committer.of(store).committed(user, identifier)
+        earlier = Committer(store).committed(user, identifier)
         if earlier is not None:
             return result_of(BatchResult(earlier, ()))
         batch = write(BatchWriter(engine.writer(store), store), user, identifier)

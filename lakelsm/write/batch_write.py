@@ -143,7 +143,7 @@ class BatchWriter(Generic[Rows]):
         """Commit; again where others came first in the range of the keys that were read, but wrote none of them."""
         for _ in range(_MAX_REDO):
             try:
-                committer = Committer.of(self._store, self._step, self._surroundings)
+                committer = Committer(self._store, self._step, self._surroundings)
                 return committer.commit(kind, message, commit_user, identifier, operation=operation)
             except RowsChangedError:
                 known, newest = message.rows_as_of, self._store.snapshots.latest_id()

@@ -33,6 +33,7 @@ from lakelsm.schema.table_schema import TableSchema, create_schema
 from lakelsm.snapshots.manifest_scan import read_live_entries, read_manifest_metas
 from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.snapshots.snapshot_manager import SnapshotManager
+from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage import FileIO, LocalFileIO
 from lakelsm.surroundings import Surroundings
 from lakelsm.types import AtomicType
@@ -166,14 +167,12 @@ class CommitTable:
             "sleep": self.sleeps.append,
             "chance": lambda: 0.0,
         }
-        return Committer(
-            self.file_io,
-            self.paths,
-            self.schema,
-            TableOptions.parse(dict(self.schema.options)),
-            surroundings=Surroundings(**{**around, **more}),
-            step=step,
-        )
+        return Committer(self.store, step, Surroundings(**{**around, **more}))
+
+    @property
+    def store(self) -> TableStore:
+        options = TableOptions.parse(dict(self.schema.options))
+        return TableStore(file_io=self.file_io, paths=self.paths, schema=self.schema, options=options)
 
     def append(self, *entries: ManifestEntry, user: str = "u", **message: Any) -> Snapshot:
         """Commit new files on the newest snapshot."""

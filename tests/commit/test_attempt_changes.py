@@ -20,7 +20,7 @@ def changes(table: CommitTable, kind: CommitKind, message: CommitMessage) -> Att
         replaces_partitions=kind is CommitKind.OVERWRITE,
         checks_base=kind is CommitKind.APPEND,
     )
-    return AttemptChanges(table.file_io, table.paths, table.schema, request)
+    return AttemptChanges(table.store, request)
 
 
 def test_an_append_publishes_what_it_was_given_and_leaves_the_index(table: CommitTable) -> None:

@@ -127,7 +127,7 @@ class Attempt:
         self.table = LocalTable(self.root, COLUMNS, ("p", "id"), ("p",), **options)
         self.table.write((1, 1, "a"), (1, 2, "a"), (2, 1, "a"))
         self.table.write((1, 1, "b"), (2, 1, "b"))
-        self.before = self.inspect.files().to_spark()
+        self.before = self.files()
         self.file_io = FaultyFileIO()
         self.store = replace(self.table.store, file_io=self.file_io)
 
@@ -146,7 +146,7 @@ class Attempt:
 
     @property
     def kinds(self) -> set[str]:
-        return {name.partition("-")[0] for name in self.inspect.files().to_spark() - self.before}
+        return {name.partition("-")[0] for name in self.files() - self.before}
 
 
 @pytest.fixture(params=["writer", "compactor"])
@@ -360,5 +360,6 @@ def test_nothing_else_decides_to_delete_a_tables_files() -> None:
     storages = {f"storage/{name}.py" for name in ("local", "object_filesystem", "object_store")}
     deciding = {"commit/attempt_files.py", "format/data_file/rolling_writer.py", *storages}
     # Names of states, whose files are others' business: `maintain/deletion/file_deletion.py` deletes those.
-    of_names = {"commit/commit_run.py", *(f"maintain/versions/{name}.py" for name in ("consumers", "rollback", "tags"))}
+    versions = {f"maintain/versions/{name}.py" for name in ("consumers", "rollback", "tags")}
+    of_names = {"commit/concurrent_rollback.py", *versions}
     assert found == deciding | of_caches | of_services | of_branches | of_names

@@ -225,7 +225,7 @@ class LocalTable:
             base_snapshot_id=None if base is None else base.id,
             overwrite_partitions=partitions,
         )
-        outcome = Committer.of(store, surroundings=self.surroundings).commit(kind, message, "writer")
+        outcome = Committer(store, surroundings=self.surroundings).commit(kind, message, "writer")
         assert outcome.snapshot is not None
         return outcome.snapshot
 

@@ -212,7 +212,7 @@ def test_a_row_that_another_engine_shows_again_is_no_mark_to_carry_over(table: V
         marks = {bucket: {masked.file.file_name: BitMap([0])}}
         vectors = write_vectors(store, DeletionVectors(), entries, [bucket], marks=marks, names=names)
         message = CommitMessage(index_adds=vectors.adds, base_snapshot_id=table.latest.id)
-        Committer.of(store).commit(CommitKind.COMPACT, message, "another engine")
+        Committer(store).commit(CommitKind.COMPACT, message, "another engine")
 
     table.during(show_again)
     names = table.names()

@@ -147,7 +147,7 @@ def _looked_at(root: Path) -> None:
         plan_read(store, snapshot, None)
     store.snapshots.at_or_before(1 << 45)
     store.tags.names()
-    Committer.of(store).committed("nobody", 5)
+    Committer(store).committed("nobody", 5)
 
 
 def _count(root: Path) -> None:

@@ -15,6 +15,7 @@ from lakelsm.commit import (
     commit_run,
     conflict,
     manifest_merge,
+    next_snapshot,
     replay,
 )
 from lakelsm.commit.attempt_changes import AttemptChanges
@@ -23,14 +24,16 @@ from lakelsm.commit.commit_message import CommitMessage
 from lakelsm.commit.commit_run import CommitRun
 from lakelsm.commit.live_files import LiveFiles
 from lakelsm.commit.manifest_writer import ManifestFiles
+from lakelsm.commit.next_snapshot import Attempt, NextSnapshot
 from lakelsm.commit.replay import ReplayCheck
-from lakelsm.errors import CommitOutcomeUnknownError
+from lakelsm.errors import CommitOutcomeUnknownError, StorageError
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.maintain.deletion.needed_files import file_key
 from lakelsm.maintain.expiry.expired_files import ExpiredFiles
 from lakelsm.maintain.orphans import orphan_removal
 from lakelsm.maintain.versions import tags
 from lakelsm.snapshots.branch_store import BranchStore
+from lakelsm.snapshots.json_file import Publication
 from lakelsm.snapshots.snapshot_manager import SnapshotManager
 from lakelsm.write import batch_write
 from tests.simulation.memory_store import ActorFiles
@@ -49,46 +52,48 @@ def planted(name: str) -> Iterator[None]:
 
 
 def _publish_without_read_back() -> Planted:
-    def publish(file_io: Any, path: str, data: bytes, *more: object, **others: object) -> bool:
+    def publish(file_io: Any, path: str, data: bytes, *more: object) -> Publication:
         try:
-            return bool(file_io.create_if_absent(path, data))
+            return Publication(file_io.create_if_absent(path, data), in_doubt=False)
         except OSError:
-            return False
+            return Publication(False, in_doubt=False)
 
-    return [(commit_run, "publish", publish)]
+    return [(commit_run, "publication", publish)]
 
 
 def _publish_trusts_the_answer_taken() -> Planted:
     """After an error the request is sent again, and "exists" is taken for another writer's."""
 
-    def publish(file_io: Any, path: str, data: bytes, *more: object, **others: object) -> bool:
+    def publish(file_io: Any, path: str, data: bytes, *more: object) -> Publication:
         for _ in range(3):
             try:
-                return bool(file_io.create_if_absent(path, data))
+                return Publication(file_io.create_if_absent(path, data), in_doubt=False)
             except OSError:
                 continue
         raise CommitOutcomeUnknownError(path)
 
-    return [(commit_run, "publish", publish)]
+    return [(commit_run, "publication", publish)]
 
 
 def _unknown_outcome_taken_for_failure() -> Planted:
     """Manifests and data are deleted though the snapshot may be visible."""
-    real = commit_run.publish
+    real = commit_run.publication
 
-    def publish(file_io: Any, path: str, data: bytes, *more: Any, **others: Any) -> bool:
+    def publish(*arguments: Any) -> Publication:
         try:
-            return real(file_io, path, data, *more, **others)
+            return real(*arguments)
         except CommitOutcomeUnknownError as error:
-            raise commit_run.StorageError(str(error)) from error
+            raise StorageError(str(error)) from error
 
-    return [(commit_run, "publish", publish)]
+    return [(commit_run, "publication", publish)]
 
 
 def _manifests_deleted_whatever_failed() -> Planted:
+    real = CommitRun.execute
+
     def execute(run: Any) -> Any:
         try:
-            return run._replay.before() or run._attempt_until_published()
+            return real(run)
         except BaseException:
             run._files.delete_except()
             raise
@@ -179,14 +184,12 @@ def _only_the_newest_snapshot_is_checked() -> Planted:
 
 def _base_read_once() -> Planted:
     """The first attempt's base list is used again after a lost race."""
-    real = CommitRun._base_metas
+    real = NextSnapshot._merged
 
-    def base_metas(run: Any, latest: Any) -> Any:
-        if not hasattr(run, "_first_base"):
-            run._first_base = real(run, latest)
-        return run._first_base
+    def merged(prepared: Any, latest: Any, before: Any) -> Any:
+        return real(prepared, latest, None) if before is None else (before.merged, before.base_list.metas)
 
-    return [(CommitRun, "_base_metas", base_metas)]
+    return [(NextSnapshot, "_merged", merged)]
 
 
 def _overwrite_planned_once() -> Planted:
@@ -214,7 +217,7 @@ def _live_files_read_once() -> Planted:
 
 def _reused_manifests_deleted() -> Planted:
     """After a lost race everything is deleted, what the next attempt goes on with too."""
-    return [(CommitRun, "_reusable", lambda run: set())]
+    return [(Attempt, "reusable", property(lambda attempt: set()))]
 
 
 def _upgraded_files_taken_for_new() -> Planted:
@@ -226,14 +229,14 @@ def _upgraded_files_taken_for_new() -> Planted:
 
 def _merged_manifests_kept_too() -> Planted:
     """A merge of manifests leaves the merged ones in the list."""
-    real = commit_run.merge_manifests
+    real = next_snapshot.merge_manifests
 
     def merge(metas: Any, *rest: Any) -> Any:
         merged = real(metas, *rest)
         known = {meta.file_name for meta in merged}
         return [*merged, *(meta for meta in metas[:1] if meta.file_name not in known)]
 
-    return [(commit_run, "merge_manifests", merge)]
+    return [(next_snapshot, "merge_manifests", merge)]
 
 
 def _deletes_dropped_by_merges() -> Planted:
@@ -263,18 +266,18 @@ def _hint_trusted() -> Planted:
 
 def _hint_before_the_snapshot() -> Planted:
     """LATEST is written before the snapshot is published, and believed as far as the probes go."""
-    real = CommitRun._publish
+    real = CommitRun._is_published
 
     def publish(run: Any, snapshot: Any) -> bool:
         run._env.file_io.write(run._env.paths.latest_hint, str(snapshot.id).encode(), durable=False)
         return real(run, snapshot)
 
-    return [(CommitRun, "_publish", publish), *_hint_trusted()]
+    return [(CommitRun, "_is_published", publish), *_hint_trusted()]
 
 
 def _snapshot_before_its_lists() -> Planted:
     """Metadata files are written after the snapshot is published."""
-    real_publish = CommitRun._publish
+    real_publish = CommitRun._is_published
 
     def write(files: Any, name: str, data: bytes) -> str:
         files._created.append(name)
@@ -288,7 +291,7 @@ def _snapshot_before_its_lists() -> Planted:
             run._env.file_io.write(run._env.paths.manifest(name), data)
         return published
 
-    return [(ManifestFiles, "_write", write), (CommitRun, "_publish", publish)]
+    return [(ManifestFiles, "_write", write), (CommitRun, "_is_published", publish)]
 
 
 def _create_overwrites() -> Planted:
@@ -323,7 +326,7 @@ def _orphans_of_the_main_branch() -> Planted:
 
 
 def _any_snapshot_taken_for_history() -> Planted:
-    return [(CommitRun, "_is_in_history", lambda *arguments: True)]
+    return [(commit_run, "is_in_history", lambda *arguments: True)]
 
 
 def _tags_not_looked_at_again() -> Planted:

@@ -64,7 +64,7 @@ def commit_drop(
     With ``as_of`` it raises RowsChangedError where another snapshot than that is the newest.
     """
     message = CommitMessage(overwrite_partitions=frozenset(partitions).__contains__, overwrite_as_of=as_of)
-    committer = Committer.of(store, surroundings=surroundings)
+    committer = Committer(store, surroundings=surroundings)
     properties = record.as_property()
     return committer.commit(
         CommitKind.OVERWRITE, message, record.user, operation=_OPERATION, properties=properties

@@ -6,7 +6,7 @@ goes. Files go last: those of removed snapshots that nothing needs which is reta
 (`maintain/deletion/released_files.py`).
 
 A commit that is published meanwhile on a snapshot that went is above a gap, or says that it goes on from another one than
-lies before it: it is removed too, and its writer, who looks at what it went on from (`commit/commit_run.py`), is told.
+lies before it: it is removed too. Its writer sees it (`commit/concurrent_rollback.py`).
 One on the snapshot that stays is a commit after the rollback.
 
 While it runs, a consumer holds the snapshot that stays. It is written before EARLIEST is looked at, and an expiry looks

@@ -1,0 +1,203 @@
+"""The snapshot that a commit would publish on the newest one: its metadata files are written, and nothing is visible."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from lakelsm.commit.attempt_changes import Changes
+from lakelsm.commit.commit_message import CommitRequest
+from lakelsm.commit.manifest_merge import MergePolicy, merge_manifests
+from lakelsm.commit.manifest_writer import ManifestFiles
+from lakelsm.format.file_names import SCHEMA_PREFIX
+from lakelsm.format.manifest import FileKind, ManifestEntry, ManifestFileMeta
+from lakelsm.format.snapshot import BASE_PROPERTY, Snapshot
+from lakelsm.snapshots.inheritance import inherited_statistics, with_total_buckets
+from lakelsm.snapshots.maintenance_record import with_maintenance_records
+from lakelsm.snapshots.manifest_scan import read_manifest, read_manifest_metas
+from lakelsm.snapshots.sequence_base import NO_SEQUENCE, table_max_sequence, with_max_sequence
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.surroundings import Surroundings
+from lakelsm.version import VERSION
+
+#: Of so many older schemas a snapshot keeps the checksums.
+_MOST_SCHEMAS = 100
+
+
+@dataclass(frozen=True)
+class WrittenList:
+    """Manifests, and the list that names them."""
+
+    metas: Sequence[ManifestFileMeta]
+    name: str
+    size: int
+
+    @property
+    def manifests(self) -> Sequence[str]:
+        """The names of its manifests."""
+        return [meta.file_name for meta in self.metas]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """One try of a commit: the snapshot to publish, the one before it, and the metadata files that were written.
+
+    ``base_list`` holds what merging made of the manifests ``merged`` of the snapshot before.
+    """
+
+    base: Snapshot | None
+    snapshot: Snapshot
+    merged: Sequence[str]
+    base_list: WrittenList
+    delta: WrittenList
+    changelog: WrittenList | None
+    keeps_delta: bool
+
+    @property
+    def used(self) -> set[str | None]:
+        """Names of the files that the snapshot names."""
+        return {self.snapshot.index_manifest, self.base_list.name, self.delta.name, *self.delta.manifests, *self.reusable}
+
+    @property
+    def reusable(self) -> set[str | None]:
+        """Names of the files that the next attempt can use as they are."""
+        written = [each for each in (self.delta if self.keeps_delta else None, self.changelog) if each is not None]
+        return {*self.base_list.manifests, *(name for each in written for name in (each.name, *each.manifests))}
+
+
+@dataclass(frozen=True)
+class NextSnapshot:
+    """Prepares the attempts of one request; ``files`` writes and remembers their metadata files."""
+
+    store: TableStore
+    request: CommitRequest
+    files: ManifestFiles
+    surroundings: Surroundings
+    step: Callable[[str], None]
+
+    def prepare(
+        self, latest: Snapshot | None, changes: Changes, properties: Mapping[str, str], before: Attempt | None
+    ) -> Attempt:
+        """Write what ``changes`` of the newest snapshot take, with what can be used of the attempt before."""
+        merged, metas = self._merged(latest, before)
+        base_list = WrittenList(metas, *self.files.write_list(metas))
+        self.step("base-list-written")
+        changelog = None if before is None else before.changelog
+        known = before.delta if before is not None and before.keeps_delta else None
+        delta = known or self._write_lists(changes.delta, "delta")
+        if changelog is None and self.request.message.changelog_entries:
+            changelog = self._write_lists(self.request.message.changelog_entries, "changelog")
+        index = None if latest is None else latest.index_manifest
+        if changes.index is not None:
+            index = self.files.write_index(changes.index) if changes.index else None
+            self.step("index-manifest-written")
+        properties = self._properties(latest, changes.delta, properties)
+        snapshot = self._snapshot(latest, changes.delta, (base_list, delta, changelog), index, properties)
+        return Attempt(
+            base=latest,
+            snapshot=self._sealed(snapshot, latest),
+            merged=merged,
+            base_list=base_list,
+            delta=delta,
+            changelog=changelog,
+            keeps_delta=not self.request.replaces_partitions,
+        )
+
+    def _merged(
+        self, latest: Snapshot | None, before: Attempt | None
+    ) -> tuple[Sequence[str], Sequence[ManifestFileMeta]]:
+        """The names of a snapshot's manifests, and what merging makes of these. It is done once a commit."""
+        if latest is None:
+            return [], []
+        store = self.store
+        current = read_manifest_metas(store.file_io, store.paths, latest)
+        names = [meta.file_name for meta in current]
+        if before is not None and before.base is not None:
+            count = len(before.merged)
+            return names, [*before.base_list.metas, *current[count:]] if names[:count] == before.merged else current
+        merged = merge_manifests(
+            current,
+            MergePolicy.of(store.options),
+            lambda meta: read_manifest(store.file_io, store.paths, meta),
+            self.files.write_manifests,
+            store.partition_types,
+        )
+        if merged != current:
+            self.step("manifests-merged")
+        return names, merged
+
+    def _write_lists(self, entries: Sequence[ManifestEntry], what: str) -> WrittenList:
+        metas = self.files.write_manifests(entries)
+        self.step(f"{what}-manifests-written")
+        name, size = self.files.write_list(metas)
+        self.step(f"{what}-list-written")
+        return WrittenList(metas, name, size)
+
+    def _sealed(self, snapshot: Snapshot, latest: Snapshot | None) -> Snapshot:
+        """The snapshot with its checksums. Its index manifest and its schema may be the last snapshot's."""
+        checksums = {name: self.files.checksum(name) for name in snapshot.metadata_files}
+        schema = self.store.schema
+        if latest is not None:
+            index = snapshot.index_manifest
+            if index is not None and checksums[index] is None:
+                checksums[index] = latest.checksum_of(index)
+            checksums.update({name: latest.checksum_of(name) for name in latest.schema_files[-_MOST_SCHEMAS:]})
+        if schema.file_checksum is not None:
+            checksums[f"{SCHEMA_PREFIX}{schema.id}"] = schema.file_checksum
+        return snapshot.signed().sealed(checksums)
+
+    def _snapshot(
+        self,
+        latest: Snapshot | None,
+        delta: Sequence[ManifestEntry],
+        lists: tuple[WrittenList, WrittenList, WrittenList | None],
+        index_manifest: str | None,
+        properties: Mapping[str, str],
+    ) -> Snapshot:
+        store, request = self.store, self.request
+        base, written, changelog = lists
+        changes = request.message.changelog_entries
+        rows = sum(e.file.row_count if e.kind == FileKind.ADD else -e.file.row_count for e in delta)
+        # Not asked for once more: a change since this write began is as good as one after it. Ids never go back.
+        schema_id = max(store.schema.id, 0 if latest is None else latest.schema_id)
+        return Snapshot(
+            id=1 if latest is None else latest.id + 1,
+            schema_id=schema_id,
+            base_manifest_list=base.name,
+            base_manifest_list_size=base.size,
+            delta_manifest_list=written.name,
+            delta_manifest_list_size=written.size,
+            changelog_manifest_list=None if changelog is None else changelog.name,
+            changelog_manifest_list_size=None if changelog is None else changelog.size,
+            index_manifest=index_manifest,
+            commit_user=request.commit_user,
+            commit_identifier=request.identifier,
+            commit_kind=request.kind,
+            # Time travel bisects by time, so it must not go back where this clock is behind another writer's.
+            time_millis=max(self.surroundings.clock(), 0 if latest is None else latest.time_millis),
+            total_record_count=rows + (0 if latest is None else latest.total_record_count),
+            delta_record_count=rows,
+            changelog_record_count=sum(e.file.row_count for e in changes) if changes else None,
+            uuid=self.surroundings.new_uuid(),
+            writer_version=f"lakelsm-{VERSION}",
+            watermark=None if latest is None else latest.watermark,
+            statistics=request.statistics or inherited_statistics(store.file_io, store.paths, latest, schema_id),
+            properties=properties or None,
+            next_row_id=(latest.next_row_id or 0) if latest else 0,
+            operation=request.operation,
+        )
+
+    def _properties(
+        self, latest: Snapshot | None, delta: Sequence[ManifestEntry], replayed: Mapping[str, str]
+    ) -> dict[str, str]:
+        """Those of the request and of its replay check, and what lakelsm records for the next commits."""
+        store, message = self.store, self.request.message
+        found = message.base_total_buckets if message.is_based_on(latest) else None
+        properties = with_total_buckets({**self.request.properties, **replayed}, latest, found, delta)
+        number = 1
+        if latest is not None:
+            number = latest.id + 1
+            properties[BASE_PROPERTY] = latest.mark
+        properties = with_maintenance_records(properties, number, latest, store.snapshots.try_get)
+        previous = NO_SEQUENCE if latest is None else table_max_sequence(store.file_io, store.paths, latest)
+        return with_max_sequence(properties, previous, delta)
