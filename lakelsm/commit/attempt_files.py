@@ -13,13 +13,14 @@ Of its metadata files a commit knows itself what is proven; it deletes them by t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from types import TracebackType
 
-from lakelsm.commit.commit_message import CommitOutcome, TaskMessages
+from lakelsm.commit.commit_message import CommitOutcome
 from lakelsm.errors import LakelsmError
 from lakelsm.format.file_names import AttemptNames, is_bucket_name, is_partition_name
+from lakelsm.format.manifest import ManifestEntry
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage import FileIO
 
@@ -64,9 +65,9 @@ class AttemptFiles:
             with suppress(Exception):
                 delete_unpublished(self._store.file_io, self._found())
 
-    def wrote(self, messages: TaskMessages) -> None:
-        """The tasks are done, and all that they wrote lies in the directories that their messages name."""
-        self._directories = lambda: _directories_of(self._store, messages)
+    def wrote(self, entries: Sequence[ManifestEntry], *, has_indexes: bool) -> None:
+        """The tasks are done, and all that they wrote lies in the buckets of ``entries``, and among the index files."""
+        self._directories = lambda: _directories_of(self._store, entries, has_indexes)
 
     def commit(self, publish: Callable[[], CommitOutcome]) -> CommitOutcome:
         """Commit what was written by ``publish``, which raises and returns as `Committer.commit` does."""
@@ -110,9 +111,8 @@ def _names_in(file_io: FileIO, directory: str) -> list[str]:
         return []
 
 
-def _directories_of(store: TableStore, messages: TaskMessages) -> Iterator[str]:
-    if messages.index_entries:
+def _directories_of(store: TableStore, entries: Sequence[ManifestEntry], has_indexes: bool) -> Iterator[str]:
+    if has_indexes:
         yield store.paths.index_dir
-    buckets = ((entry.partition, entry.bucket) for entry in (*messages.entries, *messages.changelog_entries))
-    for partition, bucket in dict.fromkeys(buckets):
+    for partition, bucket in dict.fromkeys((entry.partition, entry.bucket) for entry in entries):
         yield store.paths.bucket_dir(store.partition_text(partition), bucket)

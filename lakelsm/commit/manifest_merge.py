@@ -70,9 +70,7 @@ def needs_full_merge(metas: Sequence[ManifestFileMeta], policy: MergePolicy) -> 
     return sum(meta.file_size for meta in metas if must_change(meta, policy)) >= policy.full_threshold
 
 
-def plan_minor_merge(
-    metas: Sequence[ManifestFileMeta], policy: MergePolicy
-) -> list[tuple[ManifestFileMeta, ...]]:
+def plan_minor_merge(metas: Sequence[ManifestFileMeta], policy: MergePolicy) -> list[tuple[ManifestFileMeta, ...]]:
     """Return consecutive groups to be merged into one each; a group of one is kept as it is.
 
     A group is closed when it reaches the target size; the rest is merged when it has the minimum count.
@@ -102,9 +100,7 @@ def plan_minor_merge(
     return groups
 
 
-def _leave_out_large(
-    metas: Sequence[ManifestFileMeta],
-) -> tuple[list[ManifestFileMeta], list[ManifestFileMeta]]:
+def _leave_out_large(metas: Sequence[ManifestFileMeta]) -> tuple[list[ManifestFileMeta], list[ManifestFileMeta]]:
     """Split off the first manifests that are each larger than all the later ones together."""
     rest = sum(meta.file_size for meta in metas)
     for place, meta in enumerate(metas):
@@ -145,12 +141,8 @@ def _merge_fully(
 
     Full manifests without a deleted file keep their place before the rewritten ones.
     """
-    held: dict[str, list[ManifestEntry]] = {
-        meta.file_name: read(meta) for meta in metas if meta.num_deleted_files > 0
-    }
-    deleted = {
-        entry.identity for entries in held.values() for entry in entries if entry.kind == FileKind.DELETE
-    }
+    held: dict[str, list[ManifestEntry]] = {meta.file_name: read(meta) for meta in metas if meta.num_deleted_files > 0}
+    deleted = {entry.identity for entries in held.values() for entry in entries if entry.kind == FileKind.DELETE}
     buckets: dict[bytes, set[int]] = defaultdict(set)
     for partition, bucket, *_ in deleted:
         buckets[partition].add(bucket)

@@ -8,13 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import compress
 
-from lakelsm.commit.commit_message import Marks
 from lakelsm.format.data_file.vector_place import read_vectors
 from lakelsm.format.file_names import AttemptNames, CommitFileNames
 from lakelsm.format.index.deletion_vector_file import encode_vectors
 from lakelsm.format.index.index_manifest import DELETION_VECTORS_INDEX, IndexFileMeta, IndexManifestEntry
 from lakelsm.format.manifest import FileKind, ManifestEntry
 from lakelsm.plan.bucket_files import BucketId
+from lakelsm.runner.task_messages import Marks
 from lakelsm.snapshots.deletion_vectors import DeletionVectors
 from lakelsm.snapshots.table_store import TableStore
 

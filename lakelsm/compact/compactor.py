@@ -8,7 +8,7 @@ from functools import partial
 
 from lakelsm.commit.attempt_files import AttemptFiles, delete_unpublished
 from lakelsm.commit.commit_identity import new_commit_user
-from lakelsm.commit.commit_message import CommitMessage, CommitOutcome, TaskMessages
+from lakelsm.commit.commit_message import CommitMessage, CommitOutcome
 from lakelsm.commit.committer import Committer
 from lakelsm.compact.bucket_vectors import write_vectors
 from lakelsm.compact.remapped_marks import MarkRemapper, RemappedMarks
@@ -34,6 +34,7 @@ from lakelsm.plan.rewrite_units import RewriteUnit, changelog_rule, rewrite_unit
 from lakelsm.results import CompactionResult, CompactionStatus, Failure
 from lakelsm.results.result import sums
 from lakelsm.runner.runner import Runner
+from lakelsm.runner.task_messages import TaskMessages
 from lakelsm.snapshots.maintenance_record import DONE, PARTIAL, MaintenanceRecord
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM, Surroundings, login_and_host

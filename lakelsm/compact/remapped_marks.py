@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from pyroaring import BitMap
 
-from lakelsm.commit.commit_message import Marks, TaskMessages
 from lakelsm.errors import CorruptTableError, VectorsChangedError
 from lakelsm.format.file_names import AttemptNames
 from lakelsm.format.manifest import ManifestEntry
@@ -20,6 +19,7 @@ from lakelsm.plan.compaction_plan import BucketCompaction, CompactionPlan, live_
 from lakelsm.plan.remap_units import moved_marks, remap_units
 from lakelsm.read.key_places import KeyPlaces
 from lakelsm.runner.runner import Runner
+from lakelsm.runner.task_messages import Marks, TaskMessages
 from lakelsm.snapshots.deletion_vectors import DeletionVectors, deletion_vectors
 from lakelsm.snapshots.table_store import TableStore
 

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 from pyarrow.fs import LocalFileSystem
 
-from lakelsm.commit.commit_message import TaskMessages
 from lakelsm.format.data_file.key_value_file import FileLayout
 from lakelsm.format.data_file.rolling_writer import RollingWriter
 from lakelsm.format.file_names import AttemptNames, FileNames
@@ -30,6 +29,7 @@ from lakelsm.merge.replaced_rows import ReplacedRows
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.merge.streaming import key_ranges, merge_runs, without_retractions
 from lakelsm.plan.rewrite_units import RewriteUnit
+from lakelsm.runner.task_messages import TaskMessages
 from lakelsm.schema.system_columns import FILE_NUMBER, POSITION, VALUE_KIND
 from lakelsm.surroundings import SYSTEM, Surroundings
 

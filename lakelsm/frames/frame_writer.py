@@ -15,13 +15,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lakelsm.commit.commit_message import MESSAGE_SCHEMA, TaskMessages
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.frames.bucket_expression import with_bucket
 from lakelsm.frames.dynamic_bucket_frame import with_dynamic_bucket
 from lakelsm.frames.row_order import row_order
 from lakelsm.frames.scan_frame import file_scans
 from lakelsm.plan.merge_units import MergeUnits
+from lakelsm.runner.task_messages import MESSAGE_SCHEMA, TaskMessages
 from lakelsm.schema.system_columns import BUCKET, FILE_NAME, SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.expressions import quoted_all

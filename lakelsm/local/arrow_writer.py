@@ -9,7 +9,6 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from lakelsm.commit.commit_message import TaskMessages
 from lakelsm.format.data_file.key_value_file import row_schema
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.local.bucket_places import BucketPlaces
@@ -18,6 +17,7 @@ from lakelsm.local.scratch_runs import ScratchSpace
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.plan.merge_units import MergeUnits
 from lakelsm.runner.runner import Runner
+from lakelsm.runner.task_messages import TaskMessages
 from lakelsm.schema.system_columns import BUCKET
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.write.level0_task import Level0Job

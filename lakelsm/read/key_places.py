@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from lakelsm.commit.commit_message import TaskMessages
 from lakelsm.merge.merge_unit import KeySearch
 from lakelsm.merge.replaced_rows import ReplacedRows
 from lakelsm.merge.run_reader import RunReader
+from lakelsm.runner.task_messages import TaskMessages
 
 #: A file is decoded in batches of this share of the memory.
 _BATCHES = 4

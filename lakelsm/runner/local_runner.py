@@ -8,12 +8,12 @@ from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from lakelsm.commit.commit_message import TaskMessages
 from lakelsm.format.file_names import AttemptNames
 from lakelsm.format.paths import TablePaths
 from lakelsm.runner.ordered_pool import OrderedPool
 from lakelsm.runner.process_limits import usable_cores, usable_memory
 from lakelsm.runner.runner import Task, Unit
+from lakelsm.runner.task_messages import TaskMessages
 
 #: Bytes of results that wait for who takes them; the batch that is wanted next is never kept from waiting.
 _READ_AHEAD = 64 << 20

@@ -7,9 +7,9 @@ from typing import Protocol, TypeAlias, TypeVar
 
 import pyarrow as pa
 
-from lakelsm.commit.commit_message import TaskMessages
 from lakelsm.format.file_names import AttemptNames
 from lakelsm.format.paths import TablePaths
+from lakelsm.runner.task_messages import TaskMessages
 
 Unit = TypeVar("Unit")
 

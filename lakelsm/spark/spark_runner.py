@@ -8,10 +8,10 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from lakelsm.commit.commit_message import MESSAGE_SCHEMA, TaskMessages
 from lakelsm.format.file_names import AttemptNames
 from lakelsm.format.paths import TablePaths
 from lakelsm.runner.runner import Task, Unit
+from lakelsm.runner.task_messages import MESSAGE_SCHEMA, TaskMessages
 from lakelsm.spark.task_errors import translated
 from lakelsm.spark.tasks import collect_messages, read_units, run_units
 

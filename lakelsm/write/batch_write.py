@@ -9,7 +9,7 @@ from functools import partial
 from typing import Generic, TypeAlias
 
 from lakelsm.commit.attempt_files import AttemptFiles, written_directories
-from lakelsm.commit.commit_message import CommitMessage, CommitOutcome, ReplacedPartitions, TaskMessages
+from lakelsm.commit.commit_message import CommitMessage, CommitOutcome, ReplacedPartitions
 from lakelsm.commit.committer import Committer
 from lakelsm.errors import (
     BucketAssignConflictError,
@@ -25,6 +25,7 @@ from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.options import ChangelogProducer
 from lakelsm.plan.bucket_count import check_bucket_count
 from lakelsm.plan.overwrite_upgrade import upgraded_for_overwrite
+from lakelsm.runner.task_messages import TaskMessages
 from lakelsm.snapshots.hash_indexes import hash_indexes
 from lakelsm.snapshots.sequence_base import table_max_sequence
 from lakelsm.snapshots.table_store import TableStore
@@ -112,7 +113,8 @@ class BatchWriter(Generic[Rows]):
                 try:
                     with self._store.while_changed(base):
                         written = self._execute(rows_of(base), base, room, kind, files.names)
-                        files.wrote(written)
+                        entries = [*written.entries, *written.changelog_entries]
+                        files.wrote(entries, has_indexes=bool(written.index_entries))
                         self._step("data-files-written")
                         message = self._message(written, base, partitions)
                         if base is not None and changed:

@@ -12,7 +12,6 @@ import pyarrow as pa
 from pyarrow import fs as arrow_fs
 
 from lakelsm.commit.attempt_files import delete_unpublished
-from lakelsm.commit.commit_message import TaskMessages
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.data_file.key_value_file import FileLayout, conform, key_types, row_schema
 from lakelsm.format.data_file.rolling_writer import RollingWriter
@@ -30,6 +29,7 @@ from lakelsm.merge.batch_check import check_batch
 from lakelsm.merge.kernel import merge_rows
 from lakelsm.merge.key_order import OrderKeys, group_starts, order_keys
 from lakelsm.merge.merge_spec import MergeSpec
+from lakelsm.runner.task_messages import TaskMessages
 from lakelsm.schema.system_columns import BUCKET, SEQUENCE_NUMBER
 from lakelsm.snapshots.hash_indexes import HashIndex
 from lakelsm.storage import FileIO

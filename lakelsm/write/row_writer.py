@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
-from lakelsm.commit.commit_message import TaskMessages
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.runner.runner import Runner
+from lakelsm.runner.task_messages import TaskMessages
 from lakelsm.write.level0_task import Level0Job
 
 #: Prepared rows of a batch: the table's columns, then `VALUE_KIND` and `SEQUENCE_NUMBER`, which orders them.

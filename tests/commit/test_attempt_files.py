@@ -13,7 +13,7 @@ import pytest
 
 import lakelsm
 from lakelsm.commit.attempt_files import AttemptFiles, delete_unpublished, written_directories
-from lakelsm.commit.commit_message import CommitOutcome, TaskMessages
+from lakelsm.commit.commit_message import CommitOutcome
 from lakelsm.compact.compactor import Compactor
 from lakelsm.errors import (
     CommitConflictError,
@@ -27,6 +27,7 @@ from lakelsm.format.file_names import AttemptNames
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.plan.compaction_plan import CompactionScope
+from lakelsm.runner.task_messages import TaskMessages
 from lakelsm.snapshots.manifest_scan import read_live_entries
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage import LocalFileIO

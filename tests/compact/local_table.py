@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark import cloudpickle
 
-from lakelsm.commit.commit_message import CommitMessage, ReplacedPartitions, TaskMessages
+from lakelsm.commit.commit_message import CommitMessage, ReplacedPartitions
 from lakelsm.commit.committer import Committer
 from lakelsm.compact.compactor import CompactionLimits, Compactor
 from lakelsm.format.data_file.key_value_file import FileLayout
@@ -31,6 +31,7 @@ from lakelsm.plan.compaction_plan import CompactionScope
 from lakelsm.plan.overwrite_upgrade import upgraded_for_overwrite
 from lakelsm.results import CompactionResult
 from lakelsm.runner.runner import Task
+from lakelsm.runner.task_messages import TaskMessages
 from lakelsm.schema.evolution import apply_changes
 from lakelsm.schema.system_columns import BUCKET, SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.schema.table_schema import TableSchema, create_schema

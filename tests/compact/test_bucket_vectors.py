@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from pyroaring import BitMap
 
-from lakelsm.commit.commit_message import Marks
 from lakelsm.compact.bucket_vectors import IndexChanges, write_vectors
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.file_names import AttemptNames
 from lakelsm.format.index.index_manifest import DELETION_VECTORS_INDEX, IndexManifestEntry
 from lakelsm.format.manifest import ManifestEntry
+from lakelsm.runner.task_messages import Marks
 from lakelsm.snapshots.deletion_vectors import DeletionVectors, deletion_vectors
 from lakelsm.snapshots.manifest_scan import read_index_entries
 from lakelsm.surroundings import SYSTEM

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakelsm.commit.commit_message import TaskMessages
 from lakelsm.errors import InvalidInputError, StorageError
 from lakelsm.local.arrow_input import ArrowInput
 from lakelsm.local.arrow_rows import prepare_arrow
 from lakelsm.local.arrow_writer import ArrowWriter
 from lakelsm.runner.local_runner import LocalRunner
+from lakelsm.runner.task_messages import TaskMessages
 from lakelsm.write.batch_write import BatchResult, BatchWriter
 from tests.compact.local_table import LocalTable
 from tests.oracle import Model

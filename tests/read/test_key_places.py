@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from pyroaring import BitMap
 
-from lakelsm.commit.commit_message import TaskMessages
 from lakelsm.merge.merge_unit import KeySearch
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.read.key_places import KeyPlaces
+from lakelsm.runner.task_messages import TaskMessages
 from lakelsm.schema.table_schema import create_schema
 from lakelsm.storage import LocalFileIO
 from tests.merge.run_files import write_run

@@ -14,7 +14,6 @@ from typing import Any
 import pyarrow as pa
 from pyroaring import BitMap
 
-from lakelsm.commit.commit_message import TaskMessages
 from lakelsm.format.file_names import AttemptNames, FileNames
 from lakelsm.format.manifest import EMPTY_STATS, DataFileMeta, FileKind, ManifestEntry
 from lakelsm.format.manifest.data_file_meta import FileSource
@@ -24,6 +23,7 @@ from lakelsm.merge.merge_unit import KeySearch, MergeUnit, RunFile
 from lakelsm.plan.read_plan import ReadPlan
 from lakelsm.plan.rewrite_units import RewriteUnit
 from lakelsm.runner.runner import Task
+from lakelsm.runner.task_messages import TaskMessages
 from lakelsm.storage import FileIO
 from lakelsm.surroundings import Surroundings
 from lakelsm.types import AtomicType

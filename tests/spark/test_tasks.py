@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 
-from lakelsm.commit.commit_message import TaskMessages
 from lakelsm.errors import StorageError
 from lakelsm.format.file_names import AttemptNames
+from lakelsm.runner.task_messages import TaskMessages
 from lakelsm.spark import tasks
 from lakelsm.spark.tasks import collect_messages, literal_path, map_in_arrow, run_units, unlogged
 from tests.commit.commit_table import add, file, hash_index

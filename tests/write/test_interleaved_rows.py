@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelsm.commit.commit_message import TaskMessages
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.data_file.key_value_file import FileLayout
 from lakelsm.format.data_file.rolling_writer import RollingWriter
@@ -21,6 +20,7 @@ from lakelsm.format.file_names import AttemptNames
 from lakelsm.format.paths import TablePaths
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.options import TableOptions
+from lakelsm.runner.task_messages import TaskMessages
 from lakelsm.schema.system_columns import BUCKET, SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.schema.table_schema import create_schema
 from lakelsm.storage import LocalFileIO

@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelsm.commit.commit_message import TaskMessages
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.data_file.key_value_file import FileLayout
 from lakelsm.format.file_names import AttemptNames
@@ -27,6 +26,7 @@ from lakelsm.format.row.bucket_hash import key_hashes
 from lakelsm.merge.kernel import merge_rows
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.options import TableOptions
+from lakelsm.runner.task_messages import TaskMessages
 from lakelsm.schema.system_columns import BUCKET, SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.schema.table_schema import TableSchema, create_schema
 from lakelsm.snapshots.hash_indexes import HashIndex
