@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import partial
 
 from lakelsm.arguments import checked_age, checked_flag, checked_tag
 from lakelsm.format.snapshot import Snapshot
@@ -15,6 +16,7 @@ from lakelsm.maintain.versions.tags import (
     rename_tag,
     replace_tag,
     tag_infos,
+    tag_of,
     tagged_snapshot,
 )
 from lakelsm.operation_log import logged
@@ -55,9 +57,8 @@ class TableTags(OpenedTable):
         tagged = self._tagged(store, snapshot)
         with recorded(store, "create_tag", dry_run=dry) as run:
             run.has_begun = not (if_not_exists and store.tags.try_get(tag))
-            return create_tag(
-                store, tag, tagged, time_retained=retained, if_not_exists=if_not_exists, dry_run=dry
-            )
+            make = partial(create_tag, store, tag, time_retained=retained, if_not_exists=if_not_exists, dry_run=dry)
+            return make(tagged) if snapshot is not None else tag_of(store, None, make)
 
     @logged("replace_tag")
     def replace(
@@ -76,7 +77,8 @@ class TableTags(OpenedTable):
         store, dry = self._store().to_change(), checked_flag("dry_run", dry_run)
         tagged = self._tagged(store, snapshot)
         with recorded(store, "replace_tag", dry_run=dry):
-            return replace_tag(store, tag, tagged, time_retained=retained, dry_run=dry)
+            make = partial(replace_tag, store, tag, time_retained=retained, dry_run=dry)
+            return make(tagged) if snapshot is not None else tag_of(store, None, make)
 
     @logged("rename_tag")
     def rename(self, name: str, new_name: str, *, dry_run: bool = False) -> TagInfo:

@@ -163,6 +163,11 @@ def test_a_tag_of_the_newest_snapshot_is_of_the_next_newest_where_that_one_goes(
     assert [tag.snapshot_id for tag in table.tags.list()] == ([2] if snapshot_id is None else [1] * (make is replace_tag))
 
 
+def test_the_default_of_a_new_tag_is_the_newest_snapshot_at_the_end(table: Table) -> None:
+    racing = Table(interrupted(table, lambda: table.rollback(2)))
+    assert racing.tags.create("q").snapshot_id == 2
+
+
 def test_a_tag_of_a_rolled_back_snapshot_whose_id_came_again_is_taken_back(table: Table) -> None:
     def again() -> None:
         table.rollback(2)
