@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from lakelsm.maintain.history import maintenance_runs
 from lakelsm import Catalog, Table
 from lakelsm.errors import CommitOutcomeUnknownError
 from lakelsm.maintain import after_commit
@@ -231,7 +232,7 @@ def test_failures_beside_commits_are_recorded_in_the_history(tmp_path: Path, mon
         warnings.simplefilter("error")
         assert table.write(BATCH).after_commit_failures == ()
     for _ in range(30_000):  # Five minutes.
-        if found := [run for run in table.inspect.history() if run.operation == "expire_snapshots"]:
+        if found := [run for run in maintenance_runs(table._store(), 50) if run.operation == "expire_snapshots"]:
             break
         time.sleep(0.01)
     assert [run.outcome for run in found] == ["failed: MemoryError"]

@@ -65,10 +65,10 @@ _CALLS: Mapping[str, Callable[..., pa.Table]] = {
     "to_arrow": lambda table, **more: table.to_arrow(**more).sort_by("k"),
     "ordered": lambda table, **more: table.to_arrow(ordered=True, **more),
     "to_reader": lambda table, **more: table.to_reader(**more).read_all().sort_by("k"),
-    "changelog_arrow": lambda table, **more: table.changelog_reader(0, mode="delta", **more).read_all().sort_by("k"),
+    "delta": lambda table, **more: table.changelog_reader(0, mode="delta", **more).read_all().sort_by("k"),
     "diff": lambda table, **more: table.changelog_reader(0, mode="diff", **more).read_all().sort_by("k"),
     "changelog_reader": lambda table, **more: table.changelog_reader(0, **more).read_all().sort_by("k"),
-    "audit_log": lambda table, **more: table.inspect.system("audit_log", **more).to_arrow().sort_by("k"),
+    "audit_log": lambda table, **more: table.inspect.system("audit_log").to_arrow(**more).sort_by("k"),
     "get_many": lambda table, **more: _looked_up(table, **more),
 }
 

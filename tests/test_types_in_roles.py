@@ -77,9 +77,9 @@ def test_a_column_of_any_type_is_a_partition_a_key_and_a_value(tmp_path: Path, t
     made = _OneType(tmp_path, typed)
     table, rows = made.table, made.rows
     made.write()
-    made.maintenance.check(*rows)
+    made.check(*rows)
     table.compact(full=True)
-    made.maintenance.check(*rows)
+    made.check(*rows)
     for condition, row in made.conditions():
         assert _plain(table.to_arrow(condition)) == _plain(_arrow(made.ddl, [row])), condition
         assert int(table.count(condition, engine="local")) == 1, condition
@@ -92,10 +92,10 @@ def test_a_column_of_any_type_is_a_partition_a_key_and_a_value(tmp_path: Path, t
             assert found is not None and tuple(found.values()) == row
         assert len(lookup.get_many(changes.select(["p", "c"]))) == len(rows)
     table.delete(keys=_arrow(made.ddl, rows[:2]).select(["p", "c"]))
-    made.maintenance.check(*rows[2:])
+    made.check(*rows[2:])
     if not typed.sql.startswith(_NO_DROP):
         assert len(table.maintenance.drop_partitions(f"p = {made.literals[2]}").partitions) == 1
-        made.maintenance.check(*rows[3:])
+        made.check(*rows[3:])
     assert not table.maintenance.check().findings
 
 
@@ -159,13 +159,13 @@ def test_spark_writes_and_changes_tables_of_every_type_as_this_process_does(engi
     for each in (made, local):
         each.table.write(each.frame([(*row[:-1], -1) for row in rows]))
         each.table.write(each.frame(rows))
-    made.maintenance.check(*rows)
+    made.check(*rows)
     assert made.directories() == local.directories()
     for at in range(len(rows)):
         assert made.told(table.read(made.condition(at))) == _plain(_arrow(made.ddl, rows[at : at + 1]))
     assert int(table.count(made.condition(1), engine="spark")) == 1
     table.compact(full=True, engine="spark")
-    made.maintenance.check(*rows)
+    made.check(*rows)
     changes = table.changelog()
     assert made.told(changes) == _plain(_arrow(made.ddl, rows))
     with table.lookup() as lookup:
@@ -176,7 +176,7 @@ def test_spark_writes_and_changes_tables_of_every_type_as_this_process_does(engi
         if name[0] == "p" and not typed.sql.startswith(_NO_DROP)
     )
     assert len(table.maintenance.drop_partitions(dropped).partitions) == 1
-    made.maintenance.check(*rows[1:])
+    made.check(*rows[1:])
 
 
 @ON_SPARK
@@ -186,7 +186,7 @@ def test_spark_updates_and_deletes_rows_of_every_type_without_nanoseconds(engine
     table.write(made.frame(rows))
     table.update({"n": "n + 10"}, f"({made.condition(1)}) OR ({made.condition(3)})")
     changed = [(*row[:-1], row[-1] + 10 * (row[-1] in (1, 3))) for row in rows]
-    made.maintenance.check(*changed)
+    made.check(*changed)
     table.delete(made.condition(1, "pk"), engine="spark")
     table.delete(keys=made.frame(rows[3:]).select(*table.schema.primary_keys))
     made.maintenance.check(changed[0], changed[2])

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lakelsm.maintain.history import maintenance_runs
 from lakelsm import Catalog, Table
 from lakelsm.results import CompactionStatus
 from lakelsm.snapshots.manifest_scan import read_index_entries, read_live_entries
@@ -134,7 +135,7 @@ def test_a_compaction_of_several_commits_that_is_killed_anywhere_loses_one_group
         copy = Path(shutil.copytree(root, tmp_path / f"{len(done)}"))
         died = dies(copy, lambda table: table.compact(full=True, commit_every=1, engine="local"), len(done))
         opened = Table.for_path(str(copy))
-        runs = opened.inspect.history()
+        runs = maintenance_runs(opened._store(), 50)
         committed = runs[0].snapshot_ids if runs else ()
         rest = opened.compact(full=True, commit_every=1, engine="local")
         assert len(committed) + rest.buckets == 3, "what was committed is not done again"

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from lakelsm.maintain.history import maintenance_runs
 from lakelsm import Catalog, Table
 from lakelsm.commit.committer import Committer
 from lakelsm.errors import CommitConflictError, CommitOutcomeUnknownError, CorruptTableError, InvalidInputError
@@ -62,7 +63,7 @@ def test_statistics_are_of_merged_rows_on_either_engine(tmp_path: Path, engine: 
     result = table.maintenance.analyze(commit_user="me", engine=engine.name)
     assert (result.rows, result.analyzed_snapshot_id, result.snapshot_id) == (4, 3, 4)
     assert result.columns == ("p", "k", "d", "t", "day", "b", "f")
-    (run,) = table.inspect.history()
+    (run,) = maintenance_runs(table._store(), 50)
     assert (run.operation, run.user, run.files, run.snapshot_ids) == ("analyze", "me", 1, (4,))
     store = store_in(tmp_path)
     snapshot = store.snapshots.get(4)

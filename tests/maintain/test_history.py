@@ -34,16 +34,16 @@ def store_of(table: Table) -> TableStore:
 
 
 def operations(table: Table, limit: int = 50) -> list[tuple[str, str]]:
-    return [(run.operation, run.outcome) for run in table.inspect.history(limit)]
+    return [(run.operation, run.outcome) for run in maintenance_runs(table._store(), limit)]
 
 
 def test_runs_are_told_newest_first_whether_they_published_a_snapshot_or_not(table: Table) -> None:
-    assert table.inspect.history() == []
+    assert maintenance_runs(table._store(), 50) == []
     compaction = table.compact(full=True, commit_user="me", engine="local")
     table.maintenance.remove_orphans(engine="local")
     table.maintenance.remove_orphans(engine="local", dry_run=True)
     table.compact(full=True, engine="local")  # Nothing to do, and nothing published.
-    newest, oldest = table.inspect.history()
+    newest, oldest = maintenance_runs(table._store(), 50)
     assert (newest.operation, newest.outcome, newest.snapshot_ids) == ("remove_orphans", "done", ())
     assert (oldest.operation, oldest.user, oldest.snapshot_ids) == ("compact", "me", compaction.snapshot_ids)
     assert (oldest.files, oldest.bytes) == (compaction.files_written, compaction.bytes_written)
@@ -54,21 +54,21 @@ def test_runs_are_told_newest_first_whether_they_published_a_snapshot_or_not(tab
 
 def test_a_compaction_of_several_commits_is_one_run_and_says_where_it_stopped(table: Table) -> None:
     ended = table.compact(full=True, commit_every=1, engine="local")
-    (run,) = table.inspect.history()
+    (run,) = maintenance_runs(table._store(), 50)
     assert (run.outcome, run.snapshot_ids, run.files) == ("done", ended.snapshot_ids, ended.files_written)
     table.write(pa.table({"k": pa.array(range(40), pa.int32()), "v": ["c"] * 40}))
     stopped = table.compact(full=True, commit_every=1, deadline=0, engine="local")
-    newest, _ = table.inspect.history()
+    newest, _ = maintenance_runs(table._store(), 50)
     assert (newest.outcome, newest.snapshot_ids) == ("partial", stopped.snapshot_ids) and len(stopped.snapshot_ids) == 1
 
 
 def test_the_history_outlives_its_snapshots(table: Table, tmp_path: Path) -> None:
     table.compact(full=True, engine="local")
-    (before,) = table.inspect.history()
+    (before,) = maintenance_runs(table._store(), 50)
     table.write(pa.table({"k": pa.array([1], pa.int32()), "v": ["c"]}))
     for number in (1, 2, 3):
         (tmp_path / "db.db" / "t" / "snapshot" / f"snapshot-{number}").unlink()
-    assert table.inspect.history() == [before]
+    assert maintenance_runs(table._store(), 50) == [before]
 
 
 def test_a_run_that_fails_is_told_and_one_that_is_refused_is_not(table: Table) -> None:
@@ -76,7 +76,7 @@ def test_a_run_that_fails_is_told_and_one_that_is_refused_is_not(table: Table) -
         with pytest.raises(type(error)), recorded(store_of(table), "rollback") as run:
             run.files = 3
             raise error
-    (told,) = table.inspect.history()
+    (told,) = maintenance_runs(table._store(), 50)
     assert (told.operation, told.outcome, told.files) == ("rollback", "failed: CorruptTableError", 3)
 
 
@@ -86,8 +86,8 @@ def test_a_hundred_files_stay(table: Table, tmp_path: Path) -> None:
         with recorded(store_of(table), f"run {number}", surroundings=later):
             pass
     assert len(os.listdir(tmp_path / "db.db" / "t" / "service")) == 100
-    assert [run.operation for run in table.inspect.history(2)] == ["run 102", "run 101"]
-    assert table.inspect.history(1000)[-1].operation == "run 3"
+    assert [run.operation for run in maintenance_runs(table._store(), 2)] == ["run 102", "run 101"]
+    assert maintenance_runs(table._store(), 1000)[-1].operation == "run 3"
 
 
 def test_what_goes_wrong_with_a_record_fails_nothing(table: Table, tmp_path: Path) -> None:
@@ -97,13 +97,13 @@ def test_what_goes_wrong_with_a_record_fails_nothing(table: Table, tmp_path: Pat
 
     with recorded(replace(store_of(table), file_io=Full()), "rollback"):
         pass
-    assert table.inspect.history() == []
+    assert maintenance_runs(table._store(), 50) == []
     service = tmp_path / "db.db" / "t" / "service"
     service.mkdir(exist_ok=True)
     (service / "lakelsm-maintenance-000000000000001-a").write_bytes(b"\xff" * 9000)
     (service / "lakelsm-maintenance-000000000000002-b").write_text("[[1]]")
     (service / "lakelsm-maintenance-000000000000003-c").mkdir()
-    assert table.inspect.history() == []
+    assert maintenance_runs(table._store(), 50) == []
 
 
 def test_records_and_services_are_no_orphans(table: Table) -> None:
@@ -137,17 +137,17 @@ def test_every_action_leaves_its_record(tmp_path: Path) -> None:
     table.tags.delete("y")
     table.maintenance.expire_snapshots(retain_last=1)
     table.maintenance.expire_snapshots(retain_last=1, dry_run=True)
-    told = [run.operation for run in reversed(table.inspect.history())]
+    told = [run.operation for run in reversed(maintenance_runs(table._store(), 50))]
     assert told == ["create_tag", "rename_tag", "create_branch", "delete_branch", "rollback", "delete_tag",
                     "expire_snapshots"], "the drop went with its snapshot"
-    assert table.inspect.history(1)[0].files > 0
+    assert maintenance_runs(table._store(), 1)[0].files > 0
 
 
 def test_what_was_there_already_leaves_no_record(tmp_path: Path) -> None:
     table = versioned_table(tmp_path, 2)
     table.branches.create("b")
     table.tags.create("q")
-    before = table.inspect.history()
+    before = maintenance_runs(table._store(), 50)
     table.branches.create("b", ignore_if_exists=True)
     table.tags.create("q", 1, if_not_exists=True)
-    assert table.inspect.history() == before
+    assert maintenance_runs(table._store(), 50) == before
