@@ -1,9 +1,10 @@
-"""Rows for people: columns that are aligned, and sizes that are short."""
+"""Rows for people: aligned columns, HTML for notebooks, and short sizes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from html import escape
 
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
@@ -13,6 +14,18 @@ def aligned(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     lines = [tuple(header), *(tuple("-" if cell is None else str(cell) for cell in row) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines)]
     return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+
+
+def html_table(rows: Iterable[Sequence[object]], header: Sequence[str] = (), caption: str = "") -> str:
+    """A table for notebooks, below ``header`` if it is given; without it the first cell of each row is a heading."""
+
+    def line(cells: Sequence[object], headings: int) -> str:
+        kinds = ("th" if at < headings else "td" for at in range(len(cells)))
+        return f"<tr>{''.join(f'<{kind}>{escape(str(cell))}</{kind}>' for kind, cell in zip(kinds, cells))}</tr>"
+
+    title = f"<caption>{escape(caption)}</caption>" if caption else ""
+    head = line(header, len(header)) if header else ""
+    return f"<table>{title}{head}{''.join(line(row, 0 if header else 1) for row in rows)}</table>"
 
 
 def size(count: int) -> str:

@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-from lakelsm.text_table import aligned, failures_text, moment, size
+from lakelsm.text_table import aligned, failures_text, html_table, moment, size
 
 
 def test_columns_are_aligned_and_what_is_not_known_is_a_dash() -> None:
@@ -31,3 +31,12 @@ def test_of_files_that_stay_one_is_named() -> None:
     assert failures_text([]) == []
     told = "  failed     2 files could not be deleted and are orphans now, such as a: no"
     assert failures_text(["a: no", "b: no"]) == [told]
+
+
+def test_a_table_for_notebooks_escapes_its_cells_and_has_a_header_or_headings() -> None:
+    assert html_table([("<b>", 1)], caption="a & b") == (
+        "<table><caption>a &amp; b</caption><tr><th>&lt;b&gt;</th><td>1</td></tr></table>"
+    )
+    assert html_table([("x", None)], ["k", "v"]) == (
+        "<table><tr><th>k</th><th>v</th></tr><tr><td>x</td><td>None</td></tr></table>"
+    )

@@ -7,7 +7,6 @@ import hashlib
 import os
 from datetime import datetime, timezone
 from functools import partial
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +36,7 @@ from lakelsm.lookup.service.service_access import published_addresses
 from lakelsm.options import LookupCache
 from lakelsm.results import Staleness
 from lakelsm.snapshots.table_store import TableStore
+from lakelsm.text_table import html_table
 
 
 class Lookup:
@@ -134,8 +134,7 @@ class Lookup:
 
     def _repr_html_(self) -> str:
         """A table of the same, for notebooks."""
-        rows = (f"<tr><th>{name}</th><td>{escape(repr(value))}</td></tr>" for name, value in self._state().items())
-        return f"<table><caption>Lookup</caption>{''.join(rows)}</table>"
+        return html_table(((name, repr(value)) for name, value in self._state().items()), caption="Lookup")
 
     def _state(self) -> dict[str, object]:
         try:

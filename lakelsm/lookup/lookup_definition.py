@@ -28,7 +28,7 @@ from lakelsm.merge.key_order import order_keys, stable_order
 from lakelsm.options import OPTIONS, LookupCache, TableOptions
 from lakelsm.options.lookup_options import LookupOptions
 from lakelsm.plan.fallback_branch import refuse_fallback
-from lakelsm.plan.overwritten_partitions import checked_partition
+from lakelsm.plan.overwrite_plan import checked_partition
 from lakelsm.predicate.predicate import Compare, Constant, IsNull, Predicate, all_of, any_of, columns
 from lakelsm.schema.identifiers import match
 from lakelsm.schema.table_schema import TableSchema

@@ -11,7 +11,6 @@ from lakelsm.results.maintenance import (
     OrphanResult,
     PartitionDropResult,
     PartitionExpiryResult,
-    PartitionInfo,
     UpkeepResult,
     UpkeepStep,
 )
@@ -48,7 +47,6 @@ __all__ = [
     "OrphanResult",
     "PartitionDropResult",
     "PartitionExpiryResult",
-    "PartitionInfo",
     "PlannedCompaction",
     "Result",
     "RollbackResult",

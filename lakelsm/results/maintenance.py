@@ -125,20 +125,6 @@ class AnalyzeResult(OperationResult):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class PartitionInfo(Result):
-    """A partition, such as 'dt=2025-12-31/hh=12': rows (older versions included), data files and bytes of them.
-
-    ``updated_at`` is when the newest file was made (its writer's wall clock, without a zone; None: no file says).
-    """
-
-    partition: str
-    rows: int
-    files: int
-    bytes: int
-    updated_at: datetime | None = None
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
 class PartitionDropResult(OperationResult):
     """Which partitions were dropped, or with ``dry_run`` would be, and the data files that went out of sight with them.
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, fields
 from datetime import datetime, timedelta
 from enum import Enum
-from html import escape
 from typing import Any
+
+from lakelsm.text_table import html_table
 
 #: Most characters of one value in a result's text.
 _MOST_TEXT = 80
@@ -26,8 +27,7 @@ class Result:
 
     def _repr_html_(self) -> str:
         """A table of the same fields, for notebooks."""
-        rows = (f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in self._texts())
-        return f"<table><caption>{type(self).__name__}</caption>{''.join(rows)}</table>"
+        return html_table(self._texts(), caption=type(self).__name__)
 
     def _texts(self) -> list[tuple[str, str]]:
         """Name and text of each field that has another value than its default."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lakelsm.arguments import checked_timestamps
 from lakelsm.engine import spark_session
-from lakelsm.text_table import aligned
+from lakelsm.text_table import aligned, html_table
 
 if TYPE_CHECKING:
     import pandas
@@ -66,12 +66,8 @@ class ResultTable:
     def _repr_html_(self) -> str:
         if not isinstance(self._rows, pa.Table):
             return f"<p>{escape(repr(self))}</p>"
-        head = "".join(f"<th>{escape(name)}</th>" for name in self._rows.column_names)
-        rows = "".join(
-            f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in _cells(self._rows)
-        )
         more = _more(self._rows)
-        return f"<table><tr>{head}</tr>{rows}</table>" + (f"<p>{escape(more)}</p>" if more else "")
+        return html_table(_cells(self._rows), self._rows.column_names) + (f"<p>{escape(more)}</p>" if more else "")
 
 
 def _cells(rows: pa.Table) -> list[tuple[str, ...]]:

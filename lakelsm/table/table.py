@@ -38,7 +38,7 @@ from lakelsm.maintain.versions.rollback import rollback, rollback_target
 from lakelsm.moment import Moment
 from lakelsm.operation_log import logged
 from lakelsm.plan.fallback_branch import ReadState
-from lakelsm.plan.overwritten_partitions import checked_partition, replaced_partitions
+from lakelsm.plan.overwrite_plan import checked_partition, replaced_partitions
 from lakelsm.results import CommitResult, RollbackResult
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore

@@ -24,7 +24,7 @@ from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapsho
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.options import ChangelogProducer
 from lakelsm.plan.bucket_count import check_bucket_count
-from lakelsm.plan.overwrite_upgrade import upgraded_for_overwrite
+from lakelsm.plan.overwrite_plan import upgraded_for_overwrite
 from lakelsm.runner.task_messages import TaskMessages
 from lakelsm.snapshots.hash_indexes import hash_indexes
 from lakelsm.snapshots.sequence_base import table_max_sequence

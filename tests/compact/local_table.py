@@ -28,7 +28,7 @@ from lakelsm.merge.key_order import order_keys
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.options import ChangelogProducer
 from lakelsm.plan.compaction_plan import CompactionScope
-from lakelsm.plan.overwrite_upgrade import upgraded_for_overwrite
+from lakelsm.plan.overwrite_plan import upgraded_for_overwrite
 from lakelsm.results import CompactionResult
 from lakelsm.runner.runner import Task
 from lakelsm.runner.task_messages import TaskMessages

@@ -1,4 +1,4 @@
-"""Partition values of an overwrite: what is no value of the column is refused, never bent into one."""
+"""What an overwrite writes is a fully compacted bucket, as Java's is: ``overwrite-upgrade``."""
 
 from __future__ import annotations
 
@@ -13,8 +13,67 @@ import pytest
 
 from lakelsm import Catalog
 from lakelsm.errors import InvalidInputError
-from lakelsm.plan.overwritten_partitions import checked_partition
+from lakelsm.format.manifest import ManifestEntry
+from lakelsm.plan.overwrite_plan import checked_partition, upgraded_for_overwrite
 from lakelsm.snapshots.table_store import TableStore
+from tests.commit.commit_table import CommitTable, add, file
+from tests.compact.local_table import LocalTable
+from tests.option_keys import option_keys
+
+APART = [add(file("c", keys=(7, 9))), add(file("a", keys=(1, 2))), add(file("b", keys=(3, 6)))]
+TOUCHING = [add(file("d", keys=(1, 3)), bucket=1), add(file("e", keys=(3, 4)), bucket=1)]
+OTHER_PARTITION = [add(file("f", keys=(1, 9)), dt="b"), add(file("g", keys=(1, 9)), dt=None)]
+
+
+def levels(root: Path, entries: list[ManifestEntry], **options: str) -> dict[str, int]:
+    given = option_keys(options)
+    store = TableStore.open(str(CommitTable(root / "-".join(given), given).root))
+    upgraded = upgraded_for_overwrite(store, entries)
+    assert [entry.file.file_name for entry in upgraded] == [entry.file.file_name for entry in entries]
+    return {entry.file.file_name: entry.file.level for entry in upgraded}
+
+
+def test_files_move_to_the_top_in_each_bucket_where_none_overlap(tmp_path: Path) -> None:
+    entries = [*APART, *TOUCHING, *OTHER_PARTITION]
+    assert levels(tmp_path, entries) == {"c": 5, "a": 5, "b": 5, "d": 0, "e": 0, "f": 5, "g": 5}
+    assert levels(tmp_path, []) == {}
+
+
+def test_the_top_level_follows_the_options_and_a_file_with_retractions_moves_too(tmp_path: Path) -> None:
+    retractions = add(file("r", keys=(1, 2)))
+    retractions.file.delete_row_count = 2
+    assert levels(tmp_path, [retractions], num_levels="3") == {"r": 2}
+
+
+@pytest.mark.parametrize(
+    ("options", "level"),
+    [
+        ({"overwrite_upgrade": "false"}, 0),
+        ({"merge_engine": "first-row"}, 0),
+        ({"merge_engine": "first-row", "write_only": "true"}, 5),
+        ({"changelog_producer": "lookup"}, 0),
+        ({"changelog_producer": "lookup", "write_only": "true"}, 5),
+        ({"changelog_producer": "full-compaction"}, 5),
+        ({"write_only": "true", "overwrite_upgrade": "false"}, 0),
+    ],
+)
+def test_a_writer_that_looks_rows_up_itself_leaves_the_files_to_its_compaction(
+    tmp_path: Path, options: dict[str, str], level: int
+) -> None:
+    assert set(levels(tmp_path, APART, **options).values()) == {level}
+
+
+@pytest.mark.parametrize("producer", ["lookup", "full-compaction"])
+def test_a_compaction_after_an_overwrite_of_a_write_only_table_records_no_changes(tmp_path: Path, producer: str) -> None:
+    table = LocalTable(tmp_path / "t", changelog_producer=producer, write_only="true")
+    table.write((1, "a"), (2, "b"))
+    table.compact()
+    table.overwrite((2, "c"), (3, "d"))
+    assert table.levels() == [5] and table.compact().status == "nothing"
+    table.write((3, "e"))
+    assert table.compact().changelog_rows == 2
+    assert table.rows() == [(2, "c"), (3, "e")]
+
 
 DAY = datetime.date(2025, 1, 1)
 NOON = datetime.datetime(2025, 1, 1, 12)
