@@ -30,6 +30,7 @@ from lakelsm.schema.evolution import apply_changes
 from lakelsm.schema.table_schema import TableSchema, create_schema
 from lakelsm.schema.validation import validate_table
 from lakelsm.schema_changes import SchemaChange, check_changes
+from lakelsm.secret_values import shown_text
 from lakelsm.snapshots.branch_store import BranchStore
 from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.snapshots.snapshot_manager import SnapshotManager
@@ -268,7 +269,7 @@ class Catalog:
         )
 
     def __repr__(self) -> str:
-        return f"Catalog({self._root!r})"
+        return f"Catalog({shown_text(self._root)!r})"
 
     def _repr_html_(self) -> str:
         """The catalog with its databases, for notebooks."""

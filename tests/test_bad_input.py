@@ -208,12 +208,12 @@ INVALID: dict[str, tuple[Call, str]] = {
     ),
     "an unknown column to read": (lambda t: t.read(columns=["x"]), "no column 'x'; the columns are dt, k"),
     "a time that is none": (
-        lambda t: t.at(timestamp="yesterday-ish").read(),
+        lambda t: t.table.at(timestamp="yesterday-ish"),
         "timestamp is 'yesterday-ish'; it must be a datetime, or text as 'YYYY-MM-DD HH:MM:SS'",
     ),
     "two ways to travel in time": (
-        lambda t: t.at(snapshot=1, tag="x").read(),
-        "Give one of snapshot_id, timestamp and tag",
+        lambda t: t.table.at(snapshot=1, tag="x"),
+        "Give one of snapshot, timestamp and tag",
     ),
     "a name without a database": (lambda t: t.catalog.table("t"), "must be 'database.table'"),
     "an unknown option at creation": (
@@ -308,13 +308,13 @@ def test_a_snapshot_that_expired_is_told_from_one_that_never_was(tables: Tables)
     (tables.root / "snapshot" / "snapshot-1").unlink()
     with tables.unchanged():
         with pytest.raises(SnapshotNotFoundError, match=r"snapshot 1 .* has expired; available: 2 to 2"):
-            tables.at(snapshot=1).read()
+            tables.table.at(snapshot=1).read()
         with pytest.raises(SnapshotNotFoundError, match=r"snapshot 9 .* does not exist; available: 2 to 2"):
-            tables.at(snapshot=9).read()
+            tables.table.at(snapshot=9).read()
         with pytest.raises(SnapshotNotFoundError, match="the oldest that is kept is 2"):
-            tables.at(timestamp="1999-01-01 00:00:00").read()
+            tables.table.at(timestamp="1999-01-01 00:00:00").read()
         with pytest.raises(SnapshotNotFoundError, match="has no tag 'x'"):
-            tables.at(tag="x").read()
+            tables.table.at(tag="x").read()
 
 
 def test_an_empty_frame_writes_nothing_and_an_overwrite_with_it_empties_the_partition(tables: Tables) -> None:

@@ -93,10 +93,10 @@ REFUSED: dict[str, tuple[dict[str, str], str, list[tuple[Any, ...]], str]] = {
 def test_a_batch_that_the_engine_cannot_take_leaves_no_file(engine: TableEngine, tmp_path: Path, name: str) -> None:
     options, columns, batch, message = REFUSED[name]
     made = table_of(engine, tmp_path, options, columns)
-    before = made.inspect.files().to_spark()
+    before = made.files()
     with pytest.raises(InvalidInputError, match=message):
         made.write(*batch)
-    assert made.inspect.files().to_spark() == before
+    assert made.files() == before
 
 
 def test_of_a_batch_that_fails_in_one_bucket_nothing_is_visible(engine: TableEngine, tmp_path: Path) -> None:
@@ -104,10 +104,10 @@ def test_of_a_batch_that_fails_in_one_bucket_nothing_is_visible(engine: TableEng
     made = table_of(engine, tmp_path, {**AGGREGATION, "fields.v.aggregate-function": "max", "bucket": "8"})
     good = [(number, number, "b", 1, "+I") for number in range(200)]
     made.write(*good[:10])
-    rows, before = made.read(), set(made.inspect.files().to_spark())
+    rows, before = made.read(), set(made.files())
     with pytest.raises(InvalidInputError, match="'max' of column 'v' cannot retract"):
         made.write(*good, (77, 1, "b", 1, "-D"))
-    assert all("/bucket-" in path for path in set(made.inspect.files().to_spark()) - before)
+    assert all("/bucket-" in path for path in set(made.files()) - before)
     assert made.read() == rows
     made.write(*good)
     assert len(made.read()) == 200

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from lakelsm.maintain.history import maintenance_runs
 from lakelsm import Catalog, Table
 from lakelsm.errors import CommitOutcomeUnknownError
 from lakelsm.maintain import after_commit
+from lakelsm.maintain.history import maintenance_runs
 from lakelsm.results import CommitResult, CompactionStatus
 from tests.failing_file_io import ERRORS, FailingFileIO, Plan, failing_table
 

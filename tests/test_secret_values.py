@@ -108,7 +108,7 @@ def test_another_argument_that_was_given_the_options_shows_no_secret(table: Tabl
                 check_hidden(Catalog, given)
                 check_hidden(Catalog, "/tmp/wh", given)
                 check_hidden(table.to_arrow, columns=given)
-                check_hidden(table.read, timestamp=given)
+                check_hidden(table.at, timestamp=given)
                 if value is not None and SECRET in str(value):
                     assert SECRET not in str(wrong_argument("a", given, "b"))
 

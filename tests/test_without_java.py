@@ -46,12 +46,12 @@ seen = {
     "dear": rows(table.to_arrow(where="tier = 'tin' AND price > 3.6", columns=["id"])),
     "count": table.count().rows,
     "looked up": looked_up,
-    "files": [table.system_arrow(name).num_rows for name in ("files", "audit_log", "ro")],
+    "files": [table.inspect.system(name).to_arrow().num_rows for name in ("files", "audit_log", "ro")],
     "status": table.compact(full=True).status,
-    "analyzed": table.analyze().rows,
+    "analyzed": table.maintenance.analyze().rows,
 }
 seen["compacted"] = rows(table.to_arrow())
-seen["changes"] = rows(table.changelog_arrow().select(["rowkind", "id", "tier"]))
+seen["changes"] = rows(table.changelog_reader().read_all().select(["rowkind", "id", "tier"]))
 seen["streamed"] = sum(batch.num_rows for batch in table.to_reader())
 try:
     table.read()

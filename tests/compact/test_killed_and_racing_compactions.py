@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakelsm.maintain.history import maintenance_runs
 from lakelsm import Catalog, Table
+from lakelsm.maintain.history import maintenance_runs
 from lakelsm.results import CompactionStatus
 from lakelsm.snapshots.manifest_scan import read_index_entries, read_live_entries
 from lakelsm.storage import LocalFileIO

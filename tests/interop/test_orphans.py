@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from lakelsm.maintain.history import maintenance_runs
 from lakelsm import Table
+from lakelsm.maintain.history import maintenance_runs
 from tests.interop.lakelsm_tables import LakelsmTables
 from tests.interop.peers import PaimonSpark
 from tests.interop.samples import rows_of

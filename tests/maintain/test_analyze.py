@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakelsm.maintain.history import maintenance_runs
 from lakelsm import Catalog, Table
 from lakelsm.commit.committer import Committer
 from lakelsm.errors import CommitConflictError, CommitOutcomeUnknownError, CorruptTableError, InvalidInputError
 from lakelsm.format.snapshot import CommitKind
 from lakelsm.format.statistics_file import ColumnStatistics
+from lakelsm.maintain.history import maintenance_runs
 from lakelsm.schema_changes import AddColumn
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.system_tables.metadata_tables import statistics_of

@@ -44,7 +44,7 @@ def test_a_snapshot_is_chosen_where_the_table_shows_one(tmp_path: Path) -> None:
         table.inspect.system("files").to_arrow().num_rows,
         table.at(snapshot=1).inspect.system("files").to_arrow().num_rows,
     ) == (4, 2)
-    with pytest.raises(InvalidInputError, match="System table tags shows no single snapshot"):
+    with pytest.raises(InvalidInputError, match="System table tags does not show one snapshot"):
         table.at(snapshot=1).inspect.system("tags").to_arrow()
     with pytest.raises(SnapshotNotFoundError):
         table.at(tag="none").inspect.system("manifests").to_arrow()

@@ -125,7 +125,7 @@ def test_a_snapshot_that_is_not_there_is_named_with_those_that_are(local: TableE
 
 
 def test_only_one_way_of_time_travel_may_be_given(local: TableEngine, history: Table) -> None:
-    with pytest.raises(InvalidInputError, match="one of snapshot_id, timestamp and tag"):
+    with pytest.raises(InvalidInputError, match="one of snapshot, timestamp and tag"):
         local.rows(history.at(snapshot=1, tag="x"))
 
 

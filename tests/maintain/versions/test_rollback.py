@@ -136,9 +136,9 @@ def test_what_is_not_there_is_refused_and_nothing_changes(table: Table) -> None:
         table.rollback("x")
     with pytest.raises(SnapshotNotFoundError, match="at or before"):
         table.rollback(datetime(1999, 1, 1))
-    for wrong in ({}, {"to": 2, "timestamp": "2999-01-01"}, {"to": 2.5}, {"to": True}, {"to": 0}):
+    for wrong in (None, 2.5, True, 0):
         with pytest.raises(InvalidInputError):
-            table.rollback(**wrong)  # type: ignore[arg-type]
+            table.rollback(wrong)  # type: ignore[arg-type]
     assert values(table) == ROWS[5] and list(table._store().snapshots.ids()) == [2, 3, 4, 5]
 
 

@@ -191,8 +191,6 @@ def test_a_time_chooses_the_newest_snapshot_that_is_not_later(table: Table) -> N
     assert table.tags.create("q", snapshot=datetime(2999, 1, 1)).snapshot_id == 3
     with pytest.raises(SnapshotNotFoundError, match=r"no snapshot of table db\.t at or before"):
         table.tags.create("early", snapshot=datetime(1999, 1, 1))
-    with pytest.raises(InvalidInputError, match="one of snapshot_id and timestamp"):
-        table.tags.create("both", 1, snapshot=datetime(2999, 1, 1))
 
 
 def test_a_table_without_snapshots_has_nothing_to_tag(tmp_path: Path) -> None:

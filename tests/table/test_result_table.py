@@ -1,0 +1,40 @@
+"""A result prints as a table, renders as HTML, and is converted without a session."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from lakelsm.errors import InvalidInputError
+from lakelsm.table import ResultTable
+
+
+def result(rows: pa.Table) -> ResultTable:
+    return ResultTable("files", rows, lambda spark: spark.createDataFrame(rows), None)
+
+
+def test_rows_print_as_a_table_and_render_as_html() -> None:
+    found = result(pa.table({"name": ["a\nb", None, "<x>"], "size": [1, 2, 3]}))
+    assert repr(found).splitlines() == ["name  size", "a b   1", "-     2", "<x>   3"]
+    assert "<td>&lt;x&gt;</td>" in found._repr_html_() and found._repr_html_().count("<tr>") == 4
+    assert len(found) == 3 and found.to_pandas()["size"].tolist() == [1, 2, 3]
+
+
+def test_what_is_long_is_cut() -> None:
+    text = repr(result(pa.table({"name": ["y" * 100] * 50})))
+    assert text.splitlines()[-1] == "… and 10 more rows" and len(text.splitlines()) == 42
+    assert max(map(len, text.splitlines())) == 60
+
+
+def test_rows_of_the_table_itself_are_read_by_each_conversion() -> None:
+    asked: list[str] = []
+
+    def rows(timestamps: str) -> pa.Table:
+        asked.append(timestamps)
+        return pa.table({"k": [1]})
+
+    found = ResultTable("audit_log", rows, lambda spark: spark.range(1), None)
+    assert "to_arrow()" in repr(found) and "to_arrow()" in found._repr_html_() and asked == []
+    assert found.to_arrow(timestamps="us").num_rows == 1 and asked == ["us"]
+    with pytest.raises(InvalidInputError, match="timestamps"):
+        found.to_arrow(timestamps="s")
