@@ -98,7 +98,13 @@ METHODS = [method for method in public_methods() if method.parameters]
 #: Methods that write when they accept what they are given, and what of them changes rows.
 WRITING = {f"Catalog.{name}" for name in ("create_table", "alter_table", "create_database")}
 WRITING |= {f"Table.{name}" for name in ("write", "compact", "tags.create", "tags.rename", "tags.replace", "tags.delete")}
-WRITING |= {"Table.tags.expire", "Table.consumers.record", "Table.consumers.delete", "Table.consumers.expire"}
+WRITING |= {
+    "Table.maintenance.run_all",
+    "Table.tags.expire",
+    "Table.consumers.record",
+    "Table.consumers.delete",
+    "Table.consumers.expire",
+}
 WRITING |= {f"Table.branches.{name}" for name in ("create", "fast_forward", "rename", "delete")}
 WRITING |= {
     f"Table.maintenance.{name}" for name in ("remove_orphans", "analyze", "expire_snapshots", "mark_partitions_done")
@@ -265,6 +271,14 @@ def right_values(
         "Table.consumers.delete": {"consumer_id": ["read"], **DRY_RUN},
         "Table.consumers.expire": {"older_than": ["1 d", 0, None], "dry_run": [False, True]},
         "Table.maintenance.check": {"data": ["none", "sample", "full"], **WHERE, **ENGINE, "deadline": [None, "1 h"]},
+        "Table.maintenance.run_all": {
+            "steps": [["tags", "check"], None],
+            "orphans_older_than": ["1 day"],
+            "data": ["none", "footers"],
+            **DRY_RUN,
+            "deadline": [None, "1 h"],
+            **ENGINE,
+        },
         "Table.inspect.status": {"most_buckets": [0, 3]},
         "Table.maintenance.analyze": {"columns": [None, ["k"], []], **DRY_RUN, "commit_user": [None, "u"], **ENGINE},
         "Table.inspect.system": {"name": ["files", "snapshots"]},

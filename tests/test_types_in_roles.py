@@ -189,7 +189,7 @@ def test_spark_updates_and_deletes_rows_of_every_type_without_nanoseconds(engine
     made.check(*changed)
     table.delete(made.condition(1, "pk"), engine="spark")
     table.delete(keys=made.frame(rows[3:]).select(*table.schema.primary_keys))
-    made.maintenance.check(changed[0], changed[2])
+    made.check(changed[0], changed[2])
 
 
 @pytest.mark.parametrize("sql", ["BINARY(3)", "VARBINARY(3)", "BYTES"])

@@ -12,7 +12,8 @@ import json, os, shutil, sys
 import pyarrow as pa
 
 assert shutil.which("java") is None and "JAVA_HOME" not in os.environ
-from lakelsm import Catalog, SparkUnavailableError
+from lakelsm import Catalog
+from lakelsm.errors import SparkUnavailableError
 
 table = Catalog(sys.argv[1]).create_table(
     "shop.orders",

@@ -14,6 +14,7 @@ from lakelsm.commit.concurrent_rollback import (
     Obstacle,
     ObstacleKind,
     find_obstacle,
+    is_followed,
     is_in_history,
     may_be_needed,
     may_be_rolled_back,
@@ -62,7 +63,7 @@ class CommitRun:
             target_size=store.options.manifest_target_file_size,
             uuid=surroundings.new_uuid(),
         )
-        self._next = NextSnapshot(store, request, self._files, surroundings, step)
+        self._next = NextSnapshot(store, request, self._files, surroundings=surroundings, step=step)
 
     def execute(self) -> CommitOutcome:
         """Publish the request. Raises as Committer.commit; leaves no useless file where that is safe."""
@@ -133,7 +134,7 @@ class CommitRun:
         except Exception as error:
             raise self._unknown(error) from error
         if sent.in_doubt and self._looked(snapshot, partial(may_be_rolled_back, self._store, snapshot)):
-            if sent.is_ours:
+            if sent.is_ours and not self._looked(snapshot, partial(is_followed, self._store, snapshot)):
                 self._looked(snapshot, partial(remove_snapshot, self._store, snapshot))
             raise CommitOutcomeUnknownError(
                 f"{self._table}: no answer told whether snapshot {snapshot.id} was published, and a rollback may have "

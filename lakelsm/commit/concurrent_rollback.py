@@ -25,7 +25,8 @@ A commit of snapshot N + 1 on the newest snapshot N:
 5. If a request for the snapshot failed without an answer, N + 1 may have been visible already, and a rollback may have
    removed it and may delete its files now. Its consumer is there until the lists are deleted, which go last. So if there
    is no consumer, and after that the delta list is there, no rollback has removed N + 1 (`may_be_rolled_back`). One that
-   begins later finds it. Java's rollback leaves no consumer; for it the list alone decides.
+   begins later finds it. Java's rollback leaves no consumer; for it the list alone decides. Else the outcome is unknown,
+   and N + 1 is removed unless another writer has published N + 2 on it (`is_followed`): that one is acknowledged.
 6. A writer that stops between LATEST and the end leaves LATEST too high where a rollback came in between.
    `SnapshotManager.write_latest_hint` looks again, and the rollback's record explains what is left.
 """
@@ -116,6 +117,11 @@ def may_be_needed(store: TableStore, removed: Snapshot) -> bool:
     states = [state for branch in retained for state in branch.snapshots]
     states += [tag.snapshot for branch in retained for tag in branch.tags.values()]
     return any(state.id >= removed.id for state in states)
+
+
+def is_followed(store: TableStore, snapshot: Snapshot) -> bool:
+    """Whether another writer published a snapshot above one that is in doubt (step 5)."""
+    return store.snapshots.try_get(snapshot.id + 1) is not None
 
 
 def may_be_rolled_back(store: TableStore, snapshot: Snapshot) -> bool:

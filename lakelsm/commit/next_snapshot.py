@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from lakelsm.commit.attempt_changes import Changes
 from lakelsm.commit.commit_message import CommitRequest
@@ -72,6 +72,7 @@ class NextSnapshot:
     store: TableStore
     request: CommitRequest
     files: ManifestFiles
+    _: KW_ONLY
     surroundings: Surroundings
     step: Callable[[str], None]
 

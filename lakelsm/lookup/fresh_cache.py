@@ -151,6 +151,7 @@ class FreshCache:
         definition: LookupDefinition,
         policy: RefreshPolicy,
         opener: Opener,
+        *,
         surroundings: Surroundings = SYSTEM,
     ) -> None:
         self.store = store

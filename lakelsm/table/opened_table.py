@@ -37,7 +37,12 @@ class OpenedTable:
 
     def _point(self, store: TableStore, argument: str, value: object, *, least: int = 1) -> Point | None:
         """A snapshot that a caller passes: its id, a time, or the name of a tag."""
-        return checked_point(argument, value, least=least, is_tag=lambda name: store.tags.try_get(name) is not None)
+
+        def is_tag(text: str) -> bool:
+            """Whether a text, which is a time with perhaps a zone such as Asia/Tokyo, is the name of a tag."""
+            return "/" not in text and store.tags.try_get(text) is not None
+
+        return checked_point(argument, value, least=least, is_tag=is_tag)
 
     def _engine(self, name: str | None) -> Engine:
         """The engine that a call names, or the one that it means without a name."""

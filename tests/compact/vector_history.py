@@ -142,11 +142,11 @@ class VectorHistory:
             action = self.rnd.choices([self.write, self.compact, self.evolve, self.overwrite], [10, 3, 1, 0.5])[0]
             action()
             if action == self.write and self.rnd.random() < 0.6:
-                self.maintenance.check()
+                self.check()
                 self.compact()
-            self.maintenance.check()
+            self.check()
         self.compact(full=True)
-        self.maintenance.check()
+        self.check()
 
     def write(self) -> None:
         self._append(self._batch(self._kinds.split()))

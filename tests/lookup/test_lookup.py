@@ -46,7 +46,7 @@ def table(tmp_path: Path) -> Table:
 def opened(table: Table, surroundings: Surroundings | None = None, **request: Any) -> Lookup:
     asked = LookupDefinition(**{"options": {}, **request})
     policy = RefreshPolicy(interval=None)
-    return Lookup(FreshCache(table._store(), asked, policy, Opened(), surroundings or Surroundings()))
+    return Lookup(FreshCache(table._store(), asked, policy, Opened(), surroundings=surroundings or Surroundings()))
 
 
 @pytest.fixture

@@ -103,7 +103,7 @@ def test_a_full_compaction_changes_no_row_whatever_the_engine_and_its_options(
     try:
         for _ in range(data.draw(st.integers(2, 4))):
             history.write(data.draw(records(history.table, kinds, st.just(0))))
-        history.maintenance.check()
+        history.check()
     except (Refused, InvalidInputError) as error:
         # Which rows are refused is not this test's subject.
         event(type(error).__name__)
@@ -112,7 +112,7 @@ def test_a_full_compaction_changes_no_row_whatever_the_engine_and_its_options(
     for _ in range(2):
         history.compact(full=True)
         assert history.levels() <= {top}
-        history.maintenance.check()
+        history.check()
 
 
 @examples(15)
@@ -129,9 +129,9 @@ def test_a_minor_compaction_changes_no_row_where_the_order_of_merges_does_not_ma
     for _ in range(data.draw(st.integers(1, 2))):
         for _ in range(2):
             history.write(data.draw(records(table, kinds, st.just(0))))
-        history.maintenance.check()
+        history.check()
         history.compact(full=False)
         event(f"levels {sorted(history.levels())}")
-        history.maintenance.check()
+        history.check()
     history.compact(full=True)
-    history.maintenance.check()
+    history.check()

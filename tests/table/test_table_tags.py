@@ -18,10 +18,8 @@ def test_a_tag_is_of_the_snapshot_of_an_id_a_time_or_another_tag(tmp_path: Path)
     assert first is not None and newest is not None and first < newest
     assert table.tags.create("one", first).snapshot_id == first
     assert table.tags.create("same", "one").snapshot_id == table.tags.create("again", "tag:one").snapshot_id == first
-    assert (
-        table.tags.create("now", "2999-01-01 00:00:00").snapshot_id == newest
+    assert table.tags.create("now", "2999-01-01 00:00:00").snapshot_id == newest
     assert table.tags.create("newest").snapshot_id == newest
-    )
     assert [tag.name for tag in table.tags.list()] == ["again", "one", "same", "newest", "now"]
 
 

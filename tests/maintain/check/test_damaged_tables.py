@@ -316,8 +316,8 @@ def test_damage_of_data_is_found_by_its_rule_alone(
     sample, damage, rule = DATA[what]
     table = edited_table(tmp_path, tmp_path_factory.getbasetemp(), sample)
     damage(table)
-    assert not table.maintenance.check(data=CheckedData.NONE).findings
-    result = table.maintenance.check(data=CheckedData.FULL)
+    assert not table.check(data=CheckedData.NONE).findings
+    result = table.check(data=CheckedData.FULL)
     assert {finding.rule for finding in result.findings} == {rule} and not result.ok, result.as_text()
 
 
@@ -332,7 +332,7 @@ def test_damage_of_metadata_is_found_by_its_rule_alone(
     sample, damage, rule = METADATA[what]
     table = edited_table(tmp_path, tmp_path_factory.getbasetemp(), sample)
     damage(table)
-    result = table.maintenance.check()
+    result = table.check()
     assert [finding.rule for finding in result.findings] == [rule], result.as_text()
     assert result.ok == (result.findings[0].severity == "warning")
 
@@ -343,6 +343,6 @@ def test_a_vector_of_no_file_is_no_finding_where_another_engine_has_written(
     """Java leaves the vector of a file that it rewrites alone, and its later writers keep it."""
     table = edited_table(tmp_path, tmp_path_factory.getbasetemp(), "vectors")
     table.edit_index(vector_of_nobody)
-    assert [finding.rule for finding in table.maintenance.check().findings] == ["vector-without-file"]
+    assert [finding.rule for finding in table.check().findings] == ["vector-without-file"]
     table.edit_snapshot(commitUser="java")
-    assert not table.maintenance.check().findings
+    assert not table.check().findings

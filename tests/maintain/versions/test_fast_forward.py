@@ -257,7 +257,10 @@ def test_what_the_branch_lets_go_meanwhile_is_not_taken_over(tmp_path: Path) -> 
         table, branch = branched(tmp_path / str(at))
         put(branch, {3: "again"})
         branch.compact(full=True)
-        going = [partial(branch.maintenance.expire_snapshots, retain_last=1, older_than="0 s"), partial(branch.tags.delete, "t2")]
+        going = [
+            partial(branch.maintenance.expire_snapshots, retain_last=1, older_than="0 s"),
+            partial(branch.tags.delete, "t2"),
+        ]
 
         def let_go(calls: list[Callable[[], object]] = going) -> None:
             for call in calls:
