@@ -27,17 +27,20 @@ _INSTALL_JAVA = "install one (Debian/Ubuntu: apt-get install openjdk-17-jre-head
 
 
 _HADOOP = "spark.hadoop."
+#: What PySpark runs workers with where nothing is set.
+_SPARKS_PYTHON = "python3"
 
 
 def resolve_session(spark: SparkSession | None = None) -> SparkSession:
     """Return the session given, else the active one, else a new one.
 
     Under ``spark-submit`` the new one is as the command line and its properties say; elsewhere it is a local one whose
-    workers run this same Python. Raises SparkUnavailableError where a session has to be started and no JDK 17+ is found
-    (with the install command), where the session has ended, and where its workers run a Python without lakelsm.
+    workers run this same Python, as do those of any local session unless the user has set another one. Raises
+    SparkUnavailableError where a session has to be started and no JDK 17+ is found (with the install command), where the
+    session has ended, and where its workers run a Python without lakelsm.
     """
     found = spark or SparkSession.getActiveSession() or _new_session()
-    _check_workers(found.sparkContext)
+    _prepare_workers(found.sparkContext)
     return found
 
 
@@ -62,7 +65,6 @@ def _new_session() -> SparkSession:
     if is_submitted():
         return SparkSession.builder.getOrCreate()
     _require_java()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder
     for key, value in _own_settings().items():
         builder = builder.config(key, value)
@@ -87,15 +89,28 @@ def _own_settings() -> dict[str, str]:
     }
 
 
-def _check_workers(context: SparkContext) -> None:
-    """Raises SparkUnavailableError where no task of ours can run: it is said once, before the first one.
+def _prepare_workers(context: SparkContext) -> None:
+    """Have the workers of a local session run the Python of this program, unless the user has set one.
 
-    On a cluster, or with packages that Spark itself ships to the workers, only a task can tell (see `task_errors`).
+    Raises SparkUnavailableError where no task of ours can run in the one set: before the first task. On a cluster, or
+    with packages that Spark itself ships to the workers, only a task can tell (see `task_errors`).
     """
     if context._jsc is None:
         raise SparkUnavailableError("The Spark session has ended: open the table with one that runs.")
-    if str(context.master).startswith("local") and not context._python_includes:
-        _check_python(str(context.pythonExec), sys.executable)
+    if not str(context.master).startswith("local") or context._python_includes:
+        return
+    own = _users_python(context)
+    if own is not None:
+        _check_python(own, sys.executable)
+    # PySpark hands it to each function that it sends to the workers.
+    context.pythonExec = own or sys.executable
+
+
+def _users_python(context: SparkContext) -> str | None:
+    """The workers' Python that the user has set, in the environment or in the session's configuration; None for none."""
+    if context.pythonExec != _SPARKS_PYTHON or "PYSPARK_PYTHON" in os.environ:
+        return str(context.pythonExec)
+    return context.getConf().get("spark.pyspark.python")
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -129,7 +130,7 @@ def test_the_session_given_comes_before_the_active_one(spark: SparkSession) -> N
 
 def test_a_catalog_without_a_session_uses_the_active_one(spark: SparkSession, tmp_path: Path) -> None:
     table = Catalog(str(tmp_path)).create_table("db.t", "id INT", primary_key=["id"], options={"bucket": "1"})
-    assert table.spark is SparkSession.getActiveSession()
+    assert table.read().sparkSession is SparkSession.getActiveSession()
 
 
 def test_opening_and_planning_need_no_session(no_session: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -153,8 +154,9 @@ def python(directory: Path, answer: str) -> Path:
 
 
 def session_of(python_exec: str, **more: Any) -> Any:
+    conf = more.pop("conf", {})
     context = {"_jsc": object(), "master": "local[*]", "_python_includes": [], "pythonExec": python_exec, **more}
-    return SimpleNamespace(sparkContext=SimpleNamespace(**context))
+    return SimpleNamespace(sparkContext=SimpleNamespace(**context, getConf=lambda: conf))
 
 
 VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -195,6 +197,44 @@ def test_the_python_of_this_program_is_not_asked(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("a Python was started"))
     session_module._check_python.cache_clear()
     resolve_session(session_of(sys.executable))
+
+
+def test_workers_run_the_python_of_this_program_where_none_is_set(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("a Python was started"))
+    assert resolve_session(session_of("python3")).sparkContext.pythonExec == sys.executable
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for how, set_python in (
+        ("the environment", lambda: monkeypatch.setenv("PYSPARK_PYTHON", "python3")),
+        ("the configuration", lambda: monkeypatch.delenv("PYSPARK_PYTHON")),
+    ):
+        set_python()
+        with pytest.raises(SparkUnavailableError, match=r"workers run python3, which does not exist"):
+            resolve_session(session_of("python3", conf={"spark.pyspark.python": "python3"}))
+            pytest.fail(f"by {how}")
+
+
+def test_a_session_of_another_python_on_the_path_runs_tasks_in_this_one(tmp_path: Path) -> None:
+    """A notebook's session, without any setting: the python3 of the PATH has no lakelsm."""
+    python(tmp_path, "echo 3.2")
+    program = """
+import os, sys
+from pyspark.sql import SparkSession
+builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+spark = builder.config("spark.sql.shuffle.partitions", 1).getOrCreate()
+assert spark.sparkContext.pythonExec == "python3"
+from lakelsm import Catalog
+table = Catalog(sys.argv[1], spark).create_table("db.t", "k INT, v INT", primary_key=["k"], options={"bucket": "1"})
+table.write(spark.range(3).selectExpr("CAST(id AS INT) AS k", "1 AS v"))
+print(spark.sparkContext.pythonExec == sys.executable, table.read().count())
+"""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK")}
+    environment["PATH"] = f"{tmp_path / 'bin'}:{environment['PATH']}"
+    command = [sys.executable, "-c", program, str(tmp_path / "warehouse")]
+    ran = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert (ran.stdout, (tmp_path / "runs").exists()) == ("True 3\n", False), ran.stderr[-2000:]
 
 
 def test_on_a_cluster_and_with_shipped_packages_the_tasks_tell(tmp_path: Path) -> None:
