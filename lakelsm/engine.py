@@ -54,6 +54,9 @@ class Engine(Protocol):
     def retractions(self, store: TableStore, where: str, snapshot: Snapshot | None) -> Any:
         """Prepared -D rows of what matches in a snapshot (None: an empty table)."""
 
+    def updates(self, store: TableStore, where: str, values: Mapping[str, str], snapshot: Snapshot | None) -> Any:
+        """Prepared +U rows of what matches in a snapshot (None: an empty table); ``values`` are expressions by column."""
+
     def prepared_keys(self, store: TableStore, data: Any) -> Any:
         """The keys that a user passes, checked."""
 

@@ -108,6 +108,9 @@ class TableEngine:
     def delete(self, table: Table, where: str, **more: Any) -> CommitResult:
         return table.delete(where, engine=self.name, **more)
 
+    def update(self, table: Table, values: Mapping[str, str], where: str, **more: Any) -> CommitResult:
+        return table.update(values, where, engine=self.name, **more)
+
     def append(
         self, table: Table, frame: Any, step: Callable[[str], None], row_kind: str | None = None, user: str = "slow"
     ) -> Any:

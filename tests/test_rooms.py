@@ -39,6 +39,7 @@ _SPANNING = frozenset(
         "maintain/orphans/leftovers_of_kills",
         "maintain/orphans/random_histories",
         "options/option_readers",
+        "predicate/expressions_against_spark",
         "predicate/predicate_against_spark",
         "read/changelog_states",
         "read/engine_files",

@@ -41,7 +41,7 @@ from lakelsm.schema.row_rules import (
 from lakelsm.schema.system_columns import SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.spark.expressions import quoted
-from lakelsm.spark.spark_types import from_struct, to_spark
+from lakelsm.spark.spark_types import exact_fields, from_struct, to_spark
 from lakelsm.spark.task_errors import CHECK_MARK
 from lakelsm.types import (
     UNASSIGNED_ID,
@@ -76,11 +76,11 @@ def prepare(
 
     ``row_kind`` names a column of +I, -U, +U and -D that is not stored; without it the table's ``rowkind.field``
     decides, else every row is +I. ``fixed`` gives constant columns (a static partition) that the frame may leave out.
-    ``stored``: the rows are the table's own, whose keys are left as they are, since they say where a row lies.
-    ``safe_casts``: a column of another type is taken where each of its values fits (`is_castable`).
-    Later rows of the frame have a greater number. Wrong columns and types raise InvalidInputError here; NULL in a
-    NOT NULL column, a text longer than its type, a value that does not fit and an unknown row kind fail the write when
-    its rows are read.
+    ``stored``: the rows are the table's own, whose keys are left as they are, since they say where a row lies; a column
+    may come as its `exact_fields`. ``safe_casts``: a column of another type is taken where each of its values fits
+    (`is_castable`). Later rows of the frame have a greater number. Wrong columns and types raise InvalidInputError here;
+    NULL in a NOT NULL column, a text longer than its type, a value that does not fit and an unknown row kind fail the
+    write when its rows are read.
 
     With `partial-update` the frame may leave out columns that can be NULL: its rows do not touch them.
     """
@@ -116,6 +116,9 @@ def _column(
         return _literal(fixed[field.name], target).alias(field.name)
     column = given = quoted(field.name)
     source = sources[field.name]
+    exact = exact_fields([field]).get(field.name) if stored else None
+    if exact is not None and source == to_spark(exact.type):
+        return column.alias(field.name)
     cast = _cast_of(source, field.type) if safe_casts and not fits(source, field.type) else None
     if cast is not None:
         column = cast.value(column)

@@ -56,10 +56,11 @@ from lakelsm.schema.type_widening import check_readable
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.expressions import evolved, filtered, quoted, quoted_all
 from lakelsm.spark.native_files import NativeFiles, native_files
-from lakelsm.spark.spark_types import to_spark, to_spark_arrow, to_struct
+from lakelsm.spark.spark_types import exact_fields, to_spark, to_spark_arrow, to_struct
 from lakelsm.spark.task_errors import translated
 from lakelsm.spark.tasks import read_units
 from lakelsm.storage import FileIO
+from lakelsm.types import DataField
 
 #: System columns of data files as a scan reads them.
 _SYSTEM_TYPES = {field.name: to_spark(field.type) for field in SYSTEM_FIELDS} | {ROW_INDEX: T.LongType()}
@@ -85,33 +86,47 @@ def read_frame(
 
 
 def scan_frame(
-    spark: SparkSession, store: TableStore, plan: ReadPlan, columns: Sequence[str] | None = None
+    spark: SparkSession, store: TableStore, plan: ReadPlan, columns: Sequence[str] | None = None, *, exact: bool = False
 ) -> DataFrame:
     """Return the rows of the plan with the table's columns; nothing runs before an action.
 
-    ``columns`` are those that will be asked for (None: perhaps all).
+    ``columns`` are those that will be asked for (None: perhaps all). ``exact``: the table's `exact_fields` follow, if it
+    has any, and tasks read all files.
     """
+    exact = exact and bool(exact_fields(store.schema.fields))
     files = [*plan.raw_files, *plan.merged_files]
     schemas = store.schemas_of((file.schema_id for file in files), plan.snapshot)
     raw = [file for file in plan.raw_files if file.vector is None]
-    parts = file_scans(spark, store, schemas, raw, snapshot=plan.snapshot)
+    parts = file_scans(spark, store, schemas, raw, snapshot=plan.snapshot, exact=exact)
     masked = [file for file in plan.raw_files if file.vector is not None]
     scanned = list(plan.merged_files)
     if plan.units and not MergeSpec.of(store.schema, store.options).keeps_rows:
         small = store.options.source_split_open_file_cost if _are_few(columns, store.schema) else EVERY_FILE
         scanned = [file for file in scanned if not is_handed_over(file, small)]
-        parts.append(_merged(spark, store, schemas, plan, small))
+        parts.append(_merged(spark, store, schemas, plan, small, exact))
     if masked or scanned:
         vectors = [file for file in (*masked, *scanned) if file.vector is not None]
         hidden = hidden_rows(spark, store, schemas, plan.units if scanned else (), vectors, plan.snapshot)
         check_files(store.file_io, schemas, [*masked, *scanned] if hidden.found_before else masked)
         by_size = _sizes_tell([*masked, *plan.merged_files])
         parts += file_scans(
-            spark, store, schemas, [*masked, *scanned], hidden.chunks, by_size=by_size, snapshot=plan.snapshot
+            spark,
+            store,
+            schemas,
+            [*masked, *scanned],
+            hidden.chunks,
+            by_size=by_size,
+            snapshot=plan.snapshot,
+            exact=exact,
         )
     if not parts:
-        return spark.createDataFrame([], to_struct(store.schema.fields))
+        return spark.createDataFrame([], to_struct(_shown_fields(store.schema, exact)))
     return reduce(DataFrame.unionAll, parts)
+
+
+def _shown_fields(schema: TableSchema, exact: bool) -> tuple[DataField, ...]:
+    """The columns of a scan."""
+    return (*schema.fields, *(exact_fields(schema.fields).values() if exact else ()))
 
 
 def _are_few(columns: Sequence[str] | None, schema: TableSchema) -> bool:
@@ -129,16 +144,17 @@ def file_scans(
     *,
     by_size: bool = False,
     snapshot: Snapshot | None = None,
+    exact: bool = False,
 ) -> list[DataFrame]:
     """A scan for the files of each schema, with the table's columns.
 
     ``stale`` lists rows to leave out; the tasks that make it check the files. ``by_size``: no two of the files that it is
     about have the same size. Without ``stale`` the ``system`` columns of the files follow and, if there are any, the
     file's name as `FILE_NAME`. Files that Spark's scan cannot read are read by tasks. ``snapshot`` is the one that the
-    files are of, where it may go meanwhile. Raises CorruptTableError where a file is missing or is not the one that its
-    manifest entry means.
+    files are of, where it may go meanwhile. ``exact`` is as in `scan_frame`. Raises CorruptTableError where a file is
+    missing or is not the one that its manifest entry means.
     """
-    native = native_files(spark, store)
+    native = None if exact else native_files(spark, store)
     scanned, others = _parted(store, schemas, files, native)
     if stale is None:
         check_files(store.file_io, schemas, scanned)
@@ -155,8 +171,9 @@ def file_scans(
             frame = native.scan(spark, stored, [file.path for file in group])
             scans.append(_shown(frame, columns, place, stale, system))
     if others:
-        columns = quoted_all(store.schema.field_names)
-        scans.append(_shown(task_scan(spark, store, schemas, others, snapshot), columns, _TASK_PLACE, stale, system))
+        columns = quoted_all(field.name for field in _shown_fields(store.schema, exact))
+        frame = task_scan(spark, store, schemas, others, snapshot, exact=exact)
+        scans.append(_shown(frame, columns, _TASK_PLACE, stale, system))
     return scans
 
 
@@ -194,15 +211,18 @@ def _merged(
     schemas: dict[int, TableSchema],
     plan: ReadPlan,
     small_file: int,
+    exact: bool,
 ) -> DataFrame:
     """The merged rows of keys that several rows have, and all rows of small files."""
-    struct = to_struct(store.schema.fields)
+    fields = _shown_fields(store.schema, exact)
     reader = RunReader(
         store.file_io, store.schema, schemas=schemas, columns=store.schema.field_names, memory_bytes=TASK_MEMORY
     )
-    task = MergedRows(reader, MergeSpec.of(store.schema, store.options), to_spark_arrow(store.schema.fields), small_file)
+    spec = MergeSpec.of(store.schema, store.options)
+    sources = {copy.name: name for name, copy in exact_fields(store.schema.fields).items()}
+    task = MergedRows(reader, spec, to_spark_arrow(fields), small_file, sources=sources)
     packed = packed_for_tasks(store.options, plan.units, lambda unit: unit.files)
-    return read_units(spark, packed, OfSnapshot(store, plan.snapshot, task), struct)
+    return read_units(spark, packed, OfSnapshot(store, plan.snapshot, task), to_struct(fields))
 
 
 def _stored(

@@ -11,6 +11,7 @@ from lakelsm.frames.delete_frame import key_retractions, prepared_keys, retracti
 from lakelsm.frames.frame_writer import FrameWriter
 from lakelsm.frames.prepare import prepare
 from lakelsm.frames.scan_frame import read_frame
+from lakelsm.frames.update import updates
 from lakelsm.plan.read_plan import plan_read
 from lakelsm.predicate.predicate import Predicate
 from lakelsm.read.hidden_count import counted
@@ -61,6 +62,12 @@ class SparkEngine:
     def retractions(self, store: TableStore, where: str, snapshot: Snapshot | None) -> DataFrame:
         """See `Engine.retractions`."""
         return retractions(self.session, store, where, snapshot)
+
+    def updates(
+        self, store: TableStore, where: str, values: Mapping[str, str], snapshot: Snapshot | None
+    ) -> DataFrame:
+        """See `Engine.updates`."""
+        return updates(self.session, store, where, values, snapshot)
 
     def prepared_keys(self, store: TableStore, data: DataFrame) -> DataFrame:
         """See `Engine.prepared_keys`."""

@@ -41,7 +41,7 @@ from lakelsm.schema.system_columns import (
 )
 from lakelsm.schema.table_schema import TableSchema, column_mapping
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.spark.spark_types import to_spark, to_spark_arrow
+from lakelsm.spark.spark_types import exact_fields, to_spark, to_spark_arrow
 from lakelsm.spark.tasks import read_units
 from lakelsm.storage import FileIO
 from lakelsm.types import DataField, rows_within, to_arrow
@@ -79,19 +79,24 @@ def task_scan(
     schemas: Mapping[int, TableSchema],
     files: Sequence[RunFile],
     snapshot: Snapshot | None = None,
+    *,
+    exact: bool = False,
 ) -> DataFrame:
     """Return the rows of the files, merged with nothing: the table's columns, the sequence number and kind, then
     `FILE_NAME` and `POSITION`; nothing runs before an action. ``snapshot`` is the one that they are of, if it may go.
+    ``exact``: the table's `exact_fields` come after the kind.
     """
     reader = RunReader(
         store.file_io, store.schema, schemas=schemas, columns=store.schema.field_names, memory_bytes=TASK_MEMORY
     )
-    stored = (*store.schema.fields, *SYSTEM_FIELDS)
+    copies = exact_fields(store.schema.fields) if exact else {}
+    stored = (*store.schema.fields, *SYSTEM_FIELDS, *copies.values())
     # Nullable, as in a scan of Spark's: a retraction may have its key alone.
     columns = T.StructType([T.StructField(column.name, to_spark(column.type)) for column in stored])
     struct = columns.add(FILE_NAME, T.StringType()).add(POSITION, T.LongType())
     packed = packed_for_tasks(store.options, files, lambda file: [file])
-    task = OfSnapshot(store, snapshot, StoredRows(reader, to_spark_arrow(stored)))
+    sources = {copy.name: name for name, copy in copies.items()}
+    task = OfSnapshot(store, snapshot, StoredRows(reader, to_spark_arrow(stored), sources))
     return read_units(spark, packed, task, struct)
 
 

@@ -20,8 +20,8 @@ from lakelsm.format.row_kinds import ROW_KINDS, UPDATE_AFTER
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.frames.delete_frame import matching_rows, prepared_changes
 from lakelsm.frames.prepare import fits
-from lakelsm.plan.update_plan import RowSequence, UpdatePlan, plan_update
-from lakelsm.predicate.parser import shown_condition
+from lakelsm.plan.update_plan import RowCheck, RowFault, UpdatePlan, check_microseconds, no_place, other_type, plan_update
+from lakelsm.predicate.shown_text import shown_condition
 from lakelsm.schema.system_columns import NEW_VALUE
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.expressions import quoted
@@ -35,6 +35,8 @@ def updates(
 ) -> DataFrame:
     """The prepared +U rows of what matches the condition in a snapshot (None: an empty table); ``values`` by column."""
     plan = plan_update(store, values)
+    sequences = {name for sequence in plan.sequences for name in sequence.columns}
+    check_microseconds(store, sequences & {*plan.values}, "an update of a sequence")
     rows = matching_rows(spark, store, where, snapshot)
     kinds = {name: _type_of(rows, name, value) for name, value in plan.values.items()}
     # Each expression is evaluated once a row; what is checked and what is written are one value.
@@ -44,9 +46,7 @@ def updates(
         name: _assigned(store.schema.field(name), F.col(NEW_VALUE.format(at)), kind)
         for at, (name, kind) in enumerate(kinds.items())
     }
-    checked = _checked(store, plan, new)
-    columns = [checked[name].alias(name) if name in checked else quoted(name) for name in store.schema.field_names]
-    return prepared_changes(store, valued.select(*columns), F.lit(ROW_KINDS[UPDATE_AFTER]))
+    return prepared_changes(store, valued, _checked(plan, new), F.lit(ROW_KINDS[UPDATE_AFTER]))
 
 
 def _type_of(rows: DataFrame, name: str, value: str) -> T.DataType:
@@ -67,45 +67,41 @@ def _assigned(field: DataField, value: Column, kind: T.DataType) -> Column:
     target = to_spark(field.type)
     if isinstance(kind, T.NumericType) and isinstance(target, T.NumericType) and kind != target:
         cast = value.try_cast(target)
-        fault = f"set gives column '{field.name}' a number that {field.type.sql()} has no place for"
-        return _refused(value.isNotNull() & cast.isNull(), fault, cast)
+        return _refused(value.isNotNull() & cast.isNull(), no_place(field), cast)
     if not fits(kind, field.type):
-        raise InvalidInputError(
-            f"set gives column '{field.name}' ({field.type.sql()}) a value of type {kind.simpleString()}: "
-            f"cast it to {target.simpleString()}."
-        )
+        raise other_type(field, kind.simpleString(), target.simpleString())
     return value if kind == target else value.cast(target)
 
 
-def _checked(store: TableStore, plan: UpdatePlan, new: Mapping[str, Column]) -> dict[str, Column]:
+def _checked(plan: UpdatePlan, new: Mapping[str, Column]) -> dict[str, Column]:
     """The new values; those that would not become the row's fail the update as they are read."""
     checked = dict(new)
-    for name in plan.values:
-        if not store.schema.field(name).type.nullable:
-            fault = f"set makes column '{name}', which is NOT NULL, NULL in a row that matches"
-            checked[name] = _refused(new[name].isNull(), fault, checked[name])
-        elif name in plan.kept_by_null:
-            fault = f"set makes column '{name}' NULL, and with 'merge-engine' = 'partial-update' NULL leaves the value"
-            checked[name] = _refused(new[name].isNull() & quoted(name).isNotNull(), fault, checked[name])
-    for sequence in plan.sequences:
-        names = ", ".join(f"'{name}'" for name in sequence.columns)
-        now = {name: new.get(name, quoted(name)) for name in sequence.columns}
-        carrier = next(iter(plan.values))
-        fault = f"set makes a row older than it is by its sequence {names}, so that the update would be lost"
-        checked[carrier] = _refused(_is_weaker(sequence, now), fault, checked[carrier])
-        if sequence.required:
-            empty = reduce(Column.__and__, (value.isNull() for value in now.values()))
-            fault = f"a row that matches has no sequence {names}, so that the update of its group would be lost"
-            checked[carrier] = _refused(empty, fault, checked[carrier])
+    for check in plan.checks():
+        now = {name: new.get(name, quoted(name)) for name in check.columns}
+        # A check stands in the expression of a column that is written.
+        carrier = next((name for name in check.columns if name in new), next(iter(new)))
+        checked[carrier] = _refused(_fault(check, now), check.text, checked[carrier])
     return checked
 
 
-def _is_weaker(sequence: RowSequence, now: Mapping[str, Column]) -> Column:
-    """Whether new values of a sequence lose to those that are there: NULL loses to all, the first difference decides."""
+def _fault(check: RowCheck, now: Mapping[str, Column]) -> Column:
+    """Whether a row has a fault; ``now`` are the new values of the columns."""
+    match check.fault:
+        case RowFault.NULL_OVER_VALUE:
+            (name,) = check.columns
+            return now[name].isNull() & quoted(name).isNotNull()
+        case RowFault.WEAKER:
+            return _is_weaker(check, now)
+        case RowFault.NULL | RowFault.ALL_NULL:
+            return reduce(Column.__and__, (value.isNull() for value in now.values()))
+
+
+def _is_weaker(check: RowCheck, now: Mapping[str, Column]) -> Column:
+    """Whether new values lose to those that are there: NULL loses to all, the first difference decides."""
     weaker = F.lit(False)
-    for name in reversed(sequence.columns):
+    for name in reversed(check.columns):
         old, value = quoted(name), now[name]
-        loses = (value > old) if sequence.descending else (value < old)
+        loses = (value > old) if check.descending else (value < old)
         here = (value.isNull() & old.isNotNull()) | F.coalesce(loses, F.lit(False))
         weaker = here | (value.eqNullSafe(old) & weaker)
     return weaker

@@ -31,31 +31,40 @@ def retractions(
     Raises InvalidInputError where they would not remove the rows.
     """
     check_deletable(store.name, store.options)
-    names = store.schema.field_names
     condition = wanted.condition if isinstance(wanted, KeySet) else wanted
-    rows: Iterable[pa.RecordBatch] = matching_rows(runner, store, snapshot, condition, names)
+    rows: Iterable[pa.RecordBatch] = matching_rows(runner, store, snapshot, condition, store.schema.field_names)
     if isinstance(wanted, KeySet):
         rows = map(wanted.rows_of, rows)
-    kept = store.options.rowkind_field
-    schema = stored_schema(store, names)
-    marked = schema if kept is not None else schema.append(pa.field(CHANGED_KIND, pa.string()))
     lost_where_null = MergeSpec.of(store.schema, store.options).removing_sequences
-    given = ArrowInput(marked, _marked(rows, marked, kept or CHANGED_KIND, lost_where_null))
-    return prepare_arrow(given, store.schema, store.options, None if kept else CHANGED_KIND, stored=True)
+    if lost_where_null:
+        rows = _removable(rows, lost_where_null)
+    return prepared_changes(store, rows, ROW_KINDS[DELETE])
+
+
+def prepared_changes(store: TableStore, rows: Iterable[pa.RecordBatch], kind: str) -> Iterator[pa.RecordBatch]:
+    """Rows of the table, as the engine has them, that are written again: prepared as rows of a kind (the text of it)."""
+    own = store.options.rowkind_field
+    stored = stored_schema(store, store.schema.field_names)
+    marked = stored if own is not None else stored.append(pa.field(CHANGED_KIND, pa.string()))
+    given = ArrowInput(marked, _marked(rows, marked, own or CHANGED_KIND, kind))
+    return prepare_arrow(given, store.schema, store.options, None if own else CHANGED_KIND, stored=True)
 
 
 def _marked(
-    rows: Iterable[pa.RecordBatch], schema: pa.Schema, kind: str, lost_where_null: tuple[str, ...]
+    rows: Iterable[pa.RecordBatch], schema: pa.Schema, column: str, kind: str
 ) -> Iterator[pa.RecordBatch]:
-    """Rows with their kind; those that a -D would leave as they are are refused."""
     for batch in rows:
-        if not len(batch):
-            continue
-        if lost_where_null:
-            empty = batch.column(lost_where_null[0]).is_null()
-            for name in lost_where_null[1:]:
-                empty = pc.and_(empty, batch.column(name).is_null())
-            refuse_any(empty, NO_SEQUENCE)
-        columns = dict(zip(batch.schema.names, batch.columns))
-        columns[kind] = pa.repeat(pa.scalar(ROW_KINDS[DELETE]), len(batch))
-        yield pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
+        if len(batch):
+            columns = dict(zip(batch.schema.names, batch.columns))
+            columns[column] = pa.repeat(pa.scalar(kind), len(batch))
+            yield pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+
+def _removable(rows: Iterable[pa.RecordBatch], sequences: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+    """The rows; one that a -D would leave as it is is refused."""
+    for batch in rows:
+        empty = batch.column(sequences[0]).is_null()
+        for name in sequences[1:]:
+            empty = pc.and_(empty, batch.column(name).is_null())
+        refuse_any(empty, NO_SEQUENCE)
+        yield batch

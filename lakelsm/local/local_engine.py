@@ -11,6 +11,7 @@ from lakelsm.format.snapshot import Snapshot
 from lakelsm.local.arrow_delete import retractions
 from lakelsm.local.arrow_rows import prepare_arrow
 from lakelsm.local.arrow_scan import ArrowScan
+from lakelsm.local.arrow_update import updates
 from lakelsm.local.arrow_writer import ArrowWriter
 from lakelsm.local.key_set import KeySet
 from lakelsm.local.python_input import keys_input, rows_input
@@ -55,6 +56,14 @@ class LocalEngine:
         predicate = self.exact(store, where)
         assert predicate is not None
         return retractions(self.runner, store, predicate, snapshot)
+
+    def updates(
+        self, store: TableStore, where: str, values: Mapping[str, str], snapshot: Snapshot | None
+    ) -> Iterator[pa.RecordBatch]:
+        """See `Engine.updates`."""
+        predicate = self.exact(store, where)
+        assert predicate is not None
+        return updates(self.runner, store, predicate, values, snapshot, utc_zone())
 
     def prepared_keys(self, store: TableStore, data: Any) -> KeySet:
         """See `Engine.prepared_keys`."""

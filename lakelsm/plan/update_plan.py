@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
+from enum import Enum
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.merge.merge_spec import LAST_NON_NULL_VALUE, LAST_VALUE, MergeSpec
 from lakelsm.options import MergeEngine
 from lakelsm.schema.identifiers import match
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.types import has_nanoseconds
+from lakelsm.types import DataField, has_nanoseconds
 
 #: The fault of a row that its delete would leave as it is.
 NO_SEQUENCE = (
@@ -32,17 +33,75 @@ class RowSequence:
     required: bool = False
 
 
+class RowFault(Enum):
+    """What can be wrong with the new values of some columns of a row, given those that it has."""
+
+    #: The new value of the only column is NULL.
+    NULL = "null"
+    #: The new value of the only column is NULL, and the one that is there is not.
+    NULL_OVER_VALUE = "null over value"
+    #: The new values lose to those that are there: NULL loses to all, else the first difference decides.
+    WEAKER = "weaker"
+    #: All new values are NULL.
+    ALL_NULL = "all null"
+
+
+@dataclass(frozen=True)
+class RowCheck:
+    """No row that an update writes may have the ``fault`` in the columns; ``text`` is the error's.
+
+    Columns that the update does not set keep their values. ``descending``: the smaller value is the stronger.
+    """
+
+    fault: RowFault
+    columns: tuple[str, ...]
+    text: str
+    _: KW_ONLY
+    descending: bool = False
+
+
 @dataclass(frozen=True)
 class UpdatePlan:
     """``values`` are SQL expressions by column. ``kept_by_null``: columns of which NULL leaves the value that is there.
 
     ``sequences`` decide whether the new row counts; those that an update does not touch tie, and the newer row wins.
+    ``required`` columns are NOT NULL.
     """
 
     values: Mapping[str, str]
     _: KW_ONLY
     sequences: tuple[RowSequence, ...] = ()
     kept_by_null: frozenset[str] = frozenset()
+    required: frozenset[str] = frozenset()
+
+    def checks(self) -> Iterator[RowCheck]:
+        """What each engine checks of the rows that it writes."""
+        for name in self.values:
+            if name in self.required:
+                text = f"set makes column '{name}', which is NOT NULL, NULL in a row that matches"
+                yield RowCheck(RowFault.NULL, (name,), text)
+            elif name in self.kept_by_null:
+                text = f"set makes column '{name}' NULL, and with 'merge-engine' = 'partial-update' NULL leaves the value"
+                yield RowCheck(RowFault.NULL_OVER_VALUE, (name,), text)
+        for sequence in self.sequences:
+            names = ", ".join(f"'{name}'" for name in sequence.columns)
+            text = f"set makes a row older than it is by its sequence {names}, so that the update would be lost"
+            yield RowCheck(RowFault.WEAKER, sequence.columns, text, descending=sequence.descending)
+            if sequence.required:
+                text = f"a row that matches has no sequence {names}, so that the update of its group would be lost"
+                yield RowCheck(RowFault.ALL_NULL, sequence.columns, text)
+
+
+def no_place(field: DataField) -> str:
+    """The fault of a number that its column cannot have."""
+    return f"set gives column '{field.name}' a number that {field.type.sql()} has no place for"
+
+
+def other_type(field: DataField, source: str, target: str) -> InvalidInputError:
+    """The error for a value of another type; ``source`` and ``target`` are types as the engine names them."""
+    return InvalidInputError(
+        f"set gives column '{field.name}' ({field.type.sql()}) a value of type {source}: cast it to {target}."
+    )
 
 
 def plan_update(store: TableStore, values: Mapping[str, str]) -> UpdatePlan:
@@ -58,7 +117,6 @@ def plan_update(store: TableStore, values: Mapping[str, str]) -> UpdatePlan:
     ordered = {*orders, *(name for group in spec.groups for name in group.governed)}
     if spec.engine is MergeEngine.PARTIAL_UPDATE:
         _check_functions(store, spec)
-    _check_microseconds(store, {*store.schema.field_names} - ({*named} - orders), "an update")
     sequences = [RowSequence(group.sequence, required=True) for group in spec.groups if {*group.columns} & {*named}]
     if {*spec.sequence_columns} & {*named}:
         sequences.append(RowSequence(spec.sequence_columns, descending=spec.sequence_descending))
@@ -67,7 +125,12 @@ def plan_update(store: TableStore, values: Mapping[str, str]) -> UpdatePlan:
         for rule in spec.columns
         if rule.function == LAST_NON_NULL_VALUE or (rule.function is None and rule.name not in ordered)
     }
-    return UpdatePlan(named, sequences=tuple(sequences), kept_by_null=frozenset(kept & {*named}))
+    return UpdatePlan(
+        named,
+        sequences=tuple(sequences),
+        kept_by_null=frozenset(kept & {*named}),
+        required=frozenset(name for name in named if not store.schema.field(name).type.nullable),
+    )
 
 
 def check_engine(store: TableStore) -> None:
@@ -83,24 +146,18 @@ def check_engine(store: TableStore) -> None:
         )
 
 
-def check_delete_exact(store: TableStore) -> None:
-    """Raises UnsupportedFeatureError where a -D row of a row that was read may be of another key, or lose to the row."""
-    spec = MergeSpec.of(store.schema, store.options)
-    _check_microseconds(store, {*store.schema.primary_keys, *_sequences(spec)}, "a delete")
-
-
 def _sequences(spec: MergeSpec) -> set[str]:
     """The columns by whose values a row wins."""
     return {*spec.sequence_columns, *(name for group in spec.groups for name in group.sequence)}
 
 
-def _check_microseconds(store: TableStore, names: Collection[str], operation: str) -> None:
-    """Raises UnsupportedFeatureError where one of the columns has times that Spark would cut as rows pass through it."""
+def check_microseconds(store: TableStore, names: Collection[str], operation: str) -> None:
+    """Raises UnsupportedFeatureError where one of the columns has times that Spark cuts as it compares them."""
     for field in store.schema.fields:
         if field.name in names and has_nanoseconds(field.type):
             raise UnsupportedFeatureError(
-                f"Table {store.name}: {operation} would cut column '{field.name}' ({field.type.sql()}) to Spark's "
-                "microseconds, and the rows would be others; use Apache Paimon for it."
+                f"Table {store.name}: on Spark {operation} compares column '{field.name}' ({field.type.sql()}) by "
+                "microseconds, so that it could miss rows or lose. Pass engine='local', or keys as Arrow."
             )
 
 

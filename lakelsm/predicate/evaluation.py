@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
-from lakelsm.predicate.parser import shown_condition
 from lakelsm.predicate.predicate import (
     And,
     Compare,
@@ -33,6 +32,7 @@ from lakelsm.predicate.predicate import (
     StartsWith,
     unknown_part,
 )
+from lakelsm.predicate.shown_text import shown_condition
 from lakelsm.types.nano_timestamps import NANO_TIMESTAMP, without_nanoseconds
 
 Rows: TypeAlias = pa.Table | pa.RecordBatch
@@ -96,26 +96,26 @@ def matching(predicate: Predicate, rows: Rows) -> pa.Array | pa.ChunkedArray:
     ``rows`` have the predicate's columns as `types.to_arrow` has them, and each part of it is understood (see
     `check_understood`).
     """
-    outcome = _outcome(predicate, rows)
+    outcome = outcomes(predicate, rows)
     if isinstance(outcome, pa.Scalar):
         return pa.repeat(pa.scalar(outcome.as_py() is True), rows.num_rows)
     return pc.fill_null(outcome, False) if outcome.null_count else outcome
 
 
-def _outcome(predicate: Predicate, rows: Rows) -> _Values:
-    """TRUE, FALSE or NULL for each row."""
+def outcomes(predicate: Predicate, rows: Rows) -> _Values:
+    """TRUE, FALSE or NULL for each row; a scalar where all rows share one. ``rows`` are as in `matching`."""
     match predicate:
         case And(children):
-            return reduce(pc.and_kleene, (_outcome(child, rows) for child in children), pa.scalar(True))
+            return reduce(pc.and_kleene, (outcomes(child, rows) for child in children), pa.scalar(True))
         case Or(children):
-            return reduce(pc.or_kleene, (_outcome(child, rows) for child in children), pa.scalar(False))
+            return reduce(pc.or_kleene, (outcomes(child, rows) for child in children), pa.scalar(False))
         case Constant(value):
             return pa.scalar(value, pa.bool_())
         case IsTrue(child, negated):
-            found = pc.coalesce(_outcome(child, rows), pa.scalar(False))
+            found = pc.coalesce(outcomes(child, rows), pa.scalar(False))
             return pc.invert(found) if negated else found
         case CompareColumns(left, op, right):
-            return _compare_columns(rows.column(left), op, rows.column(right))
+            return compared(rows.column(left), op, rows.column(right))
     assert isinstance(predicate, Compare | In | StartsWith | Like | IsNull | IsNotNull)
     return _leaf(predicate, rows.column(predicate.column))
 
@@ -206,9 +206,10 @@ def _where_valid(column: _Values, flag: bool) -> _Values:
     return pc.if_else(column.is_valid(), pa.scalar(flag), _NULL)
 
 
-def _compare_columns(left: _Values, op: str, right: _Values) -> _Values:
+def compared(left: _Values, op: str, right: _Values) -> _Values:
+    """``left op right`` of two columns of one type, op one of = != < <= > >=; NULL where one is NULL."""
     if op in _FLIPPED:
-        return _compare_columns(right, _FLIPPED[op], left)
+        return compared(right, _FLIPPED[op], left)
     left, right = _comparable(left), _comparable(right)
     found = _OPS[op](left, right)
     if not pa.types.is_floating(left.type):
@@ -222,4 +223,4 @@ def _compare_columns(left: _Values, op: str, right: _Values) -> _Values:
     return pc.or_kleene(found, above)
 
 
-__all__ = ["Rows", "check_understood", "matching"]
+__all__ = ["Rows", "check_understood", "compared", "matching", "outcomes"]

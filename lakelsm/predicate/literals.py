@@ -135,6 +135,21 @@ def is_in(field: DataField, literals: Sequence[Literal], session_zone: str | Non
     return found
 
 
+def time_value(literal: Literal, session_zone: str | None) -> tuple[DataType, date | datetime] | None:
+    """The type and the value of a literal that is a date or a time; None where it depends on the session or is no such.
+
+    Times WITH LOCAL TIME ZONE have the zone UTC.
+    """
+    kind = literal.kind
+    if kind == "date":
+        day = _day(literal.value)
+        return None if day is None else (AtomicType("DATE"), day)
+    data_type = AtomicType("TIMESTAMP" if kind == "timestamp_ntz" else "TIMESTAMP_LTZ")
+    to_value = _local_timestamp if kind == "timestamp_ntz" else _instant
+    found = to_value(data_type, literal, session_zone)
+    return None if found is None else (data_type, found.value)
+
+
 def compare_as_they_are(one: DataType, other: DataType) -> bool:
     """Whether Spark compares values of two columns without a cast that loses something or depends on the session."""
     if not isinstance(one, AtomicType) or not isinstance(other, AtomicType):

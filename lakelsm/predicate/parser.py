@@ -1,14 +1,12 @@
-"""SQL text of a condition (Spark's dialect) -> Predicate."""
+"""SQL text (Spark's dialect) of a condition -> Predicate, and of another expression -> Expression."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lakelsm.predicate.expression import Expression
 from lakelsm.predicate.predicate import Predicate
 from lakelsm.types import DataField
-
-#: Characters of a condition that messages show.
-_SHOWN = 300
 
 
 def parse_where(sql: str, fields: Sequence[DataField], session_time_zone: str | None = None) -> Predicate:
@@ -30,6 +28,13 @@ def parse_where(sql: str, fields: Sequence[DataField], session_time_zone: str | 
     return converted(sql, fields, session_time_zone)
 
 
-def shown_condition(sql: str) -> str:
-    """The condition as messages have it: not whole where it is very long."""
-    return repr(sql) if len(sql) <= _SHOWN else f"{sql[:_SHOWN]!r}... ({len(sql)} characters)"
+def parse_expression(sql: str, fields: Sequence[DataField], session_time_zone: str | None = None) -> Expression:
+    """The expression of a text such as "n + 1" or "CASE WHEN n > 0 THEN 'some' ELSE 'none' END" on the given columns.
+
+    Names match, and `session_time_zone` is used, as in `parse_where`. Raises UnsupportedFeatureError for a part that is
+    not evaluated in this process, InvalidInputError for a text that is no expression, that names a column which does not
+    exist, or that is nested too deeply.
+    """
+    from lakelsm.predicate.expression_tree import converted_expression
+
+    return converted_expression(sql, fields, session_time_zone)

@@ -15,7 +15,6 @@ from lakelsm.errors import InvalidInputError
 from lakelsm.predicate import literals
 from lakelsm.predicate.literals import Literal, compare_as_they_are, number_literal
 from lakelsm.predicate.long_lists import check_size, cut_long_lists
-from lakelsm.predicate.parser import shown_condition
 from lakelsm.predicate.predicate import (
     Compare,
     CompareColumns,
@@ -32,9 +31,11 @@ from lakelsm.predicate.predicate import (
     holds,
     negate,
 )
+from lakelsm.predicate.shown_text import shown_condition
 from lakelsm.types import DataField, MapType, RowType
 
-_OPS: dict[Any, str] = {
+#: Comparisons, by their nodes.
+COMPARISONS: dict[Any, str] = {
     exp.EQ: "=",
     exp.NEQ: "!=",
     exp.LT: "<",
@@ -66,9 +67,9 @@ def converted(sql: str, fields: Sequence[DataField], session_time_zone: str | No
     check_size(sql, shortened)
     # Spark puts variables in for `${x}`, within texts too.
     plain = "\\" not in sql and "${" not in sql
-    scope = _Scope(fields, session_time_zone, texts_are_plain=plain, lists=lists)
+    scope = Scope(fields, session_time_zone, texts_are_plain=plain, lists=lists)
     try:
-        tree = _parse(sql, shortened)
+        tree = parsed(sql, shortened)
         scope.check_columns(tree)
         if any(not any(value for name, value in node.args.items() if name != "this") for node in tree.find_all(exp.In)):
             raise InvalidInputError(
@@ -84,23 +85,26 @@ def converted(sql: str, fields: Sequence[DataField], session_time_zone: str | No
         raise InvalidInputError("cannot parse the predicate: it is nested too deeply; use IN lists") from error
 
 
-def _parse(sql: str, shortened: str) -> Node:
-    """The tree of a condition whose long lists are ``shortened``; positions in messages are those of ``sql``."""
+def parsed(sql: str, shortened: str, what: str = "predicate") -> Node:
+    """The tree of a condition, or of another expression, whose long lists are ``shortened``.
+
+    Raises InvalidInputError, with positions in ``sql``, which is a ``what``, for a text that is none.
+    """
     try:
         tree = sqlglot.parse_one(shortened, dialect="spark", into=exp.Condition)
     except SqlglotError as error:
         if shortened != sql:
-            return _parse(sql, sql)
-        raise _syntax_error(sql, error) from error
+            return parsed(sql, sql, what)
+        raise _syntax_error(sql, error, what) from error
     if type(tree).__name__ in ("Block", "Command", "Semicolon"):
         position = sql.find(";") + 1
         raise InvalidInputError(
-            f"cannot parse predicate {shown_condition(sql)}: column {position}: more than one condition"
+            f"cannot parse {what} {shown_condition(sql)}: column {position}: more than one {what}"
         )
     return tree
 
 
-def _syntax_error(sql: str, error: SqlglotError) -> InvalidInputError:
+def _syntax_error(sql: str, error: SqlglotError, what: str) -> InvalidInputError:
     if isinstance(error, ParseError):
         where = "it is empty"
         if error.errors:
@@ -110,16 +114,23 @@ def _syntax_error(sql: str, error: SqlglotError) -> InvalidInputError:
             where = f"line {first.get('line')}, column {column}, near {near[-_SHOWN:]!r}"
     else:
         where = f"column {len(sql.rstrip())}: a text, a name or a comment is not closed"
-    return InvalidInputError(f"cannot parse predicate {shown_condition(sql)}: {where}")
+    return InvalidInputError(f"cannot parse {what} {shown_condition(sql)}: {where}")
 
 
 @dataclass
-class _Scope:
+class Scope:
+    """What the names and texts of a tree stand for: ``lists`` and ``texts`` were cut out of it, by the texts left there.
+
+    The tree is that of a ``what``.
+    """
+
     fields: Sequence[DataField]
     zone: str | None
     _: KW_ONLY
     texts_are_plain: bool
     lists: Mapping[str, Sequence[Literal | None]] = field(default_factory=dict)
+    texts: Mapping[str, Literal | None] = field(default_factory=dict)
+    what: str = "predicate"
     _by_name: dict[str, DataField] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -141,7 +152,7 @@ class _Scope:
                     continue
                 known = ", ".join(one.name for one in self.fields)
                 raise InvalidInputError(
-                    f"column '{'.'.join(parts)[:_SHOWN]}' of the predicate does not exist; available columns: {known}"
+                    f"column '{'.'.join(parts)[:_SHOWN]}' of the {self.what} does not exist; available columns: {known}"
                 )
 
     def convert(self, node: Node) -> Predicate:
@@ -149,9 +160,9 @@ class _Scope:
         if isinstance(node, exp.Paren):
             return self.convert(node.this)
         if isinstance(node, exp.And):
-            return all_of(self.convert(child) for child in _operands(node, exp.And))
+            return all_of(self.convert(child) for child in operands(node, exp.And))
         if isinstance(node, exp.Or):
-            return any_of(self.convert(child) for child in _operands(node, exp.Or))
+            return any_of(self.convert(child) for child in operands(node, exp.Or))
         if isinstance(node, exp.Not):
             return negate(self.convert(node.this))
         if isinstance(node, exp.Boolean):
@@ -161,36 +172,36 @@ class _Scope:
         if isinstance(node, exp.Column):
             column = self.column(node)
             is_flag = column is not None and column.type.root == "BOOLEAN"
-            return Compare(column.name, "=", True) if column is not None and is_flag else _unknown(node)
+            return Compare(column.name, "=", True) if column is not None and is_flag else unknown(node)
         return self._convert_leaf(node)
 
     def _convert_leaf(self, node: Node) -> Predicate:
-        if type(node) in _OPS and _plain(node, "this", "expression"):
-            return self._comparison(_OPS[type(node)], node.this, node.expression)
-        if isinstance(node, exp.NullSafeEQ | exp.NullSafeNEQ) and _plain(node, "this", "expression"):
+        if type(node) in COMPARISONS and is_plain(node, "this", "expression"):
+            return self._comparison(COMPARISONS[type(node)], node.this, node.expression)
+        if isinstance(node, exp.NullSafeEQ | exp.NullSafeNEQ) and is_plain(node, "this", "expression"):
             equal = self._null_safe(node.this, node.expression)
             return equal if isinstance(node, exp.NullSafeEQ) else negate(equal)
-        if isinstance(node, exp.Is) and _plain(node, "this", "expression"):
+        if isinstance(node, exp.Is) and is_plain(node, "this", "expression"):
             return self._is(node)
-        if isinstance(node, exp.In) and _plain(node, "this", "expressions") and node.expressions:
+        if isinstance(node, exp.In) and is_plain(node, "this", "expressions") and node.expressions:
             column = self.column(node.this)
             values = self._list(node.expressions)
             known = [value for value in values if value is not None]
             if column is not None and len(known) == len(values):
                 return literals.is_in(column, known, self.zone)
             if len(values) > _SHOWN:
-                return _unknown(node.this, f"IN a list of {len(values)} expressions")
-        if isinstance(node, exp.Between) and _plain(node, "this", "low", "high"):
+                return unknown(node.this, f"IN a list of {len(values)} expressions")
+        if isinstance(node, exp.Between) and is_plain(node, "this", "low", "high"):
             return all_of(
                 [
                     self._comparison(">=", node.this, node.args["low"]),
                     self._comparison("<=", node.this, node.args["high"]),
                 ]
             )
-        if isinstance(node, exp.Like | exp.StartsWith) and _plain(node, "this", "expression", "negate"):
+        if isinstance(node, exp.Like | exp.StartsWith) and is_plain(node, "this", "expression", "negate"):
             found = self._text_match(node)  # NOT LIKE is an argument of LIKE in some versions of sqlglot
             return negate(found) if node.args.get("negate") else found
-        return _unknown(node)
+        return unknown(node)
 
     def _list(self, nodes: Sequence[Node]) -> Sequence[Literal | None]:
         """The literals of an IN list; None for any other expression."""
@@ -206,13 +217,13 @@ class _Scope:
             return literals.compare(column, op, literal, self.zone)
         both = self.literal(left), self.literal(right)
         if both[0] is not None and both[1] is not None:
-            return _compare_literals(op, both[0], both[1]) or _unknown(left, op, right)
+            return _compare_literals(op, both[0], both[1]) or unknown(left, op, right)
         return self._two_columns(op, left, right)
 
     def _two_columns(self, op: str, left: Node, right: Node) -> Predicate:
         one, other = self.column(left), self.column(right)
         if one is None or other is None or not compare_as_they_are(one.type, other.type):
-            return _unknown(left, op, right)
+            return unknown(left, op, right)
         return CompareColumns(one.name, op, other.name)
 
     def _null_safe(self, left: Node, right: Node) -> Predicate:
@@ -224,15 +235,15 @@ class _Scope:
         if column is None:
             column, literal = self.column(right), self.literal(left)
         if column is None or literal is None:
-            return _unknown(left, "<=>", right)
+            return unknown(left, "<=>", right)
         return literals.null_safe_equal(column, literal, self.zone)
 
     def _is(self, node: exp.Is) -> Predicate:
         column = self.column(node.this)
         if isinstance(node.expression, exp.Null):
-            return _unknown(node) if column is None else IsNull(column.name)
+            return unknown(node) if column is None else IsNull(column.name)
         if not isinstance(node.expression, exp.Boolean):
-            return _unknown(node)
+            return unknown(node)
         inner = self.convert(node.this)
         wanted = inner if node.expression.this else negate(inner)
         if column is not None:
@@ -243,11 +254,11 @@ class _Scope:
     def _text_match(self, node: Node) -> Predicate:
         column, literal = self.column(node.this), self.literal(node.expression)
         if column is None or literal is None or column.type.root != "VARCHAR":
-            return _unknown(node)
+            return unknown(node)
         if literal.kind == "null":
             return Constant(None)
         if literal.kind != "string":
-            return _unknown(node)
+            return unknown(node)
         text: str = literal.value
         if isinstance(node, exp.StartsWith):
             return StartsWith(column.name, text)
@@ -284,12 +295,14 @@ class _Scope:
         if isinstance(node, exp.HexString):
             digits = str(node.this)
             return Literal("binary", bytes.fromhex(digits)) if len(digits) % 2 == 0 else None
-        if isinstance(node, exp.Cast) and _plain(node, "this", "to"):
+        if isinstance(node, exp.Cast) and is_plain(node, "this", "to"):
             return self._cast(node)
         return None
 
     def _text(self, text: str) -> Literal | None:
         """A quote or a backslash in a text is read differently by versions and settings of Spark."""
+        if text in self.texts:
+            return self.texts[text]
         return Literal("string", text) if self.texts_are_plain and "'" not in text else None
 
     def _cast(self, node: exp.Cast) -> Literal | None:
@@ -308,7 +321,7 @@ class _Scope:
         return inner if target == "TEXT" and inner.kind == "string" else None
 
 
-def _unknown(*parts: Node | str) -> Unknown:
+def unknown(*parts: Node | str) -> Unknown:
     """What is not understood, as text."""
     try:
         texts = [part if isinstance(part, str) else part.sql(dialect="spark") for part in parts]
@@ -317,7 +330,7 @@ def _unknown(*parts: Node | str) -> Unknown:
     return Unknown(" ".join(texts)[:_SHOWN])
 
 
-def _operands(node: Node, kind: Any) -> Iterator[Node]:
+def operands(node: Node, kind: Any) -> Iterator[Node]:
     """Operands of a chain of one connective, from left to right; a long chain is deep on its left."""
     pending = [node]
     while pending:
@@ -339,7 +352,7 @@ def _own_columns(tree: Node) -> Iterator[exp.Column]:
             yield column
 
 
-def _plain(node: Node, *arguments: str) -> bool:
+def is_plain(node: Node, *arguments: str) -> bool:
     """Whether the node says nothing beyond the given arguments (such as a negation or a modifier)."""
     return not any(value for name, value in node.args.items() if name not in arguments and name != "_type")
 

@@ -7,8 +7,8 @@ columns are asked for: then scans of the larger files show them (see stale_rows 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -41,6 +41,7 @@ class MergedRows:
     """The task that merges the contested keys of some units; ``schema`` is that of the rows that it yields.
 
     Files of less than ``small_file`` bytes are handed over whole. ``retractions``: these stay, as changes have them.
+    Columns in ``sources`` have the values of the column named there.
     """
 
     reader: RunReader
@@ -49,6 +50,7 @@ class MergedRows:
     small_file: int = 0
     _: KW_ONLY
     retractions: bool = False
+    sources: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self, units: Sequence[MergeUnit]) -> Iterator[pa.RecordBatch]:
         """Yield the merged rows and those of the small files."""
@@ -58,7 +60,7 @@ class MergedRows:
             for rows, keys in key_ranges(runs, self.spec.key_columns):
                 merged = self._merged(unit, rows, keys, small)
                 if merged is not None:
-                    yield from conform(merged, self.schema).combine_chunks().to_batches(_HANDED_ROWS)
+                    yield from conform(merged, self.schema, self.sources).combine_chunks().to_batches(_HANDED_ROWS)
 
     def _merged(self, unit: MergeUnit, rows: pa.Table, keys: OrderKeys | None, small: Mask) -> pa.Table | None:
         """The rows of one key range that are handed over; None for none."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -18,15 +18,20 @@ TASK_MEMORY = 256 << 20
 
 @dataclass(frozen=True)
 class StoredRows:
-    """The task that reads files one after the other; ``schema`` is that of the stored columns that it yields."""
+    """The task that reads files one after the other; ``schema`` is that of the stored columns that it yields.
+
+    Those in ``sources`` have the values of the column named there.
+    """
 
     reader: RunReader
     schema: pa.Schema
+    sources: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self, files: Sequence[RunFile]) -> Iterator[pa.RecordBatch]:
         """Yield all rows of the files, then `FILE_NAME` and `POSITION` of each."""
         for file in files:
             (run,) = self.reader.open_runs(MergeUnit(((file,),)), positions=True)
             for rows in run:
-                stored = conform(rows, self.schema).append_column(FILE_NAME, pa.repeat(file.name, len(rows)))
+                stored = conform(rows, self.schema, self.sources)
+                stored = stored.append_column(FILE_NAME, pa.repeat(file.name, len(rows)))
                 yield from stored.append_column(POSITION, rows.column(POSITION)).combine_chunks().to_batches()

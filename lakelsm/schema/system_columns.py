@@ -35,6 +35,9 @@ HASH_STEP = "_KEY__H{}"
 CHANGED_KIND = "_KEY__KIND"
 NEW_VALUE = "_KEY__NEW{}"
 
+# Beside a column of times finer than Spark's: the same values as the engine has them.
+EXACT_VALUE = "_KEY__EXACT_{}"
+
 # Of facts that are joined by bucket: the columns of the bucket key.
 BUCKET_KEY = "_KEY__B{}"
 

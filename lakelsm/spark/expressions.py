@@ -12,8 +12,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lakelsm.errors import InvalidInputError
-from lakelsm.predicate.parser import parse_where, shown_condition
+from lakelsm.predicate.parser import parse_where
 from lakelsm.predicate.predicate import Predicate
+from lakelsm.predicate.shown_text import shown_condition
 from lakelsm.spark.spark_types import to_spark
 from lakelsm.spark.task_errors import first_line
 from lakelsm.types import ArrayType, AtomicType, DataField, DataType, MapType, RowType, same_layout

@@ -7,10 +7,14 @@ digits of TIMESTAMP(7..9) are cut in a DataFrame, and kept by compaction.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import pyarrow as pa
 from pyspark.sql import types as T
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.schema.system_columns import EXACT_VALUE
 from lakelsm.types import (
     MAX_LENGTH,
     UNASSIGNED_ID,
@@ -21,6 +25,7 @@ from lakelsm.types import (
     MapType,
     MultisetType,
     RowType,
+    has_nanoseconds,
     python_arrow,
 )
 
@@ -78,6 +83,31 @@ def to_spark(data_type: DataType) -> T.DataType:
     if isinstance(data_type, RowType):
         return T.StructType([_spark_field(member, nullable=True) for member in data_type.fields])
     raise UnsupportedFeatureError(f"Columns of type {data_type} are not supported by lakelsm.")
+
+
+def exact_fields(fields: Sequence[DataField]) -> dict[str, DataField]:
+    """Columns beside those with times finer than Spark's, by the names of these: the times are bytes, as tasks have them.
+
+    They compare as the times do. What is written again from a DataFrame is written from them.
+    """
+    return {
+        field.name: DataField(field.id, EXACT_VALUE.format(field.name), _with_bytes(field.type))
+        for field in fields
+        if has_nanoseconds(field.type)
+    }
+
+
+def _with_bytes(data_type: DataType) -> DataType:
+    """The type with bytes for TIMESTAMP(7..9), at any depth."""
+    if isinstance(data_type, ArrayType | MultisetType):
+        return replace(data_type, element=_with_bytes(data_type.element))
+    if isinstance(data_type, MapType):
+        return replace(data_type, key=_with_bytes(data_type.key), value=_with_bytes(data_type.value))
+    if isinstance(data_type, RowType):
+        members = (replace(member, type=_with_bytes(member.type)) for member in data_type.fields)
+        return replace(data_type, fields=tuple(members))
+    is_fine = has_nanoseconds(data_type)
+    return AtomicType("VARBINARY", length=MAX_LENGTH, nullable=data_type.nullable) if is_fine else data_type
 
 
 def to_struct(fields: tuple[DataField, ...]) -> T.StructType:

@@ -219,24 +219,30 @@ class Table(ReadableTable, ChangesReader, CompactableTable):
 
     @logged("update")
     def update(
-        self, set: Mapping[str, str], where: str, *, commit_user: str | None = None, batch_id: int | None = None
+        self,
+        set: Mapping[str, str],
+        where: str,
+        *,
+        commit_user: str | None = None,
+        batch_id: int | None = None,
+        engine: str | None = None,
     ) -> CommitResult:
         """Give columns of the rows that match an SQL condition new values, by writing +U rows of their keys.
 
         ``set`` maps columns to SQL expressions as text, over the columns of the row as it is: {'n': 'n + 1', 'status':
         "'done'", 'note': 'NULL'}. A text is therefore quoted within the text. Numbers are rounded to the column's type.
-        Other columns stay as they are. ``where``, ``commit_user`` and ``batch_id`` are as in `delete`, as is what happens
-        where others write the same keys. Raises InvalidInputError, and nothing is visible, for a column of the key, a
-        merge engine that would not show the new rows, a value that the column cannot have, and a row that would lose to
-        the one that is there by its sequence.
+        Other columns stay as they are. ``where``, ``engine``, ``commit_user`` and ``batch_id`` are as in `delete`, as is
+        what happens where others write the same keys. In this process expressions are literals, columns, ``+ - * / %``,
+        ``||`` and concat, CASE and if, coalesce, nullif, CAST between numbers and to text, and conditions, as in Spark's
+        ANSI mode. Raises InvalidInputError, and nothing is visible, for a column of the key, a merge engine that would
+        not show the new rows, a value that the column cannot have, and a row that would lose to the one that is there by
+        its sequence; UnsupportedFeatureError for an expression that is not evaluated in this process.
         """
-        values = checked_assignments(set)
+        values, chosen = checked_assignments(set), self._engine(engine)
         checked_condition(where, optional=False)
         store = self._store().to_write()
-        from lakelsm.frames.update import updates
-
-        rows = partial(updates, self._session, store, where, values)
-        return self._change(chosen_engine("spark", self._spark), store, "UPDATE", rows, commit_user, batch_id)
+        rows = partial(chosen.updates, store, where, values)
+        return self._change(chosen, store, "UPDATE", rows, commit_user, batch_id)
 
     # -- changes ----------------------------------------------------------------------------------------------------
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from lakelsm import Catalog
-from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
-from lakelsm.plan.update_plan import RowSequence, UpdatePlan, check_delete_exact, plan_update
+from lakelsm.errors import InvalidInputError
+from lakelsm.plan.update_plan import RowSequence, UpdatePlan, plan_update
 from lakelsm.snapshots.table_store import TableStore
 
 COLUMNS = "dt STRING, k INT, a INT, b STRING NOT NULL, s INT, t INT, kind STRING"
@@ -25,7 +25,7 @@ def store(path: Path, options: dict[str, str], columns: str = COLUMNS) -> TableS
 @pytest.mark.parametrize(
     ("options", "values", "plan"),
     [
-        ({}, {"A": "a + 1", "b": "''"}, UpdatePlan({"a": "a + 1", "b": "''"})),
+        ({}, {"A": "a + 1", "b": "''"}, UpdatePlan({"a": "a + 1", "b": "''"}, required=frozenset("b"))),
         ({"sequence.field": "s,t"}, {"a": "1"}, UpdatePlan({"a": "1"})),
         ({"sequence.field": "s,t"}, {"t": "1"}, UpdatePlan({"t": "1"}, sequences=(RowSequence(("s", "t")),))),
         (
@@ -70,14 +70,3 @@ def test_what_cannot_be_updated_is_refused_by_name(
     made = store(tmp_path, options)
     with pytest.raises(InvalidInputError, match=told):
         plan_update(made, values)
-
-
-def test_times_that_spark_would_cut_are_set_but_not_written_again(tmp_path: Path) -> None:
-    columns = "dt STRING, k INT, a TIMESTAMP(9), s TIMESTAMP(7), b ARRAY<ROW<x TIMESTAMP(6)>>"
-    made = store(tmp_path, {"sequence.field": "s"}, columns)
-    for values, told in (({"a": "b"}, "'s'"), ({"a": "b", "s": "b"}, "'s'"), ({"b": "b", "s": "b"}, "'a'")):
-        with pytest.raises(UnsupportedFeatureError, match=rf"{told} \(TIMESTAMP"):
-            plan_update(made, values)
-    with pytest.raises(UnsupportedFeatureError, match="a delete would cut column 's'"):
-        check_delete_exact(made)
-    check_delete_exact(store(tmp_path / "other", {}, columns))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -263,9 +263,10 @@ def _evolved(batch: pa.RecordBatch, name: str, source: DataType, target: DataTyp
     return evolve_array(batch.column(name), source, target)
 
 
-def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return the columns of ``schema``, taken from ``rows`` by name and cast to its types."""
-    columns = [cast_column(rows.column(field.name), field.type) for field in schema]
+def conform(rows: pa.Table, schema: pa.Schema, sources: Mapping[str, str] | None = None) -> pa.Table:
+    """Return the columns of ``schema``, taken from ``rows`` by name, or as ``sources`` says, and cast to its types."""
+    names = sources or {}
+    columns = [cast_column(rows.column(names.get(field.name, field.name)), field.type) for field in schema]
     return pa.Table.from_arrays(columns, schema=schema)
 
 

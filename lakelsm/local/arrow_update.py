@@ -1,0 +1,113 @@
+"""The rows that an update in this process writes: +U rows of the keys that match, with new values of some columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelsm.errors import told_of
+from lakelsm.format.data_file.column_evolution import cast_column
+from lakelsm.format.row_kinds import ROW_KINDS, UPDATE_AFTER
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.local.arrow_delete import prepared_changes
+from lakelsm.local.arrow_faults import refuse_any
+from lakelsm.local.arrow_scan import matching_rows
+from lakelsm.merge.key_order import order_keys
+from lakelsm.plan.update_plan import RowCheck, RowFault, UpdatePlan, no_place, other_type, plan_update
+from lakelsm.predicate.exact_numbers import number_cast
+from lakelsm.predicate.expression import NULL_TYPE, Expression, is_number, reduced
+from lakelsm.predicate.expression_evaluation import evaluated
+from lakelsm.predicate.parser import parse_expression
+from lakelsm.predicate.predicate import Predicate
+from lakelsm.predicate.shown_text import shown_condition
+from lakelsm.runner.runner import Runner
+from lakelsm.schema.row_rules import is_assignable
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.types import DataField, to_arrow
+
+
+def updates(
+    runner: Runner,
+    store: TableStore,
+    matches: Predicate,
+    values: Mapping[str, str],
+    snapshot: Snapshot | None,
+    session_time_zone: str | None,
+) -> Iterator[pa.RecordBatch]:
+    """The prepared +U rows of what matches the condition in a snapshot (None: an empty table); ``values`` by column.
+
+    Raises UnsupportedFeatureError for an expression that is not evaluated in this process.
+    """
+    plan = plan_update(store, values)
+    assigned = [_Assignment.of(store, name, value, session_time_zone) for name, value in plan.values.items()]
+    rows = matching_rows(runner, store, snapshot, matches, store.schema.field_names)
+    return prepared_changes(store, _updated(rows, plan, assigned), ROW_KINDS[UPDATE_AFTER])
+
+
+@dataclass(frozen=True)
+class _Assignment:
+    """A column and the expression whose value it gets."""
+
+    field: DataField
+    expression: Expression
+
+    @staticmethod
+    def of(store: TableStore, name: str, value: str, session_time_zone: str | None) -> _Assignment:
+        """Raises InvalidInputError for a value that the column does not take."""
+        field = store.schema.field(name)
+        with told_of(f"set[{name!r}] = {shown_condition(value)}"):
+            expression = parse_expression(value, store.schema.fields, session_time_zone)
+        numbers = is_number(expression.type) and is_number(reduced(field.type))
+        if not numbers and not is_assignable(expression.type, field.type):
+            raise other_type(field, expression.type.sql(), field.type.with_nullable(True).sql())
+        return _Assignment(field, expression)
+
+    def values(self, rows: pa.RecordBatch) -> pa.Array:
+        """The values as the column holds them: numbers are rounded to its type, and refused where it has no place."""
+        found, target = evaluated(self.expression, rows), reduced(self.field.type)
+        if self.expression.type != NULL_TYPE and is_number(target):
+            cast = number_cast(found, target)
+            refuse_any(pc.and_(found.is_valid(), cast.is_null()), no_place(self.field))
+            found = cast
+        return cast_column(found, to_arrow(self.field.type))
+
+
+def _updated(
+    rows: Iterable[pa.RecordBatch], plan: UpdatePlan, assigned: list[_Assignment]
+) -> Iterator[pa.RecordBatch]:
+    for batch in rows:
+        new = dict(zip(batch.schema.names, batch.columns))
+        new.update({each.field.name: each.values(batch) for each in assigned})
+        for check in plan.checks():
+            refuse_any(_fault(check, batch, new), check.text)
+        yield pa.RecordBatch.from_arrays([new[name] for name in batch.schema.names], schema=batch.schema)
+
+
+def _fault(check: RowCheck, old: pa.RecordBatch, new: Mapping[str, pa.Array]) -> pa.Array:
+    """Which rows have a fault."""
+    match check.fault:
+        case RowFault.NULL_OVER_VALUE:
+            (name,) = check.columns
+            return pc.and_(new[name].is_null(), old.column(name).is_valid())
+        case RowFault.WEAKER:
+            return _is_weaker(check, old, new)
+        case RowFault.NULL | RowFault.ALL_NULL:
+            return reduce(pc.and_, (new[name].is_null() for name in check.columns))
+
+
+def _is_weaker(check: RowCheck, old: pa.RecordBatch, new: Mapping[str, pa.Array]) -> pa.Array:
+    """Whether new values lose to those that are there, in the order of merges; NULL loses to all."""
+    weaker = np.zeros(len(old), dtype=bool)
+    for name in reversed(check.columns):
+        both = pa.chunked_array([old.column(name), new[name]])
+        ranks = np.unique(order_keys([both]), return_inverse=True)[1].reshape(-1)
+        if check.descending:
+            ranks = np.where(both.is_null().to_numpy(), -1, -ranks + len(ranks))
+        before, now = ranks[: len(old)], ranks[len(old) :]
+        weaker = (now < before) | ((now == before) & weaker)
+    return pa.array(weaker)
