@@ -30,7 +30,7 @@ _EPOCH = datetime(1970, 1, 1)
 _MOST_SECONDS = timedelta.max.days * 86_400
 #: How long a holding tag stays that was left behind.
 _HELD_SECONDS = 3600.0
-_ORPHANS = "Table.remove_orphans() deletes them."
+_ORPHANS = "table.maintenance.remove_orphans() deletes them."
 _TAG_STANDS = f"Nothing to do, unless making it took longer than {_HELD_SECONDS:.0f} s: then make it again."
 #: So many tags are looked at for their time after a commit.
 _LOOKED_AT = 16
@@ -118,7 +118,7 @@ def create_tag(
     if not if_not_exists:
         raise InvalidInputError(
             f"Table {store.name} has a tag {name!r} already, of snapshot {present.snapshot.id}: choose another name, "
-            "or call replace_tag or delete_tag."
+            "or call tags.replace or tags.delete."
         )
     return tag_info(name, present)
 
@@ -138,7 +138,7 @@ def rename_tag(
             if not _publish(store, new_name, tag, surroundings):
                 raise taken
             _check_held(store, new_name, holder)
-            step, remedy = f"the deletion of tag {name!r}", f"Call Table.delete_tag({name!r})."
+            step, remedy = f"the deletion of tag {name!r}", f"Call table.tags.delete({name!r})."
             with after_commit_step(store.name, step, remedy, done=f"the creation of tag {new_name!r}"):
                 store.file_io.delete(store.paths.tag(name))
     return tag_info(new_name, tag)
@@ -315,7 +315,7 @@ def _publish(store: TableStore, name: str, tag: Tag, surroundings: Surroundings)
         return publish(store.file_io, store.paths.tag(name), _content(store, name, tag), surroundings.sleep)
     except CommitOutcomeUnknownError as error:
         raise CommitOutcomeUnknownError(
-            f"Table {store.name}: whether tag {name!r} was made is not known ({error.__cause__}): look at Table.tags()."
+            f"Table {store.name}: whether tag {name!r} was made is not known ({error.__cause__}): look at table.tags.list()."
         ) from error
 
 
