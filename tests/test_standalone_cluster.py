@@ -36,7 +36,7 @@ from lakelsm.cli.main import main
 table = Catalog(sys.argv[1]).create_table(
     "d.t", "id BIGINT, v STRING", primary_key=["id"], options={"bucket": "4", "write-only": "true"}
 )
-spark = table.spark
+spark = table._session
 table.write(spark.range(1000).selectExpr("id", "concat('old-', id) AS v"))
 changes = spark.range(1000).selectExpr("id", "concat('new-', id) AS v", "if(id < 990, '+U', '-D') AS op")
 result = table.write(changes, row_kind="op")

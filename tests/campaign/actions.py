@@ -113,7 +113,7 @@ class Doer:
 
     def expire_by_options(self, action: Action) -> None:
         """What follows a commit, where that was killed."""
-        if not self.table.options.write_only:
+        if not self.table._store().options.write_only:
             self.table.maintenance.expire_snapshots()
 
     def rollback(self, action: Action) -> None:

@@ -69,11 +69,7 @@ class HostileTable:
             "base list": manifest / latest.base_manifest_list,
             "delta list": manifest / latest.delta_manifest_list,
             "index manifest": manifest / str(latest.index_manifest),
-            "manifest": next(
-                path
-                for path in self.at(snapshot="manifest/manifest-*").inspect.files().to_spark()
-                if "list" not in path.name
-            ),
+            "manifest": next(path for path in self.files("manifest/manifest-*") if "list" not in path.name),
             "data file": LocalTable(self.root).path_of(LocalTable(self.root).live()[0]),
             "hash index": self.root / "index" / read_index_entries_of(self.root)[0],
         }

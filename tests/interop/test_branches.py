@@ -53,14 +53,14 @@ def test_java_goes_on_with_branches_of_ours(ours: LakelsmTables, java: JavaPaimo
     assert java.read(path) == ours.read(path)
     table.branches.rename("b", "c")
     assert java.read(path, branch="c") == both
-    java.branches.open(path, "delete", "c")
+    java.branch(path, "delete", "c")
     assert [info.name for info in table.branches.list()] == ["empty"]
 
 
 def test_ours_goes_on_with_branches_of_java(ours: LakelsmTables, java: JavaPaimon, path: Path) -> None:
     table = made(java, path)
-    java.branches.open(path, "create", "b", "t1")
-    java.branches.open(path, "create", "empty")
+    java.branch(path, "create", "b", "t1")
+    java.branch(path, "create", "empty")
     java.write(path, one("x", "java"), branch="b")  # type: ignore[arg-type]
     branch = table.branches.open("b")
     assert sorted(branch.to_arrow()["v"].to_pylist()) == ["a", "b", "java"]
@@ -68,7 +68,7 @@ def test_ours_goes_on_with_branches_of_java(ours: LakelsmTables, java: JavaPaimo
     branch.tags.create("t2")
     infos = {info.name: (info.schema_id, info.snapshot_id is None) for info in table.branches.list()}
     assert infos == {"b": (0, False), "empty": (0, True)}
-    java.branches.open(path, "forward", "b")
+    java.branch(path, "forward", "b")
     assert java.read(path) == ours.read(path) == java.read(path, branch="b")
     assert sorted(table.at(tag="t2").to_arrow()["v"].to_pylist()) == ["a", "b", "java", "ours"]
     table.branches.open("empty").write(one("x", "alone"))
@@ -103,7 +103,7 @@ def test_a_fast_forward_of_java_below_earliest_is_no_unfinished_expiry(
         table.branches.open("b").write(
             one("x", "branch"), options={"write-only": "true"}
         )  # Without an expiry, and its hint.
-    java.branches.open(path, "forward", "b")
+    java.branch(path, "forward", "b")
     assert table._store().snapshots.ids()[0] < earliest == int((path / "snapshot" / "EARLIEST").read_text())
     # Java leaves the manifests of the snapshots that it deletes.
     assert {finding.rule for finding in table.maintenance.check(data="full", engine="local").findings} <= {
@@ -120,9 +120,9 @@ def test_a_fast_forward_of_java_above_older_snapshots_is_no_unfinished_expiry(
     ours.write(path, one("x", "second"))  # type: ignore[arg-type]
     newest = table._store().snapshots.latest_id() or 0
     java.version(path, "create", "t2", newest)
-    java.branches.open(path, "create", "b", "t2")
+    java.branch(path, "create", "b", "t2")
     table.branches.open("b").write(one("x", "branch"))
-    java.branches.open(path, "forward", "b")
+    java.branch(path, "forward", "b")
     assert table._store().snapshots.ids()[0] < newest == int((path / "snapshot" / "EARLIEST").read_text())
     assert table.maintenance.check(data="full", engine="local").findings == ()
     assert java.read(path) == ours.read(path)

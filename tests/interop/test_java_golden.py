@@ -64,7 +64,7 @@ def test_a_golden_table_reads_as_java_read_it_before_and_after_a_full_compaction
 
     ours.compact(source.path)
 
-    assert set(file_levels(str(source.path))) <= {table.options.num_levels - 1}
+    assert set(file_levels(str(source.path))) <= {table._store().options.num_levels - 1}
     assert ours.read_nanos(source.path) == expected
 
 

@@ -41,7 +41,7 @@ def assert_equal(java: JavaPaimon, path: Path) -> None:
     for name, table in SYSTEM_TABLES.items():
         if not isinstance(table, SystemTable):
             continue
-        columns, rows = java.inspect.system(path, name).to_spark()
+        columns, rows = java.system(path, name)
         fields = table.fields[: len(columns)]
         assert [(field.name, field.type.sql()) for field in fields] == columns, name
         found = table.rows(state).select([field.name for field in fields])
@@ -113,7 +113,7 @@ def test_the_tables_of_rows_have_javas_rows_before_and_after_compactions(
 
     def assert_rows() -> None:
         for name in ("audit_log", "binlog", "ro"):
-            kinds, rows = java.inspect.system(path, name).to_spark()
+            kinds, rows = java.system(path, name)
             fields = [DataField(at, column, parse_type(kind)) for at, (column, kind) in enumerate(kinds)]
             assert rows_of_arrow(ours.table(path).inspect.system(name).to_arrow(), fields) == rows, name
 

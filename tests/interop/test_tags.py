@@ -39,20 +39,20 @@ def test_java_goes_on_with_tags_and_rollbacks_of_ours(ours: LakelsmTables, java:
     table.compact(full=True, engine="local")
     table.maintenance.expire_snapshots(retain_last=1)
     table.consumers.record("etl", 6)
-    assert java.at(tag="kept").read(path) == upto(2) and java.at(tag="three").read(path) == upto(3)
-    columns, tags = java.inspect.system(path, "tags").to_spark()
+    assert java.read(path, tag="kept") == upto(2) and java.read(path, tag="three") == upto(3)
+    columns, tags = java.system(path, "tags")
     named = [dict(zip([name for name, _ in columns], each)) for each in tags]
     assert {(each["tag_name"], each["snapshot_id"]) for each in named} == {("kept", 2), ("three", 3)}
-    assert java.inspect.system(path, "consumers").to_spark()[1] == [("etl", 6)]
+    assert java.system(path, "consumers")[1] == [("etl", 6)]
     java.version(path, "delete", "three")
     assert [tag.name for tag in table.tags.list()] == ["kept"] and held(table, "kept") == upto(2)
     done = table.rollback("kept")
     assert done.restored and java.read(path) == ours.read(path) == upto(2)
-    assert java.inspect.system(path, "consumers").to_spark()[1] == [("etl", 3)]
+    assert java.system(path, "consumers")[1] == [("etl", 3)]
     java.write(path, row(3))
     ours.write(path, row(4))
     assert java.read(path) == ours.read(path) == upto(4)
-    assert java.at(tag="kept").read(path) == upto(2)
+    assert java.read(path, tag="kept") == upto(2)
     java.version(path, "rollback", "", 3)
     table.tags.delete("kept")
     assert java.read(path) == ours.read(path) == upto(3)
@@ -76,7 +76,7 @@ def test_ours_goes_on_with_tags_and_rollbacks_of_java(ours: LakelsmTables, java:
     assert ours.read(path) == java.read(path) == upto(3)
     ours.write(path, row(4))
     assert table.rollback(2).tags == ("plain",)
-    assert ours.read(path) == java.read(path) == java.at(tag="kept").read(path) == upto(2)
+    assert ours.read(path) == java.read(path) == java.read(path, tag="kept") == upto(2)
     java.write(path, row(3))
     assert ours.read(path) == upto(3)
 

@@ -27,7 +27,7 @@ def frame(table: Table, rows: Iterable[Sequence[Any]]) -> DataFrame:
     struct = to_struct(table.schema.fields)
     columns = list(zip(*rows, strict=True)) or [()] * len(struct)
     arrays = [pa.array(column, to_arrow(field.type)) for column, field in zip(columns, table.schema.fields, strict=True)]
-    return table.spark.createDataFrame(pa.Table.from_arrays(arrays, struct.names), struct)
+    return table._session.createDataFrame(pa.Table.from_arrays(arrays, struct.names), struct)
 
 
 def rows_of(found: DataFrame) -> list[tuple[Any, ...]]:

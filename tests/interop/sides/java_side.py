@@ -35,13 +35,13 @@ serve(
         "overwrite": lambda path, batches, partition, options: _java.overwrite(
             path, json.dumps(batches), json.dumps(partition), json.dumps(options)
         ),
-        "branch": lambda path, verb, name, tag: _java.branches.open(path, verb, name, tag),
+        "branch": lambda path, verb, name, tag: _java.branch(path, verb, name, tag),
         "version": lambda path, verb, name, number, seconds: _java.version(path, verb, name, number, seconds),
         "compact": lambda path, full: _java.compact(path, full),
         "read": lambda path, where: json.loads(_java.read(path, json.dumps(where))),
         "ask": lambda path, questions: json.loads(_java.ask(path, json.dumps(questions))),
         "changes": lambda path, after, upto, mode: json.loads(_java.changes(path, after, upto, mode)),
-        "system": lambda path, name: json.loads(_java.inspect.system(path, name).to_spark()),
+        "system": lambda path, name: json.loads(_java.system(path, name)),
         "stream": lambda path, first: json.loads(_java.stream(path, first)),
         "compacted_rows": lambda types, rows: json.loads(_java.compactedRows(json.dumps(types), json.dumps(rows))),
         "write_lookup_file": lambda file, keys, values, rows, form: _java.writeLookupFile(
