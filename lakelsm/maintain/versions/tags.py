@@ -315,7 +315,8 @@ def _publish(store: TableStore, name: str, tag: Tag, surroundings: Surroundings)
         return publish(store.file_io, store.paths.tag(name), _content(store, name, tag), surroundings.sleep)
     except CommitOutcomeUnknownError as error:
         raise CommitOutcomeUnknownError(
-            f"Table {store.name}: whether tag {name!r} was made is not known ({error.__cause__}): look at table.tags.list()."
+            f"Table {store.name}: whether tag {name!r} was made is not known ({error.__cause__}): look at "
+            "table.tags.list()."
         ) from error
 
 
