@@ -130,7 +130,7 @@ def test_the_session_given_comes_before_the_active_one(spark: SparkSession) -> N
 
 def test_a_catalog_without_a_session_uses_the_active_one(spark: SparkSession, tmp_path: Path) -> None:
     table = Catalog(str(tmp_path)).create_table("db.t", "id INT", primary_key=["id"], options={"bucket": "1"})
-    assert table.read().sparkSession is SparkSession.getActiveSession()
+    assert table._session is SparkSession.getActiveSession()
 
 
 def test_opening_and_planning_need_no_session(no_session: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -46,3 +47,9 @@ def test_a_point_is_named_once_and_exists(tmp_path: Path) -> None:
     for missing in ({"snapshot": 9}, {"tag": "x"}, {"timestamp": "1999-01-01"}):
         with pytest.raises(SnapshotNotFoundError):
             table.at(**missing)  # type: ignore[arg-type]
+
+
+def test_without_polars_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(InvalidInputError, match=r"install lakelsm\[polars\]"):
+        new_table(tmp_path).to_polars()

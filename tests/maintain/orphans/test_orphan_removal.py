@@ -243,12 +243,12 @@ def test_on_spark_tasks_list_the_files_and_read_the_manifests(table: LocalTable,
     orphan(table)
     orphan(table, f"index/index-{UUID}-0")
     before = unnamed(table.root)
-    result = Table.for_path(str(table.root), spark).maintenance.maintenance.remove_orphans("1 h", engine="spark")
+    result = Table.for_path(str(table.root), spark).maintenance.remove_orphans("1 h", engine="spark")
     assert (result.files, result.kinds) == (2, {"data": 1, "index": 1})
     assert len(before) == 2 and unnamed(table.root) == set()
     (table.root / "manifest" / table.latest.delta_manifest_list).write_bytes(b"damage")
     with pytest.raises(CorruptTableError, match="manifest-list"):
-        Table.for_path(str(table.root), spark).maintenance.maintenance.remove_orphans("1 h", engine="spark")
+        Table.for_path(str(table.root), spark).maintenance.remove_orphans("1 h", engine="spark")
 
 
 HOUR = 3_600_000
