@@ -68,6 +68,7 @@ def publication(
     certain answer, and UnsupportedFeatureError when it cannot create-if-absent.
     """
     failure: Exception | None = None
+    unanswered = 0
     for attempt in range(_TRIES):
         try:
             if attempt:
@@ -81,10 +82,12 @@ def publication(
             if failure is None:
                 raise
         except Exception as error:  # noqa: BLE001  Whatever it is, the request may have landed.
-            failure = error
+            failure, unanswered = error, unanswered + 1
         try:
             is_ours = file_io.read(path) == data
-            return Publication(is_ours, in_doubt=attempt > 0 or (failure is not None and not is_ours))
+            # Ours of the only request that can have landed was never removed: none put it back.
+            removed = attempt > 0 and unanswered != 1 if is_ours else failure is not None or attempt > 0
+            return Publication(is_ours, in_doubt=removed)
         except FileNotFoundError:
             continue
         except Exception as error:  # noqa: BLE001
