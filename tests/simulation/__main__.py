@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import gc
+import logging
 import os
 import sys
 import time
 import traceback
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -40,6 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--planted", action="store_true", help="plant faults in the engine and count seeds to see them")
     parser.add_argument("--only", help="the planted fault of this name alone; with --seed, planted meanwhile")
     options = parser.parse_args(arguments)
+    warnings.simplefilter("ignore")  # Failures after a commit are what it simulates.
+    logging.getLogger("lakelsm").setLevel(logging.CRITICAL)
     if options.seed is not None:
         return _one(options.seed, options.only)
     if options.planted:

@@ -269,7 +269,7 @@ def _hint_before_the_snapshot() -> Planted:
     real = CommitRun._is_published
 
     def publish(run: Any, snapshot: Any) -> bool:
-        run._env.file_io.write(run._env.paths.latest_hint, str(snapshot.id).encode(), durable=False)
+        run._store.file_io.write(run._store.paths.latest_hint, str(snapshot.id).encode(), durable=False)
         return real(run, snapshot)
 
     return [(CommitRun, "_is_published", publish), *_hint_trusted()]
@@ -288,7 +288,7 @@ def _snapshot_before_its_lists() -> Planted:
     def publish(run: Any, snapshot: Any) -> bool:
         published = real_publish(run, snapshot)
         for name, data in run._files.__dict__.pop("_held", []):
-            run._env.file_io.write(run._env.paths.manifest(name), data)
+            run._store.file_io.write(run._store.paths.manifest(name), data)
         return published
 
     return [(ManifestFiles, "_write", write), (CommitRun, "_is_published", publish)]
