@@ -37,7 +37,7 @@ def delete(
     """Delete while others come first, after a step of the delete; ``steps`` takes all of them down."""
     from lakelsm.write.batch_write import BatchWriter
 
-    left = [times]
+    made, left = "lakelsm.table.writable_table.BatchWriter", [times]
 
     def step(name: str) -> None:
         if steps is not None:
@@ -45,11 +45,11 @@ def delete(
         if name == at and left[0]:
             left[0] -= 1
             with monkeypatch.context() as undone:
-                undone.setattr("lakelsm.table.table.BatchWriter", BatchWriter)
+                undone.setattr(made, BatchWriter)
                 meanwhile()
 
     with monkeypatch.context() as patched:
-        patched.setattr("lakelsm.table.table.BatchWriter", lambda writer, store: BatchWriter(writer, store, step))
+        patched.setattr(made, lambda writer, store: BatchWriter(writer, store, step))
         return engine.delete(table, where)
 
 
