@@ -30,7 +30,7 @@ from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.paths import TablePaths
 from lakelsm.format.snapshot import CommitKind
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.storage import object_store, open_storage
+from lakelsm.storage import object_client, open_storage
 
 COMMITS = 10
 _FILES = 10
@@ -126,7 +126,7 @@ class StoreCommits:
         assert self._table is not None
         for base, entries in enumerate(self._batches, 2):
             if is_cold:
-                object_store.KEPT.clear()
+                object_client.KEPT.clear()
             message = CommitMessage(entries=entries, base_snapshot_id=base)
             Committer(self._table).commit(CommitKind.APPEND, message, "bench")
 
@@ -136,12 +136,12 @@ class StoreCommits:
         for _ in range(2):
             self._make_table()
             recorder.asked.clear()
-            with mock.patch.object(object_store, "_opened_store", lambda *_: recorder):
+            with mock.patch.object(object_client, "_opened_store", lambda *_: recorder):
                 self._commit(is_cold)
         return recorder.asked
 
     def _opened(self) -> Any:
-        assert isinstance(self._storage, object_store.ObjectFileIO)
+        assert isinstance(self._storage, object_client.ObjectClient)
         return self._storage.store
 
     def _ask(self, asked: Sequence[tuple[str, tuple[Any, ...], dict[str, Any]]]) -> None:

@@ -16,7 +16,7 @@ from typing import IO
 import pyarrow as pa
 
 from lakelsm.errors import StorageError, told_of
-from lakelsm.storage.refused_writes import refused_write
+from lakelsm.storage.refusals import refused_write
 
 _WHAT = "Rows beyond 'write-buffer-size' wait in scratch files, in the directory that TMPDIR names"
 

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from lakelsm.errors import InvalidInputError, OutOfMemoryError, StorageError, UnsupportedFeatureError
-from lakelsm.storage.local import temporary_name
-from lakelsm.storage.refused_writes import refused_write
+from lakelsm.storage.file_io import temporary_name
+from lakelsm.storage.refusals import refused_write
 from lakelsm.surroundings import SYSTEM, Surroundings
 
 Result = TypeVar("Result")

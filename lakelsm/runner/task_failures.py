@@ -7,7 +7,7 @@ import errno
 import pyarrow as pa
 
 from lakelsm.errors import CorruptTableError, LakelsmError, OutOfMemoryError, UnsupportedFeatureError
-from lakelsm.storage.refused_writes import storage_error
+from lakelsm.storage.refusals import storage_error
 
 _FULL = {errno.ENOSPC: "free space there", errno.EDQUOT: "free space there, or raise the quota"}
 

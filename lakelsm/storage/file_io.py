@@ -12,6 +12,8 @@ from typing import Protocol, runtime_checkable
 
 from pyarrow import fs as arrow_fs
 
+from lakelsm.arguments import LONGEST_NAME
+
 
 @dataclass(frozen=True)
 class FileEntry:
@@ -139,3 +141,14 @@ class FileIO(Protocol):
     def filesystem(self) -> arrow_fs.FileSystem:
         """Return the Arrow file system that reads and writes the same absolute paths."""
         ...
+
+
+def temporary_name(name: str, uuid: str) -> str:
+    """Return the name under which ``name`` is written before it is published, in the same directory.
+
+    It begins with a dot: Java Paimon 1.3 fails on any other stray name in ``snapshot/``. Of a name that would be too
+    long with it, as those of tags may be, the beginning will do.
+    """
+    end = f".{uuid}.tmp"
+    begin = name.encode()[: LONGEST_NAME - 1 - len(end)].decode(errors="ignore")
+    return f".{begin}{end}"

@@ -8,14 +8,21 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from pyarrow import fs as arrow_fs
 
-from lakelsm.arguments import LONGEST_NAME
 from lakelsm.errors import CorruptTableError, InvalidInputError, LakelsmError, StorageError, UnsupportedFeatureError
-from lakelsm.storage.file_io import FileEntry
-from lakelsm.storage.refused_writes import refused_deletion, refused_write, storage_error
+from lakelsm.storage.file_io import FileEntry, temporary_name
+from lakelsm.storage.refusals import (
+    deleting,
+    listing,
+    refused_deletion,
+    refused_read,
+    refused_write,
+    require_regular,
+    status_of,
+)
 from lakelsm.surroundings import SYSTEM
 
 # What link(2) says where it surely made no name.
@@ -24,15 +31,6 @@ _REFUSALS = frozenset({errno.EACCES, errno.ENOSPC, errno.EDQUOT, errno.EROFS, er
 # What link(2) says where a file system has no hard links at all (the temporary file has one link and lies in
 # the target's directory, so neither too many links nor another device can be the true reason).
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV, errno.EINVAL})
-
-_KINDS = (
-    (stat.S_ISDIR, "a directory"),
-    (stat.S_ISFIFO, "a FIFO"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISCHR, "a device"),
-    (stat.S_ISBLK, "a device"),
-)
-
 
 class LocalFileIO:
     """FileIO on the operating system's files, of which any copy is as good as another."""
@@ -53,10 +51,10 @@ class LocalFileIO:
     def read(self, path: str, limit: int | None = None) -> bytes:
         """Return the whole content of a file of at most ``limit`` bytes. Raises FileNotFoundError when there is none."""
         self._keep_inside(path)
-        _require_regular(path, _status(path))
+        require_regular(path, status_of(path))
         with os.fdopen(_opened(path), "rb") as file:
             status = os.fstat(file.fileno())
-            _require_regular(path, status)
+            require_regular(path, status)
             if limit is not None and status.st_size > limit:
                 raise CorruptTableError(
                     f"{path} has {status.st_size} bytes, and a file of its kind has {limit} at most: restore the file."
@@ -73,8 +71,8 @@ class LocalFileIO:
             self._keep_inside(path)
             if not os.path.exists(path):
                 return
-            status = _status(path)
-        _require_regular(path, status)
+            status = status_of(path)
+        require_regular(path, status)
 
     def check_directory(self, path: str) -> None:
         """Raise CorruptTableError where files in the directory would leave the root."""
@@ -83,7 +81,7 @@ class LocalFileIO:
     def size(self, path: str) -> int:
         """Return the size of a file in bytes. Raises FileNotFoundError when it does not exist."""
         self._keep_inside(path)
-        return _status(path).st_size
+        return status_of(path).st_size
 
     def exists(self, path: str) -> bool:
         """Tell whether a file or directory exists at the path."""
@@ -93,7 +91,7 @@ class LocalFileIO:
         """Return the names in a directory, unsorted; an empty list when there is no such directory."""
         self._keep_inside(path)
         names: list[str] = []
-        with _listing(path):
+        with listing(path):
             names = os.listdir(path)
         return names
 
@@ -101,7 +99,7 @@ class LocalFileIO:
         """Return what is in a directory, unsorted; what is deleted meanwhile is left out."""
         self._keep_inside(path)
         found: list[FileEntry] = []
-        with _listing(path), os.scandir(path) as names:
+        with listing(path), os.scandir(path) as names:
             for name in names:
                 with contextlib.suppress(FileNotFoundError):
                     found.append(_entry(name))
@@ -172,7 +170,7 @@ class LocalFileIO:
     def delete(self, path: str) -> None:
         """Delete a file; it is no error when it does not exist."""
         self._keep_inside(os.path.dirname(path))
-        with _deletion(path):
+        with deleting(path):
             os.unlink(path)
 
     def delete_files(self, paths: Sequence[str]) -> None:
@@ -196,9 +194,9 @@ class LocalFileIO:
         if last is not None:
             for entry in self.entries(path):
                 if entry.is_directory and entry.name != last:
-                    with _deletion(path):
+                    with deleting(path):
                         shutil.rmtree(os.path.join(path, entry.name))
-        with _deletion(path):
+        with deleting(path):
             shutil.rmtree(path)
 
     def delete_empty_dir(self, path: str) -> bool:
@@ -301,18 +299,6 @@ class LocalFileIO:
         return temporary
 
 
-def _status(path: str) -> os.stat_result:
-    """What a path is, links followed. Raises FileNotFoundError where it is nothing."""
-    try:
-        return os.stat(path)
-    except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.ENAMETOOLONG):
-            raise CorruptTableError(f"{path} cannot be reached ({error.strerror}): restore the file.") from error
-        if isinstance(error, FileNotFoundError):
-            raise
-        raise _refused_read(path, error) from error
-
-
 def _opened(path: str) -> int:
     """A descriptor to read from. Without O_NONBLOCK a FIFO that took the file's place would wait for a writer."""
     try:
@@ -320,22 +306,7 @@ def _opened(path: str) -> int:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise _refused_read(path, error) from error
-
-
-def _refused_read(path: str, error: OSError) -> StorageError:
-    return storage_error(
-        f"{path} cannot be read: {error.strerror}. Give this process the permission to read there, or mend what the file "
-        "system says, and run it again.",
-        error,
-    )
-
-
-def _require_regular(path: str, status: os.stat_result) -> None:
-    """Raise CorruptTableError for a directory, FIFO, socket or device."""
-    if not stat.S_ISREG(status.st_mode):
-        kind = next((name for test, name in _KINDS if test(status.st_mode)), "no file")
-        raise CorruptTableError(f"{path} is {kind} and no regular file, so lakelsm does not open it: restore the file.")
+        raise refused_read(path, error) from error
 
 
 def _refuse_link(path: str, verb: str) -> None:
@@ -344,33 +315,6 @@ def _refuse_link(path: str, verb: str) -> None:
         raise InvalidInputError(
             f"{path} is a symbolic link to {os.path.realpath(path)}: {verb} that directory and the link yourself."
         )
-
-
-@contextlib.contextmanager
-def _deletion(path: str) -> Iterator[None]:
-    """Delete: nothing is raised where there is nothing, and a refusal is told in lakelsm's words."""
-    try:
-        yield
-    except FileNotFoundError:
-        return
-    except IsADirectoryError as error:
-        raise CorruptTableError(f"{path} is a directory and no regular file: delete it yourself.") from error
-    except OSError as error:
-        raise refused_deletion(path, error) from error
-
-
-@contextlib.contextmanager
-def _listing(path: str) -> Iterator[None]:
-    """Look into a directory: nothing is raised where there is none, and what is told is told in lakelsm's words."""
-    try:
-        yield
-    except FileNotFoundError:
-        return
-    except NotADirectoryError as error:
-        if os.path.lexists(path):  # Else a part of the path before its end is a file.
-            raise CorruptTableError(f"{path} is no directory: restore it.") from error
-    except OSError as error:
-        raise _refused_read(path, error) from error
 
 
 def _entry(found: os.DirEntry[str]) -> FileEntry:
@@ -412,14 +356,3 @@ def _sync_directory(folder: str) -> None:
         pass
     finally:
         os.close(descriptor)
-
-
-def temporary_name(name: str, uuid: str) -> str:
-    """Return the name under which ``name`` is written before it is published, in the same directory.
-
-    It begins with a dot: Java Paimon 1.3 fails on any other stray name in ``snapshot/``. Of a name that would be too
-    long with it, as those of tags may be, the beginning will do.
-    """
-    end = f".{uuid}.tmp"
-    begin = name.encode()[: LONGEST_NAME - 1 - len(end)].decode(errors="ignore")
-    return f".{begin}{end}"

@@ -1,6 +1,6 @@
 """An Arrow file system on the objects of a store, for Parquet: ranged reads, and writes in parts.
 
-Arrow's own clients of object stores know neither the URIs nor the options of `ObjectFileIO`, and tell errors otherwise.
+Arrow's own clients of object stores know neither the URIs nor the options of `ObjectClient`, and tell errors otherwise.
 """
 
 from __future__ import annotations
@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyarrow import fs as arrow_fs
 
+from lakelsm.storage.object_client import ObjectClient
 from lakelsm.storage.object_place import ObjectStoreKind
 from lakelsm.storage.store_failures import is_out_of_range
 
 if TYPE_CHECKING:
     from obstore import WritableFile
-
-    from lakelsm.storage.object_store import ObjectFileIO
 
 #: The end of a file is read first, as Parquet needs it: smaller files are read whole by this one request.
 _TAIL = 1 << 20
@@ -31,19 +30,19 @@ _PART = 8 << 20
 _PARTS_AT_ONCE = 2
 
 
-def object_filesystem(file_io: ObjectFileIO) -> arrow_fs.PyFileSystem:
+def object_filesystem(client: ObjectClient) -> arrow_fs.PyFileSystem:
     """The objects of a store as an Arrow file system whose paths are their URIs."""
-    return arrow_fs.PyFileSystem(_Handler(file_io))
+    return arrow_fs.PyFileSystem(_Handler(client))
 
 
 class _Handler(arrow_fs.FileSystemHandler):  # type: ignore[misc]
     """What Arrow asks of a file system. Operations that lakelsm has no use for are refused."""
 
-    def __init__(self, file_io: ObjectFileIO) -> None:
-        self._file_io = file_io
+    def __init__(self, client: ObjectClient) -> None:
+        self._client = client
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Handler) and other._file_io == self._file_io
+        return isinstance(other, _Handler) and other._client == self._client
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -63,16 +62,16 @@ class _Handler(arrow_fs.FileSystemHandler):  # type: ignore[misc]
         """There are no directories."""
 
     def delete_dir(self, path: str) -> None:
-        self._file_io.delete_dir(path)
+        raise NotImplementedError("directories are deleted by FileIO")
 
     def delete_dir_contents(self, path: str, missing_dir_ok: bool = False) -> None:
-        self._file_io.delete_dir(path)
+        raise NotImplementedError("directories are deleted by FileIO")
 
     def delete_root_dir_contents(self) -> None:
         raise NotImplementedError("a whole store is not emptied")
 
     def delete_file(self, path: str) -> None:
-        self._file_io.delete(path)
+        self._client.delete(path)
 
     def move(self, src: str, dest: str) -> None:
         raise NotImplementedError("objects are not renamed")
@@ -84,17 +83,17 @@ class _Handler(arrow_fs.FileSystemHandler):  # type: ignore[misc]
         return self.open_input_file(path)
 
     def open_input_file(self, path: str) -> pa.NativeFile:
-        return pa.PythonFile(_ObjectReader(self._file_io, path), mode="r")
+        return pa.PythonFile(_ObjectReader(self._client, path), mode="r")
 
     def open_output_stream(self, path: str, metadata: object = None) -> pa.NativeFile:
-        return pa.PythonFile(_ObjectWriter(self._file_io, path), mode="w")
+        return pa.PythonFile(_ObjectWriter(self._client, path), mode="w")
 
     def open_append_stream(self, path: str, metadata: object = None) -> pa.NativeFile:
         raise NotImplementedError("objects are not appended to")
 
     def _info(self, path: str) -> arrow_fs.FileInfo:
         try:
-            return arrow_fs.FileInfo(path, arrow_fs.FileType.File, size=self._file_io.size(path))
+            return arrow_fs.FileInfo(path, arrow_fs.FileType.File, size=self._client.size(path))
         except FileNotFoundError:
             return arrow_fs.FileInfo(path, arrow_fs.FileType.NotFound)
 
@@ -111,17 +110,17 @@ class _Window:
 class _ObjectReader:
     """A file object on an object. Its end is read when it is opened, other parts when they are asked for, and ahead."""
 
-    def __init__(self, file_io: ObjectFileIO, path: str) -> None:
-        self._file_io = file_io
+    def __init__(self, client: ObjectClient, path: str) -> None:
+        self._client = client
         self._path = path
-        self._key = file_io.key(path)
+        self._key = client.key(path)
         self._position = 0
         self._windows: list[_Window] = []
         self._ahead = _MOST_AHEAD
-        known = file_io.kept_end(path)
+        known = client.kept_end(path)
         self._size, self._tail = known or self._end()
         if known is None:
-            file_io.keep_end(path, self._size, self._tail)
+            client.keep_end(path, self._size, self._tail)
         self.closed = False
 
     def readable(self) -> bool:
@@ -189,35 +188,35 @@ class _ObjectReader:
         return data[: end - start]
 
     def _asked(self, start: int, end: int) -> bytes:
-        file_io = self._file_io
-        data = file_io.ask(self._path, lambda: bytes(file_io.store.get_range(self._key, start=start, end=end)))
+        client = self._client
+        data = client.ask(self._path, lambda: bytes(client.store.get_range(self._key, start=start, end=end)))
         if len(data) != end - start:
             raise OSError(f"{self._path} has no {end - start} bytes from {start} on: it was replaced meanwhile")
         return data
 
     def _end(self) -> tuple[int, bytes]:
-        file_io, key = self._file_io, self._key
-        if file_io.place.kind is ObjectStoreKind.AZURE:  # It has no ranges that begin at the end.
-            size = file_io.size(self._path)
+        client, key = self._client, self._key
+        if client.place.kind is ObjectStoreKind.AZURE:  # It has no ranges that begin at the end.
+            size = client.size(self._path)
             return size, self._asked(max(size - _TAIL, 0), size) if size else b""
 
         def end() -> tuple[int, bytes]:
             try:
-                answer = file_io.store.get(key, options={"range": {"suffix": _TAIL}})
+                answer = client.store.get(key, options={"range": {"suffix": _TAIL}})
                 return answer.meta["size"], bytes(answer.bytes())
             except Exception as error:  # Whatever it is goes on to be told, but of an empty object no range can be had.
                 if is_out_of_range(error):
                     return 0, b""
                 raise
 
-        return file_io.ask(self._path, end)
+        return client.ask(self._path, end)
 
 
 class _ObjectWriter:
     """A file object that becomes an object when it is closed: by one request, or in parts where it is long."""
 
-    def __init__(self, file_io: ObjectFileIO, path: str) -> None:
-        self._file_io = file_io
+    def __init__(self, client: ObjectClient, path: str) -> None:
+        self._client = client
         self._path = path
         self._position = 0
         #: What readers of a new file begin with, and its writer for its footer.
@@ -225,8 +224,8 @@ class _ObjectWriter:
         #: All that was written, until it is longer than a part: one request can be sent again as a whole.
         self._start: bytearray | None = bytearray()
         self._sink: WritableFile | None = None
-        file_io.key(path)
-        file_io.forget(path)
+        client.key(path)
+        client.forget(path)
         self.closed = False
 
     def readable(self) -> bool:
@@ -260,10 +259,10 @@ class _ObjectWriter:
     def _opened(self) -> WritableFile:
         from obstore import open_writer
 
-        file_io, key = self._file_io, self._file_io.key(self._path)
-        return file_io.ask(
+        client, key = self._client, self._client.key(self._path)
+        return client.ask(
             self._path,
-            lambda: open_writer(file_io.patient_store, key, buffer_size=_PART, max_concurrency=_PARTS_AT_ONCE),
+            lambda: open_writer(client.patient_store, key, buffer_size=_PART, max_concurrency=_PARTS_AT_ONCE),
             again=False,
         )
 
@@ -271,7 +270,7 @@ class _ObjectWriter:
         """Hand bytes to the library, which sends a part again by itself, and not those of an answer that is cut."""
         sink = self._sink
         assert sink is not None
-        self._file_io.ask(self._path, lambda: sink.write(octets), again=False)
+        self._client.ask(self._path, lambda: sink.write(octets), again=False)
 
     def flush(self) -> None:
         """What is written is visible once the object is closed, not before."""
@@ -280,7 +279,7 @@ class _ObjectWriter:
         if not self.closed:
             self.closed = True
             if self._start is not None:
-                self._file_io.write(self._path, bytes(self._start))
+                self._client.write(self._path, bytes(self._start))
             elif self._sink is not None:
-                self._file_io.ask(self._path, self._sink.close, again=False)
-            self._file_io.keep_end(self._path, self._position, bytes(self._end[-_TAIL:]))
+                self._client.ask(self._path, self._sink.close, again=False)
+            self._client.keep_end(self._path, self._position, bytes(self._end[-_TAIL:]))

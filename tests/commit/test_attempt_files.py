@@ -358,7 +358,7 @@ def test_nothing_else_decides_to_delete_a_tables_files() -> None:
     # Of a branch that goes or is replaced: its snapshots, schemas and tags, and no file that they name.
     of_branches = {"maintain/versions/branches.py", "maintain/versions/fast_forward.py"}
     # The storage carries it out; a writer of files takes back those of which nobody knows yet.
-    storages = {f"storage/{name}.py" for name in ("local", "object_filesystem", "object_store")}
+    storages = {f"storage/{name}.py" for name in ("local", "object_store")}
     deciding = {"commit/attempt_files.py", "format/data_file/rolling_writer.py", *storages}
     # Names of states, whose files are others' business: `maintain/deletion/file_deletion.py` deletes those.
     versions = {f"maintain/versions/{name}.py" for name in ("consumers", "rollback", "tags")}

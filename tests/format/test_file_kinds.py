@@ -8,7 +8,7 @@ import pytest
 
 from lakelsm.format.file_kinds import NAME_PATTERNS, DirectoryRole, StoredKind
 from lakelsm.format.file_names import CommitFileNames, FileNames, file_index_name
-from lakelsm.storage.local import temporary_name
+from lakelsm.storage.file_io import temporary_name
 
 UUID = "65889ab4-7925-4c92-b2c9-a1cac0f7ae08"
 COMMIT, TASK = CommitFileNames(UUID), FileNames(UUID)

@@ -15,6 +15,9 @@ from typing import Any
 from urllib.parse import parse_qs
 from uuid import uuid4
 
+from lakelsm.arguments import option_texts
+from lakelsm.storage import FileIO, open_storage
+
 #: What WSGI hands over.
 Environment = dict[str, Any]
 StartResponse = Callable[..., Any]
@@ -146,6 +149,11 @@ class ObjectServer:
         with self.deciding if conditional else nullcontext():  # moto looks first and writes later.
             answer: Iterable[bytes] = self._moto(environ, start_response)
         return answer
+
+
+def opened(server: ObjectServer, **more: str) -> tuple[FileIO, str]:
+    """A new bucket of a server as storage, and its URI; ``more`` are further `storage_options`."""
+    return open_storage(server.new_bucket(), option_texts("options", {**server.options, **more}))
 
 
 def _answered(fault: Fault, start_response: StartResponse) -> Iterable[bytes]:

@@ -16,7 +16,6 @@ from pyarrow import fs as arrow_fs
 
 from lakelsm.errors import CorruptTableError, InvalidInputError, StorageError, UnsupportedFeatureError
 from lakelsm.storage import LocalFileIO
-from lakelsm.storage.local import temporary_name
 from tests.processes import CONTEXT, PATIENCE, ended, started
 
 
@@ -286,10 +285,6 @@ def test_a_failure_to_delete_a_temporary_file_does_not_hide_why_the_write_failed
     monkeypatch.setattr(os, "unlink", broken)
     with pytest.raises(StorageError, match="No space left"):
         LocalFileIO().create_if_absent(str(tmp_path / "snapshot-1"), b"{}")
-
-
-def test_temporary_names_begin_with_a_dot() -> None:
-    assert temporary_name("snapshot-3", "u") == ".snapshot-3.u.tmp"
 
 
 def test_a_directory_is_deleted_only_where_it_is_empty_and_no_link(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pyarrow import fs as arrow_fs
 from lakelsm.arguments import option_texts
 from lakelsm.errors import StorageError
 from lakelsm.storage import FileIO, open_storage
-from lakelsm.storage.object_store import KEPT
+from lakelsm.storage.object_client import KEPT
 from tests.storage.object_server import ObjectServer
 
 

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import pickle
-import signal
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pytest
 
 from lakelsm import Catalog
-from lakelsm.arguments import option_texts
-from lakelsm.errors import CorruptTableError, InvalidInputError, LakelsmError, StorageError, UnsupportedFeatureError
-from lakelsm.storage import FileIO, open_storage
-from tests.storage.object_server import ObjectServer
-
-
-def opened(server: ObjectServer, **more: str) -> tuple[FileIO, str]:
-    return open_storage(server.new_bucket(), option_texts("options", {**server.options, **more}))
+from lakelsm.errors import InvalidInputError, StorageError, UnsupportedFeatureError
+from tests.storage.object_server import ObjectServer, opened
 
 
 def test_what_is_written_reads_back_whatever_its_name(object_server: ObjectServer) -> None:
@@ -42,14 +33,6 @@ def test_a_missing_object_is_missing_to_every_operation(object_server: ObjectSer
     file_io.delete(f"{root}/none")
     file_io.delete_dir(f"{root}/none")
     file_io.delete_files([f"{root}/none", f"{root}/nor this"])
-
-
-def test_a_file_above_the_limit_is_refused(object_server: ObjectServer) -> None:
-    file_io, root = opened(object_server)
-    file_io.write(f"{root}/a", b"12345")
-    assert file_io.read(f"{root}/a", 5) == b"12345"
-    with pytest.raises(CorruptTableError, match="has 5 bytes, and a file of its kind has 4 at most"):
-        file_io.read(f"{root}/a", 4)
 
 
 def test_entries_are_files_with_size_and_time_and_what_keys_have_in_common(object_server: ObjectServer) -> None:
@@ -98,23 +81,6 @@ def test_a_store_that_does_not_know_the_condition_is_refused(object_server: Obje
         file_io.create_if_absent(f"{root}/a", b"")
 
 
-def test_it_travels_to_tasks_and_shows_no_secret(object_server: ObjectServer) -> None:
-    file_io, root = opened(object_server)
-    file_io.write(f"{root}/a", b"1")
-    copy = pickle.loads(pickle.dumps(file_io.within(root)))
-    assert copy.read(f"{root}/a") == b"1"
-    assert "test-secret" not in repr(file_io) + repr(copy) and "test-access" not in repr(file_io)
-
-
-def test_nothing_outside_of_the_root_is_opened(object_server: ObjectServer) -> None:
-    file_io, root = opened(object_server)
-    kept = file_io.within(f"{root}/t")
-    for path in [f"{root}/u/a", f"{root}/tt", f"{root}/t/../u/a"]:
-        for operation in (kept.read, kept.list, kept.delete, kept.check_file, kept.check_directory):
-            with pytest.raises(CorruptTableError, match="outside of the table's directory"):
-                operation(path)
-
-
 def test_a_table_is_created_written_read_compacted_and_dropped(object_server: ObjectServer) -> None:
     bucket = object_server.new_bucket()
     catalog = Catalog(f"{bucket}/w", storage_options=object_server.options)
@@ -142,20 +108,6 @@ def test_a_table_is_created_written_read_compacted_and_dropped(object_server: Ob
     assert catalog.list_databases() == []
 
 
-def test_manifests_are_read_once_a_process_or_from_the_store_where_that_is_asked(object_server: ObjectServer) -> None:
-    storage, root = opened(object_server)
-    file_io, path = storage.within(f"{root}/t"), f"{root}/t/manifest/manifest-1"
-    file_io.write(path, b"1")
-    storage.store.put("t/manifest/manifest-1", b"another's")  # type: ignore[attr-defined]
-    with object_server.counted() as counts:
-        assert file_io.read(path) == b"1"
-    assert not counts
-    assert file_io.fresh().read(path) == b"another's"
-    file_io.delete(path)
-    with pytest.raises(FileNotFoundError):
-        file_io.read(path)
-
-
 def test_a_drop_that_stops_half_way_leaves_a_table_that_is_dropped_again(object_server: ObjectServer) -> None:
     catalog = Catalog(object_server.new_bucket(), storage_options=object_server.options)
     table = catalog.create_table("d.t", "id BIGINT", primary_key=["id"])
@@ -172,26 +124,3 @@ def test_a_drop_that_stops_half_way_leaves_a_table_that_is_dropped_again(object_
     assert catalog.table("d.t").to_arrow().num_rows == 0
     catalog.drop_table("d.t")
     assert catalog.list_databases() == []
-
-
-@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
-def test_a_process_forked_from_a_user_of_stores_is_refused_and_does_not_hang(object_server: ObjectServer) -> None:
-    file_io, root = opened(object_server)
-    file_io.write(f"{root}/a", b"1")
-    here, there = os.pipe()
-    child = os.fork()
-    if child == 0:
-        signal.alarm(20)  # It would wait for ever.
-        try:
-            told = f"read {file_io.read(f'{root}/a')!r}"
-        except LakelsmError as error:
-            told = f"{type(error).__name__}: {error}"
-        os.write(there, told.encode())
-        os._exit(0)
-    os.close(there)
-    with os.fdopen(here, "rb") as pipe:
-        told = pipe.read().decode()
-    os.waitpid(child, 0)
-    assert told.startswith(f"UnsupportedFeatureError: s3://{file_io.place.bucket}: this process ({child}) was forked")
-    assert "'spawn' or 'forkserver'" in told
-    assert file_io.read(f"{root}/a") == b"1"

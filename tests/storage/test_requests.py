@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from lakelsm import Catalog, Table
-from lakelsm.storage.object_store import KEPT
+from lakelsm.storage.object_client import KEPT
 from tests.storage.object_server import ObjectServer
 
 PAGE = Path(__file__).parents[2] / "docs" / "object-stores.md"

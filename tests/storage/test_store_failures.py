@@ -20,10 +20,10 @@ from lakelsm.errors import (
     StorageUnavailableError,
 )
 from lakelsm.snapshots.json_file import publish
-from lakelsm.storage import FileIO, object_store, open_storage
+from lakelsm.storage import FileIO, object_client, object_store, open_storage
 from lakelsm.storage.store_failures import waits
 from lakelsm.surroundings import SYSTEM
-from tests.storage.object_server import ObjectServer
+from tests.storage.object_server import ObjectServer, opened
 
 SECRETS = ("test-access", "test-secret", "AKIASECRET")
 ANSWER = b"<Error><Code>%s</Code><AWSAccessKeyId>AKIASECRET</AWSAccessKeyId><X>test-access</X></Error>"
@@ -58,14 +58,14 @@ def test_each_answer_is_one_clear_error(object_server: ObjectServer, status: str
 
 
 def test_a_storm_of_refusals_is_waited_out(object_server: ObjectServer) -> None:
-    file_io, root = open_storage(object_server.new_bucket(), option_texts("o", object_server.options))
+    file_io, root = opened(object_server)
     with object_server.fault("refuse", lambda *_: True, times=3) as fault:
         file_io.write(f"{root}/a", b"1")
     assert fault.met == 3 and file_io.read(f"{root}/a") == b"1"
 
 
 def test_an_answer_that_is_cut_off_is_asked_for_again(object_server: ObjectServer) -> None:
-    file_io, root = open_storage(object_server.new_bucket(), option_texts("o", object_server.options))
+    file_io, root = opened(object_server)
     file_io.write(f"{root}/a", b"0123456789" * 1000)
     with object_server.fault("truncate", lambda method, _: method == "GET") as fault:
         assert file_io.read(f"{root}/a") == b"0123456789" * 1000
@@ -111,12 +111,12 @@ def waited(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> I
     quick = {"init_backoff": timedelta(milliseconds=1), "max_backoff": timedelta(milliseconds=2), "base": 2}
     surroundings = replace(SYSTEM, sleep=found.sleep, monotonic=found.monotonic, chance=lambda: 0.5)
     with monkeypatch.context() as patched:
-        patched.setattr(object_store, "SYSTEM", surroundings)
-        patched.setattr(object_store, "_ASKED_AGAIN", {**object_store._ASKED_AGAIN, "backoff": quick})
-        patched.setattr(object_store, "_SILENCE", {"read_timeout": silence})
-        object_store._opened_store.cache_clear()
+        patched.setattr(object_client, "SYSTEM", surroundings)
+        patched.setattr(object_client, "_ASKED_AGAIN", {**object_client._ASKED_AGAIN, "backoff": quick})
+        patched.setattr(object_client, "_SILENCE", {"read_timeout": silence})
+        object_client._opened_store.cache_clear()
         yield found
-    object_store._opened_store.cache_clear()
+    object_client._opened_store.cache_clear()
 
 
 CONTENT = b"0123456789" * 1000
@@ -171,7 +171,7 @@ _OF_PARTS = ("cut", "truncate")
 
 @pytest.fixture
 def bucket(object_server: ObjectServer, waited: Waits) -> tuple[FileIO, str]:
-    file_io, root = open_storage(object_server.new_bucket(), option_texts("o", object_server.options))
+    file_io, root = opened(object_server)
     file_io.write(f"{root}/a", CONTENT)
     file_io.write(f"{root}/long", bytes(3 << 20))
     return file_io.fresh(), root

@@ -25,7 +25,7 @@ from lakelsm.format.manifest.data_file_meta import DataFileMeta
 from lakelsm.format.row.binary_row import decode_rows
 from lakelsm.schema.system_columns import KEY_FIELD_PREFIX, SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.schema.table_schema import TableSchema
-from lakelsm.storage.refused_writes import storage_error
+from lakelsm.storage.refusals import storage_error
 from lakelsm.types import INTEGER_ROOTS, AtomicType, DataField
 
 #: What pyarrow raises on damaged Parquet bytes.

@@ -26,7 +26,7 @@ from lakelsm.format.index.file_index.file_index_container import sealed
 from lakelsm.format.manifest.data_file_meta import DataFileMeta, FileSource
 from lakelsm.format.row_kinds import is_retract
 from lakelsm.schema.system_columns import KEY_FIELD_PREFIX, SEQUENCE_NUMBER, VALUE_KIND
-from lakelsm.storage.refused_writes import refused_write
+from lakelsm.storage.refusals import refused_write
 from lakelsm.surroundings import SYSTEM, Surroundings
 from lakelsm.types import to_arrow
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lakelsm.format.row.bucket_hash import Hashes
-from lakelsm.storage.refused_writes import refused_write
+from lakelsm.storage.refusals import refused_write
 
 Longs = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lakelsm.errors import CorruptStoreError, InvalidInputError, StorageError
-from lakelsm.storage.refused_writes import refused_write
+from lakelsm.storage.refusals import refused_write
 
 Longs = npt.NDArray[np.int64]
 #: Size, time of change and inode of a file.

@@ -36,7 +36,7 @@ from lakelsm.results import OrphanResult
 from lakelsm.runner.runner import Runner, Task
 from lakelsm.snapshots.snapshot_manager import SnapshotManager
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.storage.local import temporary_name
+from lakelsm.storage.file_io import temporary_name
 from lakelsm.surroundings import SYSTEM, Surroundings
 
 Item = TypeVar("Item")

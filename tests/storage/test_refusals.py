@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lakelsm.errors import ErrorKind, StorageError
-from lakelsm.storage.refused_writes import refused_deletion, refused_write
+from lakelsm.storage.refusals import refused_deletion, refused_write
 
 #: What a reader of the refusal looks for in its remedy.
 REMEDIES = {

@@ -1,0 +1,135 @@
+"""What the file system answers where it refuses something, as lakelsm's errors with file, space and remedy."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lakelsm.errors import CorruptTableError, StorageError, StorageUnavailableError
+
+_REMEDIES = {
+    errno.EACCES: "Give this process the permission to write there",
+    errno.EPERM: "Give this process the permission to write there",
+    errno.EROFS: "Mount the file system so that it can be written",
+    errno.EMFILE: "Raise the limit of open files (ulimit -n)",
+    errno.ENFILE: "Raise the system's limit of open files",
+    errno.ENOSPC: "Free space on that file system",
+    errno.EDQUOT: "Free space, or raise the quota",
+    errno.EFBIG: "Raise the limit of a file's size (ulimit -f)",
+}
+
+#: A network file system or its server is unavailable; EIO, a failing disk, is none of these.
+_PASSING = frozenset(
+    {
+        *(errno.ESTALE, errno.ETIMEDOUT, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETDOWN, errno.ENETUNREACH),
+        *(errno.ECONNRESET, errno.ECONNREFUSED, errno.ECONNABORTED, errno.ENOTCONN, errno.EAGAIN),
+    }
+)
+
+_KINDS = (
+    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+def storage_error(text: str, error: OSError) -> StorageError:
+    """The error with a text for what the file system refuses: StorageUnavailableError where that may pass by itself."""
+    return (StorageUnavailableError if error.errno in _PASSING else StorageError)(text)
+
+
+def refused_write(
+    path: str, error: OSError, needed: int | None = None, lost: str = "Nothing of this commit is visible"
+) -> StorageError:
+    """Return the error for a file that cannot be written; ``needed`` is its size in bytes where that is known.
+
+    ``lost`` says what the failure means for the table.
+    """
+    size = "" if needed is None else f" ({needed} bytes)"
+    free = f"; {_free(path)} bytes are free there" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+    return storage_error(
+        f"{path} cannot be written{size}: {_reason(error)}{free}. {lost}. {_remedy(error)}, and run it again.", error
+    )
+
+
+def refused_deletion(path: str, error: OSError) -> StorageError:
+    """Return the error for a file or directory that cannot be deleted."""
+    return storage_error(f"{path} cannot be deleted: {_reason(error)}. {_remedy(error)}, and run it again.", error)
+
+
+def refused_read(path: str, error: OSError) -> StorageError:
+    """Return the error for a file or directory that cannot be read."""
+    return storage_error(
+        f"{path} cannot be read: {error.strerror}. Give this process the permission to read there, or mend what the file "
+        "system says, and run it again.",
+        error,
+    )
+
+
+def status_of(path: str) -> os.stat_result:
+    """What a path is, links followed. Raises FileNotFoundError where it is nothing."""
+    try:
+        return os.stat(path)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.ENAMETOOLONG):
+            raise CorruptTableError(f"{path} cannot be reached ({error.strerror}): restore the file.") from error
+        if isinstance(error, FileNotFoundError):
+            raise
+        raise refused_read(path, error) from error
+
+
+@contextmanager
+def deleting(path: str) -> Iterator[None]:
+    """Delete: nothing is raised where there is nothing, and a refusal is told in lakelsm's words."""
+    try:
+        yield
+    except FileNotFoundError:
+        return
+    except IsADirectoryError as error:
+        raise CorruptTableError(f"{path} is a directory and no regular file: delete it yourself.") from error
+    except OSError as error:
+        raise refused_deletion(path, error) from error
+
+
+@contextmanager
+def listing(path: str) -> Iterator[None]:
+    """Look into a directory: nothing is raised where there is none, and what is told is told in lakelsm's words."""
+    try:
+        yield
+    except FileNotFoundError:
+        return
+    except NotADirectoryError as error:
+        if os.path.lexists(path):  # Else a part of the path before its end is a file.
+            raise CorruptTableError(f"{path} is no directory: restore it.") from error
+    except OSError as error:
+        raise refused_read(path, error) from error
+
+
+def require_regular(path: str, status: os.stat_result) -> None:
+    """Raise CorruptTableError for a directory, FIFO, socket or device."""
+    if not stat.S_ISREG(status.st_mode):
+        kind = next((name for test, name in _KINDS if test(status.st_mode)), "no file")
+        raise CorruptTableError(f"{path} is {kind} and no regular file, so lakelsm does not open it: restore the file.")
+
+
+def _reason(error: OSError) -> str:
+    return os.strerror(error.errno) if error.errno else " ".join(str(error).split())
+
+
+def _remedy(error: OSError) -> str:
+    if error.errno in _PASSING:
+        return "Wait until the file system answers again"
+    return _REMEDIES.get(error.errno or 0, "Mend what the file system says")
+
+
+def _free(path: str) -> int:
+    folder = os.path.dirname(path)
+    while not os.path.isdir(folder) and folder != os.path.dirname(folder):
+        folder = os.path.dirname(folder)
+    return shutil.disk_usage(folder).free
