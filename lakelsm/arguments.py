@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass
-from datetime import date, datetime, timedelta, tzinfo
+from datetime import date, datetime, timedelta
 from itertools import islice
 from numbers import Integral, Real
 from typing import TypeVar
 
 from lakelsm.errors import InvalidInputError
-from lakelsm.moment import MOMENT_FORMS, Moment
+from lakelsm.moment import MOMENT_FORMS, Age, Moment
 from lakelsm.options.option_values import parse_duration, parse_size
 from lakelsm.options.other_keys import holds_secret
 from lakelsm.secret_values import ShownRepr
@@ -49,8 +48,6 @@ TIMESTAMP_FORMS = ("ns", "us", "text")
 #: What an age must be, and one that may be a moment.
 _AGE = "a duration such as '7 days' of at most 10,000 years, a timedelta or seconds"
 _MOMENT = f"or {MOMENT_FORMS}"
-#: A day after year 1 began, in epoch millis: before it no zone has a calendar.
-_FIRST_MOMENT = -62_135_510_400_000
 _SHOWN = 80
 
 
@@ -323,20 +320,6 @@ def checked_seconds(argument: str, value: float | str | None) -> float | None:
     if not 0 <= found < math.inf:
         raise wrong_argument(argument, value, "seconds, or a duration such as '30 min'")
     return found
-
-
-@dataclass(frozen=True)
-class Age:
-    """How old something may be: ``seconds`` before now, or a ``moment``, never both."""
-
-    seconds: float | None = None
-    moment: Moment | None = None
-
-    def bound(self, now: int, zone: tzinfo) -> int:
-        """The moment in epoch millis, as ``now`` is; ``zone`` is that of texts without one."""
-        if self.moment is not None:
-            return self.moment.millis(zone)
-        return max(now - int((self.seconds or 0) * 1000), _FIRST_MOMENT)
 
 
 def checked_age(argument: str, value: object, *, moments: bool = True) -> Age | None:

@@ -28,6 +28,8 @@ _TEXT = re.compile(
     r"(?:[ ]+(?P<zone>[^\s]+))?"
 )
 _EPOCH = datetime(1970, 1, 1)
+#: A day after year 1 began, in epoch millis: before it no zone has a calendar.
+_FIRST_MOMENT = FIRST_MILLIS + 86_400_000
 
 
 @dataclass(frozen=True)
@@ -86,3 +88,17 @@ class Moment:
 
     def __str__(self) -> str:
         return self.given
+
+
+@dataclass(frozen=True)
+class Age:
+    """How old something may be: ``seconds`` before now, or a ``moment``, never both."""
+
+    seconds: float | None = None
+    moment: Moment | None = None
+
+    def bound(self, now: int, zone: tzinfo) -> int:
+        """The moment in epoch millis, as ``now`` is; ``zone`` is that of texts without one."""
+        if self.moment is not None:
+            return self.moment.millis(zone)
+        return max(now - int((self.seconds or 0) * 1000), _FIRST_MOMENT)

@@ -14,7 +14,6 @@ import pytest
 
 from lakelsm import Catalog, Table
 from lakelsm.arguments import (
-    Age,
     checked_age,
     checked_assignments,
     checked_buckets,

@@ -113,6 +113,15 @@ def test_no_two_classes_have_the_same_name() -> None:
     assert {name for name, count in times.items() if count > 1} == set()
 
 
+def test_files_have_at_most_400_lines_and_functions_at_most_60() -> None:
+    long = {name: lines for name, path in _modules().items() if (lines := len(path.read_text().splitlines())) > 400}
+    for name, path in _modules().items():
+        functions = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, _FUNCTIONS)]
+        spans = {f"{name}: {each.name}": (each.end_lineno or 0) - each.lineno + 1 for each in functions}
+        long.update({function: lines for function, lines in spans.items() if lines > 60})
+    assert long == {}
+
+
 def _imported(path: Path) -> set[str]:
     """What a module imports anywhere, within functions and for type checkers too, as paths in the package."""
     nodes = list(ast.walk(ast.parse(path.read_text())))

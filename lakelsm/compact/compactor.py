@@ -113,13 +113,7 @@ class Compactor:
                 break
             group = plan.buckets[first : first + size]
             last = first + size >= len(plan.buckets) and total.status is CompactionStatus.DONE
-            so_far = replace(
-                record,
-                outcome=DONE if last else PARTIAL,
-                files=total.files_written,
-                bytes=total.bytes_written,
-                snapshot_ids=total.snapshot_ids,
-            )
+            so_far = _continued(record, total, last)
             full = whole_table and last
             work = partial(self._run, plan, group, limits.task_memory, identifier, full, changelog, so_far)
             run = partial(self._run_or_lose, snapshot, work)
@@ -298,6 +292,17 @@ class Compactor:
         )
         longest_first = sorted(units, key=lambda unit: -sum(section.cost for section in unit.sections))
         return self._runner.messages(longest_first, task, store.paths, names)
+
+
+def _continued(record: MaintenanceRecord, total: CompactionResult, last: bool) -> MaintenanceRecord:
+    """The record of a run that has committed ``total``; ``last``: the next commit finishes it."""
+    return replace(
+        record,
+        outcome=DONE if last else PARTIAL,
+        files=total.files_written,
+        bytes=total.bytes_written,
+        snapshot_ids=total.snapshot_ids,
+    )
 
 
 def _replaced(plan: CompactionPlan, buckets: Sequence[BucketCompaction]) -> list[ManifestEntry]:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lakelsm.arguments import Age
 from lakelsm.epoch_time import bound_time, utc_time
 from lakelsm.errors import CommitConflictError, InvalidInputError, SnapshotNotFoundError
 from lakelsm.format.file_names import consumer_of
 from lakelsm.format.snapshot import Snapshot
+from lakelsm.moment import Age
 from lakelsm.plan.time_travel import Point
 from lakelsm.results import ConsumerExpiryResult, ConsumerInfo
 from lakelsm.snapshots.consumer_store import ROLLBACK_CONSUMER, consumer_text
