@@ -37,6 +37,7 @@ from lakelsm.arguments import (
     wrong_argument,
 )
 from lakelsm.errors import InvalidInputError, StorageError, TableNotFoundError, UnsupportedFeatureError
+from lakelsm.moment import Age
 from lakelsm.schema_changes import SetOption
 from lakelsm.types import DataField, parse_type
 from tests.hostile_values import plain_values
