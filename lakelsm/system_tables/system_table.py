@@ -15,6 +15,7 @@ from lakelsm.format.snapshot import Snapshot
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM, Surroundings
 from lakelsm.types import DataField, parse_columns, shown_arrow
+from lakelsm.types.python_arrays import array_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -98,4 +99,4 @@ def _are_times(values: pa.Array | pa.ChunkedArray) -> bool:
 def _array(values: pa.Array | pa.ChunkedArray | Sequence[Any], kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
         return values if values.type.equals(kind) else values.cast(kind)
-    return pa.array(values, kind)
+    return array_of(values, kind)

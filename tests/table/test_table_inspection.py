@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,3 +22,17 @@ def test_the_status_is_that_of_the_newest_snapshot(tmp_path: Path) -> None:
     assert (status.snapshot_id, status.files, status.worst_buckets) == (1, 1, ())
     with pytest.raises(InvalidInputError, match="most_buckets"):
         table.inspect.status(most_buckets=-1)
+
+
+def test_the_tables_of_metadata_load_neither_pandas_nor_spark(tmp_path: Path) -> None:
+    made = CommitTable(tmp_path / "t")
+    made.append(add(file(seq=(0, 0))))
+    names = ("snapshots", "schemas", "options", "tags", "branches", "consumers")
+    program = (
+        "import sys; from lakelsm import Table; look = Table.for_path(sys.argv[1]).inspect\n"
+        "shown = [look.snapshots(), look.history(), look.schemas(), look.options(), *map(look.system, sys.argv[2:])]\n"
+        "print(len(shown[0]), sorted({'pandas', 'pyspark'} & {*sys.modules}))"
+    )
+    command = [sys.executable, "-c", program, str(made.root), *names]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ran.stdout, ran.stderr) == ("1 []\n", "")

@@ -1,0 +1,53 @@
+"""Arrow arrays of Python values without pandas, which `pa.array` loads (0.1 s) to see whether the values are its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta, timezone
+from itertools import accumulate, chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+_UNITS = {"ms": timedelta(milliseconds=1), "us": timedelta(microseconds=1)}
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def array_of(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Return an array of a type; None is NULL.
+
+    Texts, integers, doubles, times (as datetimes, or as integers in the unit of the type) and lists of these are taken
+    without pandas, other types by `pa.array`. Raises OverflowError for an integer that the type cannot hold.
+    """
+    if pa.types.is_string(kind):
+        texts = [b"" if value is None else value.encode() for value in values]
+        return _of_buffers(values, kind, _offsets(texts), pa.py_buffer(b"".join(texts)))
+    if pa.types.is_list(kind):
+        lists = [() if value is None else value for value in values]
+        child = array_of(list(chain.from_iterable(lists)), kind.value_type)
+        return _of_buffers(values, kind, _offsets(lists), child=child)
+    is_time = pa.types.is_timestamp(kind) and kind.unit in _UNITS
+    if is_time:
+        values = [_ticks(value, kind) if isinstance(value, datetime) else value for value in values]
+    if not (is_time or pa.types.is_integer(kind) or pa.types.is_float64(kind)):
+        return pa.array(values, kind)
+    code = "f" if pa.types.is_float64(kind) else "u" if pa.types.is_unsigned_integer(kind) else "i"
+    numbers = np.array([0 if value is None else value for value in values], f"{code}{kind.bit_width // 8}")
+    return _of_buffers(values, kind, pa.py_buffer(numbers))
+
+
+def _of_buffers(values: Sequence[Any], kind: pa.DataType, *buffers: pa.Buffer, child: pa.Array | None = None) -> pa.Array:
+    valid = np.array([value is not None for value in values], bool)
+    validity = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    return pa.Array.from_buffers(kind, len(values), [validity, *buffers], children=[] if child is None else [child])
+
+
+def _offsets(values: Iterable[Sequence[Any]]) -> pa.Buffer:
+    return pa.py_buffer(np.array([0, *accumulate(map(len, values))], np.int32))
+
+
+def _ticks(time: datetime, kind: pa.DataType) -> int:
+    """A time in the unit of a type, since the epoch in UTC; a time without a zone is taken as one in UTC."""
+    aware = time if time.tzinfo else time.replace(tzinfo=timezone.utc)
+    return (aware - _EPOCH) // _UNITS[kind.unit]
