@@ -11,36 +11,36 @@ import pyarrow as pa
 from lakelsm.lookup.cache import FoundRows
 from lakelsm.lookup.store.arrow_segment import RecordBatchWriter, Segment, SegmentRows, hashes_path
 from lakelsm.lookup.store.key_index import EntryWriter, KeyIndex, write_index
-from lakelsm.lookup.store.keyed_rows import KeyedRows, OrderedKeys, OrderedRows
+from lakelsm.lookup.store.keyed_rows import KeyedRows
 from lakelsm.lookup.store.lookup_store import LookupStore, StoreFormat, StoreLayout
+from lakelsm.lookup.store.ordered_rows import OrderedKeys, OrderedRows, OrderedTexts
 from lakelsm.lookup.store.store_file import StoreFile, StoreFileWriter
-from lakelsm.types import INTEGER_ROOTS, AtomicType, DataField
 
 
 class ArrowStoreFormat(StoreFormat):
     """Writes and opens columnar stores.
 
-    Rows that come in the order of a key of one integer have no index. While an index is written, a file of the keys'
-    hashes stands beside the store, without a name.
+    Rows that come in the order of a key of one integer or one text have no index. While a store is written, a file of the
+    keys' hashes or words stands beside it, without a name.
     """
 
     def write(self, path: Path, layout: StoreLayout, rows: Iterable[pa.Table]) -> None:
         """As `StoreFormat.write`; rows may come in any order, and several may have one key."""
-        ordered = OrderedKeys(layout.keys[0].name) if _is_integer(layout.keys) else None
         with StoreFileWriter(path) as file, StoreFileWriter(hashes_path(path, 0)) as beside:
             beside.path.unlink()
+            ordered = OrderedKeys(layout.keys, beside)
             entries = EntryWriter(beside, layout.keys)
-            watch = None if ordered is None else ordered.add
-            batches = RecordBatchWriter(file, (*layout.keys, *layout.values), watch)
+            may_ascend = ordered.ascend
+            batches = RecordBatchWriter(file, (*layout.keys, *layout.values), ordered.add if may_ascend else None)
             for table in rows:
                 batches.add(table)
-                if ordered is None:
+                if not may_ascend:
                     entries.add(table)
             facts = batches.finish() | {"mark": layout.mark.hex()}
-            if ordered is not None and ordered.ascend:
-                file.finish(facts | {"firsts": ordered.firsts})
+            if ordered.ascend:
+                file.finish(facts | ordered.finish(file))
                 return
-            if ordered is not None:
+            if may_ascend:
                 for batch in batches.written():
                     entries.add(pa.Table.from_batches([batch]))
             entries.finish()
@@ -69,6 +69,8 @@ class ArrowStore(LookupStore):
         self._rows: OrderedRows | KeyedRows
         if "firsts" in file.facts:
             self._rows = OrderedRows(rows, layout.keys[0], file.facts["firsts"])
+        elif "texts" in file.facts:
+            self._rows = OrderedTexts(rows, layout.keys[0], file.facts["texts"])
         else:
             self._rows = KeyedRows(rows, KeyIndex(file, file.facts["index"]), layout.keys)
 
@@ -89,7 +91,3 @@ class ArrowStore(LookupStore):
     def close(self) -> None:
         """Close the file; the file itself stays."""
         self._file.close()
-
-
-def _is_integer(key: Sequence[DataField]) -> bool:
-    return len(key) == 1 and isinstance(key[0].type, AtomicType) and key[0].type.root in INTEGER_ROOTS

@@ -14,11 +14,9 @@ from hypothesis import strategies as st
 
 from lakelsm.errors import CorruptStoreError
 from lakelsm.lookup.store import arrow_segment, key_index
-from lakelsm.lookup.store.arrow_segment import PlacedRows, Segment, SegmentRows, SegmentWriter, hashes_path
-from lakelsm.lookup.store.arrow_store import ArrowStore, ArrowStoreFormat
+from lakelsm.lookup.store.arrow_segment import Segment, SegmentRows, SegmentWriter, hashes_path
 from lakelsm.lookup.store.key_index import KeyIndex, write_index
-from lakelsm.lookup.store.keyed_rows import KeyedRows, OrderedKeys, OrderedRows
-from lakelsm.lookup.store.lookup_store import StoreLayout
+from lakelsm.lookup.store.keyed_rows import KeyedRows
 from lakelsm.lookup.store.store_file import StoreFile, StoreFileWriter
 from lakelsm.types import DataField, parse_type
 from tests.lookup.store.keyed_tables import VALUES, column_of, expected_rows, fields_of, keys_table
@@ -109,64 +107,3 @@ def test_an_index_of_other_rows_is_refused(tmp_path: Path) -> None:
     keyed = _keyed(tmp_path, fields, [table])
     with pytest.raises(CorruptStoreError, match="index of 2 rows instead of 4"):
         KeyedRows(SegmentRows((*fields, _VALUE), keyed.rows.segments * 2), keyed.index, fields)
-
-
-def _ordered(path: Path, keys: list[int | None], kind: str = "INT") -> ArrowStore:
-    """A store of rows with a key of one integer, seven a record batch."""
-    layout = StoreLayout(fields_of([kind]), (_VALUE,))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(arrow_segment, "CHUNK_ROWS", 7)
-        rows = pa.table({"k0": column_of(layout.keys[0], keys), "v": range(len(keys))})
-        ArrowStoreFormat().write(path, layout, [rows])
-    return ArrowStoreFormat().open(path, layout)
-
-
-@pytest.mark.parametrize("kind", ["TINYINT", "SMALLINT", "INT", "BIGINT"])
-def test_ordered_keys_are_found_in_and_between_record_batches_without_an_index(kind: str, tmp_path: Path) -> None:
-    keys = list(range(-30, 90, 3))
-    store = _ordered(tmp_path / "store", [*keys], kind)
-    assert isinstance(store._rows, OrderedRows)
-    drawn = np.random.default_rng(3).integers(-40, 100, 500).tolist()
-    for asked in ([*range(-40, 100)], drawn, [87, -30, 87], [-31], [88], []):
-        found = store.find(pa.table({"k0": column_of(fields_of([kind])[0], asked)}))
-        assert found.probes.tolist() == [at for at, key in enumerate(asked) if key in keys]
-        assert found.rows.column("v").to_pylist() == [keys.index(key) for key in asked if key in keys]
-    for key in range(-40, 100):
-        assert store.find_plain((key,)) == ([(keys.index(key),)] if key in keys else [])
-
-
-@pytest.mark.parametrize("keys", [[1, 2, 9, 3], [*range(7), 6, *range(8, 20)], [None, 1, 2], [2, 2, 3]])
-def test_rows_in_another_order_or_with_nulls_or_twice_get_an_index(keys: list[int | None], tmp_path: Path) -> None:
-    store = _ordered(tmp_path / "store", keys)
-    assert isinstance(store._rows, KeyedRows)
-    assert [path.name for path in tmp_path.iterdir()] == ["store"]
-    for asked in {*keys} - {None}:
-        found = store.find(pa.table({"k0": pa.array([asked], pa.int32())}))
-        assert found.rows.column("v").to_pylist() == [at for at, key in enumerate(keys) if key == asked]
-
-
-def test_answers_that_are_too_large_for_one_array_are_put_together(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = _ordered(tmp_path / "store", [*range(50)])
-    take = PlacedRows.take
-
-    def refusing(self: PlacedRows, names: list[str]) -> pa.Table:
-        if len(self._local) > 4:
-            raise pa.ArrowInvalid("offset overflow")
-        return take(self, names)
-
-    monkeypatch.setattr(PlacedRows, "take", refusing)
-    found = store.find(pa.table({"k0": pa.array(range(49, -10, -1), pa.int32())}))
-    assert found.probes.tolist() == list(range(50))
-    assert found.rows.column("v").to_pylist() == list(range(49, -1, -1))
-
-
-def test_record_batches_are_watched_until_they_do_not_ascend() -> None:
-    batches = OrderedKeys("k")
-    for first in (3, 9):
-        batches.add(pa.record_batch({"k": [first, first + 1]}))
-    assert batches.ascend and batches.firsts == [3, 9]
-    batches.add(pa.record_batch({"k": [10]}))
-    batches.add(pa.record_batch({"k": [11]}))
-    assert not batches.ascend

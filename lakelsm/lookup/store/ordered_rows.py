@@ -1,0 +1,261 @@
+"""Rows of one segment in the order of their key, which are found without an index: keys of one integer, or of one text.
+
+Integers are searched themselves. Of texts and bytes the *words* are searched: the eight bytes behind what the keys of a
+record batch have in common, as numbers in a section of the file. Rows of one word are told apart by their keys.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelsm.format.row.binary_row_slots import byte_layout, primitive_values
+from lakelsm.lookup.cache import FoundRows
+from lakelsm.lookup.store.arrow_segment import TOO_LARGE, PlacedRows, SegmentRows
+from lakelsm.lookup.store.store_file import StoreFileWriter
+from lakelsm.types import DataField, contiguous, to_arrow
+
+Longs = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+
+_WORDS = "words"
+_WIDTH = 8
+#: Rows of a record batch that may have one word, and bytes of its first key. Other keys have an index.
+_MOST_ALIKE = 8
+_LONGEST_FIRST = 1 << 10
+#: Texts whose words are made at once: the arrays of so many stay in the processor's cache.
+_BLOCK = 1 << 14
+#: Words that are copied at once.
+_COPIED = 1 << 20
+
+
+class OrderedRows:
+    """Rows of one segment in the order of a column of integers, which is searched itself. Threads may ask.
+
+    Compared with an index, its stores take 13 bytes a row less, are made in 0.6 of the time (4 million rows: 0.22 s, not
+    0.37), and answer a single key in 13 µs, not 17. Methods and errors are those of `KeyedRows`.
+    """
+
+    def __init__(self, rows: SegmentRows, key: DataField, firsts: Sequence[Any]) -> None:
+        """``firsts`` are the first keys of the record batches."""
+        (self._segment,) = rows.segments
+        if len(firsts) != len(self._segment.lengths):
+            raise self._segment.file.damaged(f"it has the first keys of {len(firsts)} record batches")
+        self.rows = rows
+        self._name = key.name
+        self._firsts = firsts
+        self._first_rows = [0, *np.cumsum(np.array(self._segment.lengths, dtype=np.int64)).tolist()]
+        self._views: list[memoryview | None] = [None] * len(firsts)
+
+    def find(self, keys: pa.Table, names: Sequence[str]) -> FoundRows:
+        """The columns ``names`` of the rows that have some keys."""
+        try:
+            probes, placed = self._placed(keys)
+            return FoundRows(probes, placed.take(names))
+        except TOO_LARGE:
+            if len(keys) < 2:
+                raise
+            half = len(keys) // 2
+            one, other = self.find(keys.slice(0, half), names), self.find(keys.slice(half), names)
+            rows = pa.concat_tables([one.rows, other.rows])
+            return FoundRows(np.concatenate([one.probes, other.probes + half]), rows)
+
+    def _placed(self, keys: pa.Table) -> tuple[Longs, PlacedRows]:
+        """The places of the keys that have a row, ascending, and these rows.
+
+        They are searched and taken in the order of the keys: what lies close to each other is in the processor's cache.
+        """
+        self._segment.file.check()
+        chunks, bounds, hits, local = [], [0], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        for at, places, rows in self._found(contiguous(keys.column(self._name))):
+            chunks.append(self._segment.chunk(at))
+            hits.append(places)
+            local.append(rows)
+            bounds.append(bounds[-1] + len(rows))
+        found = np.concatenate(hits)
+        has_row = np.zeros(len(keys), dtype=bool)
+        has_row[found] = True
+        order = (np.cumsum(has_row) - 1)[found]
+        placed = PlacedRows(self.rows.schema, chunks, bounds=bounds, local=np.concatenate(local), order=order)
+        return np.flatnonzero(has_row), placed
+
+    def _found(self, keys: pa.Array) -> Iterator[tuple[int, Longs, Longs]]:
+        """The record batches that some keys may be in, the places of those that are, and their rows there."""
+        wanted = primitive_values(keys)
+        order = np.argsort(wanted)
+        wanted = wanted[order]
+        starts = [*np.searchsorted(wanted, np.array(self._firsts, dtype=wanted.dtype)).tolist(), len(wanted)]
+        for at, start in enumerate(starts[:-1]):
+            if start < starts[at + 1]:
+                stored, asked = primitive_values(self._segment.chunk(at)[self._name]), wanted[start : starts[at + 1]]
+                rows = np.searchsorted(stored, asked)
+                hit = np.flatnonzero(stored.take(rows, mode="clip") == asked)
+                yield at, order[hit + start], rows[hit]
+
+    def rows_of(self, key: Sequence[Any]) -> list[int]:
+        """The number of the row, if any, of one key of Python values, as `pa.Array.to_pylist` has them."""
+        self._segment.file.check()
+        at = bisect_right(self._firsts, key[0]) - 1
+        if at < 0:
+            return []
+        view, number = self._view(at), self._number(at, key[0])
+        row, stop = bisect_left(view, number), len(view)
+        rows = []
+        while row < stop and view[row] == number:
+            rows.append(self._first_rows[at] + row)
+            row += 1
+        return rows
+
+    def _view(self, at: int) -> memoryview:
+        """What is searched of a record batch for one key, checked."""
+        chunk = self._segment.chunk(at)
+        view = self._views[at]
+        if view is None:
+            view = self._views[at] = primitive_values(chunk[self._name]).data
+        return view
+
+    def _number(self, at: int, key: Any) -> int:
+        """What is searched for one key in a record batch."""
+        return key  # type: ignore[no-any-return]
+
+
+class OrderedTexts(OrderedRows):
+    """Rows in the order of a column of texts or bytes, and the words of their keys. Threads may ask.
+
+    Compared with an index, its stores take 4 bytes a row less and are made in half the time.
+    """
+
+    def __init__(self, rows: SegmentRows, key: DataField, batches: Sequence[tuple[str, int, int]]) -> None:
+        """``batches`` are the facts of `OrderedKeys`."""
+        super().__init__(rows, key, [bytes.fromhex(first) for first, _, _ in batches])
+        self._common = [common for _, common, _ in batches]
+        self._alike = [alike for _, _, alike in batches]
+        self._section = self._segment.file.section(_WORDS)
+        self._words = self._section.array(np.uint64)
+        if len(self._words) != len(rows):
+            raise self._segment.file.damaged(f"it has the words of {len(self._words)} keys instead of {len(rows)}")
+
+    def _found(self, keys: pa.Array) -> Iterator[tuple[int, Longs, Longs]]:
+        keys = keys.cast(pa.binary())
+        batches = np.full(len(keys), -1, dtype=np.int64)
+        for first in self._firsts:
+            batches += pc.greater_equal(keys, first).to_numpy(zero_copy_only=False)
+        for at in np.flatnonzero(np.bincount(batches + 1)[1:]).tolist():
+            places = np.flatnonzero(batches == at)
+            asked = key_words(keys, self._common[at], places)
+            order = np.argsort(asked)
+            yield at, *self._equal(at, keys, asked[order], places[order])
+
+    def _equal(self, at: int, keys: pa.Array, asked: Words, places: Longs) -> tuple[Longs, Longs]:
+        """Those ``places`` of keys that a record batch has, and their rows there; ``asked`` are the words there."""
+        words, stored = self._numbers(at), self._segment.chunk(at)[self._name].cast(pa.binary())
+        lowest = np.searchsorted(words, asked)
+        found, found_rows = [], []
+        for step in range(self._alike[at]):
+            rows = lowest + step
+            hit = np.flatnonzero((words.take(rows, mode="clip") == asked) & (rows < len(words)))
+            same = pc.equal(stored.take(pa.array(rows[hit])), keys.take(pa.array(places[hit])))
+            hit = hit[same.to_numpy(zero_copy_only=False)]
+            found.append(places[hit])
+            found_rows.append(rows[hit])
+        return np.concatenate(found), np.concatenate(found_rows)
+
+    def rows_of(self, key: Sequence[Any]) -> list[int]:
+        """As `OrderedRows.rows_of`."""
+        value = key[0].encode() if isinstance(key[0], str) else key[0]
+        return [row for row in super().rows_of((value,)) if self.rows.row(row, (self._name,)) == tuple(key)]
+
+    def _numbers(self, at: int) -> Words:
+        first, stop = self._first_rows[at], self._first_rows[at + 1]
+        self._section.check(_WIDTH * first, _WIDTH * stop)
+        return self._words[first:stop]
+
+    def _view(self, at: int) -> memoryview:
+        return self._numbers(at).data
+
+    def _number(self, at: int, key: Any) -> int:
+        return int.from_bytes(key[self._common[at] :][:_WIDTH].ljust(_WIDTH, b"\0"), "big")
+
+
+class OrderedKeys:
+    """Watches record batches that are written: whether their keys ``ascend``, and can be searched without an index.
+
+    Words wait in a file ``beside`` the rows until these are written.
+    """
+
+    def __init__(self, key: Sequence[DataField], beside: StoreFileWriter) -> None:
+        kind = to_arrow(key[0].type)
+        self._name = key[0].name
+        self._texts = pa.types.is_string(kind) or pa.types.is_binary(kind)
+        self._beside = beside
+        self._last: Any = None
+        self._firsts: list[Any] = []
+        self._rows = 0
+        self.ascend = len(key) == 1 and bool(self._texts or pa.types.is_integer(kind))
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Look at the next record batch, which has rows."""
+        column = batch.column(self._name)
+        self.ascend = self.ascend and not column.null_count and self._follows(column)
+
+    def finish(self, file: StoreFileWriter) -> dict[str, Any]:
+        """Write the words to the ``file`` that has the rows; return the facts that the rows are opened with."""
+        for start in range(0, self._rows, _COPIED):
+            words = min(_COPIED, self._rows - start)
+            file.append(_WORDS, self._beside.read_at(_WORDS, _WIDTH * start, _WIDTH * words))
+        return {"texts" if self._texts else "firsts": self._firsts}
+
+    def _follows(self, column: pa.Array) -> bool:
+        if self._texts:
+            column = column.cast(pa.binary())
+        first, last = column[0].as_py(), column[-1].as_py()
+        above = self._last is None or self._last < first
+        if not above or not pc.all(pc.less(column[:-1], column[1:]), min_count=0).as_py():
+            return False
+        self._last = last
+        if self._texts:
+            return self._has_words(column, first, last)
+        self._firsts.append(first)
+        return True
+
+    def _has_words(self, column: pa.Array, first: bytes, last: bytes) -> bool:
+        common = next((at for at, (one, other) in enumerate(zip(first, last)) if one != other), len(first))
+        words = key_words(column, common)
+        alike = next((step for step in range(1, _MOST_ALIKE + 1) if (words[step:] != words[:-step]).all()), None)
+        if alike is None or len(first) > _LONGEST_FIRST:
+            return False
+        self._beside.append(_WORDS, words)
+        self._firsts.append((first.hex(), common, alike))
+        self._rows += len(words)
+        return True
+
+
+def key_words(texts: pa.Array, skipped: int, places: Longs | None = None) -> Words:
+    """The eight bytes behind the first ``skipped`` of texts, or of those at ``places``, as numbers in the order of bytes.
+
+    A NUL stands for each byte that a text lacks.
+    """
+    offsets, data = byte_layout(texts)
+    if len(data) < _WIDTH:
+        data = np.concatenate([data, np.zeros(_WIDTH, np.uint8)])
+    windows: Words = np.ndarray(len(data) - _WIDTH + 1, np.dtype(">u8"), data.data, strides=(1,))
+    words = np.empty(len(texts) if places is None else len(places), np.uint64)
+    for block in (slice(start, start + _BLOCK) for start in range(0, len(words), _BLOCK)):
+        some = block if places is None else places[block]
+        starts = offsets[:-1][some] + skipped
+        inside = np.minimum(starts, len(windows) - 1)
+        found = windows[inside].astype(np.uint64)
+        late = np.flatnonzero(starts > inside)
+        found[late] <<= (8 * np.minimum(starts[late] - inside[late], _WIDTH - 1)).astype(np.uint64)
+        left = offsets[1:][some] - starts
+        short = np.flatnonzero(left < _WIDTH)
+        kept = np.uint64(0xFFFFFFFFFFFFFFFF) << (8 * (_WIDTH - np.clip(left[short], 1, _WIDTH))).astype(np.uint64)
+        found[short] &= np.where(left[short] > 0, kept, np.uint64(0))
+        words[block] = found
+    return words
