@@ -23,7 +23,7 @@ _PATH = re.compile(r"(?<![\w./<*…-])((?:[\w-]+/)*[\w-]+\.(?:py|md|ipynb))(?![\
 
 
 def documents() -> list[Path]:
-    found = [*sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("*.md"))]
+    found = [*sorted((ROOT / "docs").rglob("*.md")), *sorted(ROOT.glob("*.md"))]
     return [path for path in found if path.name != "CHANGELOG.md"]
 
 

@@ -1,0 +1,54 @@
+"""Texts use the words of docs/glossary.md. The pages and folders below are rewritten; others follow."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+#: A phrase that does not come back, and the plain words for it.
+PLAIN = {
+    r"\b(?:is|are|was|were) told\b": "is reported, is logged, is returned",
+    r"\bgo(?:es)? on from\b": "is based on, continues from",
+    r"\blets? (?!us\b)\w+(?: \w+)? go\b": "expires, deletes",
+    r"\bhe\b(?! is not)|\bhis\b|\bwhoever\b": "the writer, the reader",
+    r"\banew\b": "again",
+    r"\bmeanwhile\b": "concurrently, since",
+    r"\bworked off\b": "processed",
+    r"\bgravest\b": "most severe",
+    r"\bis none\b": "is not a",
+    r"\bdied\b": "crashed",
+    r"\bstale rows?\b": "hidden row",
+    r"\bmend(?:s|ed)?\b": "fix",
+}
+
+#: Pages and folders in plain words, from the root. What lists the phrases themselves is left out.
+REWRITTEN = ("ARCHITECTURE.md", "docs/design", "tools")
+
+
+def texts() -> list[Path]:
+    paths = [ROOT / name for name in REWRITTEN]
+    files = [file for path in paths for file in (path.rglob("*.*") if path.is_dir() else [path])]
+    return sorted(file for file in files if file.suffix in (".md", ".py"))
+
+
+@pytest.mark.parametrize("path", texts(), ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_rewritten_texts_stay_plain(path: Path) -> None:
+    found = [
+        f"line {number}: {match.group()!r}: {plain}"
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        for phrase, plain in PLAIN.items()
+        for match in re.finditer(phrase, line, re.IGNORECASE)
+    ]
+    assert found == []
+
+
+def test_pages_that_are_read_in_an_editor_have_lines_of_120_columns() -> None:
+    architecture = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").splitlines()
+    assert len(architecture) <= 250
+    pages = [ROOT / "ARCHITECTURE.md", *(ROOT / "docs" / "design").glob("*.md"), ROOT / "docs" / "glossary.md"]
+    lines = {page.name: page.read_text(encoding="utf-8").splitlines() for page in pages}
+    assert {name: max(map(len, read)) for name, read in lines.items() if max(map(len, read)) > 120} == {}
