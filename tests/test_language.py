@@ -26,7 +26,7 @@ PLAIN = {
 }
 
 #: Pages and folders in plain words, from the root. What lists the phrases themselves is left out.
-REWRITTEN = ("ARCHITECTURE.md", "docs/design", "tools")
+REWRITTEN = ("README.md", "ARCHITECTURE.md", "docs/design", "docs/index.md", "docs/tutorial.md", "tools")
 
 
 def texts() -> list[Path]:
@@ -49,6 +49,7 @@ def test_rewritten_texts_stay_plain(path: Path) -> None:
 def test_pages_that_are_read_in_an_editor_have_lines_of_120_columns() -> None:
     architecture = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").splitlines()
     assert len(architecture) <= 250
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 140
     pages = [ROOT / "ARCHITECTURE.md", *(ROOT / "docs" / "design").glob("*.md"), ROOT / "docs" / "glossary.md"]
     lines = {page.name: page.read_text(encoding="utf-8").splitlines() for page in pages}
     assert {name: max(map(len, read)) for name, read in lines.items() if max(map(len, read)) > 120} == {}

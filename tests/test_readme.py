@@ -1,11 +1,10 @@
-"""What the README shows works as it stands."""
+"""What the README and the tutorial show works as it stands."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
@@ -13,8 +12,8 @@ ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def blocks(language: str) -> str:
-    return "\n".join(re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL))
+def blocks(language: str, text: str = README) -> str:
+    return "\n".join(re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL))
 
 
 def test_every_make_target_that_the_readme_names_exists() -> None:
@@ -31,14 +30,13 @@ def test_every_file_that_the_readme_links_to_exists() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")
-def test_the_example_runs_from_top_to_bottom(spark: SparkSession, tmp_path: Path) -> None:
-    rows = [(i, f"2013-01-0{1 + i % 2}", "XX" if i % 3 == 0 else "UA", 500 + i) for i in range(20)]
-    schema = "id BIGINT, dt STRING, carrier STRING, dep_time INT"
-    df = spark.createDataFrame(rows, schema)
-    changes = spark.createDataFrame([("-D", *rows[1]), ("+U", *rows[2])], f"op STRING, {schema}")
-    first_day = spark.createDataFrame([row for row in rows if row[1] == "2013-01-01"], schema)
-    example = blocks("python").replace("file:///tmp/wh", tmp_path.as_uri())
-    gone = pa.table({"id": pa.array([4], pa.int64()), "dt": ["2013-01-01"]})
-    namespace = {"rows": df.toArrow(), "df": df, "changes": changes, "first_day": first_day, "gone": gone}
-    namespace |= {"keys": gone, "delays": df.select("id", "dt")}
-    exec(compile(example, "README.md", "exec"), namespace)
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
+def test_the_snippets_of_a_page_run_from_top_to_bottom(page: str, spark: SparkSession, tmp_path: Path) -> None:
+    snippets = blocks("python", (ROOT / page).read_text(encoding="utf-8"))
+    exec(compile(snippets.replace("file:///tmp/wh", tmp_path.as_uri()), page, "exec"), {"spark": spark})
+
+
+def test_every_page_is_on_the_page_map() -> None:
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")} - {"index.md"}
+    linked = set(re.findall(r"\]\(([^)]+\.md)\)", (ROOT / "docs" / "index.md").read_text(encoding="utf-8")))
+    assert pages - linked == set()
