@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import wraps
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from lakelsm.arguments import checked_flag, checked_location, option_texts
 from lakelsm.engine import checked_session, forget_table, opened_storage
@@ -23,6 +24,7 @@ from lakelsm.errors import (
 from lakelsm.format.paths import DATABASE_SUFFIX, MAIN_BRANCH, TablePaths, database_path, table_path
 from lakelsm.format.table_name import SYSTEM_DATABASE, TableName, checked_database
 from lakelsm.inferred_columns import given_columns
+from lakelsm.operation_log import current_line, log_step, operation_line
 from lakelsm.options.catalog_options import CatalogOptions
 from lakelsm.plan.fallback_branch import check_fallback
 from lakelsm.plan.vector_switch import check_vector_switch
@@ -45,6 +47,23 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("lakelsm.catalog")
 #: So many names are shown in a message.
 _MOST_SHOWN = 20
+
+MethodT = TypeVar("MethodT", bound=Callable[..., Any])
+
+
+def _logged(kind: str) -> Callable[[MethodT], MethodT]:
+    """Log each call of a method of the catalog as an operation on the table or database that its ``name`` names."""
+
+    def decorated(method: MethodT) -> MethodT:
+        @wraps(method)
+        def call(self: Catalog, *args: Any, **named: Any) -> Any:
+            name = args[0] if args else named.get("name")
+            with operation_line(name, method.__name__, kind=kind, logger=_LOG):
+                return method(self, *args, **named)
+
+        return cast(MethodT, call)
+
+    return decorated
 
 
 class Catalog:
@@ -70,6 +89,7 @@ class Catalog:
         self._spark = checked_session(spark)
         self._file_io, self._root = opened_storage(checked_location("warehouse", warehouse), spark, storage_options)
 
+    @_logged("Table")
     def create_table(
         self,
         name: str,
@@ -108,6 +128,7 @@ class Catalog:
             created = create_schema(given.columns, key, partition_by, options, comment, SYSTEM.clock())
         file_io = self._file_io.within(paths.root)
         if if_not_exists and SchemaStore(file_io, paths).ids():
+            current_line().found_nothing()
             return self.table(name)  # Also one that is no longer created so.
         with told_of(f"Table {name}"):
             validate_table(created)
@@ -125,7 +146,6 @@ class Catalog:
             raise TableAlreadyExistsError(
                 f"Table {name} exists already: open it with table({name!r}), or pass if_not_exists=True."
             ) from error
-        _log("create", "Table", name, "created")
         table = self.table(name)
         if load:
             self._load(table, paths, given.rows)
@@ -138,6 +158,7 @@ class Catalog:
         """
         return Table(self._opened(TableName.parse(name)), self._spark)
 
+    @_logged("Table")
     def alter_table(self, name: str, *changes: SchemaChange) -> Table:
         """Change columns, comment or options of a table, or of one branch of it; data files stay as they are.
 
@@ -159,9 +180,10 @@ class Catalog:
                 return after
 
         schema_id = store.schemas.change(changed).id
-        _log("alter", "Table", name, f"schema {schema_id}")
+        current_line().add(lambda: {"schema_id": schema_id})
         return self.table(name)
 
+    @_logged("Table")
     def drop_table(self, name: str) -> None:
         """Delete a table with all its files. Raises TableNotFoundError when there is none.
 
@@ -171,6 +193,7 @@ class Catalog:
         self._require(TableName.parse(name))
         self._delete(paths)
 
+    @_logged("Table")
     def rename_table(self, name: str, new_name: str) -> Table:
         """Give a table another name, in its database or another one, and return it under that name.
 
@@ -189,13 +212,14 @@ class Catalog:
             )
         for root in (paths.root, target.root):
             forget_table(root)
-        _log("rename", "Table", name, f"renamed to {new_name}")
+        current_line().add(lambda: {"new_name": new_name})
         return self.table(new_name)
 
     def table_exists(self, name: str) -> bool:
         """Whether there is a table, or a branch of one, of that name. It need not be one that lakelsm can open."""
         return self._exists(TableName.parse(name))
 
+    @_logged("Database")
     def create_database(self, name: str, *, if_not_exists: bool = False) -> None:
         """Create a database: an empty directory. `create_table` makes the database of its table too.
 
@@ -206,6 +230,7 @@ class Catalog:
         checked_flag("if_not_exists", if_not_exists)
         if name in self.list_databases():
             if if_not_exists:
+                current_line().found_nothing()
                 return
             raise InvalidInputError(f"Database {name} exists already: pass if_not_exists=True to keep it.")
         if is_object_uri(self._root):
@@ -219,8 +244,8 @@ class Catalog:
                 f"warehouse {self._root} cannot hold the database's directory {directory}: {error.strerror}. Name a "
                 "directory that this process may write to."
             ) from error
-        _log("create", "Database", name, "created")
 
+    @_logged("Database")
     def drop_database(self, name: str, *, cascade: bool = False, if_exists: bool = False) -> None:
         """Delete an empty database, or with ``cascade`` one with all its tables and files.
 
@@ -232,14 +257,17 @@ class Catalog:
         checked_flag("if_exists", if_exists)
         if name not in self.list_databases():
             if if_exists:
+                current_line().found_nothing()
                 return
             raise self._unknown_database(name)
         own = {entry.name for entry in self._file_io.entries(self._root) if entry.is_directory}
         if f"{name}{DATABASE_SUFFIX}" not in own:
             raise InvalidInputError(f"Database {name}: {directory} is a symbolic link: delete it and its target.")
         if cascade:
-            for table in self.list_tables(name):
+            tables = self.list_tables(name)
+            for table in tables:
                 self._delete(self._paths(table))
+            current_line().add(lambda: {"tables": len(tables)})
             self._file_io.delete_dir(directory)
         elif not self._file_io.delete_empty_dir(directory):
             held = self.list_tables(name) or [f"{directory}/{each}" for each in self._file_io.list(directory)]
@@ -247,7 +275,6 @@ class Catalog:
                 f"Database {name} is not empty: it has {_shown(held)}. Drop these first, or pass cascade=True to delete "
                 "everything in it."
             )
-        _log("drop", "Database", name, "dropped")
 
     def list_databases(self) -> list[str]:
         """The databases of the warehouse, sorted."""
@@ -296,7 +323,7 @@ class Catalog:
     def _delete(self, paths: TablePaths) -> None:
         forget_table(paths.root)
         self._file_io.delete_dir(paths.root, last=paths.schema_dir.rpartition("/")[2])
-        _log("drop", "Table", paths.name, "dropped")
+        log_step(_LOG, "Table %s: its directory is deleted", paths.name)
 
     def _exists(self, name: TableName) -> bool:
         paths = TablePaths(table_path(self._root, name.database, name.table))
@@ -346,11 +373,6 @@ class Catalog:
                 f"table.branches.delete of the table {parsed.of_main}."
             )
         return TablePaths(table_path(self._root, parsed.database, parsed.table), name)
-
-
-def _log(operation: str, kind: str, name: str, done: str) -> None:
-    with suppress(Exception):  # What is logged is done, whatever a handler raises.
-        _LOG.info("%s %s: %s", kind, name, done, extra={kind.lower(): name, "operation": operation, "outcome": "done"})
 
 
 def _shown(names: Sequence[str]) -> str:

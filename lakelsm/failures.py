@@ -23,15 +23,22 @@ def logged_text(error: BaseException) -> str:
 
 
 def warn_committed(text: str) -> None:
-    """Log a failure after a commit, and issue it as a UserWarning.
+    """Issue a failure after a commit as a UserWarning, and log it where a handler is installed.
 
-    No Exception leaves it: neither where warnings are errors, nor from a logging handler or a `warnings.showwarning` of
-    the user's.
+    Without a handler logging would print it on standard error, where the UserWarning is already. No Exception leaves it:
+    neither where warnings are errors, nor from a logging handler or a `warnings.showwarning` of the user's.
     """
+    warn_and_log(_LOG, text)
+
+
+def warn_and_log(logger: logging.Logger, text: str, category: type[Warning] = UserWarning) -> None:
+    """Issue a Python warning of what does not end the work, and log it as `warn_committed` does."""
+    shown = shown_text(text)
     with suppress(Exception):
-        _LOG.warning("%s", text)
+        if logger.hasHandlers():
+            logger.warning("%s", shown)
     with suppress(Exception):
-        warnings.warn(text, stacklevel=2)
+        warnings.warn(shown, category, stacklevel=3)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta, timezone, tzinfo
 from lakelsm.epoch_time import FIRST_MILLIS, LAST_MILLIS
 from lakelsm.errors import InvalidInputError
 from lakelsm.options.option_values import parse_zone
+from lakelsm.secret_values import shown_text
 
 #: What a point in time must be; completes 'it must be'.
 MOMENT_FORMS = (
@@ -45,7 +46,7 @@ class Moment:
         """Parse a text. Raises ValueError for one that is no time."""
         found = _TEXT.fullmatch(text.strip())
         if found is None or (found["offset"] and found["zone"]):
-            raise ValueError(f"{text!r} is no time")
+            raise ValueError(f"{shown_text(text)!r} is no time")
         micros = (found["fraction"] or "").ljust(6, "0")[:6]
         wall = datetime.fromisoformat(f"{found['day']}T{found['minute'] or '00:00'}:{found['second'] or '00'}.{micros}")
         name = found["offset"] or found["zone"]

@@ -1,13 +1,15 @@
-"""One INFO line for each operation of a table, and DEBUG lines for its steps.
+"""One INFO line for each operation of a table or a catalog, and DEBUG lines for steps.
 
-No Exception of a logging handler leaves it, as an operation may have been committed. No line shows a secret.
+A logging handler that raises an Exception does not make an operation fail, as its commit may stand. No line shows a
+secret. Where a level is off, nothing is computed for it.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from datetime import datetime
 from functools import wraps
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
@@ -20,7 +22,8 @@ from lakelsm.results.result import OperationResult, Result, changed_fields
 from lakelsm.secret_values import shown_text
 from lakelsm.surroundings import SYSTEM
 
-_LOG = logging.getLogger("lakelsm.table")
+#: Operations of tables.
+TABLE_LOG = logging.getLogger("lakelsm.table")
 #: Fields of results that the line has in another form, or that are texts of any length.
 _LEFT_OUT = frozenset({"table", "status", "outcome", "complete", "already_committed", "seconds", "remedy"})
 #: A log record has an attribute of its own with this name.
@@ -39,48 +42,141 @@ R = TypeVar("R")
 
 
 class OperationLine:
-    """The INFO line of an operation that runs."""
+    """The INFO line of an operation that runs. Nothing that it does raises an Exception."""
 
-    def __init__(self, table: str, operation: str) -> None:
-        self._table, self._operation = shown_text(table), operation
+    def __init__(self, logger: logging.Logger, kind: str, name: object, operation: str) -> None:
+        self._logger, self._kind, self._name, self._operation = logger, kind, name, operation
         self._fields: dict[str, object] = {}
         self._outcome = "done"
         self._started = SYSTEM.monotonic()
+        self._has_stream = self._has_ended = False
 
-    def add(self, **fields: object) -> None:
+    def add(self, fields: Callable[[], Mapping[str, object]]) -> None:
         """Add fields to the line."""
-        self._fields.update(fields)
+        with suppress(Exception):
+            self._fields.update({name: _shown(value) for name, value in fields().items()})
 
-    def take(self, result: object) -> None:
+    def found_nothing(self) -> None:
+        """There was nothing to do."""
+        self._outcome = "nothing"
+
+    def take(self, result: object, *, dry_run: bool = False) -> None:
         """Add the fields of a result that have another value than their default, and its outcome."""
-        if isinstance(result, OperationResult):
-            self._outcome = result.outcome
-        if isinstance(result, Result):
-            shown = {name: _shown(value) for name, value in changed_fields(result).items() if name not in _LEFT_OUT}
-            self.add(**{_RENAMED.get(name, name): value for name, value in shown.items()})
+        with suppress(Exception):
+            if isinstance(result, OperationResult):
+                self._outcome = result.outcome
+            elif isinstance(result, list) and not result:
+                self.found_nothing()
+            elif dry_run and self._outcome == "done":
+                self._outcome = "planned"
+            if isinstance(result, Result):
+                shown = {name: _shown(value) for name, value in changed_fields(result).items() if name not in _LEFT_OUT}
+                self._fields.update({_RENAMED.get(name, name): value for name, value in shown.items()})
+
+    def over(self, reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
+        """The same stream. It ends the line, which has the rows and bytes that were taken."""
+        self._has_stream = True
+        counted = self._counted(reader)
+        next(counted)  # A generator that was started ends the line also where no batch is taken.
+        return pa.RecordBatchReader.from_batches(reader.schema, counted)
 
     def end(self, error: BaseException | None = None) -> None:
-        """Log the line."""
+        """Log the line, once."""
+        has_ended, self._has_ended = self._has_ended, True
+        if has_ended:
+            return
         with suppress(Exception):
             if error is not None:
                 self._outcome = "conflict" if isinstance(error, CommitConflictError) else "failed"
-                self.add(error=type(error).__name__)
-            self.add(seconds=round(SYSTEM.monotonic() - self._started, 3))
-            text = " ".join(f"{name}={value}" for name, value in self._fields.items())
-            fields = {"table": self._table, "operation": self._operation, "outcome": self._outcome, **self._fields}
-            _LOG.info("Table %s: %s %s (%s)", self._table, self._operation, self._outcome, text, extra=fields)
+                self._fields["error"] = type(error).__name__
+            self._fields["seconds"] = round(SYSTEM.monotonic() - self._started, 3)
+            name = shown_text(str(self._name))
+            text = " ".join(f"{field}={value}" for field, value in self._fields.items())
+            fields = {self._kind.lower(): name, "operation": self._operation, "outcome": self._outcome, **self._fields}
+            self._logger.info("%s %s: %s %s (%s)", self._kind, name, self._operation, self._outcome, text, extra=fields)
+
+    def leave(self) -> None:
+        """End the line where no stream does."""
+        if not self._has_stream:
+            self.end()
+
+    def _counted(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch | None]:
+        rows = size = 0
+        failed: BaseException | None = None
+        try:
+            yield None
+            for batch in reader:
+                rows, size = rows + len(batch), size + batch.nbytes
+                yield batch
+        except GeneratorExit:
+            raise  # The stream was dropped.
+        except BaseException as error:
+            failed = error
+            raise
+        finally:
+            self._fields.update(rows=rows, bytes=size)
+            self.end(failed)
+
+
+class _NoLine(OperationLine):
+    """Where INFO is off."""
+
+    def __init__(self) -> None:
+        pass
+
+    def add(self, fields: Callable[[], Mapping[str, object]]) -> None:
+        """Compute nothing."""
+
+    def found_nothing(self) -> None:
+        """Keep nothing."""
+
+    def take(self, result: object, *, dry_run: bool = False) -> None:
+        """Compute nothing."""
+
+    def over(self, reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
+        """The reader itself."""
+        return reader
+
+    def end(self, error: BaseException | None = None) -> None:
+        """Log nothing."""
+
+    def leave(self) -> None:
+        """Log nothing."""
+
+
+_NO_LINE = _NoLine()
+_CURRENT: ContextVar[OperationLine] = ContextVar("lakelsm_operation_line", default=_NO_LINE)
+
+
+def current_line() -> OperationLine:
+    """The line of the innermost operation that runs in this thread."""
+    return _CURRENT.get()
 
 
 @contextmanager
-def operation_line(table: str, operation: str) -> Iterator[OperationLine]:
-    """Log what is done within the context as one operation."""
-    line = OperationLine(table, operation)
+def operation_line(
+    name: object,
+    operation: str,
+    *,
+    kind: str = "Table",
+    logger: logging.Logger = TABLE_LOG,
+    only_failures: bool = False,
+) -> Iterator[OperationLine]:
+    """Log what is done within the context as one operation on a table, or on what ``kind`` says.
+
+    With ``only_failures`` another line is logged where the operation succeeds.
+    """
+    line = OperationLine(logger, kind, name, operation) if logger.isEnabledFor(logging.INFO) else _NO_LINE
+    outer = _CURRENT.set(line)
     try:
         yield line
     except BaseException as error:
         line.end(error)
         raise
-    line.end()
+    finally:
+        _CURRENT.reset(outer)
+    if not only_failures:
+        line.leave()
 
 
 def logged(operation: str) -> Callable[[Callable[Concatenate[NamedT, P], R]], Callable[Concatenate[NamedT, P], R]]:
@@ -89,13 +185,12 @@ def logged(operation: str) -> Callable[[Callable[Concatenate[NamedT, P], R]], Ca
     def decorated(method: Callable[Concatenate[NamedT, P], R]) -> Callable[Concatenate[NamedT, P], R]:
         @wraps(method)
         def call(self: NamedT, /, *args: P.args, **named: P.kwargs) -> R:
-            if not _LOG.isEnabledFor(logging.INFO):
-                return method(self, *args, **named)
             with operation_line(self._log_name, operation) as line:
-                if named.get("dry_run") is True:
-                    line.add(dry_run=True)
+                is_dry = named.get("dry_run") is True
+                if is_dry:
+                    line.add(lambda: {"dry_run": True})
                 result = method(self, *args, **named)
-                line.take(result)
+                line.take(result, dry_run=is_dry)
                 return result
 
         return call
@@ -103,39 +198,11 @@ def logged(operation: str) -> Callable[[Callable[Concatenate[NamedT, P], R]], Ca
     return decorated
 
 
-def logged_stream(
-    reader: pa.RecordBatchReader, table: str, operation: str, **fields: object
-) -> pa.RecordBatchReader:
-    """The same stream, which logs its operation when it ends. Where INFO lines are not logged it is the reader itself."""
-    if not _LOG.isEnabledFor(logging.INFO):
-        return reader
-    line = OperationLine(table, operation)
-    line.add(**fields)
-    return pa.RecordBatchReader.from_batches(reader.schema, _counted(reader, line))
-
-
-def _counted(reader: pa.RecordBatchReader, line: OperationLine) -> Iterator[pa.RecordBatch]:
-    rows = size = 0
-    failed: BaseException | None = None
-    try:
-        for batch in reader:
-            rows, size = rows + len(batch), size + batch.nbytes
-            yield batch
-    except Exception as error:
-        failed = error
-        raise
-    finally:
-        line.add(rows=rows, bytes=size)
-        line.end(failed)
-
-
 def log_step(logger: logging.Logger, text: str, *args: object) -> None:
     """Log a step of an operation or a retry at DEBUG level. An error among the arguments is shown in one line."""
     if logger.isEnabledFor(logging.DEBUG):
         with suppress(Exception):
-            shown = tuple(
-                Failure.of(each, "", "").text if isinstance(each, BaseException) else each for each in args
-            )
+            shown = tuple(Failure.of(each, "", "").text if isinstance(each, BaseException) else each for each in args)
             logger.debug("%s", shown_text(text % shown))
 
 

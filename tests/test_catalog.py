@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -215,14 +216,14 @@ def test_each_change_of_a_catalog_is_one_line_of_the_log(catalog: Catalog, caplo
     catalog.drop_table("other.u")
     catalog.drop_database("other")
     records = [record for record in caplog.records if record.name == "lakelsm.catalog"]
-    assert (vars(records[1])["table"], vars(records[1])["operation"]) == ("db.t", "alter")
-    assert [record.getMessage() for record in records] == [
-        "Table db.t: created",
-        "Table db.t: schema 1",
-        "Database other: created",
-        "Table db.t: renamed to other.u",
-        "Table other.u: dropped",
-        "Database other: dropped",
+    assert (vars(records[1])["table"], vars(records[1])["operation"]) == ("db.t", "alter_table")
+    assert [re.sub(r" ?seconds=[\d.]+", "", record.getMessage()) for record in records] == [
+        "Table db.t: create_table done ()",
+        "Table db.t: alter_table done (schema_id=1)",
+        "Database other: create_database done ()",
+        "Table db.t: rename_table done (new_name=other.u)",
+        "Table other.u: drop_table done ()",
+        "Database other: drop_database done ()",
     ]
 
 

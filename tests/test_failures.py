@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 
 import pytest
 
@@ -36,3 +38,11 @@ def test_an_interruption_keeps_its_class_and_arguments_and_has_every_commit_once
 
 def test_the_library_adds_no_handler_to_a_logger() -> None:
     assert logging.getLogger("lakelsm.commit").handlers == []
+
+
+def test_a_user_without_logging_sees_a_failure_once_and_one_with_it_in_the_log_too() -> None:
+    said = "from lakelsm.failures import warn_committed; warn_committed('the hint failed')"
+    for setup, most in (("", 1), ("import logging; logging.basicConfig(format='%(levelname)s %(message)s'); ", 2)):
+        run = subprocess.run([sys.executable, "-c", setup + said], capture_output=True, text=True, check=True)
+        assert run.stderr.count("the hint failed") == most
+        assert "UserWarning: the hint failed" in run.stderr and ("WARNING the hint failed" in run.stderr) == (most == 2)

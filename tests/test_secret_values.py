@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime
+import logging
 import traceback
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -57,12 +59,20 @@ def chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def check_hidden(call: Callable[..., object], *arguments: Any, **named: Any) -> None:
-    """What a call returns or raises shows no secret."""
+    """What a call returns, raises or logs shows no secret."""
+    log = StringIO()
+    logger, handler = logging.getLogger("lakelsm"), logging.StreamHandler(log)
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
     try:
         shown = [repr(call(*arguments, **named))]
     except Exception as error:  # noqa: BLE001 (whatever it is)
         shown = [f"{each} {each!r} {each.args!r}" for each in chain(error)]
         shown.append("".join(traceback.format_exception_only(type(error), error)))
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(logging.NOTSET)
+    shown.append(log.getvalue())
     for text in shown:
         assert SECRET not in text and SECRET.lower() not in text.lower()
 
@@ -138,6 +148,17 @@ def test_a_location_with_a_user_or_a_signed_query_is_refused_and_not_shown(capsy
             main(["status", "--pathh", uri])
         told = capsys.readouterr()
         assert SECRET not in told.out + told.err
+
+
+def test_a_signed_address_in_place_of_a_time_a_tag_or_rows_is_not_shown(table: Table) -> None:
+    given = f"https://host/data?X-Amz-Signature={SECRET}"
+    for call in (table.changelog_reader, table.rollback, table.tags.create, table.tags.delete, table.branches.create):
+        check_hidden(call, given)
+    for call in (table.write, table.overwrite, table.to_arrow, table.maintenance.expire_snapshots, table.head):
+        check_hidden(call, given)
+    check_hidden(table.at, timestamp=given)
+    check_hidden(table.at, tag=given)
+    check_hidden(table.consumers.record, given, 1)
 
 
 def test_the_command_shows_no_secret(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

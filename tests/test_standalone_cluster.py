@@ -26,9 +26,9 @@ EXECUTORS = 2
 PATIENCE = 240
 
 #: Writes rows, then new versions of them and deletes, as an application that never names a session; then runs the job
-#: that compacts.
+#: that compacts. A lookup of a table whose data file is missing fails in an executor.
 WRITER = """
-import json, sys
+import json, pathlib, sys
 from pyspark.sql import SparkSession
 from lakelsm import Catalog
 from lakelsm.cli.main import main
@@ -40,6 +40,13 @@ spark = table._session
 table.write(spark.range(1000).selectExpr("id", "concat('old-', id) AS v"))
 changes = spark.range(1000).selectExpr("id", "concat('new-', id) AS v", "if(id < 990, '+U', '-D') AS op")
 result = table.write(changes, row_kind="op")
+lost = Catalog(sys.argv[1]).create_table("d.lost", {"id": [1], "v": ["x"]}, primary_key="id", load=True)
+for file in pathlib.Path(sys.argv[1].removeprefix("file://")).glob("d.db/lost/bucket-*/data-*"):
+    file.unlink()
+try:
+    spark.range(3).transform(lost.lookup_join("id")).collect()
+except Exception:
+    pass
 print(json.dumps([spark.sparkContext.master, result.snapshot_id, table.read().count()]))
 status = main(["compact", "--warehouse", sys.argv[1], *"--table d.t --full --report json --commit-every 2".split()])
 spark.stop()
@@ -148,7 +155,9 @@ def test_a_table_is_written_and_compacted_on_a_cluster(master: str, tmp_path: Pa
     written, compacted = map(json.loads, out.splitlines()[-2:])
     assert written == [master, 2, 990]
     assert (compacted["status"], compacted["snapshot_ids"], compacted["rows_written"]) == ("done", [3, 4], 990)
-    assert len(list(tmp_path.glob("worker/app-*/*/stderr"))) == EXECUTORS
+    logs = [path.read_text(errors="replace") for path in tmp_path.glob("worker/app-*/*/stderr")]
+    assert len(logs) == EXECUTORS
+    assert any("Table d.lost: a lookup of an executor failed: " in each for each in logs)
 
     table = LocalTable(warehouse / "d.db" / "t")
     assert table.levels() == [5] * 4

@@ -7,6 +7,7 @@ import logging
 import os
 import re
 import sys
+import warnings
 from argparse import SUPPRESS, Namespace, _ActionsContainer
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -52,7 +53,10 @@ def verbosity(arguments: Namespace) -> int:
 
 @contextmanager
 def logs_on_stderr(arguments: Namespace) -> Iterator[None]:
-    """Log on standard error as the arguments say. Values of credentials on the command line are hidden."""
+    """Log on standard error as the arguments say. Values of credentials on the command line are hidden.
+
+    lakelsm's warnings are not printed, as each of them is also a line of the log.
+    """
     logger, handler = logging.getLogger("lakelsm"), logging.StreamHandler(sys.stderr)
     shown = without_credentials(arguments)
     is_json = getattr(arguments, "log_format", "text") == "json"
@@ -62,7 +66,9 @@ def logs_on_stderr(arguments: Namespace) -> Iterator[None]:
     logger.setLevel(getattr(arguments, "log_level", default))
     logger.addHandler(handler)
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module=r"lakelsm\b")
+            yield
     finally:
         logger.removeHandler(handler)
         logger.setLevel(before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -27,6 +28,7 @@ from lakelsm.commit.tries import Tries
 from lakelsm.errors import CommitConflictError, CommitOutcomeUnknownError, CorruptTableError, LakelsmError
 from lakelsm.failures import after_commit_step, note_commit
 from lakelsm.format.snapshot import Snapshot
+from lakelsm.operation_log import log_step
 from lakelsm.results import Failure
 from lakelsm.results.failure import error_text
 from lakelsm.snapshots.json_file import checked_bytes, publication
@@ -35,6 +37,8 @@ from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import Surroundings
 
 Found = TypeVar("Found")
+
+_LOG = logging.getLogger("lakelsm.commit")
 
 #: Seconds before it is looked again whether a published snapshot is in the history, where the store failed.
 _LOOK_WAITS = (0.1, 0.2)
@@ -115,7 +119,9 @@ class CommitRun:
             if earlier is not None:
                 return earlier
             self._store.schemas.check_newest(self._store.schema, latest)
-            return self._next.prepare(latest, self._changes.on(latest), self._replay.properties, before)
+            made = self._next.prepare(latest, self._changes.on(latest), self._replay.properties, before)
+            log_step(_LOG, "%s: attempt %d is snapshot %d", self._table, tries.failed + 1, made.snapshot.id)
+            return made
         except CorruptTableError:
             if latest is None or self._store.snapshots.is_kept(latest):
                 raise
@@ -140,6 +146,8 @@ class CommitRun:
                 f"{self._table}: no answer told whether snapshot {snapshot.id} was published, and a rollback may have "
                 f"removed it since. {_RERUN}"
             )
+        done = "is published" if sent.is_ours else "is another commit's"
+        log_step(_LOG, "%s: snapshot %d %s", self._table, snapshot.id, done)
         return sent.is_ours
 
     def _confirmed(self, attempt: Attempt, tries: Tries) -> CommitOutcome:
@@ -187,6 +195,7 @@ class CommitRun:
                         f"{self._table}: snapshot {snapshot.id} was published, but the store failed when the commit "
                         f"checked that no rollback had removed it or the one before it ({error_text(error)}). {_RERUN}"
                     ) from error
+                log_step(_LOG, "%s: the check of snapshot %d is repeated: %s", self._table, snapshot.id, error)
                 self._surroundings.sleep(wait)
         raise AssertionError("the last look returns or raises")
 
@@ -198,6 +207,7 @@ class CommitRun:
     def _wait_for(self, obstacle: Obstacle, is_seen_again: bool, tries: Tries) -> None:
         """Wait until nothing keeps a commit from following the newest snapshot. Raises after the last try."""
         damage = CorruptTableError(f"{self._table}: {obstacle.text}")
+        log_step(_LOG, "%s: no commit can follow snapshot %d: %s", self._table, obstacle.latest.id, obstacle.text)
         if is_seen_again and obstacle.kind is ObstacleKind.DAMAGE:
             raise damage
         if is_seen_again and obstacle.kind is ObstacleKind.ABANDONED:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+
+from lakelsm.operation_log import log_step
 from lakelsm.options import TableOptions
 from lakelsm.surroundings import Surroundings
+
+_LOG = logging.getLogger("lakelsm.commit")
 
 
 class Tries:
@@ -25,7 +30,9 @@ class Tries:
         timeout = self._options.commit_timeout
         if retry >= self._options.commit_max_retries or (timeout is not None and self.elapsed > timeout):
             return False
-        self._surroundings.sleep(wait_seconds(self._options, retry, self._surroundings.chance()))
+        wait = wait_seconds(self._options, retry, self._surroundings.chance())
+        log_step(_LOG, "Attempt %d of a commit failed; the next one begins in %.3f s", self.failed, wait)
+        self._surroundings.sleep(wait)
         return True
 
 

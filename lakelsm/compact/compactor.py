@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,6 +24,7 @@ from lakelsm.merge.changelog import ChangelogRule
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.record_expiry import RecordExpiry
 from lakelsm.merge.run_reader import RunReader
+from lakelsm.operation_log import log_step
 from lakelsm.plan.compaction_plan import (
     FULL_COMPACTION_PROPERTY,
     BucketCompaction,
@@ -42,6 +44,7 @@ from lakelsm.surroundings import SYSTEM, Surroundings, login_and_host
 #: Memory of one compaction task in bytes, unless the caller says otherwise.
 DEFAULT_TASK_MEMORY = 512 << 20
 
+_LOG = logging.getLogger("lakelsm.compact")
 _AGAIN = "Run the compaction again: nothing of this commit is visible, and nothing of the other is lost."
 _REMEDY = "The buckets that are committed stay; run the compaction again for the others."
 
@@ -94,6 +97,9 @@ class Compactor:
                 plan = plan_table(store, snapshot, scope, self._surroundings.local_wall_clock(now), now)
         except CommitConflictError as error:
             return self._lost(error)
+        log_step(
+            _LOG, "Table %s: the compaction of snapshot %d has %d buckets", store.name, snapshot.id, len(plan.buckets)
+        )
         if not plan.buckets:
             return CompactionResult(
                 table=store.name, status=CompactionStatus.NOTHING, seconds=self._seconds_since(started)
@@ -190,6 +196,7 @@ class Compactor:
         units = [unit for bucket in buckets for unit in rewrite_units(store, plan, bucket, rule is not None)]
         directories = {store.paths.index_dir, *(unit.directory for unit in units)}
         with AttemptFiles(store, AttemptNames.new(self._surroundings.new_uuid), lambda: directories) as files:
+            log_step(_LOG, "Table %s: %d units of %d buckets are rewritten", store.name, len(units), len(buckets))
             written = self._rewrite(plan, units, rule, task_memory, files.names) if units else TaskMessages()
             record = replace(
                 record,
@@ -260,6 +267,7 @@ class Compactor:
                 retries -= 1
                 if latest is None or retries < 0:
                     raise
+                log_step(_LOG, "Table %s: deletion vectors are made for snapshot %d: %s", store.name, latest.id, lost)
                 marks = remapper.on(latest, lost)
 
     def _rewrite(

@@ -6,6 +6,7 @@ goes with the process however that ends. The directory is the one of Python's `t
 
 from __future__ import annotations
 
+import logging
 import mmap
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -16,8 +17,10 @@ from typing import IO
 import pyarrow as pa
 
 from lakelsm.errors import StorageError, told_of
+from lakelsm.operation_log import log_step
 from lakelsm.storage.refusals import refused_write
 
+_LOG = logging.getLogger("lakelsm.local")
 _WHAT = "Rows beyond 'write-buffer-size' wait in scratch files, in the directory that TMPDIR names"
 
 
@@ -76,6 +79,7 @@ class ScratchSpace:
                     self._check_space(file.tell())
             file.flush()
             self._used += file.tell()
+            log_step(_LOG, "%d bytes of rows beyond write-buffer-size are in a scratch file", file.tell())
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         return ScratchRun(pa.py_buffer(mapped), pieces)
 

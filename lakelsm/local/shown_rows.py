@@ -50,12 +50,18 @@ def as_pandas(rows: pa.Table) -> pandas.DataFrame:
         ) from error
 
 
-def as_polars(rows: pa.Table) -> polars.DataFrame:
-    """Rows as a Polars DataFrame. Raises InvalidInputError where Polars is not installed."""
+def check_polars() -> None:
+    """Raise InvalidInputError where Polars is not installed."""
     try:
-        import polars
+        import polars  # noqa: F401
     except ImportError as error:
         raise InvalidInputError("to_polars needs the package polars: install lakelsm[polars].") from error
+
+
+def as_polars(rows: pa.Table) -> polars.DataFrame:
+    """Rows as a Polars DataFrame. Raises UnsupportedFeatureError for a type or value that Polars lacks."""
+    import polars
+
     try:
         return polars.DataFrame(rows)
     except Exception as error:
@@ -64,4 +70,4 @@ def as_polars(rows: pa.Table) -> polars.DataFrame:
         ) from error
 
 
-__all__ = ["as_pandas", "as_polars", "shown_rows", "shown_schema"]
+__all__ = ["as_pandas", "as_polars", "check_polars", "shown_rows", "shown_schema"]

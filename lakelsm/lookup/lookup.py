@@ -33,6 +33,7 @@ from lakelsm.lookup.lookup_definition import (
 from lakelsm.lookup.partial.partial_cache import PartialCache
 from lakelsm.lookup.service.remote_cache import RemoteCache
 from lakelsm.lookup.service.service_access import published_addresses
+from lakelsm.operation_log import operation_line
 from lakelsm.options import LookupCache
 from lakelsm.results import Staleness
 from lakelsm.snapshots.table_store import TableStore
@@ -100,7 +101,8 @@ class Lookup:
 
     def refresh(self) -> None:
         """Take the newest snapshot now, whatever the periods without a refresh."""
-        self._fresh.refresh()
+        with operation_line(self._store.name, "refresh lookup", only_failures=True):
+            self._fresh.refresh()
 
     def staleness(self) -> Staleness:
         """Which snapshot answers, and how old it is. It looks at the table, and does not refresh."""

@@ -15,6 +15,7 @@ from lakelsm.epoch_time import utc_time
 from lakelsm.errors import CorruptTableError, InvalidInputError, LakelsmError, UnsupportedFeatureError
 from lakelsm.format.file_names import is_maintenance_record
 from lakelsm.maintain.deletion.file_deletion import delete_unneeded
+from lakelsm.operation_log import current_line
 from lakelsm.results import MaintenanceRun
 from lakelsm.snapshots.maintenance_record import DONE, FAILED, PARTIAL, MaintenanceRecord, recorded_text, records_of
 from lakelsm.snapshots.table_store import TableStore
@@ -51,6 +52,8 @@ def recorded(
     try:
         yield totals
         outcome = DONE if totals.complete else PARTIAL
+        if not totals.has_begun:
+            current_line().found_nothing()
     except Exception as error:
         if not isinstance(error, (InvalidInputError, UnsupportedFeatureError)):
             outcome = f"{FAILED}: {type(error).__name__}"

@@ -90,12 +90,15 @@ def parsed(sql: str, shortened: str, what: str = "predicate") -> Node:
 
     Raises InvalidInputError, with positions in ``sql``, which is a ``what``, for a text that is none.
     """
+    failed: SqlglotError | None = None
     try:
         tree = sqlglot.parse_one(shortened, dialect="spark", into=exp.Condition)
     except SqlglotError as error:
+        failed = error
+    if failed is not None:
         if shortened != sql:
             return parsed(sql, sql, what)
-        raise _syntax_error(sql, error, what) from error
+        raise _syntax_error(sql, failed, what)  # Without sqlglot's error, which shows the whole text.
     if type(tree).__name__ in ("Block", "Command", "Semicolon"):
         position = sql.find(";") + 1
         raise InvalidInputError(

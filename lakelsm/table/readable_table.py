@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from html import escape
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ from lakelsm.arguments import (
 )
 from lakelsm.engine import Engine, chosen_engine, local_engine
 from lakelsm.errors import LakelsmError
-from lakelsm.operation_log import logged, logged_stream, operation_line
+from lakelsm.operation_log import TABLE_LOG, OperationLine, log_step, logged, operation_line
 from lakelsm.plan.count_plan import joined_count, metadata_count
 from lakelsm.plan.fallback_branch import ReadState, fallback_of, joined_plan, read_states, refuse_fallback
 from lakelsm.plan.read_plan import ReadPlan, plan_read
@@ -73,10 +73,10 @@ class ReadableTable(OpenedTable):
         """
         from lakelsm.frames.scan_frame import read_frame
 
-        names = checked_projection(columns)
-        with operation_line(self.name, "read") as line:
+        with operation_line(self._log_name, "read") as line:
+            names = checked_projection(columns)
             plans = self._plans(chosen_engine("spark", self._spark), where, fresh)
-            line.add(**_planned(plan for _, plan in plans))
+            line.add(lambda: _planned([plan for _, plan in plans]))
             frames = [read_frame(self._session, store, plan, where, names) for store, plan in plans]
             return reduce(lambda one, other: one.unionAll(other), frames)
 
@@ -102,31 +102,8 @@ class ReadableTable(OpenedTable):
         understood, and, while rows are taken, CorruptTableError for a damaged file and UnsupportedFeatureError for a time
         that ``timestamps`` 'ns' cannot hold.
         """
-        from lakelsm.local.arrow_scan import ArrowScan, chained_reader
-
-        names = checked_projection(columns)
-        most = None if limit is None else checked_number("limit", limit, least=0)
-        checked_flag("ordered", ordered)
-        checked_flag("fresh", fresh)
-        form = checked_timestamps("timestamps", timestamps)
-        engine = local_engine()
-        states = self._states(engine, where)
-        if ordered:
-            refuse_fallback(self._store(), "ordered=True")
-        scans = [
-            ArrowScan.of(
-                it.store,
-                it.snapshot,
-                names,
-                engine.exact(it.store, where),
-                ordered=ordered,
-                fresh=fresh,
-                timestamps=form,
-            )
-            for it in states
-        ]
-        reader = chained_reader(scans, engine.runner, most, names)
-        return logged_stream(reader, self.name, "to_reader", **_planned(scan.plan for scan in scans))
+        with operation_line(self._log_name, "to_reader") as line:
+            return self._rows(line, where, columns, limit=limit, ordered=ordered, fresh=fresh, timestamps=timestamps)
 
     def to_arrow(
         self,
@@ -183,16 +160,19 @@ class ReadableTable(OpenedTable):
         timestamps: str = "ns",
     ) -> polars.DataFrame:
         """The rows of `to_reader` as a Polars DataFrame. Raises InvalidInputError where Polars is not installed."""
-        from lakelsm.local.shown_rows import as_polars
+        from lakelsm.local.shown_rows import as_polars, check_polars
 
-        return as_polars(
-            self.to_arrow(where, columns, limit=limit, ordered=ordered, fresh=fresh, timestamps=timestamps)
-        )
+        with operation_line(self._log_name, "to_reader") as line:
+            check_polars()
+            reader = self._rows(line, where, columns, limit=limit, ordered=ordered, fresh=fresh, timestamps=timestamps)
+            rows = reader.read_all()
+        return as_polars(rows)
 
     def head(self, rows: int = 10) -> ResultTable:
         """Some rows, to look at: a `ResultTable`, which prints as a table. Which rows they are is not defined."""
-        most = checked_number("rows", rows, least=0)
-        found = self.to_arrow(limit=most, timestamps="text")
+        with operation_line(self._log_name, "to_reader") as line:
+            most = checked_number("rows", rows, least=0)
+            found = self._rows(line, limit=most, timestamps="text").read_all()
         return ResultTable(self.name, found, lambda spark: spark.createDataFrame(found), self._spark)
 
     def explain(self, where: str | None = None, *, fresh: bool = False) -> ReadPlan:
@@ -221,6 +201,46 @@ class ReadableTable(OpenedTable):
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
+    def _rows(
+        self,
+        line: OperationLine,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        limit: int | None = None,
+        ordered: bool = False,
+        fresh: bool = False,
+        timestamps: str = "ns",
+    ) -> pa.RecordBatchReader:
+        """The stream of `to_reader`, which ends a line of the log."""
+        from lakelsm.local.arrow_scan import ArrowScan, chained_reader
+
+        names = checked_projection(columns)
+        most = None if limit is None else checked_number("limit", limit, least=0)
+        checked_flag("ordered", ordered)
+        checked_flag("fresh", fresh)
+        form = checked_timestamps("timestamps", timestamps)
+        engine = local_engine()
+        states = self._states(engine, where)
+        if ordered:
+            refuse_fallback(self._store(), "ordered=True")
+        scans = [
+            ArrowScan.of(
+                it.store,
+                it.snapshot,
+                names,
+                engine.exact(it.store, where),
+                ordered=ordered,
+                fresh=fresh,
+                timestamps=form,
+            )
+            for it in states
+        ]
+        line.add(lambda: _planned([scan.plan for scan in scans]))
+        for state, scan in zip(states, scans):
+            _log_plan(state.store, scan.plan)
+        return line.over(chained_reader(scans, engine.runner, most, names))
+
     def _plans(
         self,
         engine: Engine,
@@ -234,6 +254,8 @@ class ReadableTable(OpenedTable):
         for state, predicate in zip(states, predicates):
             with state.store.while_read(state.snapshot):
                 plans.append((state.store, plan_read(state.store, state.snapshot, predicate, fresh)))
+        for store, plan in plans:
+            _log_plan(store, plan)
         return plans
 
     def _states(
@@ -253,10 +275,17 @@ class ReadableTable(OpenedTable):
         """The table as it was opened, the state that is read, and the time that the read travels to (None: now)."""
 
 
-def _planned(plans: Iterable[ReadPlan]) -> dict[str, object]:
+def _planned(plans: Sequence[ReadPlan]) -> dict[str, object]:
     """What the log says of a read that is planned; the snapshot is that of the table itself."""
-    found = list(plans)
-    return {"snapshot_id": found[0].snapshot_id, "files": sum(plan.files_scanned for plan in found)}
+    return {"snapshot_id": plans[0].snapshot_id, "files": sum(plan.files_scanned for plan in plans)}
+
+
+def _log_plan(store: TableStore, plan: ReadPlan) -> None:
+    log_step(
+        TABLE_LOG,
+        "Table %s: a read of snapshot %s opens %d of %d files, and merges %d units",
+        *(store.name, plan.snapshot_id, plan.files_scanned, plan.files_live, len(plan.units)),
+    )
 
 
 def _counted(engine: Engine, state: ReadState, where: str | None, fresh: bool) -> CountResult:

@@ -24,7 +24,7 @@ from lakelsm.errors import InvalidInputError
 from lakelsm.maintain.history import recorded
 from lakelsm.maintain.versions.rollback import rollback, rollback_target
 from lakelsm.moment import Moment
-from lakelsm.operation_log import logged
+from lakelsm.operation_log import logged, operation_line
 from lakelsm.plan.fallback_branch import ReadState
 from lakelsm.results import RollbackResult
 from lakelsm.schema.table_schema import TableSchema
@@ -224,16 +224,17 @@ class Table(ReadableTable, WritableTable, ChangesReader, CompactableTable):
         """
         from lakelsm.lookup.lookup import open_lookup
 
-        return open_lookup(
-            self._store(),
-            columns=columns,
-            key=key,
-            where=where,
-            refresh=refresh,
-            cache=cache,
-            options=options,
-            directory=directory,
-        )
+        with operation_line(self._log_name, "open lookup", only_failures=True):
+            return open_lookup(
+                self._store(),
+                columns=columns,
+                key=key,
+                where=where,
+                refresh=refresh,
+                cache=cache,
+                options=options,
+                directory=directory,
+            )
 
     def lookup_join(
         self,

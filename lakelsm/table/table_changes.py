@@ -10,7 +10,7 @@ import pyarrow as pa
 from lakelsm.arguments import checked_condition, checked_consumer, checked_flag, checked_name, checked_timestamps
 from lakelsm.engine import Engine, chosen_engine, local_engine
 from lakelsm.maintain.versions.consumers import ConsumedChanges, consumer_start
-from lakelsm.operation_log import logged_stream, operation_line
+from lakelsm.operation_log import operation_line
 from lakelsm.plan.changelog_plan import ChangelogPlan
 from lakelsm.plan.time_travel import changelog_range
 from lakelsm.read.changelog_tasks import check_added_columns
@@ -40,30 +40,31 @@ class ChangesReader(OpenedTable):
     def _change_frame(self, request: ChangesRequest) -> DataFrame:
         from lakelsm.frames.changelog_frame import change_frame
 
-        engine = chosen_engine("spark", self._spark)
         with operation_line(self._log_name, "changelog") as line:
-            store, plan, _ = self._planned_changes(engine, request)
-            line.add(files=_files(plan))
+            store, plan, _ = self._planned_changes(chosen_engine("spark", self._spark), request)
+            line.add(lambda: {"files": _files(plan)})
             return change_frame(self._session, store, plan, request.where, request.kind_column, request.positions)
 
     def _change_reader(self, request: ChangesRequest, timestamps: str) -> pa.RecordBatchReader:
         from lakelsm.local.arrow_changes import changes_reader
 
-        form = checked_timestamps("timestamps", timestamps)
-        engine = local_engine()
-        store, plan, consumed = self._planned_changes(engine, request)
-        reader = changes_reader(
-            engine.runner,
-            store,
-            plan,
-            engine.exact(store, request.where),
-            kind_column=request.kind_column,
-            positions=request.positions,
-            timestamps=form,
-        )
-        if consumed is not None:
-            reader = pa.RecordBatchReader.from_batches(reader.schema, consumed.of(reader))
-        return logged_stream(reader, self._log_name, "changelog_reader", files=_files(plan))
+        with operation_line(self._log_name, "changelog_reader") as line:
+            form = checked_timestamps("timestamps", timestamps)
+            engine = local_engine()
+            store, plan, consumed = self._planned_changes(engine, request)
+            line.add(lambda: {"files": _files(plan)})
+            reader = changes_reader(
+                engine.runner,
+                store,
+                plan,
+                engine.exact(store, request.where),
+                kind_column=request.kind_column,
+                positions=request.positions,
+                timestamps=form,
+            )
+            if consumed is not None:
+                reader = pa.RecordBatchReader.from_batches(reader.schema, consumed.of(reader))
+            return line.over(reader)
 
     def _planned_changes(
         self, engine: Engine, request: ChangesRequest

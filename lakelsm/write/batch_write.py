@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -22,6 +23,7 @@ from lakelsm.format.file_names import AttemptNames
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from lakelsm.merge.merge_spec import MergeSpec
+from lakelsm.operation_log import log_step
 from lakelsm.options import ChangelogProducer
 from lakelsm.plan.bucket_count import check_bucket_count
 from lakelsm.plan.overwrite_plan import upgraded_for_overwrite
@@ -33,6 +35,8 @@ from lakelsm.surroundings import SYSTEM, Surroundings
 from lakelsm.write.level0_task import Level0Job
 from lakelsm.write.row_writer import Rows, RowWriter
 from lakelsm.write.written_keys import others_wrote_keys
+
+_LOG = logging.getLogger("lakelsm.write")
 
 _DYNAMIC = -1
 #: Rows of a writing task are merged in pieces of about so many bytes.
@@ -115,13 +119,15 @@ class BatchWriter(Generic[Rows]):
                         written = self._execute(rows_of(base), base, room, kind, files.names)
                         entries = [*written.entries, *written.changelog_entries]
                         files.wrote(entries, has_indexes=bool(written.index_entries))
+                        log_step(_LOG, "Table %s: %d files of a batch are written", self._store.name, len(entries))
                         self._step("data-files-written")
                         message = self._message(written, base, partitions)
                         if base is not None and changed:
                             message = replace(message, rows_as_of=base.id)
                         commit = partial(self._commit, kind, message, commit_user, identifier, operation)
                         outcome = files.commit(commit)
-                except (SequenceConflictError, BucketAssignConflictError, RowsChangedError):
+                except (SequenceConflictError, BucketAssignConflictError, RowsChangedError) as lost:
+                    log_step(_LOG, "Table %s: a batch is written again: %s", self._store.name, lost)
                     # Others came first. What was written is a whole, merged batch: it is the next try's input,
                     # unless it was worked out from rows that may be others now.
                     if not changed:
@@ -154,6 +160,7 @@ class BatchWriter(Generic[Rows]):
                 if others_wrote_keys(self._writer.runner, self._store, message.entries, known, newest):
                     raise
                 message = replace(message, rows_as_of=newest)
+                log_step(_LOG, "Table %s: none of the rows changed up to snapshot %d", self._store.name, newest)
         raise self._always_later()
 
     def _always_later(self) -> CommitConflictError:

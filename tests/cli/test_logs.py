@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import warnings
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from lakelsm import Catalog
 from lakelsm.cli.logs import add_log_arguments, logs_on_stderr, verbosity
 from lakelsm.cli.main import main
+from lakelsm.failures import after_commit_step
 from lakelsm.table import Table
 
 LOG = logging.getLogger("lakelsm.anything")
@@ -118,3 +120,17 @@ def test_the_flags_stand_before_the_verb_or_after_it(
     assert main(named) == 1
     assert capsys.readouterr().err.splitlines() == ["lakelsm compact: OSError: broken (--verbose shows the whole of it)"]
     assert verbosity(Namespace()) == 0
+
+
+def test_a_failure_after_a_commit_is_one_line_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    def fail() -> None:
+        with after_commit_step("d.t", "the hint", "Nothing to do."):
+            raise ZeroDivisionError("no")
+
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        with logs_on_stderr(Namespace()):
+            fail()
+            assert warned == []
+        fail()
+    assert capsys.readouterr().err.count("WARNING lakelsm.commit: Table d.t: the commit succeeded") == len(warned) == 1

@@ -7,7 +7,6 @@ under the same id. So what changed is only asked of two snapshots that both exis
 from __future__ import annotations
 
 import logging
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from lakelsm.errors import CorruptStoreError, CorruptTableError, SnapshotNotFoundError
+from lakelsm.failures import warn_and_log
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.local.arrow_scan import ArrowScan
 from lakelsm.local.scan_task import ScanTask
@@ -28,7 +28,6 @@ from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.plan.read_plan import plan_read
 from lakelsm.runner.local_runner import LocalRunner
 from lakelsm.runner.process_limits import usable_cores
-from lakelsm.secret_values import shown_text
 
 _LOG = logging.getLogger(__name__)
 
@@ -90,9 +89,7 @@ class CacheUpkeep:
 
     def warn(self, error: CorruptStoreError) -> None:
         """Log a damaged file, and warn of it."""
-        text = f"Table {self.spec.store.name}: a cache of lookups is loaded anew. {error}"
-        _LOG.warning("%s", shown_text(text))
-        warnings.warn(text, stacklevel=2)
+        warn_and_log(_LOG, f"Table {self.spec.store.name}: a cache of lookups is loaded anew. {error}")
 
     def _published(self, own: CacheState | None) -> CacheState | None:
         """The state of the directory; None where it has none that can be used."""

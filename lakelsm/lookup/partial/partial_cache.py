@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import threading
-import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from lakelsm.errors import CorruptStoreError, CorruptTableError, InvalidInputError
+from lakelsm.failures import warn_and_log
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.lookup.cache import Cache, FoundRows, LookupSpec, Refreshed
 from lakelsm.lookup.cache_directory import CacheDirectory
@@ -21,6 +22,8 @@ from lakelsm.lookup.partial.store_build import StoredColumns, store_format
 from lakelsm.lookup.store.lookup_store import StoreFormat
 from lakelsm.surroundings import SYSTEM, Surroundings
 from lakelsm.types import arrow_field
+
+_LOG = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer")
 
@@ -133,12 +136,11 @@ class PartialCache(Cache):
             with self._refreshing:
                 self._go_on()
             now = self._current().live.snapshot
-            warnings.warn(
+            text = (
                 f"Table {store.name}: snapshot {snapshot.id} is gone, and a file that lookups of it need ({error}). They "
-                f"go on with snapshot {None if now is None else now.id}.",
-                RuntimeWarning,
-                stacklevel=3,
+                f"go on with snapshot {None if now is None else now.id}."
             )
+            warn_and_log(_LOG, text, RuntimeWarning)
             return ask(self._current())
 
 

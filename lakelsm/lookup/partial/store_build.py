@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from lakelsm.cancellation import end_if_cancelled
 from lakelsm.errors import CorruptStoreError
+from lakelsm.failures import warn_and_log
 from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.partial.remote_lookup_file import RemoteLookupFile
@@ -26,6 +27,8 @@ from lakelsm.options import StoreKind, TableOptions
 from lakelsm.schema.system_columns import POSITION, SEQUENCE_NUMBER, SYSTEM_FIELDS
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.types import DataField, parse_type
+
+_LOG = logging.getLogger(__name__)
 
 #: The place of a row in its data file, by which deletion vectors mask it.
 _POSITION_FIELD = DataField(SYSTEM_FIELDS[-1].id - 1, POSITION, parse_type("BIGINT NOT NULL"))
@@ -158,8 +161,5 @@ class StoreBuild:
 
 def warn_of(spec: LookupSpec, file: RunFile, error: CorruptStoreError) -> None:
     """Warn that the store of a data file is made from it, for what is wrong with the one there was."""
-    warnings.warn(
-        f"Table {spec.store.name}: the lookup file of data file {file.path} is made again: {error}",
-        RuntimeWarning,
-        stacklevel=2,
-    )
+    text = f"Table {spec.store.name}: the lookup file of data file {file.path} is made again: {error}"
+    warn_and_log(_LOG, text, RuntimeWarning)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import logging
 import threading
-import warnings
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -20,7 +19,7 @@ import pyarrow as pa
 from pyarrow import flight
 
 from lakelsm.errors import InvalidInputError, LakelsmError, LookupServiceError
-from lakelsm.failures import logged_text
+from lakelsm.failures import logged_text, warn_and_log
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.lookup.cache import FoundRows, HeldCache, LookupSpec, Opener
 from lakelsm.lookup.service.open_calls import CALLS, OpenCalls, close_connections
@@ -272,9 +271,7 @@ class QueryServer(flight.FlightServerBase):  # type: ignore[misc]
                 self._warn(f"no refresh of its query service: {logged_text(error)}")
 
     def _warn(self, text: str) -> None:
-        _LOG.warning("Table %s: %s", self._served.store.name, text)
-        with suppress(UserWarning):  # Where warnings are errors the server goes on too.
-            warnings.warn(f"Table {self._served.store.name}: {text}", stacklevel=2)
+        warn_and_log(_LOG, f"Table {self._served.store.name}: {text}")
 
 
 def _release_memory() -> None:

@@ -6,6 +6,7 @@ not there is no failure, one that stays is counted, told of, and left to orphan 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,8 +14,10 @@ from functools import partial
 from itertools import chain, islice
 
 from lakelsm.errors import LakelsmError
+from lakelsm.operation_log import log_step
 from lakelsm.storage import FileIO
 
+_LOG = logging.getLogger("lakelsm.maintain")
 #: Files of one batch: what object stores take in one request at most.
 _BATCH = 1000
 #: Batches that are deleted side by side.
@@ -69,7 +72,8 @@ def _summed(parts: Iterable[DeletedFiles]) -> DeletedFiles:
 def _delete_batch(file_io: FileIO, paths: Sequence[str]) -> DeletedFiles:
     try:
         file_io.delete_files(paths)
-    except Exception:  # noqa: BLE001  What stays is told of below, whatever it is.
+    except Exception as error:  # noqa: BLE001  What stays is told of below, whatever it is.
+        log_step(_LOG, "%d files are deleted one by one, as their batch failed: %s", len(paths), error)
         return _delete_each(file_io, paths)  # The batch tells its first failure alone; a file that is gone is none.
     return DeletedFiles(len(paths))
 
