@@ -26,6 +26,7 @@ def result_of(batch: BatchResult) -> CommitResult:
         files=len(batch.entries),
         rows=sum(entry.file.row_count for entry in batch.entries),
         bytes=sum(entry.file.file_size for entry in batch.entries),
+        ignored_rows=batch.ignored_rows,
         after_commit_failures=batch.outcome.failures,
     )
 

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelsm.errors import InvalidInputError
-from lakelsm.format.row_kinds import INSERT, RETRACTIONS, ROW_KINDS, UPDATE_BEFORE
+from lakelsm.format.row_kinds import INSERT, ROW_KINDS
 from lakelsm.frames.column_casts import SafeCast, safe_cast, unfit_text
 from lakelsm.options import TableOptions
 from lakelsm.schema.row_rules import (
@@ -94,12 +94,7 @@ def prepare(
         _column(schema, field, sources, fixed, stored=stored, safe_casts=safe_casts) for field in schema.fields
     ]
     columns.append(_kind_column(sources, schema, options, row_kind).alias(VALUE_KIND))
-    rows = frame.select(*columns, F.monotonically_increasing_id().alias(SEQUENCE_NUMBER))
-    if options.ignore_delete:
-        rows = rows.where(~F.col(VALUE_KIND).isin(*RETRACTIONS))
-    elif options.ignore_update_before:
-        rows = rows.where(F.col(VALUE_KIND) != UPDATE_BEFORE)
-    return rows
+    return frame.select(*columns, F.monotonically_increasing_id().alias(SEQUENCE_NUMBER))
 
 
 def _column(

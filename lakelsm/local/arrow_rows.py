@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from lakelsm.errors import InvalidInputError, told_of
 from lakelsm.format.data_file.column_evolution import cast_column
 from lakelsm.format.data_file.key_value_file import row_schema
-from lakelsm.format.row_kinds import INSERT, ROW_KINDS, UPDATE_BEFORE, is_retract
+from lakelsm.format.row_kinds import INSERT, ROW_KINDS
 from lakelsm.local.arrow_casts import UnfitValueError, cast_values
 from lakelsm.local.arrow_faults import check_values, refuse_any
 from lakelsm.local.arrow_input import ArrowInput
@@ -89,7 +89,7 @@ def prepare_arrow(
             assert constant is not None
             columns.append(_ConstantColumn(constant))
     kinds = _kinds(given.schema, places, kind_column(options, row_kind))
-    return _prepared(given.batches, row_schema(schema.fields), columns, kinds, options)
+    return _prepared(given.batches, row_schema(schema.fields), columns, kinds)
 
 
 def _prepared(
@@ -97,7 +97,6 @@ def _prepared(
     wanted: pa.Schema,
     columns: list[_Column],
     kinds: _Column,
-    options: TableOptions,
 ) -> Iterator[pa.RecordBatch]:
     start = 0
     for batch in batches:
@@ -108,13 +107,8 @@ def _prepared(
             values = [column(batch) for column in columns]
         except UnfitValueError:
             raise _first_unfit(batch, columns, start - len(batch)) from None
-        rows = pa.RecordBatch.from_arrays([numbers, found, *values], schema=wanted)
-        if options.ignore_delete:
-            rows = rows.filter(pa.array(~is_retract(found)))
-        elif options.ignore_update_before:
-            rows = rows.filter(pc.not_equal(found, UPDATE_BEFORE))
-        if len(rows):
-            yield rows
+        if len(batch):
+            yield pa.RecordBatch.from_arrays([numbers, found, *values], schema=wanted)
 
 
 def _first_unfit(batch: pa.RecordBatch, columns: list[_Column], start: int) -> InvalidInputError:

@@ -81,6 +81,8 @@ class CommitResult(OperationResult):
     ``rows`` (one a key), ``files`` and ``bytes`` are those of the new files. ``compaction`` is the automatic compaction's
     result, if any; its status is 'failed' where it raised an error. ``after_commit_failures`` are other steps after the
     commit that failed. Neither changes that the write is committed.
+    ``ignored_rows``: how many rows of kind -U and -D of the batch had no effect: the table's options drop them, or its
+    merge engine retracts nothing by them (docs/api.md). A warning tells of those of kind -D.
     ``matched_rows``: how many rows a delete or an update found and wrote anew; None of other operations, and where the
     batch had been committed before.
     """
@@ -90,6 +92,7 @@ class CommitResult(OperationResult):
     files: int = 0
     rows: int = 0
     bytes: int = 0
+    ignored_rows: int = 0
     compaction: CompactionResult | None = None
     matched_rows: int | None = None
     after_commit_failures: tuple[Failure, ...] = ()

@@ -22,6 +22,8 @@ from lakelsm.engine import Engine, chosen_engine
 from lakelsm.failures import after_commit_step, commit_stands, warn_committed
 from lakelsm.local.arrow_input import is_spark_frame
 from lakelsm.maintain.after_commit import after_commit
+from lakelsm.merge.batch_check import ignored_deletes_reason
+from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.operation_log import logged
 from lakelsm.plan.overwrite_plan import checked_partition, replaced_partitions
 from lakelsm.results import CommitResult
@@ -58,7 +60,8 @@ class WritableTable(OpenedTable):
         rerun a no-op; a batch that failed may come after later ones. A batch that changes nothing leaves no snapshot: its
         rerun is worked out anew. ``options`` override the table's for this call: those that docs/options.md has for one
         write. Names of columns are found in any case. With `partial-update` the frame may have fewer columns: those it
-        lacks stay as they are. Compacts the written buckets afterwards unless the table is ``write-only``. Raises
+        lacks stay as they are. Rows of kind -U and -D without effect are ``ignored_rows``; a UserWarning tells of
+        those of kind -D. Compacts the written buckets afterwards unless the table is ``write-only``. Raises
         InvalidInputError for wrong columns, types or rows; nothing is visible then. Raises BatchHistoryExpiredError for a
         batch id below the user's newest that expired snapshots may hold.
         """
@@ -199,6 +202,9 @@ class WritableTable(OpenedTable):
         batch = write(BatchWriter(engine.writer(store), store), user, identifier)
         snapshot = batch.outcome.snapshot
         with commit_stands(store.name, [] if snapshot is None else [snapshot.id]):
+            if batch.ignored_deletes:
+                reason = ignored_deletes_reason(MergeSpec.of(store.schema, store.options))
+                warn_committed(f"Table {store.name}: rows of kind -D without effect: {batch.ignored_deletes}. {reason}")
             result = finished_write(engine.runner, store, batch, user, identifier)
             if snapshot is None:
                 return result

@@ -22,6 +22,7 @@ from lakelsm.format.data_file.key_value_file import FileLayout
 from lakelsm.format.file_names import AttemptNames
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
+from lakelsm.merge.batch_check import dropped_kinds
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.operation_log import log_step
 from lakelsm.options import ChangelogProducer
@@ -53,10 +54,15 @@ ChangedRows: TypeAlias = Callable[[Snapshot | None], Rows]
 
 @dataclass(frozen=True)
 class BatchResult:
-    """What a batch put on the table. ``entries`` are the level-0 files; empty when it was committed before."""
+    """What a batch put on the table. ``entries`` are the level-0 files; empty when it was committed before.
+
+    ``ignored_rows`` and ``ignored_deletes`` count rows of the batch as in `TaskMessages`, 0 when it was committed before.
+    """
 
     outcome: CommitOutcome
     entries: tuple[ManifestEntry, ...]
+    ignored_rows: int = 0
+    ignored_deletes: int = 0
 
 
 class BatchWriter(Generic[Rows]):
@@ -108,6 +114,7 @@ class BatchWriter(Generic[Rows]):
         operation: str | None = None,
     ) -> BatchResult:
         room = 0
+        first: TaskMessages | None = None
         changed = operation is not None
         with ExitStack() as attempts:
             for _ in range(_MAX_REDO):
@@ -117,6 +124,8 @@ class BatchWriter(Generic[Rows]):
                 try:
                     with self._store.while_changed(base):
                         written = self._execute(rows_of(base), base, room, kind, files.names)
+                        # A later try of the same rows writes the files of the first, which lack rows that it dropped.
+                        first = written if first is None or changed else first
                         entries = [*written.entries, *written.changelog_entries]
                         files.wrote(entries, has_indexes=bool(written.index_entries))
                         log_step(_LOG, "Table %s: %d files of a batch are written", self._store.name, len(entries))
@@ -134,7 +143,10 @@ class BatchWriter(Generic[Rows]):
                         rows_of = self._written_again(written.changelog_entries or written.entries)
                     room = _ROOM
                     continue
-                return BatchResult(outcome, tuple(written.entries) if outcome.files_published else ())
+                entries = written.entries if outcome.files_published else []
+                if outcome.already_committed:
+                    return BatchResult(outcome, tuple(entries))
+                return BatchResult(outcome, tuple(entries), first.ignored_rows, first.ignored_deletes)
         raise self._always_later()
 
     def _written_again(self, entries: Sequence[ManifestEntry]) -> ChangedRows[Rows]:
@@ -212,6 +224,7 @@ class BatchWriter(Generic[Rows]):
             batch_bytes=_BATCH_BYTES,
             hash_indexes=indexes,
             changelog_layout=layout.for_changelog(options) if keeps_input else None,
+            dropped_kinds=dropped_kinds(options),
             names=names,
             surroundings=self._surroundings,
         )

@@ -25,12 +25,14 @@ from lakelsm.format.partition_path import partition_text
 from lakelsm.format.paths import TablePaths
 from lakelsm.format.row.binary_row import EMPTY_ROW, encode_rows, with_arity
 from lakelsm.format.row.bucket_hash import key_hashes
-from lakelsm.merge.batch_check import check_batch
+from lakelsm.format.row_kinds import DELETE
+from lakelsm.merge.batch_check import check_batch, ignored_rows
+from lakelsm.merge.grouped_rows import Mask
 from lakelsm.merge.kernel import merge_rows
 from lakelsm.merge.key_order import OrderKeys, group_starts, order_keys
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.runner.task_messages import TaskMessages
-from lakelsm.schema.system_columns import BUCKET, SEQUENCE_NUMBER
+from lakelsm.schema.system_columns import BUCKET, SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.snapshots.hash_indexes import HashIndex
 from lakelsm.storage import FileIO
 from lakelsm.surroundings import SYSTEM, Surroundings
@@ -45,7 +47,7 @@ class Level0Job:
     HASH index file. ``batch_bytes`` bounds the rows that are merged at once. With ``changelog_layout`` all
     rows are kept as changelog files too (``changelog-producer`` = ``input``); those of a key must come in their order.
     ``interleaved``: rows are ordered by key alone, so that buckets take turns; their rows that wait to be written are
-    bounded together by the bytes of one row group.
+    bounded together by the bytes of one row group. Rows of ``dropped_kinds`` are counted and not written.
     """
 
     file_io: FileIO
@@ -60,6 +62,7 @@ class Level0Job:
     hash_indexes: Mapping[tuple[bytes, int], HashIndex] | None = None
     changelog_layout: FileLayout | None = None
     interleaved: bool = False
+    dropped_kinds: tuple[int, ...] = ()
     names: AttemptNames
     surroundings: Surroundings = SYSTEM
 
@@ -113,13 +116,16 @@ class _Level0Task:
         self._open: dict[tuple[bytes, int], _BucketWriter] = {}
         self._buckets: list[_BucketFiles] = []
         self._written: list[_WrittenBucket] = []
+        self._ignored = self._ignored_deletes = 0
 
     def write(self, rows: pa.Table) -> None:
         """Split rows by partition and bucket and hand them to the writers of their buckets."""
+        rows = self._without_dropped(rows)
         if not len(rows):
             return
         values = conform(rows, self._row_schema).combine_chunks()
         check_batch(values, self._job.spec)
+        self._count(values.column(VALUE_KIND), ignored_rows(values, self._job.spec))
         # Spark's rows have TIME as a number; a partition's bytes and directory are made from the column's own type.
         heads = [*(values.column(name) for name in self._schema.partition_keys), rows.column(BUCKET)]
         groups, order = order_keys(heads, signed_zeros=True), None
@@ -135,6 +141,20 @@ class _Level0Task:
             self._writer_of(place, [head[first] for head in heads[:-1]]).write(part)
         if self._job.interleaved:
             self._bound_pending()
+
+    def _without_dropped(self, rows: pa.Table) -> pa.Table:
+        if not self._job.dropped_kinds:
+            return rows
+        kinds = rows.column(VALUE_KIND)
+        dropped = np.isin(kinds.to_numpy(), self._job.dropped_kinds)
+        self._count(kinds, dropped)
+        return rows.filter(pa.array(~dropped)) if dropped.any() else rows
+
+    def _count(self, kinds: pa.ChunkedArray, ignored: Mask) -> None:
+        """Count rows that have no effect."""
+        if ignored.any():
+            self._ignored += int(ignored.sum())
+            self._ignored_deletes += int((ignored & (kinds.to_numpy() == DELETE)).sum())
 
     def _places(self, heads: Sequence[pa.ChunkedArray], firsts: np.ndarray) -> list[tuple[bytes, int]]:
         """Partition (BinaryRow with arity, so NaN is itself and -0.0 not 0.0) and bucket of rows."""
@@ -174,6 +194,8 @@ class _Level0Task:
             self._entries([(bucket, file) for bucket in buckets for file in bucket.files], job.layout),
             [entry for bucket in buckets for entry in bucket.indexes],
             self._entries([(bucket, file) for bucket in buckets for file in bucket.changes], job.changelog_layout),
+            ignored_rows=self._ignored,
+            ignored_deletes=self._ignored_deletes,
         )
 
     def _entries(

@@ -1,15 +1,32 @@
-"""Retractions that no merge could take are refused before they are written."""
+"""Retractions that no merge could take are refused before they are written; those without an effect are found."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 import pytest
+from hypothesis import assume, given, reject
+from hypothesis import strategies as st
 
 from lakelsm.errors import InvalidInputError
-from lakelsm.merge.batch_check import check_batch
+from lakelsm.merge.batch_check import check_batch, ignored_rows
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.options import TableOptions
 from lakelsm.schema.table_schema import create_schema
+from tests.examples import examples
+from tests.merge.engine_oracle import Record, Refused, Table
+from tests.merge.engine_tables import (
+    aggregations,
+    deduplicates,
+    partial_updates,
+    rows,
+    rows_of,
+    same_value,
+    schema_of,
+    spec_of,
+    values_of,
+)
 
 INSERT, UPDATE_BEFORE, DELETE = 0, 1, 3
 SUM, MAX = {"fields.v.aggregate-function": "sum"}, {"fields.v.aggregate-function": "max"}
@@ -78,3 +95,56 @@ def test_rows_that_add_are_never_refused() -> None:
     for engine in ("first-row", "partial-update"):
         check(INSERT, {"merge-engine": engine})
     check(INSERT, {"merge-engine": "aggregation", **MAX})
+
+
+TABLES = st.one_of(aggregations(), aggregations(), partial_updates(), partial_updates(), deduplicates())
+_RETRACTIONS = st.lists(st.sampled_from([INSERT, UPDATE_BEFORE, DELETE]), max_size=6)
+
+
+def shown(table: Table, records: Sequence[Record]) -> object:
+    """The values of the merged row, None where it is gone, 'refused' where nothing can be merged.
+
+    A single record is merged too: any second one has that effect (`listagg` makes blank text NULL).
+    """
+    try:
+        merged = table.merge(records, alone=True)
+    except Refused:
+        return "refused"
+    if merged is None or merged.retracts:
+        return None
+    return [same_value(merged.row[column.name], column) for column in table.columns]
+
+
+def ignored_of(table: Table, records: Sequence[Record]) -> list[bool]:
+    schema = schema_of(table)
+    found = rows_of(schema, [(0, record) for record in records])
+    try:
+        check_batch(found, spec_of(schema))
+    except InvalidInputError:
+        reject()
+    return ignored_rows(found, spec_of(schema)).tolist()
+
+
+@given(st.data())
+@examples(250)
+def test_an_ignored_row_changes_no_row_that_is_there(data: st.DataObject) -> None:
+    table, kinds = data.draw(TABLES.filter(lambda table: not table.ignore_delete)), data.draw(_RETRACTIONS)
+    records = [Record(at, kind, data.draw(rows(table))) for at, kind in enumerate([INSERT, *kinds])]
+    for at, ignored in enumerate(ignored_of(table, records)):
+        before = shown(table, records[:at]) if at else None
+        if ignored and before is not None:
+            assert records[at].retracts and shown(table, records[: at + 1]) == before
+
+
+@given(st.data())
+@examples(250)
+def test_every_other_retraction_changes_some_row(data: st.DataObject) -> None:
+    table = data.draw(TABLES.filter(lambda table: not table.ignore_delete))
+    row = data.draw(rows(table))
+    last = Record(1, data.draw(st.sampled_from([UPDATE_BEFORE, DELETE])), row)
+    full = {column.name: data.draw(values_of(column)) for column in table.columns}
+    # A division by 1 and an empty collection change nothing; only NULL is looked at.
+    assume(not any(row[c.name] == ([] if c.type[:3] in ("ARR", "MAP") else 1) for c in table.columns if c.function))
+    if not ignored_of(table, [last])[0]:
+        bases = [Record(0, INSERT, values) for values in (dict.fromkeys(row), row, full)]
+        assert any(shown(table, [base]) != shown(table, [base, last]) for base in bases)

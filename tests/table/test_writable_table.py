@@ -1,14 +1,16 @@
-"""Writes under a commit user and batch id."""
+"""Writes under a commit user and batch id; rows of writes that have no effect."""
 
 from __future__ import annotations
 
+import re
+import warnings
 from pathlib import Path
 
 import pytest
 
 from lakelsm.errors import InvalidInputError
 from lakelsm.results import CommitResult
-from tests.engines import TableEngine
+from tests.engines import TableEngine, each_case
 
 
 def test_the_same_batch_again_writes_nothing_and_a_batch_id_is_in_range_and_has_a_user(tmp_path: Path) -> None:
@@ -22,3 +24,58 @@ def test_the_same_batch_again_writes_nothing_and_a_batch_id_is_in_range_and_has_
         with pytest.raises(InvalidInputError, match=named):
             local.write(table, [], commit_user=user, batch_id=batch)
     assert table.explain().snapshot_id == 3
+
+
+_GROUPS = {"merge-engine": "partial-update", "fields.g.sequence-group": "v", "fields.h.sequence-group": "w"}
+_SUM = {"merge-engine": "aggregation", "fields.default-aggregate-function": "sum"}
+#: Options of a table (id, v, g, w, h), its batch of (kind, v, g, w, h) on the row (1, 1, 1, 1) of each key, which of the
+#: batch's rows have no effect, and what the warning says.
+_IGNORED: dict[str, tuple[dict[str, str], str, list[int], str | None]] = {
+    "deduplicate": ({}, "+I 2222,-U ----,-D ----", [], None),
+    "sequence field": ({"sequence.field": "g"}, "-D -2--,-D ----", [], None),
+    "ignore delete": ({"ignore-delete": "true"}, "+U 2222,-U 1111,-D 2222,-D ----", [1, 2, 3], "2. The table's opt"),
+    "ignore update before": ({"ignore-update-before": "true"}, "-U 1111,-D 1111", [0], None),
+    "first row": ({"merge-engine": "first-row", "ignore-delete": "true"}, "-D 1111", [0], "1. The table's opt"),
+    "removes": (
+        {"merge-engine": "partial-update", "partial-update.remove-record-on-delete": "true"}, "-U 1111,-D ----", [0],
+        None,
+    ),
+    "groups": (_GROUPS, "-D ----,-D 1-1-,-U ----,-D -2--,-D --12", [0, 1, 2], r"2. Their .* \(g, h\) are all NULL"),
+    "removing groups": (
+        {**_GROUPS, "partial-update.remove-record-on-sequence-group": "g"}, "-D ----,-D ---2,-D -2--", [0],
+        r"1. Their .* in one of them\.$",
+    ),
+    "aggregation": (_SUM, "-D ----,-U ----,-D 1---", [0, 1], "1. No column retracts a value of them"),
+    "last value": ({**_SUM, "fields.v.aggregate-function": "last_value"}, "-D ----", [], None),
+    "sums by a sequence": ({**_SUM, "sequence.field": "g"}, "-D ----,-D -2--", [0], "1. No column"),
+    "ignore retract": (
+        {"merge-engine": "aggregation", **{f"fields.{name}.ignore-retract": "true" for name in "vgwh"}}, "-D 1111", [0],
+        "1. No column retracts",
+    ),
+    "removing aggregation": ({**_SUM, "aggregation.remove-record-on-delete": "true"}, "-D ----,-U ----", [1], None),
+}  # fmt: skip
+
+
+@each_case("case", _IGNORED, ["ignore delete", "groups", "aggregation"])
+def test_retractions_without_effect_are_counted_and_warned_of(engine: TableEngine, tmp_path: Path, case: str) -> None:
+    options, texts, ignored, warning = _IGNORED[case]
+    batch = [
+        (text[:2], key, *(None if value == "-" else int(value) for value in text[3:]))
+        for key, text in enumerate(texts.split(","))
+    ]
+    found = []
+    for name, rows in (("db.all", batch), ("db.less", [row for at, row in enumerate(batch) if at not in ignored])):
+        columns, more = "id INT, v INT, g INT, w INT, h INT", {"bucket": "2", **options}
+        table = engine.create(tmp_path, columns, ["id"], options=more, name=name)
+        assert engine.write(table, [(key, 1, 1, 1, 1) for key in range(len(batch))]).ignored_rows == 0
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UserWarning)
+            result = engine.write(table, rows, "kind")
+        told = [str(each.message) for each in caught if "without effect" in str(each.message)]
+        if name == "db.all":
+            assert result.ignored_rows == len(ignored) and len(told) == (warning is not None)
+            assert warning is None or re.search(f"Table .*: rows of kind -D without effect: {warning}", told[0])
+        else:
+            assert (result.ignored_rows, told) == (0, [])
+        found.append(engine.rows(table))
+    assert found[0] == found[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import warnings
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from itertools import pairwise
@@ -113,6 +114,43 @@ def test_a_batch_is_renumbered_when_another_came_first_in_its_bucket(engine: Tab
     assert stored_files(table) == live_files(table)
     engine.compact(table, full=True)
     assert read(engine, table) == {1: "slow", 2: "old", 3: "slow", 4: "fast"}
+
+
+@each_case("producer", ["none", "input"], ["input"])
+def test_ignored_rows_are_counted_once_where_a_batch_is_written_again(
+    engine: TableEngine, tmp_path: Path, producer: str
+) -> None:
+    dropped = create(engine, tmp_path, ignore_delete="true", changelog_producer=producer)
+    rows = [("-D", 1, "x"), ("-U", 2, "x"), ("+U", 2, "y"), ("-D", 2, "y")]
+    fast = [(2, "fast")]
+    result = append(engine, dropped, rows, lambda: engine.write(dropped, fast), row_kind="op")
+    assert (result.ignored_rows, result.ignored_deletes) == (3, 2)
+    assert read(engine, dropped) == {2: "y"}
+    options = {"merge-engine": "aggregation", "fields.v.aggregate-function": "sum", "changelog-producer": producer}
+    summed = engine.create(tmp_path, "k INT, v INT", ["k"], options=options, name="db.summed")
+    adds = [("+I", 1, 5), ("-D", 1, None), ("-U", 1, 1)]
+    again = append(engine, summed, adds, lambda: engine.write(summed, [(1, 7)]), row_kind="op")
+    assert (again.ignored_rows, again.ignored_deletes) == (1, 1) and read(engine, summed) == {1: 11}
+
+
+def test_ignored_rows_of_a_batch_that_changes_nothing_are_counted_and_those_of_a_replay_are_not(
+    local: TableEngine, tmp_path: Path
+) -> None:
+    table = create(local, tmp_path, ignore_delete="true")
+    deletes = [("-D", key, "x") for key in range(5)]
+    with pytest.warns(UserWarning, match="of kind -D without effect: 5") as caught:
+        result = local.write(table, deletes, "op")
+    assert (result.snapshot_id, result.rows, result.ignored_rows, len(caught)) == (None, 0, 5, 1)
+    assert stored_files(table) == set() and local.write(table, [], "op").ignored_rows == 0
+    local.write(table, [("+I", 1, "a")], "op", commit_user="u", batch_id=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert local.write(table, deletes, "op", commit_user="u", batch_id=1).ignored_rows == 0
+    raced = append(
+        local, table, [*deletes, ("+I", 7, "a")],
+        lambda: local.write(table, [(7, "a")], commit_user="slow", batch_id=5), row_kind="op",
+    )  # fmt: skip
+    assert raced.outcome.already_committed and (raced.ignored_rows, raced.ignored_deletes) == (0, 0)
 
 
 def test_a_slow_batch_meets_faster_writers_of_its_bucket_only_once(local: TableEngine, tmp_path: Path) -> None:
