@@ -26,7 +26,17 @@ PLAIN = {
 }
 
 #: Pages and folders in plain words, from the root. What lists the phrases themselves is left out.
-REWRITTEN = ("README.md", "ARCHITECTURE.md", "docs/design", "docs/index.md", "docs/tutorial.md", "tools")
+REWRITTEN = (
+    "README.md",
+    "ARCHITECTURE.md",
+    "docs/design",
+    "docs/index.md",
+    "docs/integrity.md",
+    "docs/keys.md",
+    "docs/system_tables.md",
+    "docs/tutorial.md",
+    "tools",
+)
 
 
 def texts() -> list[Path]:
