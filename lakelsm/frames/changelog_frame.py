@@ -19,7 +19,7 @@ from lakelsm.merge.run_reader import RunReader
 from lakelsm.plan.changelog_plan import ChangelogPlan
 from lakelsm.plan.merge_units import packed_for_tasks
 from lakelsm.read.changelog_tasks import Differences, MergedChanges
-from lakelsm.read.kept_snapshot import OfSnapshot
+from lakelsm.read.kept_snapshot import OfSnapshots
 from lakelsm.read.stored_rows import TASK_MEMORY
 from lakelsm.schema.system_columns import (
     FILE_NAME,
@@ -70,11 +70,11 @@ def changelog_frame(
     spec = MergeSpec.of(store.schema, store.options)
     changes = _scanned(spark, store, schemas, plan)
     if plan.merged:
-        task = OfSnapshot(store, plan.oldest, MergedChanges(reader, spec, arrow), not plan.of_states)
+        task = OfSnapshots(store, plan.ends, MergedChanges(reader, spec, arrow), not plan.of_states)
         merged = _of_units(spark, store, plan.merged, lambda unit: unit, task, columns)
         changes.append(_from_snapshot(merged, None))
     if plan.compared:
-        differences = OfSnapshot(store, plan.oldest, Differences(reader, spec, arrow))
+        differences = OfSnapshots(store, plan.ends, Differences(reader, spec, arrow))
         compared = _of_units(spark, store, plan.compared, lambda compared: compared.unit, differences, columns)
         changes.append(_from_snapshot(compared, None))
     if not changes:

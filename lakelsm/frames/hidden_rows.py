@@ -22,7 +22,7 @@ from lakelsm.format.snapshot import Snapshot
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.plan.merge_units import packed_for_tasks
-from lakelsm.read.kept_snapshot import OfSnapshot
+from lakelsm.read.kept_snapshot import OfSnapshots
 from lakelsm.read.stale_rows import CHUNK_BITS, MaskedRows, StaleRows
 from lakelsm.schema.system_columns import STALE_CHUNK, STALE_FILE, STALE_SIZE, STALE_WORDS
 from lakelsm.schema.table_schema import TableSchema
@@ -176,8 +176,9 @@ def _found(
     parts = []
     if masked:
         packed = packed_for_tasks(store.options, masked, lambda file: [file])
-        parts.append(read_units(spark, packed, OfSnapshot(store, snapshot, MaskedRows(store.file_io)), STALE_SCHEMA))
+        parts.append(read_units(spark, packed, OfSnapshots(store, (snapshot,), MaskedRows(store.file_io)), STALE_SCHEMA))
     if units:
         merged = packed_for_tasks(store.options, units, lambda unit: unit.files)
-        parts.append(read_units(spark, merged, OfSnapshot(store, snapshot, StaleRows.of(store, schemas)), STALE_SCHEMA))
+        task = OfSnapshots(store, (snapshot,), StaleRows.of(store, schemas))
+        parts.append(read_units(spark, merged, task, STALE_SCHEMA))
     return reduce(DataFrame.unionAll, parts)

@@ -35,7 +35,7 @@ from lakelsm.merge.merge_unit import RunFile
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.plan.merge_units import packed_for_tasks
 from lakelsm.plan.read_plan import ReadPlan
-from lakelsm.read.kept_snapshot import OfSnapshot
+from lakelsm.read.kept_snapshot import OfSnapshots
 from lakelsm.read.merged_rows import EVERY_FILE, MergedRows, is_handed_over
 from lakelsm.read.stale_rows import CHUNK_BITS
 from lakelsm.read.stored_rows import TASK_MEMORY
@@ -222,7 +222,7 @@ def _merged(
     sources = {copy.name: name for name, copy in exact_fields(store.schema.fields).items()}
     task = MergedRows(reader, spec, to_spark_arrow(fields), small_file, sources=sources)
     packed = packed_for_tasks(store.options, plan.units, lambda unit: unit.files)
-    return read_units(spark, packed, OfSnapshot(store, plan.snapshot, task), to_struct(fields))
+    return read_units(spark, packed, OfSnapshots(store, (plan.snapshot,), task), to_struct(fields))
 
 
 def _stored(

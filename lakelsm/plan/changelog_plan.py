@@ -73,15 +73,14 @@ class ChangelogPlan:
     """The work of an incremental read.
 
     ``scanned`` files have the changes as they are: each snapshot's, oldest first (None: of any snapshots, in no order).
-    The changes of ``merged`` units are what their merge gives, those of ``compared`` units the differences. ``oldest`` is
-    the first snapshot that is looked at, which goes first where some go meanwhile: its changelog, or (``of_states``) its
-    state.
+    The changes of ``merged`` units are what their merge gives, those of ``compared`` units the differences. ``ends`` are
+    the first and the last snapshot whose changelogs, or (``of_states``) states, are read.
     """
 
     scanned: tuple[tuple[int | None, tuple[RunFile, ...]], ...] = ()
     merged: tuple[MergeUnit, ...] = ()
     compared: tuple[DifferenceUnit, ...] = ()
-    oldest: Snapshot | None = field(default=None, compare=False, kw_only=True)
+    ends: tuple[Snapshot, ...] = field(default=(), compare=False, kw_only=True)
     of_states: bool = field(default=False, compare=False, kw_only=True)
 
 
@@ -94,14 +93,14 @@ def plan_changelog(
     """
     keep = partition_filter(store, predicate)
     snapshots = list(_between(store, start, end, mode))
-    oldest = snapshots[0] if snapshots else None
+    ends = tuple(snapshots[:1] + snapshots[-1:])
     store.check_schema(snapshots[-1] if snapshots else None)
-    with store.while_read(oldest, changes=True):
+    with store.while_read(*ends, changes=True):
         if mode is ChangelogMode.CHANGELOG:
             plan = ChangelogPlan(scanned=tuple(_changelog_files(store, snapshots, keep)))
         else:
             plan = _delta(store, snapshots, keep)
-    return replace(plan, oldest=oldest)
+    return replace(plan, ends=ends)
 
 
 def plan_difference(
@@ -112,9 +111,9 @@ def plan_difference(
     only: Collection[int] | None = None,
 ) -> ChangelogPlan:
     """Plan the comparison of two snapshots (None: an empty table); ``only`` has the buckets looked at (None: all)."""
-    keep, oldest = partition_filter(store, predicate), before or after
+    keep, ends = partition_filter(store, predicate), tuple(each for each in (before, after) if each is not None)
     store.check_schema(after)
-    with store.while_read(oldest):
+    with store.while_read(*ends):
         old, new = (live_files(store, snapshot, keep, only) for snapshot in (before, after))
     alike = shown_alike(store, old, new)
     found: list[tuple[LiveFile, tuple[bool, bool]]] = []
@@ -137,7 +136,7 @@ def plan_difference(
             for unit in make.of_section(Section(fewest_runs(group)), target):
                 places = [known[file] for file in unit.files]
                 units.append(DifferenceUnit(unit, *(tuple(side[place] for place in places) for side in sides)))
-    return ChangelogPlan(compared=tuple(units), oldest=oldest, of_states=True)
+    return ChangelogPlan(compared=tuple(units), ends=ends, of_states=True)
 
 
 def plan_state(store: TableStore, snapshot: Snapshot | None) -> ChangelogPlan:
@@ -154,7 +153,7 @@ def plan_state(store: TableStore, snapshot: Snapshot | None) -> ChangelogPlan:
             for group in overlap_groups(files)
             for unit in make.of_section(Section(fewest_runs(group)), target)
         ),
-        oldest=snapshot,
+        ends=() if snapshot is None else (snapshot,),
         of_states=True,
     )
 
@@ -205,7 +204,12 @@ def _between(store: TableStore, start: int, end: int, mode: ChangelogMode) -> It
         found = store.snapshots.try_get(snapshot_id)
         if found is None:
             found = _long_lived(store, snapshot_id, mode)
-        yield found or store.snapshots.get(snapshot_id)
+        try:
+            found = found or store.snapshots.get(snapshot_id)
+        except SnapshotNotFoundError as error:
+            error.was_there = True  # The range was made of retained snapshots and changelogs.
+            raise
+        yield found
 
 
 def _long_lived(store: TableStore, snapshot_id: int, mode: ChangelogMode) -> Snapshot | None:

@@ -1,4 +1,4 @@
-"""Tasks of a read whose snapshot may go while they run: its files go with it, and nothing is damaged then."""
+"""Tasks of a read whose snapshots may be removed while they run, with their files: nothing is damaged then."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Unit = TypeVar("Unit")
 
 
 @dataclass(frozen=True)
-class OfSnapshot(Generic[Unit]):
-    """The same as ``task``, which reads files of a snapshot: that it went is told as `TableStore.while_read` does."""
+class OfSnapshots(Generic[Unit]):
+    """The same as ``task``, which reads files of snapshots. If one was removed, it raises as `TableStore.while_read`."""
 
     store: TableStore
-    snapshot: Snapshot | None
+    snapshots: tuple[Snapshot | None, ...]
     task: Callable[[Unit], Iterator[pa.RecordBatch]]
     changes: bool = False
 
@@ -30,5 +30,5 @@ class OfSnapshot(Generic[Unit]):
 
     def __call__(self, unit: Unit) -> Iterator[pa.RecordBatch]:
         """Yield what the task yields."""
-        with self.store.while_read(self.snapshot, self.changes):
+        with self.store.while_read(*self.snapshots, changes=self.changes):
             yield from self.task(unit)

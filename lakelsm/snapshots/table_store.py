@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -25,6 +26,7 @@ from lakelsm.format.paths import MAIN_BRANCH, TablePaths
 from lakelsm.format.row.binary_row import decode_row, decode_rows
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.moment import Moment
+from lakelsm.operation_log import log_step
 from lakelsm.options import TableOptions
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.schema.validation import (
@@ -44,6 +46,7 @@ from lakelsm.surroundings import SYSTEM
 from lakelsm.types import DataType
 
 Result = TypeVar("Result")
+_LOG = logging.getLogger(__name__)
 
 #: Seconds before work on the newest snapshot is done again because that snapshot went.
 _WAITS = (0.0, 0.1, 0.2, 0.4)
@@ -190,27 +193,29 @@ class TableStore:
         return BranchStore(self.file_io, self.paths)
 
     @contextmanager
-    def while_read(self, snapshot: Snapshot | None, changes: bool = False) -> Iterator[None]:
-        """Read files of a snapshot within: where one is missing because the snapshot itself has gone meanwhile (it
-        expired, was rolled back, or its tag was deleted), nothing is damaged, and SnapshotNotFoundError says so.
+    def while_read(self, *snapshots: Snapshot | None, changes: bool = False) -> Iterator[None]:
+        """Read files of snapshots within. If a file is missing because its snapshot was removed (it expired, was rolled
+        back, or its tag was deleted), nothing is damaged, and SnapshotNotFoundError is raised.
 
-        With ``changes`` it is its changelog that is read, which may be kept for longer.
+        Of many snapshots the first and the last are enough: expiry removes the oldest first, a rollback the newest. With
+        ``changes`` their changelogs are read, which may be kept for longer.
         """
         try:
             yield
         except CorruptTableError as error:
-            if snapshot is None or self._is_kept(snapshot, changes):
+            removed = next((each for each in snapshots if each is not None and not self._is_kept(each, changes)), None)
+            if removed is None:
                 raise
             raise SnapshotNotFoundError(
-                f"Table {self.name}: snapshot {snapshot.id} went while it was read: it expired, was rolled back, or its "
+                f"Table {self.name}: snapshot {removed.id} went while it was read: it expired, was rolled back, or its "
                 "tag was deleted. Read another one; a tag or a consumer keeps a snapshot for long reads.",
                 was_there=True,
             ) from error
 
     def on_newest(self, work: Callable[[], Result], sleep: Callable[[float], None] = SYSTEM.sleep) -> Result:
-        """Run ``work``, which looks up the newest snapshot, and run it again where that one goes meanwhile.
+        """Run ``work``, which looks up the newest snapshot, and run it again if that snapshot expires or is rolled back.
 
-        It expires or is rolled back then. After some times the SnapshotNotFoundError of ``work`` is raised.
+        After five runs the SnapshotNotFoundError of ``work`` is raised.
         """
         for wait in _WAITS:
             try:
@@ -218,6 +223,7 @@ class TableStore:
             except SnapshotNotFoundError as error:
                 if not error.was_there:
                     raise
+                log_step(_LOG, "The newest snapshot was removed; the work on it runs again: %s", error)
             sleep(wait)
         return work()
 

@@ -21,6 +21,7 @@ from lakelsm.errors import (
     CorruptTableError,
     InvalidInputError,
     LakelsmError,
+    SnapshotNotFoundError,
     SparkUnavailableError,
     StorageError,
     StorageUnavailableError,
@@ -104,7 +105,8 @@ def lakelsm_error(text: str, root: str) -> LakelsmError | None:
         name, message = raised[-1]
         kind = getattr(errors, name, None)
         if isinstance(kind, type) and issubclass(kind, LakelsmError):
-            return kind(message)
+            # A task reads a snapshot that was planned, so that it existed.
+            return SnapshotNotFoundError(message, was_there=True) if kind is SnapshotNotFoundError else kind(message)
     full = _DISK_FULL.search(text)
     if full is not None:
         return StorageError(

@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from lakelsm.engine import Engine
 from lakelsm.epoch_time import utc_time
 from lakelsm.maintain.history import maintenance_runs
 from lakelsm.plan.partition_files import chosen_partitions
-from lakelsm.predicate.predicate import Predicate
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.system_tables.file_tables import LAYOUT
 from lakelsm.system_tables.system_table import SystemTable, TableState, columns_of
@@ -33,10 +33,11 @@ BUCKET_TOTALS = SystemTable(
 )
 
 
-def partition_totals(predicate: Predicate | None) -> SystemTable:
+def partition_totals(engine: Engine, where: str | None) -> SystemTable:
     """What `Inspection.partitions` shows: the partitions that a condition takes, by name."""
 
     def rows(state: TableState) -> Sequence[Sequence[Any]]:
+        predicate = None if where is None else engine.predicate(state.store, where)
         found = chosen_partitions(state.store, state.snapshot, predicate)
         return columns_of(((it.label, it.rows, it.files, it.bytes, it.updated) for it in found), 5)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
 from lakelsm.arguments import checked_choice, checked_point, wrong_argument
 from lakelsm.engine import ENGINES, Engine, checked_session, chosen_engine, spark_session
@@ -11,6 +12,8 @@ from lakelsm.snapshots.table_store import TableStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+Result = TypeVar("Result")
 
 
 class OpenedTable:
@@ -34,6 +37,10 @@ class OpenedTable:
     def _store(self) -> TableStore:
         """The table with its newest schema."""
         return self._opened.refreshed()
+
+    def _on_newest(self, work: Callable[[], Result]) -> Result:
+        """Run ``work``, which reads the newest snapshot; run it again if that snapshot expires or is rolled back."""
+        return self._opened.on_newest(work)
 
     def _point(self, store: TableStore, argument: str, value: object, *, least: int = 1) -> Point | None:
         """A snapshot that a caller passes: its id, a time, or the name of a tag."""

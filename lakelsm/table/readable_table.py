@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from functools import reduce
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -75,10 +75,15 @@ class ReadableTable(OpenedTable):
 
         with operation_line(self._log_name, "read") as line:
             names = checked_projection(columns)
-            plans = self._plans(chosen_engine("spark", self._spark), where, fresh)
-            line.add(lambda: _planned([plan for _, plan in plans]))
-            frames = [read_frame(self._session, store, plan, where, names) for store, plan in plans]
-            return reduce(lambda one, other: one.unionAll(other), frames)
+            engine = chosen_engine("spark", self._spark)
+
+            def planned() -> DataFrame:
+                plans = self._plans(engine, where, fresh)
+                line.add(lambda: _planned([plan for _, plan in plans]))
+                frames = [read_frame(self._session, store, plan, where, names) for store, plan in plans]
+                return reduce(lambda one, other: one.unionAll(other), frames)
+
+            return self._on_newest(planned)
 
     def to_reader(
         self,
@@ -103,7 +108,11 @@ class ReadableTable(OpenedTable):
         that ``timestamps`` 'ns' cannot hold.
         """
         with operation_line(self._log_name, "to_reader") as line:
-            return self._rows(line, where, columns, limit=limit, ordered=ordered, fresh=fresh, timestamps=timestamps)
+            reader, plans = self._on_newest(
+                lambda: self._rows(where, columns, limit=limit, ordered=ordered, fresh=fresh, timestamps=timestamps)
+            )
+            line.add(lambda: _planned(plans))
+            return line.over(reader)
 
     def to_arrow(
         self,
@@ -116,14 +125,10 @@ class ReadableTable(OpenedTable):
         timestamps: str = "ns",
     ) -> pa.Table:
         """The rows of `to_reader` as one Arrow table, in memory."""
-        return self.to_reader(
-            where,
-            columns,
-            limit=limit,
-            ordered=ordered,
-            fresh=fresh,
-            timestamps=timestamps,
-        ).read_all()
+        with operation_line(self._log_name, "to_reader") as line:
+            return self._table(
+                line, where, columns, limit=limit, ordered=ordered, fresh=fresh, timestamps=timestamps
+            )
 
     def to_pandas(
         self,
@@ -164,21 +169,20 @@ class ReadableTable(OpenedTable):
 
         with operation_line(self._log_name, "to_reader") as line:
             check_polars()
-            reader = self._rows(line, where, columns, limit=limit, ordered=ordered, fresh=fresh, timestamps=timestamps)
-            rows = reader.read_all()
+            rows = self._table(line, where, columns, limit=limit, ordered=ordered, fresh=fresh, timestamps=timestamps)
         return as_polars(rows)
 
     def head(self, rows: int = 10) -> ResultTable:
         """Some rows, to look at: a `ResultTable`, which prints as a table. Which rows they are is not defined."""
         with operation_line(self._log_name, "to_reader") as line:
             most = checked_number("rows", rows, least=0)
-            found = self._rows(line, limit=most, timestamps="text").read_all()
+            found = self._table(line, limit=most, timestamps="text")
         return ResultTable(self.name, found, lambda spark: spark.createDataFrame(found), self._spark)
 
     def explain(self, where: str | None = None, *, fresh: bool = False) -> ReadPlan:
         """What `read` would open: its ``files_scanned`` of ``files_live``. Needs no session."""
-        plans = self._plans(chosen_engine(None, self._spark), where, fresh)
-        return joined_plan([plan for _, plan in plans])
+        engine = chosen_engine(None, self._spark)
+        return self._on_newest(lambda: joined_plan([plan for _, plan in self._plans(engine, where, fresh)]))
 
     @logged("count")
     def count(
@@ -196,14 +200,28 @@ class ReadableTable(OpenedTable):
         """
         checked_flag("fresh", fresh)
         chosen = self._engine(engine)
-        states = self._states(chosen, where)
-        return reduce(joined_count, (_counted(chosen, state, where, fresh) for state in states))
+        return self._on_newest(
+            lambda: reduce(
+                joined_count, (_counted(chosen, state, where, fresh) for state in self._states(chosen, where))
+            )
+        )
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
+    def _table(self, line: OperationLine, *arguments: Any, **named: Any) -> pa.Table:
+        """The rows of `to_reader` in memory; the arguments are those of `_rows`."""
+
+        def found() -> pa.Table:
+            reader, plans = self._rows(*arguments, **named)
+            line.add(lambda: _planned(plans))
+            return reader.read_all()
+
+        rows = self._on_newest(found)
+        line.add(lambda: {"rows": len(rows), "bytes": rows.nbytes})
+        return rows
+
     def _rows(
         self,
-        line: OperationLine,
         where: str | None = None,
         columns: Sequence[str] | None = None,
         *,
@@ -211,8 +229,8 @@ class ReadableTable(OpenedTable):
         ordered: bool = False,
         fresh: bool = False,
         timestamps: str = "ns",
-    ) -> pa.RecordBatchReader:
-        """The stream of `to_reader`, which ends a line of the log."""
+    ) -> tuple[pa.RecordBatchReader, list[ReadPlan]]:
+        """The stream of `to_reader`, and the plans of what it reads."""
         from lakelsm.local.arrow_scan import ArrowScan, chained_reader
 
         names = checked_projection(columns)
@@ -236,10 +254,9 @@ class ReadableTable(OpenedTable):
             )
             for it in states
         ]
-        line.add(lambda: _planned([scan.plan for scan in scans]))
         for state, scan in zip(states, scans):
             _log_plan(state.store, scan.plan)
-        return line.over(chained_reader(scans, engine.runner, most, names))
+        return chained_reader(scans, engine.runner, most, names), [scan.plan for scan in scans]
 
     def _plans(
         self,
@@ -268,7 +285,8 @@ class ReadableTable(OpenedTable):
         newest, own, until = self._read_state()
         other = fallback_of(newest)
         predicate = None if where is None or other is None else engine.predicate(own.store, where)
-        return read_states(own, other, predicate, until)
+        with own.store.while_read(own.snapshot):
+            return read_states(own, other, predicate, until)
 
     @abstractmethod
     def _read_state(self) -> tuple[TableStore, ReadState, int | None]:

@@ -12,7 +12,7 @@ from lakelsm.engine import Engine, chosen_engine, local_engine
 from lakelsm.maintain.versions.consumers import ConsumedChanges, consumer_start
 from lakelsm.operation_log import operation_line
 from lakelsm.plan.changelog_plan import ChangelogPlan
-from lakelsm.plan.time_travel import changelog_range
+from lakelsm.plan.time_travel import ChangelogRange, changelog_range
 from lakelsm.read.changelog_tasks import check_added_columns
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.table.opened_table import OpenedTable
@@ -76,10 +76,14 @@ class ChangesReader(OpenedTable):
         checked_flag("positions", request.positions)
         name, store = checked_consumer("consumer_id", request.consumer_id), self._store()
         first, last = self._point(store, "start", request.start, least=0), self._point(store, "end", request.end)
-        begin = first if name is None else consumer_start(store, name, first)
-        between = changelog_range(store, begin, last)
         check_added_columns(store.schema, request.kind_column, request.positions)
-        plan = between.plan(store, request.mode, None if where is None else engine.predicate(store, where))
+        predicate = None if where is None else engine.predicate(store, where)
+
+        def planned() -> tuple[ChangelogRange, ChangelogPlan]:
+            between = changelog_range(store, first if name is None else consumer_start(store, name, first), last)
+            return between, between.plan(store, request.mode, predicate)
+
+        between, plan = self._on_newest(planned)
         if name is None or between.after is None:
             return store, plan, None
         return store, plan, ConsumedChanges.begun(store, name, between.first, between.after)

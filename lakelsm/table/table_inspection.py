@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from lakelsm.system_tables.metadata_tables import COMMITS, OPTIONS, SCHEMAS
 from lakelsm.system_tables.named_tables import AnySystemTable, check_travel, checked_system_table
 from lakelsm.system_tables.system_table import SystemTable, TableState
 from lakelsm.table.inspection_tables import BUCKET_TOTALS, history_table, partition_totals
-from lakelsm.table.opened_table import OpenedTable
+from lakelsm.table.opened_table import OpenedTable, Result
 from lakelsm.table.result_table import ResultTable
 
 if TYPE_CHECKING:
@@ -30,11 +31,11 @@ class Inspection(OpenedTable):
 
     def files(self) -> ResultTable:
         """The live data files. ``partition`` is like 'dt=2025-12-31/hh=12'."""
-        return self._result(LAYOUT)
+        return self._shown(LAYOUT)
 
     def buckets(self) -> ResultTable:
         """Files, rows and bytes by partition, bucket and level."""
-        return self._result(BUCKET_TOTALS)
+        return self._shown(BUCKET_TOTALS)
 
     def partitions(self, where: str | None = None) -> ResultTable:
         """The partitions that have files, by name, with the totals of their files.
@@ -43,9 +44,7 @@ class Inspection(OpenedTable):
         ``updated_at`` is the wall clock of the writer of the newest file.
         """
         checked_condition(where)
-        state = self._state()
-        predicate = None if where is None else self._engine(None).predicate(state.store, where)
-        return self._shown(partition_totals(predicate), state)
+        return self._shown(partition_totals(self._engine(None), where))
 
     def system(self, name: str) -> ResultTable:
         """One of Paimon's system tables of this branch, with Paimon's columns: 'files' is ``t$files``.
@@ -56,24 +55,31 @@ class Inspection(OpenedTable):
         """
         table = checked_system_table(name)
         self._check_system_table(table)
-        return self._shown(table, self._state())
+        return self._shown(table)
 
     def _check_system_table(self, table: AnySystemTable) -> None:
         """Raise InvalidInputError where a system table cannot be shown."""
 
-    def _result(self, table: SystemTable) -> ResultTable:
-        return self._shown(table, self._state())
-
-    def _shown(self, table: AnySystemTable, state: TableState) -> ResultTable:
+    def _shown(self, table: AnySystemTable) -> ResultTable:
         if not isinstance(table, SystemTable):
             return ResultTable(
                 table.name,
-                lambda timestamps: table.rows(replace(state, timestamps=timestamps)),
-                lambda spark: table.frame(spark, state),
+                lambda timestamps: self._of_state(lambda state: table.rows(replace(state, timestamps=timestamps))),
+                lambda spark: self._of_state(lambda state: table.frame(spark, state)),
                 self._spark,
             )
-        rows = table.rows(state)
+        rows = self._of_state(table.rows)
         return ResultTable(table.name, rows, lambda spark: table.frame(spark, rows), self._spark)
+
+    def _of_state(self, read: Callable[[TableState], Result]) -> Result:
+        """What ``read`` makes of the snapshot that is shown; of the new newest one if that one is removed before."""
+
+        def work() -> Result:
+            state = self._state()
+            with state.store.while_read(state.snapshot):
+                return read(state)
+
+        return self._on_newest(work)
 
     @abstractmethod
     def _state(self) -> TableState:
@@ -93,6 +99,9 @@ class SnapshotInspection(Inspection):
     def _state(self) -> TableState:
         return TableState(self._opened, self._snapshot)
 
+    def _on_newest(self, work: Callable[[], Result]) -> Result:
+        return work()  # The snapshot of the view is not replaced by another one.
+
 
 class TableInspection(Inspection):
     """What is in a table now: `Table.inspect`."""
@@ -104,10 +113,14 @@ class TableInspection(Inspection):
         by one. Nothing is looked for by listing data files: of orphans the last removal tells.
         """
         most = checked_number("most_buckets", most_buckets, least=0)
-        store, now = self._store().to_change(), SYSTEM.clock()
-        wall = SYSTEM.local_wall_clock(now)
-        files = table_status(store, store.snapshots.latest(), wall, now, most_buckets=most)
-        return replace(files, upkeep=upkeep_status(store))
+
+        def status(state: TableState) -> TableStatus:
+            store, now = state.store.to_change(), SYSTEM.clock()
+            wall = SYSTEM.local_wall_clock(now)
+            files = table_status(store, state.snapshot, wall, now, most_buckets=most)
+            return replace(files, upkeep=upkeep_status(store))
+
+        return self._of_state(status)
 
     def snapshots(self) -> ResultTable:
         """The retained snapshots, oldest first.
@@ -116,7 +129,7 @@ class TableInspection(Inspection):
         nothing). ``delta_record_count`` is the rows of the files that it added less those of the files that it deleted,
         ``changelog_record_count`` the changes that it recorded. A file that moved up a level is added and deleted.
         """
-        return self._result(COMMITS)
+        return self._shown(COMMITS)
 
     def history(self, limit: int = 50) -> ResultTable:
         """The newest commits and runs of maintenance of this branch, newest first: who did what, when, and the outcome.
@@ -124,15 +137,15 @@ class TableInspection(Inspection):
         A commit counts here as long as its snapshot is retained. Of the runs of maintenance the newest hundred or so that
         published snapshots are kept, and a hundred of those that published none.
         """
-        return self._result(history_table(checked_number("limit", limit, least=1)))
+        return self._shown(history_table(checked_number("limit", limit, least=1)))
 
     def schemas(self) -> ResultTable:
         """The schemas of the table, as Paimon's ``t$schemas``."""
-        return self._result(SCHEMAS)
+        return self._shown(SCHEMAS)
 
     def options(self) -> ResultTable:
         """The options that the table sets, as Paimon's ``t$options``."""
-        return self._result(OPTIONS)
+        return self._shown(OPTIONS)
 
     def _state(self) -> TableState:
         store = self._store()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from lakelsm.plan.fallback_branch import ReadState
 from lakelsm.plan.time_travel import Point, state_at
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
+from lakelsm.table.opened_table import Result
 from lakelsm.table.readable_table import ReadableTable
 from lakelsm.table.table_changes import ChangesReader, ChangesRequest
 from lakelsm.table.table_inspection import SnapshotInspection
@@ -73,6 +75,9 @@ class TableView(ReadableTable, ChangesReader):
 
     def _read_state(self) -> tuple[TableStore, ReadState, int | None]:
         return self._opened.refreshed(), ReadState(self._at, self._snapshot), self._until
+
+    def _on_newest(self, work: Callable[[], Result]) -> Result:
+        return work()  # The snapshot of the view is not replaced by another one.
 
     def _request(
         self, start: object, where: str | None, mode: str, kind_column: str, positions: bool
