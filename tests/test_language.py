@@ -29,10 +29,13 @@ PLAIN = {
 REWRITTEN = (
     "README.md",
     "ARCHITECTURE.md",
+    "docs/benchmarks.md",
     "docs/design",
     "docs/index.md",
     "docs/integrity.md",
     "docs/keys.md",
+    "docs/lookup.md",
+    "docs/query-service.md",
     "docs/system_tables.md",
     "docs/tutorial.md",
     "tools",
