@@ -18,6 +18,7 @@ from lakelsm.local.arrow_values import plain_type, value_type
 from lakelsm.schema.row_rules import OnlyNull
 from lakelsm.schema.table_schema import check_unique
 from lakelsm.types import (
+    MAX_DECIMAL_DIGITS,
     UNASSIGNED_ID,
     ArrayType,
     AtomicType,
@@ -38,7 +39,6 @@ _KINDS = (
 )
 _TYPES = (str, DataType, pa.DataType)
 _MICROS, _NANOS = 6, 9
-_MOST_DIGITS = 38
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def _array(name: str, values: Any) -> pa.Array:
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise InvalidInputError(f"column '{name}': its values have no common type ({error}); give it one") from error
     if pa.types.is_decimal128(found.type):  # Of Python's decimals as many digits as these values need.
-        return found.cast(pa.decimal128(_MOST_DIGITS, found.type.scale))
+        return found.cast(pa.decimal128(MAX_DECIMAL_DIGITS, found.type.scale))
     return found
 
 
@@ -141,7 +141,7 @@ def _of_frame(frame: Any, finest: int) -> GivenColumns:
         with told_of(f"column '{column.name}'"):
             kind = _inferred(value_type(plain_type(column.type)), finest)
         if isinstance(kind, AtomicType) and kind.root == "DECIMAL" and _has_objects(frame, at):
-            kind = replace(kind, precision=_MOST_DIGITS)
+            kind = replace(kind, precision=MAX_DECIMAL_DIGITS)
         found.append(DataField(UNASSIGNED_ID, column.name, kind))
         if _is_coarser(kind, column.type):
             coarser[at] = kind

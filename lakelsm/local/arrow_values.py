@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from lakelsm.errors import InvalidInputError
 from lakelsm.schema.row_rules import OnlyNull
-from lakelsm.types import UNASSIGNED_ID, ArrayType, DataField, DataType, MapType, RowType, from_arrow
+from lakelsm.types import MAX_DECIMAL_DIGITS, UNASSIGNED_ID, ArrayType, DataField, DataType, MapType, RowType, from_arrow
 
 #: Buffers that are so many times as large as what an array has of them are left behind before a cast, which takes all.
 _SPARSE = 2
@@ -30,7 +30,6 @@ _WIDER_SIGNED = {
     pa.binary_view(): pa.binary(),
     pa.date64(): pa.date32(),
 }
-_MOST_DIGITS = 38
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
@@ -43,7 +42,7 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
         return pa.map_(_plain_field(kind.key_field), _plain_field(kind.item_field))
     if _is_list(kind) or _is_list_view(kind):
         return pa.list_(_plain_field(kind.value_field))
-    if pa.types.is_decimal(kind) and not pa.types.is_decimal128(kind) and kind.precision <= _MOST_DIGITS:
+    if pa.types.is_decimal(kind) and not pa.types.is_decimal128(kind) and kind.precision <= MAX_DECIMAL_DIGITS:
         return pa.decimal128(kind.precision, kind.scale)
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         return pa.timestamp(kind.unit, "UTC")

@@ -25,9 +25,8 @@ from lakelsm.local.arrow_values import plain_array, plain_type, value_type
 from lakelsm.schema.identifiers import folded
 from lakelsm.schema.row_rules import OnlyNull, is_comparable
 from lakelsm.schema.table_schema import TableSchema
-from lakelsm.types import DataField, DataType, python_arrow, shown_arrow, to_arrow
+from lakelsm.types import INTEGER_BITS, DataField, DataType, python_arrow, shown_arrow, to_arrow
 
-_INTEGER_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 #: Holds the numbers of all integers and decimals, of which the greatest are below `_ALL_DIGITS`.
 _WHOLE = pa.decimal256(76, 38)
 _ALL_DIGITS = 10**38
@@ -224,7 +223,7 @@ def _equal_decimals(values: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 def _maker(field: DataField, zeros: bool) -> Callable[[Any], Any]:
     """What makes the stored form of one value, as `pa.Array.to_pylist` has it: None where no row can have it."""
-    plain, bits = _PLAIN.get(field.type.root), _INTEGER_BITS.get(field.type.root)
+    plain, bits = _PLAIN.get(field.type.root), INTEGER_BITS.get(field.type.root)
     end = 1 << bits - 1 if bits else 0
 
     def stored(value: Any) -> Any:

@@ -15,13 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelsm.schema.row_rules import refused_rows
-from lakelsm.types import DataType, to_arrow
+from lakelsm.types import MAX_DECIMAL_DIGITS, DataType, to_arrow
 
 Numbers = npt.NDArray[Any]
 
 _WORD = 1 << 64
-_MAX_DIGITS = 38
-_POWERS = np.array([10**digits for digits in range(2 * _MAX_DIGITS + 2)], dtype=object)
+_POWERS = np.array([10**digits for digits in range(2 * MAX_DECIMAL_DIGITS + 2)], dtype=object)
 #: The shortest text of a double.
 _DOUBLE_TEXT = r"^(?P<sign>-?)(?P<whole>\d+)(?:\.(?P<part>\d+))?(?:e(?P<exponent>[+-]?\d+))?$"
 _CHECKED = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked}
@@ -84,7 +83,7 @@ def number_cast(values: pa.Array, target: DataType) -> pa.Array:
 def decimal_texts(values: pa.Array) -> pa.Array:
     """Decimals as text, with all digits after the point."""
     scale = values.type.scale
-    whole = _decimals(_unscaled(values), values.is_valid(), pa.decimal128(_MAX_DIGITS, 0)).cast(pa.string())
+    whole = _decimals(_unscaled(values), values.is_valid(), pa.decimal128(MAX_DECIMAL_DIGITS, 0)).cast(pa.string())
     if not scale:
         return whole
     sign = pc.if_else(pc.starts_with(whole, "-"), "-", "")
@@ -155,7 +154,7 @@ def _decimals_computed(op: str, left: pa.Array, right: pa.Array, kind: pa.DataTy
     elif op == "/":
         # Spark divides to 38 digits after the point first, and rounds these.
         divisors = np.where(other == 0, 1, other)
-        found, scale = _quotients(one * 10 ** (_MAX_DIGITS + s2 - s1), divisors), _MAX_DIGITS
+        found, scale = _quotients(one * 10 ** (MAX_DECIMAL_DIGITS + s2 - s1), divisors), MAX_DECIMAL_DIGITS
     else:
         one, other = one * 10 ** (scale - s1), other * 10 ** (scale - s2)
         if op == "%":
@@ -174,11 +173,11 @@ def _in_38_digits(products: Numbers, scale: int, wanted: int) -> tuple[Numbers, 
 
     It is ``scale``, but for numbers of more digits, which are brought to the ``wanted`` scale at once.
     """
-    wide = np.flatnonzero(abs(products) >= 10**_MAX_DIGITS)
+    wide = np.flatnonzero(abs(products) >= 10**MAX_DECIMAL_DIGITS)
     if not len(wide) or wanted >= scale:
         return products, scale
     products = products.copy()
-    dropped = np.searchsorted(_POWERS, abs(products[wide]), side="right") - _MAX_DIGITS
+    dropped = np.searchsorted(_POWERS, abs(products[wide]), side="right") - MAX_DECIMAL_DIGITS
     for digits in np.unique(dropped).tolist():
         at = wide[dropped == digits]
         products[at] = _quotients(products[at], 10**digits) * 10**digits
@@ -200,12 +199,12 @@ def _doubles_as_decimals(values: pa.Array, kind: pa.DataType) -> pa.Array:
     valid = pc.fill_null(pc.is_finite(values), False)
     parts = pc.extract_regex(pc.if_else(valid, values, 0.0).cast(pa.string()), _DOUBLE_TEXT)
     sign, whole, part, exponent = (parts.field(name) for name in ("sign", "whole", "part", "exponent"))
-    digits = pc.binary_join_element_wise(whole, part, "").cast(pa.decimal128(_MAX_DIGITS, 0))
+    digits = pc.binary_join_element_wise(whole, part, "").cast(pa.decimal128(MAX_DECIMAL_DIGITS, 0))
     exponents = pc.if_else(pc.equal(exponent, ""), "0", pc.utf8_ltrim(exponent, "+")).cast(pa.int64()).to_numpy()
     shifts = exponents - pc.utf8_length(part).to_numpy() + kind.scale
     unscaled = _unscaled(digits)
     # A double has 17 digits: beyond these bounds it is zero, or too large for any decimal.
-    up, down = np.clip(shifts, 0, _MAX_DIGITS + 1), np.clip(-shifts, 0, 2 * _MAX_DIGITS)
+    up, down = np.clip(shifts, 0, MAX_DECIMAL_DIGITS + 1), np.clip(-shifts, 0, 2 * MAX_DECIMAL_DIGITS)
     found = _quotients(unscaled * _POWERS[up], _POWERS[down])
     return _decimals(np.where(pc.equal(sign, "-").to_numpy(zero_copy_only=False), -found, found), valid, kind)
 

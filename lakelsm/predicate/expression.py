@@ -13,16 +13,23 @@ from typing import Any
 from lakelsm.predicate import predicate as conditions
 from lakelsm.predicate.predicate import Predicate
 from lakelsm.schema.row_rules import OnlyNull
-from lakelsm.types import BINARY_ROOTS, INTEGER_ROOTS, MAX_LENGTH, STRING_ROOTS, AtomicType, DataType
+from lakelsm.types import (
+    BINARY_ROOTS,
+    INTEGER_BITS,
+    MAX_DECIMAL_DIGITS,
+    MAX_LENGTH,
+    STRING_ROOTS,
+    AtomicType,
+    DataType,
+)
 
 NULL_TYPE = OnlyNull()
 BOOLEAN, INT, DOUBLE = AtomicType("BOOLEAN"), AtomicType("INT"), AtomicType("DOUBLE")
 STRING, BYTES = AtomicType("VARCHAR", length=MAX_LENGTH), AtomicType("VARBINARY", length=MAX_LENGTH)
 
-_MAX_DIGITS = 38
 #: Digits after the point that a result keeps where 38 digits do not hold all of it.
 _LEAST_SCALE = 6
-_INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+_INTEGERS = tuple(INTEGER_BITS)
 _INTEGER_DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 20}
 _FLOATS = ("FLOAT", "DOUBLE")
 _ORDERED = ("BOOLEAN", "VARCHAR", "VARBINARY", "DATE", "TIMESTAMP", "TIMESTAMP_LTZ")
@@ -176,9 +183,9 @@ def reduced(kind: DataType) -> DataType:
 
 def decimal(precision: int, scale: int) -> AtomicType:
     """DECIMAL(precision, scale); a precision above 38 costs digits after the point, down to 6 of them."""
-    if precision > _MAX_DIGITS:
-        scale = max(_MAX_DIGITS - (precision - scale), min(scale, _LEAST_SCALE))
-    return AtomicType("DECIMAL", precision=min(precision, _MAX_DIGITS), scale=scale)
+    if precision > MAX_DECIMAL_DIGITS:
+        scale = max(MAX_DECIMAL_DIGITS - (precision - scale), min(scale, _LEAST_SCALE))
+    return AtomicType("DECIMAL", precision=min(precision, MAX_DECIMAL_DIGITS), scale=scale)
 
 
 def is_number(kind: DataType) -> bool:
@@ -264,9 +271,7 @@ def _wider_decimal(one: AtomicType, other: AtomicType) -> AtomicType:
     """Digits before the point come first where 38 do not hold all."""
     scale = max(one.scale or 0, other.scale or 0)
     whole = max((kind.precision or 0) - (kind.scale or 0) for kind in (one, other))
-    if whole + scale > _MAX_DIGITS:
-        return AtomicType("DECIMAL", precision=_MAX_DIGITS, scale=max(0, _MAX_DIGITS - whole))
+    if whole + scale > MAX_DECIMAL_DIGITS:
+        return AtomicType("DECIMAL", precision=MAX_DECIMAL_DIGITS, scale=max(0, MAX_DECIMAL_DIGITS - whole))
     return AtomicType("DECIMAL", precision=whole + scale, scale=scale)
 
-
-assert set(_INTEGERS) == INTEGER_ROOTS

@@ -41,10 +41,9 @@ from lakelsm.predicate.expression import (
     reduced,
 )
 from lakelsm.predicate.literals import Literal, time_value
-from lakelsm.predicate.long_lists import check_size, cut_long_lists
 from lakelsm.predicate.predicate import unknown_part
-from lakelsm.predicate.sqlglot_tree import COMPARISONS, Node, Scope, is_plain, parsed, unknown
-from lakelsm.types import INTEGER_ROOTS, AtomicType, DataField, DataType
+from lakelsm.predicate.sqlglot_tree import COMPARISONS, Node, Scope, cast_type, is_plain, operands, unknown
+from lakelsm.types import INTEGER_BITS, INTEGER_ROOTS, MAX_DECIMAL_DIGITS, AtomicType, DataField, DataType
 
 _ARITHMETIC: dict[Any, str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
 _CASTS: dict[str, AtomicType] = {
@@ -54,7 +53,6 @@ _CASTS: dict[str, AtomicType] = {
 }
 #: What casts to text as Spark does, beside text.
 _TO_TEXT = frozenset(["BOOLEAN", "DECIMAL", "DATE"]) | INTEGER_ROOTS
-_MOST_DIGITS = 38
 #: Levels of an expression: each takes some of Python's stack.
 _MOST_LEVELS = 100
 
@@ -70,21 +68,11 @@ _SUFFIXES = {"L": "BIGINT", "S": "SMALLINT", "Y": "TINYINT", "D": "DOUBLE", "F":
 
 def converted_expression(sql: str, fields: Sequence[DataField], session_time_zone: str | None) -> Expression:
     """The expression of a text: see `parser.parse_expression`."""
-    shortened, lists = cut_long_lists(sql)
-    check_size(sql, shortened)
+    scope, shortened = Scope.of(sql, fields, session_time_zone, "expression")
     shortened, cut = _cut_literals(shortened)
-    scope = Scope(
-        fields,
-        session_time_zone,
-        texts_are_plain="\\" not in sql and "${" not in sql,
-        lists=lists,
-        texts={name: None if value is None else _as_literal(value) for name, value in cut.items()},
-        what="expression",
-    )
+    scope.texts = {name: None if value is None else _as_literal(value) for name, value in cut.items()}
     try:
-        tree = parsed(sql, shortened, "expression")
-        scope.check_columns(tree)
-        return _Converter(scope, sql, cut).convert(tree)
+        return _Converter(scope, sql, cut).convert(scope.tree(sql, shortened))
     except RecursionError as error:
         raise _too_deep() from error
 
@@ -215,7 +203,7 @@ class _Converter:
         """``CAST(x AS type)``."""
         if not is_plain(node, "this", "to"):
             return None
-        name = node.to.this.value if hasattr(node.to.this, "value") else str(node.to.this)
+        name = cast_type(node)
         digits = [int(one.this.this) for one in node.to.expressions] if name == "DECIMAL" else []
         target = AtomicType("DECIMAL", precision=(digits or [10])[0], scale=(digits[1:] or [0])[0])
         kind = target if name == "DECIMAL" else _CASTS.get(name)
@@ -344,16 +332,7 @@ _BY_NODE: dict[Any, Callable[[_Converter, Node], Expression | None]] = {
 
 def _parts(node: Node) -> Iterator[Node]:
     """The operands of a chain of ``||``, from left to right, or those of concat."""
-    if isinstance(node, exp.Concat):
-        yield from node.expressions
-        return
-    pending = [node]
-    while pending:
-        one = pending.pop()
-        if isinstance(one, exp.DPipe):
-            pending += [one.expression, one.this]
-        else:
-            yield one
+    return iter(node.expressions) if isinstance(node, exp.Concat) else operands(node, exp.DPipe)
 
 
 def _value(literal: Literal, zone: str | None) -> Value | None:
@@ -372,8 +351,8 @@ def _value(literal: Literal, zone: str | None) -> Value | None:
 
 def _integer(value: int | None, kind: DataType) -> Value | None:
     """An integer of a type; None where it does not fit."""
-    bits = {"TINYINT": 7, "SMALLINT": 15, "INT": 31, "BIGINT": 63}[kind.root]
-    return Value(kind, value) if value is None or -(1 << bits) <= value < 1 << bits else None
+    bound = 1 << (INTEGER_BITS[kind.root] - 1)
+    return Value(kind, value) if value is None or -bound <= value < bound else None
 
 
 def _decimal(text: str) -> Value | None:
@@ -382,5 +361,5 @@ def _decimal(text: str) -> Value | None:
     parts = value.as_tuple()
     scale = max(0, -int(parts.exponent))
     digits = max(len(parts.digits) + max(0, int(parts.exponent)), scale)
-    fits = digits <= _MOST_DIGITS
+    fits = digits <= MAX_DECIMAL_DIGITS
     return Value(AtomicType("DECIMAL", precision=digits, scale=scale), value) if fits else None

@@ -27,7 +27,15 @@ from lakelsm.predicate.predicate import (
     any_of,
     negate,
 )
-from lakelsm.types import INTEGER_ROOTS, AtomicType, DataField, DataType, has_nanoseconds
+from lakelsm.types import (
+    INTEGER_BITS,
+    INTEGER_ROOTS,
+    MAX_DECIMAL_DIGITS,
+    AtomicType,
+    DataField,
+    DataType,
+    has_nanoseconds,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +60,8 @@ class _Coerced:
     floored: bool = False
 
 
-_INTEGER_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _REALS = ("FLOAT", "DOUBLE")
-_MAX_DIGITS = 38
-_EXACT = Context(prec=2 * _MAX_DIGITS)
+_EXACT = Context(prec=2 * MAX_DECIMAL_DIGITS)
 # Above any step of a zone's clock: Samoa left out a whole day.
 _ZONE_STEP = timedelta(hours=25)
 _MICROSECOND = timedelta(microseconds=1)
@@ -193,7 +199,7 @@ def _coerce(data_type: DataType, literal: Literal, session_zone: str | None) -> 
     if not isinstance(data_type, AtomicType):
         return None
     root, kind, value = data_type.root, literal.kind, literal.value
-    if root in _INTEGER_BITS or root == "DECIMAL":
+    if root in INTEGER_BITS or root == "DECIMAL":
         number = _exact_number(data_type, literal)
         return None if number is None else _Coerced(number)
     if root in ("FLOAT", "DOUBLE"):
@@ -216,12 +222,12 @@ def _exact_number(data_type: AtomicType, literal: Literal) -> int | Decimal | No
 
     None where the common type of column and literal cannot hold both exactly.
     """
-    if literal.kind == "integer" and data_type.root in _INTEGER_BITS:
+    if literal.kind == "integer" and data_type.root in INTEGER_BITS:
         # Beyond 64 bits Spark folds the comparison to TRUE or FALSE, for NULL too.
         return literal.value if -(1 << 63) <= literal.value < 1 << 63 else None
     if literal.kind == "double":
         # An integer column is cast to double, which is exact up to 32 bits.
-        if _INTEGER_BITS.get(data_type.root, 64) > 32:
+        if INTEGER_BITS.get(data_type.root, 64) > 32:
             return None
         number = Decimal(literal.value)
     elif literal.kind in ("integer", "decimal"):
@@ -230,12 +236,12 @@ def _exact_number(data_type: AtomicType, literal: Literal) -> int | Decimal | No
         if literal.kind == "integer":  # counted as INT or BIGINT, not by its own digits
             whole = 10 if whole < 10 else max(20, whole)
         type_scale = data_type.scale or 0
-        type_whole = 20 if data_type.root in _INTEGER_BITS else (data_type.precision or 0) - type_scale
-        if max(scale, type_scale) + max(whole, type_whole) > _MAX_DIGITS:
+        type_whole = 20 if data_type.root in INTEGER_BITS else (data_type.precision or 0) - type_scale
+        if max(scale, type_scale) + max(whole, type_whole) > MAX_DECIMAL_DIGITS:
             return None
     else:
         return None
-    if data_type.root not in _INTEGER_BITS:
+    if data_type.root not in INTEGER_BITS:
         return number
     if not -(1 << 63) <= number < 1 << 63:
         return None  # Spark folds such a comparison to TRUE or FALSE, for NULL too
@@ -256,7 +262,7 @@ def _real(root: str, literal: Literal) -> float | None:
         # Spark compares a FLOAT with an INT as FLOAT or as DOUBLE, depending on the mode.
         exact = 24 if root == "FLOAT" else 53
         return float(literal.value) if abs(literal.value) <= 1 << exact else None
-    if literal.kind == "decimal" and sum(_digits(literal.value)) <= _MAX_DIGITS:
+    if literal.kind == "decimal" and sum(_digits(literal.value)) <= MAX_DECIMAL_DIGITS:
         return float(literal.value)
     return None
 
@@ -341,8 +347,8 @@ def _fits(data_type: DataType, value: Any) -> bool:
     if not isinstance(data_type, AtomicType):
         return True
     root, precision = data_type.root, data_type.precision or 0
-    if root in _INTEGER_BITS:
-        bound = 1 << (_INTEGER_BITS[root] - 1)
+    if root in INTEGER_BITS:
+        bound = 1 << (INTEGER_BITS[root] - 1)
         return isinstance(value, int) and -bound <= value < bound
     if root == "DECIMAL":
         scale, whole = _digits(value.normalize(_EXACT))

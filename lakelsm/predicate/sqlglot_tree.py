@@ -14,7 +14,7 @@ from sqlglot.errors import ParseError, SqlglotError
 from lakelsm.errors import InvalidInputError
 from lakelsm.predicate import literals
 from lakelsm.predicate.literals import Literal, compare_as_they_are, number_literal
-from lakelsm.predicate.long_lists import check_size, cut_long_lists
+from lakelsm.predicate.long_lists import check_size, cut_long_lists, shown_condition
 from lakelsm.predicate.predicate import (
     Compare,
     CompareColumns,
@@ -31,8 +31,7 @@ from lakelsm.predicate.predicate import (
     holds,
     negate,
 )
-from lakelsm.predicate.shown_text import shown_condition
-from lakelsm.types import DataField, MapType, RowType
+from lakelsm.types import INTEGER_BITS, DataField, MapType, RowType
 
 #: Comparisons, by their nodes.
 COMPARISONS: dict[Any, str] = {
@@ -51,7 +50,6 @@ _UNITS = "year quarter month week day dayofyear hour minute second millisecond m
 _NOT_COLUMNS = frozenset([*_BARE_FUNCTIONS.split(), *_UNITS.split()])
 #: Characters of a part of a condition that messages show.
 _SHOWN = 300
-_INTEGER_CASTS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _TIME_CASTS = {
     "DATE": "date",
     "TIMESTAMP": "timestamp",
@@ -63,14 +61,9 @@ _TIME_CASTS = {
 
 def converted(sql: str, fields: Sequence[DataField], session_time_zone: str | None) -> Predicate:
     """The predicate of a condition: see `parser.parse_where`."""
-    shortened, lists = cut_long_lists(sql)
-    check_size(sql, shortened)
-    # Spark puts variables in for `${x}`, within texts too.
-    plain = "\\" not in sql and "${" not in sql
-    scope = Scope(fields, session_time_zone, texts_are_plain=plain, lists=lists)
+    scope, shortened = Scope.of(sql, fields, session_time_zone)
     try:
-        tree = parsed(sql, shortened)
-        scope.check_columns(tree)
+        tree = scope.tree(sql, shortened)
         if any(not any(value for name, value in node.args.items() if name != "this") for node in tree.find_all(exp.In)):
             raise InvalidInputError(
                 f"predicate {shown_condition(sql)} has an empty list: IN () is true for no row; write FALSE, or give "
@@ -141,6 +134,23 @@ class Scope:
         for one in reversed(self.fields):
             self._by_name[one.name.lower()] = one
         self._by_name.update({one.name: one for one in self.fields})
+
+    @staticmethod
+    def of(
+        sql: str, fields: Sequence[DataField], zone: str | None, what: str = "predicate"
+    ) -> tuple[Scope, str]:
+        """The scope of a text, and the text without its long lists. Raises InvalidInputError where that is too long."""
+        shortened, lists = cut_long_lists(sql)
+        check_size(sql, shortened)
+        # Spark puts variables in for `${x}`, within texts too.
+        plain = "\\" not in sql and "${" not in sql
+        return Scope(fields, zone, texts_are_plain=plain, lists=lists, what=what), shortened
+
+    def tree(self, sql: str, shortened: str) -> Node:
+        """The tree of the text without what was cut out of it. Errors as of `parsed` and `check_columns`."""
+        tree = parsed(sql, shortened, self.what)
+        self.check_columns(tree)
+        return tree
 
     def find(self, name: str) -> DataField | None:
         return self._by_name.get(name) or self._by_name.get(name.lower())
@@ -311,13 +321,13 @@ class Scope:
     def _cast(self, node: exp.Cast) -> Literal | None:
         """A typed literal (DATE '...', 10L) or a cast of a literal, where only the type changes."""
         inner = self.literal(node.this)
-        target = node.to.this.value if hasattr(node.to.this, "value") else str(node.to.this)
+        target = cast_type(node)
         if inner is None:
             return None
         if target in _TIME_CASTS and inner.kind == "string" and not node.to.expressions:
             return Literal(_TIME_CASTS[target], inner.value)
-        if target in _INTEGER_CASTS and inner.kind == "integer":
-            bound = 1 << (_INTEGER_CASTS[target] - 1)
+        if target in INTEGER_BITS and inner.kind == "integer":
+            bound = 1 << (INTEGER_BITS[target] - 1)
             return inner if -bound <= inner.value < bound else None
         if target == "DOUBLE" and inner.kind in ("integer", "decimal", "double"):
             return Literal("double", float(inner.value))
@@ -331,6 +341,11 @@ def unknown(*parts: Node | str) -> Unknown:
     except RecursionError:  # sqlglot reads deeper expressions than it writes.
         texts = ["a deeply nested expression"]
     return Unknown(" ".join(texts)[:_SHOWN])
+
+
+def cast_type(node: Node) -> str:
+    """The name of the type that a cast is to, without its parameters."""
+    return str(getattr(node.to.this, "value", node.to.this))
 
 
 def operands(node: Node, kind: Any) -> Iterator[Node]:

@@ -13,6 +13,7 @@ from lakelsm.errors import InvalidInputError
 from lakelsm.options import MergeEngine, TableOptions
 from lakelsm.schema.identifiers import folded, match
 from lakelsm.schema.table_schema import TableSchema
+from lakelsm.schema.type_widening import INTEGER_DIGITS
 from lakelsm.types import (
     BINARY_ROOTS,
     INTEGER_ROOTS,
@@ -42,7 +43,6 @@ _WIDER: dict[str, frozenset[str]] = {
     **dict.fromkeys(STRING_ROOTS, STRING_ROOTS),
     **dict.fromkeys(BINARY_ROOTS, BINARY_ROOTS),
 }
-_INTEGER_DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19}
 
 #: The roots that hold some values of an atomic type exactly. Each value is checked.
 _CASTS: dict[str, frozenset[str]] = {
@@ -203,7 +203,7 @@ def _is_assignable_atom(source: AtomicType, target: AtomicType) -> bool:
     if source.root == "DECIMAL":
         given = source.scale or 0
         return scale >= given and whole >= (source.precision or 0) - given
-    return whole >= _INTEGER_DIGITS.get(source.root, MAX_LENGTH)
+    return whole >= INTEGER_DIGITS.get(source.root, MAX_LENGTH)
 
 
 def is_comparable(source: DataType, target: DataType) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.types import (
     BINARY_ROOTS,
+    INTEGER_BITS,
     STRING_ROOTS,
     ArrayType,
     AtomicType,
@@ -22,8 +23,9 @@ from lakelsm.types import (
     VectorType,
 )
 
-_INTEGER_ORDER = ("TINYINT", "SMALLINT", "INT", "BIGINT")
-_INTEGER_DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19}
+_INTEGER_ORDER = tuple(INTEGER_BITS)
+#: Decimal digits of integers.
+INTEGER_DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19}
 _EXACT = frozenset([*_INTEGER_ORDER, "DECIMAL"])
 
 
@@ -94,5 +96,5 @@ def _atomic(old: AtomicType, new: AtomicType) -> bool:
 
 def _fits_decimal(old: AtomicType, new: AtomicType) -> bool:
     old_scale = old.scale or 0
-    old_digits = _INTEGER_DIGITS.get(old.root, (old.precision or 0) - old_scale)
+    old_digits = INTEGER_DIGITS.get(old.root, (old.precision or 0) - old_scale)
     return old_scale <= (new.scale or 0) and old_digits <= (new.precision or 0) - (new.scale or 0)

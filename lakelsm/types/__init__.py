@@ -13,7 +13,9 @@ from lakelsm.types.arrow_types import (
 )
 from lakelsm.types.data_types import (
     BINARY_ROOTS,
+    INTEGER_BITS,
     INTEGER_ROOTS,
+    MAX_DECIMAL_DIGITS,
     MAX_LENGTH,
     NUMERIC_ROOTS,
     STRING_ROOTS,
@@ -38,7 +40,9 @@ from lakelsm.types.type_text import field_from_json, parse_columns, parse_type
 
 __all__ = [
     "BINARY_ROOTS",
+    "INTEGER_BITS",
     "INTEGER_ROOTS",
+    "MAX_DECIMAL_DIGITS",
     "MAX_LENGTH",
     "NUMERIC_ROOTS",
     "STRING_ROOTS",

@@ -29,7 +29,11 @@ ATOMIC_ROOTS = frozenset(_PLAIN_ROOTS | _LENGTH_ROOTS | set(_TIME_PRECISION_DEFA
 
 STRING_ROOTS = frozenset(["CHAR", "VARCHAR"])
 BINARY_ROOTS = frozenset(["BINARY", "VARBINARY"])
-INTEGER_ROOTS = frozenset(["TINYINT", "SMALLINT", "INT", "BIGINT"])
+#: Bits of integers, the narrowest first.
+INTEGER_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+INTEGER_ROOTS = frozenset(INTEGER_BITS)
+#: The greatest precision of a DECIMAL.
+MAX_DECIMAL_DIGITS = 38
 NUMERIC_ROOTS = frozenset(INTEGER_ROOTS | {"FLOAT", "DOUBLE", "DECIMAL"})
 
 
@@ -83,7 +87,7 @@ class AtomicType(DataType):
         elif self.root == "DECIMAL":
             self._default("precision", 10)
             self._default("scale", 0)
-            self._check("precision", 1, 38)
+            self._check("precision", 1, MAX_DECIMAL_DIGITS)
             self._check("scale", 0, self.precision or 0)
             self._only("precision", "scale")
         elif self.root in _TIME_PRECISION_DEFAULTS:

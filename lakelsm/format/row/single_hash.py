@@ -20,9 +20,8 @@ from lakelsm.format.row.binary_row_slots import (
     is_wide_decimal,
 )
 from lakelsm.format.row.bucket_hash import finished_hash, mixed_words
-from lakelsm.types import BINARY_ROOTS, STRING_ROOTS, AtomicType, DataType
+from lakelsm.types import BINARY_ROOTS, INTEGER_BITS, STRING_ROOTS, AtomicType, DataType
 
-_INTEGER_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _FIRST_DAY = date(1970, 1, 1).toordinal()
 
 _EPOCH = datetime(1970, 1, 1)
@@ -78,7 +77,7 @@ class SingleHash:
 def _encoder(data_type: DataType) -> _Encode | None:
     if not isinstance(data_type, AtomicType):
         return None
-    bits = _INTEGER_BITS.get(data_type.root)
+    bits = INTEGER_BITS.get(data_type.root)
     if bits is not None:
         mask = (1 << bits) - 1
         return mask.__and__
