@@ -15,7 +15,7 @@ from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage import FileIO, open_storage
 from lakelsm.storage.object_place import is_object_uri
 from lakelsm.surroundings import is_submitted
-from lakelsm.write.row_writer import RowWriter
+from lakelsm.write.batch_write import RowWriter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

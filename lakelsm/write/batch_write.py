@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Generic, TypeAlias
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from lakelsm.commit.attempt_files import AttemptFiles, written_directories
 from lakelsm.commit.commit_message import CommitMessage, CommitOutcome, ReplacedPartitions
@@ -28,13 +28,13 @@ from lakelsm.operation_log import log_step
 from lakelsm.options import ChangelogProducer
 from lakelsm.plan.bucket_count import check_bucket_count
 from lakelsm.plan.overwrite_plan import upgraded_for_overwrite
+from lakelsm.runner.runner import Runner
 from lakelsm.runner.task_messages import TaskMessages
 from lakelsm.snapshots.hash_indexes import hash_indexes
 from lakelsm.snapshots.sequence_base import table_max_sequence
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM, Surroundings
 from lakelsm.write.level0_task import Level0Job
-from lakelsm.write.row_writer import Rows, RowWriter
 from lakelsm.write.written_keys import others_wrote_keys
 
 _LOG = logging.getLogger("lakelsm.write")
@@ -48,8 +48,28 @@ _MAX_REDO = 50
 #: once only: their numbers stay below its own, as their commits come before its own.
 _ROOM = 1 << 32
 
+#: Prepared rows of a batch: the table's columns, then `VALUE_KIND` and `SEQUENCE_NUMBER`, which orders them.
+Rows = TypeVar("Rows")
+
 #: Rows of a batch as they follow from those of a snapshot.
 ChangedRows: TypeAlias = Callable[[Snapshot | None], Rows]
+
+
+class RowWriter(Protocol[Rows]):
+    """Writes the rows of one kind of engine to a table."""
+
+    @property
+    def runner(self) -> Runner:
+        """What runs its tasks."""
+
+    def write(self, rows: Rows, job: Level0Job) -> TaskMessages:
+        """Give each row its bucket, bring the rows of a key together in order, and let ``job`` write them.
+
+        No task runs any more when it raises.
+        """
+
+    def written_rows(self, entries: Sequence[ManifestEntry]) -> Rows:
+        """The rows of level-0 or changelog files of this writer, prepared to be written again."""
 
 
 @dataclass(frozen=True)
