@@ -14,7 +14,7 @@ from sqlglot.errors import ParseError, SqlglotError
 from lakelsm.errors import InvalidInputError
 from lakelsm.predicate import literals
 from lakelsm.predicate.literals import Literal, compare_as_they_are, number_literal
-from lakelsm.predicate.long_lists import check_size, cut_long_lists, shown_condition
+from lakelsm.predicate.long_lists import check_size, cut_long_lists
 from lakelsm.predicate.predicate import (
     Compare,
     CompareColumns,
@@ -31,6 +31,7 @@ from lakelsm.predicate.predicate import (
     holds,
     negate,
 )
+from lakelsm.predicate.shown_text import shown_condition
 from lakelsm.types import INTEGER_BITS, DataField, MapType, RowType
 
 #: Comparisons, by their nodes.

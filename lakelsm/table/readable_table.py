@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import reduce
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -34,6 +35,18 @@ if TYPE_CHECKING:
     import pandas
     import polars
     from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class RowsRequest:
+    """The arguments of `Table.to_reader`, as a caller passes them and in their order."""
+
+    where: str | None = None
+    columns: Sequence[str] | None = None
+    limit: int | None = None
+    ordered: bool = False
+    fresh: bool = False
+    timestamps: str = "ns"
 
 
 class ReadableTable(OpenedTable):
@@ -107,10 +120,9 @@ class ReadableTable(OpenedTable):
         understood, and, while rows are taken, CorruptTableError for a damaged file and UnsupportedFeatureError for a time
         that ``timestamps`` 'ns' cannot hold.
         """
+        request = RowsRequest(where, columns, limit, ordered, fresh, timestamps)
         with operation_line(self._log_name, "to_reader") as line:
-            reader, plans = self._on_newest(
-                lambda: self._rows(where, columns, limit=limit, ordered=ordered, fresh=fresh, timestamps=timestamps)
-            )
+            reader, plans = self._on_newest(lambda: self._rows(request))
             line.add(lambda: _planned(plans))
             return line.over(reader)
 
@@ -126,9 +138,7 @@ class ReadableTable(OpenedTable):
     ) -> pa.Table:
         """The rows of `to_reader` as one Arrow table, in memory."""
         with operation_line(self._log_name, "to_reader") as line:
-            return self._table(
-                line, where, columns, limit=limit, ordered=ordered, fresh=fresh, timestamps=timestamps
-            )
+            return self._table(line, RowsRequest(where, columns, limit, ordered, fresh, timestamps))
 
     def to_pandas(
         self,
@@ -143,16 +153,9 @@ class ReadableTable(OpenedTable):
         """The rows of `to_reader` as a pandas DataFrame. Raises UnsupportedFeatureError for values that pandas lacks."""
         from lakelsm.local.shown_rows import as_pandas
 
-        return as_pandas(
-            self.to_arrow(
-                where,
-                columns,
-                limit=limit,
-                ordered=ordered,
-                fresh=fresh,
-                timestamps=timestamps,
-            )
-        )
+        with operation_line(self._log_name, "to_reader") as line:
+            rows = self._table(line, RowsRequest(where, columns, limit, ordered, fresh, timestamps))
+        return as_pandas(rows)
 
     def to_polars(
         self,
@@ -169,14 +172,14 @@ class ReadableTable(OpenedTable):
 
         with operation_line(self._log_name, "to_reader") as line:
             check_polars()
-            rows = self._table(line, where, columns, limit=limit, ordered=ordered, fresh=fresh, timestamps=timestamps)
+            rows = self._table(line, RowsRequest(where, columns, limit, ordered, fresh, timestamps))
         return as_polars(rows)
 
     def head(self, rows: int = 10) -> ResultTable:
         """Some rows, to look at: a `ResultTable`, which prints as a table. Which rows they are is not defined."""
         with operation_line(self._log_name, "to_reader") as line:
             most = checked_number("rows", rows, least=0)
-            found = self._table(line, limit=most, timestamps="text")
+            found = self._table(line, RowsRequest(limit=most, timestamps="text"))
         return ResultTable(self.name, found, lambda spark: spark.createDataFrame(found), self._spark)
 
     def explain(self, where: str | None = None, *, fresh: bool = False) -> ReadPlan:
@@ -208,11 +211,11 @@ class ReadableTable(OpenedTable):
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
-    def _table(self, line: OperationLine, *arguments: Any, **named: Any) -> pa.Table:
-        """The rows of `to_reader` in memory; the arguments are those of `_rows`."""
+    def _table(self, line: OperationLine, request: RowsRequest) -> pa.Table:
+        """The rows of a request in memory."""
 
         def found() -> pa.Table:
-            reader, plans = self._rows(*arguments, **named)
+            reader, plans = self._rows(request)
             line.add(lambda: _planned(plans))
             return reader.read_all()
 
@@ -220,26 +223,16 @@ class ReadableTable(OpenedTable):
         line.add(lambda: {"rows": len(rows), "bytes": rows.nbytes})
         return rows
 
-    def _rows(
-        self,
-        where: str | None = None,
-        columns: Sequence[str] | None = None,
-        *,
-        limit: int | None = None,
-        ordered: bool = False,
-        fresh: bool = False,
-        timestamps: str = "ns",
-    ) -> tuple[pa.RecordBatchReader, list[ReadPlan]]:
-        """The stream of `to_reader`, and the plans of what it reads."""
+    def _rows(self, request: RowsRequest) -> tuple[pa.RecordBatchReader, list[ReadPlan]]:
+        """The stream of a request, and the plans of what it reads."""
         from lakelsm.local.arrow_scan import ArrowScan, chained_reader
 
-        names = checked_projection(columns)
-        most = None if limit is None else checked_number("limit", limit, least=0)
-        checked_flag("ordered", ordered)
-        checked_flag("fresh", fresh)
-        form = checked_timestamps("timestamps", timestamps)
+        names = checked_projection(request.columns)
+        most = None if request.limit is None else checked_number("limit", request.limit, least=0)
+        ordered, fresh = checked_flag("ordered", request.ordered), checked_flag("fresh", request.fresh)
+        form = checked_timestamps("timestamps", request.timestamps)
         engine = local_engine()
-        states = self._states(engine, where)
+        states = self._states(engine, request.where)
         if ordered:
             refuse_fallback(self._store(), "ordered=True")
         scans = [
@@ -247,7 +240,7 @@ class ReadableTable(OpenedTable):
                 it.store,
                 it.snapshot,
                 names,
-                engine.exact(it.store, where),
+                engine.exact(it.store, request.where),
                 ordered=ordered,
                 fresh=fresh,
                 timestamps=form,

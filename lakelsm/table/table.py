@@ -128,15 +128,7 @@ class Table(ReadableTable, WritableTable, ChangesReader, CompactableTable):
         it from now on. Call `TableConsumers.record` when they are processed; `changelog_reader` does so by itself. What
         an overwrite replaces is in no changelog: mode 'diff' shows it.
         """
-        request = ChangesRequest(
-            start=start,
-            end=end,
-            where=where,
-            mode=mode,
-            kind_column=kind_column,
-            positions=positions,
-            consumer_id=consumer_id,
-        )
+        request = ChangesRequest(start, end, where, mode, kind_column, positions, consumer_id)
         return self._change_frame(request)
 
     def changelog_reader(
@@ -158,15 +150,7 @@ class Table(ReadableTable, WritableTable, ChangesReader, CompactableTable):
         processes each batch before it asks for the next gets every change at least once. A stream that is not read to its
         end records nothing.
         """
-        request = ChangesRequest(
-            start=start,
-            end=end,
-            where=where,
-            mode=mode,
-            kind_column=kind_column,
-            positions=positions,
-            consumer_id=consumer_id,
-        )
+        request = ChangesRequest(start, end, where, mode, kind_column, positions, consumer_id)
         return self._change_reader(request, timestamps)
 
     # -- upkeep ----------------------------------------------------------------------------------------------------

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class ChangesRequest:
-    """The arguments of `Table.changelog`, as a caller passes them."""
+    """The arguments of `Table.changelog`, as a caller passes them and in their order."""
 
     start: object
     end: object

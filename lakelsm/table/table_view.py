@@ -52,7 +52,7 @@ class TableView(ReadableTable, ChangesReader):
         positions: bool = False,
     ) -> DataFrame:
         """The changes after ``start`` up to the snapshot of the view; the arguments are those of `Table.changelog`."""
-        return self._change_frame(self._request(start, where, mode, kind_column, positions))
+        return self._change_frame(ChangesRequest(start, self._end, where, mode, kind_column, positions))
 
     def changelog_reader(
         self,
@@ -65,7 +65,8 @@ class TableView(ReadableTable, ChangesReader):
         timestamps: str = "ns",
     ) -> pa.RecordBatchReader:
         """The changes that `changelog` gives as a stream of Arrow record batches, as `Table.changelog_reader`."""
-        return self._change_reader(self._request(start, where, mode, kind_column, positions), timestamps)
+        request = ChangesRequest(start, self._end, where, mode, kind_column, positions)
+        return self._change_reader(request, timestamps)
 
     def __repr__(self) -> str:
         return f"TableView({self.name!r} at snapshot {self.snapshot_id})"
@@ -78,10 +79,3 @@ class TableView(ReadableTable, ChangesReader):
 
     def _on_newest(self, work: Callable[[], Result]) -> Result:
         return work()  # The snapshot of the view is not replaced by another one.
-
-    def _request(
-        self, start: object, where: str | None, mode: str, kind_column: str, positions: bool
-    ) -> ChangesRequest:
-        return ChangesRequest(
-            start=start, end=self._end, where=where, mode=mode, kind_column=kind_column, positions=positions
-        )
