@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
+from configparser import ConfigParser
 from graphlib import TopologicalSorter
 from itertools import chain
 from pathlib import Path
@@ -120,6 +122,18 @@ def test_files_have_at_most_400_lines_and_functions_at_most_60() -> None:
         spans = {f"{name}: {each.name}": (each.end_lineno or 0) - each.lineno + 1 for each in functions}
         long.update({function: lines for function, lines in spans.items() if lines > 60})
     assert long == {}
+
+
+def test_the_list_of_rooms_names_all_that_the_package_has_in_the_order_of_the_import_contract() -> None:
+    contracts = ConfigParser()
+    contracts.read(_PACKAGE.parent / "setup.cfg")
+    lines = contracts["importlinter:contract:layers"]["layers"].split("\n")
+    places = {name: place for place, line in enumerate(lines) for name in re.findall(r"\w+", line)}
+    page = (_PACKAGE.parent / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`.+?) \|", page[page.index("| room |") : page.index("## Two engines")], re.MULTILINE)
+    listed = [name for row in rows for name in re.findall(r"`(\w+)(?:/|\.py)`", row)]
+    assert Counter(listed) == Counter(places.keys())
+    assert listed == sorted(listed, key=places.__getitem__)
 
 
 def _imported(path: Path) -> set[str]:
