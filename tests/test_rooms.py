@@ -124,6 +124,19 @@ def test_files_have_at_most_400_lines_and_functions_at_most_60() -> None:
     assert long == {}
 
 
+def test_a_frozen_dataclass_declares_no_lock_and_no_collection_that_changes() -> None:
+    changing = re.compile(r"(?:dict|list|set|Counter|OrderedDict|defaultdict|deque|R?Lock|Event|Condition|Queue)\b")
+    trees = {name: ast.parse(path.read_text()) for name, path in _modules().items()}
+    classes = [(name, node) for name, tree in trees.items() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    frozen = [(name, each) for name, each in classes if "frozen=True" in " ".join(map(ast.unparse, each.decorator_list))]
+    fields = [(f"{name}: {each.name}", field) for name, each in frozen for field in each.body]
+    assert [
+        (where, ast.unparse(field))
+        for where, field in fields
+        if isinstance(field, ast.AnnAssign) and changing.match(ast.unparse(field.annotation))
+    ] == []
+
+
 def test_the_list_of_rooms_names_all_that_the_package_has_in_the_order_of_the_import_contract() -> None:
     contracts = ConfigParser()
     contracts.read(_PACKAGE.parent / "setup.cfg")

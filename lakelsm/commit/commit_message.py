@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 
 from lakelsm.format.index.index_manifest import (
@@ -132,6 +132,6 @@ class CommitRequest:
     identifier: int
     replaces_partitions: bool = False
     checks_base: bool = False
-    properties: dict[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
     operation: str | None = None
     statistics: str | None = None

@@ -28,8 +28,8 @@ class IndexChanges:
     ``masked`` counts the rows that are masked in them and were not before.
     """
 
-    adds: list[IndexManifestEntry]
-    deletes: list[IndexManifestEntry]
+    adds: Sequence[IndexManifestEntry]
+    deletes: Sequence[IndexManifestEntry]
     masked: int
 
 

@@ -225,9 +225,9 @@ class _WrittenBucket:
 
     partition: bytes
     bucket: int
-    files: list[WrittenFile]
-    changes: list[WrittenFile]
-    indexes: list[IndexManifestEntry]
+    files: Sequence[WrittenFile]
+    changes: Sequence[WrittenFile]
+    indexes: Sequence[IndexManifestEntry]
 
 
 @dataclass
