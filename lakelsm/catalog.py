@@ -27,9 +27,7 @@ from lakelsm.inferred_columns import given_columns
 from lakelsm.operation_log import current_line, log_step, operation_line
 from lakelsm.options.catalog_options import CatalogOptions
 from lakelsm.plan.fallback_branch import check_fallback
-from lakelsm.plan.vector_switch import check_vector_switch
-from lakelsm.schema.evolution import apply_changes
-from lakelsm.schema.table_schema import TableSchema, create_schema
+from lakelsm.schema.table_schema import create_schema
 from lakelsm.schema.validation import validate_table
 from lakelsm.schema_changes import SchemaChange, check_changes
 from lakelsm.secret_values import shown_text
@@ -40,6 +38,7 @@ from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage.object_place import is_object_uri
 from lakelsm.surroundings import SYSTEM
 from lakelsm.table import Table
+from lakelsm.table.schema_alteration import alter_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -170,16 +169,7 @@ class Catalog:
         """
         check_changes(changes)
         store = self._opened(TableName.parse(name))
-        has_snapshots = store.snapshots.latest_id() is not None
-
-        def changed(schema: TableSchema) -> TableSchema:
-            with told_of(f"Table {name}"):
-                after = apply_changes(schema, changes, SYSTEM.clock(), has_snapshots)
-                check_vector_switch(store, schema, after)
-                check_fallback(store.paths, store.branches, schema.options, after.options)
-                return after
-
-        schema_id = store.schemas.change(changed).id
+        schema_id = alter_schema(store, lambda newest: changes).id
         current_line().add(lambda: {"schema_id": schema_id})
         return self.table(name)
 

@@ -180,6 +180,11 @@ def told_of(subject: str) -> Iterator[None]:
         raise _with_text(error, f"{subject}: {error}") from (error.__cause__ or error)
 
 
+def told_with(error: LakelsmError, outcome: str) -> LakelsmError:
+    """A copy of an error whose text ends with what was changed in spite of it, a sentence."""
+    return _with_text(error, f"{str(error).rstrip('.')}. {outcome}")
+
+
 def _with_text(error: LakelsmError, text: str) -> LakelsmError:
     """A copy of an error with another text. The error itself may be kept somewhere and raised again."""
     told = type(error)(text)

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
+from lakelsm.errors import LakelsmError, told_with
 from lakelsm.results.failure import Failure, error_text
 from lakelsm.secret_values import shown_text
 
@@ -59,6 +60,22 @@ def after_commit_step(
 
 
 @contextmanager
+def schema_stands(table: str, schema_id: int, changes: Sequence[object]) -> Iterator[None]:
+    """An error within says that a schema with these changes is published. Without changes it stays as it is."""
+    text = f"The schema changes that were made first stand: schema {schema_id} has {', '.join(map(str, changes))}."
+    try:
+        yield
+    except LakelsmError as error:
+        if not changes:
+            raise
+        raise told_with(error, text) from (error.__cause__ or error)
+    except BaseException as error:
+        if changes:
+            _add_note(error, f"Table {table}: {text}")
+        raise
+
+
+@contextmanager
 def commit_stands(table: str, snapshot_ids: Sequence[int]) -> Iterator[None]:
     """An interruption within (KeyboardInterrupt, SystemExit) says that these snapshots are committed.
 
@@ -84,6 +101,11 @@ def note_commit(interruption: BaseException, table: str, snapshot_ids: Sequence[
     text = f"Table {table}: interrupted after the commit; {shown} is committed. Do not write the same rows again."
     with suppress(Exception):
         interruption.committed_snapshot_ids = (*known, *new)  # type: ignore[attr-defined]
-        # Python 3.11 prints the notes; the attribute itself works on every version.
-        interruption.__notes__ = [*getattr(interruption, "__notes__", ()), text]  # type: ignore[attr-defined]
+        _add_note(interruption, text)
+
+
+def _add_note(error: BaseException, text: str) -> None:
+    """Add a note to a traceback, and log it. Python 3.11 prints notes; the attribute works on every version."""
+    with suppress(Exception):
+        error.__notes__ = [*getattr(error, "__notes__", ()), text]  # type: ignore[attr-defined]
         _LOG.warning("%s", text)

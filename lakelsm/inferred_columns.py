@@ -15,7 +15,7 @@ from lakelsm.arguments import checked_text, wrong_argument
 from lakelsm.errors import InvalidInputError, told_of
 from lakelsm.local.arrow_input import ArrowInput, is_spark_frame
 from lakelsm.local.arrow_values import plain_type, value_type
-from lakelsm.schema.row_rules import OnlyNull
+from lakelsm.schema.schema_merge import inferred_type
 from lakelsm.schema.table_schema import check_unique
 from lakelsm.types import (
     MAX_DECIMAL_DIGITS,
@@ -38,7 +38,7 @@ _KINDS = (
     "schema, or a frame (pandas, Polars, pyarrow, Spark, a list of dicts, a dict of columns)"
 )
 _TYPES = (str, DataType, pa.DataType)
-_MICROS, _NANOS = 6, 9
+MICROS, NANOS = 6, 9
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,9 @@ def given_columns(given: Any) -> GivenColumns:
     if isinstance(given, Mapping) and (not given or any(isinstance(kind, _TYPES) for kind in given.values())):
         return GivenColumns(tuple(_of_type(name, kind) for name, kind in given.items()))
     if isinstance(given, Mapping) or _is_list_of_dicts(given):
-        return _of_frame(_table_of(given), _MICROS)
+        return _of_frame(_table_of(given), MICROS)
     if _is_frame(given):
-        return _of_frame(given, _MICROS if _is_pandas(given) else _NANOS)
+        return _of_frame(given, MICROS if is_pandas(given) else NANOS)
     if isinstance(given, Sequence) and all(isinstance(column, DataField) for column in given):
         return GivenColumns(given)
     raise InvalidInputError(f"a table's columns are {_KINDS}, not {type(given).__name__}")
@@ -79,7 +79,7 @@ def _of_spark(given: Any) -> GivenColumns:
 
     checked_frame(given)
     columns = from_struct_type(given.schema)
-    return GivenColumns(tuple(replace(column, type=_inferred(column.type, _MICROS)) for column in columns), given)
+    return GivenColumns(tuple(replace(column, type=inferred_type(column.type)) for column in columns), given)
 
 
 def _of_type(name: Any, kind: str | DataType | pa.DataType) -> DataField:
@@ -106,14 +106,15 @@ def _table_of(given: Any) -> pa.Table:
     if not isinstance(given, Mapping):
         names = dict.fromkeys(name for row in given for name in row)
         given = {name: [row.get(name) for row in given] for name in names}
-    columns = {checked_text("the name of a column", name, "a text"): _array(name, given[name]) for name in given}
+    columns = {checked_text("the name of a column", name, "a text"): natural_array(name, given[name]) for name in given}
     sizes = {name: len(column) for name, column in columns.items()}
     if len(set(sizes.values())) > 1:
         raise InvalidInputError(f"columns have different numbers of rows: {sizes}")
     return pa.table(columns)
 
 
-def _array(name: str, values: Any) -> pa.Array:
+def natural_array(name: str, values: Any) -> pa.Array:
+    """A column of Python's values as Arrow infers its type; decimals have 38 digits."""
     if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
         raise wrong_argument(f"column '{name}'", values, "a list of values, or the text of a type such as 'INT'")
     try:
@@ -125,67 +126,72 @@ def _array(name: str, values: Any) -> pa.Array:
     return found
 
 
-def _is_pandas(frame: Any) -> bool:
+def is_pandas(frame: Any) -> bool:
+    """Whether a frame is a pandas DataFrame; pandas is not loaded for it."""
     pandas = sys.modules.get("pandas")
     return pandas is not None and isinstance(frame, pandas.DataFrame)
+
+
+def is_polars(frame: Any) -> bool:
+    """Whether a frame is a Polars DataFrame; Polars is not loaded for it."""
+    polars = sys.modules.get("polars")
+    return polars is not None and isinstance(frame, polars.DataFrame)
 
 
 def _of_frame(frame: Any, finest: int) -> GivenColumns:
     """The columns of a frame; ``finest`` is the precision of nanoseconds."""
     rows = ArrowInput.of(frame, "schema")
     check_unique(rows.schema.names, "column")
-    _refuse_objects(frame)
+    refuse_objects(frame)
     found: list[DataField] = []
     coarser: dict[int, DataType] = {}
     for at, column in enumerate(rows.schema):
         with told_of(f"column '{column.name}'"):
-            kind = _inferred(value_type(plain_type(column.type)), finest)
-        if isinstance(kind, AtomicType) and kind.root == "DECIMAL" and _has_objects(frame, at):
+            kind = inferred_type(coarsened(value_type(plain_type(column.type)), finest))
+        if isinstance(kind, AtomicType) and kind.root == "DECIMAL" and has_objects(frame, at):
             kind = replace(kind, precision=MAX_DECIMAL_DIGITS)
         found.append(DataField(UNASSIGNED_ID, column.name, kind))
-        if _is_coarser(kind, column.type):
+        if is_coarser(kind, column.type):
             coarser[at] = kind
-    batches = (_checked(batch, coarser) for batch in rows.batches)
+    batches = (checked_times(batch, coarser) for batch in rows.batches)
     return GivenColumns(tuple(found), pa.RecordBatchReader.from_batches(rows.schema, batches))
 
 
-def _refuse_objects(frame: Any) -> None:
+def refuse_objects(frame: Any) -> None:
     """Raise InvalidInputError for a column of Python objects in Polars, which it exports as addresses in memory."""
-    polars = sys.modules.get("polars")
-    if polars is not None and isinstance(frame, polars.DataFrame):
+    if is_polars(frame):
+        polars = sys.modules["polars"]
         objects = [name for name, kind in frame.schema.items() if kind == polars.Object]
         if objects:
             raise InvalidInputError(f"column '{objects[0]}': Polars type Object has no Paimon type; cast it first")
 
 
-def _has_objects(frame: Any, at: int) -> bool:
+def has_objects(frame: Any, at: int) -> bool:
     """Whether a column is one of Python's objects in a pandas DataFrame: Arrow infers its type from the values."""
-    return _is_pandas(frame) and isinstance(frame.dtypes.iloc[at], np.dtype) and frame.dtypes.iloc[at].hasobject
+    return is_pandas(frame) and isinstance(frame.dtypes.iloc[at], np.dtype) and frame.dtypes.iloc[at].hasobject
 
 
-def _inferred(kind: DataType, finest: int) -> DataType:
-    """A type of values as that of a column; ``finest`` is the precision of nanoseconds."""
-    if isinstance(kind, OnlyNull):
-        raise InvalidInputError("it has only NULLs, so its type is not known: cast it, or give the columns' types")
+def coarsened(kind: DataType, finest: int) -> DataType:
+    """A type of values whose nanoseconds have the precision ``finest``."""
     if isinstance(kind, ArrayType):
-        return ArrayType(_inferred(kind.element, finest))
+        return replace(kind, element=coarsened(kind.element, finest))
     if isinstance(kind, MapType):
-        return MapType(_inferred(kind.key, finest).with_nullable(False), _inferred(kind.value, finest))
+        return replace(kind, key=coarsened(kind.key, finest), value=coarsened(kind.value, finest))
     if isinstance(kind, RowType):
-        return RowType(tuple(replace(member, type=_inferred(member.type, finest)) for member in kind.fields))
-    if isinstance(kind, AtomicType) and kind.root in ("TIMESTAMP", "TIMESTAMP_LTZ"):
-        kind = replace(kind, precision=finest if kind.precision == _NANOS else _MICROS)
-    return kind.with_nullable(True)
+        return replace(kind, fields=tuple(replace(each, type=coarsened(each.type, finest)) for each in kind.fields))
+    if isinstance(kind, AtomicType) and kind.root in ("TIMESTAMP", "TIMESTAMP_LTZ") and kind.precision == NANOS:
+        return replace(kind, precision=finest)
+    return kind
 
 
-def _is_coarser(kind: DataType, given: pa.DataType) -> bool:
+def is_coarser(kind: DataType, given: pa.DataType) -> bool:
     """Whether a column of a type may lack digits of times that a frame has."""
     if not isinstance(kind, AtomicType) or not (pa.types.is_timestamp(given) or pa.types.is_time64(given)):
         return False
     return {"us": 6, "ns": 9}.get(given.unit, 0) > (kind.precision or 0)
 
 
-def _checked(batch: pa.RecordBatch, coarser: Mapping[int, DataType]) -> pa.RecordBatch:
+def checked_times(batch: pa.RecordBatch, coarser: Mapping[int, DataType]) -> pa.RecordBatch:
     """A batch whose times fit the columns. Raises InvalidInputError where a write would cut digits of one."""
     for at, kind in coarser.items():
         given = batch.column(at)

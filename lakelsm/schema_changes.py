@@ -40,6 +40,14 @@ class AddColumn:
         """The type, parsed."""
         return _checked_type(self.name, self.type)
 
+    def __repr__(self) -> str:
+        more = {"comment": self.comment, "after": self.after, "first": self.first or None}
+        given = "".join(f", {key}={value!r}" for key, value in more.items() if value is not None)
+        return f"AddColumn({self.name!r}, {self.data_type.sql()!r}{given})"
+
+    def __str__(self) -> str:
+        return f"the new column {'.'.join(column_path(self.name))} {self.data_type.sql()}"
+
 
 @dataclass(frozen=True)
 class DropColumn:
@@ -78,6 +86,12 @@ class UpdateColumnType:
     def data_type(self) -> DataType:
         """The type, parsed."""
         return _checked_type(self.name, self.type)
+
+    def __repr__(self) -> str:
+        return f"UpdateColumnType({self.name!r}, {self.data_type.sql()!r})"
+
+    def __str__(self) -> str:
+        return f"column {'.'.join(column_path(self.name))} as {self.data_type.sql()}"
 
 
 @dataclass(frozen=True)

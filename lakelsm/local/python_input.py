@@ -40,7 +40,24 @@ def rows_input(data: object, schema: TableSchema) -> ArrowInput:
         return _of_columns(data, schema, "frame")
     if isinstance(data, (list, tuple)):
         return _of_rows(data, schema, schema.field_names, "frame")
+    return data if isinstance(data, ArrowInput) else typed_input(data)
+
+
+def typed_input(data: object) -> ArrowInput:
+    """As `ArrowInput.of`; its error tells that rows may be Python's values too."""
     return ArrowInput.of(data, more_forms="a list of dicts, a dict of columns, ")
+
+
+def python_columns(data: object) -> dict[str, pa.ChunkedArray | Sequence[Any]] | None:
+    """The columns of rows in Python's values by name, typed ones as Arrow has them; None for rows of another form.
+
+    Raises InvalidInputError for what is no row, no column or no name.
+    """
+    if isinstance(data, Mapping):
+        return {_checked_name(name, "frame"): _column(data[name], name, "frame") for name in data}
+    if isinstance(data, (list, tuple)):
+        return {name: _part_of_rows(data, name, 0, len(data)) for name in _names_of_rows(data, (), "frame")}
+    return None
 
 
 def keys_input(data: object, schema: TableSchema) -> ArrowInput:
@@ -68,15 +85,23 @@ def keys_input(data: object, schema: TableSchema) -> ArrowInput:
 
 def _of_rows(rows: Sequence[Any], schema: TableSchema, empty: Sequence[str], argument: str) -> ArrowInput:
     """Rows as dicts; ``empty`` are the columns of none."""
+    names = _names_of_rows(rows, empty, argument)
+    return _input({name: partial(_part_of_rows, rows, name) for name in names}, {}, len(rows), schema, argument)
+
+
+def _names_of_rows(rows: Sequence[Any], empty: Sequence[str], argument: str) -> list[str]:
     for row, given in enumerate(rows, 1):
         if not isinstance(given, Mapping):
             remedy = ": pass a list of dicts, or a dict of columns"
             raise InvalidInputError(f"row {row} of {argument} is a {type_name(type(given))}; it must be a dict{remedy}.")
-    names = list(dict.fromkeys(chain.from_iterable(rows))) if rows else list(empty)
-    for name in names:
-        if not isinstance(name, str):
-            raise wrong_argument(f"a column's name in {argument}", name, "a text")
-    return _input({name: partial(_part_of_rows, rows, name) for name in names}, {}, len(rows), schema, argument)
+    names = dict.fromkeys(chain.from_iterable(rows)) if rows else empty
+    return [_checked_name(name, argument) for name in names]
+
+
+def _checked_name(name: object, argument: str) -> str:
+    if not isinstance(name, str):
+        raise wrong_argument(f"a column's name in {argument}", name, "a text")
+    return name
 
 
 def _part_of_rows(rows: Sequence[Any], name: str, start: int, size: int) -> list[Any]:
@@ -92,9 +117,7 @@ def _of_columns(columns: Mapping[Any, Any], schema: TableSchema, argument: str) 
     parts: dict[str, _Part] = {}
     sizes: dict[str, int] = {}
     for name, given in columns.items():
-        if not isinstance(name, str):
-            raise wrong_argument(f"a column's name in {argument}", name, "a text")
-        values = _column(given, name, argument)
+        values = _column(given, _checked_name(name, argument), argument)
         sizes[name] = len(values)
         if isinstance(values, pa.ChunkedArray):
             typed[name] = values

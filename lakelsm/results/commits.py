@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from lakelsm.results.failure import Failure, error_values
 from lakelsm.results.result import OperationResult
+
+if TYPE_CHECKING:
+    from lakelsm.schema_changes import SchemaChange
 
 
 class CompactionStatus(str, Enum):
@@ -85,6 +89,8 @@ class CommitResult(OperationResult):
     merge engine retracts nothing by them (docs/api.md). A warning tells of those of kind -D.
     ``matched_rows``: how many rows a delete or an update found and wrote anew; None of other operations, and where the
     batch had been committed before.
+    ``schema_changes``: what ``merge_schema`` changed before the write, as `AddColumn` and `UpdateColumnType`; `as_dict`
+    has their texts. ``changed`` is True for such a change alone too: a frame without rows may add columns.
     """
 
     snapshot_id: int | None
@@ -96,11 +102,16 @@ class CommitResult(OperationResult):
     compaction: CompactionResult | None = None
     matched_rows: int | None = None
     after_commit_failures: tuple[Failure, ...] = ()
+    schema_changes: tuple[SchemaChange, ...] = ()
 
     @property
     def changed(self) -> bool:
-        """Whether a snapshot was committed."""
-        return self.snapshot_id is not None
+        """Whether a snapshot or a schema was published."""
+        return self.snapshot_id is not None or bool(self.schema_changes)
+
+    def as_dict(self) -> dict[str, object]:
+        """The result as plain values."""
+        return {**super().as_dict(), "schema_changes": tuple(map(str, self.schema_changes))}
 
     @property
     def outcome(self) -> str:

@@ -109,7 +109,8 @@ def check_columns(
     extra = [name for name in given if name not in schema.field_names and name != row_kind]
     if extra:
         raise InvalidInputError(
-            f"The table has no column {', '.join(extra)}: drop it from the DataFrame or add it to the table first."
+            f"The table has no column {', '.join(extra)}: drop it from the DataFrame or add it to the table first "
+            "(merge_schema=True does)."
         )
 
 

@@ -11,6 +11,7 @@ from lakelsm.arguments import (
     checked_assignments,
     checked_cast,
     checked_condition,
+    checked_flag,
     checked_name,
     option_texts,
     wrong_argument,
@@ -19,7 +20,7 @@ from lakelsm.commit.commit_identity import commit_identity
 from lakelsm.commit.committer import Committer
 from lakelsm.compact.after_write import finished_write, result_of
 from lakelsm.engine import Engine, chosen_engine
-from lakelsm.failures import after_commit_step, commit_stands, warn_committed
+from lakelsm.failures import after_commit_step, commit_stands, schema_stands, warn_committed
 from lakelsm.local.arrow_input import is_spark_frame
 from lakelsm.maintain.after_commit import after_commit
 from lakelsm.merge.batch_check import ignored_deletes_reason
@@ -30,10 +31,13 @@ from lakelsm.results import CommitResult
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM
 from lakelsm.table.opened_table import OpenedTable
+from lakelsm.table.written_frame import WrittenFrame
 from lakelsm.write.batch_write import BatchResult, BatchWriter, ChangedRows
 
 #: Writes one batch as a commit user and identifier.
 _Write: TypeAlias = Callable[[BatchWriter[Any], str, int], BatchResult]
+#: The same of the rows of a frame.
+_WriteFrame: TypeAlias = Callable[[WrittenFrame, BatchWriter[Any], str, int], BatchResult]
 
 
 class WritableTable(OpenedTable):
@@ -46,6 +50,7 @@ class WritableTable(OpenedTable):
         row_kind: str | None = None,
         *,
         cast: str = "safe",
+        merge_schema: bool = False,
         commit_user: str | None = None,
         batch_id: int | None = None,
         options: Mapping[str, object] | None = None,
@@ -55,7 +60,8 @@ class WritableTable(OpenedTable):
         ``frame`` is a Spark DataFrame, or rows that are written in this process: a pyarrow Table, RecordBatch,
         RecordBatchReader or dataset, a pandas or Polars DataFrame, anything with the Arrow C stream interface, a list of
         dicts or a dict of columns. ``cast`` 'safe' takes columns of other types where each value fits; 'strict' takes
-        only types whose every value fits.
+        only types whose every value fits. ``merge_schema`` first adds the columns that the table lacks and widens types
+        (docs/api.md, Schema merges); the result has the ``schema_changes``.
         ``row_kind`` names a column of +I, -U, +U and -D. ``commit_user`` and ``batch_id`` (ascending per user) make a
         rerun a no-op; a batch that failed may come after later ones. A batch that changes nothing leaves no snapshot: its
         rerun is worked out anew. ``options`` override the table's for this call: those that docs/options.md has for one
@@ -67,12 +73,15 @@ class WritableTable(OpenedTable):
         """
         engine, safe_casts = self._engine_of(frame), checked_cast(cast)
         checked_name("row_kind", row_kind, "the name of a column as text", optional=True)
-        store = self._store().with_options(option_texts("options", options)).to_write()
+        checked_flag("merge_schema", merge_schema)
+        overrides = option_texts("options", options)
+        store = self._store().with_options(overrides).to_write()
+        written = WrittenFrame(engine, store, frame, safe_casts=safe_casts, row_kind=row_kind, options=overrides)
 
-        def append(writer: BatchWriter[Any], user: str, identifier: int) -> BatchResult:
-            return writer.append(engine.prepared(store, frame, row_kind, safe_casts=safe_casts), user, identifier)
+        def append(given: WrittenFrame, writer: BatchWriter[Any], user: str, identifier: int) -> BatchResult:
+            return writer.append(given.prepared(), user, identifier)
 
-        return self._commit(engine, store, append, commit_user, batch_id)
+        return self._commit_frame(written, append, merge_schema, commit_user, batch_id)
 
     @logged("overwrite")
     def overwrite(
@@ -81,28 +90,30 @@ class WritableTable(OpenedTable):
         partition: Mapping[str, object] | None = None,
         *,
         cast: str = "safe",
+        merge_schema: bool = False,
         commit_user: str | None = None,
         batch_id: int | None = None,
     ) -> CommitResult:
         """Replace a partition (its leading or all columns), or the partitions that the frame has rows of, by its rows.
 
-        ``frame`` and ``cast`` are as in `write`. No changelog has what an overwrite replaces or writes: where the table
-        has consumers, a warning names them.
+        ``frame``, ``cast`` and ``merge_schema`` are as in `write`. No changelog has what an overwrite replaces or writes:
+        where the table has consumers, a warning names them.
         Without ``partition`` a table without partitions is replaced whole, and so is a partitioned one whose
         ``dynamic-partition-overwrite`` is false. Columns named in ``partition`` may be left out of the frame. What is
         replaced by a frame without rows is empty afterwards: a named partition, or the whole table; only where the
         frame's rows say which partitions (neither ``partition`` nor the option set) does such a frame replace none.
         """
         engine, safe_casts = self._engine_of(frame), checked_cast(cast)
+        checked_flag("merge_schema", merge_schema)
         store = self._store().to_write()
         fixed = checked_partition(store, partition)
+        written = WrittenFrame(engine, store, frame, safe_casts=safe_casts, fixed=fixed)
 
-        def overwrite(writer: BatchWriter[Any], user: str, identifier: int) -> BatchResult:
-            rows = engine.prepared(store, frame, None, fixed, safe_casts=safe_casts)
-            return writer.overwrite(rows, replaced_partitions(store, fixed), user, identifier)
+        def overwrite(given: WrittenFrame, writer: BatchWriter[Any], user: str, identifier: int) -> BatchResult:
+            return writer.overwrite(given.prepared(), replaced_partitions(given.store, fixed), user, identifier)
 
-        result = self._commit(engine, store, overwrite, commit_user, batch_id)
-        if result.changed and not result.already_committed:
+        result = self._commit_frame(written, overwrite, merge_schema, commit_user, batch_id)
+        if result.snapshot_id is not None and not result.already_committed:
             _warn_consumers(store, result.snapshot_id)
         return result
 
@@ -189,27 +200,45 @@ class WritableTable(OpenedTable):
         def change(writer: BatchWriter[Any], user: str, identifier: int) -> BatchResult:
             return writer.change(operation, rows, user, identifier)
 
-        result = self._commit(engine, store, change, commit_user, batch_id)
+        user, identifier, result = _known_batch(store, commit_user, batch_id)
+        if result is None:
+            result = _committed(engine, store, change, user, identifier)
         return result if result.already_committed and not result.rows else replace(result, matched_rows=result.rows)
 
-    def _commit(
-        self, engine: Engine, store: TableStore, write: _Write, commit_user: str | None, batch_id: int | None
+    def _commit_frame(
+        self, frame: WrittenFrame, write: _WriteFrame, merge_schema: bool, commit_user: str | None, batch_id: int | None
     ) -> CommitResult:
-        user, identifier = commit_identity(store.options, commit_user, batch_id, SYSTEM.new_uuid)
-        earlier = Committer(store).committed(user, identifier)
+        user, identifier, earlier = _known_batch(frame.store, commit_user, batch_id)
         if earlier is not None:
-            return result_of(BatchResult(earlier, ()))
-        batch = write(BatchWriter(engine.writer(store), store), user, identifier)
-        snapshot = batch.outcome.snapshot
-        with commit_stands(store.name, [] if snapshot is None else [snapshot.id]):
-            if batch.ignored_deletes:
-                reason = ignored_deletes_reason(MergeSpec.of(store.schema, store.options))
-                warn_committed(f"Table {store.name}: rows of kind -D without effect: {batch.ignored_deletes}. {reason}")
-            result = finished_write(engine.runner, store, batch, user, identifier)
-            if snapshot is None:
-                return result
-            failures = after_commit(store, {entry.partition for entry in batch.entries})
-        return replace(result, after_commit_failures=result.after_commit_failures + failures)
+            return earlier
+        written = frame.merged() if merge_schema else frame
+        with schema_stands(written.store.name, written.store.schema.id, written.changes):
+            result = _committed(written.engine, written.store, partial(write, written), user, identifier)
+        return replace(result, schema_changes=written.changes)
+
+
+def _known_batch(
+    store: TableStore, commit_user: str | None, batch_id: int | None
+) -> tuple[str, int, CommitResult | None]:
+    """The commit user and the identifier of a call, and the result where this batch was committed before."""
+    user, identifier = commit_identity(store.options, commit_user, batch_id, SYSTEM.new_uuid)
+    earlier = Committer(store).committed(user, identifier)
+    return user, identifier, None if earlier is None else result_of(BatchResult(earlier, ()))
+
+
+def _committed(engine: Engine, store: TableStore, write: _Write, user: str, identifier: int) -> CommitResult:
+    """Write and commit one batch, and do what follows a commit."""
+    batch = write(BatchWriter(engine.writer(store), store), user, identifier)
+    snapshot = batch.outcome.snapshot
+    with commit_stands(store.name, [] if snapshot is None else [snapshot.id]):
+        if batch.ignored_deletes:
+            reason = ignored_deletes_reason(MergeSpec.of(store.schema, store.options))
+            warn_committed(f"Table {store.name}: rows of kind -D without effect: {batch.ignored_deletes}. {reason}")
+        result = finished_write(engine.runner, store, batch, user, identifier)
+        if snapshot is None:
+            return result
+        failures = after_commit(store, {entry.partition for entry in batch.entries})
+    return replace(result, after_commit_failures=result.after_commit_failures + failures)
 
 
 def _warn_consumers(store: TableStore, snapshot_id: int | None) -> None:

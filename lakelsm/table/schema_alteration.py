@@ -1,0 +1,41 @@
+"""The one way in which an open table gets a new schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from lakelsm.errors import told_of
+from lakelsm.plan.fallback_branch import check_fallback
+from lakelsm.plan.vector_switch import check_vector_switch
+from lakelsm.schema.evolution import apply_changes
+from lakelsm.schema.table_schema import TableSchema
+from lakelsm.schema_changes import SchemaChange
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.surroundings import SYSTEM
+
+
+def alter_schema(
+    store: TableStore,
+    changes_of: Callable[[TableSchema], Sequence[SchemaChange]],
+    check: Callable[[TableSchema], None] = lambda schema: None,
+) -> TableSchema:
+    """Publish the schema that changes make of the newest one, and return it; the newest one where there are none.
+
+    ``changes_of`` is called with the newest schema, and again with a newer one that another process published first.
+    ``check`` raises an error for a schema that must not be published. Raises InvalidInputError for a change that the
+    table cannot have, CommitConflictError where other processes are always first.
+    """
+    has_snapshots = store.snapshots.latest_id() is not None
+
+    def changed(newest: TableSchema) -> TableSchema:
+        changes = changes_of(newest)
+        after = newest
+        if changes:
+            with told_of(f"Table {store.name}"):
+                after = apply_changes(newest, changes, SYSTEM.clock(), has_snapshots)
+                check_vector_switch(store, newest, after)
+                check_fallback(store.paths, store.branches, newest.options, after.options)
+        check(after)
+        return after
+
+    return store.schemas.change(changed)

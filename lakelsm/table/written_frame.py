@@ -1,0 +1,66 @@
+"""A frame that is written to a table, and the schema changes that it brings along (``merge_schema=True``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any
+
+from lakelsm.engine import Engine
+from lakelsm.errors import told_of
+from lakelsm.frame_columns import FrameColumns
+from lakelsm.schema.schema_merge import merge_changes
+from lakelsm.schema.table_schema import TableSchema
+from lakelsm.schema_changes import AddColumn, SchemaChange
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.table.schema_alteration import alter_schema
+
+
+@dataclass(frozen=True)
+class WrittenFrame:
+    """The rows of a call, and how it writes them. ``options`` hold for the call; ``changes`` were made to the schema."""
+
+    engine: Engine
+    store: TableStore
+    rows: Any
+    _: KW_ONLY
+    safe_casts: bool
+    row_kind: str | None = None
+    fixed: Mapping[str, object] | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    changes: tuple[SchemaChange, ...] = ()
+
+    def prepared(self) -> Any:
+        """The rows as the engine's writer takes them. Raises InvalidInputError for wrong columns and types."""
+        return self.engine.prepared(self.store, self.rows, self.row_kind, self.fixed, safe_casts=self.safe_casts)
+
+    def merged(self) -> WrittenFrame:
+        """The same rows for the table after the schema changes that they need, which are published.
+
+        Raises an error, and publishes nothing, where the table cannot have the columns of the frame.
+        """
+        columns = FrameColumns.of(self.rows, by_value=self.safe_casts)
+        changes: tuple[SchemaChange, ...] = ()
+
+        def changes_of(newest: TableSchema) -> Sequence[SchemaChange]:
+            nonlocal changes
+            with told_of(f"Table {self.store.name}"):
+                given = columns.of_schema(newest)
+                changes = merge_changes(newest, given, self.row_kind, safe_casts=self.safe_casts)
+            return changes
+
+        def rows() -> Any:
+            return columns.rows({str(each.name): each.data_type for each in changes if isinstance(each, AddColumn)})
+
+        def check(after: TableSchema) -> None:
+            prepared = self._on(after, rows()).prepared()
+            if changes and columns.is_held:  # A row that is refused would leave a schema change without its rows.
+                for _ in prepared:
+                    pass
+
+        schema = alter_schema(self.store, changes_of, check)
+        return replace(self._on(self.store.schemas.get(schema.id), rows()), changes=changes)
+
+    def _on(self, schema: TableSchema, rows: Any) -> WrittenFrame:
+        store = self.store.with_schema(schema).with_options(self.options).to_write()
+        return replace(self, store=store, rows=rows)
