@@ -1,1 +1,1 @@
-"""Tables on Spark: everything that takes or gives a DataFrame. Beside `read/` and `write/`, only this room knows one."""
+"""Tables on Spark: everything that takes or returns a DataFrame. Only this room and `spark/` import PySpark."""

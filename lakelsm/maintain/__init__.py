@@ -1,1 +1,1 @@
-"""What keeps a table in shape for years, and shows what is in it: on plans and commits of the rooms below."""
+"""Maintenance of a table: expiry, orphan removal, partitions, versions, checks, statistics, and the history of runs."""

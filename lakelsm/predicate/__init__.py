@@ -1,1 +1,1 @@
-"""Conditions on rows: their form, the parser of SQL text, literals of each type, and what statistics say of them."""
+"""Conditions and expressions of a row: their form, the parser of SQL text, literals, evaluation, and statistics."""

@@ -1,1 +1,1 @@
-"""Reads carried out: what tasks merge, and the DataFrames that users get."""
+"""Tasks of reads that both engines run: stored and merged rows, changelogs, hidden rows, counts and column statistics."""
