@@ -163,10 +163,10 @@ class BatchWriter(Generic[Rows]):
                         rows_of = self._written_again(written.changelog_entries or written.entries)
                     room = _ROOM
                     continue
-                entries = written.entries if outcome.files_published else []
-                if outcome.already_committed:
-                    return BatchResult(outcome, tuple(entries))
-                return BatchResult(outcome, tuple(entries), first.ignored_rows, first.ignored_deletes)
+                if outcome.already_committed and not outcome.files_published:
+                    return BatchResult(outcome, ())
+                published = tuple(written.entries) if outcome.files_published else ()
+                return BatchResult(outcome, published, first.ignored_rows, first.ignored_deletes)
         raise self._always_later()
 
     def _written_again(self, entries: Sequence[ManifestEntry]) -> ChangedRows[Rows]:

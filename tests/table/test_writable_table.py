@@ -79,3 +79,20 @@ def test_retractions_without_effect_are_counted_and_warned_of(engine: TableEngin
             assert (result.ignored_rows, told) == (0, [])
         found.append(engine.rows(table))
     assert found[0] == found[1]
+
+
+def test_rows_without_effect_are_those_of_overwrites_and_of_frames_with_fewer_columns_too(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    local = TableEngine("local")
+    updated = local.create(tmp_path, "id INT, v INT, g INT, w INT, h INT", ["id"], options=_GROUPS)
+    updated.write({"id": [1, 2], "v": [1, 1], "g": [1, 1]})
+    with pytest.warns(UserWarning, match="without effect: 2"):
+        result = updated.write([{"id": 1, "op": "-D"}, {"id": 2, "op": "-D"}, {"id": 2, "op": "-U"}], "op")
+    assert (result.ignored_rows, updated.count().rows) == (3, 2)
+    assert [record.levelname for record in caplog.records if "without effect" in record.message] == ["WARNING"]
+    options = {"rowkind.field": "op", "ignore-delete": "true"}
+    marked = local.create(tmp_path, "id INT, op STRING", ["id"], options=options, name="db.marked")
+    with pytest.warns(UserWarning, match="without effect: 1"):
+        result = marked.overwrite([{"id": 1, "op": "-D"}, {"id": 2, "op": "+I"}])
+    assert (result.ignored_rows, result.rows, local.rows(marked)) == (1, 1, [(2, "+I")])
