@@ -92,7 +92,7 @@ WRONG_NAMES: list[tuple[Any, str]] = [
     ("db." + "t" * 256, "at most 255 bytes"),
     ("d" * 253 + ".t", "at most 252 bytes"),
     ("é" * 127 + ".t", "at most 252 bytes"),
-    ("db.t$snapshots", "read it by the method system of its table"),
+    ("db.t$snapshots", "read it from its table"),
     ("sys.t", "system tables"),
 ]
 

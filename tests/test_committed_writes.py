@@ -225,7 +225,8 @@ def test_failures_beside_commits_are_recorded_in_the_history(tmp_path: Path, mon
     def step(store: object, surroundings: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(after_commit, "STEPS", (("the expiry of snapshots", "expire_snapshots()", step),))
+    steps = (("the expiry of snapshots", "expire_snapshots", "maintenance.expire_snapshots()", step),)
+    monkeypatch.setattr(after_commit, "STEPS", steps)
     root = made(tmp_path, batches=0, **{"snapshot.expire.execution-mode": "async"})
     table = Table.for_path(str(root))
     with warnings.catch_warnings():

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tools.list_messages import messages
+
 ROOT = Path(__file__).resolve().parents[1]
 
 #: A phrase that does not come back, and the plain words for it.
@@ -66,3 +68,15 @@ def test_pages_that_are_read_in_an_editor_have_lines_of_120_columns() -> None:
     pages = [ROOT / "ARCHITECTURE.md", *(ROOT / "docs" / "design").glob("*.md"), ROOT / "docs" / "glossary.md"]
     lines = {page.name: page.read_text(encoding="utf-8").splitlines() for page in pages}
     assert {name: max(map(len, read)) for name, read in lines.items() if max(map(len, read)) > 120} == {}
+
+
+def test_no_message_names_a_call_that_has_a_namespace_now() -> None:
+    verbs, things = "create|replace|rename|delete|expire|record", "tag|branch|branche|consumer"
+    old = re.compile(rf"\b(?:{verbs})_(?:{things})s?\b|system_arrow")
+    shown = {
+        f"{path.relative_to(ROOT)}:{line}: {text}"
+        for path in (ROOT / "lakelsm").rglob("*.py")
+        for line, _, text in messages(path.read_text(encoding="utf-8"))
+        if old.search(text)
+    }
+    assert shown == set()

@@ -33,8 +33,8 @@ class TableName:
         checked_file_name(f"the table's part of {argument}", table, "a name as in 'database.table'")
         if "$" in table or "$" in branch or database == SYSTEM_DATABASE:
             raise InvalidInputError(
-                f"{argument} is {name!r}, one of Paimon's system tables, which lakelsm does not open by name: read it by "
-                "the method system of its table, as table('database.table').system('files'), write "
+                f"{argument} is {name!r}, one of Paimon's system tables, which lakelsm does not open by name: read it "
+                "from its table, as table('database.table').inspect.system('files'), write "
                 "'database.table$branch_name' for a branch, and create tables by a name without '$'."
             )
         branch = checked_branch(f"the branch's part of {argument}", branch) if mark else MAIN_BRANCH

@@ -26,14 +26,19 @@ from lakelsm.surroundings import SYSTEM, Surroundings
 #: returns those that it has warned of.
 Step: TypeAlias = Callable[[TableStore, Surroundings], Sequence[Failure] | None]
 
-#: What each step is called, and the call that does the same by hand. Paimon's order: automatic tags, tags that are past
-#: their time, partitions, consumers, and snapshots last, so that what the others let go can expire.
-STEPS: tuple[tuple[str, str, Step], ...] = (
-    ("the automatic creation of tags", "create_tag(...)", tag_creation.create_after_commit),
-    ("the expiry of tags", "expire_tags()", tags.expire_after_commit),
-    ("the expiry of partitions", "expire_partitions()", expire_partitions_after_commit),
-    ("the expiry of consumers", "expire_consumers()", consumers.expire_after_commit),
-    ("the expiry of snapshots", "expire_snapshots()", expire_after_commit),
+#: The name of each step, its operation in the history, and the call that does the same. Paimon's order: automatic tags,
+#: expired tags, partitions, consumers, and snapshots last, so that snapshots which the others kept can expire.
+STEPS: tuple[tuple[str, str, str, Step], ...] = (
+    ("the automatic creation of tags", "create_tag", "tags.create(…)", tag_creation.create_after_commit),
+    ("the expiry of tags", "expire_tags", "tags.expire()", tags.expire_after_commit),
+    (
+        "the expiry of partitions",
+        "expire_partitions",
+        "maintenance.expire_partitions()",
+        expire_partitions_after_commit,
+    ),
+    ("the expiry of consumers", "expire_consumers", "consumers.expire()", consumers.expire_after_commit),
+    ("the expiry of snapshots", "expire_snapshots", "maintenance.expire_snapshots()", expire_after_commit),
 )
 
 
@@ -67,12 +72,12 @@ def after_commit(
     failures: list[Failure] = []
     if written and store.options.partition_end_input_to_done:
         mark = partial(mark_done, store, written, surroundings)
-        failures += _attempt(store, "marking partitions as done", "mark_partitions_done()", mark)
+        failures += _attempt(store, "marking partitions as done", "maintenance.mark_partitions_done()", mark)
     if store.options.write_only:
         return tuple(failures)
     if store.options.snapshot_expire_execution_mode is ExpireMode.ASYNC:
         beside = partial(_BESIDE.submit, partial(_take_steps_beside, store, surroundings))
-        failures += _attempt(store, "starting the upkeep", "expire_snapshots()", beside)
+        failures += _attempt(store, "starting the upkeep", "maintenance.expire_snapshots()", beside)
     else:
         failures += _take_steps(store, surroundings)
     return tuple(failures)
@@ -80,20 +85,20 @@ def after_commit(
 
 def _take_steps(store: TableStore, surroundings: Surroundings) -> list[Failure]:
     failures: list[Failure] = []
-    for what, remedy, step in STEPS:
-        failures += _attempt(store, what, remedy, partial(step, store, surroundings))
+    for what, _, call, step in STEPS:
+        failures += _attempt(store, what, call, partial(step, store, surroundings))
     return failures
 
 
 def _take_steps_beside(store: TableStore, surroundings: Surroundings) -> None:
-    for what, remedy, step in STEPS:
+    for what, operation, call, step in STEPS:
         started = surroundings.clock()
-        for failure in _attempt(store, what, remedy, partial(step, store, surroundings)):
-            record_failure(store, remedy.split("(")[0], failure.error, started, surroundings)
+        for failure in _attempt(store, what, call, partial(step, store, surroundings)):
+            record_failure(store, operation, failure.error, started, surroundings)
 
 
-def _attempt(store: TableStore, what: str, remedy: str, work: Callable[[], Sequence[Failure] | None]) -> list[Failure]:
-    advice = f"It is tried again after the next commit; Table.{remedy} does it at once."
+def _attempt(store: TableStore, what: str, call: str, work: Callable[[], Sequence[Failure] | None]) -> list[Failure]:
+    advice = f"It is tried again after the next commit; table.{call} does it at once."
     with after_commit_step(store.name, what, advice) as failures:
         failures += work() or ()
     return failures

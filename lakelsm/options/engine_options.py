@@ -170,7 +170,7 @@ class EngineOptions:
         "scan.mode",
         enum_kind(ScanMode),
         ScanMode.DEFAULT,
-        "Where a scan starts. Use read(snapshot_id=...) or read(timestamp=...) to read older states.",
+        "Where a scan starts. To read an older state, use table.at(snapshot=…) or table.at(timestamp=…).",
         fallback_keys=("log.scan",),
         per_call=False,
     )

@@ -34,7 +34,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         return take
 
-    steps = [(f"step {name}", f"{name}()", step(name)) for name in ("one", "two", "three")]
+    steps = [(f"step {name}", name, f"{name}()", step(name)) for name in ("one", "two", "three")]
     monkeypatch.setattr(after_commit, "STEPS", tuple(steps))
     return seen
 
@@ -89,7 +89,7 @@ def test_upkeep_beside_commits_is_done_by_a_thread_of_its_own(tmp_path: Path, mo
         threads.append(threading.current_thread().name)
         done.set()
 
-    monkeypatch.setattr(after_commit, "STEPS", (("a step", "step()", step),))
+    monkeypatch.setattr(after_commit, "STEPS", (("a step", "step", "step()", step),))
     table(tmp_path, **{"snapshot.expire.execution-mode": "async"}).write(ROWS)
     assert done.wait(PATIENCE)
     assert threads[0].startswith("lakelsm-upkeep")

@@ -151,7 +151,7 @@ class NeededFiles:
             raise CorruptTableError(
                 f"Table {self._store.name}: tag {name!r} names files that are gone ({error}). Perhaps it was made while "
                 f"its snapshot {state.id} expired, by a process that died then. Nothing was deleted: restore the files, "
-                f"or delete the tag with delete_tag({name!r})."
+                f"or delete the tag with table.tags.delete({name!r})."
             ) from error
 
     def keep_entries(self, entries: Iterable[ManifestEntry]) -> int:

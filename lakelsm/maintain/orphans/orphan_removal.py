@@ -194,7 +194,7 @@ class _Search:
                     f"{self._store.paths.manifest(name)} does not exist, but a snapshot, tag or changelog of table "
                     f"{self._store.name} that is retained needs it, so nothing was removed. Where an expiry was "
                     "interrupted, run it again; where a tag was made of a snapshot that expired meanwhile, delete it "
-                    "(delete_tag); else restore the file."
+                    "(table.tags.delete); else restore the file."
                 )
             self._surroundings.sleep(_WAIT * 2 ** (times - 1))
 

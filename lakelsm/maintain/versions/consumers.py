@@ -161,7 +161,8 @@ def consumer_start(store: TableStore, consumer_id: str, start: Point | None) -> 
     if next_snapshot > newest + 1:
         raise InvalidInputError(
             f"Consumer {consumer_id!r} of table {store.name} reads snapshot {next_snapshot} next, and the newest is "
-            f"{newest}: the table was rolled back. Say with record_consumer where it goes on, or delete it."
+            f"{newest}: the table was rolled back. Record the snapshot that it reads next "
+            "(table.consumers.record), or delete it."
         )
     return next_snapshot - 1
 

@@ -183,7 +183,7 @@ def _held(store: TableStore, target: Snapshot) -> Iterator[None]:
             to = other.removeprefix(ROLLBACK_CONSUMER)
             raise CommitConflictError(
                 f"Table {store.name}: another rollback, to snapshot {to}, is under way or was cut off. Nothing was "
-                f"removed. Where it was cut off, run it again, or call delete_consumer({other!r})."
+                f"removed. Where it was cut off, run it again, or call table.consumers.delete({other!r})."
             )
         yield
     except BaseException:

@@ -289,7 +289,7 @@ def test_another_rollback_is_refused_and_the_killed_one_finishes(table: Table) -
     store = table._store()
     held = f"{ROLLBACK_CONSUMER}4"
     store.file_io.write(store.paths.consumer(held), consumer_text(4))
-    with pytest.raises(CommitConflictError, match=f"to snapshot 4, is under way.*delete_consumer\\('{held}'"):
+    with pytest.raises(CommitConflictError, match=f"to snapshot 4, is under way.*consumers.delete\\('{held}'"):
         table.rollback(3)
     assert values(table) == ROWS[5] and [each.name for each in table.consumers.list()] == [held]
     table.rollback(4)
