@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 #: What a call may name its engine.
 ENGINES = ("local", "spark")
+#: What a call that takes an engine can do without Spark.
+_WORK_HERE = "pass engine='local'"
 
 
 class Engine(Protocol):
@@ -79,12 +81,15 @@ def checked_session(spark: SparkSession | None) -> SparkSession | None:
     return checked_session(spark)
 
 
-def chosen_engine(name: str | None, spark: SparkSession | None) -> Engine:
-    """The engine named, or else the one that is meant: Spark where there is a session, this process where not."""
+def chosen_engine(name: str | None, spark: SparkSession | None, instead: str = _WORK_HERE) -> Engine:
+    """The engine named, or else the one that is meant: Spark where there is a session, this process where not.
+
+    ``instead`` is as in `spark_session`.
+    """
     if name == "spark" or (name is None and has_session(spark)):
         from lakelsm.frames.spark_engine import SparkEngine
 
-        return SparkEngine(spark)
+        return SparkEngine(spark, instead)
     return local_engine()
 
 
@@ -95,11 +100,14 @@ def local_engine() -> LocalEngine:
     return LocalEngine()
 
 
-def spark_session(spark: SparkSession | None = None) -> SparkSession:
-    """The session given, the active one, or a new local one, which starts a JVM."""
+def spark_session(spark: SparkSession | None, instead: str) -> SparkSession:
+    """The session given, the active one, or a new local one, which starts a JVM.
+
+    Where none can be had, the error says what the caller can do ``instead``, without Spark.
+    """
     from lakelsm.frames.spark_engine import SparkEngine
 
-    return SparkEngine(spark).session
+    return SparkEngine(spark, instead).session
 
 
 def opened_storage(

@@ -50,7 +50,7 @@ HALF = "\ud800"
 def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalog:
     """A catalog with the table db.t, where no session may be asked for."""
     asked = "lakelsm.frames.spark_engine.resolve_session"
-    monkeypatch.setattr(asked, lambda spark: pytest.fail("a session was asked for"))
+    monkeypatch.setattr(asked, lambda *_: pytest.fail("a session was asked for"))
     catalog = Catalog(str(tmp_path))
     catalog.create_table("db.t", "k INT, dt STRING", primary_key=["k"], options={"bucket": 2})
     return catalog

@@ -32,11 +32,12 @@ import json, pathlib, sys
 from pyspark.sql import SparkSession
 from lakelsm import Catalog
 from lakelsm.cli.main import main
+from lakelsm.spark.session import resolve_session
 
 table = Catalog(sys.argv[1]).create_table(
     "d.t", "id BIGINT, v STRING", primary_key=["id"], options={"bucket": "4", "write-only": "true"}
 )
-spark = table._session
+spark = resolve_session()
 table.write(spark.range(1000).selectExpr("id", "concat('old-', id) AS v"))
 changes = spark.range(1000).selectExpr("id", "concat('new-', id) AS v", "if(id < 990, '+U', '-D') AS op")
 result = table.write(changes, row_kind="op")

@@ -29,6 +29,7 @@ def in_flags(text: str, parser: ArgumentParser) -> str:
         word = _WORD.format(name=re.escape(name))
         text = re.sub(rf"{word}=True\b", flag, text)
         text = re.sub(rf"{word}=False\b", f"no {flag}", text)
+        text = re.sub(rf"{word}='([\w-]+)'", rf"{flag} \1", text)
         text = re.sub(rf"(^|: ){word}(?= is\b)", rf"\1{flag}", text)
         if "_" in name:  # No other word is like it.
             text = re.sub(word, flag, text)

@@ -84,7 +84,7 @@ def _run(table: Table, arguments: Namespace) -> Report:
     from lakelsm.lookup.service.service_access import ServerAccess
 
     on_spark = arguments.engine == "spark" or (arguments.engine is None and has_session(None))
-    spark = spark_session() if on_spark else None
+    spark = spark_session(None, "pass engine='local'") if on_spark else None
     setup = ServerSetup(
         store=_store(table, arguments),
         servers=arguments.servers,

@@ -26,16 +26,16 @@ from lakelsm.spark.task_errors import translated
 class SparkEngine:
     """Works in the session given, or as `resolve_session` says; none is started before it is needed.
 
-    Its prepared rows are DataFrames.
+    Its prepared rows are DataFrames. ``instead`` is as in `resolve_session`.
     """
 
-    def __init__(self, spark: SparkSession | None) -> None:
-        self._given = spark
+    def __init__(self, spark: SparkSession | None, instead: str | None = None) -> None:
+        self._given, self._instead = spark, instead
 
     @property
     def session(self) -> SparkSession:
         """The session, started now where there is none."""
-        return resolve_session(self._given)
+        return resolve_session(self._given, self._instead)
 
     @property
     def runner(self) -> SparkRunner:

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from pyspark import SparkContext
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import DataFrame, SparkSession
 
 from lakelsm.arguments import type_name, wrong_argument
@@ -27,20 +28,29 @@ _INSTALL_JAVA = "install one (Debian/Ubuntu: apt-get install openjdk-17-jre-head
 
 
 _HADOOP = "spark.hadoop."
+#: PySpark's condition for a JVM that did not start.
+_NO_JVM = "JAVA_GATEWAY_EXITED"
 #: What PySpark runs workers with where nothing is set.
 _SPARKS_PYTHON = "python3"
 
 
-def resolve_session(spark: SparkSession | None = None) -> SparkSession:
+def resolve_session(spark: SparkSession | None = None, instead: str | None = None) -> SparkSession:
     """Return the session given, else the active one, else a new one.
+
+    ``instead`` is what the caller can do without Spark, for messages: "call to_arrow".
 
     Under ``spark-submit`` the new one is as the command line and its properties say; elsewhere it is a local one whose
     workers run this same Python, as do those of any local session unless the user has set another one. Raises
     SparkUnavailableError where a session has to be started and no JDK 17+ is found (with the install command), where the
     session has ended, and where its workers run a Python without lakelsm.
     """
-    found = spark or SparkSession.getActiveSession() or _new_session()
-    _prepare_workers(found.sparkContext)
+    try:
+        found = spark or SparkSession.getActiveSession() or _new_session()
+        _prepare_workers(found.sparkContext)
+    except SparkUnavailableError as error:
+        if instead is None:
+            raise
+        raise SparkUnavailableError(f"{str(error).rstrip('.')}. Without Spark: {instead}.") from error
     return found
 
 
@@ -68,7 +78,15 @@ def _new_session() -> SparkSession:
     builder = SparkSession.builder
     for key, value in _own_settings().items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    try:
+        return builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        if error.getCondition() != _NO_JVM:
+            raise
+        raise SparkUnavailableError(
+            f"The Java runtime of Spark ended at its start, and standard error has its message: correct it (JAVA_HOME is "
+            f"{os.environ.get('JAVA_HOME') or 'not set'}), or {_INSTALL_JAVA}."
+        ) from error
 
 
 def _own_settings() -> dict[str, str]:

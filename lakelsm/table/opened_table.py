@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from lakelsm.arguments import checked_choice, checked_point, wrong_argument
-from lakelsm.engine import ENGINES, Engine, checked_session, chosen_engine, spark_session
+from lakelsm.engine import ENGINES, Engine, checked_session, chosen_engine
 from lakelsm.plan.time_travel import Point
 from lakelsm.snapshots.table_store import TableStore
 
@@ -28,11 +28,6 @@ class OpenedTable:
     @property
     def _log_name(self) -> str:
         return self._opened.name
-
-    @property
-    def _session(self) -> SparkSession:
-        """The session that the table works in; a new local one where there is none."""
-        return spark_session(self._spark)
 
     def _store(self) -> TableStore:
         """The table with its newest schema."""

@@ -18,7 +18,7 @@ from lakelsm.arguments import (
     checked_projection,
     checked_timestamps,
 )
-from lakelsm.engine import Engine, chosen_engine, local_engine
+from lakelsm.engine import Engine, chosen_engine, local_engine, spark_session
 from lakelsm.errors import LakelsmError
 from lakelsm.operation_log import TABLE_LOG, OperationLine, log_step, logged, operation_line
 from lakelsm.plan.count_plan import joined_count, metadata_count
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     import pandas
     import polars
     from pyspark.sql import DataFrame
+
+#: What `ReadableTable.read` can do without Spark.
+_READ_HERE = "call to_arrow, to_pandas or to_reader"
 
 
 @dataclass(frozen=True)
@@ -88,12 +91,13 @@ class ReadableTable(OpenedTable):
 
         with operation_line(self._log_name, "read") as line:
             names = checked_projection(columns)
-            engine = chosen_engine("spark", self._spark)
+            engine = chosen_engine("spark", self._spark, _READ_HERE)
 
             def planned() -> DataFrame:
                 plans = self._plans(engine, where, fresh)
                 line.add(lambda: _planned([plan for _, plan in plans]))
-                frames = [read_frame(self._session, store, plan, where, names) for store, plan in plans]
+                session = spark_session(self._spark, _READ_HERE)
+                frames = [read_frame(session, store, plan, where, names) for store, plan in plans]
                 return reduce(lambda one, other: one.unionAll(other), frames)
 
             return self._on_newest(planned)

@@ -52,7 +52,7 @@ class ResultTable:
 
     def to_spark(self) -> DataFrame:
         """The rows as a Spark DataFrame: in the session that was given or is active, else in a new local one."""
-        return self._frame(spark_session(self._spark))
+        return self._frame(spark_session(self._spark, "call to_arrow or to_pandas"))
 
     def __len__(self) -> int:
         return len(self.to_arrow())

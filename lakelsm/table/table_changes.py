@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lakelsm.arguments import checked_condition, checked_consumer, checked_flag, checked_name, checked_timestamps
-from lakelsm.engine import Engine, chosen_engine, local_engine
+from lakelsm.engine import Engine, chosen_engine, local_engine, spark_session
 from lakelsm.maintain.versions.consumers import ConsumedChanges, consumer_start
 from lakelsm.operation_log import operation_line
 from lakelsm.plan.changelog_plan import ChangelogPlan
@@ -19,6 +19,9 @@ from lakelsm.table.opened_table import OpenedTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+#: What `Table.changelog` can do without Spark.
+_READ_HERE = "call changelog_reader"
 
 
 @dataclass(frozen=True)
@@ -41,9 +44,10 @@ class ChangesReader(OpenedTable):
         from lakelsm.frames.changelog_frame import change_frame
 
         with operation_line(self._log_name, "changelog") as line:
-            store, plan, _ = self._planned_changes(chosen_engine("spark", self._spark), request)
+            store, plan, _ = self._planned_changes(chosen_engine("spark", self._spark, _READ_HERE), request)
             line.add(lambda: {"files": _files(plan)})
-            return change_frame(self._session, store, plan, request.where, request.kind_column, request.positions)
+            session = spark_session(self._spark, _READ_HERE)
+            return change_frame(session, store, plan, request.where, request.kind_column, request.positions)
 
     def _change_reader(self, request: ChangesRequest, timestamps: str) -> pa.RecordBatchReader:
         from lakelsm.local.arrow_changes import changes_reader

@@ -15,6 +15,7 @@ from lakelsm.cli.flags import in_flags
         ("give an hour, or force=True where nobody writes.", "give an hour, or --force where nobody writes."),
         ("call compact(full=True), then change it", "call lakelsm compact --full, then change it"),
         ("leave force=False", "leave no --force"),
+        ("pass older_than='1-d', or where=x", "pass --older-than 1-d, or where=x"),
         ("older_than is 'x'; it must be a duration", "--older-than is 'x'; it must be a duration"),
         ("Table d.t: where is 'force=True'; it must be", "Table d.t: --where is 'force=True'; it must be"),
         ("it must not be less than retain_last, which is 2", "it must not be less than --retain-last, which is 2"),

@@ -84,7 +84,7 @@ def test_a_fault_of_the_program_keeps_its_traceback(table: FakeTable) -> None:
 def test_a_table_that_is_not_there_fails_before_any_spark(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lakelsm.frames.spark_engine.resolve_session", lambda spark: pytest.fail("Spark was started"))
+    monkeypatch.setattr("lakelsm.frames.spark_engine.resolve_session", lambda *_: pytest.fail("Spark was started"))
     assert run(["--warehouse", str(tmp_path), "--table", "d.t"]) == 1
     assert "Table d.t does not exist" in capsys.readouterr().err
     assert run(["--path", str(tmp_path)]) == 1

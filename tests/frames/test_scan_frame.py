@@ -18,6 +18,7 @@ from lakelsm.frames.scan_frame import _sizes_tell, scan_frame
 from lakelsm.merge.merge_unit import RunFile
 from lakelsm.plan.read_plan import plan_read
 from lakelsm.snapshots.table_store import TableStore
+from lakelsm.spark.session import resolve_session
 from lakelsm.table import Table
 from tests.compact.local_table import LocalTable
 from tests.maintain.versioned_table import rows, versioned_table
@@ -51,7 +52,7 @@ def test_rows_are_the_same_whoever_reads_them(table: Table, small: str, scanned:
     assert len(set(sizes)) == 3
     cost = {"every file": sizes[-1] + 1, "all but the largest": sizes[-1], "none": 1}[small]
     store = TableStore.open(f"file:{table._opened.paths.root}").with_options({"source.split.open-file-cost": f"{cost} b"})
-    found = scan_frame(table._session, store, plan_read(store, store.snapshots.latest(), None), ["id"])
+    found = scan_frame(resolve_session(table._spark), store, plan_read(store, store.snapshots.latest(), None), ["id"])
     assert len(found.inputFiles()) == scanned
     assert len(parquet_scans(found)) == min(scanned, 1)
     assert rows_of(found) == sorted(WANTED, key=repr)
@@ -61,7 +62,7 @@ def test_rows_are_the_same_whoever_reads_them(table: Table, small: str, scanned:
 def test_rows_are_the_same_where_two_files_have_the_same_size(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lakelsm.frames.scan_frame._sizes_tell", lambda files: False)
     store = TableStore.open(f"file:{table._opened.paths.root}").with_options({"source.split.open-file-cost": "1 b"})
-    found = scan_frame(table._session, store, plan_read(store, store.snapshots.latest(), None), ["id"])
+    found = scan_frame(resolve_session(table._spark), store, plan_read(store, store.snapshots.latest(), None), ["id"])
     assert rows_of(found) == sorted(WANTED, key=repr)
 
 
@@ -79,7 +80,7 @@ def test_sections_are_handed_over_whole_unless_few_columns_are_asked_for(table: 
     store = TableStore.open(f"file:{table._opened.paths.root}").with_options({"source.split.open-file-cost": "1 b"})
     plan = plan_read(store, store.snapshots.latest(), None)
     for columns, scanned in ((None, 0), (["id", "s", "v"], 0), (["s", "v"], 0), (["v"], 3)):
-        found = scan_frame(table._session, store, plan, columns)
+        found = scan_frame(resolve_session(table._spark), store, plan, columns)
         assert len(found.inputFiles()) == scanned
         assert rows_of(found) == sorted(WANTED, key=repr)
     assert table.read().inputFiles() == []

@@ -18,7 +18,7 @@ def test_an_engine_starts_no_session_before_it_runs_something(monkeypatch: pytes
     from lakelsm.frames import spark_engine
 
     asked = []
-    monkeypatch.setattr(spark_engine, "resolve_session", lambda spark: asked.append(spark))
+    monkeypatch.setattr(spark_engine, "resolve_session", lambda spark, _: asked.append(spark))
     engine = spark_engine.SparkEngine(None)
     assert asked == []
     engine.runner  # noqa: B018
@@ -62,7 +62,7 @@ def test_a_count_from_metadata_needs_neither_a_session_nor_data_files(
     made = LocalTable(tmp_path / "t", "p INT, id INT", primary_key=["p", "id"], partition_by=["p"])
     table = Table.for_path(str(tmp_path / "t"))
     asked = "lakelsm.frames.spark_engine.resolve_session"
-    monkeypatch.setattr(asked, lambda spark: pytest.fail("a session was asked for"))
+    monkeypatch.setattr(asked, lambda *_: pytest.fail("a session was asked for"))
     assert (table.count().rows, table.count().snapshot_id) == (0, None)
     made.write((1, 1), (2, 1), (2, 2))
     for file in (tmp_path / "t").rglob("data-*"):

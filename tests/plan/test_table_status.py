@@ -87,7 +87,7 @@ def test_a_status_needs_no_session(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     made.write((1, "a"))
     made.write((1, "b"))
     asked = "lakelsm.frames.spark_engine.resolve_session"
-    monkeypatch.setattr(asked, lambda spark: pytest.fail("a session was asked for"))
+    monkeypatch.setattr(asked, lambda *_: pytest.fail("a session was asked for"))
     table = Table.for_path(str(tmp_path / "t"))
     assert (table.inspect.status().level0_rows, len(table.inspect.status(most_buckets=0).worst_buckets)) == (2, 0)
     with pytest.raises(InvalidInputError, match="most_buckets is -1"):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lakelsm import Catalog, Table
+from lakelsm.spark.session import resolve_session
 from lakelsm.spark.spark_types import to_struct
 from lakelsm.types import to_arrow
 
@@ -27,7 +28,7 @@ def frame(table: Table, rows: Iterable[Sequence[Any]]) -> DataFrame:
     struct = to_struct(table.schema.fields)
     columns = list(zip(*rows, strict=True)) or [()] * len(struct)
     arrays = [pa.array(column, to_arrow(field.type)) for column, field in zip(columns, table.schema.fields, strict=True)]
-    return table._session.createDataFrame(pa.Table.from_arrays(arrays, struct.names), struct)
+    return resolve_session(table._spark).createDataFrame(pa.Table.from_arrays(arrays, struct.names), struct)
 
 
 def rows_of(found: DataFrame) -> list[tuple[Any, ...]]:

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from lakelsm import Table
 from lakelsm.errors import InvalidInputError
+from lakelsm.spark.session import resolve_session
 from tests.read.tables import create, rows_of
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def write(table: Table, rows: list[tuple[int, dict[str, Any]]]) -> None:
 
     struct = to_struct(table.schema.fields)
     values = [tuple({"id": number, **row}.get(name) for name in struct.names) for number, row in rows]
-    table.write(table._session.createDataFrame(values, struct))
+    table.write(resolve_session(table._spark).createDataFrame(values, struct))
 
 
 def read(table: Table) -> dict[int, dict[str, Any]]:
@@ -188,7 +189,7 @@ def _row(table: Table, **values: str) -> Any:
     struct = table.read().schema
     values = {"id": "1", **values}
     columns = [f"CAST({values.get(f.name, 'NULL')} AS {f.dataType.simpleString()}) AS {f.name}" for f in struct]
-    return table._session.range(1).selectExpr(*columns)
+    return resolve_session(table._spark).range(1).selectExpr(*columns)
 
 
 KEYS = {
@@ -216,7 +217,7 @@ def test_keys_of_a_type_are_upserted_by_value(keyed: dict[str, Table], type_name
     table, values = keyed[type_name], KEYS[type_name]
     struct = table.read().schema
     for version in (1, 2):
-        table.write(table._session.createDataFrame([(key, version) for key in values], struct))
+        table.write(resolve_session(table._spark).createDataFrame([(key, version) for key in values], struct))
     plain = ((bytes(k) if isinstance(k, bytearray) else k, v) for k, v in rows_of(table.read()))
     assert sorted(map(repr, plain)) == sorted(repr((key, 2)) for key in values)
 

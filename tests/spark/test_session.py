@@ -48,6 +48,15 @@ def test_a_java_home_without_java_is_no_java(no_session: None, monkeypatch: pyte
         resolve_session()
 
 
+def test_a_java_that_ends_at_its_start_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    java(monkeypatch, tmp_path, "no libjvm.so")
+    program = "from lakelsm.spark.session import resolve_session; resolve_session(None, 'call to_arrow')"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    last = ran.stderr.splitlines()[-1]
+    assert last.startswith("lakelsm.errors.SparkUnavailableError: The Java runtime of Spark ended at its start")
+    assert f"JAVA_HOME is {tmp_path})" in last and last.endswith("Without Spark: call to_arrow.")
+
+
 @pytest.mark.parametrize(
     ("text", "version"),
     [('openjdk version "11.0.22" 2024-01-16', "11"), ('java version "1.8.0_292"', "8")],
@@ -130,7 +139,7 @@ def test_the_session_given_comes_before_the_active_one(spark: SparkSession) -> N
 
 def test_a_catalog_without_a_session_uses_the_active_one(spark: SparkSession, tmp_path: Path) -> None:
     table = Catalog(str(tmp_path)).create_table("db.t", "id INT", primary_key=["id"], options={"bucket": "1"})
-    assert table._session is SparkSession.getActiveSession()
+    assert resolve_session(table._spark) is SparkSession.getActiveSession()
 
 
 def test_opening_and_planning_need_no_session(no_session: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -248,8 +257,8 @@ def test_the_probe_finds_what_a_python_lacks() -> None:
 
 
 def test_a_session_that_has_ended_is_told() -> None:
-    with pytest.raises(SparkUnavailableError, match="session has ended"):
-        resolve_session(session_of(sys.executable, _jsc=None))
+    with pytest.raises(SparkUnavailableError, match=r"session has ended.* that runs\. Without Spark: call to_arrow\.$"):
+        resolve_session(session_of(sys.executable, _jsc=None), "call to_arrow")
 
 
 def frame(module: str = "pyspark.sql.classic.dataframe", jsc: object = object(), streaming: bool = False) -> Any:
