@@ -22,7 +22,6 @@ from lakelsm.inferred_columns import (
     is_pandas,
     is_polars,
     natural_array,
-    refuse_objects,
 )
 from lakelsm.local.arrow_casts import UnfitValueError
 from lakelsm.local.arrow_input import ArrowInput, is_spark_frame
@@ -71,7 +70,6 @@ class FrameColumns:
         python = python_columns(frame)
         if python is not None:
             return FrameColumns(partial(_of_python, python), True, lambda: frame)
-        refuse_objects(frame)
         is_held = is_pandas(frame) or is_polars(frame) or isinstance(frame, (pa.Table, pa.RecordBatch))
         rows = typed_input(frame)
         take = partial(typed_input, frame) if is_held else lambda: rows

@@ -15,6 +15,7 @@ from lakelsm.arguments import checked_text, wrong_argument
 from lakelsm.errors import InvalidInputError, told_of
 from lakelsm.local.arrow_input import ArrowInput, is_spark_frame
 from lakelsm.local.arrow_values import plain_type, value_type
+from lakelsm.local.inferred_values import check_one_kind, plain_values
 from lakelsm.schema.schema_merge import inferred_type
 from lakelsm.schema.table_schema import check_unique
 from lakelsm.types import (
@@ -118,12 +119,20 @@ def natural_array(name: str, values: Any) -> pa.Array:
     if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
         raise wrong_argument(f"column '{name}'", values, "a list of values, or the text of a type such as 'INT'")
     try:
+        if isinstance(values, (list, tuple)) or _is_object(values):
+            check_one_kind(values := plain_values(list(values)))
         found = pa.array(values)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise InvalidInputError(f"column '{name}': its values have no common type ({error}); give it one") from error
     if pa.types.is_decimal128(found.type):  # Of Python's decimals as many digits as these values need.
         return found.cast(pa.decimal128(MAX_DECIMAL_DIGITS, found.type.scale))
     return found
+
+
+def _is_object(values: Any) -> bool:
+    """Whether a column of numpy or pandas has Python's objects."""
+    dtype = getattr(values, "dtype", None)
+    return isinstance(dtype, np.dtype) and dtype.hasobject
 
 
 def is_pandas(frame: Any) -> bool:
@@ -142,7 +151,6 @@ def _of_frame(frame: Any, finest: int) -> GivenColumns:
     """The columns of a frame; ``finest`` is the precision of nanoseconds."""
     rows = ArrowInput.of(frame, "schema")
     check_unique(rows.schema.names, "column")
-    refuse_objects(frame)
     found: list[DataField] = []
     coarser: dict[int, DataType] = {}
     for at, column in enumerate(rows.schema):
@@ -155,15 +163,6 @@ def _of_frame(frame: Any, finest: int) -> GivenColumns:
             coarser[at] = kind
     batches = (checked_times(batch, coarser) for batch in rows.batches)
     return GivenColumns(tuple(found), pa.RecordBatchReader.from_batches(rows.schema, batches))
-
-
-def refuse_objects(frame: Any) -> None:
-    """Raise InvalidInputError for a column of Python objects in Polars, which it exports as addresses in memory."""
-    if is_polars(frame):
-        polars = sys.modules["polars"]
-        objects = [name for name, kind in frame.schema.items() if kind == polars.Object]
-        if objects:
-            raise InvalidInputError(f"column '{objects[0]}': Polars type Object has no Paimon type; cast it first")
 
 
 def has_objects(frame: Any, at: int) -> bool:

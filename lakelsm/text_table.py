@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from html import escape
+from typing import Any
+
+import pyarrow as pa
 
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
@@ -26,6 +29,28 @@ def html_table(rows: Iterable[Sequence[object]], header: Sequence[str] = (), cap
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
     head = line(header, len(header)) if header else ""
     return f"<table>{title}{head}{''.join(line(row, 0 if header else 1) for row in rows)}</table>"
+
+
+def shown_values(column: pa.ChunkedArray) -> list[Any]:
+    """The values of a column as Python's; a date or a time that Python lacks is a text."""
+    try:
+        values: list[Any] = column.to_pylist()
+    except (OverflowError, ValueError):
+        values = [_shown_value(value) for value in column]
+    return values
+
+
+def _shown_value(value: pa.Scalar) -> Any:
+    if not value.is_valid:
+        return None
+    if pa.types.is_nested(value.type):
+        if isinstance(value, pa.StructScalar):
+            return {name: _shown_value(member) for name, member in value.items()}
+        return [_shown_value(each) for each in value.values]
+    try:
+        return value.as_py()
+    except (OverflowError, ValueError):
+        return value.cast(pa.string()).as_py()
 
 
 def size(count: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
@@ -157,9 +158,23 @@ def test_objects_of_polars_are_refused(catalog: Catalog, monkeypatch: pytest.Mon
         def schema(self) -> dict[str, str]:
             return {"id": "Int64", "x": "Object"}
 
-    monkeypatch.setitem(sys.modules, "polars", SimpleNamespace(DataFrame=Frame, Object="Object"))
-    with pytest.raises(InvalidInputError, match="column 'x': Polars type Object has no Paimon type"):
-        catalog.create_table("db.t", Frame(pa.table({"id": [1], "x": [b"address"]})), primary_key="id")
+    class Series(Stream):
+        dtype = "Object"
+
+        def __iter__(self) -> Iterator[object]:
+            return iter([object()])
+
+    monkeypatch.setitem(sys.modules, "polars", SimpleNamespace(DataFrame=Frame, Series=Series, Object="Object"))
+    frame = Frame(pa.table({"id": [1], "x": [b"address"]}))
+    table = catalog.create_table("db.b", "id INT, x BYTES", primary_key="id")
+    for call in (
+        lambda: catalog.create_table("db.t", frame, primary_key="id"), lambda: table.write(frame),
+        lambda: table.overwrite(frame), lambda: table.delete(keys=frame),
+    ):  # fmt: skip
+        with pytest.raises(InvalidInputError, match="column 'x': Polars type Object has no Paimon type"):
+            call()
+    with pytest.raises(InvalidInputError, match=r"row 1 of column 'x': <object object .* does not fit BYTES"):
+        table.write({"id": [1], "x": Series(pa.table({"x": [b"address"]}))})
 
 
 @pytest.mark.parametrize("what", REFUSED)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from datetime import datetime, timezone
 
+import pyarrow as pa
 import pytest
 
-from lakelsm.text_table import aligned, failures_text, html_table, moment, size
+from lakelsm.text_table import aligned, failures_text, html_table, moment, shown_values, size
 
 
 def test_columns_are_aligned_and_what_is_not_known_is_a_dash() -> None:
@@ -40,3 +42,13 @@ def test_a_table_for_notebooks_escapes_its_cells_and_has_a_header_or_headings() 
     assert html_table([("x", None)], ["k", "v"]) == (
         "<table><tr><th>k</th><th>v</th></tr><tr><td>x</td><td>None</td></tr></table>"
     )
+
+
+def test_values_that_python_lacks_are_texts() -> None:
+    days = pa.array([4_000_000, None, 0], pa.int32()).cast(pa.date32())
+    times = pa.array([4_000_000 * 86_400_000_000, None, 0], pa.int64()).cast(pa.timestamp("us"))
+    far, first = "12921-08-18", dt.date(1970, 1, 1)
+    assert shown_values(pa.chunked_array([days])) == [far, None, first]
+    assert shown_values(pa.chunked_array([times]))[0] == f"{far} 00:00:00.000000"
+    nested = pa.StructArray.from_arrays([days, pa.ListArray.from_arrays([0, 1, 1, 3], days)], ["a", "b"])
+    assert shown_values(pa.chunked_array([nested]))[::2] == [{"a": far, "b": [far]}, {"a": first, "b": [None, first]}]

@@ -14,7 +14,7 @@ from lakelsm.cli.exit_status import ExitStatus
 from lakelsm.cli.report import Report
 from lakelsm.cli.verb import Verb
 from lakelsm.table import Table
-from lakelsm.text_table import aligned
+from lakelsm.text_table import aligned, shown_values
 
 #: Characters of a value that a text shows.
 _MOST_SHOWN = 60
@@ -55,7 +55,7 @@ def _files(table: Table, arguments: Namespace) -> Report:
 
 
 def _rows_report(table: Table, what: str, rows: pa.Table) -> Report:
-    found = [dict(zip(rows.column_names, map(_plain, row))) for row in zip(*(it.to_pylist() for it in rows.columns))]
+    found = [dict(zip(rows.column_names, map(_plain, row))) for row in zip(*map(shown_values, rows.columns))]
     text = f"{table.name}: {len(found) or 'no'} {what}"
     if found:
         text += "\n" + aligned(rows.column_names, [list(map(_short, row.values())) for row in found])

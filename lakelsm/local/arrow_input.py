@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from lakelsm.arguments import type_name
 from lakelsm.errors import InvalidInputError
+from lakelsm.local.inferred_values import check_one_kind
 
 #: Rows and bytes of a batch. One row may be larger.
 BATCH_ROWS = 1 << 16
@@ -55,6 +56,7 @@ def is_spark_frame(frame: object) -> bool:
 
 
 def _reader(frame: Any, argument: str, more_forms: str) -> pa.RecordBatchReader:
+    _refuse_objects(frame)
     pandas, datasets = sys.modules.get("pandas"), sys.modules.get("pyarrow.dataset")
     if isinstance(frame, pa.RecordBatchReader):
         return frame
@@ -95,6 +97,15 @@ def _remedy(frame: object, argument: str) -> str:
     return "pyarrow.Table.from_pylist(rows), or spark.createDataFrame(rows, schema)"
 
 
+def _refuse_objects(frame: Any) -> None:
+    """Raise InvalidInputError for a column of Python objects in Polars, which it exports as addresses in memory."""
+    polars = sys.modules.get("polars")
+    if polars is not None and isinstance(frame, polars.DataFrame):
+        for name, kind in frame.schema.items():
+            if kind == polars.Object:
+                raise InvalidInputError(f"column '{name}': Polars type Object has no Paimon type; cast it first")
+
+
 def _pandas_reader(frame: Any) -> pa.RecordBatchReader:
     """The rows of a pandas DataFrame without its index, converted piece by piece; what is missing for pandas is NULL."""
     frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
@@ -120,6 +131,8 @@ def _columns_twice(frame: Any) -> pa.RecordBatchReader:
 
 def _pandas_field(frame: Any, name: str) -> pa.Field:
     try:
+        if frame[name].dtype == object:
+            check_one_kind(frame[name])
         return pa.Schema.from_pandas(frame[[name]], preserve_index=False).field(0)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise InvalidInputError(

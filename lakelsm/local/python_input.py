@@ -6,6 +6,7 @@ Python's values have no types of columns. So each of them is taken by its value,
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
@@ -18,6 +19,7 @@ from lakelsm.arguments import type_name, wrong_argument
 from lakelsm.errors import InvalidInputError
 from lakelsm.local.arrow_casts import UnfitValueError
 from lakelsm.local.arrow_input import BATCH_ROWS, ArrowInput
+from lakelsm.local.inferred_values import check_one_kind, plain_values
 from lakelsm.local.python_values import column_of
 from lakelsm.schema.identifiers import match
 from lakelsm.schema.row_rules import unfit_value
@@ -133,6 +135,9 @@ def _column(values: Any, name: object, argument: str) -> pa.ChunkedArray | Seque
     """A column of a dict: an Arrow column where its values have a type, else a sequence of Python's values."""
     if isinstance(values, (list, tuple, range)):
         return values
+    polars = sys.modules.get("polars")
+    if polars is not None and isinstance(values, polars.Series) and values.dtype == polars.Object:
+        return list(values)  # Arrow would have their addresses in memory.
     what = f"column '{name}' of {argument}"
     if isinstance(values, np.ndarray):
         if values.ndim != 1:
@@ -200,6 +205,7 @@ def _fitted(values: Mapping[str, Sequence[Any]], kinds: Mapping[str, DataType], 
 def _natural(values: Sequence[Any], name: str, argument: str) -> pa.Array:
     """A column that the table does not have, in a type of its own."""
     try:
+        check_one_kind(values := plain_values(values))
         return pa.array(values)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         what = f"column '{name}' of {argument}"

@@ -15,14 +15,13 @@ import pyarrow as pa
 from lakelsm.errors import InvalidInputError
 from lakelsm.local.arrow_casts import UnfitValueError, cast_values, first_failing, lists_of
 from lakelsm.local.arrow_values import plain_array, value_type
+from lakelsm.local.inferred_values import plain_values
 from lakelsm.schema.identifiers import folded
 from lakelsm.schema.row_rules import does_not_fit, entry_types, is_castable, shortened
 from lakelsm.types import ArrayType, DataType, MapType, MultisetType, RowType, to_arrow
 
 #: What Arrow and Python raise for values that have no place in a type.
 _FAULTS = (pa.ArrowException, TypeError, ValueError, OverflowError, InvalidInputError)
-#: What is no value: pandas' own, by name, as pandas may not be loaded.
-_MISSING = ("NoneType", "NAType", "NaTType")
 #: The Arrow types of classes; a class stands before those that it derives from.
 _SIMPLE: dict[type, pa.DataType] = {
     bool: pa.bool_(),
@@ -35,7 +34,6 @@ _SIMPLE: dict[type, pa.DataType] = {
     bytes: pa.binary(),
     bytearray: pa.binary(),
     memoryview: pa.binary(),
-    dt.time: pa.time64("us"),
 }
 
 
@@ -52,11 +50,8 @@ def column_of(values: Sequence[Any], target: DataType) -> pa.Array:
 
     Raises UnfitValueError for the first one that does not fit.
     """
-    classes = set(map(type, values))
-    missing = {cls for cls in classes if cls.__name__ in _MISSING}
-    if len(missing) > 1 or (missing and type(None) not in missing):
-        values = [None if type(value) in missing else value for value in values]
-    forms = {cls: _form(cls, target) for cls in classes - missing}
+    values = plain_values(values)
+    forms = {cls: _form(cls, target) for cls in set(map(type, values)) - {type(None)}}
     taken = {form.name: form for form in forms.values() if form is not None}
     if None not in forms.values() and len(taken) <= 1:
         form = next(iter(taken.values()), None)
@@ -121,6 +116,8 @@ def _form(cls: type, target: DataType) -> _Form | None:
             return _Form("int", _whole_numbers)
         if base is Decimal:
             return _Form("decimal", _decimals)
+        if base is dt.time:
+            return _Form("time", _clock_times)
         if base is dt.datetime:
             return _Form("datetime", _times)
         if base is dt.date:
@@ -165,6 +162,12 @@ def _decimals(values: Sequence[Any], target: DataType) -> pa.Array:
     if any(value is not None and Decimal(text) != value for text, value in zip(texts, values)):
         raise ValueError("a number is no float")
     return floats
+
+
+def _clock_times(values: Sequence[Any], target: DataType) -> pa.Array:
+    if any(value is not None and value.tzinfo is not None for value in values):
+        raise ValueError("a time of day has a time zone")
+    return _cast(pa.array(values, pa.time64("us")), target)
 
 
 def _times(values: Sequence[Any], target: DataType) -> pa.Array:
@@ -239,6 +242,8 @@ def _rows(values: Sequence[Any], target: DataType) -> pa.Array:
     """Rows as dicts. A member that one lacks is NULL."""
     assert isinstance(target, RowType)
     names = set(chain.from_iterable(_valid(values)))
+    if not all(isinstance(name, str) for name in names):
+        raise ValueError("a member's name is a text")
     by_name = {folded(name): name for name in names}
     if len(by_name) < len(names) or by_name.keys() - {folded(member.name) for member in target.fields}:
         raise ValueError("a dict has a member that the type does not have")

@@ -177,9 +177,9 @@ def _every(source: DataType, target: DataType, holds: Callable[[AtomicType, Atom
         return isinstance(source, AtomicType) and holds(source, target)
     if isinstance(source, ArrayType) and isinstance(target, ArrayType):
         return _every(source.element, target.element, holds)
-    if isinstance(source, MapType) and isinstance(target, (MapType, MultisetType)):
-        key, value = entry_types(target)
-        return _every(source.key, key, holds) and _every(source.value, value, holds)
+    if isinstance(source, (MapType, MultisetType)) and isinstance(target, (MapType, MultisetType)):
+        parts = zip(entry_types(source), entry_types(target))
+        return all(_every(given, wanted, holds) for given, wanted in parts)
     if isinstance(source, RowType) and isinstance(target, RowType):
         pairs = zip(source.fields, target.fields)
         alike = [folded(member.name) for member in source.fields] == [folded(member.name) for member in target.fields]

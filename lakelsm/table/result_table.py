@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lakelsm.arguments import checked_timestamps
 from lakelsm.engine import spark_session
-from lakelsm.text_table import aligned, html_table
+from lakelsm.text_table import aligned, html_table, shown_values
 
 if TYPE_CHECKING:
     import pandas
@@ -72,7 +72,7 @@ class ResultTable:
 
 def _cells(rows: pa.Table) -> list[tuple[str, ...]]:
     """The texts of the rows that are printed."""
-    columns = [[_cell(value) for value in column.to_pylist()] for column in rows.slice(0, _PRINTED_ROWS).columns]
+    columns = [[_cell(value) for value in shown_values(column)] for column in rows.slice(0, _PRINTED_ROWS).columns]
     return list(zip(*columns))
 
 

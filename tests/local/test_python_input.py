@@ -144,3 +144,14 @@ def test_an_overwrite_warns_of_consumers_which_do_not_see_it(tmp_path: Path) -> 
     with pytest.warns(UserWarning, match=r"snapshot 2 is an overwrite, which no changelog has, .* \(feed\) do not see"):
         result = table.overwrite([ROW], commit_user="job", batch_id=1)
     assert result.after_commit_failures == () and table.overwrite([ROW], commit_user="job", batch_id=1).already_committed
+
+
+def test_rows_of_a_multiset_are_written_updated_and_deleted(tmp_path: Path) -> None:
+    columns = {"id": "INT", "v": "INT", "x": "MULTISET<STRING>"}
+    table = Catalog(str(tmp_path)).create_table("db.t", columns, primary_key="id")
+    table.write([{"id": 1, "v": 1, "x": {"a": 2}}, {"id": 2, "v": 1, "x": [("b", 1)]}, {"id": 3}])
+    table.update({"v": "v + 1"}, "id = 1", engine="local")
+    table.delete("id = 2", engine="local")
+    assert table.to_arrow(ordered=True).to_pylist() == [
+        {"id": 1, "v": 2, "x": [("a", 2)]}, {"id": 3, "v": None, "x": None},
+    ]  # fmt: skip

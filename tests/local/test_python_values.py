@@ -109,6 +109,8 @@ REFUSED: list[tuple[str, list[Any], str]] = [
     ("MAP<STRING, INT>", [{"a": 1}, [("b",)]], "[('b',)] does not fit MAP<STRING, INT>"),
     ("ROW<x INT>", [{"x": 1}, {"x": 1, "z": 2}], "{'x': 1, 'z': 2} does not fit ROW<`x` INT>"),
     ("ROW<x INT>", [{"x": 1}, {"x": "a"}], "{'x': 'a'} does not fit ROW<`x` INT>"),
+    ("ROW<x INT>", [{"x": 1}, {1: 2}], "{1: 2} does not fit ROW<`x` INT>"),
+    ("TIME(3)", [dt.time(1), dt.time(1, tzinfo=UTC)], "01:00:00+00:00 does not fit TIME(3)"),
     ("ROW<x INT>", [{"x": 1}, (1,)], "(1,) does not fit ROW<`x` INT>"),
 ]
 
