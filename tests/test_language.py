@@ -34,6 +34,7 @@ REWRITTEN = (
     "docs/benchmarks.md",
     "docs/check.md",
     "docs/design",
+    "docs/differences.md",
     "docs/index.md",
     "docs/integrity.md",
     "docs/keys.md",
