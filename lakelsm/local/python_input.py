@@ -56,18 +56,28 @@ def python_columns(data: object) -> dict[str, pa.ChunkedArray | Sequence[Any]] |
     Raises InvalidInputError for what is no row, no column or no name.
     """
     if isinstance(data, Mapping):
-        return {_checked_name(name, "frame"): _column(data[name], name, "frame") for name in data}
+        return {_checked_name(name, "frame"): column_values(data[name], name, "frame") for name in data}
     if isinstance(data, (list, tuple)):
         return {name: _part_of_rows(data, name, 0, len(data)) for name in _names_of_rows(data, (), "frame")}
     return None
 
 
+def is_column(data: object) -> bool:
+    """Whether a user passes a column of values: of numpy, Arrow, pandas or Polars."""
+    pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
+    return (
+        isinstance(data, (np.ndarray, pa.Array, pa.ChunkedArray))
+        or (pandas is not None and isinstance(data, (pandas.Series, pandas.Index)))
+        or (polars is not None and isinstance(data, polars.Series))
+    )
+
+
 def keys_input(data: object, schema: TableSchema) -> ArrowInput:
-    """What a user passes as keys: a list of values, for a key of several columns of tuples in the order of the primary
-    key, or as in `rows_input`.
+    """What a user passes as keys: a list or a column of values, for a key of several columns a list of tuples in the
+    order of the primary key, or as in `rows_input`.
     """
     names = schema.primary_keys
-    if isinstance(data, np.ndarray) and len(names) == 1:
+    if is_column(data) and len(names) == 1:
         data = {names[0]: data}
     if isinstance(data, Mapping):
         return _of_columns(data, schema, "keys")
@@ -119,7 +129,7 @@ def _of_columns(columns: Mapping[Any, Any], schema: TableSchema, argument: str) 
     parts: dict[str, _Part] = {}
     sizes: dict[str, int] = {}
     for name, given in columns.items():
-        values = _column(given, _checked_name(name, argument), argument)
+        values = column_values(given, _checked_name(name, argument), argument)
         sizes[name] = len(values)
         if isinstance(values, pa.ChunkedArray):
             typed[name] = values
@@ -131,7 +141,7 @@ def _of_columns(columns: Mapping[Any, Any], schema: TableSchema, argument: str) 
     return _input(parts, typed, next(iter(sizes.values()), 0), schema, argument)
 
 
-def _column(values: Any, name: object, argument: str) -> pa.ChunkedArray | Sequence[Any]:
+def column_values(values: Any, name: object, argument: str) -> pa.ChunkedArray | Sequence[Any]:
     """A column of a dict: an Arrow column where its values have a type, else a sequence of Python's values."""
     if isinstance(values, (list, tuple, range)):
         return values
@@ -146,8 +156,8 @@ def _column(values: Any, name: object, argument: str) -> pa.ChunkedArray | Seque
             return list(values)
         if not values.dtype.isnative:
             values = values.astype(values.dtype.newbyteorder("="))
-    is_column = isinstance(values, (pa.Array, pa.ChunkedArray, np.ndarray)) or hasattr(values, "__arrow_c_stream__")
-    if not is_column and not hasattr(values, "__arrow_c_array__") and not hasattr(values, "__array__"):
+    is_array = isinstance(values, (pa.Array, pa.ChunkedArray, np.ndarray)) or hasattr(values, "__arrow_c_stream__")
+    if not is_array and not hasattr(values, "__arrow_c_array__") and not hasattr(values, "__array__"):
         raise wrong_argument(what, values, _COLUMN_FORMS)
     try:
         if isinstance(values, pa.ChunkedArray):

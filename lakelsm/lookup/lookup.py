@@ -76,7 +76,8 @@ class Lookup:
 
         ``keys`` are rows of the key's columns, found in any case: a pyarrow Table, RecordBatch, RecordBatchReader or
         dataset, a pandas or Polars DataFrame, anything with the Arrow C stream interface. Or they are a list (or tuple or
-        range): of values where the key has one column, of tuples in the order of its columns, or of dicts by column.
+        range or set): of values where the key has one column, of tuples in the order of its columns, or of dicts by
+        column. Or they are a dict of columns, or where the key has one column a numpy, Arrow, pandas or Polars column.
 
         A key with several rows comes as often. ``how`` says what becomes of a key without a row, as is one with NULL:
         'left' gives NULL in the columns looked up, 'inner' leaves it out. Columns of the key are not given again.

@@ -22,6 +22,8 @@ from lakelsm.format.data_file.column_evolution import cast_column
 from lakelsm.local.arrow_input import ArrowInput
 from lakelsm.local.arrow_rows import one_bit_pattern
 from lakelsm.local.arrow_values import plain_array, plain_type, value_type
+from lakelsm.local.inferred_values import check_one_kind
+from lakelsm.local.python_input import column_values, is_column
 from lakelsm.schema.identifiers import folded
 from lakelsm.schema.row_rules import OnlyNull, is_comparable
 from lakelsm.schema.table_schema import TableSchema
@@ -104,8 +106,12 @@ class LookupKeys:
 
         Raises InvalidInputError for other columns than the key's, and for types whose values these cannot have.
         """
+        if isinstance(keys, (set, frozenset)):
+            keys = list(keys)
         if isinstance(keys, (list, tuple, range)):
             rows = self._listed(keys)
+        elif isinstance(keys, Mapping) or (is_column(keys) and len(self.names) == 1):
+            rows = self._columns(keys if isinstance(keys, Mapping) else {self.names[0]: keys})
         else:
             given = ArrowInput.of(keys, "keys")
             rows = pa.Table.from_batches(given.batches, given.schema).select(self._places(given.schema.names))
@@ -139,6 +145,19 @@ class LookupKeys:
         else:
             raise wrong_argument("keys", keys, f"a list of tuples of {len(names)} values ({self.text}), or of dicts")
         return pa.Table.from_arrays([_given(field, values) for field, values in zip(self.fields, columns)], names)
+
+    def _columns(self, columns: Mapping[Any, Any]) -> pa.Table:
+        """Keys as a dict of columns."""
+        if not all(isinstance(name, str) for name in columns):
+            raise wrong_argument("keys", columns, f"a dict of the columns {self.text}")
+        names = [list(columns)[place] for place in self._places(list(columns))]
+        found = []
+        for field, name in zip(self.fields, names):
+            values = column_values(columns[name], name, "keys")
+            found.append(values if isinstance(values, pa.ChunkedArray) else _given(field, list(values)))
+        if len(set(map(len, found))) > 1:
+            raise InvalidInputError(f"the columns of keys ({self.text}) differ in length: give each as many values.")
+        return pa.Table.from_arrays(found, names)
 
     def _places(self, given: Sequence[str]) -> list[int]:
         """Where the columns of the key stand among those given, which are found in any case."""
@@ -287,6 +306,7 @@ def _given(field: DataField, values: Sequence[Any]) -> pa.Array:
         fine = next((value for value in values if getattr(value, "nanosecond", 0)), None) if "TIME" in root else None
         if fine is not None:  # A time of pandas: Arrow takes it for one of Python's.
             return pa.array(values, pa.timestamp("ns", None if fine.tzinfo is None else "UTC"))
+        check_one_kind(values)
         try:
             found = pa.array(values)
         except (pa.ArrowException, OverflowError):  # Integers beyond 64 bits, or beside decimals.

@@ -34,10 +34,11 @@ from lakelsm.predicate.predicate import Predicate, columns, equality_values
 from lakelsm.snapshots.deletion_vectors import deletion_vectors
 from lakelsm.snapshots.manifest_scan import BucketFilter, read_live_entries, read_manifest_metas
 from lakelsm.snapshots.table_store import TableStore
+from lakelsm.text_table import html_table
 from lakelsm.types import DataField, python_arrow
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ReadPlan:
     """The files of a read of a snapshot. ``raw_files`` need no merge; ``merged_files`` do, as ``units`` say.
 
@@ -60,6 +61,17 @@ class ReadPlan:
     def files_scanned(self) -> int:
         """How many data files the read opens."""
         return len(self.raw_files) + len(self.merged_files)
+
+    def __repr__(self) -> str:
+        return f"ReadPlan({', '.join(f'{name}={value}' for name, value in self._shown())})"
+
+    def _repr_html_(self) -> str:
+        """A table of the same values, for notebooks."""
+        return html_table(self._shown(), caption="ReadPlan")
+
+    def _shown(self) -> list[tuple[str, int | None]]:
+        names = ("snapshot_id", "files_live", "files_scanned")
+        return [(name, getattr(self, name)) for name in names]
 
 
 def plan_read(

@@ -100,7 +100,8 @@ def test_what_is_no_rows_is_refused_with_what_to_pass(tmp_path: Path) -> None:
 
 def test_keys_are_values_or_tuples_or_rows(tmp_path: Path) -> None:
     table = table_in(tmp_path)
-    for keys in ([7, 8], {7, 8}, range(7, 9), np.array([7, 8]), [{"id": 7}, {"id": 8}], {"id": [7.0, 8]}, [8, 7, 99]):
+    columns = (np.array([7, 8]), pd.Series([7, 8]), pd.Index([8, 7]), pa.array([7, 8]), pa.chunked_array([[7], [8]]))
+    for keys in (*columns, [7, 8], {7, 8}, range(7, 9), [{"id": 7}, {"id": 8}], {"id": [7.0, 8]}, [8, 7, 99]):
         table.write([{**ROW, "id": at} for at in (6, 7, 8)])
         assert table.delete(keys=keys).matched_rows == 2 and [row[0] for row in rows_of(table)] == [6]
     assert table.delete(keys=[]).matched_rows == 0

@@ -233,7 +233,7 @@ def test_keys_come_in_any_form_and_case_and_order() -> None:
         found = keys.many(form)
         assert found.stored.to_pydict() == {"a": [1, 2], "b": ["x", "y"]}
         assert found.rows.column_names == ["A", "B"]
-    for wrong in ("k", None, 5, {"a": [1]}):
+    for wrong in ("k", None, 5, np.array([1])):
         with pytest.raises(InvalidInputError, match=r"keys is a .*; it must be rows in memory"):
             keys.many(wrong)
 
@@ -247,6 +247,13 @@ NANO = pd.Timestamp("2026-01-02 12:00:00.000000001")
         ("k INT", [1, None, 2**40, 2], [(1,), (2,)], [0, 3]),
         ("k INT", (1, 2), [(1,), (2,)], None),
         ("k INT", range(1, 3), [(1,), (2,)], None),
+        ("k INT", {2}, [(2,)], None),
+        ("k INT", np.array([1, 2]), [(1,), (2,)], None),
+        ("k INT", np.array([1, None], dtype=object), [(1,)], [0]),
+        ("k INT", pd.Series([1, 2]), [(1,), (2,)], None),
+        ("k INT", pd.Index([1, 2]), [(1,), (2,)], None),
+        ("k INT", pa.array([1, 2]), [(1,), (2,)], None),
+        ("k INT", pa.chunked_array([[1], [2]]), [(1,), (2,)], None),
         ("k INT", [(1,), (2,)], [(1,), (2,)], None),
         ("k INT", [], [], None),
         ("k INT", [None], [], []),
@@ -282,6 +289,15 @@ def test_keys_in_a_list_are_values_tuples_or_dicts(types: str, given: Any, store
         ("k INT", [{"k": 1}, {}], "keys have a dict without 'k': each needs all columns of \\(k\\)"),
         ("k INT", [{"k": 1, "x": 2}], "keys have column x, which is none of the lookup's key"),
         ("k INT", [{1: 1}], "a list of dicts by the names of columns"),
+        ("k INT", {1: [1]}, "a dict of the columns k"),
+        ("k INT", {"k": 1}, "column 'k' of keys is 1; it must be a list"),
+        ("k INT", np.array([[1]]), "column 'k' of keys is an array of 2 dimensions"),
+        ("k INT", pd.Series(["a"]), "Key column 'k' is .*string in the keys and int32"),
+        ("k DATE", [datetime.date(2026, 1, 1), NOON], "key column 'k' is .*; it must be a value of DATE"),
+        ("k STRING", ["a", b"a"], "key column 'k' is .*; it must be a value of STRING"),
+        ("k TIME(3)", [datetime.time(1, tzinfo=datetime.timezone.utc)], "key column 'k' is .* a value of TIME"),
+        ("a INT, b STRING", {"a": [1]}, "keys lack column b"),
+        ("a INT, b STRING", {"a": [1, 2], "b": ["x"]}, "differ in length"),
         ("a INT, b STRING", [1, 2], r"keys is \[1, 2\]; it must be a list of tuples of 2 values \(a, b\), or of dicts"),
         ("a INT, b STRING", (1, "x"), "a list of tuples of 2 values"),
         ("a INT, b STRING", [(1, "x"), (2,)], "a list of tuples of 2 values"),

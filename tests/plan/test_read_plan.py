@@ -37,6 +37,8 @@ def names(plan: ReadPlan) -> tuple[list[str], list[str]]:
 def test_a_table_without_snapshots_is_read_from_nothing(tmp_path: Path) -> None:
     plan = planned(CommitTable(tmp_path).root)
     assert plan == ReadPlan(snapshot=None, raw_files=(), merged_files=(), units=(), files_live=0)
+    assert repr(plan) == "ReadPlan(snapshot_id=None, files_live=0, files_scanned=0)"
+    assert "<td>0</td>" in plan._repr_html_()
     assert plan.files_scanned == 0
 
 
