@@ -36,7 +36,7 @@ from lakelsm.table import (
 )
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "api.md").read_text(encoding="utf-8")
-CODE = re.findall(r"`([^`]+)`", PAGE)
+CODE = re.findall(r"(?<!`)`([^`]+)`(?!`)", PAGE)
 EXPORTED = {name: getattr(lakelsm, name) for name in lakelsm.__all__}
 NAMESPACES = (TableMaintenance, TableTags, TableBranches, TableConsumers, TableInspection)
 RESULTS = [each for name, each in vars(results).items() if name in results.__all__ and dataclasses.is_dataclass(each)]

@@ -21,7 +21,7 @@ PLAIN = {
     r"\bmeanwhile\b": "concurrently, since",
     r"\bworked off\b": "processed",
     r"\bgravest\b": "most severe",
-    r"\bis none\b": "is not a",
+    r"\bis (?-i:none)\b": "is not a",
     r"\bdied\b": "crashed",
     r"\bstale rows?\b": "hidden row",
     r"\bmend(?:s|ed)?\b": "fix",
@@ -31,6 +31,7 @@ PLAIN = {
 REWRITTEN = (
     "README.md",
     "ARCHITECTURE.md",
+    "docs/api.md",
     "docs/benchmarks.md",
     "docs/check.md",
     "docs/design",
