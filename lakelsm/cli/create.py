@@ -19,6 +19,7 @@ from lakelsm.types import DataField, field_from_json
 _DETAILS = f"""\
 SCHEMA is one of
   id BIGINT, v STRING COMMENT 'a text'     columns in Paimon's types
+  {{"id": "BIGINT", "v": "STRING"}}          JSON of names and types
   {{"fields": [{{"name": "id", "type": "BIGINT"}}], "primaryKeys": ["id"]}}
                                            JSON as in Paimon's schema files, and as describe
                                            --report json prints it; it may have partitionKeys,
@@ -83,9 +84,13 @@ def _schema(text: str) -> Mapping[str, Any]:
         return {"fields": text}
     try:
         found = json.loads(text)
+        if "fields" not in found and all(isinstance(kind, str) for kind in found.values()):
+            return {"fields": found}
         unknown = sorted(set(found) - {*_DECIDING, *_GIVEN_ANEW})
         if unknown:
             raise ValueError(f"it has {', '.join(unknown)}, and may have {', '.join(_DECIDING)}")
+        if "fields" not in found:
+            raise ValueError("it has neither 'fields' nor types as text")
         return {**found, "fields": _columns(found["fields"]), "options": dict(found.get("options", {}))}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InvalidInputError(f"SCHEMA is no JSON of a schema: {error}.") from error

@@ -39,7 +39,12 @@ def test_a_table_is_created_from_ddl_or_json_and_described(called: Called, tmp_p
     described = called.json("describe")["schema"]
     again = called.json("create", json.dumps(described), "--if-not-exists")
     assert (again["status"], again["schema"]) == ("nothing", described)
-    assert "exists already" in called.error("create", *words)
+    assert "exists already: pass --if-not-exists." in called.error("create", *words)
+
+
+def test_a_table_is_created_from_names_and_types(called: Called) -> None:
+    text = called.text("create", '{"id": "BIGINT", "v": "STRING"}', "--primary-key", "id")
+    assert text == "db.t: created\nid BIGINT NOT NULL,\nv STRING\nPRIMARY KEY (id)\n"
 
 
 @pytest.mark.parametrize(
@@ -49,7 +54,7 @@ def test_a_table_is_created_from_ddl_or_json_and_described(called: Called, tmp_p
         (["id INT", "--primary-key", "no"], "no"),
         (["id INT", "--primary-key", "id", "--option", "buckets=1"], "'buckets'"),
         (["{"], "SCHEMA"),
-        (['{"primaryKeys": ["id"]}'], "SCHEMA is no JSON of a schema: 'fields'"),
+        (['{"primaryKeys": ["id"]}'], "SCHEMA is no JSON of a schema: it has neither 'fields' nor types"),
         (['{"fields": "id INT"}'], "SCHEMA is no JSON of a schema"),
         (['{"fields": [], "columns": []}'], "it has columns, and may have fields, primaryKeys"),
         ([JSON, "--primary-key", "id"], "--primary-key is ['id'], and 'primaryKeys' of SCHEMA is ['id', 'p']"),

@@ -17,6 +17,7 @@ from lakelsm.cli.flags import in_flags
         ("leave force=False", "leave no --force"),
         ("pass older_than='1-d', or where=x", "pass --older-than 1-d, or where=x"),
         ("older_than is 'x'; it must be a duration", "--older-than is 'x'; it must be a duration"),
+        ("where must be on partition columns", "--where must be on partition columns"),
         ("Table d.t: where is 'force=True'; it must be", "Table d.t: --where is 'force=True'; it must be"),
         ("it must not be less than retain_last, which is 2", "it must not be less than --retain-last, which is 2"),
         ("storage_options has the key 'a'", "--storage-option has the key 'a'"),
@@ -32,4 +33,24 @@ def test_a_message_names_flags(message: str, shown: str) -> None:
     parser.add_argument("name")
     for flag in ("--force", "--older-than", "--where", "--retain-last"):
         parser.add_argument(flag)
+    assert in_flags(message, parser) == shown
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("name is 'bad'; it must be 'database.table'", "--table is 'bad'; it must be 'database.table'"),
+        ("Table d.t: name is 'a'", "Table d.t: --table is 'a'"),
+        ("open it with table('d.t'), or pass if_not_exists=True.", "pass --if-not-exists."),
+        ("delete it with table.tags.delete('a-1').", "delete it with lakelsm tag delete a-1."),
+        ("table.branches.fast_forward, or list", "lakelsm branch fast-forward, or list"),
+        ("(table.consumers.record), or table.tags.list().", "(lakelsm consumers record), or lakelsm tag list."),
+        ("choose another name, or call tags.delete.", "choose another name, or call lakelsm tag delete."),
+        ("my_table.tags.delete('a')", "my_table.tags.delete('a')"),
+    ],
+)
+def test_a_message_names_verbs_and_the_flag_of_the_table(message: str, shown: str) -> None:
+    parser = ArgumentParser()
+    parser.add_argument("--table")
+    parser.add_argument("--if-not-exists", action="store_true")
     assert in_flags(message, parser) == shown
