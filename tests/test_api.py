@@ -23,6 +23,7 @@ import lakelsm
 from lakelsm import Catalog, Lookup, Table, TableView, errors, results, schema_changes
 from lakelsm.errors import ErrorKind
 from lakelsm.results import CompactionStatus
+from lakelsm.results.result import OperationResult
 from lakelsm.system_tables.file_tables import LAYOUT
 from lakelsm.system_tables.metadata_tables import COMMITS
 from lakelsm.table import (
@@ -148,6 +149,11 @@ def test_every_value_of_a_result_is_on_the_page_and_its_type_is_exported(kind: t
     hints = typing.get_type_hints(kind, {**vars(importlib.import_module(kind.__module__)), **late})
     found = {part for hint in hints.values() for part in classes_in(hint) if part.__module__.startswith("lakelsm")}
     assert found <= PUBLIC
+
+
+def test_every_result_with_an_outcome_is_in_the_table_of_outcomes() -> None:
+    rows = re.findall(r"^\| `(\w+Result)` \|", PAGE, re.MULTILINE)
+    assert sorted(rows) == sorted(each.__name__ for each in RESULTS if issubclass(each, OperationResult))
 
 
 @pytest.mark.parametrize("kind", [CompactionStatus, ErrorKind])

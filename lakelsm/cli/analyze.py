@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from lakelsm.arguments import checked_names
 from lakelsm.cli.arguments import add_commit_user, add_dry_run, add_engine, checked
-from lakelsm.cli.report import Report, failure_lines, outcome_report
+from lakelsm.cli.report import Report, failure_lines, result_report
 from lakelsm.cli.verb import Verb
 from lakelsm.table import Table
 from lakelsm.text_table import size
@@ -43,8 +43,7 @@ def _run(table: Table, arguments: Namespace) -> Report:
             f"statistics of {len(result.columns)} columns {kept} ({result.seconds:.1f} s)"
         )
     text = "\n".join([text, *failure_lines(None, result.after_commit_failures)])
-    changed = result.analyzed_snapshot_id is not None
-    return outcome_report(text, result.as_dict(), changed=changed, dry_run=result.dry_run)
+    return result_report(text, result)
 
 
 ANALYZE = Verb(

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from lakelsm.cli.arguments import Tables, add_dry_run
 from lakelsm.cli.exit_status import ExitStatus
-from lakelsm.cli.report import Report, outcome_report
+from lakelsm.cli.report import Report, outcome_report, result_report
 from lakelsm.cli.verb import Verb, VerbGroup
 from lakelsm.table import Table
 from lakelsm.text_table import aligned, moment
@@ -60,8 +60,7 @@ def _fast_forward(table: Table, arguments: Namespace) -> Report:
         f"  snapshots  {result.snapshots_added} taken over, {result.snapshots_removed} of its own gone",
         f"  tags       {len(result.tags_added)} taken over, {len(result.tags_removed)} of its own gone",
     ]
-    changed = bool(result.snapshots_added or result.snapshots_removed or result.tags_added or result.tags_removed)
-    return outcome_report("\n".join(lines), result.as_dict(), changed=changed, dry_run=result.dry_run)
+    return result_report("\n".join(lines), result)
 
 
 def _list(table: Table, arguments: Namespace) -> Report:

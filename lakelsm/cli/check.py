@@ -5,8 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from lakelsm.cli.arguments import Tables, add_deadline, add_engine
-from lakelsm.cli.exit_status import ExitStatus
-from lakelsm.cli.report import Report, outcome_report
+from lakelsm.cli.report import Report, result_report
 from lakelsm.cli.verb import EXIT_STATUSES, Verb
 from lakelsm.maintain.check.audit_plan import CheckedData
 from lakelsm.results import CheckResult
@@ -47,12 +46,7 @@ def _run(table: Table, arguments: Namespace) -> Report:
 
 def check_report(result: CheckResult) -> Report:
     """The report of a check: errors have an exit status of their own."""
-    text, values = result.as_text(), result.as_dict()
-    if any(finding.severity == "error" for finding in result.findings):
-        return Report(ExitStatus.FINDINGS, text, {**values, "status": "findings"})
-    if result.complete and result.findings:
-        return Report(ExitStatus.DONE, text, {**values, "status": "warnings"})
-    return outcome_report(text, values, changed=True, complete=result.complete)
+    return result_report(result.as_text(), result)
 
 
 CHECK = Verb(

@@ -6,8 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from lakelsm.arguments import checked_buckets, checked_task_memory
 from lakelsm.cli.arguments import add_commit_user, add_deadline, add_dry_run, add_engine, checked, positive
-from lakelsm.cli.exit_status import status_of_kind
-from lakelsm.cli.report import OUTCOME_STATUS, Report, failure_lines
+from lakelsm.cli.report import Report, failure_lines, result_report
 from lakelsm.cli.verb import Verb
 from lakelsm.compact.compactor import DEFAULT_TASK_MEMORY
 from lakelsm.results import CompactionResult, CompactionStatus
@@ -116,10 +115,7 @@ def _run(table: Table, arguments: Namespace) -> Report:
 
 def compact_report(result: CompactionResult) -> Report:
     """The report of a compaction."""
-    status = OUTCOME_STATUS[result.status]
-    if result.status is CompactionStatus.FAILED and result.error is not None:
-        status = status_of_kind(result.error.kind)
-    return Report(status, compact_text(result), result.as_dict())
+    return result_report(compact_text(result), result)
 
 
 COMPACT = Verb(

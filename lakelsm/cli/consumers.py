@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from lakelsm.cli.arguments import Tables, add_dry_run, add_older_than, checked, positive
 from lakelsm.cli.exit_status import ExitStatus
-from lakelsm.cli.report import Report, outcome_report
+from lakelsm.cli.report import Report, outcome_report, result_report
 from lakelsm.cli.verb import Verb, VerbGroup
 from lakelsm.results import ConsumerExpiryResult
 from lakelsm.table import Table
@@ -60,7 +60,7 @@ def expired_consumers_report(result: ConsumerExpiryResult) -> Report:
     did = "would be forgotten" if result.dry_run else "forgotten"
     text = f"{result.table}: {', '.join(result.consumers) or 'no consumers'} {did}"
     text = "\n".join([text, *older_than_text(result.older_than)])
-    return outcome_report(text, result.as_dict(), changed=bool(result.consumers), dry_run=result.dry_run)
+    return result_report(text, result)
 
 
 def _list(table: Table, arguments: Namespace) -> Report:

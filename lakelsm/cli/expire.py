@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from lakelsm.cli.arguments import add_deadline, add_dry_run, add_older_than, checked, positive
-from lakelsm.cli.report import Report, outcome_report
+from lakelsm.cli.report import Report, result_report
 from lakelsm.cli.verb import Verb
 from lakelsm.results import ExpiryResult
 from lakelsm.table import Table
@@ -62,10 +62,7 @@ def _run(table: Table, arguments: Namespace) -> Report:
 
 def expiry_report(result: ExpiryResult) -> Report:
     """The report of an expiry."""
-    changed = bool(result.snapshots or result.changelogs_expired)
-    return outcome_report(
-        expiry_text(result), result.as_dict(), changed=changed, dry_run=result.dry_run, complete=result.complete
-    )
+    return result_report(expiry_text(result), result)
 
 
 EXPIRE = Verb(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from lakelsm.cli.arguments import add_deadline, add_dry_run, add_engine, add_older_than
-from lakelsm.cli.report import Report, outcome_report
+from lakelsm.cli.report import Report, result_report
 from lakelsm.cli.verb import Verb
 from lakelsm.results import OrphanResult
 from lakelsm.table import Table
@@ -54,13 +54,7 @@ def _run(table: Table, arguments: Namespace) -> Report:
 
 def orphans_report(result: OrphanResult) -> Report:
     """The report of a removal."""
-    return outcome_report(
-        orphans_text(result),
-        result.as_dict(),
-        changed=result.files > 0,
-        dry_run=result.dry_run,
-        complete=result.complete,
-    )
+    return result_report(orphans_text(result), result)
 
 
 ORPHANS = Verb(

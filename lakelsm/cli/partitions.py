@@ -6,11 +6,11 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from lakelsm.cli.arguments import Tables, add_commit_user, add_deadline, add_dry_run, add_older_than
-from lakelsm.cli.exit_status import ExitStatus, status_of_kind
-from lakelsm.cli.report import Report, failure_lines, outcome_report
+from lakelsm.cli.exit_status import ExitStatus
+from lakelsm.cli.report import Report, failure_lines, outcome_report, result_report
 from lakelsm.cli.verb import Verb, VerbGroup
 from lakelsm.options.partition_options import EXPIRATION_STRATEGIES
-from lakelsm.results import CompactionStatus, PartitionDropResult, PartitionExpiryResult
+from lakelsm.results import PartitionDropResult, PartitionExpiryResult
 from lakelsm.table import Table
 from lakelsm.text_table import aligned, moment, older_than_text, size
 
@@ -37,16 +37,7 @@ def expired_report(result: PartitionExpiryResult) -> Report:
     if result.unread:
         lines.append(f"  unread     the values of {len(result.unread)} tell no time, such as {result.unread[0]}")
     lines += failure_lines(result.error, result.after_commit_failures)
-    if result.error is not None:
-        values = {**result.as_dict(), "status": CompactionStatus.FAILED.value}
-        return Report(status_of_kind(result.error.kind), "\n".join(lines), values)
-    return outcome_report(
-        "\n".join(lines),
-        result.as_dict(),
-        changed=bool(result.partitions),
-        dry_run=result.dry_run,
-        complete=result.complete,
-    )
+    return result_report("\n".join(lines), result)
 
 
 def _add_where(parser: ArgumentParser) -> None:
@@ -81,9 +72,7 @@ def _drop(table: Table, arguments: Namespace) -> Report:
         arguments.where, dry_run=arguments.dry_run, commit_user=arguments.commit_user
     )
     text = "\n".join([dropped_text(result), *failure_lines(None, result.after_commit_failures)])
-    return outcome_report(
-        text, result.as_dict(), changed=bool(result.partitions), dry_run=result.dry_run
-    )
+    return result_report(text, result)
 
 
 def _add_expired(parser: ArgumentParser) -> None:

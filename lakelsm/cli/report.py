@@ -10,19 +10,21 @@ from dataclasses import dataclass
 
 from lakelsm.cli.exit_status import ExitStatus, gravest, status_of, status_of_kind
 from lakelsm.errors import CommitConflictError, LakelsmError
-from lakelsm.results import CompactionStatus, Failure
+from lakelsm.results import Failure
 from lakelsm.results.failure import error_values
+from lakelsm.results.result import OperationResult, outcome_of
 from lakelsm.secret_values import shown_uri
 
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 #: The exit status of each outcome. A run that its deadline stopped has done what it could: run it again for the rest.
-OUTCOME_STATUS = {
-    CompactionStatus.DONE: ExitStatus.DONE,
-    CompactionStatus.PLANNED: ExitStatus.DONE,
-    CompactionStatus.DEADLINE: ExitStatus.DONE,
-    CompactionStatus.NOTHING: ExitStatus.NOTHING_TO_DO,
-    CompactionStatus.CONFLICT: ExitStatus.CONFLICT,
-    CompactionStatus.FAILED: ExitStatus.FAILED,
+_OUTCOME_STATUS = {
+    "done": ExitStatus.DONE,
+    "planned": ExitStatus.DONE,
+    "deadline": ExitStatus.DONE,
+    "warnings": ExitStatus.DONE,
+    "nothing": ExitStatus.NOTHING_TO_DO,
+    "conflict": ExitStatus.CONFLICT,
+    "findings": ExitStatus.FINDINGS,
 }
 
 
@@ -39,17 +41,19 @@ class Report:
     raised: bool = False
 
 
+def result_report(text: str, result: OperationResult) -> Report:
+    """The report of a result: ``status`` is its outcome. Where it failed, the kind of its error is the exit status."""
+    outcome, error = result.outcome, getattr(result, "error", None)
+    status = status_of_kind(error and error.kind) if outcome == "failed" else _OUTCOME_STATUS[outcome]
+    return Report(status, text, {**result.as_dict(), "status": outcome})
+
+
 def outcome_report(
     text: str, values: Mapping[str, object], *, changed: bool, dry_run: bool = False, complete: bool = True
 ) -> Report:
-    """The report of a run that changes things: ``status`` is 'done', 'nothing', 'planned' or 'deadline'."""
-    if not complete:
-        outcome = CompactionStatus.DEADLINE
-    elif not changed:
-        outcome = CompactionStatus.NOTHING
-    else:
-        outcome = CompactionStatus.PLANNED if dry_run else CompactionStatus.DONE
-    return Report(OUTCOME_STATUS[outcome], text, {**values, "status": outcome.value})
+    """The report of a verb whose call returns no such result: ``status`` is as `OperationResult.outcome`."""
+    outcome = outcome_of(changed=changed, dry_run=dry_run, complete=complete)
+    return Report(_OUTCOME_STATUS[outcome], text, {**values, "status": outcome})
 
 
 def failure_lines(error: Failure | None, after_commit: Sequence[Failure]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from lakelsm.cli.arguments import Tables, add_dry_run, add_timestamp, checked, chosen_point, positive
-from lakelsm.cli.report import Report, outcome_report
+from lakelsm.cli.report import Report, result_report
 from lakelsm.cli.verb import Verb
 from lakelsm.results import RollbackResult
 from lakelsm.table import Table
@@ -41,8 +41,7 @@ def _check_one(parser: ArgumentParser, arguments: Namespace) -> None:
 
 def _run(table: Table, arguments: Namespace) -> Report:
     result = table.rollback(chosen_point(arguments), dry_run=arguments.dry_run)
-    changed = bool(result.snapshots or result.tags or result.changelogs or result.restored or result.consumers)
-    return outcome_report(rollback_text(result), result.as_dict(), changed=changed, dry_run=result.dry_run)
+    return result_report(rollback_text(result), result)
 
 
 ROLLBACK = Verb(

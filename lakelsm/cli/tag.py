@@ -15,7 +15,7 @@ from lakelsm.cli.arguments import (
     positive,
 )
 from lakelsm.cli.exit_status import ExitStatus
-from lakelsm.cli.report import Report, outcome_report
+from lakelsm.cli.report import Report, outcome_report, result_report
 from lakelsm.cli.verb import Verb, VerbGroup
 from lakelsm.results import TagDeletionResult, TagInfo
 from lakelsm.table import Table
@@ -34,9 +34,7 @@ def deletion_text(result: TagDeletionResult) -> str:
 
 def deletion_report(result: TagDeletionResult) -> Report:
     """The report of a deletion."""
-    return outcome_report(
-        deletion_text(result), result.as_dict(), changed=bool(result.tags), dry_run=result.dry_run
-    )
+    return result_report(deletion_text(result), result)
 
 
 def _made(table: Table, what: str, info: TagInfo, dry_run: bool) -> Report:

@@ -10,13 +10,13 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
-from lakelsm.epoch_time import utc_time
-from lakelsm.errors import CorruptTableError, InvalidInputError, LakelsmError, UnsupportedFeatureError
+from lakelsm.epoch_time import FIRST_MILLIS, LAST_MILLIS
+from lakelsm.errors import InvalidInputError, LakelsmError, UnsupportedFeatureError
 from lakelsm.format.file_names import is_maintenance_record
 from lakelsm.maintain.deletion.file_deletion import delete_unneeded
 from lakelsm.operation_log import current_line
-from lakelsm.results import MaintenanceRun
 from lakelsm.snapshots.maintenance_record import DONE, FAILED, PARTIAL, MaintenanceRecord, recorded_text, records_of
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM, Surroundings, login_and_host
@@ -98,32 +98,14 @@ def maintenance_record(
     )
 
 
-def maintenance_runs(store: TableStore, limit: int) -> list[MaintenanceRun]:
-    """The newest runs, newest first."""
+def maintenance_runs(store: TableStore, limit: int) -> list[MaintenanceRecord]:
+    """The records of the newest runs, newest first, without those that are damaged or of a time that no calendar has."""
     records = records_of(recorded_text(store.snapshots.latest(), store.snapshots.try_get))
     for name in sorted(_files(store), reverse=True)[:limit]:
-        with suppress(OSError, LakelsmError):  # One that is damaged, or was just deleted, is passed over.
+        with suppress(OSError, LakelsmError):  # It may have been deleted since.
             records += records_of(store.file_io.read(f"{store.paths.service_dir}/{name}", _MOST_BYTES))
-    records.sort(key=lambda record: record.started, reverse=True)
-    runs: list[MaintenanceRun] = []
-    for record in records[:limit]:
-        with suppress(CorruptTableError):  # So is one of a time that no calendar has.
-            runs.append(_run(record))
-    return runs
-
-
-def _run(record: MaintenanceRecord) -> MaintenanceRun:
-    return MaintenanceRun(
-        operation=record.operation,
-        user=record.user,
-        host=record.host,
-        started=utc_time(record.started, f"The record of maintenance run {record.run}"),
-        seconds=record.seconds,
-        files=record.files,
-        bytes=record.bytes,
-        outcome=record.outcome,
-        snapshot_ids=record.snapshot_ids,
-    )
+    known = [record for record in records if FIRST_MILLIS <= record.started <= LAST_MILLIS]
+    return sorted(known, key=attrgetter("started"), reverse=True)[:limit]
 
 
 def _write(store: TableStore, record: MaintenanceRecord) -> None:

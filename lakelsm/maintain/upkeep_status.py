@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lakelsm.epoch_time import utc_time
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.manifest import FileKind
 from lakelsm.format.snapshot import CommitKind, Snapshot
@@ -42,7 +43,7 @@ def upkeep_status(store: TableStore, surroundings: Surroundings = SYSTEM) -> Upk
         lag_snapshots=None if slowest is None else slowest.lag_snapshots,
         lag_seconds=None if slowest is None else slowest.lag_seconds,
         orphans_removed=None if removal is None else removal.files,
-        orphans_removed_at=None if removal is None else removal.started,
+        orphans_removed_at=None if removal is None else utc_time(removal.started, "A run of maintenance"),
         snapshots_measured=measured,
         bytes_appended=appended,
         bytes_compacted=compacted,

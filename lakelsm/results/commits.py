@@ -68,6 +68,11 @@ class CompactionResult(OperationResult):
             raise ValueError(f"a compaction has an error if it is 'conflict' or 'failed', and only then: {self}")
 
     @property
+    def changed(self) -> bool:
+        """Whether there was anything to compact."""
+        return self.status is not CompactionStatus.NOTHING
+
+    @property
     def outcome(self) -> str:
         """The text of the status."""
         return str(self.status)

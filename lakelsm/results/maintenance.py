@@ -80,26 +80,6 @@ class OrphanResult(OperationResult):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class MaintenanceRun(Result):
-    """A run of maintenance: its ``operation`` ('compact', 'remove_orphans'...), who did it, where, when, and how long.
-
-    ``files`` and ``bytes`` are what it wrote, or deleted where it writes none. ``outcome`` is 'done', 'partial' (a
-    deadline stopped it, or it goes on) or 'failed: ' with the error's type. ``snapshot_ids`` are the newest
-    eight that it published.
-    """
-
-    operation: str
-    user: str
-    host: str
-    started: datetime
-    seconds: float
-    files: int
-    bytes: int
-    outcome: str
-    snapshot_ids: tuple[int, ...]
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
 class AnalyzeResult(OperationResult):
     """What an analysis found and wrote: statistics of ``columns`` of the snapshot ``analyzed_snapshot_id``.
 
@@ -228,11 +208,18 @@ class CheckResult(OperationResult):
         return self.complete and not any(finding.severity == "error" for finding in self.findings)
 
     @property
+    def changed(self) -> bool:
+        """False: a check changes nothing."""
+        return False
+
+    @property
     def outcome(self) -> str:
         """'findings' (there is an error), 'warnings', 'done' (nothing was found), or 'deadline'."""
         if any(finding.severity == "error" for finding in self.findings):
             return "findings"
-        return "warnings" if self.complete and self.findings else super().outcome
+        if not self.complete:
+            return "deadline"
+        return "warnings" if self.findings else "done"
 
     def as_text(self) -> str:
         """The result for people: a line of what was looked at, then each finding with its remedy."""

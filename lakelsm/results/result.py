@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, fields
 from datetime import datetime, timedelta
@@ -35,22 +36,29 @@ class Result:
 
 
 @dataclass(frozen=True, repr=False)
-class OperationResult(Result):
+class OperationResult(Result, ABC):
     """The result of an operation that may change a table."""
 
     @property
+    @abstractmethod
     def changed(self) -> bool:
         """Whether there was anything to do."""
-        return True
 
     @property
     def outcome(self) -> str:
         """How the operation ended: 'done', 'nothing' (there was nothing to do), 'planned' (a dry run), or 'deadline'."""
-        if not getattr(self, "complete", True):
-            return "deadline"
-        if not self.changed:
-            return "nothing"
-        return "planned" if getattr(self, "dry_run", False) else "done"
+        return outcome_of(
+            changed=self.changed, dry_run=getattr(self, "dry_run", False), complete=getattr(self, "complete", True)
+        )
+
+
+def outcome_of(*, changed: bool, dry_run: bool, complete: bool = True) -> str:
+    """How an operation without an error ended. ``complete`` is False where the deadline ended it."""
+    if not complete:
+        return "deadline"
+    if not changed:
+        return "nothing"
+    return "planned" if dry_run else "done"
 
 
 def changed_fields(result: Result) -> dict[str, Any]:

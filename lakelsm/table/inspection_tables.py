@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 
 from lakelsm.engine import Engine
-from lakelsm.epoch_time import utc_time
 from lakelsm.maintain.history import maintenance_runs
 from lakelsm.plan.partition_files import chosen_partitions
 from lakelsm.snapshots.table_store import TableStore
@@ -74,8 +73,7 @@ def _history(store: TableStore, limit: int) -> list[tuple[Any, ...]]:
     ]
     for snapshot in map(store.snapshots.try_get, store.snapshots.ids()[-limit:]):
         if snapshot is not None and snapshot.id not in of_runs:
-            time = utc_time(snapshot.time_millis, f"Snapshot {snapshot.id}")
             what = snapshot.operation or snapshot.commit_kind.value
             ids, rows = [snapshot.id], snapshot.delta_record_count
-            found.append((time, what, snapshot.commit_user, None, ids, rows, None, None, None, "done"))
+            found.append((snapshot.time_millis, what, snapshot.commit_user, None, ids, rows, None, None, None, "done"))
     return sorted(found, key=lambda row: row[0], reverse=True)[:limit]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
+from datetime import datetime, timezone
 
 import pytest
 
@@ -15,9 +17,19 @@ from lakelsm.cli.report import (
     outcome_report,
     print_failure,
     print_report,
+    result_report,
 )
 from lakelsm.errors import CommitConflictError, CorruptTableError, LookupServiceError
-from lakelsm.results import Failure
+from lakelsm.results import (
+    CheckFinding,
+    CheckResult,
+    CompactionResult,
+    CompactionStatus,
+    ExpiryResult,
+    Failure,
+    PartitionExpiryResult,
+)
+from lakelsm.results.result import OperationResult
 
 REPORT = Report(ExitStatus.NOTHING_TO_DO, "d.t: nothing", {"table": "d.t", "status": "nothing"})
 
@@ -66,6 +78,34 @@ def test_a_failure_says_what_kind_of_error_it_is(
 def test_an_outcome_has_a_status_and_its_exit_status(flags: dict[str, bool], status: str, code: int) -> None:
     report = outcome_report("text", {"table": "d.t"}, **flags)
     assert (report.values, report.status) == ({"table": "d.t", "status": status}, code)
+
+
+DAMAGE = CheckFinding(severity="error", rule="r", thing="t", problem="p", remedy="m")
+LOST = Failure(step="a commit", error="CorruptTableError", kind="corrupt", text="lost", remedy="restore it")
+BOUND = datetime(2026, 1, 1, tzinfo=timezone.utc)
+
+
+@pytest.mark.parametrize(
+    ("result", "changed", "status", "code"),
+    [
+        (CompactionResult(table="t", status=CompactionStatus.NOTHING), False, "nothing", 3),
+        (CompactionResult(table="t", status=CompactionStatus.PLANNED), True, "planned", 0),
+        (CompactionResult(table="t", status=CompactionStatus.FAILED, error=LOST), True, "failed", 5),
+        (CompactionResult(table="t", status=CompactionStatus.CONFLICT, error=LOST), True, "conflict", 4),
+        (CheckResult(table="t"), False, "done", 0),
+        (CheckResult(table="t", complete=False), False, "deadline", 0),
+        (CheckResult(table="t", findings=(replace(DAMAGE, severity="warning"),)), False, "warnings", 0),
+        (CheckResult(table="t", findings=(DAMAGE,)), False, "findings", 5),
+        (ExpiryResult(table="t", snapshots=1, dry_run=True), True, "planned", 0),
+        (ExpiryResult(table="t", snapshots=1, complete=False), True, "deadline", 0),
+        (PartitionExpiryResult(table="t", older_than=BOUND), False, "nothing", 3),
+        (PartitionExpiryResult(table="t", older_than=BOUND, complete=False, error=LOST), False, "failed", 5),
+    ],
+)
+def test_a_result_is_reported_with_its_outcome(result: OperationResult, changed: bool, status: str, code: int) -> None:
+    report = result_report("text", result)
+    assert (result.changed, result.outcome, report.status) == (changed, status, code)
+    assert report.values == {**result.as_dict(), "status": status}
 
 
 def test_reports_of_several_tables_are_one_with_the_gravest_status() -> None:
