@@ -36,6 +36,16 @@ _NOISY_SHARE = 0.05
 _BEFORE = "cc1b99e"
 
 
+#: Each snapshot of the synthetic history replaces a file of the first one.
+_LEAST_FILES = 1_000
+
+
+def _files(text: str) -> int:
+    if int(text) < _LEAST_FILES:
+        raise argparse.ArgumentTypeError(f"{text} is less than {_LEAST_FILES}")
+    return int(text)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m benchmarks", description=__doc__.split("\n\n")[0])
     parser.add_argument("--rows", type=int, default=8_000_000, help="rows of the table (default %(default)s)")
@@ -45,7 +55,9 @@ def _parser() -> argparse.ArgumentParser:
         "--repeat", type=int, default=5, help="measurements after the warm-up (default %(default)s)"
     )
     parser.add_argument("--cores", type=int, default=2)
-    parser.add_argument("--files", type=int, default=100_000, help="files of the synthetic metadata")
+    parser.add_argument(
+        "--files", type=_files, default=100_000, help=f"files of the synthetic metadata, {_LEAST_FILES:,} at least"
+    )
     parser.add_argument("--driver-memory", default="4g")
     parser.add_argument(
         "--floor-codec", default="", help="parquet codec of what floors write (default: Spark's own default)"

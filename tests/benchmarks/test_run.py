@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import names
+from benchmarks.__main__ import main
 from benchmarks.config import GROUPS, BenchConfig
 from benchmarks.merge_engines import MERGE_ENGINES
 from benchmarks.run import ROOT, Runner, _ended, _run_before
@@ -106,3 +107,12 @@ def test_the_page_of_the_harness_names_every_contender_and_group() -> None:
     shown = page.replace("Spark parquet scan, copy, append", "Spark parquet scan Spark parquet copy Spark parquet append")
     assert [name for name in constants if name not in shown] == []
     assert [group for group in GROUPS if f"`{group}`" not in page] == []
+
+
+@pytest.mark.parametrize(("files", "refused"), [("999", "999 is less than 1000"), ("many", "invalid")])
+def test_synthetic_metadata_has_a_file_for_each_snapshot_that_replaces_one(
+    files: str, refused: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["--files", files])
+    assert refused in capsys.readouterr().err
