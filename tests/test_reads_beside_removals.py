@@ -56,6 +56,8 @@ CALLS: dict[str, Callable[[Table | TableView], Any]] = {
 OF_TABLES: dict[str, Callable[[Table], Any]] = {
     "snapshots": lambda table: len(table.inspect.snapshots()),
     "status": lambda table: table.inspect.status().files,
+    "partial lookup": lambda table: [table.lookup(cache="partial").get(key) for key in (1, 3, 9)],
+    "full lookup": lambda table: [table.lookup(cache="full").get(key) for key in (1, 3, 9)],
     "changes": lambda table: texts(table.changelog_reader().read_all()),
 }
 
@@ -96,6 +98,21 @@ def test_rows_in_memory_are_read_again_where_the_snapshot_is_removed_while_they_
     after_first(monkeypatch, LocalRunner, "batches", lambda: removal(table))
     wanted = ["v1", "v2", "v3", "v9"] if removal is expire else ["v1"]
     assert texts(table.to_arrow()) == wanted
+
+
+@pytest.mark.parametrize("cache", ["partial", "full"])
+@pytest.mark.parametrize("removal", [expire, roll_back])
+def test_a_lookup_whose_newest_snapshot_is_removed_refreshes_to_the_new_one(
+    tmp_path: Path, removal: Callable[[Table], None], cache: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = versioned_table(tmp_path, 3)
+    with table.lookup(cache=cache, refresh="never") as lookup:
+        assert lookup.get(3) is not None and lookup.get(4) is None
+        table.write(rows((4, "v4")))
+        after_first(monkeypatch, SnapshotManager, "latest", lambda: removal(table))
+        lookup.refresh()
+        found = [lookup.get(key) is not None for key in (1, 3, 4, 9)]
+    assert found == ([True] * 4 if removal is expire else [True, False, False, False])
 
 
 def test_a_stream_whose_snapshot_is_removed_raises(tmp_path: Path) -> None:

@@ -272,7 +272,16 @@ class DefinedLookup:
 
     def partitions(self) -> tuple[bytes, ...] | None:
         """The partitions that are chosen of the newest snapshot, greatest first (None: all are)."""
-        return None if self.choice is None else self.choice.partitions(self.store, self.store.snapshots.latest())
+        choice, store = self.choice, self.store
+        if choice is None:
+            return None
+
+        def chosen() -> tuple[bytes, ...]:
+            newest = store.snapshots.latest()
+            with store.while_read(newest):
+                return choice.partitions(store, newest)
+
+        return store.on_newest(chosen)
 
     def spec(self, partitions: tuple[bytes, ...] | None) -> LookupSpec:
         """What a cache is asked for, where the ``partitions`` are chosen (None: all are)."""

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from lakelsm.errors import CorruptStoreError, CorruptTableError, SnapshotNotFoundError
+from lakelsm.errors import CorruptStoreError, SnapshotNotFoundError
 from lakelsm.failures import warn_and_log
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.local.arrow_scan import ArrowScan
@@ -49,6 +49,9 @@ class CacheUpkeep:
 
     def refreshed(self, own: CacheState | None) -> tuple[CacheState, Refreshed]:
         """The state of the newest snapshot, and what it is to who has the state ``own`` (None: nothing)."""
+        return self.spec.store.on_newest(lambda: self._at_newest(own))
+
+    def _at_newest(self, own: CacheState | None) -> tuple[CacheState, Refreshed]:
         state = self._published(own)
         newest = self.spec.store.snapshots.latest()
         if state is None:
@@ -67,18 +70,17 @@ class CacheUpkeep:
         except CorruptStoreError as error:
             self.warn(error)
             return self._loaded(newest, "its files were damaged or removed")
-        except CorruptTableError:
-            if self.spec.store.snapshots.try_get(state.snapshot.id) is not None:
-                raise
-            return self._loaded(newest, f"snapshot {state.snapshot.id} expired while it was compared")
         except SnapshotNotFoundError:
-            return self._loaded(newest, f"snapshot {state.snapshot.id} went while it was compared")
+            return self._loaded(newest, f"snapshot {state.snapshot.id} expired while it was compared")
 
     def repaired(self, damaged: CacheState) -> CacheState:
         """A state in place of a damaged one: that which another process has published, or one that is loaded anew.
 
         It is of the same snapshot where that is left.
         """
+        return self.spec.store.on_newest(lambda: self._in_place_of(damaged))
+
+    def _in_place_of(self, damaged: CacheState) -> CacheState:
         published = self._published(damaged)
         if published is not None and published is not damaged and published.content == self.contents.mark:
             return published
@@ -126,7 +128,7 @@ class CacheUpkeep:
         _LOG.debug("Table %s: snapshots %d to %d are compared", self.spec.store.name, before.id, newest.id)
         change = StateChange(state, self.contents.layout, self.directory, predicate=self.spec.predicate)
         changes = changed_rows(self.spec.store, before, newest, self.contents.read, self.spec.buckets)
-        with self._new_files() as name:
+        with self._new_files() as name, self.spec.store.while_read(before, newest):
             made = change.applied(changes, newest, name)
             made.publish(self.directory)
         return made, change.changed
@@ -135,7 +137,8 @@ class CacheUpkeep:
         """The state of a snapshot, loaded; see `Refreshed.rebuilt`."""
         _LOG.debug("Table %s: snapshot %s is loaded", self.spec.store.name, None if snapshot is None else snapshot.id)
         with self._new_files() as name:
-            loaded = snapshot and load_snapshot(self.spec, self.contents.layout, self.directory, snapshot, name)
+            with self.spec.store.while_read(snapshot):
+                loaded = snapshot and load_snapshot(self.spec, self.contents.layout, self.directory, snapshot, name)
             state = CacheState(name, snapshot, (loaded,) if loaded else (), content=self.contents.mark)
             state.publish(self.directory)
         return state, Refreshed(snapshot, changed=None, rebuilt=why)

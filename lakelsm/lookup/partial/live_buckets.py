@@ -126,6 +126,17 @@ class LiveBuckets:
     partitions: Mapping[bytes, Mapping[int, LiveBucket]] = field(default_factory=dict)
 
     @staticmethod
+    def newest(spec: LookupSpec) -> LiveBuckets:
+        """Read the manifests of the newest snapshot, and of the new newest one if it is removed before they are read."""
+
+        def read() -> LiveBuckets:
+            snapshot = spec.store.snapshots.latest()
+            with spec.store.while_read(snapshot):
+                return LiveBuckets.of(spec, snapshot)
+
+        return spec.store.on_newest(read)
+
+    @staticmethod
     def of(spec: LookupSpec, snapshot: Snapshot | None) -> LiveBuckets:
         """Read the manifests of a snapshot. Partitions are left out that the condition of the lookup rules out."""
         if snapshot is None:

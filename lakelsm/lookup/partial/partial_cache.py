@@ -64,7 +64,7 @@ class PartialCache(Cache):
             raise InvalidInputError(f"Table {spec.store.name}: a 'partial' cache {spec.not_by_primary_key}")
         spec = spec.on_newest_schema()
         format = store_format(spec.store.options) if format is None else format
-        live = LiveBuckets.of(spec, spec.store.snapshots.latest())
+        live = LiveBuckets.newest(spec)
         query = _query_of(live, None, format, directory, surroundings)
         return PartialCache(query, format=format, directory=directory, surroundings=surroundings)
 
@@ -116,9 +116,8 @@ class PartialCache(Cache):
         """Take the newest snapshot; files of the directory go that no file of it needs."""
         before = self._current()
         spec = before.live.spec.on_newest_schema()
-        snapshot = spec.store.snapshots.latest()
-        if snapshot != before.live.snapshot or spec is not before.live.spec:
-            live = LiveBuckets.of(spec, snapshot)
+        if spec is not before.live.spec or spec.store.snapshots.latest() != before.live.snapshot:
+            live = LiveBuckets.newest(spec)
             self._query = _query_of(live, before, self._format, self._directory, self._surroundings)
         self._current().files.keep_only(self._current().live.files)
 
