@@ -44,7 +44,7 @@ def finished_write(
 def compact_after_write(
     runner: Runner, store: TableStore, batch: BatchResult, user: str, identifier: int
 ) -> CompactionResult:
-    """Compact what `scope_after_write` says of a batch, which is committed.
+    """Compact the `scope_after_write` of a committed batch.
 
     No Exception leaves it: one is warned of and is the ``error`` of a result of status FAILED, beside what was committed
     before it.

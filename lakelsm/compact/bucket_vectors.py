@@ -1,4 +1,4 @@
-"""The deletion vectors of buckets after a compaction: one index file a bucket, written anew where one of them changes."""
+"""The deletion vectors of buckets after a compaction: one index file for each bucket, rewritten if one changes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _THREADS = 16
 
 @dataclass(frozen=True)
 class IndexChanges:
-    """Index files that take the place of others: ``adds`` of the buckets that have vectors, ``deletes`` of the rest.
+    """Index files that replace others: ``adds`` of the buckets that have vectors, ``deletes`` of the rest.
 
     ``masked`` counts the rows that are masked in them and were not before.
     """
@@ -44,7 +44,7 @@ def write_vectors(
 ) -> IndexChanges:
     """Write the index files of those ``buckets`` whose vectors a compaction changes: those ``before``, and ``marks``.
 
-    Vectors of other files than ``files`` go: it rewrites them, or they are gone already. A bucket has one index file, as
+    Vectors of other files than ``files`` are dropped: those are rewritten or removed. A bucket has one index file, as
     other writers keep one only.
     """
     rows = {(entry.partition, entry.bucket, entry.file.file_name): entry.file.row_count for entry in files}

@@ -41,7 +41,7 @@ from lakelsm.snapshots.maintenance_record import DONE, PARTIAL, MaintenanceRecor
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM, Surroundings, login_and_host
 
-#: Memory of one compaction task in bytes, unless the caller says otherwise.
+#: Memory of one compaction task in bytes, by default.
 DEFAULT_TASK_MEMORY = 512 << 20
 
 _LOG = logging.getLogger("lakelsm.compact")
@@ -82,7 +82,7 @@ class Compactor:
     ) -> CompactionResult:
         """Compact what the scope names, as a snapshot (the newest by default) has it.
 
-        Records the changes as ``changelog-producer`` says, unless ``changelog`` is false. An error before the first
+        Records the changes for ``changelog-producer``, unless ``changelog`` is false. An error before the first
         commit is raised. One after a commit ends the compaction with status FAILED; it is warned of. A commit that loses
         costs its own buckets alone; the status is CONFLICT.
         """
@@ -160,7 +160,7 @@ class Compactor:
         return self._surroundings.monotonic() - started
 
     def _commit_size(self, limits: CompactionLimits, plan: CompactionPlan) -> int:
-        """Buckets a commit where the caller does not say: a deadline needs commits between which it can act."""
+        """The default number of buckets in a commit: a deadline acts between commits."""
         return len(plan.buckets) if limits.deadline is None else self._runner.cores
 
     def _planned(
@@ -235,9 +235,9 @@ class Compactor:
         task_memory: int,
         commit: Callable[[CommitMessage], CommitOutcome],
     ) -> tuple[CommitOutcome, int, int]:
-        """Commit what was written; where only vectors changed meanwhile, its marks are carried over and it goes on.
+        """Commit the written files; if only vectors changed since, map the marks to the newest snapshot and try again.
 
-        Returns how many rows are masked anew, and how many of them were found again so. Raises CommitConflictError as
+        Returns the number of newly masked rows, and of those found again so. Raises CommitConflictError as
         `Committer.commit`.
         """
         store = self._store

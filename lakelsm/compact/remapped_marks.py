@@ -1,4 +1,4 @@
-"""A compaction whose files lost only to other vectors goes on: marks follow their rows by key to where these lie now."""
+"""A compaction that lost only to other vectors continues: its marks follow their rows by key to other files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from lakelsm.snapshots.table_store import TableStore
 class RemappedMarks:
     """A compaction's marks as a newer snapshot needs them, with that snapshot's vectors and the files that can have some.
 
-    ``found`` counts the rows that lie in other files than those that they were marked in.
+    ``found`` counts the rows that are in other files than when they were marked.
     """
 
     snapshot: Snapshot
@@ -39,7 +39,7 @@ class RemappedMarks:
 
 
 class MarkRemapper:
-    """Carries the marks of one attempt at a compaction over to newer snapshots; each time from the plan anew."""
+    """Maps the marks of one attempt at a compaction to newer snapshots, each time from the plan."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class MarkRemapper:
     def on(self, snapshot: Snapshot, lost: VectorsChangedError) -> RemappedMarks:
         """Return the marks as of a snapshot.
 
-        Raises ``lost`` again where a masked row of an input was shown again, or where files of the plan have expired.
+        Raises ``lost`` again if a masked row of an input is visible again, or if files of the plan have expired.
         """
         try:
             return self._carried_over(snapshot, lost)

@@ -40,7 +40,7 @@ _FAN_IN = 64
 @dataclass(frozen=True, kw_only=True)
 class RewriteTask:
     """What all rewrite units of a table share; pickled once. Rows that ``expiry`` finds too old at ``epoch_millis`` are
-    left out before the merge, as Paimon does. ``rule`` says what the changelog of units with one has, and
+    left out before the merge, as Paimon does. ``rule`` decides the changelog of units with one, and
     ``changelog_layout`` how its files are written (None: as the data files).
     """
 
@@ -154,13 +154,13 @@ class RewriteTask:
         if self.expiry is None:
             return runs
         unexpired = partial(self.expiry.unexpired, now_millis=self.epoch_millis)
-        below = len(section.looked_up)  # Their expired rows are replaced too, so the merge is told of them.
+        below = len(section.looked_up)  # Their expired rows are replaced too, so the merge gets them.
         return [*runs[:below], *(map(unexpired, run) for run in runs[below:])]
 
     def _narrowed(self, unit: RewriteUnit, section: MergeUnit, scratch: ExitStack) -> MergeUnit:
         """A section of about `_FAN_IN` runs with the same merged rows: its oldest runs are merged to files first.
 
-        However many runs there are, a task holds a batch of so many only. The files are there until ``scratch``
+        A task holds a batch of at most that many runs. The files exist until ``scratch``
         closes. Where levels matter, only runs of level 0 are merged so.
         """
         by_level = unit.looks_up or unit.masks or unit.changelog or self.spec.lookup

@@ -26,7 +26,7 @@ class RewriteGroup:
 class CompactPlan:
     """The outcome of a unit, file by file.
 
-    `upgrades` change their level only; `untouched` are on the output level already and stay as they are;
+    `upgrades` change their level only; `untouched` are on the output level already and do not change;
     the files of `rewrites` are replaced. `drop_delete` says that rewritten rows which end as retractions
     are not written. `below` are the bucket's runs below the output, lowest level first. `reason` is the unit's.
     """
@@ -74,10 +74,10 @@ def plan_compaction(
     """Decides what happens to each file of a unit.
 
     Going through the unit's sections in key order: overlapping files and small files (below `min_file_size`
-    bytes) gather in a group; a large file that overlaps nothing ends the group and is moved up by itself. A
+    bytes) gather in a group; a large file that overlaps nothing ends the group and is upgraded alone. A
     group of one single file is not rewritten but moved up too. A file that moves up is rewritten all the
     same when it goes to `max_level` (the bucket's top) and may hold retractions, or when `must_rewrite`
-    says so (expired rows, a forced rewrite). A unit with `file_rewrite` rewrites every file by itself.
+    is true (expired rows, a forced rewrite). A unit with `file_rewrite` rewrites every file alone.
     """
     planner = _Planner(unit.output_level, max_level, must_rewrite)
     if unit.file_rewrite:

@@ -15,7 +15,7 @@ class Section:
     """Files whose key ranges hang together, as the fewest runs that hold them.
 
     No key of a section occurs in another one. Files of a run do not overlap and are ordered by key; the
-    order of the runs says nothing about age. A section of one run is one file.
+    order of the runs is not their age. A section of one run is one file.
     """
 
     runs: tuple[tuple[FileRange, ...], ...]

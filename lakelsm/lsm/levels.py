@@ -16,7 +16,7 @@ class FileRange:
 
     `index` points into the caller's list of files. `min_key` and `max_key` (both inclusive) are any values
     with a total order that is the order of the table's keys. Sizes are bytes. `delete_rows` is the number
-    of -U and -D rows, None where the file's writer did not say. `creation_time` is in milliseconds, None if
+    of -U and -D rows, None if the file's writer did not record it. `creation_time` is in milliseconds, None if
     unknown.
     """
 
@@ -35,7 +35,7 @@ class FileRange:
 
     @property
     def may_hold_deletes(self) -> bool:
-        """Whether a row of the file may be a retraction: an unknown count says yes (docs/format.md 13.4)."""
+        """Whether a row of the file may be a retraction: yes for an unknown count (docs/format.md 13.4)."""
         return self.delete_rows is None or self.delete_rows > 0
 
 

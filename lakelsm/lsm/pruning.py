@@ -4,12 +4,12 @@ Three kinds of columns, three rules:
 
 * *Partition columns* have one value for all rows of a partition: `partitions_that_may_match`.
 * *Key columns* have the same value in every version of a row. A file none of whose keys can make the
-  predicate TRUE holds only rows that nobody asked for, and can hide no row that somebody asked for. So each
-  such file may go by itself, under every merge engine: `files_that_may_match` with the predicate restricted
+  predicate TRUE holds only unwanted rows and can hide no wanted row. So each
+  such file may be excluded alone, with every merge engine: `files_that_may_match` with the predicate restricted
   to key columns.
 * *Other columns* differ between the versions of a row. A file whose own rows all fail may still hold the
-  newer version of a row whose older version, in another file, would pass: without the newer one, the stale
-  row would come back to life. `prune_stale_safe` drops only what cannot do that.
+  newer version of a row whose older version, in another file, would pass: without the newer one, the hidden
+  row would be visible again. `prune_stale_safe` drops only what cannot do that.
 
 Dropping by keys may come before or after `prune_stale_safe`: the files that hold a wanted key all survive it.
 """
@@ -35,7 +35,7 @@ class VersionRule(Enum):
     LAST_BY_SEQUENCE = "last by sequence number"
     """deduplicate without `sequence.field`: the version with the largest sequence number."""
     ANY_ONE = "one of them"
-    """deduplicate with `sequence.field`, first-row: one of the versions, not told by sequence numbers."""
+    """deduplicate with `sequence.field`, first-row: one of the versions, not decided by sequence numbers."""
     COMBINED = "combined"
     """partial-update, aggregation: the row may equal none of its versions."""
     MASKED = "masked"
@@ -58,8 +58,8 @@ def files_that_may_match(
 ) -> list[bool]:
     """For each file, False if its statistics show that no row of it makes the predicate TRUE.
 
-    With `columns`, only what the predicate says about these columns counts. Key columns (the primary key,
-    partition columns included) make the result a reason to drop a file by itself; without them it is the
+    With `columns`, only the parts of the predicate on these columns count. Key columns (the primary key,
+    partition columns included) make the result a sufficient reason to exclude a file; without them it is the
     input of `prune_stale_safe`. Key statistics and value statistics are equally good for a key column.
     """
     return may_match(predicate if columns is None else restrict(predicate, columns), stats)
@@ -80,7 +80,7 @@ def prune_stale_safe(
     * MASKED: every failing file goes.
     * COMBINED: a combined row can pass although all its versions fail (NULLs filled in, sums), so a failing
       file goes only if nothing overlaps it, it is not on level 0 and it has no retraction: then each of its
-      rows is one version and is read as it is.
+      rows is one version and is read unchanged.
     * ANY_ONE: the row is one of its versions. A failing file F goes if every file that overlaps it fails too:
       then no version of any of F's keys passes, so whatever versions are left, the filter drops the row. A
       section whose files all fail goes as a whole, and so does the whole bucket.

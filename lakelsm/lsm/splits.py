@@ -14,7 +14,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True)
 class ReadUnits:
-    """A bucket's files, told apart by whether they need a merge, without packing them."""
+    """A bucket's files, divided by whether they need a merge, without packing them."""
 
     raw_files: tuple[FileRange, ...]
     merge_sections: tuple[Section, ...]
@@ -50,9 +50,9 @@ def reads_raw_as_a_whole(files: Sequence[FileRange], *, no_merge: bool = False) 
 
 
 def read_units(files: Sequence[FileRange], *, no_merge: bool = False) -> ReadUnits:
-    """The files of one bucket that are read as they are, and the sections that must be merged.
+    """The files of one bucket that are read unchanged, and the sections that must be merged.
 
-    A section of one file without retractions is read as it is, on level 0 too: a file holds a key once.
+    A section of one file without retractions is read unchanged, on level 0 too: a file holds a key once.
     """
     if reads_raw_as_a_whole(files, no_merge=no_merge):
         return ReadUnits(tuple(files), ())

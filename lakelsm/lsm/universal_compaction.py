@@ -64,8 +64,8 @@ def _offpeak_ratio(options: TableOptions, hour: int) -> int:
 class CompactUnit:
     """Runs to compact together and the level that their rows go to.
 
-    `full` says that all runs of the bucket are in it. `file_rewrite` asks for each file to be rewritten by
-    itself (files that are on the top level already and must change). `reason` is one word for reports.
+    `full` says that all runs of the bucket are in it. With `file_rewrite` each file is rewritten
+    alone (files that are on the top level already and must change). `reason` is one word for reports.
     """
 
     output_level: int
@@ -101,7 +101,7 @@ def pick(
 
     `num_levels` is `level_count` of the bucket. `last_full_ms` is when the bucket was last compacted in full
     (see `estimate_last_full`), None for never; it and `now_ms` matter only with an optimisation interval. A
-    caller that keeps state sets the time anew whenever the unit is `full`. `picks_without_result` counts the
+    caller that keeps state sets the time again whenever the unit is `full`. `picks_without_result` counts the
     earlier calls in which the ordinary rules found nothing, since level 0 was last forced up; it matters only
     with `force_up_interval`.
     """
@@ -194,7 +194,7 @@ def _grow_by_size_ratio(
     forced: bool,
     reason: str,
 ) -> CompactUnit | None:
-    """Takes `count` runs, then goes on while the next run fits the ratio.
+    """Takes `count` runs, then continues while the next run fits the ratio.
 
     Once a compaction is certain, a next run on level 0 or 1 is taken although it does not fit, and its size
     counts for those after it: leaving level 1 out would only leave it as the target's neighbour.
@@ -252,7 +252,7 @@ def full_compaction(
 
 
 def must_wait_for_compaction(policy: CompactionPolicy, runs: Sequence[SortedRun]) -> bool:
-    """Whether a writer must compact before it goes on: more runs than the stop trigger."""
+    """Whether a writer must compact before it continues: more runs than the stop trigger."""
     return len(runs) > policy.stop_trigger
 
 

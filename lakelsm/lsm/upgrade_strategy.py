@@ -33,7 +33,7 @@ def upgrade_strategy(options: TableOptions, file: FileRange, output_level: int, 
         return UpgradeStrategy.CHANGELOG_AND_REWRITE
     if output_level == top_level:
         return UpgradeStrategy.CHANGELOG
-    # The newest row is all that counts, so no row below can change what the file says.
+    # Only the newest row counts, so no row below can change the content of the file.
     if options.merge_engine is MergeEngine.DEDUPLICATE and not options.sequence_field:
         return UpgradeStrategy.CHANGELOG
     return UpgradeStrategy.CHANGELOG_AND_REWRITE

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from lakelsm.options.option import BOOLEAN, DOUBLE, DURATION, INT, LONG, SIZE, TEXT, Kind, Option, choice_kind
 from lakelsm.options.option_enums import Feature
 
-# Accepted and kept for other engines: lakelsm has no such keys of its own before it has the feature.
+# Accepted and kept for other engines: lakelsm does not use such keys before it has the feature.
 WAITING_KEYS: Mapping[Feature, Mapping[str, Kind]] = MappingProxyType(
     {
         Feature.APPEND_TABLES: {
@@ -92,7 +92,7 @@ TUNING_KEYS: Mapping[str, Kind] = MappingProxyType(
     }
 )
 
-# Accepted, because lakelsm does what they ask for whatever they say: a write compacts before it returns, a delete
+# Accepted, because lakelsm always does what they enable: a write compacts before it returns, a delete
 # writes -D rows, and each snapshot records the greatest sequence number.
 HELD_KEYS: Mapping[str, Kind] = MappingProxyType(
     {

@@ -16,7 +16,7 @@ FieldOptions = Mapping[str, Mapping[str, str]]
 
 
 class FieldOption(NamedTuple):
-    """x of ``fields.<column>.<x>``. `per_call` is as in `Option`: most say how rows are merged."""
+    """x of ``fields.<column>.<x>``. `per_call` is as in `Option`: most decide how rows are merged."""
 
     kind: Kind
     doc: str

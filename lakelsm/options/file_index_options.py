@@ -125,7 +125,7 @@ def parse_file_indexes(raw: Mapping[str, str]) -> tuple[ColumnIndex, ...]:
         if split is None or not split[1] or split[2] not in INDEX_OPTIONS[split[0]]:
             continue
         kind, column, name = split
-        # What an index of a map's key does not say itself, the map's column says for all of them.
+        # Settings of a map's column are the defaults for the indexes of its keys.
         if (kind, column) not in found and not any(k == kind and c.startswith(f"{column}[") for k, c in found):
             raise InvalidInputError(
                 f"option '{key}' = '{text}' is of a column that has no such index; name '{column}' in "

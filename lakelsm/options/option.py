@@ -87,11 +87,11 @@ def codec_kind(*written: str) -> Kind:
 class Option:
     """One option; `low` and `high` are inclusive.
 
-    `immutable` ones cannot change once the table has data. Others may where no file depends on them. Those that are not
-    `per_call` no single write can have its own: they say where rows lie or what they mean, on which writers and readers
-    must agree, or nothing about a write. One with `acts_from` is kept in the table, and acts once the feature is built.
-    Reads need no value of an option that is `for_writes`, by default one that is `per_call`, and do not fail on one that
-    cannot be used.
+    `immutable` options cannot change once the table has data; others may change if no file depends on them. An option
+    that is not `per_call` applies to the whole table: it decides where rows are stored or what they mean, on which all
+    writers and readers must agree, or it has no effect on a write. An option with `acts_from` is stored in the table
+    and takes effect when the feature is built. Reads ignore the value of an option that is `for_writes` (by default one
+    that is `per_call`), and do not fail if it is invalid.
     """
 
     key: str

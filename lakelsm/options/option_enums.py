@@ -83,7 +83,7 @@ class StoreKind(Enum):
 
 
 class TagCreation(Enum):
-    """Whether tags follow commits by themselves, and what says when a period has ended."""
+    """Whether commits create tags automatically, and what decides that a period has ended."""
 
     NONE = "none"
     PROCESS_TIME = "process-time"
@@ -100,7 +100,7 @@ class TagPeriod(Enum):
 
 
 class TagFormat(Enum):
-    """How names of automatic tags tell their period."""
+    """How names of automatic tags express their period."""
 
     WITH_DASHES = "with_dashes"
     WITHOUT_DASHES = "without_dashes"
@@ -108,7 +108,7 @@ class TagFormat(Enum):
 
 
 class ExpireMode(Enum):
-    """Who does the upkeep that follows a commit: the thread that committed, or one of its own."""
+    """The thread of the upkeep that follows a commit: the committing thread, or a separate one."""
 
     SYNC = "sync"
     ASYNC = "async"

@@ -82,7 +82,7 @@ def parse_duration(text: str) -> int:
 
 
 def parse_text(text: str) -> str:
-    """The text as it is."""
+    """The text, unchanged."""
     return text
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lakelsm.options.option import BOOLEAN, DURATION, INT, TEXT, option
 
-#: The one action of ``partition.mark-done-action`` that lakelsm has.
+#: The only supported action of ``partition.mark-done-action``.
 SUCCESS_FILE = "success-file"
 #: What ``partition.expiration-strategy`` can be.
 EXPIRATION_STRATEGIES = ("values-time", "update-time")

@@ -17,7 +17,7 @@ _FIELDS = {
     "S": "fraction",
 }
 _YEARS = {1: "[0-9]{1,10}", 2: "[0-9]{2}", 3: "[0-9]{3,10}", 4: "[0-9]{4}"}
-#: Without these a text tells no day.
+#: Without these a text has no day.
 DAY_FIELDS = frozenset({"year", "month", "day"})
 #: The parts of a formatter: a quoted text, a run of one letter, or any other character.
 _PART = re.compile(r"'(?P<quoted>(?:[^']|'')*)'|(?P<field>([A-Za-z])\3*)|(?P<other>.)", re.DOTALL)

@@ -29,8 +29,8 @@ class TableOptions(
 
     `field_options` holds the `fields.<columns>.<x>` options as {columns: {x: text}}; several columns are
     joined by ',' as in the key. `file_indexes` are those of `file-index.<type>`. `explicit` holds the keys of declared
-    options that the table sets. `unusable` says of each option that only writes need and whose text cannot be read what
-    is wrong with it; its attribute has the default, and whoever changes the table asks `check_usable` first.
+    options that the table sets. `unusable` has the fault of each option that only writes need and whose text cannot be
+    read; its attribute has the default, and operations that change the table call `check_usable` first.
     """
 
     field_options: FieldOptions = field(default_factory=dict, hash=False)

@@ -34,7 +34,7 @@ def check_bucket_count(store: TableStore, snapshot: Snapshot | None, partitions:
 
 
 def check_one_bucket_count(store: TableStore, snapshot: Snapshot | None) -> None:
-    """Raise InvalidInputError where a table has files of another number of fixed buckets than its options say.
+    """Raise InvalidInputError if a table has files of another number of fixed buckets than its options.
 
     Reads manifests only where the snapshot does not record the number.
     """

@@ -58,9 +58,9 @@ class ChangelogMode(Enum):
 
 @dataclass(frozen=True)
 class DifferenceUnit:
-    """Files of two states whose rows are compared; the masks tell which of ``unit.files`` each state has.
+    """Files of two states whose rows are compared; the masks select the ``unit.files`` of each state.
 
-    A file of which the states mask different rows is there twice, with the vector of each.
+    A file of which the states mask different rows occurs twice, with the vector of each.
     """
 
     unit: MergeUnit
@@ -72,7 +72,7 @@ class DifferenceUnit:
 class ChangelogPlan:
     """The work of an incremental read.
 
-    ``scanned`` files have the changes as they are: each snapshot's, oldest first (None: of any snapshots, in no order).
+    ``scanned`` files contain the changes: each snapshot's, oldest first (None: of any snapshots, in no order).
     The changes of ``merged`` units are what their merge gives, those of ``compared`` units the differences. ``ends`` are
     the first and the last snapshot whose changelogs, or (``of_states``) states, are read.
     """
@@ -186,7 +186,7 @@ def live_files(
 
 
 def shown_alike(store: TableStore, old: Mapping[_Name, LiveFile], new: Mapping[_Name, LiveFile]) -> set[_Name]:
-    """The files of which two states show the same rows. Index files are written anew for the sake of other files too."""
+    """The files with the same visible rows in two states. Index files are also rewritten because of other files."""
     alike: set[_Name] = set()
     places: dict[_Name, tuple[VectorPlace, VectorPlace, int]] = {}
     for identity in old.keys() & new.keys():

@@ -147,7 +147,7 @@ def live_entries_of(store: TableStore, snapshot: Snapshot, buckets: Collection[B
 def checked_scope(
     store: TableStore, full: bool, partitions: Predicate | None, buckets: frozenset[int] | None
 ) -> CompactionScope:
-    """The scope that a caller asks for. Raises InvalidInputError for a choice that the table has not."""
+    """The scope that a caller requests. Raises InvalidInputError for an unknown bucket or partition."""
     if partitions is not None:
         check_whole_partitions(store, partitions, "a compaction takes partitions whole.")
     if buckets is not None:
@@ -158,7 +158,7 @@ def checked_scope(
 def _check_buckets(store: TableStore, numbers: Collection[int]) -> None:
     """Raises InvalidInputError for the number of no bucket: a fixed count ends before it, in all partitions there are.
 
-    With dynamic buckets any number may come to be used: one that is not yet has nothing to compact.
+    With dynamic buckets any number may be used later: an unused one has nothing to compact.
     """
     count = store.options.bucket
     if count < 1 or max(numbers) < count:
@@ -184,8 +184,8 @@ def plan_bucket(
 ) -> CompactPlan | None:
     """Plan one bucket; None when nothing is to be compacted. ``expired``: files to be rewritten wherever they move.
 
-    Where rows are looked up, nothing stays on level 0, or with ``gentle`` not for long: Paimon's writers count how often
-    in a row they found nothing to compact, and here, where no call knows of another, the files of level 0 tell. A full
+    Where rows are looked up, level 0 is emptied, with ``gentle`` after some time: Paimon's writers count how often
+    in a row they found nothing to compact. Here calls are independent, so the files of level 0 are counted. A full
     compaction also rewrites the files of the top level that are ``masked``.
     """
     options = store.options
@@ -254,10 +254,10 @@ FULL_COMPACTION_PROPERTY = "lakelsm.full-compaction"
 
 
 def scope_after_write(store: TableStore, written: Iterable[BucketId]) -> CompactionScope:
-    """The buckets ``written``, or all in full where ``full-compaction.delta-commits`` says so.
+    """The buckets ``written``, or all of them fully if ``full-compaction.delta-commits`` requires it.
 
-    ``changelog-producer`` = ``full-compaction`` compacts what was written in full each time unless that option is set.
-    With ``lookup-compact`` = ``gentle`` what was written may wait on level 0; a compaction that is asked for takes it.
+    ``changelog-producer`` = ``full-compaction`` compacts the written buckets fully each time unless that option is set.
+    With ``lookup-compact`` = ``gentle`` written rows may wait on level 0; a requested compaction includes them.
     """
     commits = store.options.full_compaction_delta_commits
     if store.options.changelog_producer is ChangelogProducer.FULL_COMPACTION and (commits or 1) == 1:
@@ -278,7 +278,7 @@ def commits_since_full_compaction(history: Iterable[Snapshot]) -> int:
 
 
 def _history(store: TableStore) -> Iterable[Snapshot]:
-    """The snapshots from the newest one back to where one is gone."""
+    """The snapshots from the newest one back to the first missing one."""
     for number in range(store.snapshots.latest_id() or 0, 0, -1):
         snapshot = store.snapshots.try_get(number)
         if snapshot is None:

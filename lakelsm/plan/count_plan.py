@@ -1,4 +1,4 @@
-"""How many rows a snapshot has, told by its manifests and by what its deletion vectors say of themselves."""
+"""The number of rows of a snapshot, from its manifests and the cardinalities of its deletion vectors."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def takes_partitions_whole(store: TableStore, predicate: Predicate | None) -> bo
 def metadata_count(
     store: TableStore, snapshot: Snapshot | None, predicate: Predicate | None, fresh: bool = False
 ) -> int | None:
-    """The rows of a snapshot (None: an empty table) that match, None where only the data files can tell.
+    """The rows of a snapshot (None: an empty table) that match, None if only the data files decide.
 
-    ``fresh`` shows level 0 where reads of the table leave it out. Manifests tell where each file is read as it is: it
+    ``fresh`` includes level 0 if reads of the table leave it out. Manifests are enough if each file is read unchanged: it
     overlaps no other one that is shown, and has no retraction.
     """
     if not chooses_partitions(store, predicate):
@@ -86,7 +86,7 @@ def joined_count(one: CountResult, other: CountResult) -> CountResult:
 
 @dataclass(frozen=True)
 class _Part:
-    """Files of a batch that reads show: their places in it, and what they hold."""
+    """Files of a batch that reads show: their row indexes in it, and their content."""
 
     batch: EntryBatch
     rows: _Longs
@@ -123,7 +123,7 @@ def _is_clean(store: TableStore, counts: FileCounts) -> _Mask:
 def _all_raw(store: TableStore, parts: Sequence[_Part]) -> bool:
     """Whether no file overlaps another one of its bucket that it would be merged with.
 
-    That needs keys only where the levels do not tell: above level 0 the files of a level do not overlap.
+    Keys are needed only if the levels do not decide: above level 0 the files of a level do not overlap.
     """
     if not any(len(part.rows) for part in parts):
         return True
@@ -157,7 +157,7 @@ def _are_apart(buckets: _Longs, lows: _Longs, highs: _Longs) -> bool:
 
 
 def _masked_rows(part: _Part, vectors: DeletionVectors) -> int | None:
-    """How many rows of the files the deletion vectors mask, None where one does not say."""
+    """How many rows of the files the deletion vectors mask, None if one does not record it."""
     if not vectors.places or not len(part.rows):
         return 0
     codes, buckets = part.batch.partition_codes[part.rows], part.batch.buckets[part.rows]

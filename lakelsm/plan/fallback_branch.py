@@ -26,7 +26,7 @@ _OPTION = "scan.fallback-branch"
 
 @dataclass(frozen=True)
 class ReadState:
-    """A snapshot of a branch that is read (None: there is none), and the partitions of it that others are read for."""
+    """A snapshot of a branch to read (None for an empty branch), and its partitions that are read from other states."""
 
     store: TableStore
     snapshot: Snapshot | None
@@ -82,7 +82,7 @@ def joined_plan(plans: Sequence[ReadPlan]) -> ReadPlan:
 
 
 def fallback_of(store: TableStore) -> TableStore | None:
-    """The branch that reads of a table fall back to, if any. Raises TableNotFoundError where it is gone."""
+    """The branch that reads of a table fall back to, if any. Raises TableNotFoundError if it does not exist."""
     name = (store.options.scan_fallback_branch or "").strip()
     return None if not name or name == store.paths.branch else store.on_branch(name)
 

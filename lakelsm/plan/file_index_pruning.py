@@ -1,4 +1,4 @@
-"""Which data files hold no row of an answer, as their own indexes say: bloom filters and bitmaps."""
+"""Excludes data files without matching rows by their own indexes: bloom filters and bitmaps."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class FileIndexPruning:
     """Asks the indexes of data files about a predicate.
 
     Only columns count that the table's options give an index. They are matched by field id; an index of a column whose
-    type has changed since tells nothing.
+    type has changed since is not used.
     """
 
     def __init__(self, store: TableStore, predicate: Predicate) -> None:
@@ -47,7 +47,7 @@ class FileIndexPruning:
     ) -> tuple[list[bool], list[bool]]:
         """For each file, False if no row of it makes the predicate TRUE: by its key columns alone, and by all columns.
 
-        Only files at the places ``shown`` are looked at, for which statistics (the two lists given) say nothing yet.
+        Only the files with the indexes ``shown`` are checked, for which statistics (the two lists given) say nothing yet.
         Raises CorruptTableError for indexes that are missing or damaged.
         """
         keys, values = list(by_keys), list(by_values)

@@ -1,4 +1,4 @@
-"""When what appends added between two snapshots is all that changed: then their rows alone tell the newest ones."""
+"""Whether appends are the only changes between two snapshots: then their rows are the newest ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The partitions of a snapshot: which ones a condition takes whole, and what the files of each come to."""
+"""The partitions of a snapshot: those that a condition matches as a whole, and the totals of the files of each."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _SUMMED = ("rows_sum", "rows_count", "bytes_sum", "updated_max")
 
 @dataclass(frozen=True, kw_only=True)
 class PartitionFiles:
-    """What the live data files of a partition come to; rows are those of files, older versions included.
+    """The totals of the live data files of a partition; rows are those of files, older versions included.
 
     ``label`` is what people call it. ``updated`` is when the newest of them was made, in the form of ``_CREATION_TIME``
-    (None: no file says).
+    (None if no file records it).
     """
 
     partition: bytes
@@ -68,7 +68,7 @@ def chosen_partitions(store: TableStore, snapshot: Snapshot | None, predicate: P
 
 
 def _sums(live: Iterable[tuple[EntryBatch, npt.NDArray[np.int64]]]) -> tuple[list[bytes], pa.Table]:
-    """The partitions that have files, and a row for each of what these come to."""
+    """The partitions that have files, and a row with their totals for each."""
     places: dict[bytes, int] = {}
     parts = []
     for batch, rows in live:

@@ -1,4 +1,4 @@
-"""What a batch read has to look at: files as they are, and sections whose rows hide each other."""
+"""The files of a batch read: files that are read unchanged, and sections whose rows hide each other."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from lakelsm.types import DataField, python_arrow
 
 @dataclass(frozen=True, repr=False)
 class ReadPlan:
-    """The files of a read of a snapshot. ``raw_files`` need no merge; ``merged_files`` do, as ``units`` say.
+    """The files of a read of a snapshot. ``raw_files`` need no merge; ``merged_files`` do, in ``units``.
 
     ``files_live`` counts the data files of the snapshot, ``files_scanned`` those that the read opens.
     """

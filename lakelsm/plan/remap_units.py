@@ -1,9 +1,9 @@
 """Marks that another commit left without their file, as units of work: which keys to look for, and where.
 
 A compaction loses where vectors changed under it (`commit/vector_conflict.py`). Either rows of a file that it rewrites
-were masked meanwhile: they lie in its own new files too. Or a file that it marks rows of was rewritten: its rows lie in
-files that came since. Above level 0 a key has one row that is not masked, and of two compactions at a time that take
-level 0 in one finds its input gone; so the row that has the key is the row that is meant, and no newer one.
+were masked since: they are in its own new files too. Or a file whose rows it masks was rewritten: its rows are in
+files that were added since. Above level 0 a key has one unmasked row, and of two concurrent compactions that take
+level 0, one finds its input removed; so the row that has the key is the row that is meant, and no newer one.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ def moved_marks(
     marks: Mapping[str, BitMap],
     grown: Mapping[str, BitMap],
 ) -> MovedMarks:
-    """Tell what became of a compaction's ``marks`` in one bucket, and of those that its inputs got meanwhile (``grown``).
+    """Find the rows of a compaction's ``marks`` in one bucket, and of the marks that its inputs got since (``grown``).
 
-    ``base`` and ``now`` are the bucket's files as the compaction was planned and as they are, ``written`` its new files.
+    ``base`` and ``now`` are the bucket's files when the compaction was planned and now, ``written`` its new files.
     """
     before = {entry.file.file_name: entry for entry in base}
     live = {entry.file.file_name for entry in now}
@@ -49,7 +49,7 @@ def moved_marks(
 
 
 def remap_units(store: TableStore, buckets: Mapping[BucketId, MovedMarks]) -> Iterator[KeySearch]:
-    """The units of all buckets: each file with moved marks, and the files whose key range touches its own."""
+    """The units of all buckets: each file with moved marks, and the files whose key range overlaps its own."""
     make = MergeUnits(store, ())
     for bucket, marks in buckets.items():
         for source, rows, found_in in marks.moved:

@@ -28,7 +28,7 @@ class RewriteUnit:
 
     ``looks_up``: level 0 is among them, and rows below the output take part in the merge. ``changelog``: the changes are
     recorded. ``masks``: rows below the output are masked whose keys level 0 has; without ``looks_up`` finding their keys
-    is enough. Without ``writes_data`` no data is written: the files move up as they are.
+    is enough. Without ``writes_data`` no data is written: the files are upgraded.
     """
 
     sections: tuple[MergeUnit, ...]
@@ -121,7 +121,7 @@ class _Units:
         return self._bucket.plan.output_level == self._bucket.top_level
 
     def _looks_up(self) -> bool:
-        """Whether rows below the output take part in merges of level 0: they may win, or are told in the changelog."""
+        """Whether rows below the output take part in merges of level 0: they may win, or are in the changelog."""
         options = self._options
         if not options.needs_lookup:
             return False

@@ -53,5 +53,5 @@ def plan_shown_rows(
 
 
 def _by_name(files: Iterable[LiveFile]) -> dict[tuple[bytes, int, str], LiveFile]:
-    """Files by their place, whatever their level."""
+    """Files by partition, bucket and name, independent of their level."""
     return {(file.entry.partition, file.entry.bucket, file.entry.file.file_name): file for file in files}

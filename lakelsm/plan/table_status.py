@@ -1,4 +1,4 @@
-"""The state of a table's files for those who run it: what waits in level 0, and what would compact it; metadata only."""
+"""The state of a table's files for its operators: rows in level 0, and the next compaction; metadata only."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def table_status(
 
 @dataclass(kw_only=True)
 class _Tally:
-    """What the files of a bucket come to. ``runs``: a level, or for level 0 the file."""
+    """The totals of the files of a bucket. ``runs``: a level, or for level 0 the file."""
 
     files: int = 0
     rows: int = 0

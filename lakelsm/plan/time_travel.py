@@ -114,7 +114,7 @@ def _kept_changelog(store: TableStore, point: Point, earliest: int) -> Snapshot 
 
 
 def snapshot_at(store: TableStore, point: Point) -> Snapshot:
-    """The snapshot of an id, of a tag, or the newest one at a time. Raises SnapshotNotFoundError where there is none."""
+    """The snapshot of an id, of a tag, or the newest one at a time. Raises SnapshotNotFoundError if there is none."""
     if isinstance(point, int):
         return store.snapshots.get(point)
     if isinstance(point, str):

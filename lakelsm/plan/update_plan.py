@@ -1,4 +1,4 @@
-"""What an update sets and what has to hold of each row, so that a new +U row of a key gives the row that is asked for."""
+"""The values that an update sets, and the checks of each row that make a new +U row give the requested row."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lakelsm.schema.identifiers import match
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import DataField, has_nanoseconds
 
-#: The fault of a row that its delete would leave as it is.
+#: The fault of a row that its delete would not remove.
 NO_SEQUENCE = (
     "a row that matches has no sequence in any group of 'partial-update.remove-record-on-sequence-group', so that the "
     "delete would be lost"
@@ -22,9 +22,9 @@ NO_SEQUENCE = (
 
 @dataclass(frozen=True)
 class RowSequence:
-    """Columns whose values must not become weaker: by them the row that is there would win.
+    """Columns whose values must not become weaker: with a weaker value the existing row would win.
 
-    ``descending``: the smallest value wins. ``required``: where all of them are NULL a new row says nothing.
+    ``descending``: the smallest value wins. ``required``: if all of them are NULL, a new row has no effect.
     """
 
     columns: tuple[str, ...]
@@ -38,9 +38,9 @@ class RowFault(Enum):
 
     #: The new value of the only column is NULL.
     NULL = "null"
-    #: The new value of the only column is NULL, and the one that is there is not.
+    #: The new value of the only column is NULL, and the present value is not.
     NULL_OVER_VALUE = "null over value"
-    #: The new values lose to those that are there: NULL loses to all, else the first difference decides.
+    #: The new values lose to the present ones: NULL loses to all, otherwise the first difference decides.
     WEAKER = "weaker"
     #: All new values are NULL.
     ALL_NULL = "all null"
@@ -62,7 +62,7 @@ class RowCheck:
 
 @dataclass(frozen=True)
 class UpdatePlan:
-    """``values`` are SQL expressions by column. ``kept_by_null``: columns of which NULL leaves the value that is there.
+    """``values`` are SQL expressions by column. ``kept_by_null``: columns in which NULL keeps the present value.
 
     ``sequences`` decide whether the new row counts; those that an update does not touch tie, and the newer row wins.
     ``required`` columns are NOT NULL.
@@ -134,7 +134,7 @@ def plan_update(store: TableStore, values: Mapping[str, str]) -> UpdatePlan:
 
 
 def check_engine(store: TableStore) -> None:
-    """Raises InvalidInputError for a merge engine with which no new row of a key stands for the row that is there."""
+    """Raises InvalidInputError for a merge engine with which a new row of a key cannot replace the present one."""
     engine = store.options.merge_engine
     why = {
         MergeEngine.FIRST_ROW: "keeps the first row of a key; overwrite its partitions instead",

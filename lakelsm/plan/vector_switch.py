@@ -1,6 +1,6 @@
 """Whether deletion vectors of a table with data may be switched on or off, by what its files are like.
 
-Under vectors a reader takes each file above level 0 as it is, less its masked rows, and leaves level 0 to the next
+With vectors a reader reads each file above level 0 unchanged, without its masked rows, and leaves level 0 to the next
 compaction. So before they are switched on, all rows must be merged: a key that two files have would be read twice, a
 retraction as a row, and rows on level 0 that were visible would vanish. Before they are switched off no row may be
 masked: it would come back. A full compaction does either; the table stays as it was until then.
@@ -30,7 +30,7 @@ def check_vector_switch(store: TableStore, before: TableSchema, after: TableSche
 
     What is committed after that snapshot is not looked at: writes then follow the schema that they find, and a
     compaction that was planned under the other one loses (commit/attempt_changes.py), unless it is published between
-    this look and the new schema. So let no compaction run meanwhile.
+    this check and the new schema. So no compaction should run at the same time.
     """
     options, wanted = (TableOptions.parse(dict(schema.options), for_reads=True) for schema in (before, after))
     snapshot = store.snapshots.latest()

@@ -1,4 +1,4 @@
-"""What rows say of their columns, in tasks and joined: counts, bounds, lengths and distinct values."""
+"""Summaries of columns, in tasks and combined: counts, bounds, lengths and distinct values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lakelsm.types import BINARY_ROOTS, STRING_ROOTS, DataField, DataType
 
 Unit = TypeVar("Unit")
 
-#: What a task tells: the number of rows (of no column), then of each column, by its place.
+#: The values of a task: the number of rows (of no column), then those of each column, by its index.
 SUMMARY_SCHEMA = pa.schema(
     [
         ("column", pa.int32()),
@@ -67,7 +67,7 @@ class ColumnSummary:
             self._widen(values)
 
     def merge(self, row: Mapping[str, Any]) -> None:
-        """Take what a task told into account."""
+        """Add the values of a task."""
         self.nulls += row["nulls"]
         self.length += row["length"]
         self.longest = max(self.longest, row["longest"])
@@ -124,7 +124,7 @@ class RowSummary:
             summary.add(batch.column(column.name))
 
     def merge(self, batch: pa.RecordBatch) -> None:
-        """Take what a task told into account."""
+        """Add the values of a task."""
         for row in batch.to_pylist():
             if row["column"] == _ROWS:
                 self.rows += row["rows"]
@@ -132,7 +132,7 @@ class RowSummary:
                 self.summaries[row["column"]].merge(row)
 
     def told(self) -> pa.RecordBatch:
-        """All of it as a task tells it."""
+        """All values, in the form of a task."""
         head = {"column": _ROWS, "rows": self.rows}
         told = [head, *(summary.told(place) for place, summary in enumerate(self.summaries))]
         return pa.RecordBatch.from_pylist(told, SUMMARY_SCHEMA)

@@ -1,6 +1,6 @@
 """How many rows a read gives, by the number of those that it hides: no row is made of the others.
 
-Where the rows of a read are rows of files (`deduplicate`, `first-row`) they are as many as the files say, less those that
+Where the rows of a read are rows of files (`deduplicate`, `first-row`) their number is that of the files, less those that
 vectors mask and merges hide: only files that overlap others are opened, and of them only the columns that decide.
 """
 

@@ -29,7 +29,7 @@ class KeyPlaces:
         return self.keys.memory_bytes
 
     def __call__(self, unit: KeySearch) -> Iterator[pa.RecordBatch]:
-        """Look the keys of one file up; yield their places in the targets as the marks of a message."""
+        """Look the keys of one file up; yield their row indexes in the targets as the marks of a message."""
         found = ReplacedRows(self.keys, unit.targets)
         marked = np.frombuffer(unit.rows.to_array(), np.uint32).astype(np.int64)
         allowance = self.keys.memory_bytes // _BATCHES

@@ -2,7 +2,7 @@
 
 The merged rows of contested keys are what no scan can show, because no file has them. To merge them, all columns of all
 files of a section are decoded: every page holds a contested row. So the other rows come from the tasks too, unless few
-columns are asked for: then scans of the larger files show them (see stale_rows for what these leave out).
+columns are read: then scans of the larger files show them (see stale_rows for what these leave out).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lakelsm.schema.system_columns import FILE_NUMBER
 #: A size that makes every file a small one.
 EVERY_FILE = 1 << 62
 
-#: Rows of a batch: who takes batches over holds them whole.
+#: Rows of a batch: the consumer holds whole batches.
 _HANDED_ROWS = 1 << 16
 
 

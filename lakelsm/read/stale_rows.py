@@ -50,7 +50,7 @@ _HELD_POSITIONS = 1 << 20
 class StaleRows:
     """The task that finds the hidden rows of some units.
 
-    Of a unit whose plan proves that keys tell them, nothing but keys is decoded.
+    Only keys are decoded of a unit whose plan proves that they decide.
     """
 
     reader: RunReader
@@ -70,7 +70,7 @@ class StaleRows:
             yield from self._of_unit(unit)
 
     def hidden(self, unit: MergeUnit, positions: bool) -> Iterator[tuple[pa.Table, Mask]]:
-        """The rows of each key range of a unit and which no read may show; ``positions``: rows say where they are."""
+        """The rows of each key range of a unit, and its hidden rows; ``positions``: rows have their location."""
         keys_tell = self._keys_tell(unit)
         runs = self.reader.open_runs(unit, positions, system=not keys_tell)
         for rows, keys in key_ranges(runs, self.spec.key_columns):
@@ -122,7 +122,7 @@ class StaleRows:
 
 @dataclass(frozen=True)
 class MaskedRows:
-    """The task that tells which rows the deletion vectors of files mask."""
+    """The task that returns the rows that the deletion vectors of files mask."""
 
     file_io: FileIO
 

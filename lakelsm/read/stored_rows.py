@@ -1,4 +1,4 @@
-"""The task that reads data files as they are, row by row of each file."""
+"""The task that reads data files without a merge."""
 
 from __future__ import annotations
 

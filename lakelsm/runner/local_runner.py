@@ -15,16 +15,16 @@ from lakelsm.runner.process_limits import usable_cores, usable_memory
 from lakelsm.runner.runner import Task, Unit
 from lakelsm.runner.task_messages import TaskMessages
 
-#: Bytes of results that wait for who takes them; the batch that is wanted next is never kept from waiting.
+#: Bytes of results that wait for the consumer; the next batch in order is never delayed.
 _READ_AHEAD = 64 << 20
 
-#: What the tasks of a runner may hold together, unless the caller says otherwise: this share of the process's memory.
+#: The default memory of all tasks of a runner together: this share of the process's memory.
 _MEMORY_SHARE = 2
 
 
 @runtime_checkable
 class BoundedTask(Protocol):
-    """A task that says how many bytes it holds at most."""
+    """A task that declares its maximum of bytes."""
 
     @property
     def memory_bytes(self) -> int:
@@ -32,9 +32,9 @@ class BoundedTask(Protocol):
 
 
 class LocalRunner:
-    """Runs tasks in threads: as many at a time as there are cores, and as ``memory`` bytes have room for.
+    """Runs tasks in threads: as many at a time as there are cores, and at most ``memory`` bytes.
 
-    One task runs even if it may hold more. Tasks that do not say what they hold are bounded by the cores alone.
+    One task runs even if it may hold more. Tasks that do not declare memory are bounded by the cores only.
     """
 
     name = "local"

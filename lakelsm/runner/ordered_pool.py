@@ -44,7 +44,7 @@ class OrderedPool(Generic[Unit]):
         self._threads: list[threading.Thread] = []
 
     def run(self, threads: int, table: str) -> Generator[pa.RecordBatch, None, None]:
-        """Yield all batches; to be called once. Failures are raised as `known_failure` of the ``table`` says.
+        """Yield all batches; to be called once. Failures are raised as `known_failure` of the ``table``.
 
         No thread runs any more when it ends, however it does.
         """
@@ -133,7 +133,7 @@ class OrderedPool(Generic[Unit]):
                 del batch
         finally:
             if isinstance(found, Generator):
-                found.close()  # Its own clean-up is done in this thread, and before anybody is told.
+                found.close()  # Its clean-up is done in this thread, before the failure is reported.
 
     def _begin(self) -> int | None:
         with self._changed:

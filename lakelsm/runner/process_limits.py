@@ -14,7 +14,7 @@ _GROUPS = Path("/sys/fs/cgroup")
 def usable_cores(groups: Path = _GROUPS) -> int:
     """The cores that this process may keep busy, at least one."""
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    with suppress(OSError, ValueError):  # No such group, or 'max' in place of a quota.
+    with suppress(OSError, ValueError):  # No such group, or 'max' instead of a quota.
         quota, period = (groups / "cpu.max").read_text().split()
         cores = min(cores, int(quota) // int(period))
     return max(cores, 1)

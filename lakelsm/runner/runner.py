@@ -1,4 +1,4 @@
-"""What runs planned units: Spark's executors, or a pool of this process. Who hands units over does not know which."""
+"""Runs planned units, on Spark's executors or in a pool of this process. Callers do not know which."""
 
 from __future__ import annotations
 

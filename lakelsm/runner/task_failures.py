@@ -1,4 +1,4 @@
-"""What ends a task of this process that is no error of lakelsm's, told as one: with the table and the remedy."""
+"""Converts an error of another library in a task of this process to one of lakelsm, with the table and the remedy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FULL = {errno.ENOSPC: "free space there", errno.EDQUOT: "free space there, or r
 def known_failure(error: BaseException, table: str) -> BaseException:
     """Return what to raise for a task's ``error`` on the ``table``, as messages name it.
 
-    What nobody could expect of a table, a file system or a machine is a defect of the program, and stays as it is.
+    An error that no table, file system or machine explains is a defect of the program, and is not converted.
     """
     if isinstance(error, LakelsmError):
         return error

@@ -1,4 +1,4 @@
-"""What tasks tell the driver of the files that they wrote."""
+"""The messages of tasks to the driver about the files that they wrote."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MARKS_TYPE = pa.list_(
     )
 )
 
-#: Rows that a compaction replaced in files that it leaves as they are: positions by data file, by partition and bucket.
+#: Rows that a compaction replaced in files that it does not rewrite: positions by data file, by partition and bucket.
 Marks: TypeAlias = dict[tuple[bytes, int], dict[str, BitMap]]
 
 

@@ -40,10 +40,10 @@ _Edit = Callable[[_Fields, str], _Fields]
 def apply_changes(
     schema: TableSchema, changes: Sequence[SchemaChange], now_millis: int, has_snapshots: bool = True
 ) -> TableSchema:
-    """The next schema (id + 1) after all changes, validated. The given schema stays as it is.
+    """The next schema (id + 1) after all changes, validated. The given schema does not change.
 
-    `has_snapshots` tells whether the table has data: options fixed for life may change only before.
-    Raises InvalidInputError naming the column or option that cannot change so.
+    `has_snapshots` is whether the table has data: options fixed for life may change only before.
+    Raises InvalidInputError naming the column or option that cannot change in this way.
     """
     changed, options = schema, dict(schema.options)
     touched: dict[str, str] = {}

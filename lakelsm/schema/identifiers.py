@@ -26,7 +26,7 @@ def match(name: str, known: Iterable[str]) -> str | None:
 
 
 def alike(names: Iterable[str]) -> tuple[str, str] | None:
-    """The first two of the names that differ by case only; None where Spark can tell all apart."""
+    """The first two of the names that differ by case only; None if Spark distinguishes all of them."""
     seen: dict[str, str] = {}
     for name in names:
         earlier = seen.setdefault(folded(name), name)

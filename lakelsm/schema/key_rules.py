@@ -97,7 +97,7 @@ def check_column_names(schema: TableSchema, _options: TableOptions) -> None:
 
 
 def _check_names_apart(what: str, fields: Sequence[DataField]) -> None:
-    """Names that Spark takes for one could not be told apart in a DataFrame."""
+    """Names that are equal for Spark cannot be distinguished in a DataFrame."""
     clash = alike(field.name for field in fields)
     if clash is not None:
         raise InvalidInputError(

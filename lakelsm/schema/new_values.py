@@ -1,6 +1,6 @@
-"""What an option that is set anew must say beyond its kind, so that nothing is accepted that only fails later.
+"""Rules for the value of an option that is set now, beyond its kind, so that no accepted value fails later.
 
-Other engines accept such values, so a table that has one is opened; what meets it then says so.
+Other engines accept such values, so a table that has one is opened; the operation that needs the value raises the error.
 """
 
 from __future__ import annotations

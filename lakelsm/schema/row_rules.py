@@ -284,5 +284,5 @@ def kinds_are_no_text(name: str) -> InvalidInputError:
 
 
 def no_row_kind(name: str) -> str:
-    """The fault of a row kind that is none, without the kind, which follows."""
+    """The fault of an unknown row kind, without the kind, which follows."""
     return f"row kind of column '{name}' must be {_KINDS} and cannot be null: "

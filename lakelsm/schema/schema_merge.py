@@ -42,12 +42,12 @@ class FrameColumn:
 def merge_changes(
     schema: TableSchema, given: Sequence[FrameColumn], row_kind: str | None = None, *, safe_casts: bool = True
 ) -> tuple[SchemaChange, ...]:
-    """The changes after which ``schema`` takes the columns of a frame; empty where it takes them as it is.
+    """The changes after which ``schema`` takes the columns of a frame; empty if it already takes them.
 
     A column that the table does not have is added as nullable. The type of a column becomes the frame's where the frame's
-    has values that the column's own does not have, and all of the column's own. Other columns stay as they are: with
+    has values that the column's own does not have, and all of the column's own. Other columns do not change: with
     ``safe_casts`` the write casts them value by value where their types permit it. Columns that the frame lacks are not
-    judged here. Raises InvalidInputError, with the column and both types, for a column that can be neither changed nor
+    checked here. Raises InvalidInputError, with the column and both types, for a column that can be neither changed nor
     cast, and for a new column whose values are all NULL.
     """
     names, row_kind = names_of_table([column.name for column in given], schema, row_kind)

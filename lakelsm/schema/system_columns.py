@@ -41,12 +41,12 @@ EXACT_VALUE = "_KEY__EXACT_{}"
 # Of facts that are joined by bucket: the columns of the bucket key.
 BUCKET_KEY = "_KEY__B{}"
 
-# Of rows read: the name of their file, or its number within the unit, and the row's place in it.
+# Of rows read: the name of their file, or its number within the unit, and the row index in it.
 FILE_NAME = "_KEY__FILE_NAME"
 FILE_NUMBER = "_KEY__FILE"
 POSITION = "_KEY__POSITION"
 
-# Of a bitmap of a file's hidden rows: the file, which rows it is of, and the bits; and a row's place among these rows.
+# Of a bitmap of a file's hidden rows: the file, its range of rows, and the bits; and a row's index within this range.
 STALE_FILE = "_KEY__STALE_FILE"
 STALE_SIZE = "_KEY__STALE_SIZE"
 STALE_CHUNK = "_KEY__STALE_CHUNK"
@@ -55,7 +55,7 @@ STALE = "_KEY__STALE"
 CHUNK = "_KEY__CHUNK"
 ROW = "_KEY__ROW"
 
-# Within a merge: the row's key group, and its place in the merged table.
+# Within a merge: the row's key group, and its row index in the merged table.
 GROUP = "_KEY__GROUP"
 PLACE = "_KEY__PLACE"
 

@@ -50,7 +50,7 @@ _VERSION_FORMAT_DEFAULT_ORC = 2  # schema files up to this version mean file.for
 
 @dataclass(frozen=True, kw_only=True)
 class TableSchema:
-    """One version of a table's schema. `options` is never changed in place; `time_millis` is UTC."""
+    """One version of a table's schema. `options` is never modified; `time_millis` is UTC."""
 
     id: int
     fields: tuple[DataField, ...]
@@ -66,7 +66,7 @@ class TableSchema:
 
     @property
     def file_checksum(self) -> int | None:
-        """The checksum of what its schema file says; None for a schema that was not read from a file of its id."""
+        """The checksum of the content of its schema file; None for a schema that was not read from a file of its id."""
         return None if self.read_from is None or self.read_from[0] != self.id else self.read_from[1]
 
     @staticmethod
@@ -107,7 +107,7 @@ class TableSchema:
         return {column.name: column for column in self.fields}
 
     def field(self, name: str) -> DataField:
-        """The column of that name. Raises InvalidInputError that lists the columns if there is none."""
+        """The column of that name. Raises InvalidInputError that lists the columns if it is unknown."""
         found = self._by_name.get(name)
         if found is None:
             known = f"the columns are {', '.join(self.field_names)}"
@@ -115,7 +115,7 @@ class TableSchema:
         return found
 
     def column_name(self, name: str) -> str:
-        """The column that Spark takes a name for: it ignores case. Raises InvalidInputError if there is none."""
+        """The column of a name in any case, as in Spark. Raises InvalidInputError if it is unknown."""
         return self.field(match(name, self.field_names) or name).name
 
     @property
@@ -282,7 +282,7 @@ def _columns(columns: Sequence[DataField] | pa.Schema | str) -> tuple[DataField,
 
 
 def _check_texts(columns: Sequence[DataField]) -> None:
-    """Raises InvalidInputError for names and comments that are no text, and types that are none."""
+    """Raises InvalidInputError for names and comments that are not text, and values that are not types."""
     for column in columns:
         checked_text("the name of a column", column.name, "a text", blank=True)
         checked_text(f"the comment of column '{column.name}'", column.description, "a text", optional=True, blank=True)

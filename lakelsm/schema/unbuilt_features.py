@@ -1,7 +1,7 @@
 """Every feature of Paimon that lakelsm refuses because it has not built it, in one table.
 
 An issue that builds a feature deletes its line here. A row's `when` looks at the schema and its options, and its
-`needed_by` says how much of an existing table is refused.
+`needed_by` is the part of an existing table that is refused.
 """
 
 from __future__ import annotations

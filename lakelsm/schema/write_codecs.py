@@ -28,7 +28,7 @@ def check_codec(key: str, text: str) -> None:
     """Judge the text of one of the options of `CODECS`.
 
     Raises UnsupportedFeatureError for a compression that Paimon has and lakelsm does not write with this option,
-    InvalidInputError for a text that is none.
+    InvalidInputError for an unknown compression.
     """
     written = CODECS[key]
     codec = text.strip().lower()

@@ -78,7 +78,7 @@ def python_arrow(data_type: DataType) -> pa.DataType:
 
 
 def shown_arrow(data_type: DataType, timestamps: str = "ns") -> pa.DataType:
-    """The Arrow type in which users get values of the type: as `to_arrow`, and TIMESTAMP(7..9) as ``timestamps`` says.
+    """The Arrow type of the values that users receive: as `to_arrow`, and TIMESTAMP(7..9) as ``timestamps`` says.
 
     It is one of `arguments.TIMESTAMP_FORMS`: Arrow's nanoseconds, Arrow's microseconds, or text.
     """
@@ -121,7 +121,7 @@ def from_arrow(arrow_type: pa.DataType, nullable: bool = True) -> DataType:
     """The Paimon type of values of an Arrow type; members of structs get UNASSIGNED_ID.
 
     A timestamp with any zone is TIMESTAMP_LTZ (an instant). TIME keeps milliseconds at most, so finer times
-    become TIME(3). Raises InvalidInputError for types without a place in Paimon (unsigned, duration ...).
+    become TIME(3). Raises InvalidInputError for types that Paimon does not have (unsigned, duration ...).
     """
     for matches, atomic in _FROM_ARROW:
         if matches(arrow_type):

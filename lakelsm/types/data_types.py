@@ -213,7 +213,7 @@ class DataField:
 
 @dataclass(frozen=True)
 class RowType(DataType):
-    """ROW<fields>: a nested record; each member has a field id of its own."""
+    """ROW<fields>: a nested record; each member has its own field id."""
 
     fields: tuple[DataField, ...]
     nullable: bool = True
@@ -238,7 +238,7 @@ def check_nesting(name: str, data_type: DataType) -> None:
 
 
 def too_deep(what: str) -> InvalidInputError:
-    """Return the error for a type that is nested too deeply; ``what`` says which."""
+    """Return the error for a type that is nested too deeply; ``what`` names it."""
     return InvalidInputError(f"{what} is nested more than {MAX_NESTING} types deep; give it fewer levels")
 
 

@@ -42,7 +42,7 @@ _LOG = logging.getLogger("lakelsm.write")
 _DYNAMIC = -1
 #: Rows of a writing task are merged in pieces of about so many bytes.
 _BATCH_BYTES = 16 << 20
-#: A batch is redone so often when others commit to the same buckets meanwhile.
+#: The number of attempts of a batch when other commits change the same buckets.
 _MAX_REDO = 50
 #: A batch that is redone leaves so many sequence numbers to the writers that come first again, so that it meets them
 #: once only: their numbers stay below its own, as their commits come before its own.
@@ -111,7 +111,7 @@ class BatchWriter(Generic[Rows]):
         commit_user: str,
         identifier: int = BATCH_COMMIT_IDENTIFIER,
     ) -> BatchResult:
-        """Add what a DELETE or an UPDATE makes of rows of a snapshot; anew where others wrote their keys meanwhile."""
+        """Add the rows of a DELETE or UPDATE, computed from a snapshot, and again if others wrote their keys since."""
         return self._write(rows, CommitKind.APPEND, commit_user, identifier, operation=operation)
 
     def overwrite(
@@ -225,7 +225,7 @@ class BatchWriter(Generic[Rows]):
         """Write the rows to level-0 files; nothing of it is visible yet.
 
         ``room`` sequence numbers are left out before the first one. An OVERWRITE replaces partitions, and with them the
-        index of their keys, so that buckets are given anew; it has no changelog, as in Paimon.
+        index of their keys, so buckets are assigned again; it has no changelog, as in Paimon.
         """
         store, options = self._store, self._store.options
         replaces = kind is CommitKind.OVERWRITE

@@ -31,7 +31,7 @@ class BucketPolicy:
 
     @staticmethod
     def of(options: TableOptions) -> BucketPolicy:
-        """The policy of a table. There are no more assigners than buckets: each needs one of its own."""
+        """The policy of a table. There are no more assigners than buckets: each needs its own."""
         bound = options.dynamic_bucket_max_buckets
         assigners = options.dynamic_bucket_assigner_parallelism or options.dynamic_bucket_initial_buckets or 1
         return BucketPolicy(

@@ -290,7 +290,7 @@ class _BucketWriter:
         self._hashes: list[np.ndarray] = []
 
     def write(self, rows: pa.Table) -> None:
-        """Merge rows of equal keys and write them; the rows of the last key are held back, as it may go on."""
+        """Merge rows of equal keys and write them; the rows of the last key wait, as more may follow."""
         if self._changelog is not None:
             rows = self._numbered(rows)
             self._changelog.write(rows)
@@ -323,7 +323,7 @@ class _BucketWriter:
         )
 
     def _numbered(self, rows: pa.Table) -> pa.Table:
-        """The rows with new sequence numbers in place of their order."""
+        """The rows with new sequence numbers instead of their order."""
         numbers = np.arange(self._next_sequence, self._next_sequence + len(rows))
         self._next_sequence += len(rows)
         at = rows.schema.get_field_index(SEQUENCE_NUMBER)
@@ -336,7 +336,7 @@ class _BucketWriter:
         return rows
 
     def _merged(self, rows: pa.Table, keys: OrderKeys) -> pa.Table:
-        """One row a key. A key with one row keeps it as it is, which most batches are full of."""
+        """One row for each key. A key with one row keeps it, the usual case."""
         if group_starts(keys).all() and not self._job.spec.ignore_delete:
             return rows
         return merge_rows(rows, keys, self._job.spec)
@@ -351,7 +351,7 @@ class _BucketWriter:
             self._hashes.append(key_hashes(arrays, self._key_types))
 
     def _write_hash_index(self) -> list[IndexManifestEntry]:
-        """Write the bucket's HASH index anew when the batch brought new keys (docs/format.md 10.1)."""
+        """Write the bucket's HASH index again if the batch has new keys (docs/format.md 10.1)."""
         if self._job.hash_indexes is None or not self._hashes:
             return []
         index = self._job.hash_indexes.get((self._partition, self._bucket))

@@ -27,7 +27,7 @@ def others_wrote_keys(
 ) -> bool:
     """Whether a snapshot after one id, up to another, wrote a key that the files ``ours`` have.
 
-    Also where that cannot be told: a snapshot has expired, or an overwrite removed files in the range of the keys.
+    Also true if that is unknown: a snapshot has expired, or an overwrite removed files in the range of the keys.
     """
     theirs: list[ManifestEntry] = []
     types = key_types(store.schema)
