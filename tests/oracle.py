@@ -36,6 +36,25 @@ def java_value(value: Any) -> tuple[Any, ...]:
     return (*sort_value(value), math.copysign(1.0, value)) if is_number else sort_value(value)
 
 
+class _Backwards:
+    """A value that compares the other way round."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __lt__(self, other: _Backwards) -> bool:
+        return bool(other.value < self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Backwards) and bool(self.value == other.value)
+
+
+def strength(value: Any, descending: bool) -> tuple[Any, ...]:
+    """The value of a sequence field as something of which the greatest wins; NULL is the weakest in both directions."""
+    plain = sort_value(value)
+    return (1, _Backwards(plain)) if descending and value is not None else plain
+
+
 def sort_key(values: Iterable[Any]) -> tuple[tuple[Any, ...], ...]:
     """Several values, the most significant first."""
     return tuple(map(sort_value, values))
@@ -64,14 +83,9 @@ class Deduplicate:
     ignore_delete: bool = False
 
     def last(self, changes: Sequence[Change]) -> Change | None:
-        """The change of one key that survives, in the order in which they are given where nothing else decides."""
-        best: Change | None = None
-        for change in changes:
-            if self.ignore_delete and change.retracts:
-                continue
-            if best is None or self._beats(change, best):
-                best = change
-        return best
+        """The change of one key that survives: the last one given where nothing else decides."""
+        kept = [change for change in changes if not (self.ignore_delete and change.retracts)]
+        return max(reversed(kept), key=self._rank, default=None)
 
     def survivors(self, changes: Sequence[Change]) -> list[Change]:
         """The surviving change of every key, in key order; retractions too."""
@@ -85,26 +99,9 @@ class Deduplicate:
         """What a read shows: the survivors that are no retractions."""
         return [change for change in self.survivors(changes) if not change.retracts]
 
-    def _beats(self, new: Change, old: Change) -> bool:
-        """Whether a change wins over one that came before it."""
-        for mine, theirs in zip(new.sequence, old.sequence):
-            order = self._compare(mine, theirs)
-            if order:
-                return order > 0
-        if new.number != old.number:
-            return new.number > old.number
-        if new.retracts != old.retracts:
-            return old.retracts
-        return True
-
-    def _compare(self, mine: Any, theirs: Any) -> int:
-        """Positive where ``mine`` is the stronger sequence value; NULL is the weakest in both directions."""
-        a, b = sort_value(mine), sort_value(theirs)
-        if a == b:
-            return 0
-        if mine is None or theirs is None:
-            return -1 if mine is None else 1
-        return (1 if a > b else -1) * (-1 if self.descending else 1)
+    def _rank(self, change: Change) -> Any:
+        sequence = [strength(value, self.descending) for value in change.sequence]
+        return sequence, change.number, not change.retracts
 
 
 @dataclass

@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lakelsm.format.row_kinds import ROW_KINDS
 from lakelsm.plan.read_plan import plan_read
 from lakelsm.schema.table_schema import create_schema
 from lakelsm.schema_changes import AddColumn, DropColumn, RenameColumn, SchemaChange, UpdateColumnType
@@ -29,7 +30,7 @@ from tests.read.file_engine import FileTable
 Key = tuple[int, int]
 Row = tuple[Any, ...]
 
-_KINDS = {code: name for name, code in KINDS.items()}
+
 #: Seconds since 1970: rows of the first are older than any table keeps, those of the second never are.
 _ANCIENT, _FUTURE = 1_000, 4_000_000_000 // 2
 
@@ -336,4 +337,4 @@ class VectorHistory:
 
 def _kinded(names: Sequence[str], key: Key, record: Record) -> KindedRow:
     row = {"p": key[0], "id": key[1], **record.row}
-    return KindedRow(_KINDS[record.kind], tuple(row[name] for name in names))
+    return KindedRow(ROW_KINDS[record.kind], tuple(row[name] for name in names))

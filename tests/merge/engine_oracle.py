@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.merge.function_oracle import Column, Function, Refused
-from tests.oracle import DELETE, INSERT, sort_key, sort_value
+from tests.oracle import DELETE, INSERT, sort_key, strength
 
 __all__ = ["Column", "Record", "Refused", "Table"]
 
@@ -46,15 +46,11 @@ class Table:
     def ordered(self, records: Sequence[Record]) -> list[Record]:
         """Records of one key in merge order; those that tie stay in the order given."""
 
-        def priority(value: Any) -> Any:
-            plain = sort_value(value)
-            if not self.descending or value is None:
-                return plain
-            return (1, _Backwards(plain))
+        def rank(record: Record) -> Any:
+            sequence = [strength(record.row[name], self.descending) for name in self.sequence]
+            return sequence, record.number, not record.retracts
 
-        return sorted(
-            records, key=lambda r: ([priority(r.row[name]) for name in self.sequence], r.number, not r.retracts)
-        )
+        return sorted(records, key=rank)
 
     def merge(self, records: Sequence[Record], alone: bool = False) -> Record | None:
         """The record that those of one key merge to, None for nothing; ``alone``: a single record is merged too."""
@@ -93,17 +89,6 @@ class Table:
             state.take(record)
         kind = DELETE if state.gone or not state.met_insert else INSERT
         return Record(state.number, kind, state.row)
-
-
-class _Backwards:
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __lt__(self, other: _Backwards) -> bool:
-        return bool(other.value < self.value)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Backwards) and bool(self.value == other.value)
 
 
 class _PartialUpdate:

@@ -40,11 +40,16 @@ def merged_row(column: str, options: Mapping[str, str], *rows: tuple[Any, ...]) 
     return found[0] if found else None
 
 
-def merged(column: str, options: Mapping[str, str], *rows: tuple[Any, ...]) -> Any:
-    """The value of ``v`` in `merged_row`."""
+def kind_and_values(column: str, options: Mapping[str, str], *rows: tuple[Any, ...]) -> tuple[int, Any, Any]:
+    """The kind and the values of ``v`` and ``g`` in `merged_row`."""
     row = merged_row(column, options, *rows)
     assert row is not None
-    return row["v"]
+    return row["_VALUE_KIND"], row["v"], row["g"]
+
+
+def merged(column: str, options: Mapping[str, str], *rows: tuple[Any, ...]) -> Any:
+    """The value of ``v`` in `merged_row`."""
+    return kind_and_values(column, options, *rows)[1]
 
 
 def function(name: str, **settings: str) -> dict[str, str]:

@@ -29,7 +29,7 @@ from tests.merge.engine_tables import (
     schema_of,
     spec_of,
 )
-from tests.merge.test_engines import comparable
+from tests.merge.test_engines import comparable, compared
 
 TOP = 3
 INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE = 0, 1, 2, 3
@@ -112,12 +112,6 @@ def by_key(found: Sequence[tuple[int, Placed]]) -> dict[int, list[Placed]]:
     return dict(sorted(keys.items()))
 
 
-def shown(table: Table, rows: pa.Table) -> list[Any]:
-    return [
-        comparable(table, row["id"], Record(row["_SEQUENCE_NUMBER"], row["_VALUE_KIND"], row)) for row in rows.to_pylist()
-    ]
-
-
 def check(table: Table, found: Sequence[tuple[int, Placed]], output: int, source: ChangelogSource) -> None:
     schema = schema_of(table)
     rows = rows_of(schema, [(key, one.record) for key, one in found])
@@ -137,13 +131,13 @@ def check(table: Table, found: Sequence[tuple[int, Placed]], output: int, source
     merged = merge(rows, keys, levels, output, spec_of(schema), rule)
     expected = [(key, outcome) for key, outcome in outcomes.items() if outcome is not None]
     written = [comparable(table, key, outcome.row) for key, outcome in expected if outcome.row is not None]
-    assert shown(table, merged.rows) == written
+    assert compared(table, merged.rows) == written
     changes = [
         comparable(table, key, Record(record.number, kind, record.row))
         for key, outcome in expected
         for kind, record in outcome.changes
     ]
-    assert ([] if merged.changes is None else shown(table, merged.changes)) == changes
+    assert ([] if merged.changes is None else compared(table, merged.changes)) == changes
 
 
 @given(st.data())

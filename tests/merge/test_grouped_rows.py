@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lakelsm.format.row_kinds import is_retract
 from lakelsm.merge.grouped_rows import GroupedRows, by_rank, grouped_rows, ranks
 from lakelsm.merge.merge_spec import MergeSpec
 
@@ -87,12 +86,6 @@ def test_groups_keep_apart_and_rows_in_order_stay_where_they_are() -> None:
     assert (found.rows.tolist(), found.starts.tolist()) == ([0, 1, 2, 3, 5, 4], [0, 2, 4])
     found = grouped_rows(table, rows[:4], group[:4], MergeSpec(("id",)))
     assert (found.rows.tolist(), found.starts.tolist()) == ([0, 1, 2, 3], [0, 2])
-
-
-def test_retractions_are_minus_u_and_minus_d() -> None:
-    kinds = pa.array([0, 1, 2, 3], pa.int8())
-    assert is_retract(kinds).tolist() == [False, True, False, True]
-    assert is_retract(pa.chunked_array([kinds, kinds.slice(1)])).tolist() == [False, True, False, True, True, False, True]
 
 
 @pytest.mark.parametrize(

@@ -29,10 +29,14 @@ def survivors(shape: Shape, rows: list[Change]) -> list[int]:
 
 
 @given(st.data())
-def test_the_latest_rows_are_those_of_the_oracle(data: st.DataObject) -> None:
+def test_the_latest_rows_and_those_of_runs_that_are_merged_are_those_of_the_oracle(data: st.DataObject) -> None:
     shape = data.draw(shapes())
     rows = data.draw(changes(shape, FEW_NUMBERS))
-    assert survivors(shape, rows) == [change.value for change in shape.engine.survivors(rows)]
+    expected = [change.value for change in shape.engine.survivors(rows)]
+    assert survivors(shape, rows) == expected
+    cut = data.draw(st.integers(0, len(rows)))
+    merged = merged_runs([shape.table(rows[:cut]), shape.table(rows[cut:])], shape.spec)
+    assert merged.column("id").to_pylist() == expected
 
 
 @given(st.data())
@@ -43,15 +47,6 @@ def test_the_order_of_the_rows_matters_only_where_numbers_tie(data: st.DataObjec
     mixed = data.draw(st.permutations(rows))
     chosen = [mixed[index].value for index in survivors(shape, mixed)]
     assert chosen == survivors(shape, rows)
-
-
-@given(st.data())
-def test_a_merge_of_runs_in_memory_keeps_the_rows_of_the_oracle(data: st.DataObject) -> None:
-    shape = data.draw(shapes())
-    rows = data.draw(changes(shape, FEW_NUMBERS))
-    cut = data.draw(st.integers(0, len(rows)))
-    merged = merged_runs([shape.table(rows[:cut]), shape.table(rows[cut:])], shape.spec)
-    assert merged.column("id").to_pylist() == [change.value for change in shape.engine.survivors(rows)]
 
 
 def test_rows_whose_keys_ascend_are_not_copied() -> None:
@@ -74,45 +69,38 @@ def test_an_added_row_beats_a_retraction_of_the_same_number_wherever_it_stands(r
     assert one_key(Change((1,), 5, retraction), Change((1,), 5, addition)) == 1
 
 
-def test_of_two_rows_of_one_number_and_kind_the_later_in_the_table_wins() -> None:
-    assert one_key(Change((1,), 5), Change((1,), 5)) == 1
+def change(number: int, *sequence: int | None, kind: int = INSERT) -> Change:
+    return Change((1,), number, kind, sequence)
 
 
-def test_a_retraction_with_the_greatest_number_survives() -> None:
-    assert one_key(Change((1,), 1), Change((1,), 2, DELETE)) == 1
-    assert one_key(Change((1,), 1), Change((1,), 2, DELETE), ignore_delete=True) == 0
+@pytest.mark.parametrize(
+    ("rule", "rows", "winner"),
+    [
+        ("of two rows of one number and kind the later in the table wins", [change(5), change(5)], 1),
+        ("a retraction with the greatest number survives", [change(1), change(2, kind=DELETE)], 1),
+        ("the second sequence field decides where the first ties", [change(1, 3, 9), change(2, 3, 8)], 0),
+        ("NULL loses in the second field too", [change(1, None, 9), change(2, None, None)], 0),
+        ("a late delete loses to a greater sequence field", [change(1, 10), change(2, 5, kind=DELETE)], 0),
+    ],
+)
+def test_of_the_rows_of_one_key_the_strongest_survives(rule: str, rows: list[Change], winner: int) -> None:
+    assert one_key(*rows) == winner, rule
 
 
-def test_a_key_of_retractions_alone_is_gone_where_deletes_are_ignored() -> None:
-    assert one_key(Change((1,), 1, DELETE), Change((1,), 2, UPDATE_BEFORE), ignore_delete=True) is None
-
-
-@pytest.mark.parametrize(("descending", "winner"), [(False, 1), (True, 0)])
-def test_sequence_fields_decide_before_the_sequence_number(descending: bool, winner: int) -> None:
-    low, high = Change((1,), 9, sequence=(3,)), Change((1,), 1, sequence=(4,))
-    assert one_key(low, high, descending=descending) == winner
+def test_ignored_deletes_never_survive() -> None:
+    assert one_key(change(1), change(2, kind=DELETE), ignore_delete=True) == 0
+    assert one_key(change(1, kind=DELETE), change(2, kind=UPDATE_BEFORE), ignore_delete=True) is None
 
 
 @pytest.mark.parametrize("descending", [False, True])
-def test_a_null_sequence_field_loses_in_both_directions(descending: bool) -> None:
+def test_sequence_fields_decide_before_the_number_null_loses_and_equal_ones_leave_it_to_the_number(
+    descending: bool,
+) -> None:
+    assert one_key(change(9, 3), change(1, 4), descending=descending) == (0 if descending else 1)
     for value in (-(2**31), 0, 2**31 - 1):
-        assert one_key(Change((1,), 1, sequence=(value,)), Change((1,), 2, sequence=(None,)), descending=descending) == 0
-
-
-@pytest.mark.parametrize("descending", [False, True])
-def test_equal_sequence_fields_leave_the_decision_to_the_number(descending: bool) -> None:
-    for value in (None, 3):
-        rows = Change((1,), 2, sequence=(value,)), Change((1,), 1, sequence=(value,))
-        assert one_key(*rows, descending=descending) == 0
-
-
-def test_the_second_sequence_field_decides_where_the_first_ties() -> None:
-    assert one_key(Change((1,), 1, sequence=(3, 9)), Change((1,), 2, sequence=(3, 8))) == 0
-    assert one_key(Change((1,), 1, sequence=(None, 9)), Change((1,), 2, sequence=(None, None))) == 0
-
-
-def test_a_late_delete_loses_to_a_row_with_a_greater_sequence_field() -> None:
-    assert one_key(Change((1,), 1, sequence=(10,)), Change((1,), 2, DELETE, sequence=(5,))) == 0
+        assert one_key(change(1, value), change(2, None), descending=descending) == 0
+    for equal in (None, 3):
+        assert one_key(change(2, equal), change(1, equal), descending=descending) == 0
 
 
 def test_no_rows_have_no_survivors() -> None:

@@ -243,13 +243,6 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         read_unit(reader_of(INT_KEY), MergeUnit(((lost,),)))
 
 
-def test_the_size_of_a_unit_is_that_of_its_files() -> None:
-    one, two = RunFile("a", schema_id=0, row_count=1, file_size=10), RunFile("b", schema_id=0, row_count=1, file_size=5)
-    unit = MergeUnit(((one,), (two, one)))
-    assert unit.cost == 25
-    assert unit.files == (one, two, one)
-
-
 def test_rows_with_a_null_key_are_read_though_statistics_leave_null_out(tmp_path: Path) -> None:
     schema = create_schema("k INT, v STRING", ["k"], (), {"bucket": "1", "primary-key.nullable": "true"})
     rows: list[Row] = [(number, 0, {"k": key}) for number, key in enumerate([None, 100, 200, 300])]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from lakelsm.merge.key_order import order_keys
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.streaming import key_ranges, merge_runs
-from tests.merge.changes import Shape, keys, shapes
+from tests.merge.changes import FEW_VALUES, Shape, keys, shapes
 from tests.oracle import Change, sort_key
 
 Runs = list[list[Change]]
@@ -30,17 +30,11 @@ def sorted_runs(draw: st.DrawFn, shape: Shape) -> Runs:
         chosen = draw(st.lists(keys(shape), max_size=12, unique_by=sort_key))
         run = []
         for key in sorted(chosen, key=sort_key):
-            sequence = tuple(draw(st.sampled_from([*_few(name), None])) for name in shape.sequence)
+            sequence = tuple(draw(st.sampled_from([*FEW_VALUES[name], None])) for name in shape.sequence)
             run.append(Change(key, draw(st.integers(0, 4)), draw(st.integers(0, 3)), sequence, at))
             at += 1
         runs.append(run)
     return runs
-
-
-def _few(type_name: str) -> list[Any]:
-    from tests.merge.changes import FEW_VALUES
-
-    return FEW_VALUES[type_name]
 
 
 def cut(shape: Shape, run: Sequence[Change], sizes: Sequence[int]) -> Iterator[pa.Table]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakelsm.errors import InvalidInputError
-from tests.merge.one_key import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, function, merged, merged_row
+from tests.merge.one_key import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, function, kind_and_values, merged, merged_row
 
 SUM = function("sum")
 REMOVING = {**SUM, "aggregation.remove-record-on-delete": "true"}
@@ -21,22 +21,17 @@ def test_columns_without_a_function_keep_the_last_value_that_is_not_null() -> No
 
 
 def test_a_delete_that_removes_leaves_its_own_values_and_the_kind_minus_d() -> None:
-    row = merged_row("INT", REMOVING, (INSERT, 5), (DELETE, 3))
-    assert row is not None
-    assert (row["_VALUE_KIND"], row["v"], row["g"]) == (DELETE, 3, 1)
+    assert kind_and_values("INT", REMOVING, (INSERT, 5), (DELETE, 3)) == (DELETE, 3, 1)
 
 
 def test_rows_after_a_removal_start_from_the_values_of_the_delete() -> None:
-    row = merged_row("INT", REMOVING, (INSERT, 5), (DELETE, 3), (INSERT, 2), (UPDATE_BEFORE, 1))
-    assert row is not None
-    assert (row["_VALUE_KIND"], row["v"]) == (INSERT, 4)
+    rows = (INSERT, 5), (DELETE, 3), (INSERT, 2), (UPDATE_BEFORE, 1)
+    assert kind_and_values("INT", REMOVING, *rows) == (INSERT, 4, None)
     assert merged("INT", REMOVING, (INSERT, 5), (DELETE, 3), (INSERT, 7), (DELETE, None), (INSERT, 2)) == 2
 
 
 def test_a_minus_u_retracts_although_deletes_remove() -> None:
-    row = merged_row("INT", REMOVING, (INSERT, 5), (UPDATE_BEFORE, 3))
-    assert row is not None
-    assert (row["_VALUE_KIND"], row["v"]) == (INSERT, 2)
+    assert kind_and_values("INT", REMOVING, (INSERT, 5), (UPDATE_BEFORE, 3)) == (INSERT, 2, None)
 
 
 def test_a_column_that_is_not_null_and_would_become_null_is_refused() -> None:

@@ -5,7 +5,17 @@ from __future__ import annotations
 import pytest
 
 from lakelsm.errors import InvalidInputError
-from tests.merge.one_key import DELETE, GROUP, INSERT, UPDATE_AFTER, UPDATE_BEFORE, function, merged, merged_row
+from tests.merge.one_key import (
+    DELETE,
+    GROUP,
+    INSERT,
+    UPDATE_AFTER,
+    UPDATE_BEFORE,
+    function,
+    kind_and_values,
+    merged,
+    merged_row,
+)
 
 PARTIAL = {"merge-engine": "partial-update"}
 REMOVING = {**PARTIAL, "partial-update.remove-record-on-delete": "true"}
@@ -24,22 +34,14 @@ def test_a_group_takes_the_row_of_the_greatest_sequence_nulls_included_and_the_l
 
 
 def test_a_row_whose_sequence_is_null_leaves_the_group_as_it_is() -> None:
-    row = merged_row("STRING", GROUP, (INSERT, "a", 5), (INSERT, "b", None))
-    assert row is not None
-    assert (row["v"], row["g"]) == ("a", 5)
-    row = merged_row("STRING", GROUP, (INSERT, "a", None), (INSERT, "b", None))
-    assert row is not None
-    assert (row["v"], row["g"]) == (None, None)
+    assert kind_and_values("STRING", GROUP, (INSERT, "a", 5), (INSERT, "b", None)) == (INSERT, "a", 5)
+    assert kind_and_values("STRING", GROUP, (INSERT, "a", None), (INSERT, "b", None)) == (INSERT, None, None)
 
 
 @pytest.mark.parametrize("kind", [UPDATE_BEFORE, DELETE])
 def test_a_retraction_that_is_not_older_empties_the_group_and_an_older_one_does_nothing(kind: int) -> None:
-    row = merged_row("STRING", GROUP, (INSERT, "a", 5), (kind, "a", 6))
-    assert row is not None
-    assert (row["_VALUE_KIND"], row["v"], row["g"]) == (INSERT, None, 6)
-    row = merged_row("STRING", GROUP, (INSERT, "a", 5), (kind, "a", 4))
-    assert row is not None
-    assert (row["v"], row["g"]) == ("a", 5)
+    assert kind_and_values("STRING", GROUP, (INSERT, "a", 5), (kind, "a", 6)) == (INSERT, None, 6)
+    assert kind_and_values("STRING", GROUP, (INSERT, "a", 5), (kind, "a", 4)) == (INSERT, "a", 5)
 
 
 def test_a_function_of_a_group_takes_an_older_row_before_what_is_there() -> None:
@@ -48,37 +50,31 @@ def test_a_function_of_a_group_takes_an_older_row_before_what_is_there() -> None
 
 
 def test_a_key_that_nothing_was_added_to_is_gone_with_the_number_of_the_last_row_that_acts() -> None:
-    row = merged_row("INT", GROUP, (DELETE, 1, 5), (UPDATE_BEFORE, 2, 6))
-    assert row is not None
-    assert (row["_SEQUENCE_NUMBER"], row["_VALUE_KIND"]) == (1, DELETE)
     ignoring = {**PARTIAL, "ignore-delete": "true"}
-    row = merged_row("INT", ignoring, (INSERT, 1), (DELETE, 2), (UPDATE_BEFORE, 3))
-    assert row is not None
-    assert (row["_SEQUENCE_NUMBER"], row["_VALUE_KIND"], row["v"]) == (0, INSERT, 1)
-    row = merged_row("INT", ignoring, (DELETE, 1), (DELETE, 2))
-    assert row is not None
-    assert (row["_SEQUENCE_NUMBER"], row["_VALUE_KIND"]) == (0, DELETE)
+    for options, rows, number, kind in (
+        (GROUP, [(DELETE, 1, 5), (UPDATE_BEFORE, 2, 6)], 1, DELETE),
+        (ignoring, [(INSERT, 1), (DELETE, 2), (UPDATE_BEFORE, 3)], 0, INSERT),
+        (ignoring, [(DELETE, 1), (DELETE, 2)], 0, DELETE),
+    ):
+        row = merged_row("INT", options, *rows) or {}
+        assert (row["_SEQUENCE_NUMBER"], row["_VALUE_KIND"]) == (number, kind)
+        assert kind == DELETE or row["v"] == 1
 
 
 def test_a_delete_that_removes_is_the_start_of_the_next_row() -> None:
-    row = merged_row("INT", REMOVING, (INSERT, 1, 1), (DELETE, 2, 2))
-    assert row is not None
-    assert (row["_VALUE_KIND"], row["v"]) == (DELETE, 2)
-    row = merged_row("INT", REMOVING, (INSERT, 1, 1), (DELETE, None, 2), (INSERT, 3, None))
-    assert row is not None
-    assert (row["_VALUE_KIND"], row["v"], row["g"]) == (INSERT, 3, 2)
+    assert kind_and_values("INT", REMOVING, (INSERT, 1, 1), (DELETE, 2, 2)) == (DELETE, 2, 2)
+    rows = (INSERT, 1, 1), (DELETE, None, 2), (INSERT, 3, None)
+    assert kind_and_values("INT", REMOVING, *rows) == (INSERT, 3, 2)
 
 
-def test_a_delete_of_the_named_sequence_removes_the_row_unless_it_is_older() -> None:
-    row = merged_row("INT", GROUP_REMOVING, (INSERT, 1, 5), (DELETE, 2, 5))
-    assert row is not None
-    assert (row["_VALUE_KIND"], row["v"]) == (DELETE, 2)
-    row = merged_row("INT", GROUP_REMOVING, (INSERT, 1, 5), (DELETE, 2, 4))
-    assert row is not None
-    assert (row["_VALUE_KIND"], row["v"]) == (INSERT, 1)
-    row = merged_row("INT", GROUP_REMOVING, (INSERT, 1, 5), (UPDATE_BEFORE, 2, 6))
-    assert row is not None
-    assert (row["_VALUE_KIND"], row["v"]) == (INSERT, None)
+@pytest.mark.parametrize(
+    ("retraction", "kind", "value"),
+    [((DELETE, 2, 5), DELETE, 2), ((DELETE, 2, 4), INSERT, 1), ((UPDATE_BEFORE, 2, 6), INSERT, None)],
+)
+def test_a_delete_of_the_named_sequence_removes_the_row_unless_it_is_older(
+    retraction: tuple[int, int, int], kind: int, value: int | None
+) -> None:
+    assert kind_and_values("INT", GROUP_REMOVING, (INSERT, 1, 5), retraction)[:2] == (kind, value)
 
 
 def test_a_row_that_was_removed_twice_may_have_left_the_first_value_before() -> None:
