@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -58,8 +57,3 @@ def test_answers_that_differ_are_refused(config: BenchConfig) -> None:
         check_sums(config, sums[0] - 1, *sums[1:])
     with pytest.raises(AssertionError, match="wrong answer"):
         check_count(config, "where", answer["where"] + 1)
-
-
-def test_the_settings_survive_json(tmp_path: Path) -> None:
-    config = BenchConfig(workdir=str(tmp_path), operations=("read",), peer_pythons={"chdb": "/x/python"})
-    assert BenchConfig.from_json(config.to_json()) == config

@@ -96,7 +96,8 @@ def test_a_revision_that_does_not_exist_is_a_failure_by_name(runner: Runner) -> 
 
 
 def test_the_configuration_reaches_a_lane_as_it_is(tmp_path: Path) -> None:
-    config = BenchConfig(workdir=str(tmp_path), rows=7, peer_pythons={"chdb": "python"}, coordinates={"x": "a:b:1"})
+    more = {"peer_pythons": {"chdb": "/x/python"}, "coordinates": {"x": "a:b:1"}}
+    config = BenchConfig(workdir=str(tmp_path), rows=7, operations=("read",), **more)
     assert BenchConfig.from_json(config.to_json()) == config
     assert json.loads(config.to_json())["rows"] == 7
 

@@ -157,8 +157,8 @@ def test_an_untyped_null_fits_every_column(spark: SparkSession) -> None:
 
 def test_lengths_count_characters_of_text_and_bytes_of_binary(spark: SparkSession) -> None:
     schema = schema_of("k INT, t VARCHAR(3), b VARBINARY(3)")
-    row = prepared(spark.sql("SELECT 1 AS k, 'éèê' AS t, X'010203' AS b"), schema).collect()[0]
-    assert (row.t, bytes(row.b)) == ("éèê", b"\1\2\3")
+    row = prepared(spark.sql("SELECT 1 AS k, 'é\U0001f600ê' AS t, X'010203' AS b"), schema).collect()[0]
+    assert (row.t, bytes(row.b)) == ("é\U0001f600ê", b"\1\2\3")
 
 
 def test_sparks_time_is_refused_with_the_unit_to_write(spark: SparkSession) -> None:

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from lakelsm import Catalog, Table
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
-from lakelsm.write.batch_write import BatchWriter
 from tests.compact.local_table import LocalTable
 
 COLUMNS = "id INT, v STRING NOT NULL, n INT"
@@ -99,37 +98,10 @@ def test_keys_finer_than_microseconds_are_deleted_here(tmp_path: Path) -> None:
     assert table.to_arrow(columns=["v"]).to_pydict() == {"v": [1, 3]}
 
 
-def test_a_row_that_no_longer_matches_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = filled(tmp_path)
-    raced: list[object] = []
-    execute = BatchWriter._execute
-
-    def others_first(writer: BatchWriter[Any], *arguments: Any) -> Any:
-        written = execute(writer, *arguments)
-        if not raced:
-            raced.append(None)
-            frame = pa.table({"id": pa.array([3], pa.int32()), "v": ["new"], "n": pa.nulls(1, pa.int32())})
-            Table.for_path(str(tmp_path)).write(frame)
-        return written
-
-    monkeypatch.setattr(BatchWriter, "_execute", others_first)
-    assert table.delete("v = '0'", engine="local").matched_rows == 4
-    assert [row for row in rows_of(table) if row[0] < 5] == [(3, "new", None)]
-
-
 @pytest.mark.parametrize("wanted", [{"where": "id = 1", "engine": "local"}, {"keys": ids(1)}], ids=str)
 def test_a_table_that_would_not_remove_the_rows_refuses(tmp_path: Path, wanted: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError, match="first-row"):
         table_of(tmp_path, merge_engine="first-row").delete(**wanted)
-
-
-def test_a_row_without_a_sequence_in_a_group_that_removes_is_refused(tmp_path: Path) -> None:
-    group = {"fields__s__sequence-group": "v", "partial-update__remove-record-on-sequence-group": "s"}
-    table = table_of(tmp_path, "id INT, v STRING, s INT", merge_engine="partial-update", **group)
-    table.write(pa.table({"id": pa.array([1], pa.int32()), "v": ["a"]}))
-    for wanted in ({"where": "id = 1", "engine": "local"}, {"keys": ids(1)}):
-        with pytest.raises(InvalidInputError, match=r"has no sequence in any group .* the delete would be lost"):
-            table.delete(**wanted)  # type: ignore[arg-type]
 
 
 def test_arguments_that_do_not_go_together_are_refused(tmp_path: Path) -> None:

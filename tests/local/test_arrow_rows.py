@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lakelsm.errors import InvalidInputError
 from lakelsm.local.arrow_input import ArrowInput
@@ -207,11 +205,3 @@ def test_rows_of_the_table_are_taken_in_its_own_types_where_they_are_its_own() -
     assert python_rows(prepared(own, schema, stored=True))[0]["v"] == SECOND
     with pytest.raises(InvalidInputError, match=r"Column 'v' is fixed_size_binary\[10\]"):
         prepared(own, schema)
-
-
-@given(st.lists(st.none() | st.text(max_size=4), min_size=1), st.sampled_from(["string", "large", "view", "codes"]))
-def test_texts_are_the_same_in_every_form(values: list[str | None], form: str) -> None:
-    kinds = {"string": pa.string(), "large": pa.large_string(), "view": pa.string_view(), "codes": pa.string()}
-    array = pa.array(values, kinds[form])
-    frame = pa.table({"k": ints(*range(len(values))), "v": array.dictionary_encode() if form == "codes" else array})
-    assert prepared(frame, schema_of())["v"].to_pylist() == values

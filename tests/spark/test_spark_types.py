@@ -24,3 +24,10 @@ def test_nested_parts_can_be_null_for_spark_and_columns_as_they_are_declared() -
     )
     assert struct["a"].dataType == T.ArrayType(T.IntegerType(), True)
     assert struct["m"].dataType == struct["c"].dataType == T.MapType(T.IntegerType(), T.IntegerType(), True)
+
+
+def test_columns_have_the_types_of_paimons_own_connector() -> None:
+    columns = "CHAR(5)", "VARCHAR(7)", "TIME", "TIMESTAMP(3)", "TIMESTAMP_LTZ(3)", "MULTISET<STRING>", "BINARY(3)"
+    struct = to_struct(parse_columns(", ".join(f"c{at} {kind}" for at, kind in enumerate(columns))))
+    found = [field.dataType.simpleString() for field in struct.fields]
+    assert found == ["string", "string", "int", "timestamp_ntz", "timestamp", "map<string,int>", "binary"]
