@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -69,13 +70,16 @@ class ScannedCache:
 
 
 class Opened:
-    """An `Opener` of scanned caches that keeps them."""
+    """An `Opener` of scanned caches that keeps them, and the directories that they are to share."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: type[ScannedCache] = ScannedCache) -> None:
+        self.kind = kind
         self.caches: list[ScannedCache] = []
+        self.places: list[Path | None] = []
 
-    def __call__(self, spec: LookupSpec) -> ScannedCache:
-        self.caches.append(ScannedCache(spec))
+    def __call__(self, spec: LookupSpec, shared: Path | None = None) -> ScannedCache:
+        self.caches.append(self.kind(spec))
+        self.places.append(shared)
         return self.caches[-1]
 
 

@@ -149,8 +149,8 @@ class Held(ScannedCache):
 
 
 @pytest.fixture
-def held(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
-    monkeypatch.setattr("tests.lookup.scanned_cache.ScannedCache", Held)
+def held(world: World) -> World:
+    world.opened.kind = Held
     return world
 
 

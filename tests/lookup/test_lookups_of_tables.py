@@ -58,14 +58,6 @@ def test_a_lookup_is_refreshed_as_its_argument_says_or_else_the_tables_option(ta
         assert never.get("a", 1) == {"p": "a", "k": 1, "v": "new"}
 
 
-def test_rows_of_other_partitions_than_the_greatest_are_not_found(table: Table) -> None:
-    with table.lookup(columns=["v"], options={"scan.partitions": "max_pt()"}) as lookup:
-        assert (lookup.get(1), lookup.get(2)) == ({"v": "z"}, None)
-        write(table, "c", 2, "of c")
-        lookup.refresh()
-        assert (lookup.get(1), lookup.get(2)) == (None, {"v": "of c"})
-
-
 def test_a_key_without_its_partition_column_has_a_row_in_each(tmp_path: Path) -> None:
     made = Catalog(str(tmp_path / "wh")).create_table(
         "db.t",
@@ -87,11 +79,6 @@ def test_a_key_without_its_partition_column_has_a_row_in_each(tmp_path: Path) ->
         assert (whole.get(1, "a"), whole.get(1, "b")) == ({"p": "a", "k": 1, "v": "new"}, None)
     with pytest.raises(InvalidInputError, match=r"the primary key \(k\) lacks a partition column: set 'lookup.cache' to"):
         made.lookup(cache="partial")
-
-
-def test_rows_that_a_condition_leaves_out_are_not_found(table: Table) -> None:
-    with table.lookup(where="v = 'x' OR p = 'b'") as lookup:
-        assert [lookup.get(*key) is None for key in (("a", 1), ("a", 2), ("b", 1))] == [False, True, False]
 
 
 def test_files_lie_in_the_directory_that_is_named_or_in_one_that_goes(

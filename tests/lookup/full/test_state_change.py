@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from lakelsm import Table
 from lakelsm.format.row_kinds import DELETE, INSERT, is_retract
-from lakelsm.format.snapshot import CommitKind, Snapshot
+from lakelsm.format.snapshot import Snapshot
 from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.full import state_change
 from lakelsm.lookup.full.cache_state import CacheState
@@ -21,21 +22,11 @@ from lakelsm.predicate.predicate import Compare, Predicate
 from lakelsm.schema.system_columns import VALUE_KIND
 from lakelsm.snapshots.table_store import TableStore
 from tests.chance import seeds
+from tests.format.test_snapshot import MINIMUM
 from tests.lookup.full.table_histories import CASES, Case, History
 from tests.lookup.full.test_generation import LAYOUT
 
-SNAPSHOT = Snapshot(
-    id=1,
-    schema_id=0,
-    base_manifest_list="a",
-    delta_manifest_list="b",
-    commit_user="u",
-    commit_identifier=1,
-    commit_kind=CommitKind.APPEND,
-    time_millis=0,
-    total_record_count=0,
-    delta_record_count=0,
-)
+SNAPSHOT = Snapshot.from_json(json.dumps(MINIMUM))
 
 
 @pytest.fixture

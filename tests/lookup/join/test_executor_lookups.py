@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,30 +15,7 @@ from lakelsm.lookup.join.executor_lookups import ExecutorLookups, SharedLookup
 from lakelsm.lookup.lookup_definition import LookupDefinition, RefreshPolicy
 from lakelsm.surroundings import SYSTEM
 from tests.compact.local_table import LocalTable
-from tests.lookup.scanned_cache import ScannedCache
-
-
-class Clock:
-    """Seconds that a test sets."""
-
-    def __init__(self) -> None:
-        self.seconds = 100.0
-
-    def __call__(self) -> float:
-        return self.seconds
-
-
-class Opened:
-    """Opens scanned caches and keeps them."""
-
-    def __init__(self) -> None:
-        self.caches: list[ScannedCache] = []
-        self.places: list[Path | None] = []
-
-    def __call__(self, spec: LookupSpec, shared: Path | None) -> ScannedCache:
-        self.caches.append(ScannedCache(spec))
-        self.places.append(shared)
-        return self.caches[-1]
+from tests.lookup.scanned_cache import Opened, ScannedCache
 
 
 @pytest.fixture
@@ -48,13 +26,13 @@ def table(tmp_path: Path) -> LocalTable:
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> SimpleNamespace:
+    return SimpleNamespace(seconds=100.0)
 
 
 @pytest.fixture
-def lookups(clock: Clock) -> Iterator[ExecutorLookups]:
-    made = ExecutorLookups(replace(SYSTEM, monotonic=clock))
+def lookups(clock: SimpleNamespace) -> Iterator[ExecutorLookups]:
+    made = ExecutorLookups(replace(SYSTEM, monotonic=lambda: clock.seconds))
     yield made
     made.close()
 
@@ -65,7 +43,7 @@ def lookup_of(table: LocalTable, opened: Opened, *columns: str, **options: str) 
 
 
 def test_a_lookup_is_opened_once_and_refreshed_when_its_interval_is_over(
-    table: LocalTable, clock: Clock, lookups: ExecutorLookups
+    table: LocalTable, clock: SimpleNamespace, lookups: ExecutorLookups
 ) -> None:
     opened = Opened()
     for seconds, refreshes in ((0.0, 0), (9.9, 0), (0.2, 1), (5.0, 1), (5.0, 2)):
@@ -76,7 +54,7 @@ def test_a_lookup_is_opened_once_and_refreshed_when_its_interval_is_over(
 
 
 def test_a_lookup_that_is_not_used_any_more_is_closed(
-    table: LocalTable, clock: Clock, lookups: ExecutorLookups
+    table: LocalTable, clock: SimpleNamespace, lookups: ExecutorLookups
 ) -> None:
     opened = Opened()
     for columns in (("v",), ("id", "v")):

@@ -26,10 +26,10 @@ from lakelsm.lookup.service.protocol import (
 )
 from lakelsm.lookup.service.query_server import QueryServer, ServedTable
 from lakelsm.lookup.service.remote_cache import RemoteCache
-from lakelsm.lookup.service.service_access import publish
 from lakelsm.schema_changes import AddColumn
 from tests.compact.local_table import LocalTable
-from tests.lookup.service.whole_table import OPEN, Pausing, WholeTable, service
+from tests.lookup.scanned_cache import Opened, ScannedCache
+from tests.lookup.service.whole_table import Pausing, service, started
 from tests.processes import PATIENCE
 
 
@@ -149,7 +149,7 @@ def test_an_action_that_is_none_is_refused(table: LocalTable) -> None:
         list(client.do_action(flight.Action("stop", b"")))
 
 
-class Failing(WholeTable):
+class Failing(ScannedCache):
     """A cache that cannot look up."""
 
     error: Exception
@@ -171,10 +171,7 @@ def test_an_error_of_a_server_is_its_clients_without_a_traceback(
     table: LocalTable, error: Exception, kind: type[Exception], text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     Failing.error = error
-    server = QueryServer(
-        ServedTable(table.store, Failing), number=0, servers=1, host="127.0.0.1", access=OPEN, refresh=600.0
-    )
-    publish(table.store, [server.address])
+    (server,) = started(table.store, opener=Failing)
     cache = RemoteCache.open(LookupSpec(table.store, ("id",), ("v",)))
     with pytest.raises(kind, match=text) as failure:
         cache.find_one((1,))
@@ -188,9 +185,7 @@ def test_an_error_of_a_server_is_its_clients_without_a_traceback(
 
 def test_a_stop_waits_for_lookups_that_are_under_way(table: LocalTable, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(query_server, "_GRACE", PATIENCE)
-    server = QueryServer(
-        ServedTable(table.store, Pausing), number=0, servers=1, host="127.0.0.1", access=OPEN, refresh=600.0
-    )
+    (server,) = started(table.store, opener=Pausing)
     answers: list[Any] = []
     asking = threading.Thread(target=lambda: answers.extend(asked(server, request_of(table).encoded(), ids(1))))
     asking.start()
@@ -204,7 +199,7 @@ def test_a_stop_waits_for_lookups_that_are_under_way(table: LocalTable, monkeypa
 def test_a_refresh_that_fails_is_logged_and_tried_again(
     table: LocalTable, recwarn: pytest.WarningsRecorder, caplog: pytest.LogCaptureFixture
 ) -> None:
-    class Stale(WholeTable):
+    class Stale(ScannedCache):
         tries = 0
         again = threading.Event()
 
@@ -216,9 +211,7 @@ def test_a_refresh_that_fails_is_logged_and_tried_again(
                 Stale.again.set()
             return super().refresh()
 
-    server = QueryServer(
-        ServedTable(table.store, Stale), number=0, servers=1, host="127.0.0.1", access=OPEN, refresh=0.02
-    )
+    (server,) = started(table.store, refresh=0.02, opener=Stale)
     assert asked(server, request_of(table).encoded(), ids(1))[0].data.num_rows == 1
     assert Stale.again.wait(PATIENCE)
     assert any("snapshot-2 is damaged" in str(warning.message) for warning in recwarn)
@@ -239,18 +232,6 @@ def wide(tmp_path: Path) -> LocalTable:
     wide = LocalTable(tmp_path / "t", "id INT NOT NULL, a INT, b INT")
     wide.write((1, 10, 100), (2, 20, 200))
     return wide
-
-
-class Opened:
-    """Remembers the caches that it opened."""
-
-    def __init__(self, kind: type[WholeTable] = WholeTable) -> None:
-        self.kind = kind
-        self.caches: list[WholeTable] = []
-
-    def __call__(self, spec: LookupSpec) -> WholeTable:
-        self.caches.append(self.kind(spec))
-        return self.caches[-1]
 
 
 def test_a_cache_has_the_columns_asked_for_so_far_and_gives_way_to_a_wider_one(wide: LocalTable) -> None:
@@ -281,7 +262,7 @@ def test_the_schema_not_asked_for_longest_goes_first(wide: LocalTable) -> None:
 def test_a_cache_in_use_is_closed_after_its_last_lookup(wide: LocalTable) -> None:
     entered, go_on = threading.Event(), threading.Event()
 
-    class Slow(WholeTable):
+    class Slow(ScannedCache):
         def find(self, keys: pa.Table) -> object:  # type: ignore[override]
             entered.set()
             assert go_on.wait(PATIENCE)

@@ -20,7 +20,6 @@ import pyarrow as pa
 import pytest
 
 from lakelsm.errors import CorruptTableError, InvalidInputError, LookupServiceError, TableNotFoundError
-from lakelsm.lookup.service.query_server import QueryServer, ServedTable
 from lakelsm.lookup.service.query_service import run_service
 from lakelsm.lookup.service.remote_cache import RemoteCache
 from lakelsm.lookup.service.servers import Addresses, ServerSetup, opened_partial_cache
@@ -30,7 +29,7 @@ from lakelsm.table import Table
 from tests.compact.local_table import LocalTable
 from tests.lookup.service.test_remote_cache import ids, simple, spec_of
 from tests.lookup.service.test_servers import until
-from tests.lookup.service.whole_table import OPEN
+from tests.lookup.service.whole_table import service
 from tests.processes import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -57,51 +56,28 @@ def test_rows_are_those_of_a_read_for_every_engine_while_the_table_changes(
     keys = pa.table(
         {"dt": [f"d{number % 4}" for number in range(400)], "id": pa.array(np.arange(400) // 4, pa.int32())}
     )
-    servers = [
-        QueryServer(
-            ServedTable(table.store, opened_partial_cache),
-            number=number,
-            servers=2,
-            host="127.0.0.1",
-            access=OPEN,
-            refresh=600.0,
-        )
-        for number in range(2)
-    ]
-    publish(table.store, [server.address for server in servers])
-    cache = RemoteCache.open(spec_of(table))
-    for step in range(3):
-        some = zip(draw.integers(0, 3, 90), draw.integers(0, 110, 90), draw.integers(0, 9, 90))
-        rows = {(f"d{day}", int(key)): (f"d{day}", int(key), int(n), f"{step}") for day, key, n in some}
-        table.write(*rows.values())
-        if step == 1:
-            table.compact(full=False)
-        cache.refresh()
-        expected = {(row["dt"], row["id"]): row for row in Table.for_path(str(table.root)).to_arrow().to_pylist()}
-        found = cache.find(keys)
-        asked = [(row["dt"], row["id"]) for row in keys.to_pylist()]
-        assert found.probes.tolist() == [place for place, key in enumerate(asked) if key in expected]
-        assert found.rows.to_pylist() == [expected[key] for key in asked if key in expected]
-        assert cache.snapshot == table.latest
-    for server in servers:
-        server.stop()
-
-
-@contextmanager
-def served(table: LocalTable) -> Iterator[QueryServer]:
-    server = QueryServer(
-        ServedTable(table.store, opened_partial_cache), number=0, servers=1, host="127.0.0.1", access=OPEN, refresh=600.0
-    )
-    publish(table.store, [server.address])
-    try:
-        yield server
-    finally:
-        server.stop()
+    with service(table.store, 2, opener=opened_partial_cache):
+        cache = RemoteCache.open(spec_of(table))
+        for step in range(3):
+            some = zip(draw.integers(0, 3, 90), draw.integers(0, 110, 90), draw.integers(0, 9, 90))
+            rows = {(f"d{day}", int(key)): (f"d{day}", int(key), int(n), f"{step}") for day, key, n in some}
+            table.write(*rows.values())
+            if step == 1:
+                table.compact(full=False)
+            cache.refresh()
+            expected = {(row["dt"], row["id"]): row for row in Table.for_path(str(table.root)).to_arrow().to_pylist()}
+            found = cache.find(keys)
+            asked = [(row["dt"], row["id"]) for row in keys.to_pylist()]
+            assert found.probes.tolist() == [place for place, key in enumerate(asked) if key in expected]
+            assert found.rows.to_pylist() == [expected[key] for key in asked if key in expected]
+            assert cache.snapshot == table.latest
 
 
 def test_lookups_ask_the_service_of_their_table_by_themselves(tmp_path: Path) -> None:
     table = simple(tmp_path / "t")
-    with served(table), Table.for_path(str(table.root)).lookup(["v"], where="id < 50", refresh="never") as lookup:
+    asked = Table.for_path(str(table.root))
+    served = service(table.store, opener=opened_partial_cache)
+    with served, asked.lookup(["v"], where="id < 50", refresh="never") as lookup:
         assert lookup.get(7) == {"v": "row 7"}
         assert lookup.get(70) is None
         table.write((7, "new"), (60, "new"))
@@ -114,7 +90,7 @@ def test_lookups_ask_the_service_of_their_table_by_themselves(tmp_path: Path) ->
 def test_who_looks_a_renamed_column_up_is_told_and_others_go_on(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", "id INT NOT NULL, a INT, b INT")
     table.write((1, 10, 100))
-    with served(table):
+    with service(table.store, opener=opened_partial_cache):
         both, one = (RemoteCache.open(spec_of(table, *names)) for names in (("a", "b"), ("a",)))
         assert both.find_one((1,)) == [(10, 100)]
         table.alter(RenameColumn("b", "c"))

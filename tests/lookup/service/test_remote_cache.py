@@ -23,7 +23,7 @@ from lakelsm.lookup.service.protocol import ServerConnection
 from lakelsm.lookup.service.remote_cache import RemoteCache, ServerChoice
 from lakelsm.lookup.service.service_access import ServerAddress, publish
 from lakelsm.predicate.predicate import Compare
-from lakelsm.schema_changes import AddColumn, RenameColumn
+from lakelsm.schema_changes import AddColumn
 from lakelsm.table import Table
 from tests.compact.local_table import LocalTable
 from tests.lookup.service.whole_table import service, started
@@ -296,15 +296,6 @@ def test_many_threads_share_a_cache_while_servers_are_replaced(tmp_path: Path) -
         assert all(future.result() for future in waiting)
     for server in newer:
         server.stop()
-
-
-def test_a_renamed_column_is_found_by_its_old_and_its_new_name(tmp_path: Path) -> None:
-    table = simple(tmp_path / "t")
-    old = spec_of(table, "id")
-    table.alter(RenameColumn("v", "w"))
-    with service(table.store):
-        assert RemoteCache.open(spec_of(table, "w")).find_one((3,)) == [("row 3",)]
-        assert RemoteCache.open(old).find_one((3,)) == [(3,)]
 
 
 def test_a_single_key_may_have_nanoseconds(tmp_path: Path) -> None:

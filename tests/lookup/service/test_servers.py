@@ -29,14 +29,15 @@ from lakelsm.lookup.service.service_access import (
     withdraw,
 )
 from tests.compact.local_table import LocalTable
+from tests.lookup.scanned_cache import ScannedCache
 from tests.lookup.service.test_remote_cache import ids, simple, spec_of
-from tests.lookup.service.whole_table import OPEN, WholeTable
+from tests.lookup.service.whole_table import OPEN
 from tests.processes import PATIENCE
 
 
 def setup_of(table: LocalTable, servers: int = 1, host: str | None = None) -> ServerSetup:
     return ServerSetup(
-        store=table.store, servers=servers, host=host, access=OPEN, refresh=600.0, opener=WholeTable
+        store=table.store, servers=servers, host=host, access=OPEN, refresh=600.0, opener=ScannedCache
     )
 
 
