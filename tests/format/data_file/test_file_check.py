@@ -58,6 +58,14 @@ def refusal_by(store: TableStore, schemas: dict[int, TableSchema], file: RunFile
     return str(told.value)
 
 
+def of_one_file(folder: Path, columns: str = "id INT NOT NULL, v STRING", **options: str) -> tuple[LocalTable, RunFile]:
+    """A table of five rows in one file."""
+    table = LocalTable(folder / "t", columns, **options)
+    table.write(*rows(0, 5))
+    (file,) = run_files(table)
+    return table, file
+
+
 def rows(first: int, count: int, value: str = "v") -> list[Row]:
     return [(number, value) for number in range(first, first + count)]
 
@@ -102,18 +110,14 @@ def test_checksums_of_footers_stay_with_their_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", ["cut", "extended", "empty"])
 def test_a_file_of_another_size_is_refused(tmp_path: Path, damage: str) -> None:
-    table = LocalTable(tmp_path / "t")
-    table.write(*rows(0, 5))
-    (file,) = run_files(table)
+    table, file = of_one_file(tmp_path)
     data = Path(file.path).read_bytes()
     Path(file.path).write_bytes({"cut": data[:-1], "extended": data + b"x", "empty": b""}[damage])
     assert "bytes, but its manifest entry says" in refusal(table, file)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    table = LocalTable(tmp_path / "t")
-    table.write(*rows(0, 5))
-    (file,) = run_files(table)
+    table, file = of_one_file(tmp_path)
     Path(file.path).unlink()
     assert "does not exist" in refusal(table, file)
 
@@ -153,9 +157,7 @@ def test_the_file_of_another_partition_is_no_substitute(tmp_path: Path) -> None:
 
 
 def test_a_file_without_a_column_of_its_schema_is_refused(tmp_path: Path) -> None:
-    table = LocalTable(tmp_path / "t", "id INT NOT NULL, payload STRING")
-    table.write(*rows(0, 5))
-    (file,) = run_files(table)
+    table, file = of_one_file(tmp_path, "id INT NOT NULL, payload STRING")
     data = Path(file.path).read_bytes()
     Path(file.path).write_bytes(data.replace(b"payload", b"paxload"))
     assert pq.read_metadata(file.path).schema.names[-1] == "paxload"
@@ -172,9 +174,7 @@ def test_schema_changes_refuse_no_older_file(tmp_path: Path) -> None:
 
 
 def test_a_file_with_a_column_that_its_schema_has_not_is_refused(tmp_path: Path) -> None:
-    table = LocalTable(tmp_path / "t", "id INT NOT NULL, payload STRING")
-    table.write(*rows(0, 5))
-    (file,) = run_files(table)
+    table, file = of_one_file(tmp_path, "id INT NOT NULL, payload STRING")
     schema = table.root / "schema" / "schema-0"
     schema.write_text(schema.read_text().replace("payload", "paxload"))
     assert "no column 'paxload'" in refusal(table, file)
@@ -213,9 +213,7 @@ def test_a_bound_that_is_null_is_compared_with_nothing() -> None:
 
 
 def test_a_page_header_that_ends_its_column_early_loses_no_rows(tmp_path: Path) -> None:
-    table = LocalTable(tmp_path / "t")
-    table.write(*rows(0, 5))
-    (file,) = run_files(table)
+    table, file = of_one_file(tmp_path)
     data = Path(file.path).read_bytes()
     schemas, seen = {0: table.store.schema}, set()
     reader = RunReader(

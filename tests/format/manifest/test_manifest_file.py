@@ -149,25 +149,20 @@ def test_absent_optional_fields_become_none(decode: Any) -> None:
 
 
 @pytest.mark.parametrize("decode", [in_lanes, one_by_one])
-def test_an_absent_required_field_is_corrupt(decode: Any) -> None:
-    records = [entry_to_record(entry())]
-    data = write_container(changed_schema(_ROW_COUNT=None), records, "null")
-    with pytest.raises(CorruptTableError, match=r"manifest-x.*_ROW_COUNT"):
-        decode(data)
-
-
-@pytest.mark.parametrize("decode", [in_lanes, one_by_one])
-def test_another_version_is_refused(decode: Any) -> None:
-    records = [entry_to_record(entry()) | {"_VERSION": 3}]
-    with pytest.raises(UnsupportedFeatureError, match=r"manifest-x has entries of version 3"):
-        decode(write_container(MANIFEST_SCHEMA, records, "null"))
-
-
-@pytest.mark.parametrize("decode", [in_lanes, one_by_one])
-def test_another_kind_is_corrupt(decode: Any) -> None:
-    records = [entry_to_record(entry()) | {"_KIND": 2}]
-    with pytest.raises(CorruptTableError, match="manifest-x"):
-        decode(write_container(MANIFEST_SCHEMA, records, "null"))
+@pytest.mark.parametrize(
+    ("schema", "change", "error", "told"),
+    [
+        (changed_schema(_ROW_COUNT=None), {}, CorruptTableError, r"manifest-x.*_ROW_COUNT"),
+        (MANIFEST_SCHEMA, {"_VERSION": 3}, UnsupportedFeatureError, "manifest-x has entries of version 3"),
+        (MANIFEST_SCHEMA, {"_KIND": 2}, CorruptTableError, "manifest-x"),
+    ],
+    ids=["an absent required field", "another version", "another kind"],
+)
+def test_what_no_entry_is_like_is_refused(
+    decode: Any, schema: dict[str, Any], change: dict[str, int], error: type[LakelsmError], told: str
+) -> None:
+    with pytest.raises(error, match=told):
+        decode(write_container(schema, [entry_to_record(entry()) | change], "null"))
 
 
 @pytest.mark.parametrize("damage", [b"", b"PAR1", b"Obj\x01", b"Obj\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"])

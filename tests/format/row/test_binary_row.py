@@ -45,7 +45,9 @@ def test_rows_have_the_bytes_that_java_writes(example: Case) -> None:
     names, values, text = example
     arrays, types = single_rows(names, values)
     assert encode_rows(arrays, types)[0].as_py() == bytes.fromhex(text)
-    assert encode_row(values, types) == len(types).to_bytes(4, "big") + bytes.fromhex(text)
+    stored = len(types).to_bytes(4, "big") + bytes.fromhex(text)
+    assert encode_row(values, types) == stored
+    assert [array.to_pylist() for array in decode_rows([stored], types)] == [array.to_pylist() for array in arrays]
 
 
 def test_the_null_bits_of_more_than_56_fields_take_two_words() -> None:

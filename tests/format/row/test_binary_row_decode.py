@@ -14,21 +14,13 @@ from lakelsm.errors import CorruptTableError, UnsupportedFeatureError
 from lakelsm.format.row.binary_row import EMPTY_ROW, encode_row, encode_rows, with_arity
 from lakelsm.format.row.binary_row_decode import decode_row, decode_rows
 from lakelsm.types import AtomicType, parse_type, to_arrow
-from tests.format.row.binary_row_cases import EXAMPLES, Case, arrow_column, atomic_types, rows_of_types, single_rows
+from tests.format.row.binary_row_cases import arrow_column, atomic_types, rows_of_types
 
 INT, BIGINT, STRING = atomic_types(["INT", "BIGINT", "STRING"])
 
 BYTES = parse_type("BYTES")
 
 TS3, TS6, TS9 = atomic_types(["TIMESTAMP(3)", "TIMESTAMP(6)", "TIMESTAMP(9)"])
-
-
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: f"{example[0]} {example[1]}")
-def test_rows_that_java_writes_decode_to_their_values(example: Case) -> None:
-    names, values, text = example
-    arrays, types = single_rows(names, values)
-    stored = len(types).to_bytes(4, "big") + bytes.fromhex(text)
-    assert [array.to_pylist() for array in decode_rows([stored], types)] == [array.to_pylist() for array in arrays]
 
 
 def test_a_wide_decimal_with_one_byte_too_many_as_pypaimon_writes_it_decodes() -> None:
@@ -103,12 +95,6 @@ def test_any_bytes_decode_or_are_reported(row: bytes, names: list[str]) -> None:
     for column in columns:
         if not pa.types.is_decimal(column.type):  # any 16 bytes are kept, also beyond the precision
             column.validate(full=True)
-
-
-def test_a_timestamp_that_microseconds_cannot_hold_is_refused() -> None:
-    row = encode_rows([pa.array([(1 << 63) // 1000 + 1], pa.timestamp("ms"))], [TS9])
-    with pytest.raises(UnsupportedFeatureError, match="294246"):
-        decode_rows(with_arity(row, 1).to_pylist(), [TS9])
 
 
 def test_days_beyond_pythons_range_decode_to_columns_and_are_refused_as_python_values() -> None:
