@@ -24,7 +24,7 @@ from lakelsm.spark.task_errors import translated
 
 
 class SparkEngine:
-    """Works in the session given, or as `resolve_session` says; none is started before it is needed.
+    """Uses the given session, or that of `resolve_session`; none starts before it is needed.
 
     Its prepared rows are DataFrames. ``instead`` is as in `resolve_session`.
     """
@@ -34,7 +34,7 @@ class SparkEngine:
 
     @property
     def session(self) -> SparkSession:
-        """The session, started now where there is none."""
+        """The session, started now if there is none."""
         return resolve_session(self._given, self._instead)
 
     @property

@@ -6,7 +6,7 @@ case, among them those that it or Paimon adds to a file. Tables may have such na
 
 Nanoseconds are the other case. Spark cuts INT96 times (docs/format.md 6.3) to microseconds towards zero where the
 nanoseconds of the day are negative, as Java Paimon writes them before 1970: a row would change its time with the next
-compaction. lakelsm's own files have none, and say so. 64-bit nanoseconds, which pypaimon writes, are numbers to Spark.
+compaction. lakelsm's own files have none, and record this. pypaimon's 64-bit nanoseconds are numbers to Spark.
 Only tables that have such columns pay: their files' footers are looked at.
 """
 
@@ -46,14 +46,14 @@ from lakelsm.spark.tasks import read_units
 from lakelsm.storage import FileIO
 from lakelsm.types import DataField, rows_within, to_arrow
 
-#: File names that Spark lists, and shows in ``_metadata.file_name`` as they are.
+#: File names that Spark lists, and shows unchanged in ``_metadata.file_name``.
 _PLAIN_NAME = re.compile(r"[-a-zA-Z0-9!$&'()*+,;=:@~][-\w.!$&'()*+,;=:@~]*", re.ASCII)
 
-#: Spark's Parquet reader fills a column of this name with the row's place in its file. `_metadata.row_index` is the
+#: Spark's Parquet reader fills a column of this name with the row index in its file. `_metadata.row_index` is the
 #: same, but makes Spark build a struct for every row. Files with a column of this name are left to tasks.
 ROW_INDEX = "_tmp_metadata_row_index"
 
-#: What a file holds beside the table's columns, or Spark's reader adds: `_metadata`, and a row's place in its file.
+#: Columns of a file besides the table's, or that Spark's reader adds: `_metadata`, and the row index in its file.
 _TAKEN = frozenset(map(folded, (SEQUENCE_NUMBER, VALUE_KIND, "_metadata", ROW_INDEX)))
 
 _THREADS = 16
@@ -62,7 +62,7 @@ _THREADS = 16
 def parted_by_reader(
     files: Sequence[RunFile], schemas: Mapping[int, TableSchema], left: Collection[str] = ()
 ) -> tuple[list[RunFile], list[RunFile]]:
-    """The files of which a scan of Spark's reads all rows as they are, and those that are left to tasks.
+    """The files of which a scan of Spark reads all rows correctly, and those that are left to tasks.
 
     ``left`` are paths of files that are left to tasks for what they hold.
     """
@@ -124,7 +124,7 @@ def nanosecond_files(
     def is_left(file: RunFile) -> bool:
         try:
             footer = pq.read_metadata(file.path, filesystem=filesystem)
-        except StorageError:  # The store's own, which says nothing of the file.
+        except StorageError:  # A fault of the store, not of the file.
             raise
         except PARQUET_ERRORS as error:
             raise unreadable(file.path, error) from error

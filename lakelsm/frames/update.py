@@ -1,7 +1,7 @@
 """The rows that an update writes: +U rows of the keys that match, with new values of some columns.
 
-The values are SQL expressions over the row as it is. A row that the merge would not take as it is meant to be fails the
-update: one whose sequence becomes older than that of the row that is there, and a NULL that keeps a value.
+The values are SQL expressions over the present row. A row that the merge would not apply as intended fails the
+update: one whose sequence becomes older than that of the present row, and a NULL that keeps a value.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def updates(
 
 
 def _type_of(rows: DataFrame, name: str, value: str) -> T.DataType:
-    """The type of an expression over the rows. Raises InvalidInputError where it is no value of a row by itself."""
+    """The type of an expression over the rows. Raises InvalidInputError if it is not a value of one row."""
     try:
         # Within a struct Spark refuses what makes several rows; beside the row, what makes one of all rows.
         held = rows.select("*", F.struct(F.expr(value))).schema[-1].dataType
@@ -63,7 +63,7 @@ def _type_of(rows: DataFrame, name: str, value: str) -> T.DataType:
 
 
 def _assigned(field: DataField, value: Column, kind: T.DataType) -> Column:
-    """The value as the column holds it: numbers are rounded to its type, and refused where it has no place for them."""
+    """The value in the column's type: numbers are rounded, and refused if they do not fit."""
     target = to_spark(field.type)
     if isinstance(kind, T.NumericType) and isinstance(target, T.NumericType) and kind != target:
         cast = value.try_cast(target)
@@ -74,7 +74,7 @@ def _assigned(field: DataField, value: Column, kind: T.DataType) -> Column:
 
 
 def _checked(plan: UpdatePlan, new: Mapping[str, Column]) -> dict[str, Column]:
-    """The new values; those that would not become the row's fail the update as they are read."""
+    """The new values; those that would not become the row's values fail the update when they are read."""
     checked = dict(new)
     for check in plan.checks():
         now = {name: new.get(name, quoted(name)) for name in check.columns}
@@ -97,7 +97,7 @@ def _fault(check: RowCheck, now: Mapping[str, Column]) -> Column:
 
 
 def _is_weaker(check: RowCheck, now: Mapping[str, Column]) -> Column:
-    """Whether new values lose to those that are there: NULL loses to all, the first difference decides."""
+    """Whether new values lose to the present ones: NULL loses to all, the first difference decides."""
     weaker = F.lit(False)
     for name in reversed(check.columns):
         old, value = quoted(name), now[name]

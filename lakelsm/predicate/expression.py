@@ -1,6 +1,6 @@
 """SQL expressions of a row as frozen values, with the types that Spark gives them in ANSI mode.
 
-Types are reduced to what expressions tell apart: CHAR and VARCHAR are STRING, BINARY is BYTES, TIME is INT (milliseconds
+Types are those that expressions distinguish: CHAR and VARCHAR are STRING, BINARY is BYTES, TIME is INT (milliseconds
 of the day, as in Spark), TIMESTAMP has 6 or 9 digits. All are nullable. `OnlyNull` is the type of NULL.
 """
 

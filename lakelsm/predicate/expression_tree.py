@@ -267,7 +267,7 @@ class _Converter:
     # -- conditions --------------------------------------------------------------------------------------------------
 
     def condition(self, node: Node) -> Expression:
-        """The condition that a node is; raises UnsupportedFeatureError where it is none."""
+        """The condition that a node is; raises UnsupportedFeatureError if it is not a condition."""
         found = self.convert(node)
         if found.type == NULL_TYPE:
             return Value(BOOLEAN, None)

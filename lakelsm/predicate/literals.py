@@ -326,7 +326,7 @@ def _local_timestamp(data_type: AtomicType, literal: Literal, session_zone: str 
 
 
 def _instant(data_type: AtomicType, literal: Literal, session_zone: str | None) -> _Coerced | None:
-    """A TIMESTAMP_LTZ against a literal with a zone of its own, or in a session whose zone never steps."""
+    """A TIMESTAMP_LTZ against a literal with a zone, or in a session whose zone never steps."""
     if literal.kind not in ("string", "timestamp", "timestamp_ltz"):
         return None
     parsed = _timestamp(literal.value)

@@ -23,7 +23,7 @@ _REMEDY = (
 )
 
 # What a list must not be found in (texts, quoted names, comments), and a list of numbers, texts, times and NULL. A text
-# that holds a quote or a backslash is none of these, as versions of Spark differ in what it means.
+# that holds a quote or a backslash is not one of these, because versions of Spark differ in what it means.
 _NUMBER = r"-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 _TIME = r"(?i:date|timestamp(?:_[nl]tz)?)"
 _LITERAL = rf"(?:{_NUMBER}|(?i:null)|(?:{_TIME}\s*)?'[^'\\]*')"
@@ -50,7 +50,7 @@ def check_size(sql: str, shortened: str) -> None:
 
 
 def cut_long_lists(sql: str) -> tuple[str, Mapping[str, Sequence[Literal | None]]]:
-    """The condition with a single text in the place of each long list, and the lists by these texts; None stands for a
+    """The condition with a single text instead of each long list, and the lists by these texts; None stands for a
     number that no type of Spark has.
 
     The texts occur nowhere else in the condition.

@@ -70,7 +70,7 @@ class IsNotNull(Predicate):
 class Like(Predicate):
     """A text column is (or is not) like the pattern, in which % stands for any text and _ for one character.
 
-    A NULL column gives NULL. Statistics say nothing of it: the parser joins it with what they can tell.
+    A NULL column gives NULL. Statistics do not decide it: the parser combines it with conditions that they decide.
     """
 
     column: str
@@ -80,7 +80,7 @@ class Like(Predicate):
 
 @dataclass(frozen=True, slots=True)
 class CompareColumns(Predicate):
-    """`left op right` of two columns whose values compare as they are; a NULL on either side gives NULL."""
+    """`left op right` of two columns whose values compare directly; a NULL on either side gives NULL."""
 
     left: str
     op: str
@@ -89,7 +89,7 @@ class CompareColumns(Predicate):
 
 @dataclass(frozen=True, slots=True)
 class IsTrue(Predicate):
-    """`child IS TRUE`, or IS NOT TRUE; never NULL itself. It stands beside its child, of which statistics tell."""
+    """`child IS TRUE`, or IS NOT TRUE; never NULL itself. It is combined with its child, which statistics decide."""
 
     child: Predicate
     negated: bool = False
@@ -118,7 +118,7 @@ class Constant(Predicate):
 
 @dataclass(frozen=True, slots=True)
 class Unknown(Predicate):
-    """Not understood: may come out as anything, so it drops no row by itself. `reason` is for people: the part's text."""
+    """Not understood: it may have any value, so it excludes no row. `reason` is for people: the text of the part."""
 
     reason: str = ""
 
@@ -224,7 +224,7 @@ def unknown_part(predicate: Predicate) -> Unknown | None:
 
 
 def restrict(predicate: Predicate, to: Iterable[str]) -> Predicate:
-    """What the predicate says about the given columns alone: the leaves on other columns become `Unknown`.
+    """The parts of the predicate on the given columns: the leaves on other columns become `Unknown`.
 
     A row that surely fails the result surely fails the predicate, whatever its other columns hold.
     """
@@ -288,7 +288,7 @@ def _column_values(predicate: Predicate, column: str, limit: int) -> dict[Any, N
 
 
 def _common(lists: Iterable[dict[Any, None] | None]) -> dict[Any, None] | None:
-    """The values that are in all finite lists; None where there is none of these."""
+    """The values that are in all finite lists; None if there is no such list."""
     found: dict[Any, None] | None = None
     for values in lists:
         if values is not None:

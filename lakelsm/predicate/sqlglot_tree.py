@@ -82,7 +82,7 @@ def converted(sql: str, fields: Sequence[DataField], session_time_zone: str | No
 def parsed(sql: str, shortened: str, what: str = "predicate") -> Node:
     """The tree of a condition, or of another expression, whose long lists are ``shortened``.
 
-    Raises InvalidInputError, with positions in ``sql``, which is a ``what``, for a text that is none.
+    Raises InvalidInputError, with positions in ``sql``, which is a ``what``, for an invalid text.
     """
     failed: SqlglotError | None = None
     try:
@@ -262,7 +262,7 @@ class Scope:
         wanted = inner if node.expression.this else negate(inner)
         if column is not None:
             return all_of([IsNotNull(column.name), wanted])
-        # TRUE where the inner condition is what is asked for; FALSE, not NULL, where that is NULL.
+        # TRUE if the inner condition is the wanted value; FALSE, not NULL, if it is NULL.
         return all_of([wanted, IsTrue(wanted)])
 
     def _text_match(self, node: Node) -> Predicate:
@@ -372,7 +372,7 @@ def _own_columns(tree: Node) -> Iterator[exp.Column]:
 
 
 def is_plain(node: Node, *arguments: str) -> bool:
-    """Whether the node says nothing beyond the given arguments (such as a negation or a modifier)."""
+    """Whether the node has nothing beyond the given arguments (such as a negation or a modifier)."""
     return not any(value for name, value in node.args.items() if name not in arguments and name != "_type")
 
 

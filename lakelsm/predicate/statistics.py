@@ -1,11 +1,11 @@
 """Predicates against column statistics: which files cannot hold a row for which the predicate is TRUE.
 
 Statistics are bounds, not values: a minimum may be lower and a maximum higher than any row's value
-(truncated texts). None as a bound or a null count means unknown. Bounds of floats say nothing about NaN,
+(truncated texts). None as a bound or a null count means unknown. Bounds of floats do not cover NaN,
 which is above every number.
 
 Conditions can have thousands of leaves and long lists. So the values that a condition compares a column with are
-sorted once, each bound is looked up among them once, and a leaf costs a few operations on arrays of places.
+sorted once, each bound is looked up among them once, and a leaf costs a few operations on arrays of ranks.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Leaf = Compare | In | StartsWith | IsNull | IsNotNull
 class ColumnBounds(NamedTuple):
     """Statistics of one column over many files: lists of equal length, in the order of the files.
 
-    `exact`: each file has one value, or NULL alone; then a bound may be NaN, and says so.
+    `exact`: each file has one value, or NULL alone; then a bound may be NaN.
     """
 
     mins: Sequence[Any]
@@ -89,7 +89,7 @@ def _gather(predicate: Predicate, values: dict[str, set[Any]]) -> None:
 
 
 def _prefix_range(prefix: str) -> tuple[str, ...]:
-    """The first text with the prefix and the first one after them; the latter is left out where there is none."""
+    """The first text with the prefix and the first one after them; the latter is left out if there is none."""
     kept = prefix.rstrip(chr(sys.maxunicode))
     return (prefix, kept[:-1] + chr(ord(kept[-1]) + 1)) if kept else (prefix,)
 
@@ -107,9 +107,9 @@ def _may_match(predicate: Predicate, columns: Mapping[str, _Column], count: int)
 
 
 class _Column:
-    """The bounds of one column over all files, as places among the values that it is compared with.
+    """The bounds of one column over all files, as ranks among the values that it is compared with.
 
-    Of a bound, the place on the left is the number of values below it, that on the right counts its equal as well.
+    The left rank of a bound is the number of values below it; the right rank also counts an equal value.
     An unknown minimum is below all values, an unknown maximum above all.
     """
 
@@ -128,7 +128,7 @@ class _Column:
             self._comparable = False
 
     def _looked_up(self, bounds: Sequence[Any], unknown: int) -> tuple[Places, Places]:
-        """The places of each bound on the left and on the right. NaN is above all where it is a value."""
+        """The left and right ranks of each bound. NaN as a value is above all."""
         values, exact, last = self._values, self._bounds.exact, len(self._values)
         nan = last if exact else unknown
         left = [unknown if b is None else bisect_left(values, b) if b == b else nan for b in bounds]
@@ -163,7 +163,7 @@ class _Column:
         return found
 
     def _hides_nan(self, value: Any) -> bool:
-        """Whether a NaN, which is above every number, may be in a file whose bounds do not tell."""
+        """Whether a NaN, which is above every number, may be in a file whose bounds do not decide."""
         return isinstance(value, float) and not self._bounds.exact
 
     def _in_any(self, values: Sequence[Any]) -> Mask:

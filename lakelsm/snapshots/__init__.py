@@ -1,1 +1,1 @@
-"""A table's state as it is stored: schemas, snapshots, manifests as scans see them. Nothing here publishes a snapshot."""
+"""The stored state of a table: schemas, snapshots, manifests as scans read them. Nothing here publishes a snapshot."""

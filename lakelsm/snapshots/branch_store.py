@@ -1,6 +1,6 @@
 """The branches of a table, and all that keeps files of it (docs/format.md 1).
 
-Branches share data, manifest and index files, so whoever deletes one of these asks what every branch retains.
+Branches share data, manifest and index files, so a deletion first reads what every branch retains.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lakelsm.snapshots.snapshot_manager import SnapshotManager
 from lakelsm.snapshots.tag_store import TagStore
 from lakelsm.storage import FileIO
 
-#: What is retained is read so often until nothing came meanwhile.
+#: Attempts to read what is retained until nothing new appears.
 _TRIES = 10
 
 
@@ -54,9 +54,9 @@ class BranchStore:
     def retained(self) -> Sequence[RetainedBranch]:
         """Return what each branch retains, the main one first.
 
-        One may take over what another lets go of: a branch made of a tag that is deleted then, a tag that is renamed, a
-        snapshot that is put back of a tag. So it is read again while something is there that was not read. Raises
-        CorruptTableError where a snapshot, tag or changelog cannot be read: what it needs is then not known; and
+        A state may move between branches: a branch of a tag that is then deleted, a tag that is renamed, a
+        snapshot that is restored from a tag. So all are read again until nothing new is found. Raises
+        CorruptTableError where a snapshot, tag or changelog cannot be read: its needs are then unknown; and
         CommitConflictError where there is always something new.
         """
         for _ in range(_TRIES):
@@ -76,7 +76,7 @@ class BranchStore:
         )
 
     def _is_all(self, found: Sequence[RetainedBranch]) -> bool:
-        """Whether nothing is there that was not found, but for snapshots after the newest one."""
+        """Whether nothing new exists, except snapshots after the newest one."""
         branches = {branch.paths.branch: branch for branch in found}
         for paths in self.paths():
             branch = branches.get(paths.branch)

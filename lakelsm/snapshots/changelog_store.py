@@ -45,7 +45,7 @@ class ChangelogStore:
         return newest_at(millis, self.ids(), self.try_get)
 
     def keep(self, snapshot: Snapshot) -> None:
-        """Keep the changelog of a snapshot that is about to expire, and tell of it by LATEST."""
+        """Keep the changelog of a snapshot that is about to expire, and name it in LATEST."""
         path = self._paths.changelog(snapshot.id)
         self._file_io.write(path, checked_bytes(snapshot, path, MAX_SNAPSHOT_BYTES))
         self._write_hint("LATEST", snapshot.id)
@@ -55,13 +55,13 @@ class ChangelogStore:
         self._write_hint("EARLIEST", snapshot_id)
 
     def announce_latest(self, snapshot_id: int | None) -> None:
-        """Say which changelog is the newest that stays; None: none does, which other engines tell as -1."""
+        """Record the newest changelog that stays; None for no changelog, which other engines write as -1."""
         self._write_hint("LATEST", -1 if snapshot_id is None else snapshot_id)
 
     def _write_hint(self, name: str, snapshot_id: int) -> None:
         self._file_io.write(f"{self._paths.changelog_dir}/{name}", str(snapshot_id).encode("ascii"), durable=False)
 
     def list(self) -> Sequence[Snapshot]:
-        """Return all that are kept, ascending by id; those that expire meanwhile are left out."""
+        """Return all that are kept, ascending by id; those that expire during the call are left out."""
         found = map(self.try_get, self.ids())
         return [snapshot for snapshot in found if snapshot is not None]

@@ -13,7 +13,7 @@ from lakelsm.surroundings import SYSTEM
 
 #: A size that no consumer's file has.
 _MAX_BYTES = 1 << 16
-#: Other engines overwrite the file in place, so it may be read half written: attempts, and the wait between them.
+#: Other engines overwrite the file in place, so a read may see a part of it: attempts, and the wait between them.
 _TRIES = 5
 _WAIT = 0.1
 
@@ -45,7 +45,7 @@ class ConsumerStore:
     def try_get(self, consumer_id: str) -> int | None:
         """Return the id of the snapshot that a consumer reads next, or None where there is no such consumer.
 
-        Raises CorruptTableError for a file that does not say it: what the consumer still needs is then not known.
+        Raises CorruptTableError for a file without it: the needs of the consumer are then unknown.
         """
         path = self._paths.consumer(consumer_id)
         for attempt in range(_TRIES):
@@ -61,7 +61,7 @@ class ConsumerStore:
         raise AssertionError("the last attempt returns or raises")
 
     def all(self) -> dict[str, int]:
-        """Return the next snapshot of each consumer; those that are deleted meanwhile are left out.
+        """Return the next snapshot of each consumer; those that are deleted during the call are left out.
 
         Raises CorruptTableError as try_get: a consumer that cannot be read is never taken for 'no consumer'.
         """

@@ -27,7 +27,7 @@ class DeletionVectors:
     entries: Mapping[_BucketId, Sequence[IndexManifestEntry]] = field(default_factory=dict)
 
     def of_bucket(self, partition: bytes, bucket: int) -> Mapping[str, VectorPlace]:
-        """The vectors of one bucket by data file name. Some may be of files that are gone: they mask nothing."""
+        """The vectors of one bucket by data file name. Vectors of files that do not exist mask nothing."""
         return self.places.get((partition, bucket), {})
 
     def of(self, entries: Iterable[ManifestEntry]) -> list[VectorPlace | None]:
@@ -40,7 +40,7 @@ def deletion_vectors(
 ) -> DeletionVectors:
     """Return the vectors of a snapshot (None: of an empty table), by its index manifest alone; those of ``buckets``.
 
-    Raises CorruptTableError where two vectors are of one data file, or where an index file does not say what it holds.
+    Raises CorruptTableError if two vectors are of one data file, or if an index file does not list its vectors.
     """
     if snapshot is None:
         return DeletionVectors()

@@ -36,7 +36,7 @@ HashIndexes: TypeAlias = dict[tuple[bytes, int], "HashIndex"]
 
 @dataclass(frozen=True)
 class HashIndex:
-    """One HASH index file as the index manifest has it. ``bucket`` says in errors whose it is. Pickled into tasks."""
+    """One HASH index file of the index manifest. ``bucket`` names its bucket in errors. Pickled into tasks."""
 
     path: str
     bucket: str
@@ -46,7 +46,7 @@ class HashIndex:
     checksum: int | None = None
 
     def read(self, file_io: FileIO) -> npt.NDArray[np.int32]:
-        """Return the hashes. Raises CorruptTableError unless the file is there and is what the manifest describes."""
+        """Return the hashes. Raises CorruptTableError unless the file exists and matches the manifest."""
         try:
             data = file_io.read(self.path, _MAX_BYTES)
         except FileNotFoundError as error:

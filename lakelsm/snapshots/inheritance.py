@@ -1,8 +1,8 @@
-"""What a snapshot takes over from the one before it: the number of buckets of all its files, and table statistics.
+"""What a snapshot inherits from the one before it: the number of buckets of all its files, and table statistics.
 
 A writer must know that no file of another number lies where it writes: a key in two buckets would be two rows. Schema
-files do not tell, as a rescale of Java's may take a number that no schema has. So each snapshot says it of all its files,
-and the next follows from it. A snapshot of another writer lacks it: then a writer looks at the manifests once, and its
+files do not record this: a rescale of Java may use a number that no schema has. So each snapshot records it,
+and the next inherits it. A snapshot of another writer lacks it: then a writer reads the manifests once, and its
 own snapshot records it again. Statistics (docs/format.md 4.4) stay those of the table while its schema does.
 """
 
@@ -44,7 +44,7 @@ def with_total_buckets(
 ) -> dict[str, str]:
     """Return the properties of the snapshot after ``latest``: those given, and the number if all its files have one.
 
-    ``found`` is the number that the files of ``latest`` were found to have, where somebody looked.
+    ``found`` is the number of the files of ``latest``, if the manifests were read.
     """
     added = {entry.total_buckets for entry in delta if entry.kind == FileKind.ADD}
     known = next(iter(added), None) if latest is None else recorded_total_buckets(latest) or found

@@ -34,15 +34,15 @@ def checked_bytes(document: Snapshot | Tag | TableSchema, path: str, max_bytes: 
     return data
 
 
-#: What to do where nobody can tell whether a snapshot was published.
+#: The remedy if it is unknown whether a snapshot was published.
 _RERUN = "Rerun with the same commit user and batch id: it does nothing if this commit is visible after all."
 
 
 @dataclass(frozen=True)
 class Publication:
-    """What came of a publication. ``is_ours``: the content is there; else another one has the path.
+    """The outcome of a publication. ``is_ours``: the file has our content; otherwise it has other content.
 
-    ``in_doubt``: a request failed without an answer, so the content may have been there before, and was removed since.
+    ``in_doubt``: a request failed without an answer, so the file may have existed before, and been removed since.
     """
 
     is_ours: bool
@@ -52,7 +52,7 @@ class Publication:
 def publish(
     file_io: FileIO, path: str, data: bytes, sleep: Callable[[float], None], rerun: str = _RERUN
 ) -> bool:
-    """`publication`, and whether the content is there."""
+    """`publication`, reduced to whether the file has our content."""
     return publication(file_io, path, data, sleep, rerun).is_ours
 
 
@@ -93,7 +93,7 @@ def publication(
         except Exception as error:  # noqa: BLE001
             failure = failure or error
             if isinstance(error, StorageUnavailableError):
-                break  # It was asked for again and again already.
+                break  # The request was already retried.
     raise CommitOutcomeUnknownError(
         f"{path}: publishing failed and the outcome cannot be read back ({failure}). No file was deleted. {rerun}"
     ) from failure

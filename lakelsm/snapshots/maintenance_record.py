@@ -1,7 +1,7 @@
 """What maintenance did to a table, a record a run, in the snapshots that runs publish (docs/format.md 18.4).
 
-Each snapshot takes over the newest records of the one before it, so that they outlive their snapshots.
-They are told and nothing follows from them: one that is damaged is passed over, and no commit fails for them.
+Each snapshot inherits the newest records of the one before it, so that they outlive their snapshots.
+They are for people, and nothing depends on them: a damaged record is ignored, and no commit fails because of one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MAINTENANCE_PROPERTY = "lakelsm.maintenance"
 
 #: So many records, in so many characters, are kept in a snapshot; so many ids in a record; so long are its texts.
 _MOST_RECORDS, _MOST_CHARACTERS, _MOST_IDS, _MOST_TEXT = 100, 8192, 8, 64
-#: So many snapshots of other engines may stand before the one whose records are taken over.
+#: At most so many snapshots of other engines may lie between a snapshot and the one whose records it inherits.
 _LONGEST_WALK = 10
 
 #: Outcomes. ``PARTIAL``: a run of several commits, as of one that was not its last.
@@ -27,9 +27,9 @@ DONE, PARTIAL, FAILED = "done", "partial", "failed"
 
 @dataclass(frozen=True, kw_only=True)
 class MaintenanceRecord:
-    """One run. ``run`` tells it from others; ``user`` and ``host`` who did it, ``started`` when (epoch milliseconds).
+    """One run. ``run`` identifies it; ``user`` and ``host`` ran it; ``started`` is in epoch milliseconds.
 
-    ``files`` and ``bytes`` are what it wrote, or deleted where it writes none; ``snapshot_ids`` the newest of its own.
+    ``files`` and ``bytes`` are those that it wrote, or deleted if it writes none; ``snapshot_ids`` are its newest ones.
     """
 
     run: str
@@ -44,14 +44,14 @@ class MaintenanceRecord:
     snapshot_ids: tuple[int, ...] = ()
 
     def to_list(self) -> list[object]:
-        """The record as it is stored: a list of its values."""
+        """The stored form of the record: a list of its values."""
         texts = [text[:_MOST_TEXT] for text in (self.run, self.operation, self.user, self.host)]
         numbers = [self.started, round(self.seconds, 3), self.files, self.bytes]
         return [*texts, *numbers, self.outcome[:_MOST_TEXT], list(self.snapshot_ids)]
 
     @staticmethod
     def of_list(values: object) -> MaintenanceRecord | None:
-        """The record of a stored list; None where it is none."""
+        """The record of a stored list; None if it is not a record."""
         if not isinstance(values, list) or len(values) != len(_KINDS):
             return None
         if not all(isinstance(value, kind) for value, kind in zip(values, _KINDS)):
@@ -71,7 +71,7 @@ _KINDS: tuple[type | tuple[type, ...], ...] = (str, str, str, str, int, (int, fl
 
 
 def records_of(text: str | bytes | None) -> list[MaintenanceRecord]:
-    """The records of a property or file, newest first; those that are none are left out."""
+    """The records of a property or file, newest first; invalid ones are left out."""
     try:
         values = json.loads(text or "[]")
     except (ValueError, RecursionError):
@@ -82,7 +82,7 @@ def records_of(text: str | bytes | None) -> list[MaintenanceRecord]:
 
 def recorded_text(latest: Snapshot | None, older: Callable[[int], Snapshot | None]) -> str | None:
     """The records as of a snapshot: its own, or those of the newest of lakelsm's before it, a few snapshots back; where
-    none of lakelsm's is there, those that another engine copied.
+    there is none of lakelsm's, those that another engine copied.
 
     ``older`` reads a snapshot by its id; one that cannot be read ends the search. None where there are no records.
     """
@@ -108,7 +108,7 @@ def with_maintenance_records(
 ) -> dict[str, str]:
     """The properties of the snapshot ``snapshot_id`` after ``latest``: those given, with the records of both.
 
-    The record of a run takes the place of an earlier one of the same run.
+    The record of a run replaces an earlier one of the same run.
     """
     kept = recorded_text(latest, older)
     own = [

@@ -1,4 +1,4 @@
-"""Which manifests can hold entries of certain partitions and buckets, told from their statistics alone."""
+"""Which manifests can contain entries of certain partitions and buckets, by their statistics only."""
 
 from __future__ import annotations
 
@@ -83,6 +83,6 @@ def _inside(low: Any, high: Any, smallest: Any, largest: Any, nulls: int | None)
     if low is None:
         return nulls is None or nulls > 0
     if smallest is None or largest is None:
-        # No bounds: unknown, unless nulls are all there is; that is not told here.
+        # No bounds: unknown, unless all values are NULL, which is not recorded here.
         return True
     return bool(smallest <= high and low <= largest)

@@ -97,7 +97,7 @@ def live_entries(batches: Sequence[EntryBatch], keep_partitions: PartitionFilter
 
 
 def read_batches(file_io: FileIO, paths: TablePaths, snapshot: Snapshot) -> list[EntryBatch]:
-    """Return all entries of ``snapshot``, those that delete files too, for what the counts of all of them tell."""
+    """Return all entries of ``snapshot``, those that delete files too, to compare the counts of all of them."""
     return _open(file_io, paths, _metas_with_entries(file_io, paths, snapshot), None)
 
 
@@ -261,14 +261,14 @@ def _without(batch: EntryBatch, rows: Longs, deleted: set[EntryIdentity]) -> Lon
 def read_manifest_list(
     file_io: FileIO, paths: TablePaths, snapshot: Snapshot, name: str, size: int | None
 ) -> list[ManifestFileMeta]:
-    """Return the manifests of one of the lists of ``snapshot``, given with the size that it says (None: nothing)."""
+    """Return the manifests of one of the lists of ``snapshot``, with its recorded size (None: unknown)."""
     path = paths.manifest(name)
     data = read_metadata(file_io, path, f"snapshot {snapshot.id}", size, snapshot.checksum_of(name))
     return decode_manifest_list(data, path)
 
 
 def read_metadata(file_io: FileIO, path: str, owner: str, size: int | None = None, checksum: int | None = None) -> bytes:
-    """Read a metadata file that ``owner`` names; ``size`` and CRC-32 are what it says the file has (None: nothing).
+    """Read a metadata file that ``owner`` names; ``size`` and CRC-32 are those that it records (None: not recorded).
 
     Raises CorruptTableError naming the file where it is missing or another one.
     """

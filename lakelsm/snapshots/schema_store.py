@@ -19,7 +19,7 @@ from lakelsm.storage import FileIO
 from lakelsm.surroundings import SYSTEM, Surroundings
 
 #: What the checksum of a schema file is of: parts of the document, and options that decide which rows are read. Others
-#: say how later files are written. Persisted: do not change
+#: decide how later files are written. Persisted: do not change
 _DECIDING_KEYS = ("fields", "highestFieldId", "partitionKeys", "primaryKeys")
 _DECIDING_OPTIONS = (
     "bucket", "bucket-function.type", "bucket-key", "deletion-vectors.enabled", "ignore-delete", "merge-engine",
@@ -29,11 +29,11 @@ _DECIDING_PREFIXES = ("aggregation.", "deduplicate.", "first-row.", "partial-upd
 _DECIDING_FIELD_OPTIONS = ("aggregate-function", "default-aggregate-function", "ignore-retract", "sequence-group")
 
 _RETRIES = 20
-#: So many ids after one that is there are probed one by one before the directory is listed.
+#: So many ids after an existing one are probed one by one before the directory is listed.
 _PROBES = 8
 #: A size that no schema file has.
 _MAX_BYTES = 64 << 20
-#: What to do where nobody can tell whether a schema was added.
+#: The remedy if it is unknown whether a schema was added.
 _RERUN = "Look at the table's schema, and do it again if it is not changed."
 
 
@@ -51,14 +51,14 @@ class SchemaStore:
         return sorted(number for number in numbers if number is not None)
 
     def latest_id(self, known: int) -> int:
-        """Return the newest schema's id, given one that is there. Ids have no gaps, so the next ones are probed."""
+        """Return the newest schema's id, given an existing id. Ids have no gaps, so the next ones are probed."""
         for candidate in range(known, known + _PROBES):
             if not self._file_io.exists(self._paths.schema_file(candidate + 1)):
                 return candidate
         return self._listed_newest()
 
     def latest(self, known: int | None = None) -> TableSchema:
-        """Return the newest schema. Raises TableNotFoundError where there is none.
+        """Return the newest schema. Raises TableNotFoundError if there is none.
 
         The next ones after ``known`` are probed: an id that was there a while ago, else the newest snapshot's. Where that
         is not there any more, or too many follow, all are listed.
@@ -66,7 +66,7 @@ class SchemaStore:
         try:
             newest = self._newest_from(0 if known is None else known)
         except CorruptTableError as error:
-            if isinstance(error.__cause__, OSError):  # There is no way to it: the listing says whether there is a table.
+            if isinstance(error.__cause__, OSError):  # Unreachable: the listing shows whether the table exists.
                 return self.get(self._listed_newest())
             raise
         if newest is None and known is None:
@@ -139,7 +139,7 @@ class SchemaStore:
     def change(self, change: Callable[[TableSchema], TableSchema]) -> TableSchema:
         """Add the schema that ``change`` makes of the newest one; return it.
 
-        When another process adds one first, ``change`` is asked again with that. A schema that is returned
+        When another process adds one first, ``change`` is called again with that. A schema that is returned
         unchanged (same id) adds nothing. Raises CommitConflictError when the race is lost again and again.
         """
         for _ in range(_RETRIES):

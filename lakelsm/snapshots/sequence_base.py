@@ -1,6 +1,6 @@
 """The table-wide upper bound of sequence numbers, from which writers continue.
 
-Paimon keeps it in the snapshot property ``sequence.generation.max-sequence-number`` when asked to; lakelsm
+Paimon keeps it in the snapshot property ``sequence.generation.max-sequence-number`` if an option asks for it; lakelsm
 always does. A snapshot of another writer may lack it, or have a copy of an older snapshot's, which may be too low: then
 it is worked out, and the next commit of lakelsm restores it.
 """
@@ -35,7 +35,7 @@ def recorded_max_sequence(snapshot: Snapshot) -> int | None:
 
 
 def _stored_max_sequence(snapshot: Snapshot) -> int | None:
-    """The number under the key, whoever wrote it."""
+    """The number under the key, of any writer."""
     text = (snapshot.properties or {}).get(MAX_SEQUENCE_PROPERTY)
     if text is None:
         return None

@@ -1,4 +1,4 @@
-"""Finding and reading snapshots (docs/format.md 4.2). Hints may be missing, stale or ahead."""
+"""Finding and reading snapshots (docs/format.md 4.2). Hints may be missing, behind or ahead."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class SnapshotManager:
     def latest(self, known: int | None = None) -> Snapshot | None:
         """Return the newest snapshot, or None for a table without snapshots.
 
-        ``known`` is an id that was the newest a while ago: where it still is, the hint is not asked.
+        ``known`` is an id that was the newest earlier: if it still exists, the hint is not read.
         Errors as `latest_id`.
         """
         found = None if known is None else self._newest_from(known, probes=2)
@@ -87,7 +87,7 @@ class SnapshotManager:
         )
 
     def get(self, snapshot_id: int) -> Snapshot:
-        """Return one snapshot. Raises SnapshotNotFoundError, which says if it expired and what there is, and
+        """Return one snapshot. Raises SnapshotNotFoundError, which says whether it expired and which snapshots exist, and
         CorruptTableError where its file is missing between others.
         """
         snapshot = self.try_get(snapshot_id)
@@ -124,7 +124,7 @@ class SnapshotManager:
             )
 
     def try_get(self, snapshot_id: int) -> Snapshot | None:
-        """Return one snapshot, or None when there is none. Raises CorruptTableError when it is damaged."""
+        """Return one snapshot, or None if it does not exist. Raises CorruptTableError when it is damaged."""
         stored = self._stored(snapshot_id)
         if stored is None:
             return None
@@ -135,7 +135,7 @@ class SnapshotManager:
         return snapshot
 
     def list(self) -> Sequence[Snapshot]:
-        """Return all snapshots, ascending by id; those that expire meanwhile are left out."""
+        """Return all snapshots, ascending by id; those that expire during the call are left out."""
         found = (self.try_get(snapshot_id) for snapshot_id in self.ids())
         return [snapshot for snapshot in found if snapshot is not None]
 
@@ -163,7 +163,7 @@ class SnapshotManager:
         """Point LATEST at a snapshot that has just been published.
 
         As in Java it is not looked at before: one that goes back a little costs readers some probes. Where a rollback
-        removed the snapshot since it was published, the hint is pointed at one that is there: one that is too high is
+        removed the snapshot since it was published, the hint is set to an existing one: a hint that is too high is
         taken for damage. Raises what the file system raises; the snapshot is visible without the hint too.
         """
         for _ in range(_LATEST_RETRIES):
@@ -180,7 +180,7 @@ class SnapshotManager:
         return self._told(self._paths.latest_hint)
 
     def told_earliest_id(self) -> int | None:
-        """The oldest snapshot's id, which EARLIEST tells from then on: nobody has to list for it again."""
+        """The oldest snapshot's id, which EARLIEST then records, so that no later call lists for it."""
         hint = self._hint(self._paths.earliest_hint)
         if hint is not None and self._exists(hint):
             return hint
@@ -190,16 +190,16 @@ class SnapshotManager:
         return found
 
     def announce_earliest(self, snapshot_id: int) -> None:
-        """Say that all snapshots below this one expire, before anything of them is deleted. EARLIEST never goes back.
+        """Announce that all snapshots below this one expire, before any deletion. EARLIEST never goes back.
 
-        Who comes to rely on an old snapshot (a tag) looks with `is_expiring` afterwards, so that one sees the other.
+        A new reference to an old snapshot (a tag) checks `is_expiring` afterwards, so at least one sees the other.
         """
         hint = self._told(self._paths.earliest_hint)
         if hint is None or hint < snapshot_id or not self._exists(hint):
             self._file_io.write(self._paths.earliest_hint, str(snapshot_id).encode("ascii"))
 
     def is_expiring(self, snapshot_id: int) -> bool:
-        """Whether a snapshot that is still there expires: EARLIEST names a later one, which is there.
+        """Whether an existing snapshot is expiring: EARLIEST names a later one, which exists.
 
         Raises what the store raises: an EARLIEST that cannot be read may announce the expiry. Where what it names is
         not there, it is read again: the next expiry moves EARLIEST on before it removes that one, a rollback does not.
@@ -223,12 +223,12 @@ class SnapshotManager:
         self._file_io.write(self._paths.last_rollback, content)
 
     def is_linked(self, snapshot: Snapshot) -> bool:
-        """Whether a snapshot that was read goes on from the one that lies before it, or from one that has expired.
+        """Whether the base of a snapshot that was read is the one before it, or has expired.
 
-        Else a rollback removed what it went on from. It is not of the table's history, though it may seem to be where
-        ids have come again: its writer takes it back, unless that one died. Only what was published before the rollback
-        looked for the last time can have been gone on from, and that the rollback removes: so nobody who asks this of
-        a snapshot before he goes on from it ever goes on from such a one.
+        Otherwise a rollback removed its base. It is not in the history of the table, though it may seem to be if ids are
+        used again. Its writer removes it, unless the writer crashed. A snapshot can only have been built on if it was
+        published before the rollback looked for the last time, and then the rollback removes both. So a commit that
+        checks this of its base first never builds on an orphaned snapshot.
         """
         if snapshot.id == 1:
             return True
@@ -240,15 +240,15 @@ class SnapshotManager:
         return before is None and self.earliest_id() == snapshot.id
 
     def is_kept(self, snapshot: Snapshot) -> bool:
-        """Whether a snapshot that was read is there, and its files with it: it does not expire, and it was not published
-        on a snapshot that was rolled back. Its writer takes such a one back before LATEST names it.
+        """Whether a snapshot that was read still exists with its files: it does not expire, and it was not published
+        on a snapshot that was rolled back. Its writer removes such a snapshot before LATEST names it.
         """
         if not snapshot.is_same(self.try_get(snapshot.id)) or self.is_expiring(snapshot.id):
             return False
         return self.is_linked(snapshot) or (self.told_latest_id() or 0) >= snapshot.id
 
     def _newest_from(self, snapshot_id: int, probes: int) -> Snapshot | None:
-        """The newest of the snapshots from an id on, of which it and the next ``probes`` are asked for."""
+        """The newest of the snapshots from an id on, by probing it and the next ``probes``."""
         snapshot = self.try_get(snapshot_id)
         for _ in range(probes if snapshot is not None else 0):
             assert snapshot is not None
@@ -275,7 +275,7 @@ class SnapshotManager:
                 yield stored
 
     def _stored(self, snapshot_id: int) -> tuple[str, bytes] | None:
-        """The path and the content of a snapshot file; None where there is none."""
+        """The path and the content of a snapshot file; None if it does not exist."""
         path = self._paths.snapshot_file(snapshot_id)
         try:
             return path, self._file_io.read(path, MAX_SNAPSHOT_BYTES)
@@ -286,8 +286,8 @@ class SnapshotManager:
         """The largest id that is listed. Raises CorruptTableError where LATEST names a larger one.
 
         LATEST is written after a snapshot is published, and before a rollback removes any. Only a commit beside a
-        rollback may write it too late: the rollback, whose consumer is there, or the commit corrects it in a moment.
-        Where the commit died before it did, the rollback's record shows it.
+        rollback may write it too late: the rollback, whose consumer still exists, or the commit then corrects it.
+        If the commit crashed before that, the rollback's record shows it.
         """
         for attempt in range(_LATEST_RETRIES):
             if attempt:
@@ -308,8 +308,8 @@ class SnapshotManager:
     def _is_left_by_rollback(self, newest: int) -> bool:
         """Whether LATEST, which names a later snapshot than the newest, names one that a rollback removed.
 
-        The last rollback went to the newest snapshot, and between its record and the writing of LATEST nobody wrote a
-        manifest list, so nobody published a snapshot. The times are the store's.
+        The last rollback's target is the newest snapshot, and between its record and the write of LATEST no process wrote a
+        manifest list, so no snapshot was published. The times are the store's.
         """
         if not self._is_last_rollback_to(newest):
             return False
@@ -323,7 +323,7 @@ class SnapshotManager:
         return not any(recorded <= time <= hinted for time in lists)
 
     def _is_last_rollback_to(self, snapshot_id: int) -> bool:
-        """Whether the record of the last rollback names a snapshot that is there. A damaged record names none."""
+        """Whether the record of the last rollback names an existing snapshot. A damaged record names none."""
         snapshot = self.try_get(snapshot_id) if snapshot_id else None
         if snapshot is None:
             return False

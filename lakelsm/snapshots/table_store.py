@@ -71,7 +71,7 @@ class TableStore:
     def open(location: str, name: str | None = None) -> TableStore:
         """Open the table at a path or URI.
 
-        Raises TableNotFoundError when there is none and UnsupportedFeatureError when lakelsm cannot serve it rightly.
+        Raises TableNotFoundError when there is none and UnsupportedFeatureError if lakelsm does not support it.
         """
         return TableStore.within(*open_storage(location), name)
 
@@ -86,7 +86,7 @@ class TableStore:
     def on_branch(self, branch: str) -> TableStore:
         """Another branch of the same table, with the newest schema there.
 
-        Raises TableNotFoundError, with the branches that there are: none whose creation or deletion stopped half-way.
+        Raises TableNotFoundError, with the existing branches, without incomplete ones.
         """
         if branch == self.paths.branch:
             return self
@@ -243,7 +243,7 @@ class TableStore:
             ) from error
 
     def _is_kept(self, snapshot: Snapshot, changes: bool) -> bool:
-        """Whether a snapshot is there, and not about to expire, or a tag keeps it; also where that cannot be told."""
+        """Whether a snapshot exists and is not expiring, or a tag keeps it; also true if that is unknown."""
         try:
             if self.snapshots.is_kept(snapshot):
                 return True

@@ -12,8 +12,8 @@ from lakelsm.format.snapshot import Snapshot, Tag
 from lakelsm.snapshots.snapshot_manager import MAX_SNAPSHOT_BYTES
 from lakelsm.storage import FileIO
 
-#: Begins the names of tags that hold a snapshot while another tag is made of it: its files stay, but whether they were
-#: there is not known yet, so nobody else relies on it. Persisted: do not change
+#: Begins the names of tags that hold a snapshot while another tag of it is created: its files stay, but whether they
+#: existed is not known yet, so nothing else relies on it. Persisted: do not change
 HOLDING_TAG = "lakelsm-holds-"
 
 
@@ -55,7 +55,7 @@ class TagStore:
         return tag
 
     def try_get(self, name: str) -> Tag | None:
-        """Return a tag, or None when there is none. Raises CorruptTableError when it is damaged."""
+        """Return a tag, or None if it does not exist. Raises CorruptTableError when it is damaged."""
         path = self._paths.tag(name)
         try:
             data = self._file_io.read(path, MAX_SNAPSHOT_BYTES)
@@ -64,7 +64,7 @@ class TagStore:
         return Tag.from_json(data, path)
 
     def all(self) -> dict[str, Tag]:
-        """Return all tags by name; those that are deleted meanwhile are left out.
+        """Return all tags by name; those that are deleted during the call are left out.
 
         Raises CorruptTableError for one that cannot be read: it is never taken for 'no tag'.
         """
@@ -76,7 +76,7 @@ class TagStore:
         return next((tag.snapshot for tag in self._of_users().values() if tag.snapshot.id == snapshot_id), None)
 
     def name_of(self, snapshot: Snapshot) -> str | None:
-        """Return the name of a tag that a user made of a snapshot; None where there is none."""
+        """Return the name of a user's tag of a snapshot, or None."""
         return next((name for name, tag in self._of_users().items() if snapshot.is_same(tag.snapshot)), None)
 
     def _of_users(self) -> dict[str, Tag]:

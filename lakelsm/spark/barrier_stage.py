@@ -16,7 +16,7 @@ TogetherTask = Callable[[int, str, Callable[[str], list[str]]], None]
 def run_together(spark: SparkSession, count: int, task: TogetherTask, tag: str) -> None:
     """Run ``task`` in ``count`` tasks at once, and return when all have ended; ``tag`` is the job's alone.
 
-    Where one fails, Spark ends all of them and begins the stage anew. Raises InvalidInputError on a local master with
+    If one fails, Spark ends all of them and starts the stage again. Raises InvalidInputError on a local master with
     fewer cores, where Spark would wait for ten minutes.
     """
     context = spark.sparkContext

@@ -18,18 +18,18 @@ class _Told:
         self._tell = tell
 
     def handle(self, signal: Any) -> None:
-        """What the JVM calls, in a thread of its own."""
+        """The callback of the JVM, in a separate thread."""
         self._tell()
 
     class Java:
-        """What Py4J asks for."""
+        """The interface that Py4J requires."""
 
         implements = ("sun.misc.SignalHandler",)
 
 
 @contextmanager
 def jvm_signals(spark: SparkSession, names: Sequence[str], tell: Callable[[], None]) -> Iterator[None]:
-    """Call ``tell`` where the driver's JVM gets a signal of these (``"TERM"``), which then does not end it."""
+    """Call ``tell`` if the driver's JVM receives one of these signals (``"TERM"``), which then does not end it."""
     gateway: Any = spark.sparkContext._gateway
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
     signal = gateway.jvm.sun.misc.Signal
@@ -38,6 +38,6 @@ def jvm_signals(spark: SparkSession, names: Sequence[str], tell: Callable[[], No
     try:
         yield
     finally:
-        with suppress(Py4JError, OSError):  # A JVM that is gone needs none.
+        with suppress(Py4JError, OSError):  # A JVM that has ended needs none.
             for name, handler in before.items():
                 signal.handle(signal(name), handler)

@@ -3,7 +3,7 @@
 Local files need nothing. Those of S3 are read through Hadoop's connector `s3a` with the settings of the table's store,
 given to the reader for this bucket alone. Where the connector is not on the class path, where the store is of another
 kind, or where this JVM has the bucket open already with other credentials (it keeps one connection a bucket), tasks read
-the files: `explain` of a DataFrame then shows `StoredRows` in place of `FileScan parquet`.
+the files: `explain` of a DataFrame then shows `StoredRows` instead of `FileScan parquet`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lakelsm.storage.hadoop_connector import CONNECTION_KEYS, connector_root, co
 from lakelsm.storage.object_place import is_object_uri
 
 _S3A = "fs.s3a."
-#: What Java says where a connector, or what it is made with, is missing or of another version.
+#: Errors of Java for a connector, or a dependency of it, that is missing or has another version.
 _NOT_THERE = ("ClassNotFoundException", "NoClassDefFoundError", "NoSuchMethodError", "No FileSystem for scheme")
 
 
@@ -68,7 +68,7 @@ def native_files(spark: SparkSession, store: TableStore) -> NativeFiles | None:
 
 
 def _opens(spark: SparkSession, root: str, settings: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
-    """Whether the connector is there, and has this bucket open by what is wanted. No request is sent."""
+    """Whether the connector exists, and has opened this bucket with the wanted settings. No request is sent."""
     jvm = spark.sparkContext._jvm
     assert jvm is not None
     hadoop = spark._jsparkSession.sessionState().newHadoopConf()

@@ -39,7 +39,7 @@ def resolve_session(spark: SparkSession | None = None, instead: str | None = Non
 
     ``instead`` is what the caller can do without Spark, for messages: "call to_arrow".
 
-    Under ``spark-submit`` the new one is as the command line and its properties say; elsewhere it is a local one whose
+    Under ``spark-submit`` the new one follows the command line and its properties; elsewhere it is a local one whose
     workers run this same Python, as do those of any local session unless the user has set another one. Raises
     SparkUnavailableError where a session has to be started and no JDK 17+ is found (with the install command), where the
     session has ended, and where its workers run a Python without lakelsm.
@@ -111,7 +111,7 @@ def _prepare_workers(context: SparkContext) -> None:
     """Have the workers of a local session run the Python of this program, unless the user has set one.
 
     Raises SparkUnavailableError where no task of ours can run in the one set: before the first task. On a cluster, or
-    with packages that Spark itself ships to the workers, only a task can tell (see `task_errors`).
+    with packages that Spark itself ships to the workers, only a task shows it (see `task_errors`).
     """
     if context._jsc is None:
         raise SparkUnavailableError("The Spark session has ended: open the table with one that runs.")
@@ -177,7 +177,7 @@ def _require_java() -> None:
 
 
 def _own_words(java: str) -> str:
-    """What a runtime says of its version: in its file ``release``, which takes no start of a JVM, or else itself."""
+    """The version text of a runtime: from its file ``release``, without starting a JVM, or from the runtime itself."""
     release = Path(os.path.realpath(java)).parent.parent / "release"
     if release.is_file():
         for line in release.read_text(encoding="utf-8", errors="replace").splitlines():
@@ -187,7 +187,7 @@ def _own_words(java: str) -> str:
 
 
 def _major_version(text: str) -> int | None:
-    """The major version in the first quoted text of a runtime's own words ('1.8.0_292' is 8); None if there is none."""
+    """The major version in the first quoted text of a runtime's output ('1.8.0_292' is 8); None if there is none."""
     quoted = text.split('"')
     numbers = quoted[1].split(".") if len(quoted) > 1 else []
     if not numbers or not numbers[0].isdigit():

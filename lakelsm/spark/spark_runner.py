@@ -17,7 +17,7 @@ from lakelsm.spark.tasks import collect_messages, read_units, run_units
 
 
 class SparkRunner:
-    """Runs each unit in a task of its own."""
+    """Runs each unit in a separate task."""
 
     name = "spark"
 

@@ -66,7 +66,7 @@ _FROM_SPARK: dict[type[T.DataType], AtomicType] = {
 def to_spark(data_type: DataType) -> T.DataType:
     """The Spark type of a Paimon type. Raises UnsupportedFeatureError for a type that lakelsm does not read.
 
-    Nested parts can be NULL for Spark, as in what it reads from Parquet by itself: its conversion to Arrow takes a part
+    Nested parts can be NULL for Spark, as in what its own Parquet reader returns: its conversion to Arrow takes a part
     that cannot, below a row that is NULL, for a fault.
     """
     if isinstance(data_type, AtomicType):
@@ -154,7 +154,7 @@ def from_struct_type(schema: T.DataType) -> tuple[DataField, ...]:
 
 
 def from_struct(struct: T.StructType) -> tuple[DataField, ...]:
-    """Columns of a Spark schema, without ids; the error of a type that Paimon has no place for names the column."""
+    """Columns of a Spark schema, without ids; the error of a type that Paimon does not have names the column."""
     return tuple(
         DataField(
             UNASSIGNED_ID,

@@ -1,4 +1,4 @@
-"""Failures of Spark jobs, told as what they are: the one place where task errors become lakelsm's own.
+"""Failures of Spark jobs: the only module that converts task errors to errors of lakelsm.
 
 A task's exception reaches the driver as text. Two kinds of text are lakelsm's: the refusal of a row by an expression
 (its message begins with `CHECK_MARK`), and a LakelsmError that a Python task raised (its traceback ends with it) or
@@ -37,12 +37,12 @@ _RAISED = re.compile(
 )
 _CHECKED = re.compile(r"\[USER_RAISED_EXCEPTION\] " + re.escape(CHECK_MARK) + r"(.*?)(?: SQLSTATE|$)", re.MULTILINE)
 _OTHER_PYTHON = re.compile(r"^ModuleNotFoundError: No module named 'lakelsm\b|\[PYTHON_VERSION_MISMATCH\]", re.MULTILINE)
-#: SQL's classes of 'data exception' and of errors that an expression raises; patterns that are none.
+#: SQL's classes of 'data exception' and of errors that an expression raises; patterns of other errors.
 _FAILING_EXPRESSION = re.compile(
     r"(\[[A-Z_.]+\] .*?) *SQLSTATE: (?:22|P0)|(\[INVALID_FORMAT\S*\] .*?) *SQLSTATE|(PatternSyntaxException: .*)"
 )
 _DISK_FULL = re.compile(r"java\.io\.\w+: .*?(No space left on device|Disk quota exceeded)")
-#: What the operating system says where it keeps a file from Java, and what to do.
+#: Messages of the operating system that refuses a file to Java, with the remedy.
 _REFUSALS = {
     "Permission denied": "give Spark's processes the permission to read it",
     "Too many open files": "raise the limit of open files (ulimit -n) of Spark's processes",
@@ -54,7 +54,7 @@ _UNREADABLE = re.compile(
     r"(?: File does not exist| +SQLSTATE|\s*$)",
     re.MULTILINE,
 )
-#: Where S3's connector says what the store answers.
+#: The answer of the store in messages of S3's connector.
 _STORE_ANSWERS = re.compile(r"(s3a://\S+?): .*Status Code: (\d{3})")
 
 
@@ -67,7 +67,7 @@ def error_text(error: LakelsmError) -> str:
 def translated(root: str) -> Iterator[None]:
     """Run a Spark action on the table in directory ``root``; raise what lakelsm knows of its failure as LakelsmError.
 
-    So is the loss of Spark's JVM. Any other failure passes as it is.
+    So is the loss of Spark's JVM. Any other failure is not converted.
     """
     try:
         yield
@@ -79,7 +79,7 @@ def translated(root: str) -> Iterator[None]:
 
 
 def lost_jvm(error: Exception) -> SparkUnavailableError | None:
-    """The error for a JVM that does not answer any more; None where an error tells of something else."""
+    """The error for a JVM that does not answer any more; None for any other error."""
     answered = isinstance(error, (PySparkException, Py4JJavaError)) or "Trace:" in str(error)
     if answered or not isinstance(error, (Py4JError, ConnectionError)):
         return None
@@ -91,7 +91,7 @@ def lost_jvm(error: Exception) -> SparkUnavailableError | None:
 
 
 def lakelsm_error(text: str, root: str) -> LakelsmError | None:
-    """Return the error of lakelsm that a failed job's text tells of; None when it tells of none."""
+    """Return the error of lakelsm in the text of a failed job, or None."""
     checked = _CHECKED.search(text)
     if checked is not None:
         return refused_rows(checked[1])
@@ -113,7 +113,7 @@ def lakelsm_error(text: str, root: str) -> LakelsmError | None:
             f"Spark met a full disk ({full[1]}), and nothing of this commit is visible: free space below "
             "spark.local.dir, where it keeps shuffled and sorted rows, or name another directory, and run it again."
         )
-    # Spark also calls a file unreadable that the system or the store keeps from it: that says nothing of the file.
+    # Spark also calls a file unreadable that the system or the store refuses: that is not a fault of the file.
     refused = _REFUSED.search(text)
     if refused is not None:
         return StorageError(

@@ -38,7 +38,7 @@ _GATHERED_BYTES = 8 << 20
 _LISTING_JOB_FROM = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 
 
-#: A file that is missing or damaged is an error, and dates are of one calendar: settings of the session that say
+#: A file that is missing or damaged is an error, and dates are of one calendar: settings of the session that decide
 #: otherwise would change rows.
 _READER_OPTIONS = {
     "parquet.page.verify-checksum.enabled": "true",
@@ -93,10 +93,10 @@ def run_units(
     task: Callable[[Unit], Iterator[pa.RecordBatch]],
     schema: str | StructType,
 ) -> DataFrame:
-    """Return the DataFrame of what ``task`` yields for each unit, each unit in a task of its own.
+    """Return the DataFrame of what ``task`` yields for each unit, each unit in a separate task.
 
     ``units`` and ``task`` must pickle; ``schema`` is the Spark type or DDL of the batches. Nothing runs before an action.
-    A unit is pickled by itself, so that a task decodes no other's. In plans it has the name of the task's class.
+    Each unit is pickled separately, so that a task decodes no other's. In plans it has the name of the task's class.
     """
     packed = [pickle.dumps(unit) for unit in units]
 
@@ -137,7 +137,7 @@ def map_in_arrow(
 def collect_to_end(frame: DataFrame, tag: str) -> list[Row]:
     """``frame.collect()`` which, when it fails, returns only after the job's tasks have ended.
 
-    Spark gives up a job while tasks of it still run, and they may go on to write files. ``tag`` is the job's alone.
+    Spark gives up a job while tasks of it still run, and they may still write files. ``tag`` is the job's alone.
     """
     context = frame.sparkSession.sparkContext
     context.addJobTag(tag)
@@ -199,7 +199,7 @@ def map_batches(
     """The rows that ``task`` makes of each batch of a frame, which may be a stream: the frame's columns, then those of
     ``added``, all of which can be NULL.
 
-    Spark's batches are gathered into longer ones. An error is told as in `read_units`, by a row: the first of the batch,
+    Spark's batches are combined. An error is returned as in `read_units`, by a row: the first of the batch,
     which has a value for each column that must.
     """
 
@@ -277,7 +277,7 @@ _lock = Lock()
 
 @contextmanager
 def unlogged() -> Iterator[None]:
-    """Meanwhile nothing that is said to the JVM is logged, of any thread's."""
+    """Within, no command to the JVM is logged, of any thread."""
     with _lock:
         loggers = [logger for logger in map(logging.getLogger, _LOGGERS) if not logger.disabled]
         for logger in loggers:

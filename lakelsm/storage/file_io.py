@@ -52,9 +52,9 @@ class FileIO(Protocol):
         ...
 
     def check_file(self, path: str) -> None:
-        """Raise CorruptTableError where a reader that opens the path by itself would get no regular file in ``root``.
+        """Raise CorruptTableError if a reader that opens the path directly would not get a regular file in ``root``.
 
-        A file that does not exist is the reader's business.
+        A missing file is left to the reader.
         """
         ...
 
@@ -71,15 +71,15 @@ class FileIO(Protocol):
         ...
 
     def list(self, path: str) -> list[str]:
-        """Return the names (not paths, unsorted) in a directory; an empty list when there is none."""
+        """Return the names (not paths, unsorted) in a directory; an empty list if it does not exist."""
         ...
 
     def entries(self, path: str) -> Sequence[FileEntry]:
-        """Return what is in a directory, unsorted, links unfollowed; nothing when there is none."""
+        """Return the entries of a directory, unsorted, links not followed; none if it does not exist."""
         ...
 
     def directories(self, path: str) -> Sequence[str]:
-        """Return the names of the directories in a directory, unsorted, links followed; nothing when there is none."""
+        """Return the names of the directories in a directory, unsorted, links followed; none if it does not exist."""
         ...
 
     def write(self, path: str, data: bytes, durable: bool = True) -> None:
@@ -116,12 +116,12 @@ class FileIO(Protocol):
     def delete_dir(self, path: str, last: str | None = None) -> None:
         """Delete a directory with everything in it; it is no error when it does not exist.
 
-        What is in the directory ``last`` directly below it goes last: it tells of a deletion that stopped half-way.
+        The directory ``last`` directly below it is deleted last: it shows an interrupted deletion.
         """
         ...
 
     def delete_empty_dir(self, path: str) -> bool:
-        """Delete a directory that is empty, in one step; tell whether it was. Stores without directories do nothing."""
+        """Delete a directory if it is empty, in one step; return whether it was. No effect without directories."""
         ...
 
     def rename_dir(self, path: str, target: str) -> bool:

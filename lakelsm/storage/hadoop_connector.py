@@ -15,12 +15,12 @@ _PROVIDERS = "org.apache.hadoop.fs.s3a."
 _PROVIDER = "aws.credentials.provider"
 _ANONYMOUS = f"{_PROVIDERS}AnonymousAWSCredentialsProvider"
 _AMAZONS_OWN = "amazonaws.com"
-#: Settings that tell which store is asked, and by whom.
+#: Settings that identify the store and the credentials.
 CONNECTION_KEYS = ("endpoint", "access.key", "secret.key", "session.token", _PROVIDER)
 
 
 def connector_root(place: ObjectPlace) -> str | None:
-    """The URI of the place as the connector takes it; None where no connector is used."""
+    """The URI for the connector; None if no connector is used."""
     is_known = place.kind is ObjectStoreKind.S3 and place.bucket == place.bucket.lower()
     return f"s3a://{place.bucket}" if is_known else None
 
@@ -48,7 +48,7 @@ def connector_settings(options: StoreOptions) -> Mapping[str, str]:
 
 
 def is_same_connection(wanted: Mapping[str, str], opened: Mapping[str, str]) -> bool:
-    """Whether a connection asks the store that is wanted, by the credentials wanted; the `CONNECTION_KEYS` tell."""
+    """Whether a connection has the wanted store and credentials, by its `CONNECTION_KEYS`."""
     if any(wanted.get(key, "") != opened.get(key, "") for key in ("access.key", "secret.key")):
         return False
     is_anonymous = [_ANONYMOUS in settings.get(_PROVIDER, "") for settings in (wanted, opened)]

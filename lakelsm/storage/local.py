@@ -25,10 +25,10 @@ from lakelsm.storage.refusals import (
 )
 from lakelsm.surroundings import SYSTEM
 
-# What link(2) says where it surely made no name.
+# Errors of link(2) that prove that it made no name.
 _REFUSALS = frozenset({errno.EACCES, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ENAMETOOLONG})
 
-# What link(2) says where a file system has no hard links at all (the temporary file has one link and lies in
+# Errors of link(2) on a file system without hard links (the temporary file has one link and is in
 # the target's directory, so neither too many links nor another device can be the true reason).
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV, errno.EINVAL})
 
@@ -49,7 +49,7 @@ class LocalFileIO:
         return self
 
     def read(self, path: str, limit: int | None = None) -> bytes:
-        """Return the whole content of a file of at most ``limit`` bytes. Raises FileNotFoundError when there is none."""
+        """Return the content of a file of at most ``limit`` bytes. Raises FileNotFoundError if it does not exist."""
         self._keep_inside(path)
         require_regular(path, status_of(path))
         with os.fdopen(_opened(path), "rb") as file:
@@ -96,7 +96,7 @@ class LocalFileIO:
         return names
 
     def entries(self, path: str) -> Sequence[FileEntry]:
-        """Return what is in a directory, unsorted; what is deleted meanwhile is left out."""
+        """Return the entries of a directory, unsorted, without those that are deleted during the call."""
         self._keep_inside(path)
         found: list[FileEntry] = []
         with listing(path), os.scandir(path) as names:
@@ -200,7 +200,7 @@ class LocalFileIO:
             shutil.rmtree(path)
 
     def delete_empty_dir(self, path: str) -> bool:
-        """Delete a directory if it is empty and no link; tell whether it was."""
+        """Delete a directory if it is empty and not a link; return whether it was."""
         self._keep_inside(path)
         try:
             os.rmdir(path)
@@ -255,7 +255,7 @@ class LocalFileIO:
             )
 
     def _require_root(self, path: str) -> None:
-        """Raise StorageError where the root is gone: what is made below it anew would belong to no table."""
+        """Raise StorageError if the root was deleted: files that are created below it would belong to no table."""
         if self._root is not None and not os.path.isdir(self._root):
             raise StorageError(
                 f"{path} cannot be written: {self._root} does not exist any more, as the table was dropped or renamed. "
@@ -300,7 +300,7 @@ class LocalFileIO:
 
 
 def _opened(path: str) -> int:
-    """A descriptor to read from. Without O_NONBLOCK a FIFO that took the file's place would wait for a writer."""
+    """A descriptor to read from. Without O_NONBLOCK a FIFO that replaced the file would wait for a writer."""
     try:
         return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -18,7 +18,7 @@ from lakelsm.schema.table_schema import TableSchema, column_mapping
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import BINARY_ROOTS, INTEGER_ROOTS, STRING_ROOTS, AtomicType, DataType
 
-#: So many files are told of at a time: what is made of each takes more room than its text.
+#: So many files are shown at a time: the values of each need more memory than its text.
 _FILES_AT_ONCE = 16_384
 
 
@@ -130,7 +130,7 @@ def _bounds(values: pa.Array, source: DataType, target: DataType) -> pa.Array:
 
 
 def _item(lists: pa.Array, place: int) -> pa.Array:
-    """The item at a place of each list; NULL where there is none."""
+    """The item at an index of each list; NULL beyond its end."""
     long_enough = pc.greater(pc.list_value_length(lists), place)
     fitting = pc.if_else(pc.fill_null(long_enough, False), lists, pa.scalar([None] * (place + 1), lists.type))
     return pc.list_element(fitting, place)
@@ -179,7 +179,7 @@ def _texts(column: pa.Array, data_type: DataType, legacy: bool) -> pa.LargeStrin
         return column.cast(pa.large_string())
     if legacy and root in ("DATE", "TIME"):
         return column.cast(pa.int32()).cast(pa.large_string())
-    # A distinct value is told once: Java's rules of digits are Python.
+    # Each distinct value is formatted once: Java's rules of digits are Python code.
     if root in ("FLOAT", "DOUBLE"):
         bits = column.view(pa.int32() if root == "FLOAT" else pa.int64()).dictionary_encode()
         distinct, places = bits.dictionary.view(column.type), bits.indices

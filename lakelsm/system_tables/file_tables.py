@@ -91,7 +91,7 @@ FILE_KEY_RANGES = SystemTable("file_key_ranges", f"{_FILES_DDL}, first_row_id BI
 
 
 def _sums(state: TableState, by_bucket: bool) -> tuple[list[bytes], pa.Table]:
-    """The distinct partitions, and what their files come to by ``partition`` (a place among these) and bucket.
+    """The distinct partitions, and the totals of their files by ``partition`` (an index among these) and bucket.
 
     As in Java, the last update is the greatest time of all files that the manifests name, deleted ones too, and the
     number of buckets is that of the last entry.
@@ -201,7 +201,7 @@ def _partition_labels(state: TableState, partitions: Sequence[bytes]) -> pa.Arra
 
 
 def _masked(state: TableState, partitions: Sequence[bytes]) -> list[int | None]:
-    """Rows that deletion vectors mask, by partition: 0 where the table has none, None where a vector does not tell."""
+    """Rows that deletion vectors mask, by partition: 0 if the table has none, None if a vector does not record it."""
     store, snapshot = state.store, state.snapshot
     counts: defaultdict[bytes, int | None] = defaultdict(int)
     if store.options.deletion_vectors_enabled and snapshot is not None:

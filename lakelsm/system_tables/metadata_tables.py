@@ -86,11 +86,11 @@ def _branches(state: TableState) -> Sequence[Sequence[Any]]:
 
 
 def _oldest(file_io: FileIO, directory: str) -> int | None:
-    """When the oldest file of a directory was written; None where there is none (any more)."""
+    """When the oldest file of a directory was written; None if it does not exist."""
     return min((entry.modified for entry in file_io.entries(directory) if not entry.is_directory), default=None)
 
 
-#: Java tells when the branch's directory changed, which object stores do not know; its oldest schema tells when it began.
+#: Java returns the change time of the branch's directory, which object stores lack; its oldest schema has its start.
 BRANCHES = SystemTable("branches", "branch_name STRING NOT NULL, create_time TIMESTAMP(3) NOT NULL", _branches)
 
 

@@ -28,7 +28,7 @@ _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_800
 
 @dataclass(frozen=True)
 class TableState:
-    """A table as a system table shows it: ``snapshot`` is the newest or a chosen one, None where there is none.
+    """The state that a system table shows: ``snapshot`` is the newest or a chosen one, None for an empty table.
 
     In Arrow TIMESTAMP(7..9) of its rows have the form ``timestamps`` (`TIMESTAMP_FORMS`).
     """
@@ -47,7 +47,7 @@ class TableState:
 class SystemTable:
     """A system table by Paimon's name. ``ddl`` has its columns; ``make`` their values, in that order.
 
-    ``travels`` tells that it shows one snapshot, so that another one can be chosen.
+    ``travels``: it shows one snapshot, so another one can be chosen.
     """
 
     name: str
