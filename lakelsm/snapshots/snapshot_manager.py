@@ -308,7 +308,7 @@ class SnapshotManager:
     def _is_left_by_rollback(self, newest: int) -> bool:
         """Whether LATEST, which names a later snapshot than the newest, names one that a rollback removed.
 
-        The last rollback's target is the newest snapshot, and between its record and the write of LATEST no process wrote a
+        The last rollback's target is the newest snapshot, and between its record and the write of LATEST nobody wrote a
         manifest list, so no snapshot was published. The times are the store's.
         """
         if not self._is_last_rollback_to(newest):
