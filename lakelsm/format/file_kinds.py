@@ -1,6 +1,6 @@
-"""What a file of a table is, told by its name alone (docs/format.md 1.2), for a search for files that nothing names.
+"""The kind of a file of a table by its name (docs/format.md 1.2), for the search for orphan files.
 
-A name that no writer of Paimon's or lakelsm's gives has no kind: whatever it is, it is not the table's.
+A name that no writer of Paimon or lakelsm gives has no kind: such a file does not belong to the table.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class StoredKind(str, Enum):
 
 
 class DirectoryRole(str, Enum):
-    """What a directory of a table is for, which says the kinds of files that may lie in it. ``OTHER``: those that hold
-    names of their own (snapshots, tags, schemas...), where only files on their way are told.
+    """The role of a directory of a table, which determines the kinds of its files. ``OTHER``: directories of
+    named objects (snapshots, tags, schemas …), where only temporary files have a kind.
     """
 
     BUCKET = "bucket"

@@ -1,4 +1,4 @@
-"""What the files of a table are called, and what names tell (docs/format.md 1 and 2). All are made and parsed here."""
+"""The names of the files of a table (docs/format.md 1 and 2). All names are made and parsed here."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SNAPSHOT_PREFIX, SCHEMA_PREFIX, BUCKET_PREFIX, CHANGELOG_PREFIX = "snapshot-", "
 #: How the names of records of maintenance begin. Persisted: do not change
 RECORD_PREFIX = "lakelsm-maintenance-"
 
-#: Name of the file that says which snapshot a table was last rolled back to. Persisted: do not change
+#: Name of the file that records the target of the last rollback of a table. Persisted: do not change
 ROLLBACK_NAME = "lakelsm-rollback"
 
 #: How the names of manifest lists begin. Persisted: do not change
@@ -116,7 +116,7 @@ def partition_name(key: str, value: str) -> str:
 
 
 def check_name(name: object, what: str, source: str) -> str:
-    """Return the name of a file that the file ``source`` gives as ``what`` (a field), as it is.
+    """Return the name of a file in the field ``what`` of the file ``source``.
 
     Raises CorruptTableError where it is no plain name: it could lead out of the table's directory.
     """
@@ -136,7 +136,7 @@ def check_names(names: Sequence[str], what: str, source: str) -> None:
 
 
 def refuse_external_path(external_path: str | None, file_name: str) -> None:
-    """Raise UnsupportedFeatureError for a file that a manifest places outside of the table's directory."""
+    """Raise UnsupportedFeatureError for a file that a manifest locates outside the table's directory."""
     if external_path is not None:
         raise UnsupportedFeatureError(
             f"File {file_name} of the table lies at {external_path} (its _EXTERNAL_PATH): lakelsm has not built "
@@ -145,7 +145,7 @@ def refuse_external_path(external_path: str | None, file_name: str) -> None:
 
 
 def other_format(file_name: str) -> str | None:
-    """Return the format of a data or changelog file that lakelsm does not read, as the file's name tells it.
+    """Return the format of a data or changelog file that lakelsm does not read, by the file's name.
 
     Return None for Parquet, and for an ending that no format of Paimon has: reading shows what such a file is.
     """
@@ -156,7 +156,7 @@ def other_format(file_name: str) -> str | None:
 
 
 def refuse_other_format(file_name: str, path: str) -> None:
-    """Raise UnsupportedFeatureError for the data or changelog file at ``path`` whose name says another format."""
+    """Raise UnsupportedFeatureError for the data or changelog file at ``path`` whose name has another format."""
     found = other_format(file_name)
     if found is not None:
         raise UnsupportedFeatureError(
@@ -175,7 +175,7 @@ def is_plain(name: str) -> bool:
 class AttemptNames:
     """Names of all files that the tasks of one job write: their uuids begin with the same 60 random bits.
 
-    So the files of a task can be told though its message was lost. ``new_uuid`` gives version 4 uuids.
+    So the files of a task are known even if its message was lost. ``new_uuid`` gives version 4 uuids.
     """
 
     mark: str

@@ -1,11 +1,11 @@
 """Text of floating-point numbers as Java's Double.toString and Float.toString give it, in the rules of JDK 8 to 18.
 
 JDK 19 and later give the shortest text that is the same number, earlier ones often a digit more: 2.0E10 but
-4.91000005E11 for a FLOAT, where JDK 19 has 4.91E11. Paimon's directory names depend on the JDK of whoever writes or
+4.91000005E11 for a FLOAT, where JDK 19 has 4.91E11. Paimon's directory names depend on the JDK that writes or
 reads them; most run on 8 to 17, whose rule this is.
 
 The rule is that of Steele and White, with bounds of half a unit in the last place that are computed from the number of
-significant bits. Numbers that are integers are told exactly, less the digits that those bits do not decide.
+significant bits. Integers are exact, without the digits that those bits do not decide.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _notation(digits: str, point: int) -> str:
 
 
 def _digits(fraction: int, exponent: int, significant: int) -> tuple[str, int]:
-    """(digits, place of the decimal point) of ``fraction * 2 ** (exponent - 52)``; the fraction has 53 bits."""
+    """(digits, position of the decimal point) of ``fraction * 2 ** (exponent - 52)``; the fraction has 53 bits."""
     trailing = (fraction & -fraction).bit_length() - 1
     used = _FRACTION_BITS + 1 - trailing
     after_point = max(0, used - exponent - 1)
@@ -83,7 +83,7 @@ def _integer_digits(number: int, beyond: int) -> tuple[str, int]:
 def _shortened_digits(
     fraction: int, exponent: int, significant: int, used: int, after_point: int
 ) -> tuple[str, int]:
-    """Digits of ``number / scale`` until they tell the number from those ``margin`` away on either side."""
+    """Digits of ``number / scale`` until they distinguish the number from those ``margin`` away on either side."""
     power = _estimated_power(fraction, exponent)
     fives, scale_fives = max(0, -power), max(0, power)
     twos, scale_twos = fives + after_point + exponent, scale_fives + after_point

@@ -1,4 +1,4 @@
-"""Where each file of a table lies (docs/format.md 1 and 2); what it is called is told by `lakelsm.format.file_names`.
+"""The path of each file of a table (docs/format.md 1 and 2); `lakelsm.format.file_names` has the names.
 
 Paths are plain strings under the table's root; URIs are the storage package's business.
 """
@@ -51,7 +51,7 @@ def table_path(warehouse: str, database: str, table: str) -> str:
 class TablePaths:
     """Paths of the files of a branch of the table at ``root`` (a trailing slash is dropped).
 
-    A branch has schemas, snapshots, tags, consumers and changelogs of its own; data, manifests, indexes and statistics of
+    A branch has its own schemas, snapshots, tags, consumers and changelogs; data, manifests, indexes and statistics of
     all branches lie together (docs/format.md 1). ``name`` is how every message names the table, after the word "table":
     'database.table' where a catalog opened it, else its root.
     """
@@ -122,12 +122,12 @@ class TablePaths:
 
     @property
     def latest_hint(self) -> str:
-        """File that holds the newest snapshot's id, perhaps stale or missing."""
+        """File that holds the newest snapshot's id, which may be behind or missing."""
         return f"{self.snapshot_dir}/LATEST"
 
     @property
     def earliest_hint(self) -> str:
-        """File that holds the oldest snapshot's id, perhaps stale or missing."""
+        """File that holds the oldest snapshot's id, which may be behind or missing."""
         return f"{self.snapshot_dir}/EARLIEST"
 
     @property
@@ -146,7 +146,7 @@ class TablePaths:
 
     @property
     def last_rollback(self) -> str:
-        """File that holds the id and the mark of the snapshot that the branch was last rolled back to."""
+        """File that holds the id and the fingerprint of the snapshot that the branch was last rolled back to."""
         return f"{self.service_dir}/{ROLLBACK_NAME}"
 
     def lookup_lease(self, uuid: str) -> str:

@@ -1,4 +1,4 @@
-"""Row kinds: what a row of a key-value file says of its key, by the codes of `_VALUE_KIND` (docs/format.md 12.1)."""
+"""Row kinds: the effect of a row of a key-value file on its key, by the codes of `_VALUE_KIND` (docs/format.md 12.1)."""
 
 from __future__ import annotations
 

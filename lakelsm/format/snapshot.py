@@ -23,7 +23,7 @@ CHECKSUMS_KEY = "lakelsm.checksums"
 _OWN = "snapshot"
 #: Snapshot property: which snapshot the properties were written for (`Snapshot.signed`). Persisted: do not change
 SIGNATURE_PROPERTY = "lakelsm.snapshot"
-#: Snapshot property: the mark of the snapshot that this one goes on from. Persisted: do not change
+#: Snapshot property: the fingerprint of the base of this snapshot. Persisted: do not change
 BASE_PROPERTY = "lakelsm.base-snapshot"
 _CHECKSUM = re.compile("[0-9a-f]{8}")
 
@@ -88,10 +88,10 @@ class Snapshot:
 
     @property
     def mark(self) -> str:
-        """What tells it from another one under its id, which comes again after a rollback. Tags keep it.
+        """The fingerprint, which differs for another snapshot with its id after a rollback. Tags keep it.
 
-        Each commit names its manifest lists anew. Engines that do not know uuids leave them out of the tags, branches and
-        snapshots that they copy, so a uuid does not tell.
+        Each commit gives its manifest lists new names. Engines without uuids leave them out of tags, branches and
+        snapshots that they copy, so a uuid would not do.
         """
         return self.base_manifest_list
 
@@ -112,7 +112,7 @@ class Snapshot:
     @property
     def own_properties(self) -> Mapping[str, str]:
         """The properties if lakelsm wrote them for this very snapshot, else none: a property that another engine copied
-        says nothing of the snapshot that carries it.
+        does not describe the snapshot that has it.
 
         An engine that restores the snapshot from a tag keeps all that the signature names, except for the uuid.
         """
@@ -129,7 +129,7 @@ class Snapshot:
         return f"{uuid} {self.id} {self.mark} {self.commit_user}"
 
     def follows(self, before: Snapshot) -> bool:
-        """Whether it went on from the snapshot that lies before it now; one of another writer does not say so."""
+        """Whether its base is the present snapshot before it; snapshots of other writers do not record it."""
         return self.own_properties.get(BASE_PROPERTY, before.mark) == before.mark
 
     def checksum_of(self, name: str) -> int | None:
@@ -138,20 +138,20 @@ class Snapshot:
         return int(text, 16) if isinstance(text, str) and _CHECKSUM.fullmatch(text) else None
 
     def sealed(self, checksums: Mapping[str, int | None]) -> Snapshot:
-        """The same snapshot with checksums under a key of lakelsm's own: of its files by name, and of what it says.
+        """The same snapshot with checksums under a key of lakelsm: of its files by name, and of its own content.
 
-        Other engines pass over the key, and leave it out of the snapshots and tags that they make of this one.
+        Other engines ignore the key, and leave it out of the snapshots and tags that they make of this one.
         """
         files = {name: f"{checksum:08x}" for name, checksum in checksums.items() if checksum is not None}
         return replace(self, extra={**self.extra, CHECKSUMS_KEY: {**files, **self._own_checksums()}})
 
     def is_intact(self) -> bool:
-        """Whether what it says has the checksums that its writer gave it, if any."""
+        """Whether its content matches the checksums of its writer, if any."""
         kept = self._kept_checksums()
         return all(kept.get(name, text) == text for name, text in self._own_checksums().items())
 
     def without_changelog(self) -> Snapshot:
-        """The same snapshot where its changelog has expired; what it says has checksums again if it had."""
+        """The same snapshot with an expired changelog; its content has new checksums if it had any."""
         bare = replace(
             self, changelog_manifest_list=None, changelog_manifest_list_size=None, changelog_record_count=None
         )
@@ -165,7 +165,7 @@ class Snapshot:
         return [name for name in self._kept_checksums() if schema_id_of(name) is not None]
 
     def _kept_checksums(self) -> Mapping[str, object]:
-        """Those of its writer. A copy that another engine made another snapshot of has a uuid of its own."""
+        """Those of its writer. A copy that another engine used for another snapshot has another uuid."""
         kept = self.extra.get(CHECKSUMS_KEY)
         signed, _, _ = (self.properties or {}).get(SIGNATURE_PROPERTY, "").partition(" ")
         is_copy = bool(signed) and self.uuid not in (None, signed)
@@ -273,7 +273,7 @@ _LEAST = {
 }
 #: The years 1 to 9999.
 _FIRST_MILLIS, _LAST_MILLIS = -62_135_596_800_000, 253_402_300_799_999
-#: What a snapshot is of, and who made it, in the order of both that follow. Persisted: do not change
+#: Kind and writer of a snapshot, in the order of both lists below. Persisted: do not change
 _STATE = (
     "id",
     "schema_id",
@@ -310,7 +310,7 @@ _KEY_ORDER = [
 
 
 def _seconds(value: object) -> float:
-    """A duration as a tag has it. Raises ValueError for what is none."""
+    """The duration in a tag. Raises ValueError for any other text."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
         raise ValueError(f"{value!r} is no duration")
     return float(value)
@@ -363,7 +363,7 @@ def _dump(values: Mapping[str, object]) -> str:
 def newest_at(millis: int, ids: Sequence[int], read: Callable[[int], Snapshot | None]) -> Snapshot | None:
     """The newest that was committed at or before a time (epoch millis), by bisection of ascending ids.
 
-    None where none was. ``read`` gives None for one that has gone, as older ones do first.
+    None if none was. ``read`` returns None for a deleted one; older ones are deleted first.
     """
     low, high = 0, len(ids) - 1
     best: Snapshot | None = None

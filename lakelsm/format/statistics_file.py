@@ -39,7 +39,7 @@ class TableStatistics:
 
     @staticmethod
     def from_json(data: bytes, source: str) -> TableStatistics:
-        """Parse a statistics file, which ``source`` names in errors. Raises CorruptTableError where it is none."""
+        """Parse a statistics file, which ``source`` names in errors. Raises CorruptTableError for any other content."""
         document = parse_object(data, source)
         columns = document.get("colStats")
         if not isinstance(columns, dict) or not all(isinstance(each, dict) for each in columns.values()):

@@ -44,7 +44,7 @@ class ChangelogRule:
 class MergedRange:
     """The merged rows of a key range, retractions included, and the changes among them; both in key order.
 
-    ``replaced`` are the places, among the rows that were merged, of those below the output that merged rows replace.
+    ``replaced`` are the row indexes, among the merged rows, of those below the output that merged rows replace.
     """
 
     rows: pa.Table
@@ -67,7 +67,7 @@ def merge_with_lookup(
     ``levels`` has the level of each row. Rows above ``output_level`` (numerically) take part where no other row above
     level 0 has their key; keys that only they have are left out. A key with a row on level 0 goes through the merge
     engine even where that row is alone, as in Paimon; but not in a file that only moves up (no ``rewrites``), because
-    its rows stay as they are. ``keys`` as in `merge_rows`; None where they ascend and are unique. ``expired`` rows take
+    its rows do not change. ``keys`` as in `merge_rows`; None where they ascend and are unique. ``expired`` rows take
     no part, and are replaced all the same; those of `first-row` are first rows until they are compacted, as in Paimon.
     """
     groups = KeyGroups.of(keys, len(rows))
@@ -123,7 +123,7 @@ def merge_difference(
 ) -> pa.Table:
     """The changes of the ``compared`` columns from one state of a key range to another.
 
-    ``sides`` tell which rows each state has.
+    ``sides`` are the rows of each state.
     """
     groups = KeyGroups.of(keys, len(rows))
     every = np.ones(groups.count, dtype=bool)
@@ -180,7 +180,7 @@ def _after(merged: pa.Table, counted: Mask) -> Indices:
 
 
 def _added(table: pa.Table, places: Indices) -> Mask:
-    """Which of the places are rows that are no retraction."""
+    """Which of the row indexes are rows and not retractions."""
     found = np.zeros(len(places), dtype=bool)
     there = places >= 0
     found[there] = ~is_retract(table.column(VALUE_KIND))[places[there]]

@@ -1,4 +1,4 @@
-"""What a merge engine makes of contested keys, and putting it together with the keys that nobody contests."""
+"""The result of a merge engine for contested keys, and its combination with the other keys."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from lakelsm.schema.system_columns import SEQUENCE_NUMBER, VALUE_KIND
 class EngineResult:
     """One row for each contested key.
 
-    ``rows`` are places in the merged table that give the columns that ``columns`` leaves out; ``columns`` holds places in
-    the same table (-1: NULL) or values; ``kept`` tells which of the keys have a result at all.
+    ``rows`` are row indexes in the merged table for the columns that ``columns`` lacks; ``columns`` has row indexes in
+    the same table (-1: NULL) or values; ``kept`` selects the keys that have a result.
     """
 
     rows: Indices
@@ -36,8 +36,8 @@ def system_columns(numbers: npt.NDArray[np.int64], kinds: npt.NDArray[np.int8]) 
 def put_together(table: pa.Table, heads: Indices, contested: Mask, result: EngineResult) -> pa.Table:
     """The merged rows in key order.
 
-    ``heads`` has for each key a place in ``table``, its row where nobody contests it; ``contested`` marks the keys that
-    ``result`` is about.
+    ``heads`` has for each key a row index in ``table``, its only row if it has one; ``contested`` selects the keys of
+    ``result``.
     """
     base = heads.copy()
     base[contested] = result.rows

@@ -15,7 +15,7 @@ from lakelsm.merge.grouped_rows import GroupedRows, Indices, Mask
 from lakelsm.merge.key_order import group_starts
 from lakelsm.merge.merge_spec import ColumnRule
 
-#: What a row does: aggregate in order, aggregate before what is there (an older row of a sequence group), retract,
+#: What a row does: aggregate in order, aggregate before the present value (an older row of a sequence group), retract,
 #: nothing.
 ADD, REVERSED, RETRACT, SKIP = 0, 1, 2, 3
 #: In `Items` alone: the accumulator starts with the value.
@@ -29,8 +29,8 @@ class Events:
     """Events of a column: position ``i`` of ``groups`` does ``ops[i]``.
 
     The accumulator starts with the value of position ``seeds[g]`` (-1: with NULL); what comes before a seed in ``ops``
-    counts only for functions that remember whether they have seen a row. For them ``restarts`` marks the earlier seeds
-    as well, where there can be some.
+    counts only for functions that remember whether they have seen a row. For them ``restarts`` has the earlier seeds
+    as well, if there can be any.
     """
 
     groups: GroupedRows

@@ -22,7 +22,7 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class GroupedRows:
-    """Rows in groups: ``rows[i]`` is the place in a table of position ``i``, ``starts`` has each group's first one."""
+    """Rows in groups: ``rows[i]`` is the row index in a table of position ``i``, ``starts`` has each group's first."""
 
     rows: Indices
     starts: Indices
@@ -88,7 +88,7 @@ def by_rank(starts: Indices, sizes: Indices) -> Iterator[tuple[Indices, Indices]
 def grouped_rows(table: pa.Table, rows: Indices, group: Indices, spec: MergeSpec) -> GroupedRows:
     """Order the rows of each group as a merge takes them: sequence fields, sequence number, an add after a retraction.
 
-    ``rows`` are places in ``table``, ordered by ``group`` and then by the table; that order decides where all else ties.
+    ``rows`` are row indexes in ``table``, ordered by ``group`` and then by the table; that order decides ties.
     """
     part = table.select([*dict.fromkeys((*spec.sequence_columns, SEQUENCE_NUMBER, VALUE_KIND))]).take(pa.array(rows))
     numbers = part.column(SEQUENCE_NUMBER).to_numpy()

@@ -27,11 +27,11 @@ _ENGINES: dict[MergeEngine, Callable[[pa.Table, GroupedRows, MergeSpec], EngineR
 
 
 def merge_rows(table: pa.Table, keys: OrderKeys, spec: MergeSpec, always: Mask | None = None) -> pa.Table:
-    """Merge the rows of each key into one, in key order; a result may be a retraction, as its kind says.
+    """Merge the rows of each key into one, in key order; a result may be a retraction, by its kind.
 
     ``table`` has the key, sequence and system columns and any of the others; rows of several runs stand one run after
-    the other, oldest first. ``keys`` are its `order_keys`. A key with a single row keeps it as it is, unless ``always``
-    marks the row: then the engine merges it alone. The sequence number of a merged row is that of the last of its
+    the other, oldest first. ``keys`` are its `order_keys`. A key with a single row keeps it unchanged, unless ``always``
+    selects the row: then the engine merges it alone. The sequence number of a merged row is that of the last of its
     records. Columns that the spec does not know come from one of the key's rows.
 
     Raises InvalidInputError for a retraction that the engine or a function cannot take, an overflow and a NULL in a
@@ -58,7 +58,7 @@ def merge_rows(table: pa.Table, keys: OrderKeys, spec: MergeSpec, always: Mask |
 def surviving_rows(table: pa.Table, keys: OrderKeys, spec: MergeSpec) -> Indices:
     """Return the row of each key that the merge keeps, in key order, for engines whose merged rows are rows of the table.
 
-    ``table`` has ``spec.decisive_columns``; `latest_rows` says the rest.
+    ``table`` has ``spec.decisive_columns``; `latest_rows` has the rest.
     """
     if spec.engine is MergeEngine.DEDUPLICATE:
         return latest_rows(table, keys, spec)
@@ -68,12 +68,12 @@ def surviving_rows(table: pa.Table, keys: OrderKeys, spec: MergeSpec) -> Indices
 
 
 def rows_at(table: pa.Table, places: Indices) -> pa.Table:
-    """The rows at places that lie in the table: nobody checks it again."""
+    """The rows at valid row indexes, which are not checked again."""
     return pc.take(table, pa.array(places), boundscheck=False)
 
 
 def contested(keys: OrderKeys) -> Mask:
-    """Which rows share their key with another row. All others go through a merge as they are.
+    """Which rows share their key with another row. A merge does not change all others.
 
     Fastest where most rows are one ascending run, as in a merge of small runs into a large one: its keys are searched
     for those of the others, and not sorted.

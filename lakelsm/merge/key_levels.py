@@ -28,7 +28,7 @@ class KeyGroups:
 
     @staticmethod
     def of(keys: OrderKeys | None, rows: int) -> KeyGroups:
-        """The groups of rows with these `order_keys`; None where every row has a key of its own, in order."""
+        """The groups of rows with these `order_keys`; None if every row has another key, in order."""
         if keys is None:
             every = np.arange(rows)
             return KeyGroups(every, every, every)

@@ -34,7 +34,7 @@ class KeyLookup:
         """Yield the positions, ascending, of the rows of ``file`` whose key is among ``keys``: sorted and unique.
 
         The reader's columns are those of ``keys``, the key's first column first. A row that the file's deletion vector
-        masks is found like any other. A file is not opened whose key range or bloom filters say that it has none.
+        masks is found like any other. A file is not opened if its key range or bloom filters exclude all keys.
         """
         leading = _Leading(keys.column(0)) if _is_ranged(keys.column(0).type) else None
         if not self._may_hold(file, keys, leading):
@@ -51,7 +51,7 @@ class KeyLookup:
                     yield found
 
     def _may_hold(self, file: RunFile, keys: pa.Table, leading: _Leading | None) -> bool:
-        """False if the range of the file's keys, or its bloom filters, say that it has none of the keys."""
+        """False if the range of the file's keys, or its bloom filters, exclude all of the keys."""
         file_schema = self.reader.schemas[file.schema_id]
         if leading is not None and file.expected is not None:
             types = [field.type for field in file_schema.key_fields]
@@ -78,7 +78,7 @@ def _is_ranged(kind: pa.DataType) -> bool:
 
 
 class _Leading:
-    """The first column of sorted keys, whose values are searched; days since 1970 in place of dates.
+    """The first column of sorted keys, whose values are searched; days since 1970 instead of dates.
 
     NULL is the least value. The sequence that is searched has the others only, so that Python compares no None.
     """
@@ -116,7 +116,7 @@ def _days(value: date) -> int:
 
 
 def _places(rows: pa.Table, keys: pa.Table) -> npt.NDArray[np.int64]:
-    """The places of the rows, which are sorted by key as ``keys`` are, that have one of the keys."""
+    """The indexes of the rows, which are sorted by key as ``keys`` are, that have one of the keys."""
     columns = zip(rows.columns, keys.columns)
     ordered = order_keys([pa.chunked_array([*own.chunks, *wanted.chunks]) for own, wanted in columns])
     own, wanted = ordered[: len(rows)], ordered[len(rows) :]

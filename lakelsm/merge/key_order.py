@@ -2,7 +2,7 @@
 
 The result is a uint64 array where the encoded key fits eight bytes and an array of equally wide byte strings
 otherwise, so that numpy sorts, groups and searches rows of any key without a loop. NULL sorts first; numbers by
-value, 0.0 and -0.0 as one and every NaN as one, last; text and binary by unsigned bytes. docs/keys.md says why.
+value, 0.0 and -0.0 as one and every NaN as one, last; text and binary by unsigned bytes. docs/keys.md has the reasons.
 `rank_keys` gives stored keys as integers in that order, so that rules about ranges need no types.
 """
 
@@ -58,7 +58,7 @@ def group_starts(keys: OrderKeys) -> npt.NDArray[np.bool_]:
 
 
 def stable_order(keys: OrderKeys) -> npt.NDArray[np.int64]:
-    """Return the places of rows in the order of their ``keys``; equal ones stay as they come.
+    """Return the indexes of rows in the order of their ``keys``; equal ones keep their order.
 
     As ``np.argsort(keys, kind="stable")``, which takes several times as long for byte strings: here their first eight
     bytes are sorted as numbers, and the whole keys only where these are alike.

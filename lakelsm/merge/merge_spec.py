@@ -21,7 +21,7 @@ class ColumnRule:
     """How the values of one column merge.
 
     ``function`` is the aggregate function, None for a column of `partial-update` without one. The other attributes are
-    the column's options (``fields.<column>.<option>``); ``not_null`` says that NULL is no value of the column.
+    the column's options (``fields.<column>.<option>``); ``not_null``: the column cannot be NULL.
     """
 
     name: str
@@ -58,7 +58,7 @@ class MergeSpec:
     ``key_columns`` are the trimmed primary key. ``sequence_columns`` (``sequence.field``) decide before the sequence
     number; ``sequence_descending`` lets the smallest value win. ``ignore_delete`` drops retractions (-U and -D) before
     the merge. ``columns`` has a rule for every column that is no part of the primary key (engines `partial-update` and
-    `aggregation`). ``remove_on_delete`` and ``remove_on_groups`` (sequence columns) say when a -D removes the row.
+    `aggregation`). ``remove_on_delete`` and ``remove_on_groups`` (sequence columns) decide when a -D removes the row.
     ``lookup``: rows above level 0 hold all that lies below them (see `lakelsm.merge.key_levels`), and engines that
     combine rows must not merge it twice.
     """
@@ -110,7 +110,7 @@ class MergeSpec:
 
     @property
     def decisive_columns(self) -> tuple[str, ...]:
-        """The columns that tell which rows win: key, sequence fields and the two system columns, each once."""
+        """The columns that decide which rows win: key, sequence fields and the two system columns, each once."""
         names = (*self.key_columns, *self.sequence_columns, SEQUENCE_NUMBER, VALUE_KIND)
         return tuple(dict.fromkeys(names))
 

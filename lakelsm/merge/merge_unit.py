@@ -22,11 +22,11 @@ Key = tuple[object, ...]
 
 @dataclass(frozen=True)
 class RunFile:
-    """One data file of a run. ``path`` is as the file system has it; ``local``: a scratch file of this machine.
+    """One data file of a run. ``path`` is that of the file system; ``local``: a scratch file of this machine.
 
-    ``expected`` is what the manifest entry says of it (None: a scratch file, which has none), ``vector`` the place of the
-    deletion vector that masks rows of it, ``index`` that of its indexes where they may tell which keys it has, and
-    ``extra_files`` the names of the files that belong to it and lie beside it.
+    ``expected`` is from the manifest entry (None for a scratch file, which has none), ``vector`` the location of the
+    deletion vector that masks rows of it, ``index`` that of its indexes if they may show which keys it has, and
+    ``extra_files`` the names of the files that belong to it, in its directory.
     """
 
     path: str
@@ -52,7 +52,7 @@ class MergeUnit:
     """Files whose rows are merged together: ``runs`` oldest first, the files of each in key order.
 
     Only rows with ``lower`` <= key < ``upper`` belong to the unit (None: no bound). ``looked_up`` are runs below the
-    output of a compaction: they stay as they are, and the merge looks there for keys of the unit, which all lie in
+    output of a compaction: they do not change, and the merge looks there for keys of the unit, which all lie in
     ``reach`` (both inclusive). What the entries of the files prove of the ``runs``: ``adds_only``, no row is a
     retraction; ``newest_last``, each row has a larger sequence number than all rows of the runs before its own.
     """
@@ -73,7 +73,7 @@ class MergeUnit:
 
     @cached_property
     def files(self) -> tuple[RunFile, ...]:
-        """The files of `every_run`; a row's `FILE_NUMBER` is the place here."""
+        """The files of `every_run`; `FILE_NUMBER` of a row is the index here."""
         return tuple(file for run in self.every_run for file in run)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""The rows of files below the output of a compaction that its rows replace: what deletion vectors come to mask."""
+"""The rows of files below the output of a compaction that its rows replace: which deletion vectors then mask."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HELD_SHARE = 4
 
 
 class ReplacedRows:
-    """Collects replaced rows: by their place, or by their key, which is then found in ``files``.
+    """Collects replaced rows: by their row index, or by their key, which is then found in ``files``.
 
     ``keys`` reads the key columns alone; about a quarter of its memory is held in keys that are not looked up yet.
     """
@@ -44,7 +44,7 @@ class ReplacedRows:
             self._look_up()
 
     def add_places(self, names: Sequence[str], rows: pa.Table) -> None:
-        """These rows are replaced, which carry `FILE_NUMBER` (a place among ``names``) and `POSITION`."""
+        """Add replaced rows, which have `FILE_NUMBER` (an index in ``names``) and `POSITION`."""
         numbers, positions = rows.column(FILE_NUMBER).to_numpy(), rows.column(POSITION).to_numpy()
         for number in np.unique(numbers).tolist():
             self._add(names[number], positions[numbers == number])

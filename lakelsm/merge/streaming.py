@@ -21,7 +21,7 @@ def key_ranges(
     """Cut sorted runs into consecutive key ranges, each with the rows that all runs have in it.
 
     ``runs`` come oldest first; each yields tables ordered by ``key_columns`` in which no key occurs twice. What is
-    yielded: the rows of one range (runs one after the other) and their order keys, or None in place of the keys where
+    yielded: the rows of one range (runs one after the other) and their order keys, or None instead of the keys if
     a single run has rows in the range, which are in order and unique then. At most one table of each run is held.
     """
     buffers: list[pa.Table | None] = [None] * len(runs)

@@ -34,7 +34,7 @@ class _Decompressor(Protocol):
 
 
 def compress(codec: str, plain: bytes) -> bytes:
-    """Return a block as it is stored. ``codec`` is one of `CODECS`."""
+    """Return the stored form of a block. ``codec`` is one of `CODECS`."""
     return CODECS[codec](plain)
 
 
@@ -54,7 +54,7 @@ def decompress_all(codec: str, blocks: Sequence[bytes], room: int) -> list[bytes
 
 
 def _joined_frames(blocks: Sequence[bytes], room: int) -> list[bytes | memoryview] | None:
-    """The plain bytes of blocks that are one frame each and say how long they are; None where that is not so."""
+    """The plain bytes of blocks of one frame each that record their length; None for other blocks."""
     try:
         told: list[int | None] = [zstd.get_frame_info(block).decompressed_size for block in blocks]
         sizes = [size for size in told if size is not None]
@@ -62,7 +62,7 @@ def _joined_frames(blocks: Sequence[bytes], room: int) -> list[bytes | memoryvie
             return None
         plain = memoryview(pa.Codec("zstd").decompress(b"".join(blocks), sum(sizes)))
     except CODEC_ERRORS:
-        return None  # One by one they tell what is wrong.
+        return None  # Decoding them one by one finds the fault.
     ends = list(accumulate(sizes))
     return [plain[start:end] for start, end in zip([0, *ends], ends)] if len(plain) == sum(sizes) else None
 

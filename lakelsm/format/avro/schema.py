@@ -1,6 +1,6 @@
 """What a writer's Avro schema may be, so that decoding ends after as many steps as there are bytes.
 
-A schema comes with the file, and a decoder does what it says: a type that contains itself takes the decoder's stack, an
+A schema comes with the file, and a decoder follows it: a recursive type takes the decoder's stack, an
 array of values without bytes any number of items, and types that name each other twice double with each one.
 """
 

@@ -67,7 +67,7 @@ class StatsMode:
 NONE = StatsMode(False, False)
 COUNTS = StatsMode(True, False)
 FULL = StatsMode(True, True)
-KEY_MODE = StatsMode(True, True, 128)  # Persisted: do not change. Keys have it whatever the options say.
+KEY_MODE = StatsMode(True, True, 128)  # Persisted: do not change. Keys always have it.
 
 
 def column_modes(
@@ -229,7 +229,7 @@ class _ColumnStats:
     def _cut(self, low: bytes, high: bytes) -> list[Any]:
         try:
             return _cut_text(low.decode(), high.decode(), self.mode.length)
-        except UnicodeDecodeError:  # not text after all: say nothing about it
+        except UnicodeDecodeError:  # not text: no statistics
             return [None, None]
 
 

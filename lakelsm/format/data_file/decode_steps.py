@@ -1,6 +1,6 @@
 """How many rows of a Parquet row group are decoded at once, so that memory follows what the values take decoded.
 
-A footer does not tell: dictionaries and run lengths hide the width of values, and rows of one group can differ a
+A footer does not show it: dictionaries and run lengths hide the width of values, and rows of one group can differ a
 thousandfold. So few rows are decoded first, and each step is measured: the next one is at most a few times as long, and
 no longer than fits. Steps stay short beside a batch, in case that its rows grow wide; long ones are hardly faster.
 """
@@ -27,7 +27,7 @@ _SHARE_LEFT = 16
 #: Bytes of one value that a footer's count of values stands for at least.
 _VALUE_BYTES = 8
 
-#: What a row costs beside its values: keys to compare, places, an order.
+#: Memory of a row besides its values: keys to compare, row indexes, an order.
 _ROW_BYTES = 32
 
 
@@ -37,7 +37,7 @@ def batch_bytes(rows: pa.Table) -> int:
 
 
 def decoded_bytes(step: pa.Table) -> int:
-    """As `batch_bytes`, of one step: its buffers are its own, so it need not be asked which part of them it uses."""
+    """As `batch_bytes`, of one step: it uses its buffers completely."""
     return int(step.get_total_buffer_size()) + _ROW_BYTES * len(step)
 
 

@@ -1,8 +1,8 @@
 """Whether a data file is the one that its manifest entry means.
 
-Parquet's page checksums tell damaged bytes, but not a whole, older file in another's place. A file is known again by its
+Parquet's page checksums detect damaged bytes, but not an older file under another's name. A file is identified by its
 size and row count, the range of its sequence numbers, the range of its leading key column, and its partition: all of it
-stands in the entry and in the file's footer, so that the check costs no request. Manifests of lakelsm also have the
+is in the entry and in the footer of the file, so that the check costs no request. Manifests of lakelsm also have the
 checksum of the footer, which has none in Parquet; it is compared before anything in the footer is decoded. Of files of
 other writers, and of page headers, decoding finds the rest.
 """
@@ -31,7 +31,7 @@ from lakelsm.types import INTEGER_ROOTS, AtomicType, DataField
 #: What pyarrow raises on damaged Parquet bytes.
 PARQUET_ERRORS = (OSError, ValueError, OverflowError, pa.ArrowException)
 
-#: What the operating system says where it refuses to read, whatever is in the file, and what to do.
+#: Refusals of the operating system to read, independent of the content, with the remedy.
 _REFUSALS = {
     errno.EACCES: "Give this process the permission to read there",
     errno.EPERM: "Give this process the permission to read there",
@@ -60,7 +60,7 @@ ColumnRange = tuple[str, object, object]
 
 @dataclass(frozen=True, kw_only=True)
 class ExpectedFile:
-    """What a manifest entry says of its data file. Keys and the partition are BinaryRows with arity."""
+    """The properties of a data file in its manifest entry. Keys and the partition are BinaryRows with arity."""
 
     file_size: int
     row_count: int
@@ -73,7 +73,7 @@ class ExpectedFile:
 
     @staticmethod
     def of(file: DataFileMeta, partition: bytes) -> ExpectedFile:
-        """What the entry of ``file`` in ``partition`` says."""
+        """The properties in the entry of ``file`` in ``partition``."""
         return ExpectedFile(
             file_size=file.file_size,
             row_count=file.row_count,
@@ -100,18 +100,18 @@ class FileCheck:
         return [FileCheck(file, ranges, schema) for file, ranges in zip(files, _known_ranges(files, schema))]
 
     def stored(self, filesystem: arrow_fs.FileSystem, path: str) -> None:
-        """Raise CorruptTableError unless the file at ``path`` is there and is the expected one."""
+        """Raise CorruptTableError unless the file at ``path`` exists and is the expected one."""
         try:
             with filesystem.open_input_file(path) as source:
                 self.content(path, source)
                 self.footer(path, pq.read_metadata(source))
-        except StorageError:  # The store's own, which says nothing of the file.
+        except StorageError:  # A fault of the store, not of the file.
             raise
         except PARQUET_ERRORS as error:
             raise unreadable(path, error) from error
 
     def content(self, path: str, source: pa.NativeFile) -> None:
-        """Raise CorruptTableError unless an open file has the size and the footer that its manifest entry says."""
+        """Raise CorruptTableError unless an open file has the size and the footer of its manifest entry."""
         size, checksum = source.size(), self.expected.footer_checksum
         if size != self.expected.file_size:
             raise CorruptTableError(
@@ -154,7 +154,7 @@ class FileCheck:
 def unreadable(path: str, error: BaseException) -> LakelsmError:
     """The error for a data file that is missing or cannot be decoded: CorruptTableError.
 
-    StorageError if the operating system refused, which says nothing of the file's content.
+    StorageError if the operating system refused, which is not a fault of the content.
     """
     refused = refused_read(f"Data file {path}", error)
     if refused is not None:
@@ -164,7 +164,7 @@ def unreadable(path: str, error: BaseException) -> LakelsmError:
 
 
 def refused_read(what: str, error: BaseException) -> StorageError | None:
-    """The error for a file that the operating system did not let this process read; None if it says another thing."""
+    """The error for a file that the operating system refuses to this process; None for any other error."""
     if not isinstance(error, OSError):
         return None
     remedy = _REFUSALS.get(error.errno or 0)
@@ -175,7 +175,7 @@ def refused_read(what: str, error: BaseException) -> StorageError | None:
 
 
 def _known_ranges(files: Sequence[ExpectedFile], schema: TableSchema) -> list[list[ColumnRange]]:
-    """For each file the columns whose range its entry tells exactly: the leading key's and the partition's."""
+    """For each file the columns whose exact range is in its entry: the leading key's and the partition's."""
     ranges: list[list[ColumnRange]] = [[] for _ in files]
     keys = [field.type for field in schema.key_fields]
     leading = schema.field(schema.trimmed_primary_keys[0])
@@ -240,7 +240,7 @@ def _retyped(stored: pq.ParquetSchema, schema: TableSchema) -> str | None:
 
 
 def _range(footer: pq.FileMetaData, name: str) -> tuple[Any, Any] | None:
-    """Smallest and largest value of a column; None where the file does not tell."""
+    """Smallest and largest value of a column; None if the file does not record them."""
     leaves = footer.schema.names
     if name not in leaves:
         return None

@@ -35,7 +35,7 @@ class FileIndexPlace:
 
     @staticmethod
     def of(file: DataFileMeta, directory: str) -> FileIndexPlace | None:
-        """The place of the indexes of a data file in ``directory``; None where it has none.
+        """The location of the indexes of a data file in ``directory``; None without indexes.
 
         Raises CorruptTableError where the entry names several files of indexes, or no name of a file.
         """
@@ -68,7 +68,7 @@ class FileIndexPlace:
                 if stored.size() > _MAX_BYTES:
                     raise CorruptTableError(f"{self.source} has {stored.size()} bytes, which no such file has. {_REMEDY}")
                 data = stored.read()
-        except StorageError:  # The store's own, which says nothing of the file.
+        except StorageError:  # A fault of the store, not of the file.
             raise
         except FileNotFoundError as error:
             raise CorruptTableError(f"{self.source} does not exist. {_REMEDY}") from error

@@ -2,7 +2,7 @@
 
 Arrow's clocks lose some of these values (64-bit nanoseconds wrap outside 1677 to 2262), so they are read and written
 as their twelve bytes (see `parquet_footer`). Java Paimon writes times before 1970 with negative nanoseconds of the
-day, which Spark cuts towards zero and not down; here they are never negative. Each file says so in its metadata.
+day, which Spark truncates towards zero; here they are never negative. Each file records this in its metadata.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lakelsm.types.nano_timestamps import (
 
 INT96 = pa.binary(12)
 
-#: Key and value in the metadata of files whose INT96 times Spark reads as they are. Persisted: do not change
+#: Key and value in the metadata of files whose INT96 times Spark reads correctly. Persisted: do not change
 FLOORED_MARK = (b"lakelsm.int96", b"floored")
 
 _LAYOUT = np.dtype([("nanos", "<i8"), ("day", "<i4")])
@@ -69,7 +69,7 @@ def to_int96(times: pa.Array) -> pa.Array:
 
 
 def stored_type(kind: pa.DataType) -> pa.DataType:
-    """The type as a file has it: INT96 in place of `NANO_TIMESTAMP`, nested too."""
+    """The type in a file: INT96 instead of `NANO_TIMESTAMP`, nested too."""
     if pa.types.is_struct(kind):
         return pa.struct([stored_field(kind.field(at)) for at in range(kind.num_fields)])
     if pa.types.is_map(kind):

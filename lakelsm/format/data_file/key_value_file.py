@@ -28,7 +28,7 @@ from lakelsm.schema.system_columns import SEQUENCE_NUMBER, SYSTEM_FIELDS, VALUE_
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.types import INTEGER_ROOTS, AtomicType, DataField, DataType, arrow_field, same_layout
 
-#: Bytes in memory of the rows of one row group, unless `file.block-size` says otherwise.
+#: Bytes in memory of the rows of one row group, by default; `file.block-size` changes it.
 ROW_GROUP_BYTES = 64 << 20
 
 #: A small target file size makes row groups smaller, as files end with a row group; but not smaller than this.
@@ -44,7 +44,7 @@ def row_schema(fields: Sequence[DataField]) -> pa.Schema:
 
 
 def file_schema(schema: TableSchema, thin: bool) -> pa.Schema:
-    """The Arrow schema of a file as it is written: the ``_KEY_`` columns (unless ``thin``), then `row_schema`."""
+    """The Arrow schema of a written file: the ``_KEY_`` columns (unless ``thin``), then `row_schema`."""
     keys = [] if thin else [arrow_field(field) for field in schema.key_fields]
     return pa.schema([*keys, *row_schema(schema.fields)])
 
@@ -54,7 +54,7 @@ ValueRange: TypeAlias = tuple[Any, Any]
 
 
 class GroupBounds(NamedTuple):
-    """The bounds of a column's values in a row group and how many are NULL; None where it is not told."""
+    """The bounds of a column's values in a row group and how many are NULL; None if not recorded."""
 
     least: Any
     most: Any
@@ -104,7 +104,7 @@ class KeyValueReader:
                 check.footer(path, self._file.metadata)
             if have_int96(self._file.schema, self._names()):
                 self._file = opened(source, metadata_with_int96_as_bytes(read_footer(source)))
-        except StorageError:  # The store's own, which says nothing of the file.
+        except StorageError:  # A fault of the store, not of the file.
             raise
         except PARQUET_ERRORS as error:
             raise unreadable(path, error) from error
@@ -118,7 +118,7 @@ class KeyValueReader:
     ) -> Iterator[tuple[int, pa.Table]]:
         """Yield (position of the first row, rows) in order.
 
-        ``allowance`` is asked before each batch for the bytes that it may have, decoded. Row groups are left out of
+        ``allowance`` is called before each batch and returns its maximum of decoded bytes. Row groups are left out of
         which ``may_hold`` denies, given their range of the wanted column ``leading``, that a wanted row is in them, and
         those whose number ``groups`` denies.
         """
@@ -142,7 +142,7 @@ class KeyValueReader:
         return [self._file.metadata.row_group(group).num_rows for group in range(self._file.metadata.num_row_groups)]
 
     def group_bounds(self, name: str) -> list[GroupBounds]:
-        """What the statistics of each row group say of a wanted column, in the values that the column has."""
+        """The statistics of a wanted column in each row group, in the values of the column."""
         field, source = next(pair for pair in self._mapping if pair[0].name == name)
         found: list[GroupBounds] = []
         for group, rows in enumerate(self.group_rows()):
@@ -192,7 +192,7 @@ class KeyValueReader:
         return list(dict.fromkeys(names))
 
     def _range_of(self, group: int, leading: str) -> ValueRange | None:
-        """The smallest and the largest value of a column in a row group; None where its statistics do not tell."""
+        """The smallest and the largest value of a column in a row group; None if its statistics lack them."""
         statistics = self._statistics_of(group, leading)
         if statistics is not None and statistics.has_min_max:
             with suppress(OverflowError):  # Of a date that Python's calendar does not have.
@@ -246,7 +246,7 @@ _Column: TypeAlias = Callable[[pa.RecordBatch], pa.Array]
 
 
 def _stored(stored: pa.Schema, name: str, kind: pa.DataType) -> _Column:
-    """Takes the column as it is where Arrow has its values in the wanted layout already."""
+    """Takes the column unchanged if Arrow already has its values in the wanted layout."""
     at = stored.get_field_index(name)
     return methodcaller("column", at) if stored.types[at].equals(kind) else partial(_cast, at=at, kind=kind)
 
@@ -264,7 +264,7 @@ def _evolved(batch: pa.RecordBatch, name: str, source: DataType, target: DataTyp
 
 
 def conform(rows: pa.Table, schema: pa.Schema, sources: Mapping[str, str] | None = None) -> pa.Table:
-    """Return the columns of ``schema``, taken from ``rows`` by name, or as ``sources`` says, and cast to its types."""
+    """Return the columns of ``schema``, taken from ``rows`` by name, or by ``sources``, and cast to its types."""
     names = sources or {}
     columns = [cast_column(rows.column(names.get(field.name, field.name)), field.type) for field in schema]
     return pa.Table.from_arrays(columns, schema=schema)
@@ -331,7 +331,7 @@ class FileLayout:
         return replace(self, target_file_rows=_ANY_ROWS)
 
     def for_changelog(self, options: TableOptions) -> FileLayout:
-        """The layout of the table's changelog files: as those of a compaction, unless an option says otherwise.
+        """The layout of the table's changelog files: as those of a compaction by default.
 
         They have no indexes, as in Paimon.
         """

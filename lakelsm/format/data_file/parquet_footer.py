@@ -1,9 +1,9 @@
 """Footers of Parquet files, changed in one point: whether a column of 12-byte values is INT96 or bytes.
 
-Arrow writes and reads INT96 only through clocks of its own, which lose what Paimon's times hold. The values are twelve
+Arrow writes and reads INT96 only through 64-bit clocks, which lose values of Paimon. The values are twelve
 plain bytes to Parquet either way, in the same encodings, so Arrow handles them as FIXED_LEN_BYTE_ARRAY(12), and the
-footer alone says otherwise. A footer is Thrift in its compact protocol; it is read into lists and written again, and
-what is unknown here stays as it is.
+footer alone differs. A footer is Thrift in its compact protocol; it is read into lists and written again, and
+unknown parts do not change.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """NOT NULL inside nested columns, as Parquet wants it: no NULL there, not even below a NULL row.
 
-Parquet has no place for the members of a ROW that is NULL, and Java writes none. Arrow has one, and its Parquet writer
+Parquet stores no members of a ROW that is NULL, and Java writes none. Arrow has one, and its Parquet writer
 takes a NULL in it for one in a required column.
 """
 
@@ -23,8 +23,8 @@ def requires_parts(kind: pa.DataType) -> bool:
 def filled_parts(column: pa.Array | pa.ChunkedArray, field: pa.Field) -> pa.Array | pa.ChunkedArray:
     """The column with values instead of NULLs in required parts of rows that are NULL themselves.
 
-    Raises InvalidInputError, naming the path, for a NULL in a required part of a row that is there. Writes check their
-    rows, but rows may be as old as a schema in which the part could be NULL, and a merge may come to NULL.
+    Raises InvalidInputError, naming the path, for a NULL in a required part of a non-NULL row. Writes check their
+    rows, but rows may be as old as a schema in which the part could be NULL, and a merge may result in NULL.
     """
     _refuse(not field.nullable and column.null_count > 0, field.name)
     if not requires_parts(field.type):
@@ -80,7 +80,7 @@ def _refuse(violated: bool, path: str) -> None:
 
 
 def _solid(array: pa.Array, field: pa.Field) -> pa.Array:
-    """The array without its NULLs, which lie where nobody reads, if the field cannot have any."""
+    """The array without its NULLs, which no reader reads, if the field cannot have any."""
     if field.nullable or array.null_count == 0:
         return array
     kind = array.type

@@ -38,7 +38,7 @@ _LEAST_GROUP_ROWS = 256
 DICTIONARY_BYTES = 1 << 17
 
 
-#: Bytes that are collected before the file system is called: Arrow writes every page, and its header, by itself.
+#: Bytes that are collected before the file system is called: Arrow writes every page and its header separately.
 _BUFFER_BYTES = 1 << 16
 
 
@@ -223,7 +223,7 @@ class _UnfinishedFile:
         return int(self._sink.tell())
 
     def finish(self, level: int, file_source: FileSource, created: int) -> WrittenFile:
-        """Close the file and return what its metadata says; ``created`` is a time of the local wall clock."""
+        """Close the file and return its metadata; ``created`` is a time of the local wall clock."""
         if self._int96 is not None:
             self._int96.begin_end()
         self._writer.close()

@@ -50,7 +50,7 @@ class VectorPlace:
         return next(read_vectors(filesystem, [(self, row_count)]))
 
     def said_rows(self, row_count: int) -> int | None:
-        """How many rows the index manifest says are masked, None where it does not.
+        """The number of masked rows in the index manifest, None if it lacks it.
 
         Raises CorruptTableError where they are more than the data file has.
         """
@@ -59,12 +59,12 @@ class VectorPlace:
         return self.cardinality
 
     def masked_rows(self, filesystem: arrow_fs.FileSystem, row_count: int) -> int:
-        """How many rows are masked. The index file is only read where its manifest does not say."""
+        """The number of masked rows. The index file is read only if its manifest lacks it."""
         said = self.said_rows(row_count)
         return len(self.read(filesystem, row_count)) if said is None else said
 
     def may_mask_as(self, other: VectorPlace) -> bool:
-        """Whether another vector of the data file may mask the same rows, by what manifests say."""
+        """Whether another vector of the data file may mask the same rows, according to manifests."""
         return None in (self.cardinality, other.cardinality) or self.cardinality == other.cardinality
 
     @property
@@ -86,7 +86,7 @@ def positions_within(masked: BitMap, start: int, stop: int) -> npt.NDArray[np.in
 
 
 def read_vectors(filesystem: arrow_fs.FileSystem, wanted: Iterable[tuple[VectorPlace, int]]) -> Iterator[BitMap]:
-    """The masked positions of data files, given by the places of their vectors and their row counts.
+    """The masked positions of data files, given by the ranges of their vectors and their row counts.
 
     Raises as `VectorPlace.read`. An index file is opened once for all of its vectors that come one after the other.
     """
@@ -101,7 +101,7 @@ def masked_alike(
 ) -> list[bool]:
     """For each pair of vectors of one data file, with its row count, whether they mask the same rows.
 
-    Index files are only read for pairs of which manifests do not tell, each once for all of its vectors. Raises as
+    Index files are only read for pairs that manifests do not decide, each once for all of its vectors. Raises as
     `VectorPlace.read`.
     """
     alike = [one.bytes_at == other.bytes_at for one, other, _ in pairs]
@@ -134,7 +134,7 @@ def _stored(filesystem: arrow_fs.FileSystem, places: Sequence[VectorPlace]) -> l
                 else b""
                 for place in places
             ]
-    except StorageError:  # The store's own, which says nothing of the file.
+    except StorageError:  # A fault of the store, not of the file.
         raise
     except (OSError, pa.ArrowException) as error:
         reason = "does not exist" if isinstance(error, FileNotFoundError) else f"cannot be read: {error}"

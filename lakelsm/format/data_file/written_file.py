@@ -36,7 +36,7 @@ class WrittenFile:
 def file_metas(files: Sequence[WrittenFile], schema: TableSchema) -> list[DataFileMeta]:
     """The metadata of files of one layout.
 
-    Keys and statistics become BinaryRows together: by itself each file of few rows would pay more for them than for all
+    Keys and statistics become BinaryRows together: separately each file of few rows would cost more for them than for all
     the rest of its metadata.
     """
     if not files:

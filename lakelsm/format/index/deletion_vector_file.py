@@ -1,7 +1,7 @@
 """Index files of deletion vectors: for data files, the positions of the rows that are deleted (docs/format.md 13.5).
 
 A file is a version byte and vectors, each its length, a magic number, a bitmap and a checksum. Where a vector begins
-stands in the index manifest alone (`DeletionVectorRange`). Two layouts of the bitmap are told apart by the magic number:
+is in the index manifest only (`DeletionVectorRange`). The magic number distinguishes two layouts of the bitmap:
 Java's default of 32 bits, and one of 64 bits (``deletion-vectors.bitmap64``) that Iceberg reads too.
 """
 
@@ -29,7 +29,7 @@ AROUND = _LENGTH.size + _CHECKSUM.size
 
 
 def decode_vector(data: bytes, length: int) -> BitMap:
-    """The masked positions of a vector that begins with ``data``; ``length`` is what the index manifest says.
+    """The masked positions of a vector that begins with ``data``; ``length`` is that of the index manifest.
 
     Raises ValueError, saying what is wrong, for anything but a whole vector of that length.
     """

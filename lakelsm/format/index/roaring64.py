@@ -6,13 +6,13 @@ RoaringBitmap 1.2 (which Paimon bundles) to 1.6, little endian:
     0x00 for the empty bitmap, else 0x01, tree, containers
     tree       u64 number of leaves, nodes in depth-first order, children by ascending byte
     node       u8 kind, u16 number of children, u8 length of prefix, prefix, body; a leaf has neither children nor prefix
-    leaf       the upper 48 bits of the numbers (big endian), u64 place of their container
-    containers u32 number of arrays; of each 0xFE, u32 length, and a container at each place; then u64 number of
-               containers, u32 last array, u32 last place in it
+    leaf       the upper 48 bits of the numbers (big endian), u64 index of their container
+    containers u32 number of arrays; of each 0xFE, u32 length, and a container at each index; then u64 number of
+               containers, u32 last array, u32 last index in it
     container  0x00 for none, else 0x01, u8 kind, u32 cardinality, body: that of the portable layout
 
 The nodes are those of an adaptive radix tree: a node of up to 4 or 16 children lists their bytes, one of up to 48 has
-for each byte the place of its child, one of up to 256 a bit. Leaves have the whole key, so that only writing needs the
+for each byte the index of its child, one of up to 256 a bit. Leaves have the whole key, so that only writing needs the
 rest.
 """
 
@@ -107,7 +107,7 @@ class _ByteReader:
 
 
 def _read_leaves(cursor: _ByteReader) -> dict[bytes, int]:
-    """Key -> place of its container. The shape of the tree is passed over: leaves have whole keys."""
+    """Key -> index of its container. The shape of the tree is ignored: leaves have whole keys."""
     (leaves,) = cursor.numbers("<Q")
     found: dict[bytes, int] = {}
     open_nodes = 1
@@ -146,7 +146,7 @@ def _read_container(cursor: _ByteReader) -> tuple[int, int, bytes]:
         raise ValueError(f"there is no container of kind {kind} with {cardinality} numbers")
     body = _read_body(cursor, kind, cardinality)
     if kind == _BITS and cardinality <= _ARRAY_LIMIT:
-        # The portable layout tells arrays and bits apart by the cardinality alone.
+        # The portable layout distinguishes arrays and bits by the cardinality only.
         lows = np.flatnonzero(np.unpackbits(np.frombuffer(body, np.uint8), bitorder="little"))
         return _ARRAY, len(lows), lows.astype("<u2").tobytes()
     return kind, cardinality, body

@@ -54,7 +54,7 @@ NAMED = frozenset([*_HEAD_FIELDS, "_FILE._FILE_NAME", "_FILE._EXTRA_FILES"])
 
 @dataclass(frozen=True)
 class FileCounts:
-    """Arrays with one value a file. -1 stands for a number of retractions or a source that is not told."""
+    """Arrays with one value a file. -1 stands for an unknown number of retractions or an unknown source."""
 
     levels: Longs
     rows: Longs
@@ -62,14 +62,14 @@ class FileCounts:
     sources: Longs
 
     def taken(self, mask: npt.NDArray[np.bool_]) -> FileCounts:
-        """The counts of the files that ``mask`` marks."""
+        """The counts of the files that ``mask`` selects."""
         return FileCounts(self.levels[mask], self.rows[mask], self.delete_rows[mask], self.sources[mask])
 
 
 class EntryColumns:
     """The entries of some manifests, in order. Rows are entry numbers; arrays have one value per entry.
 
-    ``partitions`` are the distinct partition rows and ``partition_codes`` says which one each entry has.
+    ``partitions`` are the distinct partition rows and ``partition_codes`` has the index of each entry's partition.
     """
 
     def __init__(self, containers: Sequence[Container], fields: frozenset[str] = ALL_FIELDS) -> None:

@@ -22,7 +22,7 @@ class SimpleStats:
     """Bounds of some columns.
 
     ``min_values`` and ``max_values`` are BinaryRows with their 4-byte arity; a null slot is an unknown bound.
-    ``null_counts`` has one count per column (None: unknown), or is None where the file says nothing.
+    ``null_counts`` has one count per column (None: unknown), or is None if the file has no counts.
     """
 
     min_values: bytes

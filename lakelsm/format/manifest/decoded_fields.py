@@ -1,6 +1,6 @@
 """Decoded fields of manifest entries by path, of the types that they must have: numbers, bytes, texts and lists.
 
-Rows are entry numbers. A field that is missing or of another type is damage, told with the names of the manifests.
+Rows are entry numbers. A field that is missing or of another type is damage, reported with the names of the manifests.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class DecodedFields:
         return [None if value is None else self.texts([value])[0] for value in values]
 
     def texts(self, values: Iterable[bytes]) -> list[str]:
-        """Return bytes as text. Raises CorruptTableError for what is none."""
+        """Return bytes as text. Raises CorruptTableError for invalid text."""
         try:
             return [str(value, "utf-8") for value in values]
         except UnicodeDecodeError as error:

@@ -7,7 +7,7 @@ from enum import IntEnum
 
 from lakelsm.format.manifest.data_file_meta import DataFileMeta
 
-#: What says that two entries speak of the same file: partition, bucket, level, name, extra files, embedded
+#: Two entries with these equal are of the same file: partition, bucket, level, name, extra files, embedded
 #: index, external path (docs/format.md 11.1).
 EntryIdentity = tuple[bytes, int, int, str, tuple[str, ...], bytes | None, str | None]
 

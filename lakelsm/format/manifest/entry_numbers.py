@@ -46,7 +46,7 @@ NUMBERS = (*_BOUNDS, "_FILE._MIN_SEQUENCE_NUMBER", "_FILE._MAX_SEQUENCE_NUMBER")
 class EntryNumbers:
     """The numbers of some entries by field; fields that were not decoded may be missing.
 
-    ``place`` says of an entry in which manifest it is and of which file, for errors.
+    ``place`` returns the manifest and the file of an entry, for errors.
     """
 
     numbers: Mapping[str, LongColumn]

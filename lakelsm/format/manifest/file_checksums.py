@@ -1,4 +1,4 @@
-"""CRC-32 of the files that the records of an Avro file name, in its header: Paimon's records have no place for them.
+"""CRC-32 of the files that the records of an Avro file name, in its header: Paimon's records have no field for them.
 
 Manifest lists have those of manifests, index manifests those of index files, and manifests those of the footers of data
 files, whose pages have their own.

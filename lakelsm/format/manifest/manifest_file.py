@@ -57,7 +57,7 @@ def decode_entries(data: bytes) -> list[ManifestEntry]:
 class EntryBatch(Protocol):
     """Entries of one or more manifests, in order. ``rows`` are entry numbers; arrays have ``count`` values.
 
-    ``partitions`` are the distinct partition rows and ``partition_codes`` says which one each entry has.
+    ``partitions`` are the distinct partition rows and ``partition_codes`` has the index of each entry's partition.
     """
 
     count: int

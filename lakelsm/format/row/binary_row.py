@@ -157,7 +157,7 @@ def _assemble_equal(fields: Sequence[FieldSlots], rows: int) -> tuple[Words, Lon
 
 
 def _assemble(fields: Sequence[FieldSlots], rows: int) -> tuple[Words, Longs]:
-    """Rows of different lengths: slots and chunks scattered to their places."""
+    """Rows of different lengths: slots and chunks scattered to their offsets."""
     header = row_header(fields, rows)
     fixed = len(header) + len(fields)
     cursor = np.full(rows, fixed, dtype=np.int64)

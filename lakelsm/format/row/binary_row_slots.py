@@ -45,7 +45,7 @@ class FieldSlots:
 
     ``slots``: uint64[n]; where the field has a variable part, only the low 32 bits (length or nanos) are
     set and the row's assembler adds the offset. ``nulls``: bool[n], or None when no row is null.
-    ``var_words``: words in the variable part, one number for all rows or int64[n]; 0 when there is none.
+    ``var_words``: words in the variable part, one number for all rows or int64[n]; 0 without one.
     ``var_data``: those words, row after row.
     """
 

@@ -223,7 +223,7 @@ class _Mixer:
         return state.view(np.int32)
 
     def _part(self) -> None:
-        """Give each row a state of its own."""
+        """Give each row its own state."""
         if self.common is not None:
             self.state.fill(self.common)
             self.common = None
@@ -294,7 +294,7 @@ def _hash_strings(buffer: npt.NDArray[np.uint8], starts: Longs, lengths: Longs, 
         start = int(places[row])
         mixer.mix_alone(row, buffer[start + 4 * step : start + 4 * int(counts[row])].copy().view("<u4"))
     for byte in range(tail):
-        # A byte is mixed as a number of its own, with its sign.
+        # Each byte is mixed as a separate signed number.
         mixer.mix(buffer[places + (counts << 2) + byte].view(np.int8).astype(np.int32).view(np.uint32))
     hashes = np.empty(len(starts), dtype=np.int32)
     hashes[order] = mixer.finish(lengths[order].astype(np.uint32))

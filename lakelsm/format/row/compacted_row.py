@@ -177,7 +177,7 @@ class _FieldOffsets:
     def __init__(self, cursor: Longs, ends: Longs, nulls: Mask) -> None:
         self.ends = ends
         self.nulls = nulls
-        # A NULL has no place of its own: what is loaded there is not used.
+        # A NULL has no bytes: the loaded value is not used.
         self.starts = np.where(nulls, 0, cursor) if nulls.any() else cursor
 
     def check(self, sizes: Longs | int) -> None:

@@ -130,7 +130,7 @@ def _variable(slots: FieldSlots, rows: int) -> tuple[Longs, npt.NDArray[np.uint6
 
 
 def _store(out: npt.NDArray[np.uint8], places: Longs, values: npt.NDArray[np.generic]) -> None:
-    """Write numbers to byte places, any alignment."""
+    """Write numbers to byte offsets, any alignment."""
     width = values.dtype.itemsize
     windows: npt.NDArray[np.generic] = np.ndarray((len(out) - width + 1,), values.dtype, out, strides=(1,))
     windows[places] = values

@@ -1,4 +1,4 @@
-"""Byte strings of any places in one buffer, read at many places at once: numbers, variable-length integers."""
+"""Byte strings in one buffer, read at many offsets at once: numbers, variable-length integers."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ def padded(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
 
 
 def load_numbers(buffer: npt.NDArray[np.uint8], places: Longs, dtype: str) -> npt.NDArray[Any]:
-    """The little-endian numbers at byte places of a padded buffer, any alignment."""
+    """The little-endian numbers at byte offsets of a padded buffer, any alignment."""
     kind = np.dtype(dtype)
     windows: npt.NDArray[Any] = np.ndarray((len(buffer) - kind.itemsize + 1,), kind, buffer, strides=(1,))
     return windows[places]
 
 
 def load_varints(buffer: npt.NDArray[np.uint8], places: Longs, ends: Longs) -> tuple[Longs, Longs]:
-    """Variable-length integers (7 bits a byte, the low ones first) at byte places, and how many bytes each has.
+    """Variable-length integers (7 bits a byte, the low ones first) at byte offsets, and the number of bytes of each.
 
-    Raises CorruptTableError for one that goes on behind its string's end, or has more than 63 bits.
+    Raises CorruptTableError for one that continues beyond its string's end, or has more than 63 bits.
     """
     last = buffer[np.minimum(places, ends)].astype(np.int64)
     values = last & 0x7F

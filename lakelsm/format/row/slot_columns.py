@@ -63,7 +63,7 @@ _COUNT = parse_type("INT")
 class Slots:
     """Slots that were found in rows (or arrays) of a padded buffer.
 
-    ``values`` are 0 where NULL; ``places`` are where the slots lie. Of the row of each: where it begins, how long it is,
+    ``values`` are 0 where NULL; ``places`` are the offsets of the slots. Of the row of each: its start, its length,
     and where its fixed part ends, beyond which variable parts lie. ``room`` is what all rows have together: parts that
     have more overlap.
     """
@@ -127,7 +127,7 @@ def nested_column(values: RowBytes, nulls: Mask, data_type: DataType) -> pa.Arra
 
 
 def spread(rows: pa.Array, nulls: Mask) -> pa.Array:
-    """The values of the rows that are not NULL, at their places among all."""
+    """The values of the rows that are not NULL, at their indexes among all."""
     if len(rows) == len(nulls):
         return rows
     return rows.take(pa.array(np.maximum(np.cumsum(~nulls) - 1, 0), mask=nulls))

@@ -17,7 +17,7 @@ from lakelsm.schema.system_columns import SEQUENCE_NUMBER, VALUE_KIND
 def merge_aggregation(table: pa.Table, groups: GroupedRows, spec: MergeSpec) -> EngineResult:
     """Fold each contested key.
 
-    With ``spec.remove_on_delete`` a -D starts the row anew with its own values, and removes it where it comes last.
+    With ``spec.remove_on_delete`` a -D restarts the row with its own values, and removes it if it is the last record.
     """
     kinds = table.column(VALUE_KIND).take(pa.array(groups.rows)).combine_chunks()
     ops = np.where(is_retract(kinds), RETRACT, ADD).astype(np.int8)

@@ -24,7 +24,7 @@ from lakelsm.schema.system_columns import SEQUENCE_NUMBER, VALUE_KIND
 def merge_partial_update(table: pa.Table, groups: GroupedRows, spec: MergeSpec) -> EngineResult:
     """Update each contested key by its records in order.
 
-    Raises InvalidInputError for retractions where no option says what they do.
+    Raises InvalidInputError for retractions without an option that defines their effect.
     """
     kinds = table.column(VALUE_KIND).take(pa.array(groups.rows)).combine_chunks()
     records = _Records(groups, is_retract(kinds), kinds.to_numpy(zero_copy_only=False) == DELETE)
@@ -62,7 +62,7 @@ def merge_partial_update(table: pa.Table, groups: GroupedRows, spec: MergeSpec) 
 
 
 def retractions_refused() -> InvalidInputError:
-    """The error of a -U or -D for a table whose options do not say what it does."""
+    """The error of a -U or -D for a table whose options do not define its effect."""
     return InvalidInputError(
         "'merge-engine' = 'partial-update' takes no rows of kind -U or -D; set 'ignore-delete' = 'true' to drop them, "
         "'partial-update.remove-record-on-delete' = 'true' to let -D remove the row, or sequence groups "
@@ -94,7 +94,7 @@ class _Sequence:
     def accepted(self, starts: Mask, moves: Mask) -> Mask:
         """Which records are not older than the sequence that the records before them left.
 
-        ``starts`` marks where a row starts anew, with the sequence of the record there; records outside ``moves`` do not
+        ``starts`` selects records that restart a row, with their sequence; records outside ``moves`` do not
         move the sequence.
         """
         effective = np.where((self.empty | ~moves) & ~starts, -1, self.rank)
@@ -136,7 +136,7 @@ def _result_numbers(table: pa.Table, groups: GroupedRows, acting: Mask) -> npt.N
 
 
 def _result_kinds(records: _Records, groups: GroupedRows, removals: Mask) -> npt.NDArray[np.int8]:
-    """A key is gone where its last record removed it and where no record added anything."""
+    """A key has no row if its last record removed it or no record added anything."""
     gone = removals[groups.ends] | ~groups.any(~records.retracts)
     return np.where(gone, DELETE, INSERT).astype(np.int8)
 
@@ -171,7 +171,7 @@ class _GroupFold:
 
     @cached_property
     def _idle(self) -> Mask:
-        """Records that leave the group as it is."""
+        """Records that do not change the group."""
         return self.sequence.empty | ~self.acting | self.removals
 
     @cached_property

@@ -1,7 +1,7 @@
 """Aggregate functions whose value is a collection: listagg, collect, merge_map, merge_map_with_keytime.
 
 They fold in Python, over the groups with several rows only. Elements are never copied while folding: an accumulator is a
-list of places in the flattened column, and the result one take.
+list of indexes in the flattened column, and the result one take.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ def fold_groups(items: Items, values: Sequence[Any], count: int, fold: Fold) -> 
 
 
 def element_places(array: pa.ListArray | pa.MapArray) -> list[Places]:
-    """For each list or map the places of its elements in the flattened ones."""
+    """For each list or map the indexes of its elements in the flattened ones."""
     offsets = array.offsets.to_numpy(zero_copy_only=False).tolist()
     valid = array.is_valid().to_pylist()
     return [list(range(offsets[i], offsets[i + 1])) if valid[i] else None for i in range(len(array))]
 
 
 def lists_of(kind: pa.DataType, places: Sequence[Places], elements: pa.Array) -> pa.Array:
-    """Build lists or maps of type ``kind`` from places in flattened elements (of a map: its entries)."""
+    """Build lists or maps of type ``kind`` from indexes in flattened elements (of a map: its entries)."""
     lengths = np.array([0 if held is None else len(held) for held in places], dtype=np.int64)
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     flat = np.array([place for held in places if held for place in held], dtype=np.int64)

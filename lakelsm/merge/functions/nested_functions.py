@@ -16,7 +16,7 @@ from lakelsm.merge.merge_spec import ColumnRule
 
 
 class _NestedRows:
-    """The rows inside the arrays of a column: which are there, their keys and their places in time."""
+    """The rows inside the arrays of a column: which are not NULL, their keys and their order in time."""
 
     def __init__(self, elements: pa.StructArray, rule: ColumnRule) -> None:
         self.elements = elements
@@ -33,7 +33,7 @@ class _NestedRows:
             self.times = ranks(columns).tolist() if len(elements) else []
 
     def counts(self, place: int) -> bool:
-        """Whether the row is there and has a key; raises InvalidInputError as the strategy for NULL keys says."""
+        """Whether the row is not NULL and has a key; raises InvalidInputError by the strategy for NULL keys."""
         if not self.present[place]:
             return False
         if not self._incomplete[place] or self._rule.null_strategy == "merge":
@@ -108,7 +108,7 @@ def nested_partial_update(values: Values, events: Events, rule: ColumnRule) -> p
     rows = _NestedRows(array.values, rule)
     members = [rows.elements.field(at) for at in range(rows.elements.type.num_fields)]
     filled = [member.is_valid().to_pylist() for member in members]
-    # A row of the result is a number; its members are places in the columns of the members (-1: NULL).
+    # A row of the result is a number; its members are row indexes in the columns of the members (-1: NULL).
     made = [[place if valid[place] else -1 for valid in filled] for place in range(len(rows.elements))]
     keys = list(rows.keys)
 

@@ -1,7 +1,7 @@
 """The aggregate functions `sum` and `product`, with Paimon's types and overflow.
 
 Integers never wrap: a step that leaves the type's range is an error. A DECIMAL that leaves its precision becomes NULL,
-and the next value starts anew, as in pypaimon and, above 18 digits, in Java, which otherwise keeps a sum that its type
+and the next value starts again, as in pypaimon and, above 18 digits, in Java, which otherwise keeps a sum that its type
 cannot hold. FLOAT and DOUBLE are folded row after row, as rounding depends on the order.
 """
 

@@ -25,7 +25,7 @@ from lakelsm.merge.merge_spec import ColumnRule
 #: Where a theta sketch of more than one hash has its sampling probability, and the one that Java writes.
 _PROBABILITY_AT, _PROBABILITY = 12, struct.pack("<f", 1.0)  # Persisted: do not change.
 
-#: A theta sketch of one hash: its length, and the flag by which Java marks it.
+#: A theta sketch of one hash: its length, and the flag that Java sets for it.
 _SINGLE_LENGTH, _FLAGS_AT, _SINGLE_ITEM = 16, 5, 0x20  # Persisted: do not change.
 
 #: An empty theta sketch: its length, and where others have the hash of their seed, which Java leaves out here.

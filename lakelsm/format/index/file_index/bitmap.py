@@ -66,7 +66,7 @@ class BitmapBuilder:
         return b"".join([*head, *bodies, *found])
 
     def _unified(self) -> tuple[pa.Array, npt.NDArray[np.int32]]:
-        """The distinct values in order, and the place of each row's among them (-1: NULL)."""
+        """The distinct values in order, and the index of each row's value among them (-1: NULL)."""
         if not self._domains:
             raise ValueError("an index of no rows")
         encoded = pa.concat_arrays(self._domains).dictionary_encode()
@@ -86,7 +86,7 @@ class BitmapBuilder:
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], list[bytes]]:
         """Offset and length of each value's bitmap, and the bitmaps of those with several rows, laid from ``start``.
 
-        The offset of a value with one row says the row; it has no bitmap, and a length of -1.
+        The offset of a value with one row is the row; it has no bitmap, and a length of -1.
         """
         rows = np.argsort(codes, kind="stable").astype(np.uint32)[np.count_nonzero(codes < 0) :]
         ends = np.cumsum(np.bincount(codes[codes >= 0], minlength=count))
@@ -100,7 +100,7 @@ class BitmapBuilder:
         return offsets, lengths, found
 
     def _blocks(self, domain: pa.Array, offsets: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> bytes:
-        """The dictionary of the second layout: its first values and places of blocks, and the blocks."""
+        """The dictionary of the second layout: its first values and offsets of blocks, and the blocks."""
         data, places = self._values.entries(domain, offsets, lengths)
         begins, blocks, at = [], [], 0
         while at < len(domain):
@@ -115,7 +115,7 @@ class BitmapBuilder:
 
 
 class Bitmaps:
-    """The bitmap index of one column of a file; reads what is asked for."""
+    """The bitmap index of one column of a file; reads only the needed parts."""
 
     def __init__(self, body: bytes, data_type: DataType, source: str) -> None:
         """``source`` begins messages. Raises CorruptTableError where the bytes are no such index."""
@@ -183,7 +183,7 @@ class Bitmaps:
         return None
 
     def _rows(self, place: int, length: int) -> BitMap:
-        """The rows of an entry: one that its place says, or a bitmap."""
+        """The rows of an entry: one that its offset encodes, or a bitmap."""
         try:
             if place < 0:
                 rows = BitMap([-1 - place])
@@ -204,7 +204,7 @@ class Bitmaps:
 
 
 def _with_lengths(places: list[int]) -> list[tuple[int, int]]:
-    """Places with the lengths that the first layout does not say: up to the next bitmap (-1: to the end)."""
+    """Offsets with the lengths that the first layout lacks: up to the next bitmap (-1: to the end)."""
     laid = sorted({place for place in places if place >= 0})
     following = dict(pairwise(laid))
     return [(place, following[place] - place if place in following else -1) for place in places]

@@ -47,7 +47,7 @@ class BitmapValues:
         return BitmapValues(_KINDS.get(data_type.root), masks.get(data_type.root))
 
     def domain(self, values: pa.Array) -> pa.Array:
-        """Values as an index tells them apart, in its order: 64-bit numbers, or bytes. NULL stays NULL."""
+        """Values as an index distinguishes them, in its order: 64-bit numbers, or bytes. NULL stays NULL."""
         if self.kind is None:
             return values.cast(pa.binary())
         longs = self._turned(as_longs(values))

@@ -17,7 +17,7 @@ from lakelsm.options.file_index_options import filter_bits
 _HEAD = struct.Struct(">i")
 #: Bits that are found together, so that what is in between stays in the processor's cache.
 _AT_ONCE = 1 << 15
-#: The rarest false positives that a double can say need fewer functions.
+#: The rarest false positives that a double can express need fewer functions.
 _MOST_FUNCTIONS = 2048
 
 
@@ -72,6 +72,6 @@ class BloomFilter:
         """The bits of each hash, a row a hash."""
         numbers = np.arange(1, self.functions + 1, dtype=np.int32)
         combined = hashes.astype(np.int32)[:, None] + (hashes >> 32).astype(np.int32)[:, None] * numbers
-        # ~ of a negative number; Java's remainder has the sign of the number, and there is none.
+        # ~ of a negative number; Java's remainder has the sign of the number, and there is no unsigned one.
         places: npt.NDArray[np.int32] = (combined ^ (combined >> 31)) % np.int32(8 * len(self.bits))
         return places

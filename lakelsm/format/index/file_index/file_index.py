@@ -1,4 +1,4 @@
-"""What the indexes of one data file tell of its rows (docs/format.md 7.4)."""
+"""The indexes of one data file (docs/format.md 7.4)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from lakelsm.types import DataField
 Rows: TypeAlias = BitMap | None
 #: Keys that are looked for at once; most files hold one of the first.
 _KEYS_AT_ONCE = 1024
-#: Values of which the rows are compared with those that a bitmap says.
+#: Values whose rows are compared with those of a bitmap.
 _VALUES_ASKED = 16
 
 
 class FileIndex:
-    """The indexes of one data file with ``row_count`` rows. Those of types that lakelsm does not know tell nothing.
+    """The indexes of one data file with ``row_count`` rows. Those of unknown types are not used.
 
     Columns are those of the file, with the types that it was written with, and values come in the types that lakelsm
     keeps them in. Each method raises CorruptTableError, beginning with ``source``, where an index cannot be decoded.
@@ -65,7 +65,7 @@ class FileIndex:
         return bitmaps.nulls() if null else self._all_rows() - bitmaps.nulls()
 
     def may_hold_keys(self, keys: Mapping[str, pa.Array]) -> bool:
-        """False if the bloom filters of key columns say that the file has none of some keys (one a row, without NULL)."""
+        """False if the bloom filters of key columns exclude all of some keys (one in each row, without NULL)."""
         filters = {name: self._bloom_filter(name) for name in keys}
         known = {name: found for name, found in filters.items() if found is not None}
         count = len(next(iter(keys.values())))
@@ -80,7 +80,7 @@ class FileIndex:
     def denies(self, column: DataField, values: pa.Array, start: int) -> bool:
         """Whether an index denies one of the ``values`` that the file has from its row ``start`` on: it is false then.
 
-        Bitmaps are asked for the NULLs and for some of the values.
+        Bitmaps are checked for the NULLs and for some of the values.
         """
         known = values.drop_null()
         blooms = self._bloom_filter(column.name)

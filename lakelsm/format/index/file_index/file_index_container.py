@@ -49,7 +49,7 @@ class FileIndexContainer:
     def decode(data: bytes, source: str) -> FileIndexContainer:
         """The indexes in a container, of any type; ``source`` begins messages.
 
-        Raises CorruptTableError where it is none, is cut off, or places an index outside of itself.
+        Raises CorruptTableError if it is invalid, truncated, or locates an index outside itself.
         """
         try:
             magic, version, length = _FIXED.unpack_from(data)
@@ -114,9 +114,9 @@ class _HeadReader:
 
 
 def sealed(container: bytes, file_name: str) -> bytes:
-    """A container as it lies in a file of its own: with a checksum of it and of the name of its data file behind it.
+    """A container in a separate file: followed by a checksum of it and of the name of its data file.
 
-    Readers find indexes by their places, so no other one looks there.
+    Readers find indexes by their offsets, so other readers ignore it.
     """
     return container + _SEAL.pack(_SEAL_MARK, zlib.crc32(container, zlib.crc32(file_name.encode())))
 
@@ -141,6 +141,6 @@ def encode_modified_utf8(text: str) -> bytes:
 
 
 def decode_modified_utf8(data: bytes) -> str:
-    """The text of some bytes. Raises UnicodeDecodeError where they are none."""
+    """The text of some bytes. Raises UnicodeDecodeError if they are not text."""
     text = data.replace(b"\xc0\x80", b"\x00").decode("utf-8", "surrogatepass")
     return text.encode("utf-16-be", "surrogatepass").decode("utf-16-be")

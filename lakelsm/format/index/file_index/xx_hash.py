@@ -40,7 +40,7 @@ def xx_hash64(values: pa.Array) -> ULongs:
 
 
 def _hashed(content: npt.NDArray[np.uint8], places: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> ULongs:
-    """The hashes of byte strings at ``places`` of ``content``, the longest first."""
+    """The hashes of byte strings at the offsets ``places`` of ``content``, the longest first."""
     state = np.full(len(lengths), _P5, np.uint64)
     long = int(np.count_nonzero(lengths >= _STRIPE))
     places = places.copy()
@@ -76,7 +76,7 @@ def _stripes(content: npt.NDArray[np.uint8], places: npt.NDArray[np.int64], leng
     zero = np.zeros(1, np.uint64)
     lanes = np.repeat(np.stack([zero + _P1 + _P2, zero + _P2, zero, zero - _P1], axis=1), len(lengths), axis=0)
     counts = lengths // _STRIPE
-    # Strings that end at a stripe are at the end, so those that go on are a prefix.
+    # Strings that end at a stripe are at the end, so those that continue are a prefix.
     ends = np.searchsorted(-counts, -np.arange(1, int(counts[0]) + 1), side="right")
     for active in ends.tolist():
         lanes[:active] = _round(lanes[:active], _words(content, places[:active], _STRIPE))
@@ -90,7 +90,7 @@ def _stripes(content: npt.NDArray[np.uint8], places: npt.NDArray[np.int64], leng
 
 
 def _words(content: npt.NDArray[np.uint8], places: npt.NDArray[np.int64], width: int, kind: str = "<u8") -> ULongs:
-    """The words of ``width`` bytes at each place, a row a place."""
+    """The words of ``width`` bytes at each offset, one row for each."""
     found = content[places[:, None] + np.arange(width)]
     words: ULongs = found.view(kind).astype(np.uint64, copy=False)
     return words
