@@ -44,6 +44,3 @@ def times_of_nanos(nanos: Sequence[int | None]) -> pa.Array:
     validity = pa.array([value is not None for value in nanos])
     micros, rest = (pa.array(part, pa.int64()).to_numpy() for part in zip(*(divmod(value, 1000) for value in found)))
     return nano_timestamps(micros, rest, validity)
-
-
-__all__ = ["clock_type", "column_of", "python_rows", "times_of_nanos"]

@@ -23,12 +23,6 @@ def test_every_make_target_that_the_readme_names_exists() -> None:
     assert named <= targets
 
 
-def test_every_file_that_the_readme_links_to_exists() -> None:
-    links = re.findall(r"\]\(([^)#:]+)\)", README)
-    assert links
-    assert [link for link in links if not (ROOT / link).exists()] == []
-
-
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 @pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
 def test_the_snippets_of_a_page_run_from_top_to_bottom(page: str, spark: SparkSession, tmp_path: Path) -> None:

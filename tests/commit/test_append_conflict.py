@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import pytest
 
@@ -33,136 +34,59 @@ def since(kind: CommitKind, *entries: ManifestEntry) -> list[Intervening]:
     return [Intervening(5, kind, "them", entries)]
 
 
-AppendCase = tuple[
-    str,
-    list[ManifestEntry],
-    list[IndexManifestEntry],
-    list[Intervening],
-    "list[IndexManifestEntry] | None",
-    list[IndexManifestEntry],
-    set[ConflictKind],
-]
+@dataclass(frozen=True)
+class Append:
+    """An append, what others committed since its base, and the conflict: None is none."""
+
+    what: str
+    delta: list[ManifestEntry]
+    between: list[Intervening]
+    conflict: ConflictKind | None = None
+    adds: Sequence[IndexManifestEntry] = ()
+    before: Sequence[IndexManifestEntry] | None = ()
+    now: Sequence[IndexManifestEntry] = ()
+
+
+SEQUENCE, ASSIGNMENT = ConflictKind.SEQUENCE, ConflictKind.BUCKET_ASSIGNMENT
+OTHER_INDEX = [H1, hash_index("i", bucket=1)]
 BUSY = since(APPEND, add(file(seq=(0, 0)), dt="z"))
-APPENDS: list[AppendCase] = [
-    ("nothing since", [NEW], [], [], [], [], set()),
-    ("an append below our numbers", [NEW], [], since(APPEND, add(file(seq=(5, 9)))), [], [], set()),
-    (
-        "an append to another bucket",
-        [NEW],
-        [],
-        since(APPEND, add(file(seq=(10, 19)), bucket=1)),
-        [],
-        [],
-        set(),
-    ),
-    (
-        "an append to another partition",
-        [NEW],
-        [],
-        since(APPEND, add(file(seq=(10, 19)), dt="b")),
-        [],
-        [],
-        set(),
-    ),
-    (
-        "NULL and '' are two partitions",
-        [add(NEW.file, dt=None)],
-        [],
-        since(APPEND, add(file(seq=(10, 19)), dt="")),
-        [],
-        [],
-        set(),
-    ),
-    ("a compaction of higher numbers", [NEW], [], since(COMPACT, add(file(seq=(0, 99)))), [], [], set()),
-    ("an overwrite that removed our bucket", [NEW], [], since(OVERWRITE, delete(A)), [], [], set()),
-    ("an upgrade inside an overwrite", [NEW], [], since(OVERWRITE, *upgrade(B, 5)), [], [], set()),
-    (
-        "an append that touches our first number",
-        [NEW],
-        [],
-        since(APPEND, add(file(seq=(8, 10)))),
-        [],
-        [],
-        {ConflictKind.SEQUENCE},
-    ),
-    (
-        "an append with the same numbers",
-        [NEW],
-        [],
-        since(APPEND, add(file(seq=(10, 19)))),
-        [],
-        [],
-        {ConflictKind.SEQUENCE},
-    ),
-    (
-        "an append above our numbers",
-        [NEW],
-        [],
-        since(APPEND, add(file(seq=(50, 60)))),
-        [],
-        [],
-        {ConflictKind.SEQUENCE},
-    ),
-    (
+RESCALED = since(OVERWRITE, delete(A), add(file(seq=(0, 1)), total=4, bucket=3))
+REPLACED = since(OVERWRITE, delete(add(A.file, total=-1)))
+APPENDS = [
+    Append("nothing since", [NEW], []),
+    Append("an append below our numbers", [NEW], since(APPEND, add(file(seq=(5, 9))))),
+    Append("an append to another bucket", [NEW], since(APPEND, add(file(seq=(10, 19)), bucket=1))),
+    Append("an append to another partition", [NEW], since(APPEND, add(file(seq=(10, 19)), dt="b"))),
+    Append("NULL and '' are two partitions", [add(NEW.file, dt=None)], since(APPEND, add(file(seq=(10, 19)), dt=""))),
+    Append("a compaction of higher numbers", [NEW], since(COMPACT, add(file(seq=(0, 99))))),
+    Append("an overwrite that removed our bucket", [NEW], since(OVERWRITE, delete(A))),
+    Append("an upgrade inside an overwrite", [NEW], since(OVERWRITE, *upgrade(B, 5))),
+    Append("an append that touches our first number", [NEW], since(APPEND, add(file(seq=(8, 10)))), SEQUENCE),
+    Append("an append with the same numbers", [NEW], since(APPEND, add(file(seq=(10, 19)))), SEQUENCE),
+    Append("an append above our numbers", [NEW], since(APPEND, add(file(seq=(50, 60)))), SEQUENCE),
+    Append(
         "an overwrite that wrote the same numbers",
         [NEW],
-        [],
         since(OVERWRITE, delete(A), add(file(seq=(10, 11), level=5))),
-        [],
-        [],
-        {ConflictKind.SEQUENCE},
+        SEQUENCE,
     ),
-    (
-        "a rescaled partition",
-        [NEW],
-        [],
-        since(OVERWRITE, delete(A), add(file(seq=(0, 1)), total=4, bucket=3)),
-        [],
-        [],
-        {ConflictKind.BUCKET_COUNT},
-    ),
-    ("an assigner of another partition", [DYNAMIC], [H1], BUSY, [], [hash_index("i", dt="z")], set()),
-    ("an unchanged index", [DYNAMIC], [H2], BUSY, [H1], [H1], set()),
-    ("new keys of others while we had none", [DYNAMIC], [], BUSY, [H1], [H2], set()),
-    ("another assigner of our bucket", [DYNAMIC], [H1], BUSY, [], [H2], {ConflictKind.BUCKET_ASSIGNMENT}),
-    (
-        "another assigner of another bucket",
-        [DYNAMIC],
-        [H1],
-        BUSY,
-        [H1],
-        [H1, hash_index("i", bucket=1)],
-        {ConflictKind.BUCKET_ASSIGNMENT},
-    ),
-    ("an index that is gone", [DYNAMIC], [], BUSY, [H1], [], {ConflictKind.BUCKET_ASSIGNMENT}),
-    (
-        "an overwrite under dynamic buckets",
-        [DYNAMIC],
-        [],
-        since(OVERWRITE, delete(add(A.file, total=-1))),
-        [H1],
-        [H1],
-        {ConflictKind.BUCKET_ASSIGNMENT},
-    ),
-    ("an expired index of the base", [DYNAMIC], [H1], BUSY, None, [H1], {ConflictKind.BUCKET_ASSIGNMENT}),
-    ("an expired index under fixed buckets", [NEW], [], BUSY, None, [], set()),
+    Append("a rescaled partition", [NEW], RESCALED, ConflictKind.BUCKET_COUNT),
+    Append("an assigner of another partition", [DYNAMIC], BUSY, adds=[H1], now=[hash_index("i", dt="z")]),
+    Append("an unchanged index", [DYNAMIC], BUSY, adds=[H2], before=[H1], now=[H1]),
+    Append("new keys of others while we had none", [DYNAMIC], BUSY, before=[H1], now=[H2]),
+    Append("another assigner of our bucket", [DYNAMIC], BUSY, ASSIGNMENT, adds=[H1], now=[H2]),
+    Append("another assigner of another bucket", [DYNAMIC], BUSY, ASSIGNMENT, adds=[H1], before=[H1], now=OTHER_INDEX),
+    Append("an index that is gone", [DYNAMIC], BUSY, ASSIGNMENT, before=[H1]),
+    Append("an overwrite under dynamic buckets", [DYNAMIC], REPLACED, ASSIGNMENT, before=[H1], now=[H1]),
+    Append("an expired index of the base", [DYNAMIC], BUSY, ASSIGNMENT, adds=[H1], before=None, now=[H1]),
+    Append("an expired index under fixed buckets", [NEW], BUSY, before=None),
 ]
 
 
-@pytest.mark.parametrize(
-    ("delta", "adds", "between", "before", "now", "expected"),
-    [c[1:] for c in APPENDS],
-    ids=[c[0] for c in APPENDS],
-)
-def test_append(
-    delta: list[ManifestEntry],
-    adds: list[IndexManifestEntry],
-    between: list[Intervening],
-    before: list[IndexManifestEntry] | None,
-    now: list[IndexManifestEntry],
-    expected: set[ConflictKind],
-) -> None:
-    assert {conflict.kind for conflict in check_append(delta, adds, between, before, now)} == expected
+@pytest.mark.parametrize("case", APPENDS, ids=lambda case: case.what)
+def test_append(case: Append) -> None:
+    found = check_append(case.delta, case.adds, case.between, case.before, case.now)
+    assert {conflict.kind for conflict in found} == ({case.conflict} if case.conflict else set())
 
 
 READ = add(file("read", keys=(3, 5)))

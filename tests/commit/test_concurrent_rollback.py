@@ -169,22 +169,17 @@ def others_come_and_go(table: CommitTable, first: int) -> None:
     table.expire(*range(1, first + 2))
 
 
-@pytest.mark.parametrize("snapshots", [0, 3])
-def test_a_commit_under_an_id_that_expired_is_refused_and_not_lost(table: CommitTable, snapshots: int) -> None:
+@pytest.mark.parametrize(("kind", "snapshots"), [(OVERWRITE, 0), (OVERWRITE, 3), (APPEND, 3)])
+def test_a_commit_under_an_id_that_expired_is_refused_and_not_lost(
+    table: CommitTable, kind: CommitKind, snapshots: int
+) -> None:
     if snapshots:
         three(table)
     step = interfering(lambda: others_come_and_go(table, snapshots + 1), at="delta-list-written")
+    message = CommitMessage([add(file("c", seq=(50, 59)))], base_snapshot_id=snapshots if kind is APPEND else None)
     with pytest.raises(CommitConflictError, match=f"before {snapshots + 1} was rolled back or expired"):
-        table.committer(step).commit(OVERWRITE, CommitMessage([add(file("whole", seq=(50, 59)))]), "o")
+        table.committer(step).commit(kind, message, "o")
     assert list(table.snapshots.ids()) == [snapshots + 3]
-
-
-def test_an_append_under_an_id_that_expired_is_refused(table: CommitTable) -> None:
-    three(table)
-    step = interfering(lambda: others_come_and_go(table, 4), at="delta-list-written")
-    with pytest.raises(CommitConflictError, match="the snapshot before 4 was rolled back or expired"):
-        table.committer(step).commit(APPEND, CommitMessage([add(file("c", seq=(30, 39)))], base_snapshot_id=3), "u")
-    assert list(table.snapshots.ids()) == [6]
 
 
 def test_a_commit_that_others_went_on_from_and_that_expired_is_done(table: CommitTable) -> None:

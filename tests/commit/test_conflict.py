@@ -27,122 +27,71 @@ TOP = add(file("top", level=5, keys=(1, 5)))
 OTHER_BUCKET = add(file("other", level=5, keys=(1, 9)), bucket=1)
 OTHER_DT = add(file("dt", level=5, keys=(1, 9)), dt="b")
 
-CHANGES: list[tuple[str, CommitKind, list[ManifestEntry], list[ManifestEntry], set[ConflictKind]]] = [
-    ("an append to an empty table", APPEND, [], [A], set()),
-    ("appends to one bucket", APPEND, [A], [B], set()),
-    ("a compaction of live files", COMPACT, [A, B], [delete(A), delete(B), TOP], set()),
-    ("a compaction while newer level-0 files came", COMPACT, [A, B], [delete(A), TOP], set()),
-    ("an upgrade", COMPACT, [A], upgrade(A, 5), set()),
-    (
-        "an upgrade above a file with keys apart",
-        COMPACT,
-        [A, add(file("z", level=5, keys=(6, 9)))],
-        upgrade(A, 5),
-        set(),
-    ),
-    (
-        "a rewrite of the top level in place",
-        COMPACT,
-        [TOP, A],
-        [delete(TOP), delete(A), add(file("n", level=5, keys=(1, 9)))],
-        set(),
-    ),
-    ("equal key ranges on different levels", COMPACT, [TOP, A], upgrade(A, 4), set()),
-    ("equal key ranges in another bucket", COMPACT, [OTHER_BUCKET, A], upgrade(A, 5), set()),
-    ("equal key ranges in another partition", COMPACT, [OTHER_DT, A], upgrade(A, 5), set()),
-    ("an overwrite of everything", OVERWRITE, [A, TOP], [delete(A), delete(TOP), B], set()),
-    ("an overwrite with another bucket count", OVERWRITE, [A], [delete(A), add(total=4)], set()),
-    ("a delta that adds a file and takes it back", COMPACT, [], [A, delete(A)], set()),
-    ("dynamic buckets have no count to keep", APPEND, [add(total=-1)], [add(total=-1), add(total=2)], set()),
-    ("overlaps that were there before", COMPACT, [TOP, add(file("t2", level=5)), A], upgrade(A, 4), set()),
-    ("a rewrite under the newest schema", COMPACT, [A], [delete(A), add(file(level=5, schema_id=1))], set()),
+KIND = ConflictKind
+NEWER, SMALL = add(file("n", keys=(6, 9), schema_id=1)), add(file("x", level=5, keys=(1, 4)))
+BESIDE = add(file("c", keys=(5, 9)))
+
+#: What is done, by which kind of commit, on which files, with which delta, and the conflict: None is none.
+CHANGES: list[tuple[str, CommitKind, list[ManifestEntry], list[ManifestEntry], ConflictKind | None]] = [
+    ("an append to an empty table", APPEND, [], [A], None),
+    ("appends to one bucket", APPEND, [A], [B], None),
+    ("a compaction of live files", COMPACT, [A, B], [delete(A), delete(B), TOP], None),
+    ("a compaction while newer level-0 files came", COMPACT, [A, B], [delete(A), TOP], None),
+    ("an upgrade", COMPACT, [A], upgrade(A, 5), None),
+    ("an upgrade above a file with keys apart", COMPACT, [A, add(file("z", level=5, keys=(6, 9)))], upgrade(A, 5), None),
+    ("a rewrite of the top level in place", COMPACT, [TOP, A], [delete(TOP), delete(A), add(file("n", level=5))], None),
+    ("equal key ranges on different levels", COMPACT, [TOP, A], upgrade(A, 4), None),
+    ("equal key ranges in another bucket", COMPACT, [OTHER_BUCKET, A], upgrade(A, 5), None),
+    ("equal key ranges in another partition", COMPACT, [OTHER_DT, A], upgrade(A, 5), None),
+    ("an overwrite of everything", OVERWRITE, [A, TOP], [delete(A), delete(TOP), B], None),
+    ("an overwrite with another bucket count", OVERWRITE, [A], [delete(A), add(total=4)], None),
+    ("a delta that adds a file and takes it back", COMPACT, [], [A, delete(A)], None),
+    ("dynamic buckets have no count to keep", APPEND, [add(total=-1)], [add(total=-1), add(total=2)], None),
+    ("overlaps that were there before", COMPACT, [TOP, add(file("t2", level=5)), A], upgrade(A, 4), None),
+    ("a rewrite under the newest schema", COMPACT, [A], [delete(A), add(file(level=5, schema_id=1))], None),
     (
         "an upgrade of an older file beside a rewrite",
         COMPACT,
-        [A, add(file("n", keys=(6, 9), schema_id=1))],
-        [*upgrade(A, 4), delete(add(file("n", keys=(6, 9), schema_id=1))), add(file(level=5, schema_id=1))],
-        set(),
+        [A, NEWER],
+        [*upgrade(A, 4), delete(NEWER), add(file(level=5, schema_id=1))],
+        None,
     ),
-    ("a file that exists", APPEND, [A], [A], {ConflictKind.DUPLICATE_FILE}),
-    ("a file twice in the delta", APPEND, [], [A, A], {ConflictKind.DUPLICATE_FILE}),
-    (
-        "a file that was deleted in the same delta",
-        COMPACT,
-        [A],
-        [delete(A), A],
-        {ConflictKind.DUPLICATE_FILE},
-    ),
-    ("a compaction whose input is gone", COMPACT, [B], [delete(A), TOP], {ConflictKind.MISSING_FILE}),
-    ("a compaction of an empty table", COMPACT, [], [delete(A), TOP], {ConflictKind.MISSING_FILE}),
-    (
-        "a compaction whose input was upgraded",
-        COMPACT,
-        [upgrade(A, 5)[1]],
-        [delete(A), B],
-        {ConflictKind.MISSING_FILE},
-    ),
-    ("one input deleted twice", COMPACT, [A], [delete(A), delete(A), TOP], {ConflictKind.MISSING_FILE}),
-    (
-        "an input in another bucket",
-        COMPACT,
-        [A],
-        [delete(add(A.file, bucket=1))],
-        {ConflictKind.MISSING_FILE},
-    ),
-    (
-        "another bucket count in the partition",
-        COMPACT,
-        [add(total=2)],
-        [add(total=4)],
-        {ConflictKind.BUCKET_COUNT},
-    ),
-    (
-        "two bucket counts in a first delta",
-        APPEND,
-        [],
-        [add(total=2), add(total=4)],
-        {ConflictKind.BUCKET_COUNT},
-    ),
-    ("bucket counts differ between partitions", APPEND, [], [add(total=2), add(total=4, dt="b")], set()),
-    ("two compactions to the top overlap", COMPACT, [TOP, B], upgrade(B, 5), {ConflictKind.LEVEL_OVERLAP}),
-    (
-        "two compactions to the top share one key",
-        COMPACT,
-        [TOP, add(file("c", keys=(5, 9)))],
-        upgrade(add(file("c", keys=(5, 9))), 5),
-        {ConflictKind.LEVEL_OVERLAP},
-    ),
+    ("bucket counts differ between partitions", APPEND, [], [add(total=2), add(total=4, dt="b")], None),
+    ("a file that exists", APPEND, [A], [A], KIND.DUPLICATE_FILE),
+    ("a file twice in the delta", APPEND, [], [A, A], KIND.DUPLICATE_FILE),
+    ("a file that was deleted in the same delta", COMPACT, [A], [delete(A), A], KIND.DUPLICATE_FILE),
+    ("a compaction whose input is gone", COMPACT, [B], [delete(A), TOP], KIND.MISSING_FILE),
+    ("a compaction of an empty table", COMPACT, [], [delete(A), TOP], KIND.MISSING_FILE),
+    ("a compaction whose input was upgraded", COMPACT, [upgrade(A, 5)[1]], [delete(A), B], KIND.MISSING_FILE),
+    ("one input deleted twice", COMPACT, [A], [delete(A), delete(A), TOP], KIND.MISSING_FILE),
+    ("an input in another bucket", COMPACT, [A], [delete(add(A.file, bucket=1))], KIND.MISSING_FILE),
+    ("another bucket count in the partition", COMPACT, [add(total=2)], [add(total=4)], KIND.BUCKET_COUNT),
+    ("two bucket counts in a first delta", APPEND, [], [add(total=2), add(total=4)], KIND.BUCKET_COUNT),
+    ("two compactions to the top overlap", COMPACT, [TOP, B], upgrade(B, 5), KIND.LEVEL_OVERLAP),
+    ("two compactions to the top share one key", COMPACT, [TOP, BESIDE], upgrade(BESIDE, 5), KIND.LEVEL_OVERLAP),
     (
         "new files overlap each other",
         COMPACT,
         [A],
-        [delete(A), add(file("x", level=5, keys=(1, 4))), add(file("y", level=5, keys=(2, 3)))],
-        {ConflictKind.LEVEL_OVERLAP},
+        [delete(A), SMALL, add(file("y", level=5, keys=(2, 3)))],
+        KIND.LEVEL_OVERLAP,
     ),
-    (
-        "an overwrite's own files overlap",
-        OVERWRITE,
-        [],
-        [add(file("x", level=5, keys=(1, 4))), add(file("y", level=5, keys=(4, 5)))],
-        {ConflictKind.LEVEL_OVERLAP},
-    ),
+    ("files of an overwrite overlap", OVERWRITE, [], [SMALL, add(file("y", level=5, keys=(4, 5)))], KIND.LEVEL_OVERLAP),
     (
         "a rewrite under an older schema than an input's",
         COMPACT,
-        [add(file("n", schema_id=1))],
-        [delete(add(file("n", schema_id=1))), add(file(level=5, schema_id=0))],
-        {ConflictKind.OLDER_SCHEMA},
+        [NEWER],
+        [delete(NEWER), add(file(level=5, schema_id=0))],
+        KIND.OLDER_SCHEMA,
     ),
 ]
 
 
-@pytest.mark.parametrize(
-    ("kind", "base", "delta", "expected"), [c[1:] for c in CHANGES], ids=[c[0] for c in CHANGES]
-)
+@pytest.mark.parametrize(("kind", "base", "delta", "conflict"), [c[1:] for c in CHANGES], ids=[c[0] for c in CHANGES])
 def test_changes(
-    kind: CommitKind, base: list[ManifestEntry], delta: list[ManifestEntry], expected: set[ConflictKind]
+    kind: CommitKind, base: list[ManifestEntry], delta: list[ManifestEntry], conflict: ConflictKind | None
 ) -> None:
-    assert {conflict.kind for conflict in check_changes(kind, base, delta, ranks)} == expected
+    assert {found.kind for found in check_changes(kind, base, delta, ranks)} == ({conflict} if conflict else set())
 
 
 def test_the_message_names_partition_bucket_level_and_files() -> None:

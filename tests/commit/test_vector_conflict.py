@@ -156,47 +156,29 @@ def overwrite(table: Marked, target: ManifestEntry, number: int, base: int) -> W
 
 OK, VECTORS, MISSING = None, VectorsChangedError, CommitConflictError
 SEQUENCE, ROWS = SequenceConflictError, RowsChangedError
-_EVERYWHERE = (OK, OK, OK, OK)
+_OPERATIONS = (append, delete_rows, mark, rewrite, move, overwrite)
 
 #: What the second operation meets after the first: on the same file, another of its bucket, another bucket, partition.
-PAIRS: dict[tuple[Operation, Operation], tuple[type[Exception] | None, ...]] = {
+#: The other pairs go well everywhere.
+CONFLICTS: dict[tuple[Operation, Operation], tuple[type[Exception] | None, ...]] = {
     (append, append): (SEQUENCE, SEQUENCE, OK, OK),
     (append, delete_rows): (SEQUENCE, SEQUENCE, OK, OK),
-    (append, mark): _EVERYWHERE,
-    (append, rewrite): _EVERYWHERE,
-    (append, move): _EVERYWHERE,
-    (append, overwrite): _EVERYWHERE,
     (delete_rows, append): (SEQUENCE, SEQUENCE, OK, OK),
     (delete_rows, delete_rows): (SEQUENCE, SEQUENCE, OK, OK),
-    (delete_rows, mark): _EVERYWHERE,
-    (delete_rows, rewrite): _EVERYWHERE,
-    (delete_rows, move): _EVERYWHERE,
-    (delete_rows, overwrite): _EVERYWHERE,
-    (mark, append): _EVERYWHERE,
-    (mark, delete_rows): _EVERYWHERE,
     (mark, mark): (VECTORS, VECTORS, OK, OK),
     (mark, rewrite): (VECTORS, VECTORS, OK, OK),
-    (mark, move): _EVERYWHERE,
-    (mark, overwrite): _EVERYWHERE,
-    (rewrite, append): _EVERYWHERE,
-    (rewrite, delete_rows): _EVERYWHERE,
     (rewrite, mark): (VECTORS, VECTORS, OK, OK),
     (rewrite, rewrite): (MISSING, OK, OK, OK),
     (rewrite, move): (MISSING, OK, OK, OK),
-    (rewrite, overwrite): _EVERYWHERE,
-    (move, append): _EVERYWHERE,
-    (move, delete_rows): _EVERYWHERE,
-    (move, mark): _EVERYWHERE,
     (move, rewrite): (MISSING, OK, OK, OK),
     (move, move): (MISSING, OK, OK, OK),
-    (move, overwrite): _EVERYWHERE,
     (overwrite, append): (SEQUENCE, SEQUENCE, OK, OK),
     (overwrite, delete_rows): (SEQUENCE, SEQUENCE, ROWS, OK),
     (overwrite, mark): (MISSING, MISSING, MISSING, OK),
     (overwrite, rewrite): (MISSING, MISSING, MISSING, OK),
     (overwrite, move): (MISSING, MISSING, MISSING, OK),
-    (overwrite, overwrite): _EVERYWHERE,
 }
+PAIRS = {pair: CONFLICTS.get(pair, (OK, OK, OK, OK)) for pair in itertools.product(_OPERATIONS, repeat=2)}
 
 
 @pytest.fixture(scope="module")

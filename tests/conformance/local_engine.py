@@ -36,11 +36,14 @@ class LocalTable:
 
     def write(self, rows: Sequence[KindedRow], options: Mapping[str, str]) -> None:
         """One commit of the rows in this order; the kind column is left out where every row is an insert."""
-        table = to_table(self._fields, self._kind_column, rows)
-        row_kind: str | None = self._kind_column
-        if all(row.kind == "+I" for row in rows):
-            table, row_kind = table.drop_columns([self._kind_column]), None
-        self._table.write(table, row_kind=row_kind, options=dict(options) or None)
+        row_kind = None if all(row.kind == "+I" for row in rows) else self._kind_column
+        frame = self.frame(rows)
+        given = frame if row_kind else frame.drop(self._kind_column)
+        self._table.write(given, row_kind=row_kind, options=dict(options) or None)
+
+    def frame(self, rows: Sequence[KindedRow]) -> Any:
+        """The rows and their kinds as what the engine writes."""
+        return to_table(self._fields, self._kind_column, rows)
 
     def compact(self, full: bool) -> None:
         """A dedicated compaction."""
