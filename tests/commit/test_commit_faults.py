@@ -17,6 +17,7 @@ from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.snapshot import CommitKind
 from lakelsm.snapshots.sequence_base import table_max_sequence
 from lakelsm.storage import LocalFileIO
+from tests.acting_file_io import ALWAYS, ActingFileIO, raising
 from tests.commit.commit_table import CommitTable, add, file, hash_index, upgrade
 from tests.processes import CONTEXT, PATIENCE, ended, started
 
@@ -221,18 +222,10 @@ def test_a_commit_continues_after_a_stale_or_broken_hint(tmp_path: Path, hint: b
 
 
 def test_a_manifest_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
-    class FullDisk(LocalFileIO):
-        left = 2
-
-        def write(self, path: str, data: bytes, durable: bool = True) -> None:
-            if "/manifest/" in path:
-                self.left -= 1
-                if self.left < 0:
-                    raise OSError(28, "No space left on device")
-            super().write(path, data, durable)
-
     prepared(tmp_path)
-    table = CommitTable(tmp_path, OPTIONS, file_io=FullDisk())
+    no_space = raising(OSError(28, "No space left on device"))
+    full = ActingFileIO(no_space, "write", path="/manifest/", first=2, times=ALWAYS)
+    table = CommitTable(tmp_path, OPTIONS, file_io=full)
     with pytest.raises(OSError, match="No space left"):
         third_commit(table, "first")
     assert table.metadata_names() == table.named_metadata()

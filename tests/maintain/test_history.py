@@ -13,8 +13,8 @@ from lakelsm import Catalog, Table
 from lakelsm.errors import CorruptTableError, InvalidInputError, StorageError
 from lakelsm.maintain.history import maintenance_record, maintenance_runs, recorded
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.storage import LocalFileIO
 from lakelsm.surroundings import SYSTEM
+from tests.acting_file_io import ActingFileIO, raising
 from tests.compact.local_table import LocalTable
 from tests.maintain.versioned_table import versioned_table
 
@@ -90,11 +90,8 @@ def test_a_hundred_files_stay(table: Table, tmp_path: Path) -> None:
 
 
 def test_what_goes_wrong_with_a_record_fails_nothing(table: Table, tmp_path: Path) -> None:
-    class Full(LocalFileIO):
-        def create_if_absent(self, path: str, data: bytes) -> bool:
-            raise StorageError("full")
-
-    with recorded(replace(store_of(table), file_io=Full()), "rollback"):
+    full = ActingFileIO(raising(StorageError("full")), "create_if_absent")
+    with recorded(replace(store_of(table), file_io=full), "rollback"):
         pass
     assert maintenance_runs(table._store(), 50) == []
     service = tmp_path / "db.db" / "t" / "service"

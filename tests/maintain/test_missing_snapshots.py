@@ -43,6 +43,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return warehouse / "db.db" / "t"
 
 
+def without(made: Path, folder: Path, snapshot_id: int) -> Table:
+    """A copy of the table without a snapshot's file."""
+    root = Path(shutil.copytree(made, folder / "t"))
+    (root / "snapshot" / f"snapshot-{snapshot_id}").unlink()
+    return Table.for_path(str(root))
+
+
 @pytest.fixture(params=[5, 6])
 def damaged(made: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tuple[Path, int, bytes]]:
     """A copy without a snapshot file, and what the file held."""
@@ -98,19 +105,15 @@ def _has_leftovers_alone(table: Table) -> None:
 
 @pytest.mark.parametrize("gone", [5, 6])
 def test_a_rollback_accepts_the_loss(made: Path, tmp_path: Path, gone: int) -> None:
-    root = Path(shutil.copytree(made, tmp_path / "t"))
-    (root / "snapshot" / f"snapshot-{gone}").unlink()
-    table = Table.for_path(str(root))
+    table = without(made, tmp_path, gone)
     table.rollback(gone - 1)
     table.write(ROWS)
     _has_leftovers_alone(table)
 
 
 def test_earliest_above_a_gap_accepts_the_loss_of_what_is_below(made: Path, tmp_path: Path) -> None:
-    root = Path(shutil.copytree(made, tmp_path / "t"))
-    (root / "snapshot" / "snapshot-5").unlink()
-    (root / "snapshot" / "EARLIEST").write_text("6")
-    table = Table.for_path(str(root))
+    table = without(made, tmp_path, 5)
+    (tmp_path / "t" / "snapshot" / "EARLIEST").write_text("6")
     table.maintenance.expire_snapshots(retain_last=1)
     table.write(ROWS)
     _has_leftovers_alone(table)
@@ -118,9 +121,7 @@ def test_earliest_above_a_gap_accepts_the_loss_of_what_is_below(made: Path, tmp_
 
 
 def test_the_oldest_snapshot_that_is_missing_is_taken_for_expired(made: Path, tmp_path: Path) -> None:
-    root = Path(shutil.copytree(made, tmp_path / "t"))
-    (root / "snapshot" / "snapshot-1").unlink()
-    table = Table.for_path(str(root))
+    table = without(made, tmp_path, 1)
     with pytest.raises(SnapshotNotFoundError, match="has expired"):
         table.at(snapshot=1).to_arrow()
     table.write(ROWS)

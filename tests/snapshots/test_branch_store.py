@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from lakelsm.format.snapshot import Tag
 from lakelsm.snapshots.branch_store import BranchStore
-from lakelsm.storage import LocalFileIO
+from tests.acting_file_io import ActingFileIO
 from tests.commit.commit_table import CommitTable, add, file
 
 
@@ -27,20 +26,9 @@ def test_what_every_branch_retains(tmp_path: Path) -> None:
     assert BranchStore(table.file_io, branch).paths() == store.paths()
 
 
-class TakesOver(LocalFileIO):
+def test_what_a_branch_takes_over_from_a_tag_meanwhile_is_not_missed(tmp_path: Path) -> None:
     """A branch is made of a tag, and the tag deleted, when the branches have been listed."""
 
-    def __init__(self, take_over: Callable[[], None]) -> None:
-        self.take_over = [take_over]
-
-    def list(self, path: str) -> list[str]:
-        found = super().list(path)
-        if path.endswith("/branch") and self.take_over:
-            self.take_over.pop()()
-        return found
-
-
-def test_what_a_branch_takes_over_from_a_tag_meanwhile_is_not_missed(tmp_path: Path) -> None:
     def take_over() -> None:
         table.file_io.write(table.paths.of_branch("b").tag("v"), tag)
         table.file_io.delete(table.paths.tag("v"))
@@ -49,5 +37,5 @@ def test_what_a_branch_takes_over_from_a_tag_meanwhile_is_not_missed(tmp_path: P
     table.append(add(file()))
     tag = Tag(table.snapshots.get(1)).to_json().encode()
     table.file_io.write(table.paths.tag("v"), tag)
-    main, other = BranchStore(TakesOver(take_over), table.paths).retained()
+    main, other = BranchStore(ActingFileIO(take_over, "list", path="/branch$", after=True), table.paths).retained()
     assert not main.tags and list(other.tags) == ["v"]

@@ -25,6 +25,7 @@ from lakelsm.schema.table_schema import TableSchema
 from lakelsm.schema_changes import AddColumn
 from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.storage import LocalFileIO
+from tests.acting_file_io import ALWAYS, ActingFileIO, raising
 from tests.commit.commit_table import CommitTable, add
 
 
@@ -96,12 +97,8 @@ def test_a_missing_damaged_or_misnamed_schema_is_named(table: CommitTable) -> No
 
 
 def test_a_creation_whose_answer_was_lost_is_a_success(tmp_path: Path) -> None:
-    class Lossy(LocalFileIO):
-        def create_if_absent(self, path: str, data: bytes) -> bool:
-            super().create_if_absent(path, data)
-            raise TimeoutError("answer lost")
-
-    table = CommitTable(tmp_path / "t", file_io=Lossy())
+    lossy = ActingFileIO(raising(TimeoutError("answer lost")), "create_if_absent", times=ALWAYS, after=True)
+    table = CommitTable(tmp_path / "t", file_io=lossy)
     assert table.schemas.ids() == [0]
 
 

@@ -15,6 +15,7 @@ from lakelsm.errors import CorruptTableError, SnapshotNotFoundError
 from lakelsm.format.snapshot import CHECKSUMS_KEY
 from lakelsm.snapshots.snapshot_manager import SnapshotManager
 from lakelsm.storage import LocalFileIO
+from tests.acting_file_io import ALWAYS, ActingFileIO, raising
 from tests.commit.commit_table import CommitTable, add, file
 
 
@@ -106,18 +107,10 @@ def test_an_expiry_that_moves_earliest_on_while_it_is_looked_at_is_seen(table: C
     assert SnapshotManager(files, table.paths).is_expiring(2)
 
 
-class _NoHints(LocalFileIO):
-    """The store fails when a hint is read."""
-
-    def read(self, path: str, limit: int | None = None) -> bytes:
-        if path.endswith(("EARLIEST", "LATEST")):
-            raise TimeoutError(path)
-        return super().read(path, limit)
-
-
 def test_a_hint_that_the_store_fails_to_read_is_not_taken_for_a_missing_one(table: CommitTable) -> None:
     table.snapshots.announce_earliest(6)
-    snapshots = SnapshotManager(_NoHints(), table.paths)
+    no_hints = ActingFileIO(raising(TimeoutError("no answer")), "read", path="(EARLIEST|LATEST)$", times=ALWAYS)
+    snapshots = SnapshotManager(no_hints, table.paths)
     looks: tuple[Callable[[], object], ...] = (
         lambda: snapshots.is_expiring(2),
         lambda: snapshots.announce_earliest(3),

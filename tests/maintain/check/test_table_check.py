@@ -17,8 +17,8 @@ from lakelsm.format.paths import TablePaths
 from lakelsm.maintain.check.table_check import CheckScope, check_table
 from lakelsm.runner.local_runner import LocalRunner
 from lakelsm.snapshots.branch_store import BranchStore
-from lakelsm.storage import LocalFileIO
 from lakelsm.surroundings import SYSTEM
+from tests.acting_file_io import ActingFileIO
 from tests.compact.local_table import LocalTable
 
 COLUMNS = "dt STRING NOT NULL, id INT NOT NULL, v STRING"
@@ -69,23 +69,18 @@ def test_every_branch_is_followed(table: LocalTable) -> None:
 
 
 def test_what_a_snapshot_named_whose_id_another_has_after_a_rollback_may_be_gone(table: LocalTable) -> None:
-    class RolledBack(LocalFileIO):
-        """Before the newest snapshot's list is read, it is rolled back and another one takes its id."""
+    """Before the newest snapshot's list is read, it is rolled back and another one takes its id."""
 
-        begun = False
-
-        def read(self, path: str, limit: int | None = None) -> bytes:
-            if path.endswith(lists) and not self.begun:
-                self.begun = True
-                opened(table).rollback(1)
-                opened(table).write(pa.table({"dt": ["a"], "id": pa.array([7], pa.int32()), "v": ["other"]}))
-            return super().read(path, limit)
+    def roll_back() -> None:
+        opened(table).rollback(1)
+        opened(table).write(pa.table({"dt": ["a"], "id": pa.array([7], pa.int32()), "v": ["other"]}))
 
     latest = table.store.snapshots.get(2)
-    lists = (latest.base_manifest_list, latest.delta_manifest_list)
-    file_io = RolledBack().within(str(table.root))
-    result = check_table(replace(table.store, file_io=file_io), CheckScope(), LocalRunner())
-    assert file_io.begun and table.store.snapshots.get(2) != latest
+    lists = f"({latest.base_manifest_list}|{latest.delta_manifest_list})$"
+    file_io = ActingFileIO(roll_back, "read", path=lists)
+    store = replace(table.store, file_io=file_io.within(str(table.root)))
+    result = check_table(store, CheckScope(), LocalRunner())
+    assert file_io.acted and table.store.snapshots.get(2) != latest
     assert result.ok, result.as_text()
 
 

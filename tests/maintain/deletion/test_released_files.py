@@ -177,18 +177,22 @@ def test_a_rollback_leaves_files_that_a_branch_needs(tmp_path: Path) -> None:
     nothing_is_left_over(table)
 
 
-def test_a_rollback_leaves_all_that_a_branch_with_the_same_history_needs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("act", ["rollback", "expiry"])
+def test_all_that_a_branch_with_the_same_history_needs_stays(tmp_path: Path, act: str) -> None:
     table = versioned_table(tmp_path, 1)
     table.tags.create("one")
     table.branches.create("b", tag="one")
     branch = table.branches.open("b")
-    branch.write(rows((2, "v2")))
-    compacted(branch)
-    branch.write(rows((3, "v3")))
-    compacted(branch)
+    for number in (2, 3):
+        branch.write(rows((number, f"v{number}")))
+        compacted(branch)
     table.branches.fast_forward("b")
     assert values(table) == ["v1", "v2", "v3"]
-    table.rollback(1)
+    if act == "rollback":
+        table.rollback(1)
+    else:
+        table.tags.delete("one")
+        table.maintenance.expire_snapshots(retain_last=1)
     newest = branch._store().snapshots.latest_id() or 0
     assert [len(values(branch.at(snapshot=number))) for number in range(1, newest + 1)] == [1, 2, 2, 3, 3]
 

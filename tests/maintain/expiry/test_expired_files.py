@@ -11,7 +11,6 @@ from lakelsm.maintain.expiry import expired_files
 from lakelsm.maintain.versions.branches import create_branch
 from tests.commit.commit_table import ReadingFileIO
 from tests.maintain.expiry.expiry_table import ExpiryTable
-from tests.maintain.versioned_table import rows, values, versioned_table
 
 
 def test_a_file_that_moved_up_stays_and_a_rewritten_one_goes(tmp_path: Path) -> None:
@@ -99,21 +98,6 @@ def test_a_tag_of_a_history_that_was_rolled_back_hides_no_older_tag(
     table.expire_to(1)
     assert f"dt=a/bucket-0/{entry.file.file_name}" in table.on_disk()
     assert table.of_state(table.store.tags.get("right").snapshot) <= table.on_disk()
-
-
-def test_an_expiry_leaves_all_that_a_branch_with_the_same_history_needs(tmp_path: Path) -> None:
-    table = versioned_table(tmp_path, 1)
-    table.tags.create("one")
-    table.branches.create("b", tag="one")
-    branch = table.branches.open("b")
-    for number in (2, 3):
-        branch.write(rows((number, f"v{number}")))
-        branch.compact(full=True, engine="local")
-    table.branches.fast_forward("b")
-    table.tags.delete("one")
-    table.maintenance.expire_snapshots(retain_last=1)
-    newest = branch._store().snapshots.latest_id() or 0
-    assert [len(values(branch.at(snapshot=number))) for number in range(1, newest + 1)] == [1, 2, 2, 3, 3]
 
 
 @pytest.mark.parametrize("kept_snapshots", [20, 60])

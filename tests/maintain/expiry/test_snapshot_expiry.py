@@ -20,7 +20,9 @@ from lakelsm.maintain.expiry.snapshot_expiry import expire_snapshots
 from lakelsm.maintain.versions.branches import create_branch
 from lakelsm.maintain.versions.tags import create_tag, delete_tags
 from lakelsm.snapshots.consumer_store import consumer_text
+from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage import LocalFileIO
+from tests.acting_file_io import ALWAYS, ActingFileIO, raising
 from tests.commit.commit_table import hash_index
 from tests.examples import examples
 from tests.maintain.expiry.expiry_table import ExpiryTable
@@ -190,24 +192,9 @@ class Killed(BaseException):
     """The process ends here."""
 
 
-class MortalFileIO(LocalFileIO):
-    """Ends the process before its n-th write or deletion, once ``left`` is set."""
-
-    left: int | None = None
-
-    def _live(self) -> None:
-        if self.left is not None:
-            self.left -= 1
-            if self.left < 0:
-                raise Killed
-
-    def write(self, path: str, data: bytes, durable: bool = True) -> None:
-        self._live()
-        super().write(path, data, durable)
-
-    def delete(self, path: str) -> None:
-        self._live()
-        super().delete(path)
+def before_operation(moment: int, act: Callable[[], object]) -> ActingFileIO:
+    """Somebody else acts before the n-th operation."""
+    return ActingFileIO(act, "read", "list", "write", "delete", first=moment)
 
 
 @pytest.mark.parametrize("options", OPTIONS[1:4], ids=["input", "input decoupled", "none decoupled"])
@@ -219,8 +206,6 @@ def test_a_run_that_is_killed_anywhere_leaves_a_table_that_reads_and_the_next_on
     options |= {"snapshot.num-retained.min": "1", "snapshot.num-retained.max": "1"}
     ends: set[frozenset[int]] = set()
     history = History(tmp_path / "t", options)
-    file_io = MortalFileIO()
-    history.table.file_io = file_io
     for step, pick in steps:
         history.take(step, pick)
     before = history.states()
@@ -228,13 +213,13 @@ def test_a_run_that_is_killed_anywhere_leaves_a_table_that_reads_and_the_next_on
     for moment in range(200):
         shutil.rmtree(tmp_path / "t")
         shutil.copytree(tmp_path / "made", tmp_path / "t")
-        file_io.left = moment
+        history.table.file_io = ActingFileIO(raising(Killed()), "write", "delete", first=moment)
         try:
             expire_snapshots(history.table.store, retention(2))
             killed = False
         except Killed:
             killed = True
-        file_io.left = None
+        history.table.file_io = LocalFileIO()
         first = history.table.snapshots.earliest_id()
         kept = {name for name in before if "snapshot" not in name or int(name.split()[1]) >= (first or 0)}
         for name in kept:  # Reads of what stays.
@@ -270,17 +255,11 @@ def test_empty_directories_go_where_the_option_says_so(tmp_path: Path) -> None:
 
 
 def test_files_that_cannot_be_deleted_are_told_and_left(tmp_path: Path) -> None:
-    class Stubborn(LocalFileIO):
-        def delete(self, path: str) -> None:
-            if "/bucket-" in path:
-                raise PermissionError("it stays")
-            super().delete(path)
-
     table = ExpiryTable(tmp_path / "t")
     entry = table.new()
     table.append(entry)
     table.compact(table.rewritten(entry))
-    table.file_io = Stubborn()
+    table.file_io = ActingFileIO(raising(PermissionError("it stays")), "delete", path="/bucket-", times=ALWAYS)
     done = table.expire_to(1)
     assert (done.snapshots, done.data_files, len(done.failures)) == (1, 1, 1)
     assert entry.file.file_name in done.failures[0]
@@ -295,16 +274,22 @@ def test_a_tag_that_is_made_meanwhile_is_seen_or_refused(tmp_path: Path) -> None
         entry = table.new()
         state = table.append(entry)
         table.compact(table.rewritten(entry))
-        file_io = Interrupted(moment, lambda: create_tag(plain, "meanwhile", state))  # noqa: B023
         plain = table.store
-        table.file_io = file_io
+
+        def tag(plain: TableStore = plain, state: Snapshot = state) -> None:
+            try:
+                create_tag(plain, "meanwhile", state)
+                outcomes.add("done")
+            except SnapshotNotFoundError:
+                outcomes.add("refused")
+
+        table.file_io = file_io = before_operation(moment, tag)
         table.expire_to(1)
         table.file_io = LocalFileIO()
         assert table.missing() == set(), moment
-        outcomes.add(file_io.outcome)
-        if file_io.left >= 0:
+        if not file_io.acted:
             break
-    assert outcomes == {"done", "refused", "never"}
+    assert outcomes == {"done", "refused"} and not file_io.acted
 
 
 def test_a_tag_that_goes_meanwhile_stops_no_expiry(tmp_path: Path) -> None:
@@ -321,44 +306,12 @@ def test_a_tag_that_goes_meanwhile_stops_no_expiry(tmp_path: Path) -> None:
     for moment in range(60):
         shutil.rmtree(table.root)
         shutil.copytree(tmp_path / "made", table.root)
-        table.file_io = file_io = Interrupted(moment, lambda: delete_tags(plain, ["old"]))
+        table.file_io = file_io = before_operation(moment, lambda: delete_tags(plain, ["old"]))
         table.expire_to(1)
         table.file_io = LocalFileIO()
         assert table.missing() == set(), moment
-        if file_io.left >= 0:
+        if not file_io.acted:
             break
-
-
-class Interrupted(LocalFileIO):
-    """Somebody else acts before the n-th operation."""
-
-    def __init__(self, moment: int, act: Callable[[], object]) -> None:
-        self.left, self._act, self.outcome = moment, act, "never"
-
-    def _step(self) -> None:
-        self.left -= 1
-        if self.left == -1:
-            try:
-                self._act()
-                self.outcome = "done"
-            except SnapshotNotFoundError:
-                self.outcome = "refused"
-
-    def read(self, path: str, limit: int | None = None) -> bytes:
-        self._step()
-        return super().read(path, limit)
-
-    def list(self, path: str) -> list[str]:
-        self._step()
-        return super().list(path)
-
-    def write(self, path: str, data: bytes, durable: bool = True) -> None:
-        self._step()
-        super().write(path, data, durable)
-
-    def delete(self, path: str) -> None:
-        self._step()
-        super().delete(path)
 
 
 def test_two_expiries_at_once_do_no_harm(tmp_path: Path) -> None:
@@ -371,11 +324,10 @@ def test_two_expiries_at_once_do_no_harm(tmp_path: Path) -> None:
     for moment in range(60):
         shutil.rmtree(table.root)
         shutil.copytree(tmp_path / "made", table.root)
-        file_io = Interrupted(moment, lambda: expire_snapshots(plain, retention(1)))
-        table.file_io = file_io
+        table.file_io = file_io = before_operation(moment, lambda: expire_snapshots(plain, retention(1)))
         expire_snapshots(table.store, retention(3))
         table.file_io = LocalFileIO()
         assert table.missing() == set(), moment
-        if file_io.left >= 0:
+        if not file_io.acted:
             break
     assert list(table.snapshots.ids()) == [3, 4, 5] and moment > 20

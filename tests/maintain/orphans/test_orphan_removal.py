@@ -22,6 +22,7 @@ from lakelsm.runner.local_runner import LocalRunner
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage import LocalFileIO
 from lakelsm.surroundings import SYSTEM, Surroundings
+from tests.acting_file_io import ALWAYS, ActingFileIO, raising
 from tests.compact.local_table import LocalTable
 from tests.maintain.orphans.table_census import census, unnamed
 
@@ -123,14 +124,9 @@ def test_many_files_are_judged_in_parts(table: LocalTable, monkeypatch: pytest.M
 
 
 def test_files_that_cannot_be_deleted_are_told(table: LocalTable) -> None:
-    class Refusing(LocalFileIO):
-        def delete(self, path: str) -> None:
-            if path.endswith(ORPHAN):
-                raise PermissionError("no")
-            super().delete(path)
-
     orphan(table)
-    result = remove_orphans(LocalRunner(1), replace(table.store, file_io=Refusing()), SYSTEM.clock(), force=True)
+    refusing = ActingFileIO(raising(PermissionError("no")), "delete", path=f"{ORPHAN}$", times=ALWAYS)
+    result = remove_orphans(LocalRunner(1), replace(table.store, file_io=refusing), SYSTEM.clock(), force=True)
     assert len(result.failures) == 1 and ORPHAN in result.failures[0] and "no" in result.failures[0]
 
 

@@ -19,7 +19,9 @@ from lakelsm.errors import (
 )
 from lakelsm.maintain.versions.branches import create_branch, delete_branch, rename_branch
 from lakelsm.schema_changes import AddColumn
+from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage import LocalFileIO
+from tests.acting_file_io import ALWAYS, ActingFileIO, raising
 from tests.maintain.versions.branched_table import new_table, put, rows, tag
 
 
@@ -180,30 +182,10 @@ def test_a_branch_is_renamed_with_its_history(tmp_path: Path) -> None:
     assert rows(table.branches.open("c")) == {1: "a", 2: "b"} and rows(table.branches.open("c").at(tag="t1")) == {1: "a"}
 
 
-class _Failing(LocalFileIO):
-    """Storage that fails at the n-th change."""
-
-    def __init__(self, changes: int) -> None:
-        super().__init__()
-        self.left = changes
-
-    def _count(self) -> None:
-        self.left -= 1
-        if self.left < 0:
-            raise OSError("pulled the plug")
-
-    def create_if_absent(self, path: str, data: bytes) -> bool:
-        self._count()
-        return super().create_if_absent(path, data)
-
-    def delete(self, path: str) -> None:
-        if "/." not in path:
-            self._count()
-        super().delete(path)
-
-    def delete_dir(self, path: str) -> None:
-        self._count()
-        super().delete_dir(path)
+def stopping(changes: int) -> ActingFileIO:
+    """Storage that fails from the n-th change on."""
+    stop = raising(OSError("pulled the plug"))
+    return ActingFileIO(stop, "create_if_absent", "delete", "delete_dir", first=changes, times=ALWAYS)
 
 
 def _two_schemas(tmp_path: Path) -> Table:
@@ -224,7 +206,7 @@ def test_a_creation_that_stops_anywhere_leaves_no_branch_that_opens_and_goes_on_
     stopped, made = 0, False
     while not made:
         for goes_on in (True, False):
-            store = replace(table._store(), file_io=_Failing(stopped))
+            store = replace(table._store(), file_io=stopping(stopped))
             try:
                 create_branch(store, "b", of)
                 made = True
@@ -259,7 +241,7 @@ def test_a_deletion_that_stops_anywhere_leaves_a_branch_or_none_that_opens_and_c
         table.branches.create("b", "t1")
         table.branches.open("b").overwrite(table.to_arrow())
         with pytest.raises(OSError):
-            delete_branch(replace(table._store(), file_io=_Failing(stop)), "b")
+            delete_branch(replace(table._store(), file_io=stopping(stop)), "b")
         if stop < 2:
             assert table.branches.open("b").count().rows == 2 and not table.maintenance.check().findings
         else:
@@ -276,45 +258,34 @@ def test_a_deletion_that_stops_anywhere_leaves_a_branch_or_none_that_opens_and_c
 def test_a_branch_that_is_deleted_while_it_is_made_is_no_branch(tmp_path: Path) -> None:
     table = _two_schemas(tmp_path)
 
-    class Deleting(LocalFileIO):
-        def create_if_absent(self, path: str, data: bytes) -> bool:
-            made = super().create_if_absent(path, data)
-            if path.endswith("schema-0"):  # The other one has listed what it deletes.
-                for name in ("snapshot/snapshot-2", "tag/tag-t1"):
-                    self.delete(f"{path.removesuffix('/schema/schema-0')}/{name}")
-            return made
+    root = tmp_path / "db.db/t/branch/branch-b"
 
+    def delete() -> None:  # The other one has listed what it deletes.
+        for name in ("snapshot/snapshot-2", "tag/tag-t1"):
+            (root / name).unlink()
+
+    deleting = ActingFileIO(delete, "create_if_absent", path="schema-0$", after=True)
     with pytest.raises(CommitConflictError, match="deleted by others while it was made"):
-        create_branch(replace(table._store(), file_io=Deleting()), "b", "t1")
-    assert not (tmp_path / "db.db/t/branch/branch-b").exists()
-
-    class Making(LocalFileIO):
-        def delete_dir(self, path: str, last: str | None = None) -> None:
-            super().delete_dir(path, last)
-            if not made:
-                made.append(path)
-                table.branches.create("b", "t1")
-
-    made: list[str] = []
+        create_branch(replace(table._store(), file_io=deleting), "b", "t1")
+    assert not root.exists()
+    making = ActingFileIO(lambda: table.branches.create("b", "t1"), "delete_dir", after=True)
     table.branches.create("b", "t1")
-    delete_branch(replace(table._store(), file_io=Making()), "b")
-    assert made and not (tmp_path / "db.db/t/branch/branch-b").exists()
+    delete_branch(replace(table._store(), file_io=making), "b")
+    assert making.acted and not root.exists()
 
 
 def test_of_two_that_make_the_same_branch_one_is_told_that_it_is_there_unless_that_is_welcome(tmp_path: Path) -> None:
     table = _two_schemas(tmp_path)
 
-    class Racing(LocalFileIO):
-        def create_if_absent(self, path: str, data: bytes) -> bool:
-            if path.endswith("schema-0"):
-                table.branches.create("b", "t1")  # It goes on where this one is.
-            return super().create_if_absent(path, data)
+    def racing() -> TableStore:  # The other one goes on where this one is.
+        make = ActingFileIO(lambda: table.branches.create("b", "t1"), "create_if_absent", path="schema-0$")
+        return replace(table._store(), file_io=make)
 
     with pytest.raises(InvalidInputError, match="has branch 'b' already: "):
-        create_branch(replace(table._store(), file_io=Racing()), "b", "t1")
+        create_branch(racing(), "b", "t1")
     assert table.branches.open("b").count().rows == 2
     table.branches.delete("b")
-    create_branch(replace(table._store(), file_io=Racing()), "b", "t1", ignore_if_exists=True)
+    create_branch(racing(), "b", "t1", ignore_if_exists=True)
     assert table.branches.open("b").count().rows == 2 and not table.maintenance.check().findings
 
 
@@ -324,7 +295,7 @@ def test_a_rename_that_stops_anywhere_keeps_the_branch_and_goes_on(tmp_path: Pat
     table.branches.open("b").overwrite(table.to_arrow())
     for stop in range(5):
         with pytest.raises(OSError):
-            rename_branch(replace(table._store(), file_io=_Failing(stop)), "b", "c")
+            rename_branch(replace(table._store(), file_io=stopping(stop)), "b", "c")
         assert table.branches.open("b").count().rows == 2
         assert [finding.rule for finding in table.maintenance.check().findings] == ["branch-unfinished"] * (stop > 0)
     table.branches.rename("b", "c")
@@ -336,15 +307,10 @@ def test_a_tag_that_is_deleted_while_a_branch_is_made_of_it_makes_none(tmp_path:
     table = new_table(tmp_path)
     put(table, {1: "a"})
     tag(table, "t1")
-
-    class Racing(LocalFileIO):
-        def create_if_absent(self, path: str, data: bytes) -> bool:
-            made = super().create_if_absent(path, data)
-            self.delete(table._store().paths.tag("t1"))
-            return made
-
+    store = table._store()
+    untagging = ActingFileIO(lambda: store.file_io.delete(store.paths.tag("t1")), "create_if_absent", after=True)
     with pytest.raises(CommitConflictError, match="deleted or replaced while branch 'b' was made"):
-        create_branch(replace(table._store(), file_io=Racing()), "b", "t1")
+        create_branch(replace(store, file_io=untagging), "b", "t1")
     assert table.branches.list() == []
 
 
@@ -360,14 +326,12 @@ def test_of_two_creations_at_once_from_other_tags_one_fails_at_least(tmp_path: P
     with pytest.raises(LakelsmError, match="half-way"):
         table.branches.create("b", "t1")
     store.file_io.delete_dir(branch.branch_root)
-
-    class Racing(LocalFileIO):
-        def create_if_absent(self, path: str, data: bytes) -> bool:
-            super().create_if_absent(branch.snapshot_file(2), store.file_io.read(store.paths.snapshot_file(2)))
-            return super().create_if_absent(path, data)
-
+    snapshot = store.file_io.read(store.paths.snapshot_file(2))
+    racing = ActingFileIO(
+        lambda: store.file_io.create_if_absent(branch.snapshot_file(2), snapshot), "create_if_absent"
+    )
     with pytest.raises(InvalidInputError, match=r"of something else\. Delete the branch"):
-        create_branch(replace(store, file_io=Racing()), "b", "t1")
+        create_branch(replace(store, file_io=racing), "b", "t1")
 
 
 @pytest.mark.parametrize("file", ["snapshot/snapshot-1", "snapshot/snapshot-2", "tag/tag-own"])

@@ -16,6 +16,7 @@ from lakelsm.errors import CommitConflictError, InvalidInputError, TableNotFound
 from lakelsm.maintain.versions.fast_forward import fast_forward
 from lakelsm.schema_changes import AddColumn
 from lakelsm.storage import LocalFileIO
+from tests.acting_file_io import ActingFileIO, raising
 from tests.maintain.versions.branched_table import new_table, put, rows, tag
 
 ADDED = {"w": AddColumn("w", "INT"), "x": AddColumn("x", "STRING")}
@@ -136,33 +137,9 @@ def test_a_branch_that_is_not_there_or_cannot_be_read_changes_nothing(tmp_path: 
     assert rows(table) == before
 
 
-class _Stopping(LocalFileIO):
-    """Storage that stops before its n-th change, or runs something there."""
-
-    def __init__(self, changes: int, then: Callable[[], object] | None = None) -> None:
-        super().__init__()
-        self.left = changes
-        self.then = then
-
-    def _count(self) -> None:
-        self.left -= 1
-        if self.left == -1:
-            if self.then is None:
-                raise OSError("pulled the plug")
-            self.then()
-
-    def create_if_absent(self, path: str, data: bytes) -> bool:
-        self._count()
-        return super().create_if_absent(path, data)
-
-    def write(self, path: str, data: bytes, durable: bool = True) -> None:
-        self._count()
-        super().write(path, data, durable)
-
-    def delete(self, path: str) -> None:
-        if "/." not in path:
-            self._count()
-        super().delete(path)
+def before_change(change: int, act: Callable[[], object]) -> ActingFileIO:
+    """Storage in which something happens before the n-th change."""
+    return ActingFileIO(act, "create_if_absent", "write", "delete", first=change)
 
 
 @pytest.mark.parametrize("both_altered", [False, True])
@@ -186,7 +163,7 @@ def test_a_run_that_stops_anywhere_leaves_a_table_that_reads_and_the_next_finish
         table = Catalog(str(folder)).table("db.t")
         branch = table.branches.open("b")
         try:
-            fast_forward(replace(table._store(), file_io=_Stopping(stop)), "b")
+            fast_forward(replace(table._store(), file_io=before_change(stop, raising(OSError("pulled the plug")))), "b")
             finished = True
         except OSError:
             finished = False
@@ -212,7 +189,7 @@ def test_a_commit_that_comes_in_between_is_told_of(tmp_path: Path) -> None:
         put(table, {10: "main"})
         racing = partial(put, table, {11: "racing"})
         try:
-            fast_forward(replace(table._store(), file_io=_Stopping(at, racing)), "b")
+            fast_forward(replace(table._store(), file_io=before_change(at, racing)), "b")
         except CommitConflictError:
             told += 1
             table.branches.fast_forward("b")
@@ -267,7 +244,7 @@ def test_what_the_branch_lets_go_meanwhile_is_not_taken_over(tmp_path: Path) -> 
                 call()
 
         with pytest.raises(CommitConflictError, match="let snapshots or tags of the branch go"):
-            fast_forward(replace(table._store(), file_io=_Stopping(at, let_go)), "b")
+            fast_forward(replace(table._store(), file_io=before_change(at, let_go)), "b")
         for name in table._store().tags.names():
             rows(table.at(tag=name))
         table.branches.fast_forward("b")

@@ -25,6 +25,7 @@ from lakelsm.snapshots.consumer_store import ROLLBACK_CONSUMER, consumer_text
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage import LocalFileIO
 from lakelsm.write.batch_write import BatchWriter
+from tests.acting_file_io import ActingFileIO, raising
 from tests.maintain.versioned_table import rows, values, versioned_table
 
 ROWS = {number: [f"v{each}" for each in range(1, number + 1)] for number in range(10)}
@@ -52,45 +53,9 @@ def with_file_io(store: TableStore, file_io: LocalFileIO) -> TableStore:
     return replace(store, file_io=file_io.within(store.paths.root))
 
 
-class Dies(LocalFileIO):
-    """Dies at the so-manieth operation that changes something, before or after it."""
-
-    def __init__(self, at: int, after: bool) -> None:
-        self.left = [at]
-        self.after = after
-
-    def write(self, path: str, data: bytes, durable: bool = True) -> None:
-        self._change(lambda: super(Dies, self).write(path, data, durable))
-
-    def create_if_absent(self, path: str, data: bytes) -> bool:
-        self._change(lambda: super(Dies, self).create_if_absent(path, data))
-        return True
-
-    def delete(self, path: str) -> None:
-        self._change(lambda: super(Dies, self).delete(path))
-
-    def delete_files(self, paths: object) -> None:
-        self._change(lambda: super(Dies, self).delete_files(paths))  # type: ignore[arg-type]
-
-    def _change(self, act: Callable[[], object]) -> None:
-        self.left[0] -= 1
-        if self.left[0] != 0 or self.after:
-            act()
-        if self.left[0] == 0:
-            raise KeyboardInterrupt("killed")
-
-
-class Between(LocalFileIO):
+def before_deletion(ending: str, act: Callable[[], object]) -> LocalFileIO:
     """Lets something happen before the first deletion of a file whose path ends so."""
-
-    def __init__(self, ending: str, act: Callable[[], object]) -> None:
-        self.ending = ending
-        self.acts = [act]
-
-    def delete(self, path: str) -> None:
-        if path.endswith(self.ending) and self.acts:
-            self.acts.pop()()
-        super().delete(path)
+    return ActingFileIO(act, "delete", path=f"{ending}$")
 
 
 @pytest.fixture
@@ -240,10 +205,11 @@ def test_a_table_reads_wherever_a_rollback_dies_and_the_same_call_finishes(
         expire(made, 1, 2, 3)
     whole, died = tmp_path / "whole", 0
     shutil.copytree(tmp_path / "w", whole)
-    for at in range(1, 40):
+    for at in range(40):
         shutil.rmtree(tmp_path / "w")
         shutil.copytree(whole, tmp_path / "w")
-        dies = Dies(at, after)
+        killed, changes = raising(KeyboardInterrupt("killed")), ("write", "create_if_absent", "delete", "delete_files")
+        dies = ActingFileIO(killed, *changes, first=at, after=after)
         store = with_file_io(made._store(), dies)
         try:
             rollback(store, rollback_target(store, "target"))
@@ -257,18 +223,18 @@ def test_a_table_reads_wherever_a_rollback_dies_and_the_same_call_finishes(
         assert [tag.name for tag in made.tags.list()] == ["target"] and made.consumers.list()[0].next_snapshot_id == 3
         assert list(made._store().changelogs.ids()) == []
         assert made.write(rows((3, "new"))).snapshot_id == 3 and values(made) == [*ROWS[2], "new"]
-        if dies.left[0] > 0:
+        if not dies.acted:
             break  # It has fewer steps.
-    assert died >= 7 and dies.left[0] > 0
+    assert died >= 7 and not dies.acted
 
 
 def test_commits_that_come_in_between_go_where_their_base_went_and_stay_where_it_stays(table: Table) -> None:
     store = table._store()
-    last = with_file_io(store, Between("snapshot-5", lambda: table.write(rows((9, "v9")))))
+    last = with_file_io(store, before_deletion("snapshot-5", lambda: table.write(rows((9, "v9")))))
     assert rollback(last, store.snapshots.get(3)).snapshots == (4, 5, 6)
     assert values(table) == ROWS[3] and hints(table)[-1] == "3"
     table.write(rows((4, "v4")))
-    removing = with_file_io(store, Between("tag-late", lambda: table.write(rows((8, "v8")))))
+    removing = with_file_io(store, before_deletion("tag-late", lambda: table.write(rows((8, "v8")))))
     table.tags.create("late", 4)
     assert rollback(removing, store.snapshots.get(3)).snapshots == (4,)
     assert values(table) == [*ROWS[3], "v8"], "it came after the rollback"
@@ -300,15 +266,9 @@ def test_a_snapshot_whose_tag_goes_while_it_is_put_back_is_not_gone_back_to(tabl
     table.tags.create("t", 1)
     table.maintenance.expire_snapshots(retain_last=3)
     store = table._store()
-
-    class Untags(LocalFileIO):
-        def create_if_absent(self, path: str, data: bytes) -> bool:
-            if path.endswith("snapshot-1"):
-                table.tags.delete("t")
-            return super().create_if_absent(path, data)
-
+    untags = ActingFileIO(lambda: table.tags.delete("t"), "create_if_absent", path="snapshot-1$")
     with pytest.raises(CommitConflictError, match="snapshot 1 expires, or was removed"):
-        rollback(with_file_io(store, Untags()), store.tags.get("t").snapshot)
+        rollback(with_file_io(store, untags), store.tags.get("t").snapshot)
     assert [each.id for each in store.snapshots.list()] == [3, 4, 5] and values(table) == ROWS[5]
     assert [finding.rule for finding in table.maintenance.check().findings] == ["stale-hint"], "EARLIEST named it already"
 
@@ -323,7 +283,7 @@ def test_a_rollback_that_an_error_cut_off_holds_what_stays_until_it_is_done_agai
         raise TimeoutError("no answer")
 
     with pytest.raises(TimeoutError, match="no answer"):
-        rollback(with_file_io(store, Between("snapshot-5", fails)), store.snapshots.get(3))
+        rollback(with_file_io(store, before_deletion("snapshot-5", fails)), store.snapshots.get(3))
     assert list(store.snapshots.ids()) == [1, 2, 3, 4, 6]
     assert table.maintenance.expire_snapshots(retain_last=1).earliest_snapshot_id == 3
     with pytest.raises(CommitConflictError, match="to snapshot 3, is under way or was cut off"):

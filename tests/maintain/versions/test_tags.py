@@ -12,35 +12,24 @@ from datetime import datetime, timedelta, timezone
 from functools import partial
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
-from lakelsm import Catalog, Table
+from lakelsm import Table
 from lakelsm.errors import CorruptTableError, InvalidInputError, SnapshotNotFoundError
 from lakelsm.maintain.versions.tags import create_tag, expire_tags, rename_tag, replace_tag, tag_of
 from lakelsm.results import TagInfo
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.snapshots.tag_store import HOLDING_TAG
-from lakelsm.storage import LocalFileIO
 from lakelsm.surroundings import Surroundings
+from tests.acting_file_io import ActingFileIO
 from tests.failing_file_io import Plan, failing_table
-
-SCHEMA = pa.schema([("id", pa.int32()), ("v", pa.string())])
-
-
-def rows(*pairs: tuple[int, str]) -> pa.Table:
-    return pa.table([list(column) for column in zip(*pairs)], schema=SCHEMA)
+from tests.maintain.versioned_table import rows, versioned_table
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> Table:
     """Three snapshots, of one, two and three rows."""
-    made = Catalog(str(tmp_path)).create_table(
-        "db.t", "id INT NOT NULL, v STRING", primary_key=["id"], options={"bucket": "1", "write-only": "true"}
-    )
-    for number in (1, 2, 3):
-        made.write(rows((number, f"v{number}")))
-    return made
+    return versioned_table(tmp_path, 3)
 
 
 def store_of(table: Table) -> TableStore:
@@ -59,31 +48,11 @@ def lose_snapshot(table: Table, number: int) -> None:
     Path(store.paths.snapshot_file(number)).unlink()
 
 
-class Interrupted(LocalFileIO):
-    """Lets something happen just before a tag's file is made."""
-
-    def __init__(self, act: Callable[[], object]) -> None:
-        self.act: Callable[[], object] | None = act
-
-    def create_if_absent(self, path: str, data: bytes) -> bool:
-        self._once()
-        return super().create_if_absent(path, data)
-
-    def write(self, path: str, data: bytes, durable: bool = True) -> None:
-        self._once()
-        super().write(path, data, durable)
-
-    def _once(self) -> None:
-        act, self.act = self.act, None
-        if act is not None:
-            act()
-
-
-def interrupted(table: Table, act: Callable[[], object]) -> TableStore:
+def interrupted(table: Table, act: Callable[[], object], path: str = "", after: bool = False) -> TableStore:
+    """A store in which something happens just before (or after) the first file of a path is made."""
     store = store_of(table)
-    return TableStore(
-        file_io=Interrupted(act).within(store.paths.root), paths=store.paths, schema=store.schema, options=store.options
-    )
+    acting = ActingFileIO(act, "create_if_absent", "write", path=path, after=after)
+    return replace(store, file_io=acting.within(store.paths.root))
 
 
 def test_a_tag_keeps_the_rows_of_its_snapshot(table: Table) -> None:
@@ -194,9 +163,8 @@ def test_a_time_chooses_the_newest_snapshot_that_is_not_later(table: Table) -> N
 
 
 def test_a_table_without_snapshots_has_nothing_to_tag(tmp_path: Path) -> None:
-    empty = Catalog(str(tmp_path)).create_table("db.e", "id INT", primary_key=["id"], options={"bucket": "1"})
-    with pytest.raises(SnapshotNotFoundError, match=r"db\.e has no snapshots yet"):
-        empty.tags.create("q")
+    with pytest.raises(SnapshotNotFoundError, match=r"db\.t has no snapshots yet"):
+        versioned_table(tmp_path, 0).tags.create("q")
 
 
 def test_a_tag_of_thousands_of_years_is_kept_and_told(table: Table) -> None:
@@ -263,16 +231,9 @@ def test_a_tag_that_a_rollback_takes_while_it_is_replaced_does_not_come_back(tab
 
 
 def test_a_rollback_leaves_a_snapshot_its_files_of_which_a_tag_is_being_made(table: Table) -> None:
-    class AfterHolding(LocalFileIO):
-        """A rollback comes when the tag's own file is about to be made."""
-
-        def create_if_absent(self, path: str, data: bytes) -> bool:
-            if path == str(file_of(table, "q")):
-                table.rollback(2)
-            return super().create_if_absent(path, data)
-
-    store = store_of(table)
-    create_tag(replace(store, file_io=AfterHolding().within(store.paths.root)), "q", store.snapshots.get(3))
+    """It comes when the tag's own file is about to be made."""
+    store = interrupted(table, lambda: table.rollback(2), "/tag-q$")
+    create_tag(store, "q", store.snapshots.get(3))
     assert [tag.name for tag in table.tags.list()] == ["q"] and table.at(tag="q").to_arrow().num_rows == 3
     assert table.to_arrow().num_rows == 2 and not table.tags.delete("q").failures
 
@@ -297,17 +258,13 @@ def test_what_a_killed_process_left_of_making_a_tag_is_not_relied_on_and_goes_af
 
 
 def test_a_tag_whose_making_took_longer_than_it_was_held_is_taken_back(table: Table) -> None:
-    class Asleep(LocalFileIO):
-        def create_if_absent(self, path: str, data: bytes) -> bool:
-            created = super().create_if_absent(path, data)
-            if path == str(file_of(table, "q")):
-                for held in Path(path).parent.glob(f"tag-{HOLDING_TAG}*"):
-                    held.unlink()
-            return created
+    def let_go() -> None:
+        for held in file_of(table, "q").parent.glob(f"tag-{HOLDING_TAG}*"):
+            held.unlink()
 
-    store = store_of(table)
+    store = interrupted(table, let_go, "/tag-q$", after=True)
     with pytest.raises(SnapshotNotFoundError, match="took longer than 3600 s"):
-        create_tag(replace(store, file_io=Asleep().within(store.paths.root)), "q", store.snapshots.get(3))
+        create_tag(store, "q", store.snapshots.get(3))
     assert table.tags.list() == []
 
 
