@@ -62,45 +62,26 @@ def test_a_key_is_split_into_type_column_and_option(key: str, split: tuple[str, 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"bloom-filter.columns": "a,,b"}, "'file-index.bloom-filter.columns' = 'a,,b' has an empty column name"),
+        ({"bloom-filter.a.items": "5"}, "of a column that has no such index; name 'a' in 'file-index.bloom-filter.c"),
         (
-            {"file-index.bloom-filter.columns": "a,,b"},
-            "'file-index.bloom-filter.columns' = 'a,,b' has an empty column name",
-        ),
-        (
-            {"file-index.bloom-filter.a.items": "5"},
-            "of a column that has no such index; name 'a' in 'file-index.bloom-filter.c",
-        ),
-        (
-            {"file-index.bitmap.columns": "a", "file-index.bitmap.a.version": "3"},
+            {"bitmap.columns": "a", "bitmap.a.version": "3"},
             "'file-index.bitmap.a.version' cannot be '3': it must be at most 2",
         ),
         *(
-            (
-                {"file-index.bloom-filter.columns": "a", f"file-index.bloom-filter.a.{name}": text},
-                f"{name}' cannot be '{text}'",
-            )
-            for name, text in [
-                ("items", "0"),
-                ("items", "x"),
-                ("fpp", "0"),
-                ("fpp", "1"),
-                ("fpp", "nan"),
-                ("fpp", "-0.1"),
-            ]
+            ({"bloom-filter.columns": "a", f"bloom-filter.a.{name}": text}, f"{name}' cannot be '{text}'")
+            for name, texts in {"items": ("0", "x"), "fpp": ("0", "1", "nan", "-0.1")}.items()
+            for text in texts
         ),
         (
-            {
-                "file-index.bloom-filter.columns": "a",
-                "file-index.bloom-filter.a.items": "2000000000",
-                "file-index.bloom-filter.a.fpp": "0.01",
-            },
+            {"bloom-filter.columns": "a", "bloom-filter.a.items": "2000000000", "bloom-filter.a.fpp": "0.01"},
             "options of 'file-index.bloom-filter.a': .* for 2000000000 items .* more than 256 MB; lower 'items'",
         ),
     ],
 )
 def test_a_wrong_option_is_refused_by_name(options: dict[str, str], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        TableOptions.parse(options)
+        TableOptions.parse({f"file-index.{key}": text for key, text in options.items()})
 
 
 @pytest.mark.parametrize(

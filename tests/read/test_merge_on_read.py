@@ -40,61 +40,40 @@ class Scenario:
     kinds: bool = True
 
 
+#: Compacts after writes; the others do so only when told.
+COMPACTING = {"write-only": "false"}
 SCENARIOS = (
-    Scenario("one bucket", options={"bucket": "1"}),
-    Scenario("several buckets", options={"bucket": "3", "write-only": "true"}),
-    Scenario("compacting after each write", options={"bucket": "2", "num-sorted-run.compaction-trigger": "2"}),
-    Scenario("dynamic buckets", options={"bucket": "-1", "dynamic-bucket.target-row-num": "4"}),
+    Scenario("one bucket", options=COMPACTING),
+    Scenario("several buckets", options={"bucket": "3"}),
     Scenario(
-        "partitions",
-        columns="id INT, v INT, p STRING, s STRING",
-        key=("p", "id"),
-        partition=("p",),
-        options={"bucket": "2", "write-only": "true"},
+        "compacting after each write", options={"bucket": "2", "num-sorted-run.compaction-trigger": "2", **COMPACTING}
     ),
+    Scenario("dynamic buckets", options={"bucket": "-1", "dynamic-bucket.target-row-num": "4", **COMPACTING}),
+    Scenario("partitions", "id INT, v INT, p STRING, s STRING", ("p", "id"), ("p",), {"bucket": "2"}),
     Scenario(
         "dynamic buckets in partitions of two columns",
-        columns="id INT, v INT, p STRING, q DATE, s STRING",
-        key=("q", "id", "p"),
-        partition=("p", "q"),
-        options={"bucket": "-1", "dynamic-bucket.target-row-num": "3", "dynamic-bucket.initial-buckets": "2"},
+        "id INT, v INT, p STRING, q DATE, s STRING",
+        ("q", "id", "p"),
+        ("p", "q"),
+        {"bucket": "-1", "dynamic-bucket.target-row-num": "3", "dynamic-bucket.initial-buckets": "2", **COMPACTING},
     ),
-    Scenario(
-        "a sequence field",
-        columns="id INT, v INT, ts BIGINT, s STRING",
-        sequence=("ts",),
-        options={"bucket": "1", "write-only": "true", "sequence.field": "ts"},
-    ),
+    Scenario("a sequence field", "id INT, v INT, ts BIGINT", options={"sequence.field": "ts"}, sequence=("ts",)),
     Scenario(
         "two sequence fields, descending",
-        columns="id INT, v INT, ts TIMESTAMP(6), d DECIMAL(20, 2), s STRING",
+        "id INT, v INT, ts TIMESTAMP(6), d DECIMAL(20, 2), s STRING",
+        options={"bucket": "2", "sequence.field": "ts,d", "sequence.field.sort-order": "descending"},
         sequence=("ts", "d"),
         engine=Deduplicate(descending=True),
-        options={
-            "bucket": "2",
-            "write-only": "true",
-            "sequence.field": "ts,d",
-            "sequence.field.sort-order": "descending",
-        },
     ),
-    Scenario(
-        "deletes ignored",
-        engine=Deduplicate(ignore_delete=True),
-        options={"bucket": "1", "ignore-delete": "true", "write-only": "true"},
-    ),
+    Scenario("deletes ignored", options={"ignore-delete": "true"}, engine=Deduplicate(ignore_delete=True)),
     Scenario(
         "thin files, a composite key of text and bytes",
-        columns="s STRING, id INT, b BYTES, v INT",
-        key=("s", "b", "id"),
-        options={"bucket": "2", "data-file.thin-mode": "true", "write-only": "true", "bucket-key": "s"},
+        "s STRING, id INT, b BYTES, v INT",
+        ("s", "b", "id"),
+        options={"bucket": "2", "data-file.thin-mode": "true", "bucket-key": "s"},
     ),
-    Scenario(
-        "floating keys",
-        columns="id INT, f DOUBLE, v INT",
-        key=("f", "id"),
-        options={"bucket": "1", "write-only": "true"},
-    ),
-    Scenario("upserts alone, in many small files", kinds=False, options={"bucket": "1", "target-file-size": "1 kb"}),
+    Scenario("floating keys", "id INT, f DOUBLE, v INT", ("f", "id")),
+    Scenario("upserts alone, in many small files", options={"target-file-size": "1 kb", **COMPACTING}, kinds=False),
 )
 
 
@@ -127,7 +106,7 @@ class Run:
         self.fields = parse_columns(scenario.columns)
         self.model = Model(scenario.key, scenario.sequence, scenario.engine)
         self.table: Table = engine.create(
-            warehouse, scenario.columns, scenario.key, scenario.partition, {"write-only": "false", **scenario.options}
+            warehouse, scenario.columns, scenario.key, scenario.partition, scenario.options
         )
 
     def write(self, count: int) -> None:

@@ -123,11 +123,7 @@ class ActorFiles:
         return
 
     def size(self, path: str) -> int:
-        self._gate.passes("read", path, _nothing)
-        try:
-            return len(self._store.files[path])
-        except KeyError:
-            raise FileNotFoundError(path) from None
+        return len(self.read(path))
 
     def exists(self, path: str) -> bool:
         self._gate.passes("read", path, _nothing)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -192,27 +193,16 @@ def _base_read_once() -> Planted:
     return [(NextSnapshot, "_merged", merged)]
 
 
-def _overwrite_planned_once() -> Planted:
-    """What an overwrite replaces is not worked out again after a lost race."""
-    real = LiveFiles.of_partitions
+def _live_files_found_once(name: str) -> Planted:
+    """What an attempt finds of the live files is not found again after a lost race."""
+    real = getattr(LiveFiles, name)
 
-    def of_partitions(live: Any, snapshot: Any, wanted: Any) -> Any:
+    def found(live: Any, *asked: Any) -> Any:
         if not hasattr(live, "_first"):
-            live._first = real(live, snapshot, wanted)
+            live._first = real(live, *asked)
         return live._first
 
-    return [(LiveFiles, "of_partitions", of_partitions)]
-
-
-def _live_files_read_once() -> Planted:
-    real = LiveFiles.of_buckets
-
-    def of_buckets(live: Any, snapshot: Any, changed: Any) -> Any:
-        if not hasattr(live, "_first"):
-            live._first = real(live, snapshot, changed)
-        return live._first
-
-    return [(LiveFiles, "of_buckets", of_buckets)]
+    return [(LiveFiles, name, found)]
 
 
 def _reused_manifests_deleted() -> Planted:
@@ -379,8 +369,8 @@ PLANTED_FAULTS: Mapping[str, Callable[[], Planted]] = {
     "written keys are not looked up": _written_keys_not_looked_up,
     "only the newest snapshot is checked": _only_the_newest_snapshot_is_checked,
     "the base is read once": _base_read_once,
-    "an overwrite is planned once": _overwrite_planned_once,
-    "live files are read once": _live_files_read_once,
+    "an overwrite is planned once": partial(_live_files_found_once, "of_partitions"),
+    "live files are read once": partial(_live_files_found_once, "of_buckets"),
     "manifests of a lost race are deleted and used": _reused_manifests_deleted,
     "moved files are taken for new ones": _upgraded_files_taken_for_new,
     "a merged manifest stays": _merged_manifests_kept_too,
