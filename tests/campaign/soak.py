@@ -179,11 +179,11 @@ def read(say: Voice, place: TablePlace, seed: int) -> None:
         if chance.random() < 0.5:
             tags, ids = store.tags.names(), store.snapshots.ids()
             by_tag = tags and chance.random() < 0.4
-            travel = {"tag": chance.choice(tags)} if by_tag else {"snapshot_id": chance.choice(ids)}
+            travel = {"tag": chance.choice(tags)} if by_tag else {"snapshot": chance.choice(ids)}
         try:
-            found = table.to_arrow(**travel)
+            found = table.at(**travel).to_arrow() if travel else table.to_arrow()
         except SnapshotNotFoundError:  # Nothing else is said of what went.
-            if not _is_gone(place, travel or {"snapshot_id": newest}):
+            if not _is_gone(place, travel or {"snapshot": newest}):
                 raise
             say("counted", {"reads of what went meanwhile": 1})
             continue
@@ -196,7 +196,7 @@ def _is_gone(place: TablePlace, travel: dict[str, Any]) -> bool:
     store = place.store()
     if "tag" in travel:
         return store.tags.try_get(travel["tag"]) is None
-    snapshot_id = travel["snapshot_id"]
+    snapshot_id = travel["snapshot"]
     return store.snapshots.try_get(snapshot_id) is None or store.snapshots.is_expiring(snapshot_id)
 
 
