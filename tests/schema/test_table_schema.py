@@ -12,7 +12,6 @@ import pytest
 from lakelsm.errors import CorruptTableError, InvalidInputError
 from lakelsm.schema.evolution import apply_changes
 from lakelsm.schema.table_schema import TableSchema, column_mapping, create_schema
-from lakelsm.schema.validation import validate_existing_table
 from lakelsm.schema_changes import AddColumn, DropColumn, RenameColumn
 from lakelsm.types import arrow_field, parse_columns, parse_type
 from tests import golden_tables
@@ -148,12 +147,6 @@ def test_schema_files_of_java_are_read_and_written_the_same(version: str, tmp_pa
         text = file.read_text()
         schema = TableSchema.from_json(text, str(file))
         assert json.loads(schema.to_json()) == json.loads(text)
-
-
-def test_an_existing_table_with_a_foreign_option_is_opened() -> None:
-    schema = create_schema([*parse_columns("a INT")], ["a"], options={"other.engine": "x", "bucket": "1"})
-    assert validate_existing_table(schema).bucket == 1
-    assert parse_type("INT NOT NULL") == schema.field("a").type
 
 
 def test_old_files_map_to_the_table_by_id() -> None:

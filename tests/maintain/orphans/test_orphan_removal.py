@@ -166,48 +166,31 @@ def test_a_snapshot_that_expires_meanwhile_is_no_error(table: LocalTable) -> Non
     assert unnamed(table.root) == set()
 
 
-def damaged_snapshot(table: LocalTable) -> None:
-    (table.root / "snapshot" / "snapshot-1").write_text("{}")
+def a_manifest(table: LocalTable) -> Path:
+    return next((table.root / "manifest").glob("manifest-[!l]*"))
 
 
-def damaged_tag(table: LocalTable) -> None:
-    (table.root / "tag").mkdir()
-    (table.root / "tag" / "tag-x").write_text("{")
+#: What is put into a file in place of what it has; None is no file.
+DAMAGES: dict[str, tuple[Callable[[LocalTable], Path], bytes | None]] = {
+    "a snapshot": (lambda table: table.root / "snapshot" / "snapshot-1", b"{}"),
+    "a tag": (lambda table: table.root / "tag" / "tag-x", b"{"),
+    "a changelog": (lambda table: table.root / "changelog" / "changelog-1", b""),
+    "a snapshot of a branch": (lambda table: table.root / "branch" / "branch-x" / "snapshot" / "snapshot-1", b"[]"),
+    "a list is lost": (lambda table: table.root / "manifest" / table.latest.base_manifest_list, None),
+    "a manifest is lost": (a_manifest, None),
+    "a manifest": (a_manifest, b"Obj"),
+}
 
 
-def damaged_changelog(table: LocalTable) -> None:
-    (table.root / "changelog").mkdir()
-    (table.root / "changelog" / "changelog-1").write_text("")
-
-
-def lost_list(table: LocalTable) -> None:
-    (table.root / "manifest" / table.latest.base_manifest_list).unlink()
-
-
-def lost_manifest(table: LocalTable) -> None:
-    next((table.root / "manifest").glob("manifest-[!l]*")).unlink()
-
-
-def damaged_manifest(table: LocalTable) -> None:
-    path = next((table.root / "manifest").glob("manifest-[!l]*"))
-    path.write_bytes(path.read_bytes()[:-1])
-
-
-def damaged_branch(table: LocalTable) -> None:
-    folder = table.root / "branch" / "branch-x" / "snapshot"
-    folder.mkdir(parents=True)
-    (folder / "snapshot-1").write_text("[]")
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [damaged_snapshot, damaged_tag, damaged_changelog, lost_list, lost_manifest, damaged_manifest, damaged_branch],
-)
-def test_what_cannot_be_read_ends_the_run_with_nothing_removed(
-    table: LocalTable, damage: Callable[[LocalTable], None]
-) -> None:
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_what_cannot_be_read_ends_the_run_with_nothing_removed(table: LocalTable, damage: str) -> None:
     orphan(table)
-    damage(table)
+    place, content = DAMAGES[damage]
+    path = place(table)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    if content is not None:
+        path.write_bytes(content)
     before = census(table.root)
     with pytest.raises(CorruptTableError):
         removed(table)
