@@ -133,11 +133,6 @@ def test_one_deadline_is_for_all_tables(
     assert [(each["table"], each["status"]) for each in tables] == [("d.t", "done"), ("d.u", "done"), ("d.v", "deadline")]
 
 
-def test_a_database_without_tables_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", "--warehouse", str(tmp_path), "--database", "d"]) == 1
-    assert "has no tables in database d" in capsys.readouterr().err
-
-
 def test_a_secret_of_the_command_line_comes_out_nowhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--storage-option", "s3.secret-key=hidden", "--storage-option", "s3.endpoint=http://127.0.0.1:9"]
     named = ["--path", "s3://bucket/t", *options, "--storage-option", "s3.nothing=hidden"]
