@@ -9,9 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from lakelsm import Catalog, Table
 from lakelsm.errors import (
@@ -24,9 +25,6 @@ from lakelsm.errors import (
 from lakelsm.schema_changes import SetOption
 from lakelsm.snapshots.manifest_scan import read_live_entries
 from tests.engines import LOCALLY, ON_SPARK, TableEngine, each_case
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 COLUMNS = "dt DATE NOT NULL, k INT NOT NULL, v STRING, code VARCHAR(3), n INT"
 FRAME = "dt DATE, k INT, v STRING, code STRING, n INT"

@@ -13,10 +13,11 @@ import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from lakelsm import Catalog, Table
 from lakelsm.errors import CommitOutcomeUnknownError
@@ -24,9 +25,6 @@ from lakelsm.maintain import after_commit
 from lakelsm.maintain.history import maintenance_runs
 from lakelsm.results import CommitResult, CompactionStatus
 from tests.failing_file_io import ERRORS, FailingFileIO, Plan, failing_table
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*the commit succeeded:UserWarning")
 

@@ -8,10 +8,11 @@ import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from lakelsm import Catalog, Lookup, Table, errors
 from lakelsm.errors import CommitConflictError, LakelsmError
@@ -21,9 +22,6 @@ from lakelsm.storage import LocalFileIO
 from lakelsm.table import TableBranches, TableConsumers, TableInspection, TableMaintenance, TableTags, TableView
 from tests.maintain.versioned_table import versioned_table
 from tests.storage.object_server import ObjectServer
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 SECRET = "hunter2Zq"
 

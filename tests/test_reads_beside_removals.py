@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from lakelsm import Table, TableView
 from lakelsm.errors import CorruptTableError, SnapshotNotFoundError
@@ -15,9 +16,6 @@ from lakelsm.format.snapshot import Snapshot
 from lakelsm.runner.local_runner import LocalRunner
 from lakelsm.snapshots.snapshot_manager import SnapshotManager
 from tests.maintain.versioned_table import rows, versioned_table
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 def expire(table: Table) -> None:

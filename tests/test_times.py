@@ -8,19 +8,17 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from lakelsm import Catalog, Table
 from lakelsm.cli.main import main
 from lakelsm.errors import InvalidInputError
 from lakelsm.schema_changes import RemoveOption, SetOption
 from tests.cli.fake_table import last_object
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 UTC = timezone.utc
 MACHINES = ("UTC", "Asia/Tokyo", "America/Los_Angeles")

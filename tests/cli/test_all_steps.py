@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
+from tests.cli.called import Called
 from tests.cli.test_orphans import leave_orphans
 from tests.maintain.partitions.partitioned_table import fill, left, partitioned
 from tests.maintain.versioned_table import values, versioned_table
-
-if TYPE_CHECKING:
-    from tests.cli.called import Called
 
 RETAINED = {"snapshot.num-retained.min": "1", "snapshot.num-retained.max": "2"}
 ORDER = ["tags", "consumers", "partitions", "compact", "expire", "orphans", "check"]

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from tests.cli.called import Called
 from tests.maintain.versioned_table import versioned_table
-
-if TYPE_CHECKING:
-    from tests.cli.called import Called
 
 
 def test_statistics_are_written_unless_it_is_a_dry_run(called: Called) -> None:

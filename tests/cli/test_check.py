@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from tests.cli.called import Called
 from tests.maintain.versioned_table import versioned_table
-
-if TYPE_CHECKING:
-    from tests.cli.called import Called
 
 
 def test_a_sound_table_is_told_to_be(called: Called) -> None:

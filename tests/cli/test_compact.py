@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,10 +10,7 @@ from lakelsm.cli.exit_status import ExitStatus
 from lakelsm.cli.main import main
 from lakelsm.compact.compactor import DEFAULT_TASK_MEMORY
 from lakelsm.results import CompactionResult, CompactionStatus, Failure
-from tests.cli.fake_table import DONE, NAMED, last_object
-
-if TYPE_CHECKING:
-    from tests.cli.fake_table import FakeTable
+from tests.cli.fake_table import DONE, NAMED, FakeTable, last_object
 
 LOST = Failure(
     step="a commit", error="CommitConflictError", kind="retry", text="snapshot 7 was first", remedy="run it again"

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from lakelsm.maintain.expiry import snapshot_expiry
+from tests.cli.called import Called
 from tests.maintain.versioned_table import values, versioned_table
-
-if TYPE_CHECKING:
-    from tests.cli.called import Called
 
 
 def test_snapshots_go_as_asked_and_the_rows_stay(called: Called) -> None:

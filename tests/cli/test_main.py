@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.sql import SparkSession
@@ -24,11 +23,8 @@ from lakelsm.cli.compact import COMPACT
 from lakelsm.cli.exit_status import ExitStatus
 from lakelsm.cli.report import Report
 from lakelsm.cli.verb import CatalogVerb, Verb, VerbGroup
-from tests.cli.fake_table import NAMED
-
-if TYPE_CHECKING:
-    from tests.cli.called import Called
-    from tests.cli.fake_table import FakeTable
+from tests.cli.called import Called
+from tests.cli.fake_table import NAMED, FakeTable
 
 ROOT = Path(__file__).resolve().parents[2]
 SETUP = ROOT / "setup.cfg"

@@ -5,16 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from lakelsm.maintain.orphans import orphan_removal
 from lakelsm.storage import FileIO
+from tests.cli.called import Called
 from tests.maintain.versioned_table import values, versioned_table
-
-if TYPE_CHECKING:
-    from tests.cli.called import Called
 
 
 def leave_orphans(called: Called, count: int) -> list[Path]:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
+from tests.cli.called import Called
 from tests.maintain.partitions.partitioned_table import fill, left, partitioned
-
-if TYPE_CHECKING:
-    from tests.cli.called import Called
 
 OLD = ["2020-01-01", "2020-01-02", "2020-01-03"]
 

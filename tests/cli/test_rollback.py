@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from lakelsm.cli.main import main
+from tests.cli.called import Called
 from tests.maintain.versioned_table import values, versioned_table
-
-if TYPE_CHECKING:
-    from tests.cli.called import Called
 
 
 @pytest.mark.parametrize("to", [["--snapshot", "2"], ["--tag", "two"]])

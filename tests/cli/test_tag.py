@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
+from tests.cli.called import Called
 from tests.maintain.versioned_table import values, versioned_table
-
-if TYPE_CHECKING:
-    from tests.cli.called import Called
 
 
 def test_a_tag_is_made_replaced_renamed_and_deleted(called: Called) -> None:

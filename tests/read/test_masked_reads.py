@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from lakelsm import Table
 from lakelsm.errors import CorruptTableError
@@ -19,9 +19,6 @@ from tests.engines import TableEngine, in_order
 from tests.masked_files import commit_vectors, mask
 from tests.read.tables import rows_of
 from tests.read.test_pushed_down import parquet_scans
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 def waiting(table: LocalTable) -> ManifestEntry:

@@ -6,10 +6,10 @@ import ast
 import datetime
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
 import lakelsm
 from lakelsm import Catalog
@@ -23,9 +23,6 @@ from lakelsm.storage import LocalFileIO
 from tests.engines import TableEngine, each_case
 from tests.merge.run_files import layout_of, reader_of, rows_table, write_files, write_run
 from tests.nano_times import python_rows
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 #: Names that a scan of Spark's reads as they are.
 NAMES = (

@@ -5,14 +5,11 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 
 from tests.read.tables import create, rows_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _SETTINGS = {
     "spark.sql.caseSensitive": "true",

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from lakelsm import Catalog
 from lakelsm.errors import InvalidInputError, SnapshotNotFoundError
 from lakelsm.system_tables.named_tables import SYSTEM_TABLES, checked_system_table
 from lakelsm.system_tables.system_table import SystemTable
 from tests import golden_tables
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 def written(tmp_path: Path, spark: SparkSession | None = None) -> Catalog:

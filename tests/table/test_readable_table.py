@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from lakelsm import Table
 from lakelsm.errors import CorruptTableError, InvalidInputError, SnapshotNotFoundError
@@ -21,9 +21,6 @@ from lakelsm.types import parse_type
 from tests.engines import TableEngine, in_order
 from tests.maintain.versioned_table import values, versioned_table
 from tests.table_files import root_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 @pytest.fixture(scope="module")
