@@ -43,12 +43,14 @@ K, V = ("k", "INT"), ("v", "STRING")
 _ROW = "The write was refused and nothing of it is visible: "
 _FILL = "is NULL in a row of the DataFrame: filter or fill such rows"
 _KINDS = "+I, -U, +U or -D"
+_NO_KIND = f"row kind of column 'op' must be {_KINDS} and cannot be null"
+_LONG = f"{_ROW}a value of column 'v' is longer than"
 _CAST = "before the write."
 
 REFUSALS = (
     Refusal("k INT, v STRING", (K, V, ("V", "STRING")), (1, "a", "b"), "column V, v more than once: rename or drop one"),
     Refusal("k INT, v STRING", (K,), (1,), "lacks column v of the table: add it (as NULL where the row has none)."),
-    Refusal("k INT", (K, V), (1, "a"), "has no column v: drop it from the DataFrame or add it to the table first."),
+    Refusal("k INT", (K, V), (1, "a"), "has no column v: drop it from the DataFrame or add it to the table first"),
     Refusal("k INT", (K,), (1,), "Row kind column 'op' is not in the DataFrame, which has k.", row_kind="op"),
     Refusal("k INT", (K, ("op", "INT")), (1, 2), f"Row kind column 'op' must be a string of {_KINDS}.", row_kind="op"),
     Refusal(
@@ -59,36 +61,21 @@ REFUSALS = (
         row_kind="op",
         options={"rowkind.field": "v"},
     ),
-    Refusal(
-        "k INT",
-        (K, ("op", "STRING")),
-        (1, "+i"),
-        f"{_ROW}row kind of column 'op' must be {_KINDS} and cannot be null: +i",
-        row_kind="op",
-    ),
-    Refusal(
-        "k INT",
-        (K, ("op", "STRING")),
-        (1, None),
-        f"{_ROW}row kind of column 'op' must be {_KINDS} and cannot be null: NULL",
-        row_kind="op",
+    *(
+        Refusal("k INT", (K, ("op", "STRING")), (1, kind), f"{_ROW}{_NO_KIND}: {told}", row_kind="op")
+        for kind, told in (("+i", "+i"), (None, "NULL"))
     ),
     Refusal("k INT, v STRING", (K, V), (None, "a"), f"{_ROW}key column 'k' {_FILL}"),
     Refusal("k INT, v STRING NOT NULL", (K, V), (1, None), f"{_ROW}NOT NULL column 'v' {_FILL}"),
-    Refusal("k INT, v VARCHAR(2)", (K, V), (1, "éèê"), f"{_ROW}a value of column 'v' is longer than VARCHAR(2) allows"),
+    Refusal("k INT, v VARCHAR(2)", (K, V), (1, "éèê"), f"{_LONG} VARCHAR(2) allows"),
     Refusal(
         "k INT, v CHAR",
         (K, V),
         (1, "ab"),
-        f"{_ROW}a value of column 'v' is longer than CHAR(1) allows, which is what the type means without a length: "
+        f"{_LONG} CHAR(1) allows, which is what the type means without a length: "
         "declare STRING or BYTES for values of any length",
     ),
-    Refusal(
-        "k INT, v VARBINARY(3)",
-        (K, ("v", "BYTES")),
-        (1, b"abcd"),
-        f"{_ROW}a value of column 'v' is longer than VARBINARY(3) allows",
-    ),
+    Refusal("k INT, v VARBINARY(3)", (K, ("v", "BYTES")), (1, b"abcd"), f"{_LONG} VARBINARY(3) allows"),
     Refusal(
         "k INT, v TIME(3)",
         (K, ("v", "INT")),

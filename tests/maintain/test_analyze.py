@@ -72,29 +72,20 @@ def test_statistics_are_of_merged_rows_on_either_engine(tmp_path: Path, engine: 
     assert found is not None and (found.snapshot_id, found.schema_id, found.merged_record_count) == (3, 0, 4)
     size = sum(table.inspect.system("files").to_arrow()["file_size_in_bytes"].to_pylist())
     assert found.merged_record_size == result.bytes == size * 4 // 7
-    ids = iter(range(7))
+    #: Distinct values, least, greatest, NULLs, mean length, greatest length.
+    expected: dict[str, tuple[Any, ...]] = {
+        "p": (2, None, None, 0, 1, 1),
+        "k": (4, "2", "9", 0, 4, 4),
+        "d": (1, "1.50", "1.50", 2, 16, 16),
+        "t": (4, "2020-01-02 00:00:00.000", "2020-01-09 00:00:00.000", 0, 8, 8),
+        "day": (0, None, None, 4, 4, 4),
+        "b": (4, None, None, 0, 5, 9),
+        "f": (4, "2.0", "9.0", 0, 8, 8),
+    }
+    names = ("distinct_count", "min", "max", "null_count", "avg_len", "max_len")
     assert dict(found.columns) == {
-        "p": ColumnStatistics(col_id=next(ids), distinct_count=2, null_count=0, avg_len=1, max_len=1),
-        "k": ColumnStatistics(
-            col_id=next(ids), distinct_count=4, min="2", max="9", null_count=0, avg_len=4, max_len=4
-        ),
-        "d": ColumnStatistics(
-            col_id=next(ids), distinct_count=1, min="1.50", max="1.50", null_count=2, avg_len=16, max_len=16
-        ),
-        "t": ColumnStatistics(
-            col_id=next(ids),
-            distinct_count=4,
-            min="2020-01-02 00:00:00.000",
-            max="2020-01-09 00:00:00.000",
-            null_count=0,
-            avg_len=8,
-            max_len=8,
-        ),
-        "day": ColumnStatistics(col_id=next(ids), distinct_count=0, null_count=4, avg_len=4, max_len=4),
-        "b": ColumnStatistics(col_id=next(ids), distinct_count=4, null_count=0, avg_len=5, max_len=9),
-        "f": ColumnStatistics(
-            col_id=next(ids), distinct_count=4, min="2.0", max="9.0", null_count=0, avg_len=8, max_len=8
-        ),
+        name: ColumnStatistics(col_id=at, **dict(zip(names, values)))
+        for at, (name, values) in enumerate(expected.items())
     }
     (shown,) = table.inspect.system("statistics").to_arrow().to_pylist()
     assert (shown["snapshot_id"], shown["mergedRecordCount"], shown["colstat"]) == (3, 4, found.columns_json())
