@@ -130,15 +130,6 @@ def test_old_files_are_rewritten_to_the_newest_schema(local: TableEngine, tmp_pa
     assert sorted((entry.file.schema_id, entry.file.level) for entry in live_entries(table)) == [(0, 5), (1, 5)]
 
 
-@pytest.mark.parametrize("where", ["id = 1", "dt = 'a' and v = 'x'", "length(dt) = 1"])
-def test_a_condition_on_other_columns_or_beyond_literals_is_refused(
-    local: TableEngine, tmp_path: Path, where: str
-) -> None:
-    table = create(local, tmp_path)
-    with pytest.raises(InvalidInputError, match=r"partition columns \(dt\)"):
-        local.compact(table, where=where)
-
-
 def test_a_compaction_without_batch_id_is_never_taken_for_a_replay(local: TableEngine, tmp_path: Path) -> None:
     table = create(local, tmp_path, write_only="true")
     for text in "xy":

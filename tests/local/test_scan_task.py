@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -11,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelsm import Table
-from lakelsm.format.data_file.key_value_file import KeyValueReader
 from lakelsm.local.arrow_scan import ArrowScan
 from tests.compact.local_table import LocalTable
 from tests.examples import examples
+from tests.merge.run_files import decoded_groups
 
 ROWS = 3000
 
@@ -29,16 +28,7 @@ def grouped(folder: Path, **options: str) -> LocalTable:
 
 @pytest.fixture
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """(row group, columns) of each row group that is decoded."""
-    found: list[tuple[int, int]] = []
-    gathered = KeyValueReader._gathered
-
-    def noted(self: KeyValueReader, group: int, *more: Any) -> Any:
-        found.append((group, len(self._mapping)))
-        return gathered(self, group, *more)
-
-    monkeypatch.setattr(KeyValueReader, "_gathered", noted)
-    return found
+    return decoded_groups(monkeypatch)
 
 
 def test_row_groups_are_passed_over_that_statistics_rule_out(tmp_path: Path, decoded: list[tuple[int, int]]) -> None:

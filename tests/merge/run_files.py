@@ -9,8 +9,9 @@ from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
+import pytest
 
-from lakelsm.format.data_file.key_value_file import FileLayout, row_schema
+from lakelsm.format.data_file.key_value_file import FileLayout, KeyValueReader, row_schema
 from lakelsm.format.data_file.rolling_writer import RollingWriter
 from lakelsm.format.file_names import FileNames
 from lakelsm.format.manifest.data_file_meta import DataFileMeta
@@ -81,6 +82,19 @@ def reader_of(
     return RunReader(
         IO, schema, schemas={one.id: one for one in (*older, schema)}, columns=names, memory_bytes=memory_bytes
     )
+
+
+def decoded_groups(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """Takes down (row group, columns) of each row group that is decoded from now on."""
+    found: list[tuple[int, int]] = []
+    gathered = KeyValueReader._gathered
+
+    def noted(self: KeyValueReader, group: int, *more: Any) -> Any:
+        found.append((group, len(self._mapping)))
+        return gathered(self, group, *more)
+
+    monkeypatch.setattr(KeyValueReader, "_gathered", noted)
+    return found
 
 
 def read_unit(reader: RunReader, unit: MergeUnit, positions: bool = False) -> list[list[dict[str, Any]]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.data_file.file_check import ExpectedFile
 from lakelsm.format.data_file.file_index_place import FileIndexPlace
-from lakelsm.format.data_file.key_value_file import FileLayout, KeyValueReader, row_schema
+from lakelsm.format.data_file.key_value_file import FileLayout, row_schema
 from lakelsm.merge.key_lookup import KeyLookup
 from lakelsm.merge.merge_unit import RunFile
 from lakelsm.schema.table_schema import TableSchema, create_schema
 from lakelsm.types import to_arrow
 from tests.examples import examples
-from tests.merge.run_files import as_run_file, layout_of, reader_of, rows_table, write_files, write_run
+from tests.merge.run_files import as_run_file, decoded_groups, layout_of, reader_of, rows_table, write_files, write_run
 from tests.nano_times import column_of
 from tests.oracle import sort_key
 
@@ -128,19 +128,8 @@ def _file(
 
 
 @pytest.fixture
-def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The row groups that are decoded."""
-    groups: list[int] = []
-    original = KeyValueReader._gathered
-
-    def spy(
-        self: KeyValueReader, group: int, start: int, allowance: Callable[[], int]
-    ) -> Iterator[tuple[int, pa.Table]]:
-        groups.append(group)
-        return original(self, group, start, allowance)
-
-    monkeypatch.setattr(KeyValueReader, "_gathered", spy)
-    return groups
+def decoded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    return decoded_groups(monkeypatch)
 
 
 @pytest.mark.parametrize(
@@ -148,22 +137,22 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     [([-1], []), ([0], [0]), ([198, 199], [9]), ([199], []), ([19], []), ([18, 20, 101], [0, 1, 5]), ([500], [])],
 )
 def test_only_row_groups_that_can_have_a_key_are_decoded(
-    tmp_path: Path, decoded: list[int], keys: list[int], groups: list[int]
+    tmp_path: Path, decoded: list[tuple[int, int]], keys: list[int], groups: list[int]
 ) -> None:
     (file,) = _file(tmp_path, INT_KEY, pa.array(np.arange(0, 200, 2, np.int32)), 10)
     found(INT_KEY, file, pa.table({"id": pa.array(keys, pa.int32())}))
-    assert decoded == groups
+    assert [group for group, _ in decoded] == groups
 
 
-def test_texts_and_dates_leave_row_groups_out_too(tmp_path: Path, decoded: list[int]) -> None:
+def test_texts_and_dates_leave_row_groups_out_too(tmp_path: Path, decoded: list[tuple[int, int]]) -> None:
     text_key = create_schema("id STRING, v STRING", ["id"], (), {"bucket": "1"})
     (file,) = _file(tmp_path, text_key, pa.array([f"{at:03d}" for at in range(100)]), 10)
     assert found(text_key, file, pa.table({"id": ["042", "0421", "9"]})) == [42]
-    assert decoded == [4]
+    assert [group for group, _ in decoded] == [4]
     decoded.clear()
     (file,) = _file(tmp_path, DATE_KEY, pa.array(np.arange(100, dtype=np.int32)).cast(pa.date32()), 10)
     assert found(DATE_KEY, file, pa.table({"d": [dt.date(1970, 2, 12), dt.date(2024, 1, 1)]})) == [42]
-    assert decoded == [4]
+    assert [group for group, _ in decoded] == [4]
 
 
 def test_what_is_held_follows_the_bound_and_not_the_file_or_its_other_columns(tmp_path: Path) -> None:

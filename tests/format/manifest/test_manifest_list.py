@@ -37,8 +37,6 @@ META = ManifestFileMeta(
     max_bucket=3,
     min_level=0,
     max_level=5,
-    min_row_id=None,
-    max_row_id=None,
 )
 
 

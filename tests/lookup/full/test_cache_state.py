@@ -22,11 +22,6 @@ from tests.lookup.full.test_generation import LAYOUT, keys, rows
 from tests.time_limit import time_limit
 
 
-@pytest.fixture
-def directory(tmp_path: Path) -> CacheDirectory:
-    return CacheDirectory.shared(tmp_path / "cache")
-
-
 def generation(directory: CacheDirectory, name: str, *ids: int) -> Generation:
     segment = write_segment(directory, f"{name}.rows", LAYOUT, iter([rows(*ids)]))
     return index_segments(directory, name, LAYOUT, [segment])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -25,11 +24,6 @@ def rows(*ids: int) -> pa.Table:
 
 def keys(name: str, *values: int) -> pa.Table:
     return pa.table({name: pa.array(values, pa.int32() if name == "id" else pa.int64())})
-
-
-@pytest.fixture
-def directory(tmp_path: Path) -> CacheDirectory:
-    return CacheDirectory.shared(tmp_path / "cache")
 
 
 def made(directory: CacheDirectory, name: str = "full-a") -> Generation:

@@ -29,11 +29,6 @@ from tests.lookup.full.test_generation import LAYOUT
 SNAPSHOT = Snapshot.from_json(json.dumps(MINIMUM))
 
 
-@pytest.fixture
-def directory(tmp_path: Path) -> CacheDirectory:
-    return CacheDirectory.shared(tmp_path / "cache")
-
-
 def batch(*rows: tuple[int, int, int | None]) -> pa.RecordBatch:
     schema = changes_schema(LAYOUT.fields)
     columns = [pa.array(column, kind.type) for column, kind in zip(zip(*rows), schema)]

@@ -16,7 +16,6 @@ from pyspark import cloudpickle
 
 from lakelsm import Catalog, Table
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
-from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.join import lookup_join
 from lakelsm.lookup.join.executor_lookups import LOOKUPS, SharedLookup
 from lakelsm.lookup.join.lookup_join import JoinColumns, JoinTask
@@ -25,7 +24,7 @@ from lakelsm.schema.table_schema import create_schema
 from lakelsm.schema_changes import AddColumn, SetOption, UpdateColumnType
 from lakelsm.write.fixed_buckets import FixedBuckets
 from tests.compact.local_table import LocalTable
-from tests.lookup.scanned_cache import ScannedCache
+from tests.lookup.scanned_cache import Opened
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -97,14 +96,6 @@ def test_facts_of_a_batch_meet_the_rows_of_a_composite_key(spark: SparkSession, 
     assert sorted((row.n, row.name, row.tier) for row in left.collect()) == expected
     inner = facts.transform(customers.lookup_join(ON, {"name": "who"}, "inner", where="tier = 5", by_bucket=True))
     assert [tuple(row) for row in inner.collect()] == [(0, "us", 1, "cem")]
-
-
-def test_facts_of_a_key_that_is_not_unique_meet_all_its_rows(spark: SparkSession, customers: Table) -> None:
-    facts = spark.range(0, 4, 1, 2).selectExpr("id AS n", "IF(id = 3, 9L, id) AS i")
-    found = facts.transform(customers.lookup_join({"i": "id"}, ["region", "name"])).collect()
-    expected = [(1, "eu", "ann"), (1, "us", "cem"), (2, "eu", "bob"), (2, "us", "dee")]
-    assert sorted((row.n, row.region, row.name) for row in found if row.name) == expected
-    assert sorted(row.n for row in found if not row.name) == [0, 3]
 
 
 def test_a_stream_meets_rows_that_change_while_it_runs(spark: SparkSession, customers: Table, tmp_path: Path) -> None:
@@ -186,13 +177,9 @@ def _no_lookup_is_kept() -> Iterator[None]:
     LOOKUPS.close()
 
 
-def scanned(spec: LookupSpec, shared: Path | None) -> ScannedCache:
-    return ScannedCache(spec)
-
-
-def task_of(table: LocalTable, key: Sequence[str] = ("id",), opens: Any = scanned, **more: Any) -> JoinTask:
-    definition = LookupDefinition(("name", "tier"), key=tuple(key), options={})
-    lookup = SharedLookup(table.store, definition, RefreshPolicy(interval=more.pop("interval", 600.0)), opens=opens)
+def task_of(table: LocalTable, key: Sequence[str] = ("id",), opens: Any = None, **more: Any) -> JoinTask:
+    definition, policy = LookupDefinition(("name", "tier"), key=tuple(key), options={}), more.pop("interval", 600.0)
+    lookup = SharedLookup(table.store, definition, RefreshPolicy(interval=policy), opens=opens or Opened())
     fields = tuple(map(table.store.schema.field, ("name", "tier")))
     keys = tuple(range(1, len(key) + 1))
     return JoinTask(lookup, fields, keys, ALL, **{"inner": False, **more})
@@ -281,14 +268,9 @@ def test_by_bucket_a_task_opens_the_buckets_of_its_groups_alone(function: str, t
     columns = "id BIGINT NOT NULL, name STRING, tier INT"
     table = LocalTable(tmp_path, columns, ["id"], bucket="8", bucket_function__type=function)
     table.write(*((id, f"c{id}", id) for id in range(50)))
-    asked: list[frozenset[int] | None] = []
-
-    def opens(spec: LookupSpec, shared: Path | None) -> ScannedCache:
-        asked.append(spec.buckets)
-        return scanned(spec, shared)
-
+    opened = Opened()
     store = table.store
-    task = task_of(table, opens=opens, inner=True, groups=3)
+    task = task_of(table, opens=opened, inner=True, groups=3)
     facts = FixedBuckets.of(store.schema, store.options).added(
         pa.RecordBatch.from_arrays([pa.array([7, 7, 60]), pa.array([7, 7, 60])], names=["n", "id"])
     )
@@ -296,8 +278,8 @@ def test_by_bucket_a_task_opens_the_buckets_of_its_groups_alone(function: str, t
     assert sorted((row["n"], row["name"]) for row in found) == [(7, "c7"), (7, "c7")]
     buckets = np.unique(facts.column(2).to_numpy())
     groups = {int(bucket) % 3 for bucket in buckets}
-    assert asked == [frozenset(range(group, 8, 3)) for group in sorted(groups)]
-    assert len(asked) < 3
+    assert [cache.spec.buckets for cache in opened.caches] == [frozenset(range(group, 8, 3)) for group in sorted(groups)]
+    assert len(opened.caches) < 3
 
 
 def test_by_bucket_a_null_key_opens_nothing_of_its_own(tmp_path: Path) -> None:
@@ -305,15 +287,10 @@ def test_by_bucket_a_null_key_opens_nothing_of_its_own(tmp_path: Path) -> None:
     table.write((1, "ann", 5))
     facts = facts_of(pa.array([None, 1], pa.int64()))
     facts = facts.append_column("bucket", pa.array([None, 3], pa.int32()))
-    asked: list[frozenset[int] | None] = []
-
-    def opens(spec: LookupSpec, shared: Path | None) -> ScannedCache:
-        asked.append(spec.buckets)
-        return scanned(spec, shared)
-
-    task = task_of(table, opens=opens, groups=4)
+    opened = Opened()
+    task = task_of(table, opens=opened, groups=4)
     assert [row["n"] for batch in task(facts) for row in batch.to_pylist()] == [0, 1]
-    assert asked == [frozenset([3])]
+    assert [cache.spec.buckets for cache in opened.caches] == [frozenset([3])]
 
 
 def test_a_table_whose_buckets_are_others_by_now_is_refused(tmp_path: Path) -> None:
