@@ -179,7 +179,7 @@ class CommitRun:
         """What follows a commit that stands, and what of it failed. No Exception leaves it."""
         number = attempt.snapshot.id
         with after_commit_step(self._store.name, f"the LATEST hint of snapshot {number}", _NO_HINT) as failures:
-            self._store.snapshots.write_latest_hint(number)
+            self._store.snapshots.write_latest_hint(attempt.snapshot)
             self._step("hint-written")
         self._files.delete_except(attempt.used)
         return tuple(failures)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 from itertools import pairwise
 
 from lakelsm.errors import CorruptTableError, SnapshotNotFoundError
-from lakelsm.format.file_names import MANIFEST_LIST_PREFIX, snapshot_id_of
+from lakelsm.format.file_names import snapshot_id_of
 from lakelsm.format.paths import TablePaths
 from lakelsm.format.snapshot import Snapshot, newest_at
-from lakelsm.json_document import parse_object
 from lakelsm.snapshots.consumer_store import ConsumerStore
+from lakelsm.snapshots.rollback_record import is_left_by_rollback, record_rollback
 from lakelsm.storage import FileIO
 from lakelsm.surroundings import SYSTEM
 
@@ -25,7 +24,6 @@ _LATEST_WAIT = 0.1
 #: Sizes that no snapshot, tag or hint file has.
 MAX_SNAPSHOT_BYTES = 16 << 20
 _MAX_HINT_BYTES = 64
-_MAX_ROLLBACK_BYTES = 4096
 #: Ids are of 64 bits.
 _MOST_ID = (1 << 63) - 1
 
@@ -159,18 +157,29 @@ class SnapshotManager:
             if snapshot.commit_user == commit_user:
                 yield snapshot
 
-    def write_latest_hint(self, snapshot_id: int) -> None:
+    def write_latest_hint(self, published: Snapshot) -> None:
         """Point LATEST at a snapshot that has just been published.
 
         As in Java it is not looked at before: one that goes back a little costs readers some probes. Where a rollback
-        removed the snapshot since it was published, the hint is set to an existing one: a hint that is too high is
-        taken for damage. Raises what the file system raises; the snapshot is visible without the hint too.
+        removed the snapshot since it was published, the hint is set to the newest one in the history: a hint that is
+        too high is taken for damage. Raises what the file system raises; the snapshot is visible without the hint too.
         """
+        number = published.id
         for _ in range(_LATEST_RETRIES):
-            self._file_io.write(self._paths.latest_hint, str(snapshot_id).encode("ascii"), durable=False)
-            if self._exists(snapshot_id):
+            self._file_io.write(self._paths.latest_hint, str(number).encode("ascii"), durable=False)
+            found = self.try_get(number)
+            if found is not None and (found.is_same(published) or self.is_linked(found)):
                 return
-            snapshot_id = max(self._listed(), default=snapshot_id)
+            newest = self.newest_linked()
+            number = number if newest is None else newest.id
+
+    def newest_linked(self) -> Snapshot | None:
+        """The newest snapshot that goes on from the one before it; None for a table without snapshots.
+
+        LATEST names no other: the writer of such a one removes it.
+        """
+        found = map(self.try_get, reversed(self.ids()))
+        return next((snapshot for snapshot in found if snapshot is not None and self.is_linked(snapshot)), None)
 
     def told_latest_id(self) -> int | None:
         """The id that the LATEST hint names, whether or not there is such a snapshot.
@@ -219,8 +228,7 @@ class SnapshotManager:
 
     def record_rollback(self, target: Snapshot) -> None:
         """Record that all snapshots above ``target`` were removed, before the rollback's consumer is deleted."""
-        content = json.dumps({"snapshot": target.id, "mark": target.mark}).encode()
-        self._file_io.write(self._paths.last_rollback, content)
+        record_rollback(self._file_io, self._paths, target)
 
     def is_linked(self, snapshot: Snapshot) -> bool:
         """Whether the base of a snapshot that was read is the one before it, or has expired.
@@ -297,47 +305,13 @@ class SnapshotManager:
                 return newest or None
             if self._exists(told):
                 return told
-            if self._is_left_by_rollback(newest):
+            if newest and is_left_by_rollback(self._file_io, self._paths, self.try_get(newest)):
                 return newest
         remedy = f"or accept its loss: roll back to snapshot {newest}" if newest else "or delete the hint"
         raise CorruptTableError(
             f"Table {self._paths.name}: {self._paths.snapshot_file(told)} is missing, which the LATEST hint names; the "
             f"newest snapshot that is there is {newest or 'none'}. Restore the file, {remedy}."
         )
-
-    def _is_left_by_rollback(self, newest: int) -> bool:
-        """Whether LATEST, which names a later snapshot than the newest, names one that a rollback removed.
-
-        The last rollback's target is the newest snapshot, and between its record and the write of LATEST nobody wrote a
-        manifest list, so no snapshot was published. The times are the store's.
-        """
-        if not self._is_last_rollback_to(newest):
-            return False
-        files = (self._paths.service_dir, self._paths.snapshot_dir, self._paths.manifest_dir)
-        records, hints, manifests = map(self._modified, files)
-        recorded, hinted = records.get(self._paths.last_rollback), hints.get(self._paths.latest_hint)
-        if recorded is None or hinted is None:
-            return False
-        prefix = f"{self._paths.manifest_dir}/{MANIFEST_LIST_PREFIX}"
-        lists = (time for path, time in manifests.items() if path.startswith(prefix))
-        return not any(recorded <= time <= hinted for time in lists)
-
-    def _is_last_rollback_to(self, snapshot_id: int) -> bool:
-        """Whether the record of the last rollback names an existing snapshot. A damaged record names none."""
-        snapshot = self.try_get(snapshot_id) if snapshot_id else None
-        if snapshot is None:
-            return False
-        path = self._paths.last_rollback
-        try:
-            values = parse_object(self._file_io.read(path, _MAX_ROLLBACK_BYTES), path)
-        except (FileNotFoundError, CorruptTableError):
-            return False
-        return (values.get("snapshot"), values.get("mark")) == (snapshot.id, snapshot.mark)
-
-    def _modified(self, directory: str) -> dict[str, int]:
-        """When the files of a directory were written (epoch milliseconds), by path."""
-        entries = self._file_io.entries(directory)
-        return {f"{directory}/{entry.name}": entry.modified for entry in entries if not entry.is_directory}
 
     def _exists(self, snapshot_id: int) -> bool:
         return self._file_io.exists(self._paths.snapshot_file(snapshot_id))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -54,37 +53,6 @@ def test_a_hint_above_the_newest_snapshot_is_damage_unless_a_rollback_runs(table
             find()
     table.file_io.write(table.paths.consumer("lakelsm-rollback-to-12"), b'{"nextSnapshot": 12}')
     assert table.snapshots.latest_id() == 12
-
-
-def test_a_hint_of_a_snapshot_that_a_rollback_removed_is_no_damage(table: CommitTable) -> None:
-    """A commit wrote it after the rollback ended, and died before it looked whether its snapshot is there."""
-    kept, snapshots = table.snapshots.get(10), table.snapshots
-    table.expire(11, 12)
-    snapshots.record_rollback(kept)
-    table.file_io.write(table.paths.latest_hint, b"12")
-    written = Path(table.paths.manifest_dir) / "manifest-list-late-0"
-    written.write_bytes(b"")
-    record, hint = table.paths.last_rollback, table.paths.latest_hint
-    for recorded, listed, hinted, is_sound in ((5, 4, 6, True), (5, 7, 6, True), (5, 5, 6, False), (5, 6, 7, False)):
-        for path in Path(table.paths.manifest_dir).iterdir():
-            os.utime(path, (1, 1))
-        for name, second in ((record, recorded), (str(written), listed), (hint, hinted)):
-            os.utime(name, (second, second))
-        if is_sound:
-            assert snapshots.latest_id() == 10 and snapshots.latest() == kept
-            snapshots.check_complete()
-        else:  # A snapshot may have been published after the rollback.
-            with pytest.raises(CorruptTableError, match="snapshot-12 is missing"):
-                snapshots.latest_id()
-    os.utime(written, (1, 1))
-    for other in (replace(kept, base_manifest_list="another"), replace(kept, id=9)):
-        snapshots.record_rollback(other)
-        os.utime(record, (5, 5))
-        with pytest.raises(CorruptTableError, match="snapshot-12 is missing"):
-            snapshots.latest()
-    Path(record).write_bytes(b"{")
-    with pytest.raises(CorruptTableError, match="snapshot-12 is missing"):
-        snapshots.latest()
 
 
 class _MovedOn(LocalFileIO):
@@ -212,12 +180,25 @@ def test_users_with_characters_that_json_escapes_are_found(tmp_path: Path, user:
 
 
 def test_the_newest_snapshot_is_found_from_a_hint_that_a_slow_writer_moved_back(table: CommitTable) -> None:
-    table.snapshots.write_latest_hint(11)
+    table.snapshots.write_latest_hint(table.snapshots.get(11))
     assert table.file_io.read(table.paths.latest_hint) == b"11"
     assert table.snapshots.latest_id() == 12
     table.file_io.write(table.paths.latest_hint, b"40")
-    table.snapshots.write_latest_hint(12)
+    table.snapshots.write_latest_hint(table.snapshots.get(12))
     assert table.file_io.read(table.paths.latest_hint) == b"12"
+
+
+def test_a_hint_never_names_a_snapshot_that_was_published_on_a_removed_one(table: CommitTable) -> None:
+    """Its writer removes it, and LATEST would be too high then. Snapshot 12 is published on an 11 that came again."""
+    removed, abandoned = table.snapshots.get(12), table.file_io.read(table.paths.snapshot_file(12))
+    table.expire(12, 11)
+    table.file_io.write(table.paths.latest_hint, b"10")
+    table.append(add(file("new", seq=(20, 20))))
+    table.file_io.write(table.paths.snapshot_file(12), abandoned)
+    newest = table.snapshots.newest_linked()
+    assert newest is not None and newest.id == 11
+    table.snapshots.write_latest_hint(replace(removed, id=13))
+    assert table.file_io.read(table.paths.latest_hint) == b"11"
 
 
 @pytest.mark.parametrize(

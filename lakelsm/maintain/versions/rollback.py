@@ -239,7 +239,8 @@ def _remove_snapshots(store: TableStore, target: Snapshot, later: _Later) -> _La
         late = (at for at, (before, each) in pairs if each.mark in removed or not _goes_on(each, before))
         doomed = present[next(late, len(present)) :]
     store.snapshots.record_rollback(target)
-    newest = store.snapshots.latest()
+    # Not at one that was published meanwhile on a removed snapshot: its writer removes it after this rollback.
+    newest = store.snapshots.newest_linked()
     if newest is not None and newest.id >= target.id:
         _point_latest(store, newest)
     return replace(later, snapshots=tuple(sorted(removed.values(), key=lambda snapshot: snapshot.id)))

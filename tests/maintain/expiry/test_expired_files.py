@@ -90,7 +90,7 @@ def test_a_tag_of_a_history_that_was_rolled_back_hides_no_older_tag(
     table.compact(table.rewritten(entry))
     table.tag("stale")
     table.expire(3)
-    table.snapshots.write_latest_hint(2)
+    table.snapshots.write_latest_hint(table.snapshots.get(2))
     table.append(table.new("b"))
     table.append(table.new("b"))
     table.expire_to(1)

@@ -128,7 +128,7 @@ class History:
         if len(ids) > 1:
             target = ids[pick % len(ids)]
             table.expire(*(number for number in ids if number > target))
-            table.snapshots.write_latest_hint(target)
+            table.snapshots.write_latest_hint(table.snapshots.get(target))
             for name, tag in table.store.tags.all().items():
                 if tag.snapshot.id > target and pick % 3:
                     table.file_io.delete(table.paths.tag(name))

@@ -240,6 +240,22 @@ def test_commits_that_come_in_between_go_where_their_base_went_and_stay_where_it
     assert values(table) == [*ROWS[3], "v8"], "it came after the rollback"
 
 
+def test_the_hint_names_no_snapshot_that_was_published_meanwhile_on_a_removed_one(table: Table) -> None:
+    class Recorded(LocalFileIO):
+        def write(self, path: str, data: bytes, durable: bool = True) -> None:
+            super().write(path, data, durable)
+            if path == store.paths.last_rollback:
+                table.write(rows((4, "new")))
+                super().write(store.paths.snapshot_file(5), abandoned)
+
+    store = table._store()
+    abandoned = store.file_io.read(store.paths.snapshot_file(5))
+    assert rollback(with_file_io(store, Recorded()), store.snapshots.get(3)).snapshots == (4, 5)
+    assert hints(table)[-1] == "4"
+    store.file_io.delete(store.paths.snapshot_file(5))  # As its writer does.
+    assert values(table)[-1] == "new" and table.write(rows((5, "next"))).snapshot_id == 5
+
+
 def test_a_hint_that_a_commit_writes_after_a_rollback_is_no_damage_and_a_lost_commit_is(table: Table) -> None:
     table.rollback(2)
     latest = Path(table._store().paths.latest_hint)
