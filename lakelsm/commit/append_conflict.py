@@ -14,7 +14,6 @@ from lakelsm.commit.conflict import (
     BucketKey,
     Conflict,
     ConflictKind,
-    PartitionName,
     RankKeys,
     adds,
     deletes,
@@ -34,6 +33,9 @@ class Intervening:
     commit_user: str
     entries: tuple[ManifestEntry, ...]
 
+    def __str__(self) -> str:
+        return f"snapshot {self.snapshot_id} of {self.commit_user}"
+
 
 def check_append(
     delta: Sequence[ManifestEntry],
@@ -41,7 +43,6 @@ def check_append(
     since: Sequence[Intervening],
     base_index: Sequence[IndexManifestEntry] | None,
     index_now: Sequence[IndexManifestEntry],
-    partition_name: PartitionName = bytes.hex,
 ) -> list[Conflict]:
     """Check an append, planned on an older snapshot, against everything committed since.
 
@@ -50,27 +51,22 @@ def check_append(
     """
     conflicts: list[Conflict] = []
     for snapshot in since:
-        conflicts += _check_sequences(delta, snapshot, partition_name)
-        conflicts += _check_counts_since(delta, snapshot, partition_name)
-    return conflicts + _check_assignment(delta, index_adds, since, base_index, index_now, partition_name)
+        conflicts += _check_sequences(delta, snapshot)
+        conflicts += _check_counts_since(delta, snapshot)
+    return conflicts + _check_assignment(delta, index_adds, since, base_index, index_now)
 
 
 def check_rows_read(
-    delta: Sequence[ManifestEntry],
-    since: Sequence[Intervening],
-    rank_keys: RankKeys,
-    partition_name: PartitionName = bytes.hex,
+    delta: Sequence[ManifestEntry], since: Sequence[Intervening], rank_keys: RankKeys
 ) -> list[Conflict]:
     """Check an append of rows that were read before against what was written since in the ranges of their keys."""
     conflicts = []
     for snapshot in since:
         file = next(iter(rewritten_in_range(delta, snapshot, rank_keys)), None)
         if file is not None:
-            text = (
-                f"snapshot {snapshot.snapshot_id} of {snapshot.commit_user} wrote to bucket {file.bucket} of partition "
-                f"{partition_name(file.partition)} in the key range of the rows that this work was done from"
-            )
-            conflicts.append(Conflict(ConflictKind.ROWS_CHANGED, text, (file.file.file_name,)))
+            text = f"{snapshot} wrote to the key range of the rows that this work was done from"
+            name = file.file.file_name
+            conflicts.append(Conflict(ConflictKind.ROWS_CHANGED, text, (name,), file.partition, file.bucket))
     return conflicts
 
 
@@ -104,9 +100,7 @@ def _overlapping(
     ]
 
 
-def _check_sequences(
-    delta: Sequence[ManifestEntry], snapshot: Intervening, name: PartitionName
-) -> list[Conflict]:
+def _check_sequences(delta: Sequence[ManifestEntry], snapshot: Intervening) -> list[Conflict]:
     """Rows committed since must have smaller sequence numbers than ours: ties differ between readers."""
     if snapshot.kind is CommitKind.COMPACT:
         return []
@@ -115,40 +109,23 @@ def _check_sequences(
         key = (entry.partition, entry.bucket)
         ours[key] = min(entry.file.min_sequence_number, ours.get(key, entry.file.min_sequence_number))
     moved = {entry.file.file_name for entry in deletes(snapshot.entries)}
-    conflicts = []
     for entry in adds(snapshot.entries):
         smallest = ours.get((entry.partition, entry.bucket))
-        theirs = entry.file.max_sequence_number
-        if smallest is not None and theirs >= smallest and entry.file.file_name not in moved:
-            conflicts.append(
-                Conflict(
-                    ConflictKind.SEQUENCE,
-                    f"snapshot {snapshot.snapshot_id} of {snapshot.commit_user} wrote sequence numbers up to "
-                    f"{theirs} to bucket {entry.bucket} of partition {name(entry.partition)}, and this write "
-                    f"begins at {smallest}",
-                    (entry.file.file_name,),
-                )
-            )
-            break
-    return conflicts
+        theirs, name = entry.file.max_sequence_number, entry.file.file_name
+        if smallest is not None and theirs >= smallest and name not in moved:
+            text = f"{snapshot} wrote sequence numbers up to {theirs}, and this write begins at {smallest}"
+            return [Conflict(ConflictKind.SEQUENCE, text, (name,), entry.partition, entry.bucket)]
+    return []
 
 
-def _check_counts_since(
-    delta: Sequence[ManifestEntry], snapshot: Intervening, name: PartitionName
-) -> list[Conflict]:
+def _check_counts_since(delta: Sequence[ManifestEntry], snapshot: Intervening) -> list[Conflict]:
     """A partition that was rescaled since holds our rows under a count that no reader expects."""
     ours = {entry.partition: entry for entry in adds(delta) if entry.total_buckets > 0}
     for entry in adds(snapshot.entries):
         mine = ours.get(entry.partition)
         if mine is not None and entry.total_buckets > 0 and entry.total_buckets != mine.total_buckets:
-            return [
-                Conflict(
-                    ConflictKind.BUCKET_COUNT,
-                    f"snapshot {snapshot.snapshot_id} changed the total buckets of partition "
-                    f"{name(entry.partition)} from {mine.total_buckets} to {entry.total_buckets}",
-                    (mine.file.file_name,),
-                )
-            ]
+            text = f"{snapshot} changed the total buckets from {mine.total_buckets} to {entry.total_buckets}"
+            return [Conflict(ConflictKind.BUCKET_COUNT, text, (mine.file.file_name,), entry.partition)]
     return []
 
 
@@ -158,7 +135,6 @@ def _check_assignment(
     since: Sequence[Intervening],
     base_index: Sequence[IndexManifestEntry] | None,
     index_now: Sequence[IndexManifestEntry],
-    name: PartitionName,
 ) -> list[Conflict]:
     """Dynamic buckets: a key has one bucket, so only one of two assigners of a partition can win."""
     if not since:
@@ -186,9 +162,11 @@ def _check_assignment(
             reason = "its index of key hashes was removed"
         else:
             continue
-        text = f"dynamic buckets of partition {name(partition)} were assigned again since: {reason}"
-        conflicts.append(Conflict(ConflictKind.BUCKET_ASSIGNMENT, text))
+        text = f"dynamic buckets were assigned again since: {reason}"
+        conflicts.append(Conflict(ConflictKind.BUCKET_ASSIGNMENT, text, partition=partition))
     return conflicts
+
+
 def _hash_files(entries: Iterable[IndexManifestEntry]) -> dict[bytes, dict[int, str]]:
     """File name of the key hashes, by partition and bucket."""
     found: dict[bytes, dict[int, str]] = defaultdict(dict)

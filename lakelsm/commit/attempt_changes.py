@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lakelsm.commit.append_conflict import Intervening, check_append, check_rows_read
-from lakelsm.commit.commit_message import CommitMessage, CommitOutcome, CommitRequest
+from lakelsm.commit.commit_message import CommitOutcome, CommitRequest
 from lakelsm.commit.conflict import Conflict, ConflictKind, check_changes
 from lakelsm.commit.live_files import LiveFiles, combine_index
 from lakelsm.commit.vector_conflict import check_named_files, check_vectors, live_levels, of_live_files
@@ -34,25 +34,23 @@ class AttemptChanges:
     def __init__(self, store: TableStore, request: CommitRequest) -> None:
         self._store = store
         self._request = request
-        self._live = LiveFiles(store.file_io, store.paths, store.partition_types)
+        self._live = LiveFiles(store)
 
     def on(self, latest: Snapshot | None) -> Changes:
         """Return the changes as of a snapshot. Raises CommitConflictError where it does not allow them."""
         message = self._request.message
         if self._request.replaces_partitions:
-            return self._overwrite(latest, message)
-        conflicts: list[Conflict] = []
-        if self._request.checks_base:
-            conflicts += self._append_conflicts(latest, message)
+            return self._overwrite(latest)
+        conflicts = self._append_conflicts(latest) if self._request.checks_base else []
         checked = self._request.kind is not CommitKind.APPEND
-        live = self._live_of(latest, message) if checked else []
+        live = self._live_of_message(latest) if checked else []
         conflicts += self._check(live, message.entries)
         removes = any(entry.kind == FileKind.DELETE for entry in message.entries)
         index = self._live.index(latest) if removes or message.changes_index else []
         if self._request.kind is CommitKind.COMPACT:
             conflicts += self._switched_vectors()
         if checked:
-            conflicts += self._vector_conflicts(latest, message, live, index)
+            conflicts += self._vector_conflicts(latest, live, index)
         self._raise(conflicts, latest)
         combined = combine_index(index, message.index_deletes, message.index_adds)
         if checked:
@@ -74,7 +72,7 @@ class AttemptChanges:
         if self._request.replaces_partitions:
             live = self._live.of_partitions(latest, message.overwrite_partitions)
         else:
-            live = self._live_of(latest, message)
+            live = self._live_of_message(latest)
         found = any(entry.file.file_name in names for entry in live)
         return CommitOutcome(None, True, attempts) if found else None
 
@@ -83,7 +81,8 @@ class AttemptChanges:
         names = self._request.message.new_file_names
         return latest is not None and any(entry.file.file_name in names for entry in self._live.entries(latest))
 
-    def _overwrite(self, latest: Snapshot | None, message: CommitMessage) -> Changes:
+    def _overwrite(self, latest: Snapshot | None) -> Changes:
+        message = self._request.message
         wanted, as_of = message.overwrite_partitions, message.overwrite_as_of
         if as_of is not None and (latest is None or latest.id != as_of):
             newest = "none" if latest is None else latest.id
@@ -98,13 +97,15 @@ class AttemptChanges:
         index = self._live.index(latest)
         live = [entry for entry in self._live.of_partitions(latest, wanted) if entry.bucket >= 0]
         delta = [replace(entry, kind=FileKind.DELETE) for entry in live] + list(message.entries)
-        named = check_named_files(delta, message.index_adds, live, self._partition_name)
+        named = check_named_files(delta, message.index_adds, live)
         self._raise(self._check(live, delta) + named, latest)
         kept = [entry for entry in index if wanted is not None and not wanted(entry.partition)]
         combined = combine_index(kept, message.index_deletes, message.index_adds)
         return Changes(delta, None if combined == index else combined)
 
-    def _live_of(self, latest: Snapshot | None, message: CommitMessage) -> list[ManifestEntry]:
+    def _live_of_message(self, latest: Snapshot | None) -> list[ManifestEntry]:
+        """The live files of the buckets that the message changes."""
+        message = self._request.message
         changed: dict[bytes, set[int]] = defaultdict(set)
         for entry in message.entries:
             changed[entry.partition].add(entry.bucket)
@@ -113,7 +114,7 @@ class AttemptChanges:
         return self._live.of_buckets(latest, changed)
 
     def _check(self, live: Sequence[ManifestEntry], delta: Sequence[ManifestEntry]) -> list[Conflict]:
-        return check_changes(self._request.kind, live, delta, self._rank_keys, self._partition_name)
+        return check_changes(self._request.kind, live, delta, self._rank_keys)
 
     def _switched_vectors(self) -> list[Conflict]:
         """A compaction without vectors leaves a key on two levels, and one with them masks rows; readers must agree."""
@@ -128,15 +129,12 @@ class AttemptChanges:
         return [Conflict(ConflictKind.VECTORS_SWITCHED, text)] if was != will_be else []
 
     def _vector_conflicts(
-        self,
-        latest: Snapshot | None,
-        message: CommitMessage,
-        live: Sequence[ManifestEntry],
-        index: Sequence[IndexManifestEntry],
+        self, latest: Snapshot | None, live: Sequence[ManifestEntry], index: Sequence[IndexManifestEntry]
     ) -> list[Conflict]:
+        message = self._request.message
         base_index: Sequence[IndexManifestEntry] | None = index
         if latest is not None and not message.is_based_on(latest):
-            base = self._base(latest)
+            base, _ = self._planned_on(latest)
             if base is None:
                 base_index = None if message.base_snapshot_id else []
             elif base.index_manifest != latest.index_manifest:
@@ -148,41 +146,31 @@ class AttemptChanges:
             live,
             base_index=base_index,
             index_now=index,
-            partition_name=self._partition_name,
         )
 
     def _rank_keys(self, keys: Sequence[bytes]) -> Sequence[int]:
         ranks: list[int] = rank_keys(keys, [column.type for column in self._store.schema.key_fields]).tolist()
         return ranks
 
-    def _now_under_base_id(self, latest: Snapshot) -> Snapshot | None:
-        """The snapshot that has the id of the one planned on, where there is one up to ``latest``."""
+    def _planned_on(self, latest: Snapshot) -> tuple[Snapshot | None, str | None]:
+        """The snapshot planned on, if the table still has it, and why it was rolled back, if it was."""
         base_id = self._request.message.base_snapshot_id
-        if not base_id or base_id > latest.id:
-            return None
-        return latest if base_id == latest.id else self._store.snapshots.try_get(base_id)
-
-    def _base(self, latest: Snapshot) -> Snapshot | None:
-        """The snapshot planned on; None where there was none, or where it expired or was rolled back."""
-        found = self._now_under_base_id(latest)
-        return found if self._request.message.is_based_on(found) else None
-
-    def _why_rolled_back(self, latest: Snapshot) -> str | None:
-        """Why the snapshot planned on is no longer of the table's history; None where it is, or has expired."""
-        base_id = self._request.message.base_snapshot_id
-        if base_id is not None and base_id > latest.id:
-            return f"snapshot {base_id}, which this write was planned on, was rolled back to {latest.id}"
-        now = self._now_under_base_id(latest)
+        if not base_id:
+            return None, None
+        if base_id > latest.id:
+            return None, f"snapshot {base_id}, which this write was planned on, was rolled back to {latest.id}"
+        now = latest if base_id == latest.id else self._store.snapshots.try_get(base_id)
         if now is None or self._request.message.is_based_on(now):
-            return None
-        return f"snapshot {base_id}, which this write was planned on, was rolled back and is another one now"
+            return now, None
+        return None, f"snapshot {base_id}, which this write was planned on, was rolled back and is another one now"
 
     def _since_base(self, latest: Snapshot) -> list[Snapshot] | None:
         """Return the snapshots after the one planned on, the newest last; None where some have expired.
 
         None too where the one planned on was rolled back.
         """
-        if self._why_rolled_back(latest) is not None:
+        _, rolled_back = self._planned_on(latest)
+        if rolled_back is not None:
             return None
         first = (self._request.message.base_snapshot_id or 0) + 1
         found = [self._store.snapshots.try_get(number) for number in range(first, latest.id)]
@@ -191,19 +179,19 @@ class AttemptChanges:
             return None
         return [*known, latest] if latest.id >= first else known
 
-    def _append_conflicts(self, latest: Snapshot | None, message: CommitMessage) -> list[Conflict]:
+    def _append_conflicts(self, latest: Snapshot | None) -> list[Conflict]:
+        message = self._request.message
         base_id = message.base_snapshot_id
         if latest is None or message.is_based_on(latest) or not message.entries:
             return []
         unknown = ConflictKind.BASE_EXPIRED if message.rows_as_of is None else ConflictKind.ROWS_CHANGED
-        rolled_back = self._why_rolled_back(latest)
+        base, rolled_back = self._planned_on(latest)
         if rolled_back is not None:
             return [Conflict(unknown, rolled_back)]
         snapshots = self._since_base(latest)
         if snapshots is None:
             text = f"snapshots since {base_id or 0}, which this write was planned on, have expired"
             return [Conflict(unknown, text)]
-        base = self._base(latest)
         since = [Intervening(s.id, s.commit_kind, s.commit_user, tuple(self._live.delta(s))) for s in snapshots]
         conflicts = check_append(
             message.entries,
@@ -211,16 +199,15 @@ class AttemptChanges:
             since,
             None if base is None and base_id else self._live.index(base),
             self._live.index(latest),
-            self._partition_name,
         )
         if message.rows_as_of is not None:
             unread = [snapshot for snapshot in since if snapshot.snapshot_id > message.rows_as_of]
-            conflicts += check_rows_read(message.entries, unread, self._rank_keys, self._partition_name)
+            conflicts += check_rows_read(message.entries, unread, self._rank_keys)
         return conflicts
 
     def _raise(self, conflicts: Sequence[Conflict], latest: Snapshot | None) -> None:
         if conflicts:
-            raise conflicts[0].error(f"Table {self._store.name}", latest)
+            raise conflicts[0].error(self._store.name, latest, self._partition_name)
 
     def _partition_name(self, partition: bytes) -> str:
         return self._store.partition_label(partition) or "()"

@@ -15,20 +15,20 @@ from lakelsm.commit.concurrent_rollback import (
     Obstacle,
     ObstacleKind,
     find_obstacle,
-    is_followed,
     is_in_history,
     may_be_needed,
     may_be_rolled_back,
     remove_snapshot,
+    remove_unless_followed,
 )
 from lakelsm.commit.manifest_writer import ManifestFiles
 from lakelsm.commit.next_snapshot import Attempt, NextSnapshot
 from lakelsm.commit.replay import ReplayCheck
-from lakelsm.commit.tries import Tries
 from lakelsm.errors import CommitConflictError, CommitOutcomeUnknownError, CorruptTableError, LakelsmError
 from lakelsm.failures import after_commit_step, note_commit
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.operation_log import log_step
+from lakelsm.options import TableOptions
 from lakelsm.results import Failure
 from lakelsm.results.failure import error_text
 from lakelsm.snapshots.json_file import checked_bytes, publication
@@ -59,14 +59,7 @@ class CommitRun:
         self._step = step
         self._changes = AttemptChanges(store, request)
         self._replay = ReplayCheck(store, request)
-        self._files = ManifestFiles(
-            store.file_io,
-            store.paths,
-            partition_types=store.partition_types,
-            compression=store.options.manifest_compression,
-            target_size=store.options.manifest_target_file_size,
-            uuid=surroundings.new_uuid(),
-        )
+        self._files = ManifestFiles(store, surroundings.new_uuid())
         self._next = NextSnapshot(store, request, self._files, surroundings=surroundings, step=step)
 
     def execute(self) -> CommitOutcome:
@@ -140,8 +133,8 @@ class CommitRun:
         except Exception as error:
             raise self._unknown(error) from error
         if sent.in_doubt and self._looked(snapshot, partial(may_be_rolled_back, self._store, snapshot)):
-            if sent.is_ours and not self._looked(snapshot, partial(is_followed, self._store, snapshot)):
-                self._looked(snapshot, partial(remove_snapshot, self._store, snapshot))
+            if sent.is_ours:
+                self._looked(snapshot, partial(remove_unless_followed, self._store, snapshot))
             raise CommitOutcomeUnknownError(
                 f"{self._table}: no answer told whether snapshot {snapshot.id} was published, and a rollback may have "
                 f"removed it since. {_RERUN}"
@@ -228,3 +221,34 @@ class CommitRun:
                 f"for snapshot {lost}. Nothing was committed; commit again, or raise commit.max-retries "
                 f"({self._store.options.commit_max_retries}) or commit.timeout."
             )
+
+
+class Tries:
+    """The tries of one commit that failed, and the waits after them, as the options ``commit.*`` say."""
+
+    def __init__(self, options: TableOptions, surroundings: Surroundings) -> None:
+        self._options, self._surroundings = options, surroundings
+        self._started = surroundings.monotonic()
+        self.failed = 0
+
+    @property
+    def elapsed(self) -> int:
+        """Milliseconds since the first one began."""
+        return int((self._surroundings.monotonic() - self._started) * 1000)
+
+    def wait(self) -> bool:
+        """Count a try that failed, and wait before the next one. False where it was the last that the options allow."""
+        retry, self.failed = self.failed, self.failed + 1
+        timeout = self._options.commit_timeout
+        if retry >= self._options.commit_max_retries or (timeout is not None and self.elapsed > timeout):
+            return False
+        wait = wait_seconds(self._options, retry, self._surroundings.chance())
+        log_step(_LOG, "Attempt %d of a commit failed; the next one begins in %.3f s", self.failed, wait)
+        self._surroundings.sleep(wait)
+        return True
+
+
+def wait_seconds(options: TableOptions, retry: int, chance: float) -> float:
+    """The wait before a retry (counted from 0). It doubles up to the longest; ``chance`` in [0, 1) adds up to a fifth."""
+    wait = min(options.commit_min_retry_wait * 2.0 ** min(retry, 40), float(options.commit_max_retry_wait))
+    return wait * (1 + 0.2 * chance) / 1000

@@ -26,7 +26,8 @@ A commit of snapshot N + 1 on the newest snapshot N:
    removed it and may delete its files now. Its consumer is there until the lists are deleted, which go last. So if there
    is no consumer, and after that the delta list is there, no rollback has removed N + 1 (`may_be_rolled_back`). One that
    begins later finds it. Java's rollback leaves no consumer; for it the list alone decides. Else the outcome is unknown,
-   and N + 1 is removed unless another writer has published N + 2 on it (`is_followed`): that one is acknowledged.
+   and N + 1 is removed unless another writer has published N + 2 on it (`remove_unless_followed`): that one is
+   acknowledged.
 6. A writer that stops between LATEST and the end leaves LATEST too high where a rollback came in between.
    `SnapshotManager.write_latest_hint` looks again, and the rollback's record explains what is left.
 """
@@ -119,9 +120,10 @@ def may_be_needed(store: TableStore, removed: Snapshot) -> bool:
     return any(state.id >= removed.id for state in states)
 
 
-def is_followed(store: TableStore, snapshot: Snapshot) -> bool:
-    """Whether another writer published a snapshot above one that is in doubt (step 5)."""
-    return store.snapshots.try_get(snapshot.id + 1) is not None
+def remove_unless_followed(store: TableStore, snapshot: Snapshot) -> None:
+    """Remove a snapshot that is in doubt, unless another writer published one on it (step 5)."""
+    if store.snapshots.try_get(snapshot.id + 1) is None:
+        remove_snapshot(store, snapshot)
 
 
 def may_be_rolled_back(store: TableStore, snapshot: Snapshot) -> bool:

@@ -24,9 +24,6 @@ from lakelsm.format.snapshot import CommitKind, Snapshot
 
 #: Ranks stored keys (BinaryRow bytes with arity) so that they compare as the keys do; see key_order.rank_keys.
 RankKeys = Callable[[Sequence[bytes]], Sequence[int]]
-#: Text of a stored partition, for messages.
-PartitionName = Callable[[bytes], str]
-
 #: A stored partition and a bucket of it.
 BucketKey = tuple[bytes, int]
 
@@ -57,15 +54,22 @@ _ERRORS = {
 
 @dataclass(frozen=True)
 class Conflict:
-    """One conflict: what it is, told with names, and the data files concerned."""
+    """One conflict: what it is, the data files concerned, and where: a stored partition, and a bucket of it."""
 
     kind: ConflictKind
     message: str
     files: tuple[str, ...] = ()
+    partition: bytes | None = None
+    bucket: int | None = None
 
-    def error(self, where: str, newest: Snapshot | None = None) -> CommitConflictError:
+    def error(
+        self, table: str, newest: Snapshot | None = None, partition_name: Callable[[bytes], str] = bytes.hex
+    ) -> CommitConflictError:
         """Return the exception for it; its class says what has to be redone. ``newest`` is what it lost to."""
-        by = ""
+        where, by = f"Table {table}", ""
+        if self.partition is not None:
+            bucket = "" if self.bucket is None else f"bucket {self.bucket} of "
+            where += f", {bucket}partition {partition_name(self.partition)}"
         if newest is not None:
             by = f" (the newest snapshot is {newest.id}, {newest.commit_kind.value} by commit user {newest.commit_user})"
         text = f"{where}: {self.message}{by}. Nothing was committed; redo the work on the newest snapshot."
@@ -79,19 +83,18 @@ def check_changes(
     base: Sequence[ManifestEntry],
     delta: Sequence[ManifestEntry],
     rank_keys: RankKeys,
-    partition_name: PartitionName = bytes.hex,
 ) -> list[Conflict]:
     """Check a delta against the live files of the partitions (or buckets) that it changes.
 
     REQUIRES: ``base`` holds ADD entries only, each identity once. Returns the conflicts found.
     """
-    conflicts = _check_bucket_counts(kind, base, delta, partition_name)
+    conflicts = [] if kind is CommitKind.OVERWRITE else _check_bucket_counts([*base, *delta])
     merged, identity_conflicts = _merge(base, delta)
     conflicts += identity_conflicts
     if not identity_conflicts:
-        conflicts += _check_levels(merged, delta, rank_keys, partition_name)
+        conflicts += _check_levels(merged, delta, rank_keys)
     if kind is CommitKind.COMPACT:
-        conflicts += _check_rewrite_schema(delta, partition_name)
+        conflicts += _check_rewrite_schema(delta)
     return conflicts
 
 
@@ -110,24 +113,16 @@ def deletes(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
     return [entry for entry in entries if entry.kind == FileKind.DELETE]
 
 
-def _check_bucket_counts(
-    kind: CommitKind, base: Sequence[ManifestEntry], delta: Sequence[ManifestEntry], name: PartitionName
-) -> list[Conflict]:
+def _check_bucket_counts(entries: Iterable[ManifestEntry]) -> list[Conflict]:
     """One positive bucket count a partition; an OVERWRITE may change it."""
-    if kind is CommitKind.OVERWRITE:
-        return []
     counts: dict[bytes, int] = {}
     conflicts: dict[bytes, Conflict] = {}
-    for entry in (*base, *delta):
-        if entry.total_buckets <= 0:
-            continue
+    for entry in (each for each in entries if each.total_buckets > 0):
         known = counts.setdefault(entry.partition, entry.total_buckets)
         if known != entry.total_buckets and entry.partition not in conflicts:
+            text = f"total buckets changed from {known} to {entry.total_buckets} without an overwrite"
             conflicts[entry.partition] = Conflict(
-                ConflictKind.BUCKET_COUNT,
-                f"total buckets of partition {name(entry.partition)} changed from {known} to "
-                f"{entry.total_buckets} without an overwrite",
-                (entry.file.file_name,),
+                ConflictKind.BUCKET_COUNT, text, (entry.file.file_name,), entry.partition
             )
     return list(conflicts.values())
 
@@ -138,43 +133,47 @@ def _merge(
     """Apply a delta in order; return the files live after it, and what could not be applied."""
     live: dict[EntryIdentity, ManifestEntry] = {entry.identity: entry for entry in base}
     gone: set[EntryIdentity] = set()
-    twice: list[str] = []
-    missing: list[str] = []
+    twice: list[ManifestEntry] = []
+    missing: list[ManifestEntry] = []
     for entry in delta:
         identity = entry.identity
-        label = f"{entry.file.file_name} (bucket {entry.bucket}, level {entry.file.level})"
         if entry.kind == FileKind.ADD:
             # An identity that was ever deleted must not come back: every reader drops it (docs/format.md 11.1).
             if identity in live or identity in gone:
-                twice.append(label)
+                twice.append(entry)
             live[identity] = entry
         elif live.pop(identity, None) is None:
-            missing.append(label)
+            missing.append(entry)
         else:
             gone.add(identity)
-    conflicts = []
-    if twice:
-        conflicts.append(_files_conflict(ConflictKind.DUPLICATE_FILE, "adding files that exist", twice))
-    if missing:
-        conflicts.append(
-            _files_conflict(
-                ConflictKind.MISSING_FILE, "deleting files that are no longer in the table", missing
-            )
+    found = (
+        (ConflictKind.DUPLICATE_FILE, "adding files that exist", twice),
+        (ConflictKind.MISSING_FILE, "deleting files that are no longer in the table", missing),
+    )
+    return list(live.values()), [
+        Conflict(
+            kind,
+            f"file deletion conflict, {what}: {shown_names(_label(entry) for entry in entries)}",
+            tuple(entry.file.file_name for entry in entries),
         )
-    return list(live.values()), conflicts
+        for kind, what, entries in found
+        if entries
+    ]
 
 
-def _files_conflict(kind: ConflictKind, what: str, labels: Sequence[str]) -> Conflict:
-    shown = ", ".join(labels[:10]) + (f" and {len(labels) - 10} more" if len(labels) > 10 else "")
-    names = tuple(label.split(" ", 1)[0] for label in labels)
-    return Conflict(kind, f"file deletion conflict, {what}: {shown}", names)
+def _label(entry: ManifestEntry) -> str:
+    return f"{entry.file.file_name} (bucket {entry.bucket}, level {entry.file.level})"
+
+
+def shown_names(names: Iterable[str]) -> str:
+    """Names for a message: the first ten, and how many more there are."""
+    listed = list(names)
+    more = len(listed) - 10
+    return ", ".join(listed[:10]) + (f" and {more} more" if more > 0 else "")
 
 
 def _check_levels(
-    merged: Sequence[ManifestEntry],
-    delta: Sequence[ManifestEntry],
-    rank_keys: RankKeys,
-    name: PartitionName,
+    merged: Sequence[ManifestEntry], delta: Sequence[ManifestEntry], rank_keys: RankKeys
 ) -> list[Conflict]:
     """Files of one level >= 1 of a bucket are one sorted run. Only levels that the delta adds to can fail."""
     touched = {_level(entry) for entry in adds(delta) if entry.file.level >= 1}
@@ -191,14 +190,8 @@ def _check_levels(
         for (_, high, one), (low, _, other) in pairwise(spans):
             if high >= low:
                 pair = (files[one].file.file_name, files[other].file.file_name)
-                conflicts.append(
-                    Conflict(
-                        ConflictKind.LEVEL_OVERLAP,
-                        f"LSM conflict, overlapping files on level {level} of bucket {bucket}, partition "
-                        f"{name(partition)}: {pair[0]} and {pair[1]}",
-                        pair,
-                    )
-                )
+                text = f"LSM conflict, overlapping files on level {level}: {pair[0]} and {pair[1]}"
+                conflicts.append(Conflict(ConflictKind.LEVEL_OVERLAP, text, pair, partition, bucket))
                 break
     return conflicts
 
@@ -207,7 +200,7 @@ def _level(entry: ManifestEntry) -> tuple[bytes, int, int]:
     return entry.partition, entry.bucket, entry.file.level
 
 
-def _check_rewrite_schema(delta: Sequence[ManifestEntry], name: PartitionName) -> list[Conflict]:
+def _check_rewrite_schema(delta: Sequence[ManifestEntry]) -> list[Conflict]:
     """A rewrite under an older schema would null the columns that were added since."""
     moved = moved_names(delta)
     newest_input: dict[BucketKey, ManifestEntry] = {}
@@ -221,13 +214,8 @@ def _check_rewrite_schema(delta: Sequence[ManifestEntry], name: PartitionName) -
     for entry in adds(delta):
         source = newest_input.get((entry.partition, entry.bucket))
         if source and entry.file.file_name not in moved and entry.file.schema_id < source.file.schema_id:
-            conflicts.append(
-                Conflict(
-                    ConflictKind.OLDER_SCHEMA,
-                    f"{entry.file.file_name} was written under schema {entry.file.schema_id} from files of "
-                    f"schema {source.file.schema_id} (bucket {entry.bucket} of partition "
-                    f"{name(entry.partition)})",
-                    (entry.file.file_name, source.file.file_name),
-                )
-            )
+            new, old = entry.file, source.file
+            text = f"{new.file_name} was written under schema {new.schema_id} from files of schema {old.schema_id}"
+            files = (new.file_name, old.file_name)
+            conflicts.append(Conflict(ConflictKind.OLDER_SCHEMA, text, files, entry.partition, entry.bucket))
     return conflicts

@@ -10,7 +10,6 @@ import numpy as np
 from lakelsm.commit.commit_message import ReplacedPartitions
 from lakelsm.format.index.index_manifest import DELETION_VECTORS_INDEX, HASH_INDEX, IndexManifestEntry
 from lakelsm.format.manifest import ManifestEntry, ManifestFileMeta
-from lakelsm.format.paths import TablePaths
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.snapshots.manifest_prune import select_manifests
 from lakelsm.snapshots.manifest_scan import (
@@ -20,8 +19,8 @@ from lakelsm.snapshots.manifest_scan import (
     read_manifest,
     read_manifest_metas,
 )
-from lakelsm.storage import FileIO
-from lakelsm.types import AtomicType, DataType
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.types import AtomicType
 
 
 class LiveFiles:
@@ -30,14 +29,13 @@ class LiveFiles:
     Deltas are kept for the next attempt; live files only while the snapshot stays the newest.
     """
 
-    def __init__(self, file_io: FileIO, paths: TablePaths, partition_types: Sequence[DataType]) -> None:
-        self._file_io = file_io
-        self._paths = paths
-        self._partition_types = partition_types
+    def __init__(self, store: TableStore) -> None:
+        self._file_io, self._paths = store.file_io, store.paths
+        self._partition_types = store.partition_types
         self._deltas: dict[str, list[ManifestEntry]] = {}
         self._live: tuple[str, list[ManifestEntry]] | None = None
         # Other writers spell some decimals in other bytes than statistics do: no filter on those then.
-        decimals = (isinstance(kind, AtomicType) and kind.root == "DECIMAL" for kind in partition_types)
+        decimals = (isinstance(kind, AtomicType) and kind.root == "DECIMAL" for kind in store.partition_types)
         self._exact_statistics = not any(decimals)
 
     def of_buckets(

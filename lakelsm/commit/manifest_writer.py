@@ -17,35 +17,18 @@ from lakelsm.format.manifest import (
     encode_manifest_list,
     summarize,
 )
-from lakelsm.format.paths import TablePaths
-from lakelsm.storage import FileIO
-from lakelsm.types import DataType
+from lakelsm.snapshots.table_store import TableStore
 
 #: So many entries are encoded to estimate the size of all.
 _SAMPLE = 2000
 
 
 class ManifestFiles:
-    """Writes the metadata files of one commit under fresh names and remembers them.
+    """Writes the metadata files of one commit under fresh names, which ``uuid`` is part of, and remembers them."""
 
-    ``target_size`` in bytes is where a manifest is closed and the next one begun.
-    """
-
-    def __init__(
-        self,
-        file_io: FileIO,
-        paths: TablePaths,
-        *,
-        partition_types: Sequence[DataType],
-        compression: str,
-        target_size: int,
-        uuid: str,
-    ) -> None:
-        self._file_io = file_io
-        self._paths = paths
-        self._partition_types = partition_types
-        self._compression = compression
-        self._target_size = target_size
+    def __init__(self, store: TableStore, uuid: str) -> None:
+        self._store = store
+        self._compression = store.options.manifest_compression
         self._names = CommitFileNames(uuid)
         self._created: list[str] = []
         self._checksums: dict[str, int] = {}
@@ -57,9 +40,9 @@ class ManifestFiles:
             return encode_manifest(part, self._compression)
 
         metas = []
-        for part, data in rolled(entries, encode, self._target_size):
+        for part, data in rolled(entries, encode, self._store.options.manifest_target_file_size):
             name = self._write(self._names.manifest(), data)
-            meta = summarize(name, len(data), part, self._partition_types)
+            meta = summarize(name, len(data), part, self._store.partition_types)
             metas.append(replace(meta, checksum=self._checksums[name]))
         return metas
 
@@ -83,13 +66,14 @@ class ManifestFiles:
         REQUIRES: it is certain that no snapshot names them.
         """
         kept = set(used)
-        delete_unpublished(self._file_io, [self._paths.manifest(name) for name in self._created if name not in kept])
+        unused = [self._store.paths.manifest(name) for name in self._created if name not in kept]
+        delete_unpublished(self._store.file_io, unused)
         self._created = [name for name in self._created if name in kept]
 
     def _write(self, name: str, data: bytes) -> str:
         self._created.append(name)
         self._checksums[name] = zlib.crc32(data)
-        self._file_io.write(self._paths.manifest(name), data)
+        self._store.file_io.write(self._store.paths.manifest(name), data)
         return name
 
 

@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from lakelsm.commit.conflict import BucketKey, Conflict, ConflictKind, PartitionName
+from lakelsm.commit.conflict import BucketKey, Conflict, ConflictKind, deletes, moved_names, shown_names
 from lakelsm.format.index.index_manifest import DELETION_VECTORS_INDEX, IndexManifestEntry
 from lakelsm.format.manifest import FileKind, ManifestEntry
 
@@ -21,8 +21,6 @@ from lakelsm.format.manifest import FileKind, ManifestEntry
 _Vector = tuple[str, str, int, int]
 #: Levels of the live files of each bucket, by name.
 LiveLevels = Mapping[BucketKey, Mapping[str, int]]
-
-_MOST_NAMES = 10
 
 
 def check_vectors(
@@ -33,7 +31,6 @@ def check_vectors(
     *,
     base_index: Sequence[IndexManifestEntry] | None,
     index_now: Sequence[IndexManifestEntry],
-    partition_name: PartitionName = bytes.hex,
 ) -> list[Conflict]:
     """Check work that was done under the vectors of an older snapshot against those of the newest one.
 
@@ -49,17 +46,14 @@ def check_vectors(
     conflicts = []
     for place in sorted(places):
         concerned = None if place in changed_indexes else rewritten[place]
-        conflict = _changed_since(place, concerned, before, now, partition_name)
+        conflict = _changed_since(place, concerned, before, now)
         if conflict is not None:
             conflicts.append(conflict)
-    return sorted([*conflicts, *check_named_files(delta, index_adds, live, partition_name)], key=_can_be_carried_over)
+    return sorted([*conflicts, *check_named_files(delta, index_adds, live)], key=_can_be_carried_over)
 
 
 def check_named_files(
-    delta: Sequence[ManifestEntry],
-    index_adds: Sequence[IndexManifestEntry],
-    live: Sequence[ManifestEntry],
-    partition_name: PartitionName = bytes.hex,
+    delta: Sequence[ManifestEntry], index_adds: Sequence[IndexManifestEntry], live: Sequence[ManifestEntry]
 ) -> list[Conflict]:
     """Check that new vectors name files that are live after the delta, above level 0, and each of them once."""
     files: dict[BucketKey, list[str]] = defaultdict(list)
@@ -78,14 +72,13 @@ def check_named_files(
             ("a file has two", sorted(name for name, count in names.items() if count > 1)),
             ("a file is on level 0", sorted(name for name in names if after.get(place, {}).get(name) == 0)),
         ]
-        where = _where(place, partition_name)
         for why, wrong in misplaced:
             if wrong:
-                text = f"deletion vectors of {where} cannot be as the work has them, {why}: {_shown(wrong)}"
-                conflicts.append(Conflict(ConflictKind.VECTOR_MISPLACED, text, tuple(wrong)))
+                text = f"deletion vectors cannot be as the work has them, {why}: {shown_names(wrong)}"
+                conflicts.append(Conflict(ConflictKind.VECTOR_MISPLACED, text, tuple(wrong), *place))
         if lost:
-            text = f"files of {where} that the work marks rows of are no longer in the table: {_shown(lost)}"
-            conflicts.append(Conflict(ConflictKind.VECTORS_CHANGED, text, tuple(lost)))
+            text = f"files that the work marks rows of are no longer in the table: {shown_names(lost)}"
+            conflicts.append(Conflict(ConflictKind.VECTORS_CHANGED, text, tuple(lost), *place))
     return conflicts
 
 
@@ -131,28 +124,26 @@ def _changed_since(
     concerned: set[str] | None,
     before: Mapping[BucketKey, set[_Vector]] | None,
     now: Mapping[BucketKey, set[_Vector]],
-    partition_name: PartitionName,
 ) -> Conflict | None:
     """A conflict if vectors of a bucket changed; ``concerned``: of these files (None: of any)."""
     then = set() if before is None else before.get(place, set())
     names = {vector[0] for vector in then ^ now.get(place, set())}
     changed = sorted(names if concerned is None else names & concerned)
-    where = _where(place, partition_name)
     if before is None and (changed or concerned is None):
-        text = f"the snapshot whose deletion vectors of {where} this work was done under has expired"
-        return Conflict(ConflictKind.BASE_EXPIRED, text, tuple(changed))
+        text = "the snapshot whose deletion vectors this work was done under has expired"
+        return Conflict(ConflictKind.BASE_EXPIRED, text, tuple(changed), *place)
     if not changed:
         return None
-    text = f"deletion vectors of {where} changed since the work was planned, those of {_shown(changed)}"
-    return Conflict(ConflictKind.VECTORS_CHANGED, text, tuple(changed))
+    text = f"deletion vectors changed since the work was planned, those of {shown_names(changed)}"
+    return Conflict(ConflictKind.VECTORS_CHANGED, text, tuple(changed), *place)
 
 
 def _rewritten(delta: Sequence[ManifestEntry]) -> dict[BucketKey, set[str]]:
     """Names of the files that a delta deletes and does not bring back on another level."""
-    added = {(e.partition, e.bucket, e.file.file_name) for e in delta if e.kind == FileKind.ADD}
+    moved = moved_names(delta)
     found: dict[BucketKey, set[str]] = defaultdict(set)
-    for entry in delta:
-        if entry.kind == FileKind.DELETE and (entry.partition, entry.bucket, entry.file.file_name) not in added:
+    for entry in deletes(delta):
+        if entry.file.file_name not in moved:
             found[entry.partition, entry.bucket].add(entry.file.file_name)
     return found
 
@@ -176,12 +167,3 @@ def _names(index: Iterable[IndexManifestEntry]) -> list[str]:
 
 def _is_vectors(entry: IndexManifestEntry) -> bool:
     return entry.file.index_type == DELETION_VECTORS_INDEX
-
-
-def _where(place: BucketKey, partition_name: PartitionName) -> str:
-    return f"bucket {place[1]} of partition {partition_name(place[0])}"
-
-
-def _shown(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NAMES
-    return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")

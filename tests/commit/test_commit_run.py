@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from lakelsm.commit.commit_message import CommitMessage
+from lakelsm.commit.commit_run import wait_seconds
 from lakelsm.errors import CommitConflictError, CommitOutcomeUnknownError, SequenceConflictError
 from lakelsm.format.snapshot import CommitKind
+from lakelsm.options import TableOptions
 from tests.commit.commit_table import CommitTable, add, delete, file, hash_index, interfering
 
 APPEND, COMPACT, OVERWRITE = CommitKind.APPEND, CommitKind.COMPACT, CommitKind.OVERWRITE
@@ -118,3 +120,11 @@ def test_an_attempt_that_lost_uses_its_delta_again(table: CommitTable) -> None:
 
     table.committer(step).commit(APPEND, CommitMessage([add(file("c", seq=(20, 29)))], base_snapshot_id=1), "u")
     assert written.count("base-list-written") == 2 and written.count("delta-list-written") == 1
+
+
+def test_waits_double_up_to_the_longest_and_chance_adds_at_most_a_fifth() -> None:
+    options = TableOptions.parse({"commit.min-retry-wait": "10 ms", "commit.max-retry-wait": "100 ms"}, for_reads=True)
+    assert [wait_seconds(options, retry, 0.0) for retry in range(5)] == [0.01, 0.02, 0.04, 0.08, 0.1]
+    assert wait_seconds(options, 10**9, 0.0) == 0.1
+    assert wait_seconds(options, 0, 0.5) == pytest.approx(0.011)
+    assert wait_seconds(options, 9, 0.999999) < 0.12

@@ -220,7 +220,7 @@ def test_an_append_of_rows_read_before_loses_to_whoever_wrote_their_keys(table: 
     outcome = delete_read_at(1, "first")
     assert outcome.snapshot is not None and outcome.snapshot.operation == "DELETE"
     table.append(add(file("near", keys=(5, 9), seq=(20, 29))))
-    with pytest.raises(RowsChangedError, match=r"snapshot 4 of u wrote to bucket 0 of partition dt=a"):
+    with pytest.raises(RowsChangedError, match=r"bucket 0 of partition dt=a: snapshot 4 of u wrote to the key range"):
         delete_read_at(3, "second")
     rival = interfering(lambda: table.append(add(file("nearer", keys=(4, 4), seq=(20, 29)))))
     with pytest.raises(RowsChangedError, match="snapshot 5"):

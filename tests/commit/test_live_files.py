@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,8 @@ def table(tmp_path: Path) -> CommitTable:
 
 
 def live_files(table: CommitTable, partition_type: DataType = STRING) -> LiveFiles:
-    return LiveFiles(table.file_io, table.paths, [partition_type])
+    fields = [replace(field, type=partition_type) if field.name == "dt" else field for field in table.schema.fields]
+    return LiveFiles(replace(table.store, schema=replace(table.schema, fields=tuple(fields))))
 
 
 def test_only_the_buckets_asked_for_come(table: CommitTable) -> None:

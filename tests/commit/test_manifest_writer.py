@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from dataclasses import replace
 from typing import Any, cast
 
 from hypothesis import given
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 from lakelsm.commit.manifest_writer import ManifestFiles, rolled
 from lakelsm.format.index.index_manifest import decode_index_manifest
 from lakelsm.format.manifest import decode_manifest, decode_manifest_list, encode_manifest
-from tests.commit.commit_table import STRING, CommitTable, add, delete, file, hash_index
+from lakelsm.options import TableOptions
+from tests.commit.commit_table import CommitTable, add, delete, file, hash_index
 
 
 def test_rolled_parts_reach_the_target_except_the_last() -> None:
@@ -50,9 +52,8 @@ def test_parts_of_even_entries_are_barely_above_the_target_and_encoded_once_each
 
 
 def manifest_files(table: CommitTable, target_size: int = 1 << 20) -> ManifestFiles:
-    return ManifestFiles(
-        table.file_io, table.paths, partition_types=[STRING], compression="zstd", target_size=target_size, uuid="u"
-    )
+    options = TableOptions.parse({**table.schema.options, "manifest.target-file-size": f"{target_size} b"})
+    return ManifestFiles(replace(table.store, options=options), "u")
 
 
 def test_what_is_written_reads_back_and_each_file_has_its_checksum(table: CommitTable) -> None:

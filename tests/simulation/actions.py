@@ -224,14 +224,7 @@ class ActorRun:
         latest = store.snapshots.latest()
         if latest is None:
             return
-        files = ManifestFiles(
-            store.file_io,
-            store.paths,
-            partition_types=store.partition_types,
-            compression="none",
-            target_size=1 << 20,
-            uuid=surroundings.new_uuid(),
-        )
+        files = ManifestFiles(store, surroundings.new_uuid())
         base, _ = files.write_list(read_manifest_metas(store.file_io, store.paths, latest))
         delta, _ = files.write_list([])
         copied = replace(
