@@ -63,7 +63,7 @@ _BESIDE = _Beside()
 def after_commit(
     store: TableStore, written: Collection[bytes] = (), *, surroundings: Surroundings = SYSTEM
 ) -> tuple[Failure, ...]:
-    """Do what options ask for after a commit, for a ``write-only`` table nothing but to mark partitions as done.
+    """Run the upkeep of the options after a commit; on a ``write-only`` table only mark partitions as done.
 
     ``written`` are the partitions that a batch wrote to. Returns the steps that failed, of which it has warned; no
     Exception leaves it. Steps that a thread takes beside (``snapshot.expire.execution-mode`` = 'async') record their

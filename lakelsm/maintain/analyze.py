@@ -56,7 +56,7 @@ _DEFAULT_BYTES = {
     "VARBINARY": 100,
 }
 _WIDE_DECIMAL, _WIDE_BYTES = 18, 16
-#: Tasks a core: each tells 2 KB a column, so they are few, whatever the table's size.
+#: Tasks for each core: each returns 2 KB for each column, so they are few for every table size.
 _TASKS_A_CORE = 4
 
 
@@ -131,7 +131,7 @@ def _collected(
 
 
 def _summary(engine: Engine, store: TableStore, snapshot: Snapshot, columns: tuple[DataField, ...]) -> RowSummary:
-    """What the merged rows say of the columns, summed up in tasks."""
+    """The summary of the columns of the merged rows, combined from tasks."""
     names = tuple(column.name for column in columns)
     scan = ArrowScan(store, plan_read(store, snapshot, None), names)
     rows = scan.stored_task()

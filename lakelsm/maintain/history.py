@@ -1,4 +1,4 @@
-"""The maintenance history of a table: who did what to it, when, and what came of it.
+"""The maintenance history of a table: operations, their users, times and outcomes.
 
 A run that publishes a snapshot leaves its record there (`lakelsm.snapshots.maintenance_record`). One that publishes none
 leaves a small file in ``service/``, which no engine clears up; the newest hundred stay (docs/format.md 18.4).
@@ -29,7 +29,7 @@ _MOST_FILES, _MOST_BYTES = 100, 4096
 class RunTotals:
     """What a run that is being recorded has deleted or written so far; ``complete`` unless a deadline ended it.
 
-    ``has_begun`` unless all was there already that was asked for: it leaves no record then.
+    ``has_begun`` unless the requested state existed already: then it leaves no record.
     """
 
     files: int = 0
@@ -44,7 +44,7 @@ def recorded(
 ) -> Iterator[RunTotals]:
     """Record what is done within the context as a run of ``operation``, which publishes no snapshot itself.
 
-    The totals are filled in by whoever does it. A dry run leaves no record, and neither does one that was refused: it
+    The operation fills in the totals. A dry run leaves no record, and neither does a refused call: it
     changed nothing. Best effort: a record that cannot be written fails nothing.
     """
     totals, started = RunTotals(), surroundings.clock()
@@ -70,9 +70,9 @@ def recorded(
 def record_failure(
     store: TableStore, operation: str, error: str, started: int, surroundings: Surroundings = SYSTEM
 ) -> None:
-    """Record that a run without a caller of its own, begun at ``started``, ended with an error of class ``error``.
+    """Record that a run in the background, begun at ``started``, ended with an error of class ``error``.
 
-    Best effort: a record that cannot be written is passed over.
+    Best effort: a record that cannot be written is ignored.
     """
     with suppress(Exception):
         record = maintenance_record(operation, login_and_host()[0], started, surroundings)

@@ -1,4 +1,4 @@
-"""What a branch retains and what its upkeep would do now, for those who run it; no manifest of its state is read."""
+"""What a branch retains and what its upkeep would do now, for operators; no manifest of its state is read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lakelsm.snapshots.manifest_scan import read_delta_entries, read_delta_metas
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM, Surroundings
 
-#: Of so many of the newest snapshots it is told what they wrote, as far as they have so many entries together.
+#: Write amplification covers at most so many of the newest snapshots, and so many entries in total.
 _MOST_MEASURED, _MOST_ENTRIES = 32, 100_000
 #: So many of the newest runs of maintenance are looked through for a removal of orphans.
 _RUNS = 200
@@ -62,7 +62,7 @@ def _written(store: TableStore, snapshots: list[Snapshot]) -> tuple[int, int, in
             size = _added_bytes(store, snapshot)
         except CorruptTableError:
             if store.snapshots.try_get(snapshot.id) is None:
-                break  # It has expired meanwhile, and the older ones with it.
+                break  # It has expired since, and the older ones with it.
             raise
         measured += 1
         if snapshot.commit_kind is CommitKind.COMPACT:

@@ -1,6 +1,6 @@
-"""What a branch retains, and whether all that it names is there, from schemas and snapshots down to files.
+"""Checks what a branch retains, and that everything it names exists, from schemas and snapshots down to files.
 
-The newest snapshot, the oldest and the tags are judged as states, of the others what each adds to the one before: so no
+The newest snapshot, the oldest and the tags are checked as states; of the others, what each adds to the one before: so no
 file of a retained state is left out, and none is looked at for each snapshot that has it.
 """
 
@@ -23,9 +23,9 @@ from lakelsm.snapshots.table_store import TableStore
 
 
 class BranchReferences:
-    """Follows the references of one branch. ``proceed`` is asked before each snapshot whether there is time left.
+    """Follows the references of one branch. ``proceed`` is called before each snapshot and returns whether time is left.
 
-    ``judge_tag`` is called with the state of each tag, where it is asked for. ``named`` and ``judge_changelog`` are those
+    ``judge_tag`` is called with the state of each tag, if given. ``named`` and ``judge_changelog`` are those
     of `StateReferences`.
     """
 
@@ -64,7 +64,7 @@ class BranchReferences:
     def replaced(self, owners: Collection[str]) -> Iterator[str]:
         """Those of some snapshots and tags that are others now: after a rollback a commit takes a removed id again."""
         for owner in self._marks.keys() & owners:
-            with suppress(LakelsmError, OSError):  # It is gone, or damaged by now.
+            with suppress(LakelsmError, OSError):  # It was deleted, or is damaged.
                 found = Snapshot.from_json(self._store.file_io.read(owner, MAX_SNAPSHOT_BYTES), owner)
                 if found.mark != self._marks[owner]:
                     yield owner

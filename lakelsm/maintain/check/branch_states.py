@@ -71,7 +71,7 @@ class BranchStates:
         for name in tags.names():
             found = None
             path = f"{self._store.paths.tag_dir}/{TAG_PREFIX}{name}"
-            if name.startswith(HOLDING_TAG):  # What it names may have been gone when it was made.
+            if name.startswith(HOLDING_TAG):  # Its files may have been deleted when it was created.
                 problem = "a process is making a tag, or was killed while it did"
                 self._findings.add(TAG_UNFINISHED, path, problem, path)
                 continue
@@ -81,7 +81,7 @@ class BranchStates:
                 yield name, found.snapshot
 
     def check_consumers(self, first: int) -> None:
-        """Find consumers that cannot be read, or read changes before those of ``first``, which are gone."""
+        """Find consumers that cannot be read, or read deleted changes before those of ``first``."""
         consumers, paths = self._store.consumers, self._store.paths
         for name in consumers.names():
             path = f"{paths.consumer_dir}/{CONSUMER_PREFIX}{name}"
@@ -145,7 +145,7 @@ class Hints:
             self._findings.add(STALE_HINT, paths.latest_hint, f"it says {latest}, and the newest is {ids[-1]}")
 
     def kept(self, ids: Sequence[int]) -> Sequence[int]:
-        """The snapshots from the one that EARLIEST names on: those below it expire, and their files may be gone.
+        """The snapshots from EARLIEST on: those below it are expiring, and their files may be deleted.
 
         Unless all of them are newer than the hint: Java's fast-forward copies a branch's snapshots below the EARLIEST of
         the main branch, which it leaves where the branch has none. A branch's EARLIEST it copies, above older snapshots
@@ -184,7 +184,7 @@ class Hints:
             try:
                 hint = file_io.read(branch.earliest_hint, _MAX_HINT_BYTES).strip()
                 files = [file_io.read(of.snapshot_file(earliest)) for of in (paths, branch) if hint == b"%d" % earliest]
-            except (LakelsmError, OSError):  # The branch has none, or they went meanwhile.
+            except (LakelsmError, OSError):  # The branch has none, or they were deleted since.
                 continue
             if files and files[0] == files[1]:
                 return True

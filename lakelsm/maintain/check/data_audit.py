@@ -1,4 +1,4 @@
-"""The opening of data files by a runner's tasks, round by round, and what the tasks tell."""
+"""Opens data files in tasks of a runner, round by round, and collects the results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TASKS_A_ROUND = 4
 class DataAudit:
     """Opens live data files of one state after another; a file that several states have is opened once.
 
-    ``proceed`` is asked before each round whether there is time left. ``counts`` has the numbers of `AUDIT_SCHEMA`.
+    ``proceed``, called before each round, returns whether time is left. ``counts`` has the numbers of `AUDIT_SCHEMA`.
     """
 
     def __init__(
@@ -56,9 +56,9 @@ class DataAudit:
         indexes: HashIndexes,
         owner: str,
     ) -> None:
-        """Open files of a state of ``owner``, those of which nothing wrong is known yet.
+        """Open files of a state of ``owner``, those without a known fault.
 
-        Without ``vectors``, which cannot be read then, it is not known whether a key is there twice.
+        Without readable ``vectors`` it is unknown whether a key occurs twice.
         """
         if self._data is CheckedData.NONE:
             return

@@ -1,4 +1,4 @@
-"""The task that opens data files: their footers, and of some all rows, beside what vectors and indexes say of them."""
+"""The task that opens data files: their footers, and of some all rows, compared with their vectors and indexes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ AUDIT_SCHEMA = pa.schema(
 
 #: Bytes of a batch of rows: what is worked out of one takes several times as much.
 _BATCH_BYTES = 8 << 20
-#: Rows of a batch that a file's indexes are asked for.
+#: Rows of a batch that are compared with the indexes of a file.
 _ASKED_VALUES = 4096
 
 
@@ -203,7 +203,7 @@ class FileAudit:
             return None
 
     def _is_true(self, index: FileIndex, file: AuditedFile, start: int, rows: pa.Table, report: AuditReport) -> bool:
-        """Whether nothing is wrong with a file's indexes as far as the next rows tell."""
+        """Whether a file's indexes match the next rows."""
         try:
             denied = _denied(index, self.schemas[file.file.schema_id], start, rows)
         except LakelsmError as error:
@@ -235,7 +235,7 @@ class FileAudit:
 
 
 def _index_path(file: AuditedFile) -> str:
-    """Where a file's indexes lie: in its entry, told by the data file's path, or beside it."""
+    """The location of a file's indexes: in its entry, named by the data file's path, or beside it."""
     return (file.index.path if file.index is not None else None) or file.file.path
 
 

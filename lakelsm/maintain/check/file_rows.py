@@ -1,4 +1,4 @@
-"""What the rows of one data file must be, by its manifest entry: looked at batch by batch, and told at the end."""
+"""Compares the rows of one data file with its manifest entry, batch by batch, and reports at the end."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Problem: TypeAlias = tuple[Rule, str]
 
 @dataclass(frozen=True)
 class PlaceOfRows:
-    """Where the rows of a file belong. ``hashes`` are those of its HASH index, ascending; None where there is none.
+    """Where the rows of a file belong. ``hashes`` are those of its HASH index, ascending; None without one.
 
     ``in_order``: by key, each once; the rows of a changelog file need not be.
     """
@@ -50,7 +50,7 @@ class PlaceOfRows:
 
 @dataclass
 class _Statistics:
-    """What an entry says of a column: bounds (None: nothing), and how many NULLs (None: nothing)."""
+    """The statistics of a column in an entry: bounds (None: unknown), and the number of NULLs (None: unknown)."""
 
     field: DataField
     _: KW_ONLY

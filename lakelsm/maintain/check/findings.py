@@ -12,7 +12,7 @@ from lakelsm.maintain.check.rules import Rule
 from lakelsm.results import CheckFinding
 from lakelsm.storage import FileIO
 
-#: Findings of one rule that are told one by one; the others are counted.
+#: Findings of one rule that are listed; the others are counted.
 MOST_OF_A_RULE = 1000
 
 
@@ -28,7 +28,7 @@ def _is_within(found: _Found, directories: Collection[str]) -> bool:
 
 
 class Findings:
-    """Collects findings, one of a rule and a thing: what many snapshots name is told once.
+    """Collects findings, one for each rule and thing: a thing that many snapshots name is reported once.
 
     An ``owner`` is the path of the file (a snapshot, a tag) that names the thing.
     """
@@ -70,8 +70,8 @@ class Findings:
     def told(self, file_io: FileIO, gone: Collection[str] = ()) -> tuple[Sequence[CheckFinding], int]:
         """The findings, errors first, and how many more there are.
 
-        A file that an expired snapshot named may be gone by now, which is no fault: findings go with their owner, and
-        with the directories and files that are ``gone``.
+        A file that an expired snapshot named may be deleted, no fault: findings are dropped with their owner, and
+        with the directories and files in ``gone``.
         """
         left = [found for found in self._found.values() if not _is_within(found, gone)]
         owners = {found.owner for found in left if found.owner is not None}

@@ -1,4 +1,4 @@
-"""The rules of a state that metadata alone decide: levels, sequence numbers, buckets, places of vectors and indexes."""
+"""The rules of a state that metadata alone decide: levels, sequence numbers, buckets, ranges of vectors and indexes."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class LiveState:
         return sound
 
     def vectors(self, entries: Sequence[ManifestEntry]) -> DeletionVectors | None:
-        """The vectors of the snapshot, judged; None where their places cannot be told."""
+        """The checked vectors of the snapshot; None if their ranges are unknown."""
         try:
             found = deletion_vectors(self._store, self._snapshot)
         except LakelsmError as error:

@@ -40,9 +40,9 @@ Longs: TypeAlias = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class MissedFile:
-    """A file that an entry adds and that is not in its directory as it says.
+    """A file that an entry adds and that is missing from its directory or different.
 
-    ``size`` is what it says (None: of an extra file, nothing). ``problem``: why it was not looked for.
+    ``size`` is that of the entry (None for an extra file). ``problem``: why it was not looked for.
     """
 
     identity: int
@@ -54,7 +54,7 @@ class MissedFile:
 
 @dataclass(frozen=True, kw_only=True)
 class ManifestDigest:
-    """What a check keeps of a manifest: hashes of the identities that it adds and deletes, and what lists say of it.
+    """What a check keeps of a manifest: hashes of the identities that it adds and deletes, and what lists record of it.
 
     ``rows`` are those of the files that it adds less those of the files that it deletes.
     """
@@ -173,7 +173,7 @@ class Manifests:
         )
 
     def _missed(self, entries: Sequence[ManifestEntry], identities: Sequence[int]) -> list[MissedFile]:
-        """Those files of entries that do not lie in their directory as the entry says."""
+        """Those files of entries that are missing from their directory or differ from the entry."""
         missed = []
         for entry, identity in zip(entries, identities):
             file = entry.file
@@ -194,7 +194,7 @@ class Manifests:
         return missed
 
     def _judge(self, meta: ManifestFileMeta, digest: ManifestDigest, owner: str) -> None:
-        """Compare what a list says of a manifest with what is in it, once for what several lists say alike."""
+        """Compare what a list records of a manifest with its content, once for equal records of several lists."""
         judged = self._judged.setdefault(meta.file_name, [])
         if meta in judged:
             return
@@ -235,7 +235,7 @@ class Manifests:
             if known[:2].all() and _leaves_out(column, known):
                 return name
             if known[2:].any() and not known[:2].any():
-                return name  # NULL bounds: the list says that every entry has NULL.
+                return name  # NULL bounds: every entry has NULL, according to the list.
         return None
 
 

@@ -1,4 +1,4 @@
-"""What one state of a branch names, from manifest lists down to files, and whether all of it is there and fits."""
+"""Checks that everything that one state of a branch names exists and fits, from manifest lists down to files."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class StateReferences:
     """Follows the references of single states of a branch. What several states name is looked at once.
 
     ``named`` takes the names of the metadata files that are read (`StrayManifests.named`). ``judge_changelog`` is called
-    with the entries of each changelog, where it is asked for.
+    with the entries of each changelog, if given.
     """
 
     def __init__(

@@ -47,7 +47,7 @@ class StrayManifests:
         return {entry.name for entry in entries if not entry.is_directory and entry.name.startswith(_PREFIXES)}
 
     def _retained(self) -> Iterator[tuple[Snapshot, Collection[str | None]]]:
-        """The states that all branches retain, each with the lists that cannot be gone; others go with their snapshot.
+        """The states that all branches retain, each with the lists that must exist; others go with their snapshot.
 
         Raises CorruptTableError where a state is missing or cannot be read.
         """

@@ -42,7 +42,7 @@ class CheckScope:
 def checked_check_scope(
     store: TableStore, data: CheckedData, partitions: Predicate | None, deadline: float | None
 ) -> CheckScope:
-    """The scope that a caller asks for. Raises InvalidInputError for a condition that chooses no whole partitions."""
+    """The scope that a caller requests. Raises InvalidInputError unless the condition selects whole partitions."""
     if not chooses_partitions(store, partitions):
         raise InvalidInputError(
             f"where must be on partition columns ({', '.join(store.schema.partition_keys) or 'none'}) alone, compared "
@@ -106,7 +106,7 @@ class _Check:
         )
 
     def _gone(self, branches: Sequence[TablePaths]) -> Sequence[str]:
-        """The directories of branches that were deleted meanwhile, or of which it was wrong that they are unfinished."""
+        """The directories of branches that were deleted since, or that turned out to be complete."""
         left = {paths.branch_root for paths in self._store.branches.paths()}
         made = {root for branch, root in self._unfinished.items() if self._store.branches.is_whole(branch)}
         return [paths.branch_root for paths in branches if paths.branch_root in made or paths.branch_root not in left]

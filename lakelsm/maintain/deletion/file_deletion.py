@@ -1,7 +1,7 @@
 """Deletion of a table's files that are proven not to be needed: the one module of `maintain` that deletes.
 
-Many files go at once: in batches, as stores take them, several batches side by side. It is best effort: a file that is
-not there is no failure, one that stays is counted, told of, and left to orphan removal.
+Many files are deleted at once: in batches, as stores accept them, several in parallel. It is best effort: a file that is
+missing is not a failure; one that stays is counted, reported, and left to orphan removal.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ def _summed(parts: Iterable[DeletedFiles]) -> DeletedFiles:
 def _delete_batch(file_io: FileIO, paths: Sequence[str]) -> DeletedFiles:
     try:
         file_io.delete_files(paths)
-    except Exception as error:  # noqa: BLE001  What stays is told of below, whatever it is.
+    except Exception as error:  # noqa: BLE001  Remaining files are reported below, for any error.
         log_step(_LOG, "%d files are deleted one by one, as their batch failed: %s", len(paths), error)
-        return _delete_each(file_io, paths)  # The batch tells its first failure alone; a file that is gone is none.
+        return _delete_each(file_io, paths)  # The batch reports only its first failure; a missing file is not one.
     return DeletedFiles(len(paths))
 
 

@@ -32,7 +32,7 @@ from lakelsm.storage import FileIO
 Asked = ParamSpec("Asked")
 Read = TypeVar("Read")
 
-#: What tells data files apart: partition, bucket and name. A file that moves to another level stays the same file.
+#: The identity of data files: partition, bucket and name. A file that is upgraded stays the same file.
 FileKey: TypeAlias = tuple[bytes, int, str]
 
 
@@ -43,7 +43,7 @@ def file_key(entry: ManifestEntry) -> FileKey:
 
 @dataclass(kw_only=True)
 class FoundFiles:
-    """Files that may be deleted unless something needs them. Values of the last four are bytes, as metadata tells."""
+    """Files that may be deleted unless something needs them. Values of the last four are bytes from metadata."""
 
     data: dict[FileKey, ManifestEntry] = field(default_factory=dict)
     changelog: dict[FileKey, ManifestEntry] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class FoundFiles:
 
     @property
     def bytes(self) -> int:
-        """What all come to. Indexes beside data files, and statistics, are not counted: nothing tells their sizes."""
+        """The totals. Separate indexes of data files, and statistics, are not counted: metadata lacks their sizes."""
         named = (self.manifests, self.lists, self.index, self.statistics)
         return sum(entry.file.file_size for entry in self.entries) + sum(sum(sizes.values()) for sizes in named)
 
@@ -99,15 +99,15 @@ def _data_paths(store: TableStore, entries: Iterable[ManifestEntry]) -> list[str
 
 
 def unexpired_snapshots(file_io: FileIO, branch: RetainedBranch) -> list[Snapshot]:
-    """The snapshots of a branch without those that are expiring there: they are older than EARLIEST says."""
+    """The snapshots of a branch without those that are expiring there, below EARLIEST."""
     begun = SnapshotManager(file_io, branch.paths).earliest_id()
     return [snapshot for snapshot in branch.snapshots if begun is None or snapshot.id >= begun]
 
 
 def if_there(read: Callable[Asked, Read], *args: Asked.args, **kwargs: Asked.kwargs) -> Read | None:
-    """What is read of a state of which files may be gone; None where one is.
+    """Reads from a state whose files may be deleted; None if one is.
 
-    A run that was killed deletes files of a snapshot that goes, and the delta of a long-lived changelog stays only where
+    A run that was killed deletes files of an expiring snapshot, and the delta of a long-lived changelog stays only where
     the table's changelog consists of it.
     """
     try:
@@ -137,9 +137,9 @@ class NeededFiles:
         return kept + (self._keep_live(metas, wanted) if wanted else 0)
 
     def keep_tag(self, name: str, state: Snapshot, may_hold: Callable[[FileKey], bool] = lambda key: True) -> int:
-        """`keep_state` of a tag's snapshot. Raises CorruptTableError with the remedy where files of it are gone.
+        """`keep_state` of a tag's snapshot. Raises CorruptTableError with the remedy if files of it are missing.
 
-        Not for a holding tag: it was made of what went, and who made it is about to see that, or died before he could.
+        Not for a holding tag: its snapshot expired, and its creator is about to see that, or crashed before.
         """
         try:
             return self.keep_state(state, may_hold)
@@ -163,7 +163,7 @@ class NeededFiles:
         return _taken(self.found.lists, lists) + _taken(self.found.manifests, (meta.file_name for meta in metas))
 
     def keep_delta(self, changelog: Snapshot) -> int:
-        """Keep what a long-lived changelog without changelog files consists of; nothing where its delta is gone."""
+        """Keep what a long-lived changelog without changelog files consists of; nothing if its delta is deleted."""
         file_io, paths = self._store.file_io, self._store.paths
         metas = if_there(read_delta_metas, file_io, paths, changelog)
         delta = if_there(read_delta_entries, file_io, paths, changelog)
@@ -192,7 +192,7 @@ class NeededFiles:
         return sum(self.found.data.pop(key, None) is not None for key in set(live) & wanted.keys())
 
     def _named(self, meta: ManifestFileMeta) -> list[tuple[int, EntryIdentity]]:
-        """The entries of a manifest that have a name of a file that was found, when it was first asked for."""
+        """The entries of a manifest with the name of a found file, from the first request on."""
         if meta.file_name not in self._scanned:
             names = {name for _, _, name in self.found.data}
             store = self._store

@@ -1,6 +1,6 @@
-"""What states leave behind that go for another reason than their age: those of deleted tags, and of a rollback.
+"""The files of states that are deleted for another reason than their age: of deleted tags, and of a rollback.
 
-Files that such a state names are candidates; they go unless something needs them that is retained when the state is gone.
+Files of such a state are candidates. They are deleted unless a state needs them that is retained afterwards.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from lakelsm.snapshots.manifest_scan import (
 from lakelsm.snapshots.snapshot_manager import SnapshotManager
 from lakelsm.snapshots.table_store import TableStore
 
-#: So often what is retained is read again where some of it goes meanwhile.
+#: Attempts to read what is retained if some of it is deleted during the read.
 _TRIES = 5
 
 
 def are_retained(store: TableStore, branches: Sequence[RetainedBranch]) -> bool:
-    """Whether all that branches retained when they were read is there still, and does not expire since."""
+    """Whether all that branches retained when they were read still exists and is not expiring."""
     return _marks(store, branches) <= _marks(store, store.branches.retained())
 
 
@@ -108,9 +108,9 @@ class ReleasedFiles:
     def keep(self, retained: Sequence[RetainedBranch], newest: Snapshot | None = None) -> None:
         """Take out what anything retained needs; ``newest`` is the one before the commits that went.
 
-        Called before anything goes, so that what cannot be read stops it all, and again afterwards, for what came to be
-        retained meanwhile: only that is read then. Raises CorruptTableError where something that is retained cannot be
-        read, CommitConflictError where some of it went while it was read: it expired, or was removed.
+        Called before any deletion, so that an unreadable state stops everything, and again afterwards, for what is
+        retained since: only that is then read. Raises CorruptTableError if something retained cannot be
+        read, CommitConflictError if some of it expired or was removed during the read.
         """
         try:
             self._keep(retained, newest)

@@ -6,7 +6,7 @@ Only overwrites can do that (a rollback that is committed as the newest state), 
 delta is missing, the first snapshot that stays is read whole instead. A candidate goes unless a tag, another branch or a
 long-lived changelog needs it:
 
-* A tag of the branch's own history with the id of a snapshot that still was there before or is there now has what that
+* A tag of the branch's own history with the id of a snapshot that existed before or exists now has what that
   snapshot has. Of the older tags the one nearest before the deletion is always looked at: had an older one the file, so
   would this. That rests on the tags being of one history, which a rollback that was killed, or of an engine that leaves
   tags behind, may break. So the other tags are looked at too, unless the file is days younger than they are.
@@ -51,7 +51,7 @@ _YOUNGER = 50 * 3_600_000
 
 
 class ExpiredFiles:
-    """Finds what goes with an `ExpiryRange`. ``kept_by`` has the files that others keep, by who does."""
+    """Finds what expires with an `ExpiryRange`. ``kept_by`` has the files that are kept, by what keeps them."""
 
     def __init__(self, store: TableStore, going: ExpiryRange) -> None:
         self._store = store

@@ -63,7 +63,7 @@ def expiry_range(store: TableStore, retention: Retention, now: int) -> ExpiryRan
     consumers = store.consumers.all()
     rollbacks = {name: number for name, number in consumers.items() if name.startswith(ROLLBACK_CONSUMER)}
     holding = rollbacks if store.options.consumer_changelog_only else consumers
-    # What an earlier run began, all that is older than what EARLIEST tells, goes to its end in any case.
+    # What an earlier run began, everything below EARLIEST, is completed in any case.
     newest = _newest(store, ids)
     kept = first_kept(retention, begun, newest, holding, _times(store))
     first = next(filter(None, (store.snapshots.try_get(number) for number in ids if number >= kept.first)), None)
@@ -79,7 +79,7 @@ def expiry_range(store: TableStore, retention: Retention, now: int) -> ExpiryRan
 
 
 def _newest(store: TableStore, ids: Sequence[int]) -> int:
-    """The newest of the table's history: those above it go on from snapshots that were rolled back."""
+    """The newest of the table's history: those above it are based on snapshots that were rolled back."""
     for number in reversed(ids):
         snapshot = store.snapshots.try_get(number)
         if snapshot is not None and store.snapshots.is_linked(snapshot):
@@ -88,7 +88,7 @@ def _newest(store: TableStore, ids: Sequence[int]) -> int:
 
 
 def is_due(store: TableStore, retention: Retention) -> bool:
-    """Whether so many snapshots are past ``retention`` as are worth an expiry, whoever may hold them: told by a few
+    """Whether enough snapshots are past ``retention`` for an expiry, independent of what keeps them, by a few
     files, without a listing. The first time it lists, and writes EARLIEST, as Java does.
 
     An expiry reads all snapshots that stay, so it waits for a twentieth of what is retained (for one, of less than 40):
@@ -96,7 +96,7 @@ def is_due(store: TableStore, retention: Retention) -> bool:
     """
     earliest = store.snapshots.told_earliest_id()
     time = None if earliest is None else _times(store)(earliest)
-    if earliest is None or time is None:  # There is none, or no other than the newest.
+    if earliest is None or time is None:  # There is none, or only the newest.
         return False
     if time >= retention.older_than and retention.most >= UNLIMITED:
         return False

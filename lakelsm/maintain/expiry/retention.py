@@ -34,14 +34,14 @@ class Retention:
 
 @dataclass(frozen=True)
 class Kept:
-    """``first`` is the id of the oldest that is kept, and ``held_by`` says what keeps it beside numbers and ages."""
+    """``first`` is the id of the oldest that is kept, and ``held_by`` is what keeps it besides numbers and ages."""
 
     first: int
     held_by: tuple[str, ...] = ()
 
 
 def snapshot_retention(options: TableOptions, now: int) -> Retention:
-    """What a table's options say of snapshots. Raises InvalidInputError where the greatest number is below the least."""
+    """The retention of snapshots in a table's options. Raises InvalidInputError if the maximum is below the minimum."""
     least, most = options.snapshot_num_retained_min, options.snapshot_num_retained_max
     _check("snapshot", least, most)
     return Retention(
@@ -61,9 +61,9 @@ def asked_retention(
     older_than: int | None = None,
     max_deletes: int | None = None,
 ) -> Retention:
-    """What a call asks for, and the table's options where it does not say.
+    """The arguments of a call, with the table's options as defaults.
 
-    A call that says how many to retain and no age means these and no more.
+    A call with a number to retain and without an age retains exactly these.
     """
     kept = snapshot_retention(options, now)
     least = kept.least if retain_last is None else retain_last
@@ -83,7 +83,7 @@ def asked_retention(
 
 
 def changelog_retention(options: TableOptions, now: int) -> Retention:
-    """What the options say of changelogs; where they say nothing, what they say of snapshots."""
+    """The retention of changelogs in the options; by default that of snapshots."""
     kept = snapshot_retention(options, now)
     least, most, age = (
         options.changelog_num_retained_min,
@@ -119,7 +119,7 @@ def first_kept(
 ) -> Kept:
     """The oldest of the ids ``earliest`` to ``latest`` that stays.
 
-    ``time_of`` gives the epoch millis until which an id counts as new (None: it is gone), ``consumers`` the id that each
+    ``time_of`` gives the epoch millis until which an id counts as new (None: deleted), ``consumers`` the id that each
     still has to read.
     """
     end = max(latest - retention.least + 1, earliest)

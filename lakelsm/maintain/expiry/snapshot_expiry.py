@@ -1,8 +1,8 @@
 """Expiry of snapshots and long-lived changelogs: announced, worked out, and deleted in an order that may stop anywhere.
 
-1. EARLIEST says what the oldest snapshot is that stays. From here on those below are expiring: no tag is made of them,
+1. EARLIEST names the oldest snapshot that stays. From then on those below are expiring: no tag of them is created,
    and a run that is killed is finished by the next one, which takes all that is below EARLIEST.
-2. Nobody may be rolling the table back to one of those that go (`maintain/versions/rollback.py`): it stops then.
+2. No rollback to one of the expiring snapshots may run (`maintain/versions/rollback.py`): expiry stops then.
 3. What the table retains is read, so that what was made before the announcement is seen, and what it needs is kept.
 4. Changelogs that outlive their snapshots are written; then data and changelog files go, then manifests, index and
    statistics files, then what names these, and at last the snapshots themselves, the oldest first.
@@ -30,7 +30,7 @@ from lakelsm.snapshots.consumer_store import ROLLBACK_CONSUMER
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM, Surroundings
 
-#: So often what goes is worked out anew where another expiry came first, or others let a tag or a branch go.
+#: Attempts to determine what expires if another expiry was first, or a tag or branch was deleted.
 _TRIES = 3
 #: So many snapshots go at first where a deadline may stop an expiry, then twice as many each time, and so many at most.
 _SLICE, _MOST_OF_SLICE = 10, 200
@@ -66,7 +66,7 @@ def expire_snapshots(
             if not _came_second(store, going) and are_retained(store, retained):
                 raise
             if attempt + 1 < _TRIES:
-                continue  # Others expired the same, or let a tag or a branch go that was looked at.
+                continue  # Another process expired the same, or deleted a tag or branch that was read.
             raise CommitConflictError(
                 f"Table {store.name}: others expire or remove what it retains again and again. Nothing was deleted here: "
                 "run the expiry again."
@@ -92,7 +92,7 @@ def expire_until(
 ) -> ExpiryResult:
     """Expire as `expire_snapshots`, some snapshots at a time, and begin with no more after ``deadline`` seconds.
 
-    The first are always taken, so that one run after another comes to the end.
+    The first are always taken, so that repeated runs complete the work.
     """
     started, left, size = surroundings.monotonic(), retention.limit, _SLICE
     total: ExpiryResult | None = None
@@ -113,7 +113,7 @@ def expire_until(
 
 
 def expire_after_commit(store: TableStore, surroundings: Surroundings) -> None:
-    """Expire what the table's options say, after a commit. Where no snapshot is old enough it costs a few reads."""
+    """Expire by the table's options, after a commit. If no snapshot is old enough, it costs a few reads."""
     retention = snapshot_retention(store.options, surroundings.clock())
     if is_due(store, retention):
         expire_snapshots(store, retention, surroundings=surroundings)
@@ -129,7 +129,7 @@ def _added(total: ExpiryResult | None, result: ExpiryResult) -> ExpiryResult:
 
 
 def _check_not_rolled_back(store: TableStore, going: ExpiryRange) -> None:
-    """Stop where a rollback to a snapshot that goes began meanwhile, or is done: the first that was to stay is gone."""
+    """Stop if a rollback to an expiring snapshot began since, or is complete: the first that was to stay is deleted."""
     names = (name for name in store.consumers.names() if name.startswith(ROLLBACK_CONSUMER))
     held = {name: store.consumers.try_get(name) for name in names if name not in going.rollbacks}
     is_held = any(number is not None and number < going.first.id for number in held.values())
@@ -152,7 +152,7 @@ def _came_second(store: TableStore, going: ExpiryRange) -> bool:
 
 @dataclass
 class _Deletion:
-    """Deletes what an expiry found, in the order that the module tells."""
+    """Deletes what an expiry found, in the order of the module's docstring."""
 
     store: TableStore
     going: ExpiryRange
@@ -181,7 +181,7 @@ class _Deletion:
         return delete_unneeded(self.store.file_io, paths)
 
     def _check_first(self) -> None:
-        """Stop where the snapshot that is to be the oldest was rolled back meanwhile: others may be needed then."""
+        """Stop if the snapshot that is to be the oldest was rolled back since: others may then be needed."""
         first = self.going.first
         if not first.is_same(self.store.snapshots.try_get(first.id)) and not self.store.snapshots.is_expiring(first.id):
             raise CommitConflictError(

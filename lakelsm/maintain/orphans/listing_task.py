@@ -101,7 +101,7 @@ class _ListedFiles:
 
 
 def kinds_of(names: pa.Array, role: DirectoryRole) -> npt.NDArray[np.int8]:
-    """What files are by their names: places in `KINDS`, -1 for names that are none of the table's."""
+    """The kinds of files by their names: indexes in `KINDS`, -1 for names that do not belong to the table."""
     kinds = np.full(len(names), -1, np.int8)
     for kind, pattern in NAME_PATTERNS[role].items():
         kinds[pc.match_substring_regex(names, f"^(?:{pattern})$").to_numpy(zero_copy_only=False)] = KINDS.index(kind)

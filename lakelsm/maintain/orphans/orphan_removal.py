@@ -1,12 +1,12 @@
 """Removal of the files of a table that nothing retained names (Java: `OrphanFilesClean`).
 
 The order makes it safe while others work: files are listed first, and only then is read what snapshots, tags and
-long-lived changelogs of all branches name, again until no new one has appeared. So a file that was committed meanwhile is
-found to be named, and one of a commit that is under way is younger than the bound. What cannot be read ends the run, and
+long-lived changelogs of all branches name, again until no new one has appeared. So a file that was committed since is
+found to be named, and one of a commit in progress is younger than the bound. What cannot be read ends the run, and
 nothing more is deleted.
 
 Ages are judged by the store's clock: if this machine's clock is ahead, fresh files would look old. So the time of a file
-written just now is asked, and the earlier of the two clocks counts.
+written just now is read, and the earlier of the two clocks counts.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ class _Search:
     def drop_named(self, files: UnnamedFiles) -> None:
         """Drop what anything retained names, as of a moment after this was called.
 
-        A file that does not exist is no error where what names it is gone when it is looked for again: it has expired.
+        A missing file is not an error if what names it no longer exists when it is read again: it has expired.
         """
         seen: set[object] = set()
         read: set[ManifestToRead] = set()

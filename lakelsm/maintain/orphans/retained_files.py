@@ -1,7 +1,7 @@
 """The names of all files that something retained needs: states first (snapshots, tags, long-lived changelogs), then the
 manifests that they name.
 
-A file that does not exist is told and does not end the search: its snapshot may be expiring. What is damaged does.
+A missing file is reported and does not end the search: its snapshot may be expiring. A damaged file ends it.
 """
 
 from __future__ import annotations

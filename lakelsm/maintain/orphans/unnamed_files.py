@@ -15,7 +15,7 @@ _NAMES = 1 << 19
 
 
 class UnnamedFiles:
-    """The files of some listings. ``directories`` is told by place: a name is kept once, its directory once for all."""
+    """The files of some listings. ``directories`` are indexes: each name and each directory is kept once."""
 
     def __init__(self, listed: Iterable[pa.RecordBatch] = ()) -> None:
         self._directories: list[str] = []

@@ -1,4 +1,4 @@
-"""Partitions marked as done: a file ``_SUCCESS`` in the directory of each tells others that its rows are complete."""
+"""Partitions marked as done: a file ``_SUCCESS`` in its directory shows that the rows are complete."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def mark_partitions_done(
 
 
 def mark_done(store: TableStore, partitions: Iterable[bytes], surroundings: Surroundings = SYSTEM) -> None:
-    """Write the file of each partition; one that is there keeps the time at which it was made.
+    """Write the file of each partition; an existing one keeps its creation time.
 
     Raises UnsupportedFeatureError for a 'partition.mark-done-action' that is not built.
     """
@@ -60,7 +60,7 @@ def _check_action(store: TableStore) -> None:
 
 
 def _created(store: TableStore, path: str) -> int | None:
-    """When a file was made that is there; None where there is none."""
+    """The creation time of a file; None if it does not exist."""
     try:
         values = parse_object(store.file_io.read(path, _MAX_BYTES), path)
     except FileNotFoundError:

@@ -27,7 +27,7 @@ def drop_partitions(
     dry_run: bool = False,
     surroundings: Surroundings = SYSTEM,
 ) -> PartitionDropResult:
-    """Drop the partitions that a condition takes; nothing is committed where there are none."""
+    """Drop the partitions that match a condition; nothing is committed if there are none."""
     started = surroundings.clock()
     snapshot = store.snapshots.latest()
     with store.while_changed(snapshot):

@@ -23,7 +23,7 @@ from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM, Surroundings
 
 _VALUES_TIME = EXPIRATION_STRATEGIES[0]
-#: So often partitions are chosen anew where others commit between the choice and the commit.
+#: Attempts to choose partitions again if others commit between the choice and the commit.
 _TRIES = 20
 _STEP = "the expiry of further partitions"
 _REMEDY = "The partitions that are dropped stay so; run it again for the others."
@@ -33,7 +33,7 @@ _SNAPSHOTS_OF_A_WRITE = 2
 
 @dataclass(frozen=True)
 class _Choice:
-    """Partitions that have expired, by their values, and those whose values tell no time."""
+    """Partitions that have expired, by their values, and those whose values are not times."""
 
     expired: Sequence[PartitionFiles]
     unread: Sequence[PartitionFiles]
@@ -51,7 +51,7 @@ def expire_partitions(
     """Drop the partitions whose time is before ``bound``, in epoch millis.
 
     'partition.expiration-max-num' of them at a time, 'partition.expiration-batch-size' a commit. By 'update-time' a
-    commit holds only where nobody else committed since the partitions were looked at; else they are looked at again.
+    commit requires that no other commit happened since the partitions were read; otherwise they are read again.
     No further commit is begun after ``deadline`` seconds. An error after the first commit is the ``error`` of the result.
     Raises InvalidInputError for a table without partitions, UnsupportedFeatureError for a strategy that is not built.
     """
@@ -118,7 +118,7 @@ def _dropped(
 
 
 def expire_partitions_after_commit(store: TableStore, surroundings: Surroundings = SYSTEM) -> tuple[Failure, ...]:
-    """Drop what 'partition.expiration-time' says, where a commit is to look for it; return what failed after a commit."""
+    """Drop partitions by 'partition.expiration-time', if this commit checks them; return failures after a commit."""
     age = store.options.partition_expiration_time
     if age is None or not store.schema.partition_keys:
         return ()
@@ -141,7 +141,7 @@ def _on_partitions_clock(store: TableStore, bound: int, strategy: str, surroundi
 
 
 def _is_due(store: TableStore, now: int) -> bool:
-    """Whether a commit looks for expired partitions: each batch that is told to, else the first of each interval."""
+    """Whether a commit looks for expired partitions: each batch by the option, otherwise the first of an interval."""
     interval = store.options.partition_expiration_check_interval
     if not interval or store.options.end_input_check_partition_expire:
         return True

@@ -1,6 +1,6 @@
-"""The time that a partition's values tell, as Paimon's `PartitionTimeExtractor` reads it.
+"""The time in a partition's values, as Paimon's `PartitionTimeExtractor` reads it.
 
-``partition.timestamp-pattern`` makes one text of the values, ``partition.timestamp-formatter`` says how it is written.
+``partition.timestamp-pattern`` makes one text of the values, ``partition.timestamp-formatter`` is its format.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class PartitionTimes:
     formatter: str | None
 
     def millis(self, texts: Sequence[str | None]) -> int | None:
-        """Milliseconds from 1970 to a partition's time, both on one wall clock; None where the values tell none."""
+        """Milliseconds from 1970 to a partition's time, both on one wall clock; None if the values are not a time."""
         text = self._text(texts)
         if text is None:
             return None

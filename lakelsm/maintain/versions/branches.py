@@ -1,9 +1,9 @@
 """Branches: made of a table's schemas or of a tag, fast-forwarded into the main branch, renamed and deleted.
 
-A branch has schema, snapshot and tag files of its own (docs/format.md 1). Its first schema is written last and deleted
-first: without it there is no branch that opens, so a creation or deletion that stops half-way leaves none. The same
-creation again goes on where one stopped. The LATEST hint, which a branch has from its first commit on, goes even before
-the schema: with it and without a schema a branch is damaged, and not half-way.
+A branch has its own schema, snapshot and tag files (docs/format.md 1). Its first schema is written last and deleted
+first: without it no branch can be opened, so an interrupted creation or deletion leaves none. The same
+call completes an interrupted creation. The LATEST hint, which a branch has from its first commit on, is deleted before
+the schema: with it and without a schema a branch is damaged, and not incomplete.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def create_branch(
 
     Returns whether that was to be done.
 
-    Raises InvalidInputError where the branch exists, where something else was left half-way under its name, or where
+    Raises InvalidInputError where the branch exists, if an interrupted call left something else under its name, or where
     ``store`` is a branch itself, SnapshotNotFoundError without the tag.
     """
     require_main(store, "make a branch")
@@ -72,7 +72,7 @@ def create_branch(
 def delete_branch(store: TableStore, name: str, *, dry_run: bool = False) -> None:
     """Delete a branch's own files. Its data files are orphans where nothing else names them.
 
-    Also ends a creation or deletion that stopped half-way. Raises TableNotFoundError without the branch,
+    Also completes an interrupted creation or deletion. Raises TableNotFoundError without the branch,
     InvalidInputError for one that reads of the table fall back to.
     """
     require_main(store, "delete a branch")
@@ -85,7 +85,7 @@ def delete_branch(store: TableStore, name: str, *, dry_run: bool = False) -> Non
 def rename_branch(store: TableStore, name: str, new_name: str, *, dry_run: bool = False) -> None:
     """Give a branch another name: its files are copied, then it is deleted.
 
-    A call that stopped half-way leaves the branch as it was, and the same call goes on. Raises TableNotFoundError
+    An interrupted call leaves the branch unchanged, and the same call completes it. Raises TableNotFoundError
     without the branch, InvalidInputError where the new name is taken.
     """
     require_main(store, "rename a branch")
@@ -107,7 +107,7 @@ def rename_branch(store: TableStore, name: str, new_name: str, *, dry_run: bool 
     _refuse_others(store, target, set(copies.values()))
     if dry_run:
         return
-    # All are read before the first is written: what cannot be read leaves no branch half-way.
+    # All are read before the first is written: an unreadable file leaves no incomplete branch.
     for path, data in [(new, _read(store, old)) for old, new in (copies | hints).items()]:
         _put(store, path, data)
     _require_all(store, target, set(copies.values()))
@@ -150,9 +150,9 @@ def _refuse_others(store: TableStore, branch: TablePaths, made: Set[str]) -> Non
 
 
 def _require_all(store: TableStore, branch: TablePaths, made: Set[str]) -> None:
-    """Raise CommitConflictError where a deletion took some of what was made of a branch, which is no more then.
+    """Raise CommitConflictError if a deletion removed a part of a new branch, which then does not exist.
 
-    Who deletes looks after its deletions for a schema that was made meanwhile: so one of the two sees the other.
+    A deletion checks afterwards for a schema that was created since, so at least one of the two sees the other.
     """
     if not made <= _files(store, branch):
         _remove(store, branch)
@@ -171,7 +171,7 @@ def _files(store: TableStore, branch: TablePaths) -> set[str]:
 def _copy_tag(store: TableStore, branch: TablePaths, name: str, tag: Tag) -> None:
     """Put a tag and its snapshot into a branch without schemas yet.
 
-    The tag is looked at again afterwards: from now on the branch keeps its files, but a deletion may have begun before.
+    The tag is checked again afterwards: the branch keeps its files now, but a deletion may have begun before.
     """
     snapshot = restorable(store, tag.snapshot)
     snapshot_file = branch.snapshot_file(snapshot.id)
@@ -192,7 +192,7 @@ def _copy_tag(store: TableStore, branch: TablePaths, name: str, tag: Tag) -> Non
 
 
 def _read(store: TableStore, path: str) -> bytes:
-    """Read a file that is to be copied. Raises CorruptTableError where there is none."""
+    """Read a file that is to be copied. Raises CorruptTableError if it does not exist."""
     try:
         return store.file_io.read(path)
     except FileNotFoundError as error:
@@ -200,7 +200,7 @@ def _read(store: TableStore, path: str) -> bytes:
 
 
 def _put(store: TableStore, target: str, data: bytes) -> None:
-    """Put a file in a free place. Raises InvalidInputError where somebody else put another one there."""
+    """Create a file. Raises InvalidInputError if another process created another one."""
     if not store.file_io.create_if_absent(target, data) and store.file_io.read(target) != data:
         raise InvalidInputError(
             f"{target} was made by another process at the same time. Delete the branch, then make it again."
@@ -208,7 +208,7 @@ def _put(store: TableStore, target: str, data: bytes) -> None:
 
 
 def _remove(store: TableStore, branch: TablePaths) -> None:
-    """Delete a branch, and again where somebody made it meanwhile of what was still there."""
+    """Delete a branch, and again if another process created it since from what was left."""
     there = True
     while there:
         store.file_io.delete(branch.latest_hint)

@@ -67,7 +67,7 @@ def record_consumer(store: TableStore, consumer_id: str, next_snapshot: int, *, 
 
 
 def delete_consumer(store: TableStore, consumer_id: str, *, dry_run: bool = False) -> None:
-    """Forget a consumer. Raises InvalidInputError, which lists the consumers, where there is none."""
+    """Delete a consumer. Raises InvalidInputError, which lists the consumers, if it is unknown."""
     names = store.consumers.names()
     if consumer_id not in names:
         raise InvalidInputError(
@@ -88,7 +88,7 @@ def expire_consumers(store: TableStore, before: int, *, dry_run: bool = False) -
 def consumer_bound(store: TableStore, older_than: Age | None, now: int) -> int:
     """The moment before which consumers expire: by an age, else by the option.
 
-    Raises InvalidInputError where neither says it.
+    Raises InvalidInputError without both.
     """
     if older_than is not None:
         return older_than.bound(now, store.text_zone)
@@ -107,9 +107,9 @@ def expire_after_commit(store: TableStore, surroundings: Surroundings) -> None:
 
 
 def reset_beyond(store: TableStore, next_snapshot: int) -> None:
-    """Let consumers that are beyond a snapshot read that one next: what they read of later ones was rolled back.
+    """Set consumers beyond a snapshot to the one after it: the later snapshots that they read were rolled back.
 
-    What held such snapshots for a rollback of its own, that was killed, goes.
+    Consumers of killed rollbacks to later snapshots are deleted.
     """
     for name, recorded in store.consumers.all().items():
         if name.startswith(ROLLBACK_CONSUMER) and recorded >= next_snapshot:
@@ -136,7 +136,7 @@ class ConsumedChanges:
     def of(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the batches, and then record that the consumer has them.
 
-        Raises CommitConflictError where what it read was rolled back meanwhile.
+        Raises CommitConflictError if what it read was rolled back since.
         """
         yield from batches
         store, last = self.store, self.last

@@ -1,7 +1,8 @@
-"""Fast-forward: the main branch becomes what a branch is, from the branch's oldest snapshot on, as in Paimon.
+"""Fast-forward: the main branch becomes equal to a branch, from the branch's oldest snapshot on, as in Paimon.
 
-What the main branch has of its own from there on is dropped, so nobody should write to it meanwhile. The order of the
-steps keeps the table readable: newer snapshots come before older ones go. A run that stopped is finished by the next.
+The main branch's own snapshots from there on are dropped, so its writers should be stopped. The order of
+the steps keeps the table readable: newer snapshots are copied before older ones are deleted. The next run completes an
+interrupted one.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ class _History:
 def fast_forward(store: TableStore, name: str, *, dry_run: bool = False) -> FastForwardResult:
     """Make the main branch what a branch is; the branch stays.
 
-    Raises TableNotFoundError without the branch, InvalidInputError where it has no snapshot or where what the main branch
-    keeps needs schemas that the branch has otherwise, CommitConflictError where others committed meanwhile: run it again.
+    Raises TableNotFoundError without the branch, InvalidInputError where it has no snapshot or if what the main branch
+    keeps needs schemas that differ in the branch, CommitConflictError if others committed since: run it again.
     """
     require_main(store, "fast-forward")
     if name == MAIN_BRANCH:
@@ -171,9 +172,9 @@ class _FastForward:
             self._file_io.delete(self._paths.snapshot_file(snapshot_id))
 
     def _drop_what_went(self) -> None:
-        """Take back what the branch itself let go meanwhile: its files may be gone. What it lets go from now on is kept.
+        """Remove what the branch itself deleted since: its files may be deleted. What it deletes from now on is kept.
 
-        An expiry says so in EARLIEST, and a tag is deleted, before it is asked what else needs the files.
+        An expiry writes EARLIEST, and a tag is deleted, before the needs of other states are read.
         """
         begun = self._source.snapshots.earliest_id() or self._first
         tags = self._source.tags.all()
@@ -187,7 +188,7 @@ class _FastForward:
         raise self._raced()
 
     def _finish(self) -> None:
-        """Point hints and consumers at what is there now, and see that nobody committed meanwhile."""
+        """Set hints and consumers to the present snapshots, and check that no other commit happened."""
         expected = sorted({*self._kept, *self._branch.snapshots})
         self._file_io.write(self._paths.latest_hint, str(expected[-1]).encode(), durable=False)
         self._file_io.write(self._paths.earliest_hint, str(expected[0]).encode(), durable=False)

@@ -5,17 +5,17 @@ rest are without gaps, and LATEST names one that stays all the time. A snapshot 
 goes. Files go last: those of removed snapshots that nothing needs which is retained then
 (`maintain/deletion/released_files.py`).
 
-A commit that is published meanwhile on a snapshot that went is above a gap, or says that it goes on from another one than
-lies before it: it is removed too. Its writer sees it (`commit/concurrent_rollback.py`).
+A commit that is published concurrently on a deleted snapshot is above a gap, or records another base than the one that
+is before it: it is removed too. Its writer sees it (`commit/concurrent_rollback.py`).
 One on the snapshot that stays is a commit after the rollback.
 
 While it runs, a consumer holds the snapshot that stays. It is written before EARLIEST is looked at, and an expiry looks
-at consumers after it wrote EARLIEST: so one of the two sees the other and stops, whatever the order. Who finds an expiry
-announced changes nothing; an expiry that finds the consumer deletes nothing, and what it announced is taken back here.
+at consumers after it wrote EARLIEST: so at least one of the two sees the other and stops. A rollback that finds an expiry
+announced changes nothing; an expiry that finds the consumer deletes nothing, and the rollback withdraws its announcement.
 The consumer of a rollback that was cut off, by an error or a kill, holds its snapshot until that is done again, or the
-consumer is deleted: what was published on a snapshot while that went may be left above a gap. It is there until the files
-are gone too: a commit whose snapshot landed unseen and was removed is not made again of files that go, and another
-rollback, which could put back what this one removes, is refused.
+consumer is deleted: a snapshot that was published on a deleted one may be left above a gap. It exists until the files
+are deleted too: a commit whose snapshot landed unseen and was removed is not repeated with deleted files, and another
+rollback, which could restore what this one removes, is refused.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from lakelsm.surroundings import SYSTEM, Surroundings
 def rollback_target(store: TableStore, to: int | str) -> Snapshot:
     """The snapshot of an id or of a tag. A tag may have kept a snapshot that has expired.
 
-    Raises SnapshotNotFoundError where there is none, InvalidInputError where another one has its id now.
+    Raises SnapshotNotFoundError if there is none, InvalidInputError if another one has its id now.
     """
     if isinstance(to, str):
         return _not_replaced(store, store.tags.get(to).snapshot, f"tag {to!r}")
@@ -136,15 +136,15 @@ class _Later:
 
 
 def _released(store: TableStore, target: Snapshot, later: _Later) -> ReleasedFiles:
-    """The files of all that is later, read while it is there."""
+    """The files of all later states, read before they are deleted."""
     released = ReleasedFiles(store)
     for before, snapshot in pairwise([target, *later.snapshots]):
         if _goes_on(snapshot, before):
             released.add_commit(snapshot)
-        elif store.snapshots.is_linked(snapshot):  # The deltas in between are gone.
+        elif store.snapshots.is_linked(snapshot):  # The deltas in between are deleted.
             released.add_commit(snapshot)
             released.add_state(snapshot)
-        # Else what it went on from was rolled back: files may be gone. Its own are left to orphan removal.
+        # Otherwise its base was rolled back: files may be deleted. Its own are left to orphan removal.
     for number in later.changelogs:
         changelog = store.changelogs.try_get(number)
         if changelog is not None:
@@ -212,7 +212,7 @@ def _restore(store: TableStore, target: Snapshot, surroundings: Surroundings) ->
         store.file_io.write(store.paths.earliest_hint, str(target.id).encode("ascii"))
         content = checked_bytes(restorable(store, target), path, MAX_SNAPSHOT_BYTES)
         published = publish(store.file_io, path, content, surroundings.sleep)
-        if published and store.tags.name_of(target) is None:  # Who deleted the tag may not have seen the snapshot.
+        if published and store.tags.name_of(target) is None:  # The deletion of the tag may not have seen the snapshot.
             store.file_io.delete(path)
     if not target.is_same(store.snapshots.try_get(target.id)) or store.snapshots.is_expiring(target.id):
         raise CommitConflictError(
@@ -222,7 +222,7 @@ def _restore(store: TableStore, target: Snapshot, surroundings: Surroundings) ->
 
 
 def _remove_snapshots(store: TableStore, target: Snapshot, later: _Later) -> _Later:
-    """Remove later snapshots, the newest first, and those that are published on them meanwhile."""
+    """Remove later snapshots, the newest first, and those that are published on them concurrently."""
     removed: dict[str, Snapshot] = {}
     # Looked for again: one that is left above a gap keeps others from committing, should this be cut off.
     doomed = [snapshot for snapshot in store.snapshots.list() if snapshot.id > target.id]
@@ -257,7 +257,7 @@ def _remove_changelogs(store: TableStore, later: _Later) -> None:
 
 
 def _tags_without_snapshot(store: TableStore, target: Snapshot) -> tuple[str, ...]:
-    """Tags of later snapshots that went, those that were made meanwhile too."""
+    """Tags of deleted later snapshots, including concurrently created ones."""
     present = {snapshot.mark for snapshot in store.snapshots.list()}
     tags = store.tags.all().items()
     return tuple(name for name, tag in tags if _is_later(name, tag, target) and tag.snapshot.mark not in present)

@@ -20,14 +20,14 @@ from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import Surroundings
 
 _BATCH_PREFIX = "batch-write-"
-#: Watermarks that are no times: what other engines write where there is none, and at the end of a bounded stream.
+#: Watermarks that are not times: other engines write them without a watermark, and at the end of a bounded stream.
 _NO_TIMES = (-(2**63), 2**63 - 1)
 #: Watermarks of other years have no tags: the calendar ends within a period of them, or a zone away.
 _FIRST_YEAR, _LAST_YEAR = 200, 9998
 
 
 def create_after_commit(store: TableStore, surroundings: Surroundings) -> None:
-    """Make the tags that ``tag.automatic-creation`` asks for, and let go those beyond ``tag.num-retained-max``."""
+    """Create the tags of ``tag.automatic-creation``, and delete those beyond ``tag.num-retained-max``."""
     if store.options.tag_automatic_creation is not TagCreation.NONE:
         store.on_newest(partial(_create, store, surroundings), surroundings.sleep)
 
@@ -125,7 +125,7 @@ def process_time(store: TableStore, snapshot: Snapshot, surroundings: Surroundin
 
 
 def _of_batch(store: TableStore, newest: Snapshot, surroundings: Surroundings) -> None:
-    """The tag of the newest snapshot, in place of the one of its name."""
+    """The tag of the newest snapshot, replacing the one of its name."""
     given = store.options.tag_batch_customized_name
     name = given or f"{_BATCH_PREFIX}{process_time(store, newest, surroundings):%Y-%m-%d}"
     if store.tags.try_get(name) is None:

@@ -1,4 +1,4 @@
-"""The periods of automatic tags, and the names that tell them: pure, as Paimon's `TagPeriodHandler`."""
+"""The periods of automatic tags, and the names that express them: pure, as Paimon's `TagPeriodHandler`."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def tagged_snapshot(store: TableStore, snapshot_id: int | None) -> Snapshot:
 def tag_of(
     store: TableStore, snapshot_id: int | None, make: Callable[[Snapshot], TagInfo], surroundings: Surroundings = SYSTEM
 ) -> TagInfo:
-    """Make a tag of the snapshot of an id; for None of the newest one, and of the next where that one goes meanwhile.
+    """Create a tag of the snapshot of an id; for None of the newest one, and of the next if that one is removed.
 
     ``make`` is `create_tag` or `replace_tag` of one name. Errors as theirs and as of `tagged_snapshot`.
     """
@@ -100,10 +100,10 @@ def create_tag(
     dry_run: bool = False,
     surroundings: Surroundings = SYSTEM,
 ) -> TagInfo:
-    """Name a snapshot; ``time_retained`` is in seconds, by default as ``tag.default-time-retained`` says.
+    """Name a snapshot; ``time_retained`` is in seconds, by default ``tag.default-time-retained``.
 
-    Never replaces a tag: one of that name raises InvalidInputError, or stays as it is with ``if_not_exists``. Raises
-    SnapshotNotFoundError, with nothing left behind, where the snapshot expires or is rolled back meanwhile.
+    Never replaces a tag: one of that name raises InvalidInputError, or is kept with ``if_not_exists``. Raises
+    SnapshotNotFoundError, with nothing left behind, if the snapshot expires or is rolled back concurrently.
     """
     present = store.tags.try_get(name)
     if present is None:
@@ -126,7 +126,7 @@ def create_tag(
 def rename_tag(
     store: TableStore, name: str, new_name: str, *, dry_run: bool = False, surroundings: Surroundings = SYSTEM
 ) -> TagInfo:
-    """Give a tag another name, which no tag may have. Both names are there for a moment, never none."""
+    """Rename a tag; no tag may have the new name. For a moment both names exist, never none."""
     tag = store.tags.get(name)
     taken = InvalidInputError(
         f"Table {store.name} has a tag {new_name!r} already: choose another name for {name!r}, or delete that tag."
@@ -153,7 +153,7 @@ def replace_tag(
     dry_run: bool = False,
     surroundings: Surroundings = SYSTEM,
 ) -> TagInfo:
-    """Make a tag that exists name another snapshot; its retention begins anew."""
+    """Move an existing tag to another snapshot; its retention time starts again."""
     store.tags.get(name)
     tag = _new_tag(store, snapshot, time_retained, surroundings)
     if dry_run:
@@ -223,14 +223,14 @@ def _released(store: TableStore, states: Iterable[Snapshot], left: Mapping[str, 
         try:
             released.add_state(state)
         except CorruptTableError as error:
-            # Its creator died before he saw that its snapshot expired: what is left of it is left to orphan removal.
+            # Its creator crashed before it saw that the snapshot expired: the remaining files are left to orphan removal.
             if not isinstance(error.__cause__, FileNotFoundError):
                 raise
     return released
 
 
 def _readable(store: TableStore, name: str, going: Sequence[str]) -> Tag | None:
-    """A tag; None where it is gone, or damaged and about to go."""
+    """A tag; None if it does not exist, or is damaged and about to be deleted."""
     try:
         return store.tags.try_get(name)
     except CorruptTableError:
@@ -284,7 +284,7 @@ def expire_tags(
 
 
 def expire_after_commit(store: TableStore, surroundings: Surroundings) -> None:
-    """Delete tags that are past their time, unless ``tag.time-expire-enabled`` says no.
+    """Delete expired tags, unless ``tag.time-expire-enabled`` is false.
 
     Of many tags some are looked at, others by the next commit, so that a commit costs no more where there are more.
     """
@@ -310,7 +310,7 @@ def _new_tag(store: TableStore, snapshot: Snapshot, time_retained: float | None,
 
 
 def _publish(store: TableStore, name: str, tag: Tag, surroundings: Surroundings) -> bool:
-    """Create a tag's file where there is none; whether it is there with this content."""
+    """Create a tag's file if absent; return whether it has this content."""
     try:
         return publish(store.file_io, store.paths.tag(name), _content(store, name, tag), surroundings.sleep)
     except CommitOutcomeUnknownError as error:
@@ -322,12 +322,12 @@ def _publish(store: TableStore, name: str, tag: Tag, surroundings: Surroundings)
 
 @contextmanager
 def _held(store: TableStore, snapshot: Snapshot, what: str, surroundings: Surroundings) -> Iterator[str]:
-    """Within, a tag of a name of our own, which is handed in, holds a snapshot.
+    """Within, a holding tag, whose name is passed, keeps a snapshot.
 
-    So whoever finds a tag that a user made can rely on it from its first moment, and one that is written over does not
-    depend on what was there a moment before. Raises SnapshotNotFoundError where nothing keeps the snapshot any more: its
-    files may be gone already. Whoever removes a snapshot (or announces it, as expiry does), or a tag, looks at the tags
-    after that; so one of the two sees the other. Nobody takes a holding tag away before its time.
+    So a tag of a user is reliable from its first moment, and a replaced one does not
+    depend on the one before. Raises SnapshotNotFoundError if nothing keeps the snapshot any more: its
+    files may be deleted already. What removes a snapshot (or announces it, as expiry does), or a tag, reads the tags
+    after that, so at least one of the two sees the other. No process deletes a holding tag before its time.
     """
     holder = f"{HOLDING_TAG}{surroundings.new_uuid()}"
     path = store.paths.tag(holder)
@@ -354,7 +354,7 @@ def _is_kept(store: TableStore, snapshot: Snapshot) -> bool:
 
 
 def _check_held(store: TableStore, name: str, holder: str) -> None:
-    """Take a tag back whose holder has gone: this process slept until the holder's time was over."""
+    """Delete a tag without its holding tag: this process slept until the time of the holding tag was over."""
     held = True
     step = "the check that it was made in time"
     with after_commit_step(store.name, step, _TAG_STANDS, done=f"the creation of tag {name!r}"):
