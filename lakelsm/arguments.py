@@ -14,7 +14,7 @@ from numbers import Integral, Real
 from typing import TypeVar
 
 from lakelsm.errors import InvalidInputError
-from lakelsm.moment import MOMENT_FORMS, Age, Moment
+from lakelsm.moment import MOMENT_FORMS, Age, Moment, is_wrong_time
 from lakelsm.options.option_values import parse_duration, parse_size
 from lakelsm.options.other_keys import holds_secret
 from lakelsm.secret_values import ShownRepr
@@ -257,6 +257,8 @@ def checked_point(
         try:
             moment = Moment.of_text(value)
         except ValueError:
+            if "/" in value and is_wrong_time(value):  # Of an unknown zone.
+                raise wrong_argument(argument, value, f"{MOMENT_FORMS}, a snapshot id, or the name of a tag") from None
             return checked_tag(argument, value, optional=False)
         if is_tag(value):
             raise InvalidInputError(

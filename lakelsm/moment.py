@@ -16,6 +16,8 @@ from lakelsm.errors import InvalidInputError
 from lakelsm.options.option_values import parse_zone
 from lakelsm.secret_values import shown_text
 
+#: How a text begins that is meant as a time.
+_DAY = re.compile(r"\d{4}-\d{1,2}-\d{1,2}(?!\d)")
 #: What a point in time must be; completes 'it must be'.
 MOMENT_FORMS = (
     "a datetime, or text as 'YYYY-MM-DD HH:MM:SS' with or without an offset or a time zone after it ('+09:00', 'Z', "
@@ -31,6 +33,17 @@ _TEXT = re.compile(
 _EPOCH = datetime(1970, 1, 1)
 #: A day after year 1 began, in epoch millis: before it no zone has a calendar.
 _FIRST_MOMENT = FIRST_MILLIS + 86_400_000
+
+
+def is_wrong_time(text: str) -> bool:
+    """Whether a text is meant as a time and is none, such as '2026-02-30'."""
+    if _DAY.match(text) is None:
+        return False
+    try:
+        Moment.of_text(text)
+    except ValueError:
+        return True
+    return False
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
+
 import pytest
 
 from lakelsm import Table
-from lakelsm.errors import InvalidInputError
+from lakelsm.errors import InvalidInputError, SnapshotNotFoundError
+from tests.maintain.versioned_table import versioned_table
 
 
 def test_a_table_is_made_of_a_store_alone() -> None:
     with pytest.raises(InvalidInputError, match="store is 'x'"):
         Table("x")  # type: ignore[arg-type]
+
+
+def test_a_text_that_is_meant_as_a_time_and_is_none_says_so(tmp_path: Path) -> None:
+    table = versioned_table(tmp_path, 1)
+    table.tags.create("2026-02-30")
+    assert table.changelog_reader("2026-02-30").read_all().num_rows == 0
+    for text in ("2026-13-01", "2026-01-01 25:00:00", "2026-1-1"):
+        for call in (table.changelog_reader, partial(table.rollback, dry_run=True)):
+            with pytest.raises(SnapshotNotFoundError, match=f"no tag '{text}'.* '{text}' is no time either"):
+                call(text)
+    with pytest.raises(InvalidInputError, match=r"start is '.* Nowhere/X'; it must be a datetime, "):
+        table.changelog_reader("2026-01-01 00:00:00 Nowhere/X")
+    with pytest.raises(SnapshotNotFoundError, match=r"no tag '2026-01-01'; its tags: 2026-02-30$"):
+        table.changelog_reader("tag:2026-01-01")
