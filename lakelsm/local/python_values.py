@@ -228,7 +228,7 @@ def _maps(values: Sequence[Any], target: DataType) -> pa.Array:
     pairs = [None if value is None else list(value.items() if isinstance(value, Mapping) else value) for value in values]
     lengths = [0 if value is None else len(value) for value in pairs]
     entries = list(chain.from_iterable(_valid(pairs)))
-    if any(len(entry) != 2 for entry in entries):
+    if any(isinstance(entry, (Mapping, str, bytes)) or len(entry) != 2 for entry in entries):
         raise ValueError("a map is a dict or a list of pairs")
     key, item = entry_types(target)
     wanted = to_arrow(target)

@@ -98,6 +98,12 @@ def test_what_is_no_rows_is_refused_with_what_to_pass(tmp_path: Path) -> None:
     assert rows_of(table) == []
 
 
+@pytest.mark.parametrize("value", [[{"a": 1, "b": 2}], ["ab"], [5], [(1,)], {"x": {}}])
+def test_what_is_no_map_is_a_value_that_does_not_fit(tmp_path: Path, value: Any) -> None:
+    with pytest.raises(InvalidInputError, match=r"row 1 of column 'm': .* does not fit MAP<STRING, INT>"):
+        table_in(tmp_path, "id INT, m MAP<STRING, INT>").write([{"id": 1, "m": value}])
+
+
 def test_keys_are_values_or_tuples_or_rows(tmp_path: Path) -> None:
     table = table_in(tmp_path)
     columns = (np.array([7, 8]), pd.Series([7, 8]), pd.Index([8, 7]), pa.array([7, 8]), pa.chunked_array([[7], [8]]))
