@@ -66,10 +66,6 @@ def test_a_key_of_many_rows_in_several_runs_stays_in_its_order(monkeypatch: pyte
     assert [row[2] for row in sorted_rows(batches, 1)[0]] == list(range(300))
 
 
-def test_nothing_gives_no_rows() -> None:
-    assert sorted_rows([], 100) == {}
-
-
 def test_what_is_held_keeps_to_the_memory() -> None:
     rows = pa.record_batch({"k": np.arange(10_000), SEQUENCE_NUMBER: np.arange(10_000)})
     with ScratchSpace(rows.schema, 1 << 30) as scratch:

@@ -189,6 +189,7 @@ def test_missing_and_surplus_values_are_refused(values: tuple[Any, ...], named: 
         ("INT", pa.array([1, 255], pa.uint8()), [1, 255], [0, 1]),
         ("BIGINT", pa.array([1, 2**64 - 1], pa.uint64()), [1], [0]),
         ("INT", pa.nulls(2), [], []),
+        ("INT", pa.array([], pa.int64()), [], []),
         ("INT", pa.array([Decimal("1.5"), Decimal(2)]), [2], [1]),
         ("STRING", pa.array(["a", None, "a"]).dictionary_encode(), ["a", "a"], [0, 2]),
         ("STRING", pa.array(["x"], pa.large_string()), ["x"], [0]),
@@ -308,10 +309,6 @@ def test_wrong_keys_in_a_list_are_refused(types: str, given: Any, fault: str) ->
     names = [part.split()[0] for part in types.split(", ") if part[0] in "kab"]
     with pytest.raises(InvalidInputError, match=fault):
         keys_of(types, names).many(given)
-
-
-def test_no_keys_are_no_rows() -> None:
-    assert many("INT", pa.array([], pa.int64())) == ([], [])
 
 
 def test_partitions_keep_both_zeros_as_they_lie_in_two() -> None:

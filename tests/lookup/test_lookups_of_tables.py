@@ -259,21 +259,6 @@ def test_auto_is_paimons_choice_and_others_are_what_they_say(
     assert chosen_cache(spec(plain, cache, key)) == expected
 
 
-@pytest.mark.parametrize("kind", ["arrow", "sort", "hash"])
-@pytest.mark.parametrize("columns", [["v"], ["k"], ["k", "v"]])
-def test_every_kind_of_file_answers_as_a_read_does(kind: str, columns: list[str], plain: Table) -> None:
-    plain.write(pa.table({"k": pa.array(range(100), pa.int32()), "v": [f"value {at}" for at in range(100)]}))
-    plain.write(pa.table({"k": pa.array(range(50, 60), pa.int32()), "v": ["new"] * 10}))
-    options = {"lookup.cache": "partial", "lookup.local-file-type": kind, "cache-page-size": "256 b"}
-    with plain.lookup(columns=columns, options=options) as lookup:
-        expected = {row["k"]: {name: row[name] for name in columns} for row in plain.to_arrow().to_pylist()}
-        for key in (0, 49, 55, 99, 100):
-            assert lookup.get(key) == expected.get(key)
-        many = lookup.get_many(pa.table({"k": pa.array([7, 200, 55, 7], pa.int32())}))
-        if "v" in columns:
-            assert many["v"].to_pylist() == ["value 7", None, "new", "value 7"]
-
-
 def test_a_cache_has_a_directory_of_its_own(plain: Table, tmp_path: Path) -> None:
     private, shared = opened_cache(spec(plain), None), opened_cache(spec(plain), tmp_path / "shared")
     assert (private.kind, type(private)) == ("partial", PartialCache)

@@ -103,12 +103,6 @@ def test_sequence_fields_decide_before_the_number_null_loses_and_equal_ones_leav
         assert one_key(change(2, equal), change(1, equal), descending=descending) == 0
 
 
-def test_no_rows_have_no_survivors() -> None:
-    shape = Shape(("INT",), ("STRING",))
-    assert survivors(shape, []) == []
-    assert len(merged_runs([shape.table([])], shape.spec)) == 0
-
-
 def test_a_large_table_of_unique_keys_keeps_every_row_in_key_order() -> None:
     numbers = np.random.default_rng(7).permutation(10_000)
     shape = Shape(("INT",))

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelsm.merge.key_order import order_keys
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.streaming import key_ranges, merge_runs
 from tests.merge.changes import FEW_VALUES, Shape, keys, shapes
@@ -86,13 +85,6 @@ def test_key_ranges_hold_every_row_once_in_ranges_that_follow_each_other(data: s
     assert sorted(seen) == sorted(by_id)
 
 
-def test_no_runs_and_empty_runs_merge_to_nothing() -> None:
-    shape = Shape(("INT",))
-    empty = shape.table([])
-    for runs in ([], [[]], [[empty], [empty, empty]]):
-        assert list(merge_runs([iter(run) for run in runs], shape.spec, False)) == []
-
-
 def test_runs_that_do_not_overlap_pass_through_untouched() -> None:
     shape = Shape(("INT",))
     low = shape.table([Change((i,), 0) for i in range(5)])
@@ -154,14 +146,3 @@ def test_a_merge_reads_on_only_when_its_rows_are_taken() -> None:
     first = next(merged)
     assert len(first) <= 10
     assert sum(run.most for run in tracked) <= 3
-
-
-def test_a_key_on_the_border_of_two_batches_meets_its_other_versions() -> None:
-    shape = Shape(("STRING",))
-    old = [Change(("a",), 0, value=0), Change(("b",), 1, value=1), Change(("c",), 2, value=2)]
-    new = [Change(("b",), 3, value=3), Change(("c",), 4, value=4)]
-    runs = [iter([shape.table(old[:2]), shape.table(old[2:])]), iter([shape.table(new[:1]), shape.table(new[1:])])]
-    merged = pa.concat_tables(merge_runs(runs, shape.spec, False))
-    assert merged.column("id").to_pylist() == [0, 3, 4]
-    keys = order_keys([merged.column("k0")])
-    assert (keys[1:] > keys[:-1]).all()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -102,12 +101,6 @@ def test_a_store_that_is_changed_while_it_is_open_is_checked_again(path: Path, s
     for ask in (lambda: store.find(_keys(600)), lambda: store.find_plain((600,))):
         with pytest.raises(CorruptStoreError, match=f"{path} is damaged"):
             ask()
-
-
-def test_a_store_of_other_rows_or_columns_is_told(path: Path) -> None:
-    for layout in (StoreLayout(_LAYOUT.keys, ()), replace(_LAYOUT, rows_of="another file")):
-        with pytest.raises(CorruptStoreError, match="it has other rows or columns"):
-            ArrowStoreFormat().open(path, layout)
 
 
 def test_a_closed_store_answers_no_more(store: ArrowStore) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -91,3 +92,13 @@ def test_a_file_that_another_replaced_or_removed_is_read_on_while_it_is_open(kin
     samples.path.write_bytes(samples.others[0])
     assert samples.asks(store, 8)
     store.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_of_other_rows_or_columns_is_not_opened(kind: str, tmp_path: Path) -> None:
+    samples = Samples(kind, tmp_path)
+    samples.path.write_bytes(samples.data)
+    samples.format.open(samples.path, samples.layout).close()
+    for other in (replace(samples.layout, values=()), replace(samples.layout, rows_of="another file")):
+        with pytest.raises(CorruptStoreError, match="other rows"):
+            samples.format.open(samples.path, other)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lakelsm.errors import CorruptStoreError, UnsupportedFeatureError
+from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.lookup.store import hash_keys, hash_store
 from lakelsm.lookup.store.hash_store import HashStoreFormat
 from lakelsm.lookup.store.lookup_store import BlockCache, StoreLayout
@@ -88,14 +88,6 @@ def test_large_rows_are_encoded_and_decoded_some_at_a_time(tmp_path: Path, monke
     found = store_format().open(path, layout()).find(pa.table({"k": keys}))
     assert found.probes.tolist() == list(range(100, 400))
     assert found.rows["v"].to_pylist() == rows["v"].to_pylist()[::-1]
-
-
-def test_a_file_of_other_rows_or_columns_is_not_opened(tmp_path: Path) -> None:
-    store_format().write(tmp_path / "s", layout(rows_of="data-1"), [numbers(10)])
-    store_format().open(tmp_path / "s", layout(rows_of="data-1")).close()
-    for other in (layout(rows_of="data-2"), layout(value="BYTES", rows_of="data-1")):
-        with pytest.raises(CorruptStoreError, match="other rows or columns"):
-            store_format().open(tmp_path / "s", other)
 
 
 def test_columns_without_row_bytes_are_refused_with_the_remedy(tmp_path: Path) -> None:
