@@ -42,6 +42,7 @@ from lakelsm.types import (
     DataType,
     MapType,
     RowType,
+    to_arrow,
 )
 
 _TIMES = ("TIMESTAMP", "TIMESTAMP_LTZ")
@@ -121,18 +122,18 @@ def _of_arrow(frame: Any, given: pa.Schema, by_value: bool, schema: TableSchema)
         if of_pandas:
             kind = coarsened(kind, MICROS)
             kind = _of_decimals(kind, own) if has_objects(frame, at) else kind
-            if by_value and own is not None and own.root in INTEGER_ROOTS and _is_whole(frame.iloc[:, at], field.type):
-                kind = own
+            if by_value and _is_whole(frame.iloc[:, at], field.type, own):
+                kind = own or kind
         found.append(FrameColumn(field.name, kind))
     return found
 
 
-def _is_whole(column: Any, kind: pa.DataType) -> bool:
-    """Whether a column of pandas has floats, and all of them are whole numbers or missing."""
-    if not pa.types.is_floating(kind):
+def _is_whole(column: Any, kind: pa.DataType, own: DataType | None) -> bool:
+    """Whether a column of pandas has floats for one of integers, and all of them are missing or numbers of its type."""
+    if own is None or own.root not in INTEGER_ROOTS or not pa.types.is_floating(kind):
         return False
-    values = column.to_numpy(dtype=np.float64, na_value=np.nan)
-    return bool(np.all(np.isnan(values) | (np.isfinite(values) & (np.floor(values) == values))))
+    values, limit = column.to_numpy(dtype=np.float64, na_value=np.nan), 2.0 ** (to_arrow(own).bit_width - 1)
+    return bool(np.all(np.isnan(values) | ((np.floor(values) == values) & (values >= -limit) & (values < limit))))
 
 
 def _of_decimals(kind: DataType, own: DataType | None) -> DataType:

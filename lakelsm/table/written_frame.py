@@ -8,6 +8,7 @@ from typing import Any
 
 from lakelsm.engine import Engine
 from lakelsm.errors import told_of
+from lakelsm.failures import schema_stands
 from lakelsm.frame_columns import FrameColumns
 from lakelsm.schema.schema_merge import merge_changes
 from lakelsm.schema.table_schema import TableSchema
@@ -59,7 +60,8 @@ class WrittenFrame:
                     pass
 
         schema = alter_schema(self.store, changes_of, check)
-        return replace(self._on(self.store.schemas.get(schema.id), rows()), changes=changes)
+        with schema_stands(self.store.name, schema.id, changes):
+            return replace(self._on(self.store.schemas.get(schema.id), rows()), changes=changes)
 
     def _on(self, schema: TableSchema, rows: Any) -> WrittenFrame:
         store = self.store.with_schema(schema).with_options(self.options).to_write()

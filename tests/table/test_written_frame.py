@@ -17,7 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakelsm import Catalog, Table
-from lakelsm.errors import CommitConflictError, InvalidInputError, LakelsmError
+from lakelsm.errors import CommitConflictError, InvalidInputError, LakelsmError, StorageError
 from lakelsm.schema_changes import AddColumn, UpdateColumnType
 from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.write.batch_write import BatchWriter
@@ -180,11 +180,15 @@ def test_a_write_that_fails_after_the_change_says_that_the_schema_stands(
         table.write([{**ROWS[0], "x": 1}], merge_schema=True)
     assert not hasattr(interrupted.value, "__notes__")
     monkeypatch.setattr(BatchWriter, "append", write)
-    stream = pa.Table.from_pylist([{**ROWS[0], "id": None, "x": 1, "y": 1}]).to_reader()
+    with monkeypatch.context() as patch, pytest.raises(StorageError) as reading:
+        patch.setattr(SchemaStore, "get", failing(partial(StorageError, "no answer")))
+        table.write([{**ROWS[0], "x": 1, "z": 1}], merge_schema=True)
+    assert str(reading.value) == "no answer. " + told.format(3, "the new column z BIGINT")
+    stream = pa.Table.from_pylist([{**ROWS[0], "id": None, "x": 1, "z": 1, "y": 1}]).to_reader()
     with pytest.raises(InvalidInputError, match=re.escape("key column 'id' is NULL")) as row:
         table.write(stream, merge_schema=True)
-    assert str(row.value).endswith(told.format(3, "the new column y BIGINT")) and schema_ids(table) == [0, 1, 2, 3]
-    assert table.write([{**ROWS[0], "x": 1, "y": 2}], merge_schema=True).schema_changes == ()
+    assert str(row.value).endswith(told.format(4, "the new column y BIGINT")) and schema_ids(table) == [*range(5)]
+    assert table.write([{**ROWS[0], "x": 1, "z": 1, "y": 2}], merge_schema=True).schema_changes == ()
 
 
 def test_a_batch_again_changes_no_schema_and_a_frame_without_rows_does(tmp_path: Path) -> None:
