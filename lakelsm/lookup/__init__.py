@@ -1,1 +1,1 @@
-"""Lookups: the row, or the rows, that a table has for a key; kept at hand, and fresh as the table changes."""
+"""Lookups: the row or rows of a key, from caches that follow the table."""

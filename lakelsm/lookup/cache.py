@@ -1,4 +1,4 @@
-"""What every cache answers (`Cache`), for which lookup (`LookupSpec`), how (`FoundRows`), who closes it (`HeldCache`)."""
+"""The protocol of caches (`Cache`), lookups (`LookupSpec`), its result (`FoundRows`), shared closing (`HeldCache`)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class LookupSpec:
 
     @property
     def not_by_primary_key(self) -> str:
-        """What an error says of a cache that needs a key with at most one row."""
+        """The text for errors of a cache that needs a key with at most one row."""
         keys = ", ".join(self.store.schema.primary_keys)
         why = f"answers lookups by the whole primary key ({keys}), not by ({', '.join(self.key)})"
         if self.store.schema.cross_partition:
@@ -100,7 +100,7 @@ def _change(was: DataField, now: DataField | None) -> str | None:
 
 @dataclass(frozen=True)
 class FoundRows:
-    """Rows that were found: ``probes[i]``, ascending, is the place of the key among those asked for that row i has."""
+    """Rows that were found: ``probes[i]``, ascending, is the index, among the requested keys, of the key of row i."""
 
     probes: Longs
     rows: pa.Table
@@ -117,7 +117,7 @@ class FoundRows:
 
 
 def matched(keys: int, places: Longs, is_inner: bool) -> tuple[Longs | None, pa.Array | None]:
-    """Of each joined row the place of its key, ascending, and of its row among those found (NULL: it has none).
+    """For each joined row the index of its key, ascending, and of its row among those found (NULL: none).
 
     ``places``, ascending, are those of the keys of the rows found, among so many ``keys``. A key without a row is left
     out (``is_inner``) or stays. None stands for all in their order, each once.
@@ -137,7 +137,7 @@ def matched(keys: int, places: Longs, is_inner: bool) -> tuple[Longs | None, pa.
 class Refreshed:
     """What a refresh did: ``changed`` has the keys whose rows may be others now (None: any key's may).
 
-    ``rebuilt`` says why the cache was loaded again (None: it was not).
+    ``rebuilt`` is the reason why the cache was loaded again (None: it was not).
     """
 
     snapshot: Snapshot | None
@@ -187,7 +187,7 @@ class Cache(Protocol):
         return rows
 
     def find_plain(self, key: tuple[Any, ...]) -> list[tuple[Any, ...]] | None:
-        """As `find_one`, by Python values alone, which takes a tenth of the time; None where only `find` can tell."""
+        """As `find_one`, in Python values, which takes a tenth of the time; None if only `find` can answer."""
         return None
 
     def refresh(self) -> Refreshed:

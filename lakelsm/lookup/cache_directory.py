@@ -1,6 +1,6 @@
 """The directory of this machine in which a cache keeps its files: one process's own, or shared by several.
 
-What lies in it can be made again from the table, so nothing of it is synced, and any of it may be damaged or gone.
+What lies in it can be made again from the table, so nothing of it is synced, and any of it may be damaged or deleted.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class CacheDirectory:
             )
 
     def discard(self, name: str) -> None:
-        """Remove a file, or what has its name; it is no error where there is none, and who has it open may read on."""
+        """Remove a file, or what has its name; a missing file is no error, and processes with it open can read it."""
         with _told(self.file(name)):
             self._remove_directory(name)
             self.file(name).unlink(missing_ok=True)
@@ -169,7 +169,7 @@ def _trusted(path: Path) -> Path:
     """The path without symbolic links, its missing directories made.
 
     Each directory and link up to the root must belong to root or to this user, as OpenSSH requires of its files. A sticky
-    directory above the last one (/tmp) may be writable by all: nobody can rename the entries of others there.
+    directory above the last one (/tmp) may be writable by all: users cannot rename the entries of others there.
     Raises InvalidInputError otherwise.
     """
     current, names, links = Path("/"), list(reversed(path.absolute().parts[1:])), 0
@@ -223,12 +223,12 @@ def _remove(path: Path, owner: int, process: int) -> None:
 
 
 def _remove_orphans(root: Path) -> None:
-    """Remove private directories of this user's whose process is gone."""
+    """Remove private directories of this user whose process has ended."""
     for name in os.listdir(root):  # Not Path.glob, which takes ten times as long in a full /tmp.
         if not name.startswith(_PREFIX):
             continue
         path = root / name
-        with suppress(OSError):  # Of another user, or removed by another process meanwhile.
+        with suppress(OSError):  # Of another user, or removed by another process since.
             status = path.lstat()
             if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or not (path / _OWNER).exists():
                 continue

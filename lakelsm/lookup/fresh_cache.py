@@ -1,4 +1,4 @@
-"""The cache of a lookup, which takes newer snapshots, schemas and partitions as its policy says."""
+"""The cache of a lookup, which follows newer snapshots, schemas and partitions by its policy."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ Rows: TypeAlias = list[tuple[Any, ...]]
 
 
 class RowCache:
-    """Rows by key, up to ``most_rows`` of them (a key without a row counts for one); the one not asked for longest goes.
+    """Rows by key, up to ``most_rows`` of them (a missing row counts too); least recently used ones are dropped.
 
-    Several threads may use it. What is found while a refresh goes on is put with the ``era`` in which the search began,
-    and forgotten where that has ended: it may be of the state before.
+    Several threads may use it. What is found during a refresh is stored with the ``era`` in which the search began,
+    and dropped if that has ended: it may be of the state before.
     """
 
     def __init__(self, fields: Sequence[DataField], most_rows: int) -> None:
@@ -87,7 +87,7 @@ class RowCache:
 
 
 class DefinedCache(HeldCache):
-    """The cache of a definition in chosen ``partitions`` (None: in all), and the rows that were asked for last."""
+    """The cache of a definition in chosen ``partitions`` (None: in all), and the most recently used rows."""
 
     def __init__(
         self, defined: DefinedLookup, partitions: tuple[bytes, ...] | None, opener: Opener, surroundings: Surroundings
@@ -116,7 +116,7 @@ class DefinedCache(HeldCache):
         return FoundRows.together([self.cache.find(_within(keys, each)) for each in chosen])
 
     def rows_of(self, values: tuple[Any, ...], named: Mapping[str, Any]) -> Rows:
-        """The rows of one key, whose values are given by place or by name."""
+        """The rows of one key, whose values are given by position or by name."""
         key = self._single(values, named)
         return [] if key is None else self.find_one(key)
 
@@ -180,7 +180,7 @@ class FreshCache:
         return self.held()
 
     def held(self) -> DefinedCache:
-        """The cache as it is, held for the caller. Raises InvalidInputError once it is closed."""
+        """The present cache, held for the caller. Raises InvalidInputError once it is closed."""
         while (current := self._current) is not None:
             if current.hold():  # Else it was replaced since.
                 return current

@@ -43,7 +43,7 @@ from lakelsm.text_table import html_table
 class Lookup:
     """Finds rows of a table by key: `Table.lookup` makes it. Several threads may use it.
 
-    It answers as of one snapshot and goes on to newer ones by itself. Close it, or use it in a ``with``: it keeps files.
+    It answers from one snapshot and refreshes itself to newer ones. Close it, or use it in a ``with``: it keeps files.
     """
 
     def __init__(self, fresh: FreshCache) -> None:
@@ -51,7 +51,7 @@ class Lookup:
         self._store = fresh.store
 
     def get(self, /, *key: Any, **named: Any) -> dict[str, Any] | None:
-        """The row of a key by column, None where there is none.
+        """The row of a key by column, or None.
 
         The key's values are given in the order of its columns, or by their names, in any case. Raises InvalidInputError
         for NULL, for a value of another type, and for a key that may have several rows: `get_all` finds these.
@@ -72,14 +72,14 @@ class Lookup:
             return [_shown(current.defined, row) for row in current.rows_of(key, named)]
 
     def get_many(self, keys: object, how: str = "left", timestamps: str = "ns") -> pa.Table:
-        """The rows of many keys, in their order: the columns of the keys as they are given, then those looked up.
+        """The rows of many keys, in their order: the columns of the keys, then those looked up.
 
         ``keys`` are rows of the key's columns, found in any case: a pyarrow Table, RecordBatch, RecordBatchReader or
         dataset, a pandas or Polars DataFrame, anything with the Arrow C stream interface. Or they are a list (or tuple or
         range or set): of values where the key has one column, of tuples in the order of its columns, or of dicts by
         column. Or they are a dict of columns, or where the key has one column a numpy, Arrow, pandas or Polars column.
 
-        A key with several rows comes as often. ``how`` says what becomes of a key without a row, as is one with NULL:
+        A key with several rows is repeated. ``how`` decides about keys without a row, or with NULL:
         'left' gives NULL in the columns looked up, 'inner' leaves it out. Columns of the key are not given again.
         ``timestamps`` is the type of the TIMESTAMP(7..9) looked up, as in `Table.to_reader`. Raises InvalidInputError for
         other columns or types than the key's.
@@ -148,7 +148,7 @@ class Lookup:
 
 
 def _shown(defined: DefinedLookup, row: tuple[Any, ...]) -> dict[str, Any]:
-    """A row as it is handed out: the user may change it, and rows may be kept."""
+    """The row for the user, who may change it: a copy where rows are kept."""
     return dict(zip(defined.labels, copy.deepcopy(row) if defined.is_nested else row))
 
 
@@ -197,7 +197,7 @@ def chosen_cache(spec: LookupSpec) -> str:
     """The kind of cache that the table's options ask for.
 
     'auto' is Paimon's choice: by the whole primary key the table's query service where there is one, else files indexed
-    on demand; by other keys all rows at hand.
+    on demand; by other keys a full cache.
     """
     asked = spec.store.options.lookup_cache
     if asked is LookupCache.AUTO and spec.by_primary_key:

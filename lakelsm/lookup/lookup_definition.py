@@ -1,4 +1,4 @@
-"""What a user asks a lookup for, in the user's words and how fresh; and what that is for a table as it is now."""
+"""A lookup as the user defines it, with its freshness; and the same for the present state of a table."""
 
 from __future__ import annotations
 
@@ -88,14 +88,14 @@ class RefreshPolicy:
 
 
 def discovery_interval(options: TableOptions) -> float:
-    """Seconds between two looks for a newer snapshot, as a table's options say."""
+    """Seconds between two checks for a newer snapshot, by a table's options."""
     own = options.lookup_continuous_discovery_interval
     return (options.continuous_discovery_interval if own is None else own) / 1000
 
 
 @dataclass(frozen=True)
 class PartitionChoice:
-    """What an option asks for: the partitions ``named``, or (None) the ``greatest``, that many of those that differ in
+    """The partitions of an option: those ``named``, or (None) the ``greatest``, that many of those that differ in
     their first ``levels`` columns, with all that lies below them.
     """
 
@@ -240,7 +240,7 @@ class LookupDefinition:
 
 @dataclass(frozen=True)
 class DefinedLookup:
-    """A definition on a table as it is: ``labels`` are what the user calls the ``columns``."""
+    """A definition on the present table: ``labels`` are what the user calls the ``columns``."""
 
     store: TableStore
     key: tuple[str, ...]
@@ -259,7 +259,7 @@ class DefinedLookup:
 
     @cached_property
     def is_nested(self) -> bool:
-        """Whether a column has values that can be changed in place."""
+        """Whether a column has values that are mutable."""
         return any(pa.types.is_nested(to_arrow(self.store.schema.field(name).type)) for name in self.columns)
 
     @cached_property
@@ -284,7 +284,7 @@ class DefinedLookup:
         return store.on_newest(chosen)
 
     def spec(self, partitions: tuple[bytes, ...] | None) -> LookupSpec:
-        """What a cache is asked for, where the ``partitions`` are chosen (None: all are)."""
+        """The request to a cache, with the chosen ``partitions`` (None: all)."""
         key, conditions = self.key, [] if self.condition is None else [self.condition]
         if partitions is not None:
             conditions.append(partition_condition(self.store, partitions))

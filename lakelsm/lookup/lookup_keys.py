@@ -37,7 +37,7 @@ _ALL_DIGITS = 10**38
 @dataclass(frozen=True)
 class GivenKeys:
     """Keys as a user gave them, in ``rows`` whose columns are in the order of the key; ``stored`` are those that rows of
-    the table can have, and ``places`` where these stand among them (None: all of them can).
+    the table can have, and ``places`` are their indexes among the rows (None: all of them can).
     """
 
     rows: pa.Table
@@ -74,7 +74,7 @@ class LookupKeys:
         return ", ".join(self.names)
 
     def single(self) -> Callable[[tuple[Any, ...], Mapping[str, Any]], tuple[Any, ...] | None]:
-        """What makes the stored form of one key of values by place, or by name: None where no row can have it."""
+        """Converts the values of one key, by position or by name, to the stored form; None if no row can have it."""
         makers = [_maker(field, field.name in self.partitioned) for field in self.fields]
 
         def stored(values: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...] | None:
@@ -256,7 +256,7 @@ def _maker(field: DataField, zeros: bool) -> Callable[[Any], Any]:
     return stored
 
 
-#: Values of these types are stored as they are.
+#: Values of these types are stored unchanged.
 _PLAIN: dict[str, type] = {
     "BOOLEAN": bool,
     "CHAR": str,

@@ -1,1 +1,1 @@
-"""Full caches: every row that lookups may ask for, kept at hand in generations that follow the table's changes."""
+"""Full caches: all rows of a table in cache generations that follow its changes."""

@@ -23,16 +23,16 @@ from lakelsm.lookup.store.store_file import StoreFile, StoreFileWriter
 STATE = "state"
 #: What the names of all other files of full caches begin with.
 NAME_PREFIX = "full-"
-#: Options of how lookups go, which change no row: of others it is not asked whether they do.
+#: Options of lookups that change no row; all others are assumed to change rows.
 _NO_ROWS = ("lookup.", "cache-page-size", "continuous.", "scan.partitions")
 
 
 @dataclass(frozen=True)
 class CacheContents:
-    """The contents of a cache: ``layout`` is that of its rows, of which index ``asked`` is the one of a lookup's key.
+    """The contents of a cache: ``layout`` is that of its rows, of which index ``asked`` is that of the lookup's key.
 
     ``unique``: each key has one row. ``found`` are the columns that lookups give, ``read`` those that changes must have.
-    ``mark`` is a text that a cache of other rows, columns or types has not, nor one under options that may show others.
+    ``mark`` is the fingerprint: it differs for other rows, columns, types, or options that may change rows.
     """
 
     layout: CacheLayout
@@ -79,7 +79,7 @@ class CacheContents:
 class CacheState:
     """The rows that a cache has of a snapshot (None: an empty table), oldest generation first. It never changes.
 
-    ``name`` is one that no other state has. ``content`` is the mark of the `CacheContents`.
+    ``name`` is one that no other state has. ``content`` is the fingerprint of the `CacheContents`.
     """
 
     name: str
@@ -142,7 +142,7 @@ class CacheState:
 def published_state(
     directory: CacheDirectory, layout: CacheLayout, content: str, own: CacheState | None
 ) -> CacheState | None:
-    """The state of a directory, which is ``own`` where it is the same; None: there is none. The directory is locked.
+    """The state of a directory, which is ``own`` if it is the same; None without one. The directory is locked.
 
     One of another ``content`` comes without its generations. Raises CorruptStoreError for one that is damaged.
     """

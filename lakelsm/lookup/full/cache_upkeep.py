@@ -1,7 +1,7 @@
-"""How a full cache comes to the newest snapshot: from what its directory has, by what changed since, or loaded anew.
+"""How a full cache reaches the newest snapshot: from its directory, by the changes since, or by loading it again.
 
-A cache is loaded anew where its snapshot is not one of the table's history any more: expired, rolled back or another one
-under the same id. So what changed is only asked of two snapshots that both exist, of which the one comes from the other.
+A cache is loaded again if its snapshot is no longer in the history of the table: expired, rolled back or another one
+under the same id. So changes are only computed between two snapshots that both exist, of which one is based on the other.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from lakelsm.runner.process_limits import usable_cores
 
 _LOG = logging.getLogger(__name__)
 
-#: What a task tells of the segment that it wrote.
+#: The values that a task returns for the segment that it wrote.
 _WRITTEN = pa.schema([("name", pa.string()), ("rows", pa.int64()), ("stamp", pa.list_(pa.uint64()))])
 _Unit: TypeAlias = RunFile | MergeUnit
 
@@ -40,7 +40,7 @@ _Unit: TypeAlias = RunFile | MergeUnit
 class CacheUpkeep:
     """Makes the states of a directory, which is locked while one of these methods runs.
 
-    A state is published before it is returned. What fails leaves the published one, and none of its own files.
+    A state is published before it is returned. A failure leaves the published one, and no other files.
     """
 
     spec: LookupSpec
@@ -48,7 +48,7 @@ class CacheUpkeep:
     contents: CacheContents
 
     def refreshed(self, own: CacheState | None) -> tuple[CacheState, Refreshed]:
-        """The state of the newest snapshot, and what it is to who has the state ``own`` (None: nothing)."""
+        """The state of the newest snapshot, and how it differs from the state ``own`` (None: unknown)."""
         return self.spec.store.on_newest(lambda: self._at_newest(own))
 
     def _at_newest(self, own: CacheState | None) -> tuple[CacheState, Refreshed]:
@@ -74,9 +74,9 @@ class CacheUpkeep:
             return self._loaded(newest, f"snapshot {state.snapshot.id} expired while it was compared")
 
     def repaired(self, damaged: CacheState) -> CacheState:
-        """A state in place of a damaged one: that which another process has published, or one that is loaded anew.
+        """A state that replaces a damaged one: one that another process has published, or one that is loaded again.
 
-        It is of the same snapshot where that is left.
+        It is of the same snapshot if that still exists.
         """
         return self.spec.store.on_newest(lambda: self._in_place_of(damaged))
 
@@ -160,7 +160,7 @@ def load_snapshot(
     spec: LookupSpec, layout: CacheLayout, directory: CacheDirectory, snapshot: Snapshot, name: str
 ) -> Generation | None:
     """Write the merged rows of a snapshot that match, read in parallel, as a generation whose files' names begin with
-    ``name``; None where there are none.
+    ``name``; None without rows.
     """
     store = spec.store
     plan = plan_read(store, snapshot, spec.predicate, only=spec.buckets)
@@ -186,7 +186,7 @@ class SegmentShare:
 
 @dataclass(frozen=True)
 class SegmentTask:
-    """Writes the rows of a share to its segment, and tells of it."""
+    """Writes the rows of a share to its segment, and describes it."""
 
     scan: ScanTask
     directory: CacheDirectory

@@ -1,4 +1,4 @@
-"""The full cache: all rows of a table that lookups may ask for are kept at hand, and follow the table's changes."""
+"""The full cache: all rows of a table that lookups may need, which follow the changes of the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generations: rows that a full cache took over together, with an index of each key, and which of them are dead since.
+"""Cache generations: rows that a full cache added together, with an index of each key, and a bitmap of dead rows.
 
 The files of a generation never change. A row whose key is written again dies, and its new row is one of a younger
 generation: so every row of the cache is in one generation, once.
@@ -39,7 +39,7 @@ class CacheLayout:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns as they are stored."""
+        """The stored columns."""
         return pa.schema([(field.name, to_arrow(field.type)) for field in self.fields])
 
 
@@ -117,7 +117,7 @@ class Generation:
         return self.files.rows - self.files.dead_rows
 
     def places(self, key: int, keys: pa.Table) -> tuple[Longs, Longs]:
-        """The places of keys that have live rows, ascending, and those rows; ``key`` is the number of the index."""
+        """The indexes of keys that have live rows, ascending, and those rows; ``key`` is the number of the index."""
         probes, rows = self.keyed[key].places(keys)
         if self._dead is None or not len(rows):
             return probes, rows

@@ -40,12 +40,12 @@ from lakelsm.schema.system_columns import VALUE_KIND
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import DataField, to_arrow
 
-#: Generations that a lookup asks at most. A miss asks each, in 2 us, or 0.3 us where a filter in memory tells it; a
+#: Maximum of cache generations. A miss searches each, in 2 us, or 0.3 us if a filter in memory decides; a
 #: refresh merges the youngest ones beyond.
 _MOST_GENERATIONS = 5
 #: Where there are too many, one is written again with the younger ones if these have more than this share of its rows.
 _MERGED_SHARE = 0.5
-#: Changed keys beyond these bytes are not told one by one.
+#: Changed keys beyond these bytes are not reported individually.
 _MOST_KEY_BYTES = 64 << 20
 _KEYS_AT_ONCE = 1 << 16
 #: The share of a task's memory that a batch of a scan may have.
@@ -66,8 +66,8 @@ def changed_rows(
     """Yield what changed from one snapshot to a newer one, both of which exist, as rows of `changes_schema`.
 
     ``names`` are the wanted columns, with the primary key; ``only`` has the buckets looked at (None: all). A row that is
-    added is the one that its key has now; a retraction has the primary key at least, and says that the row which the key
-    had is gone. A key comes with one added row at most. Rows may come that have not changed.
+    added is the one that its key has now; a retraction has the primary key at least, and means that the row which the key
+    had is deleted. A key has at most one added row. Unchanged rows may be included.
     """
     if shows_rows_of_files(store.options):
         units: Sequence[_Unit] = plan_shown_rows(store, before, after, only)
@@ -130,7 +130,7 @@ class ChangedRowsTask:
         return masked
 
     def _rows(self, file: RunFile, hidden: BitMap, kind: int) -> Iterator[pa.RecordBatch]:
-        """The rows of a file but the hidden ones, all of one kind; of rows that are gone their keys alone."""
+        """The rows of a file but the hidden ones, all of one kind; of deleted rows only the keys."""
         if len(hidden) == file.row_count:
             return
         names = self.schema.names[1:] if kind == INSERT else self.reader.schema.primary_keys
@@ -151,9 +151,9 @@ class ChangedRowsTask:
 
 
 class StateChange:
-    """Applies changes (`changed_rows`) to a state, which stays as it is.
+    """Applies changes (`changed_rows`) to a state, which does not change.
 
-    ``predicate``: rows that do not match are none of the cache. Memory: a batch of changes, the keys that changed, and
+    ``predicate``: rows that do not match are not in the cache. Memory: a batch of changes, the keys that changed, and
     three bitmaps of the rows of the state.
     """
 
@@ -185,7 +185,7 @@ class StateChange:
 
     @property
     def changed(self) -> pa.Table | None:
-        """The keys of rows that died or are new, each once, without NULLs, after `applied`; None: they are too many."""
+        """The keys of rows that died or are new, each once, without NULLs, after `applied`; None if too many."""
         if self._key_bytes > _MOST_KEY_BYTES:
             return None
         keys = pa.concat_tables(self._keys).drop_null()
@@ -217,7 +217,7 @@ class StateChange:
                 yield new
 
     def _replaced(self, rows: pa.Table, added: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """Note the rows that die by some changes; tell which of these are new rows, other than the ones that were."""
+        """Note the rows that some changes delete; return which of these are new rows different from the earlier ones."""
         changed: npt.NDArray[np.bool_] = added.copy()
         left, missing = np.arange(len(rows)), np.ones(len(rows), dtype=bool)
         for at, generation in enumerate(self.state.generations):
@@ -232,7 +232,7 @@ class StateChange:
             changed[probes[same]] = False
             self._kept[at].update(_numbers(found[same]))
             self._killed[at].update(_numbers(found[~same]))
-            if len(self.layout.keys) == 1:  # The key is the new row's, which is told.
+            if len(self.layout.keys) == 1:  # The key is that of the new row, which is reported.
                 self._told[at].update(_numbers(found[added[probes] & ~same]))
         return changed
 
@@ -250,7 +250,7 @@ class StateChange:
 
     @cached_property
     def _compared(self) -> list[str]:
-        """The columns, those first that are likely to tell and cheap to compare."""
+        """The columns, those first that are likely to differ and cheap to compare."""
         keys = {field.name for field in self.layout.keys[0]}
 
         schema = self.layout.schema

@@ -21,7 +21,7 @@ from lakelsm.plan.bucket_count import check_one_bucket_count
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM, Surroundings, executor_directory
 
-#: Opens a cache with its files below a directory that processes share, or (None) in one of its own.
+#: Opens a cache with its files below a directory that processes share, or (None) in a private one.
 OpensCache: TypeAlias = Callable[[LookupSpec, Path | None], Cache]
 
 _LOG = logging.getLogger(__name__)
@@ -29,9 +29,9 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class SharedLookup:
-    """What tasks look up: rows of a table by a ``definition``, of some ``buckets`` alone (None: of all). It pickles.
+    """What tasks look up: rows of a table by a ``definition``, of some ``buckets`` (None: all). It pickles.
 
-    ``store`` is the table as it is when the query is made, without the options of the definition.
+    ``store`` is the table when the query is built, without the options of the definition.
     """
 
     store: TableStore
@@ -62,7 +62,7 @@ class SharedLookup:
 
 @dataclass
 class _OpenLookup:
-    """An open lookup; ``used``: when it was asked for last; ``checked``: a snapshot whose buckets were counted."""
+    """An open lookup; ``used``: the time of the last use; ``checked``: a snapshot whose buckets were counted."""
 
     fresh: FreshCache
     retention: float
@@ -80,7 +80,7 @@ class ExecutorLookups:
 
     @contextmanager
     def current(self, lookup: SharedLookup) -> Iterator[DefinedCache]:
-        """The cache to ask, as fresh as the options want it. Where there is none yet, it is made.
+        """The cache, as fresh as the options require. It is opened if there is none yet.
 
         Raises InvalidInputError where rows may lie in other buckets than those of the lookup.
         """
@@ -117,7 +117,7 @@ class ExecutorLookups:
             return found
 
     def _close_idle(self, now: float) -> None:
-        """Close those that nothing has asked for as long as a file of theirs may lie unused."""
+        """Close caches that were not used for the retention time of their files."""
         for name, each in list(self._open.items()):
             if now - each.used > each.retention:
                 del self._open[name]

@@ -51,7 +51,7 @@ class JoinColumns:
     ) -> JoinColumns:
         """The columns of a table that arguments name, in any case; by default all but the key's are added.
 
-        Raises InvalidInputError for arguments that are none and for columns that the table does not have.
+        Raises InvalidInputError for invalid arguments and unknown columns.
         """
         names = _mapping("on", [on] if isinstance(on, str) else on, _ON)
         keys = {fact: schema.field(schema.column_name(name)) for fact, name in names.items()}
@@ -76,7 +76,7 @@ class JoinColumns:
     def buckets_of(self, store: TableStore) -> FixedBuckets:
         """The buckets of a table, for facts that are shuffled by them.
 
-        Raises InvalidInputError where the key does not tell the bucket of its rows.
+        Raises InvalidInputError if the key does not determine the bucket of its rows.
         """
         if store.options.bucket <= 0:
             raise InvalidInputError(
@@ -109,7 +109,7 @@ def _mapping(argument: str, value: object, wanted: str) -> dict[str, str]:
 class JoinTask:
     """Joins batches of facts with the rows of a ``lookup``. It pickles.
 
-    ``keys`` are the places of the key's values in a batch. The columns of ``found``, those of the lookup, are added to
+    ``keys`` are the indexes of the key's columns in a batch. The columns of ``found``, those of the lookup, are added to
     it; ``fields`` are what they are in the table. A fact comes once for each row of its key; one without a row is left
     out (``inner``), or has NULL there. ``groups``: the last column of the facts is their bucket, of which only the
     table's that a group needs are opened.
@@ -129,7 +129,7 @@ class JoinTask:
             yield from self._joined(facts, self.lookup)
             return
         buckets = facts.column(facts.num_columns - 1)
-        # NULL, the bucket of keys with a NULL, goes with those of another group: it opens nothing by itself.
+        # NULL, the bucket of keys with a NULL, joins another group: it opens no file.
         anywhere = pc.min(buckets).as_py() or 0
         groups = buckets.fill_null(anywhere).to_numpy() % self.groups
         for group in np.unique(groups).tolist():
@@ -158,7 +158,7 @@ class JoinTask:
     def _handed(
         self, facts: pa.RecordBatch, places: Longs | None, rows: pa.Array | None, answer: FoundRows
     ) -> Iterator[pa.RecordBatch]:
-        """The facts at some places, each beside one of the rows found; see `matched`."""
+        """The facts at some indexes, each with one of the rows found; see `matched`."""
         columns = [cast_column(answer.rows.column(own.name), to.type) for own, to in zip(self.fields, self.found)]
         found = pa.table(columns, schema=self.found).combine_chunks()
         names = [*facts.schema.names, *self.found.names]
@@ -192,7 +192,7 @@ def lookup_join(
         store, found, key, where=where, refresh=refresh, cache=cache, options=options
     )
     if policy.interval is None:
-        # What another query opened would answer this one, and each process would have a snapshot of its own.
+        # The cache of another query would answer this one, and each process would have its own snapshot.
         raise wrong_argument("refresh", refresh, "seconds or a duration such as '10 s': the caches of joins are kept")
     lookup = SharedLookup(store, definition, policy, opens=opened_cache)
     buckets = named.buckets_of(store) if checked_flag("by_bucket", by_bucket) else None

@@ -35,7 +35,7 @@ from lakelsm.write.fixed_buckets import FixedBuckets
 Places = npt.NDArray[np.int64]
 #: Numbers of files whose key ranges are disjoint, in key order.
 Run = tuple[int, ...]
-#: Partitions whose buckets are kept at hand for single keys.
+#: Partitions whose buckets are kept in memory for single keys.
 _MOST_PARTITIONS = 1000
 
 
@@ -102,7 +102,7 @@ class KeyRanges:
     keys: npt.NDArray[np.generic]
 
     def of_run(self, run: Run, wanted: Places) -> Iterator[tuple[int, Places]]:
-        """Yield each file of a run that may have some of the keys at ``wanted``, with the places of these."""
+        """Yield each file of a run that may have some of the keys at ``wanted``, with the indexes of these."""
         keys = self.keys if len(wanted) == len(self.keys) else self.keys[wanted]
         if len(run) == 1:
             inside = (keys >= self.lows[run[0]]) & (keys <= self.highs[run[0]])
@@ -181,7 +181,7 @@ class LiveBuckets:
         return any(len(runs) > 1 for bucket in buckets for runs in bucket.generations)
 
     def places(self, keys: pa.RecordBatch) -> Iterator[tuple[LiveBucket, Places]]:
-        """Yield each bucket that may have some of the ``keys`` (the columns of the primary key), with their places."""
+        """Yield each bucket that may have some of the ``keys`` (columns of the primary key), and their indexes."""
         schema = self.spec.store.schema
         codes, partitions = partition_codes(keys, schema.partition_fields)
         for code, members in members_of(codes, len(partitions)):
@@ -219,7 +219,7 @@ class SingleRouting:
         self._bucket_places = tuple(map(key.index, store.schema.bucket_keys))
         self._hash = SingleHash([store.schema.field(name).type for name in store.schema.bucket_keys])
         self._by_hash = store.options.bucket_function_type is BucketFunction.DEFAULT
-        #: By partition: its buckets, and how many there are where the hash of a key says its bucket (else 0).
+        #: By partition: its buckets, and their number if the hash of a key determines its bucket (else 0).
         self._partitions: dict[tuple[Any, ...], tuple[Mapping[int, LiveBucket], int]] = {}
 
     def of(self, key: Sequence[Any]) -> Sequence[LiveBucket]:
@@ -286,7 +286,7 @@ def _no_key_twice(options: TableOptions) -> bool:
 
 
 def _newest_wins(options: TableOptions) -> bool:
-    """Whether the newest run that has a key decides on it alone, where sequence numbers tell which one that is."""
+    """Whether the newest run that has a key decides alone; sequence numbers determine the newest."""
     return _no_key_twice(options) or (options.merge_engine is MergeEngine.DEDUPLICATE and not options.sequence_field)
 
 

@@ -37,7 +37,7 @@ _FileSearch: TypeAlias = tuple[RunFile, Places, pa.Table]
 
 @dataclass(frozen=True)
 class _Slots:
-    """A number for each key and bucket that it is looked for in; ``owners`` has each one's place in ``probes``."""
+    """A number for each key and bucket that it is looked for in; ``owners`` has the index of each in ``probes``."""
 
     probes: pa.RecordBatch
     owners: Places
@@ -206,7 +206,7 @@ class LocalTableQuery:
         return merged.column(ROW).to_numpy(), merged.select([name for name in stored.value_names if name != POSITION])
 
     def _answer(self, slots: _Slots, found: Sequence[_Found]) -> FoundRows:
-        """The rows that match the condition, in the order of the probes, with the columns that are asked for."""
+        """The rows that match the condition, in the order of the probes, with the requested columns."""
         spec = self.live.spec
         names = list(spec.columns)
         if not found:

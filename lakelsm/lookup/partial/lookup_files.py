@@ -47,7 +47,7 @@ class _OpenFile:
 class LookupFiles:
     """The stores of a lookup's data files, by their names in a directory. Several threads may use it.
 
-    ``surroundings`` tell how long a file has not been used.
+    ``surroundings`` measure how long a file was not used.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class LookupFiles:
             return self._size()
 
     def name_of(self, file: RunFile) -> str:
-        """The name of a data file's store in the directory. It begins with a mark of the table."""
+        """The name of a data file's store in the directory. It begins with a fingerprint of the table."""
         known = self._names.get(file.path)
         if known is None:
             copied = self._remote(file) is not None
@@ -112,9 +112,9 @@ class LookupFiles:
         return found
 
     def find_plain(self, file: RunFile, key: tuple[Any, ...]) -> list[tuple[Any, ...]] | None:
-        """What a data file has of one key, as `LookupStore.find_plain` has it; None where `find` is to be asked.
+        """The row of one key in a data file, as `LookupStore.find_plain` returns it; None if `find` must be called.
 
-        That makes stores that are missing or damaged.
+        `find` builds stores that are missing or damaged.
         """
         one = self._used(self.name_of(file))
         try:
@@ -134,7 +134,7 @@ class LookupFiles:
         self._remove_left_behind()
 
     def close(self) -> None:
-        """Close all files, each when nobody searches it. They stay in the directory, where others may use them."""
+        """Close all files, each when no search uses it. They stay in the directory, where others may use them."""
         with self._lock:
             self._closed = True
             self._open.clear()
@@ -216,7 +216,7 @@ class LookupFiles:
         return sum(one.store.disk_bytes for one in self._open.values())
 
     def _keep_to_bounds(self) -> None:
-        """Drop files that have not been used for long, and as many more as the disk space asks for."""
+        """Drop files that have not been used for long, and as many more as the limit of disk space requires."""
         options = self.spec.store.options
         oldest = self._surroundings.monotonic() - options.lookup_cache_file_retention / 1000
         with self._lock:
@@ -230,9 +230,9 @@ class LookupFiles:
         self._drop(gone)
 
     def _remove_left_behind(self) -> None:
-        """Remove old files of the table that are not open here: those of processes that are gone, in a shared directory.
+        """Remove old files of the table that are not open here: those of ended processes, in a shared directory.
 
-        Who has one open reads on, and who opens it later makes it again.
+        A process that has one open can still read it; one that opens it later builds it again.
         """
         oldest = self._surroundings.clock() / 1000 - self.spec.store.options.lookup_cache_file_retention / 1000
         with self._lock:

@@ -122,7 +122,7 @@ class PartialCache(Cache):
         self._current().files.keep_only(self._current().live.files)
 
     def _answered(self, ask: Callable[[LocalTableQuery], Answer]) -> Answer:
-        """The answer of one state; of the newest one where files of it are gone because its snapshot is."""
+        """The answer of one state; of the newest one if its files were deleted with its snapshot."""
         query = self._current()
         try:
             return ask(query)

@@ -123,10 +123,10 @@ class RemoteLookupFile:
         return None
 
     def serves(self, layout: StoreLayout, written: TableSchema, schema: TableSchema) -> bool:
-        """Whether it can answer lookups of a layout in place of its data file, of schema ``written``.
+        """Whether it can answer lookups of a layout instead of its data file, of schema ``written``.
 
-        It has rows of the table's ``schema`` when it was made, and does not say which one that was: so the columns must
-        be those that the data file was written with. Floats are no keys of it: Java tells their zeros and NaNs apart.
+        It has rows of the table's ``schema`` when it was made, without recording which one that was: so the columns must
+        be those that the data file was written with. Floats cannot be its keys: Java distinguishes their zeros and NaNs.
         """
         values = PersistedValues(self.processor, schema.fields)
         return (
@@ -158,7 +158,7 @@ class RemoteLookupFile:
         """The store of an open copy, for a layout that it `serves`. All of it is read and checked first.
 
         Raises CorruptStoreError for a file that is damaged, that lakelsm cannot read, or that has not the rows of its
-        data file, of which the manifest says what is ``expected``. The ``reader`` is closed then.
+        data file, whose properties in the manifest are ``expected``. The ``reader`` is closed then.
         """
         values = PersistedValues(self.processor, schema.fields)
         try:
@@ -181,7 +181,7 @@ class RemoteLookupFile:
 class _RowCheck:
     """Whether the rows of a file are those of its data file: their keys ascend, and the ranges are the manifest's.
 
-    So a whole file of other rows is told from it too.
+    So a whole file of other rows is detected too.
     """
 
     def __init__(self, layout: StoreLayout, values: PersistedValues, expected: ExpectedFile) -> None:
@@ -214,7 +214,7 @@ class _RowCheck:
         self._last = [column.slice(len(column) - 1) for column in columns]
 
     def end(self) -> None:
-        """Check what only the last rows tell."""
+        """Check what only the last rows show."""
         if self._last is None:
             return
         ordered = order_keys([pa.concat_arrays([one, other]) for one, other in zip(self._last, self._end)])

@@ -30,7 +30,7 @@ from lakelsm.types import DataField, parse_type
 
 _LOG = logging.getLogger(__name__)
 
-#: The place of a row in its data file, by which deletion vectors mask it.
+#: The row index in its data file, by which deletion vectors mask it.
 _POSITION_FIELD = DataField(SYSTEM_FIELDS[-1].id - 1, POSITION, parse_type("BIGINT NOT NULL"))
 #: Bytes of rows that are decoded at a time.
 _BATCH_BYTES = 4 << 20
@@ -86,7 +86,7 @@ class StoredColumns:
         return POSITION in self.value_names
 
     def layout(self, file: RunFile) -> StoreLayout:
-        """The layout of the store of one data file. It tells files apart that only share their path."""
+        """The layout of the store of one data file. It distinguishes files that only share their path."""
         known = None if file.expected is None else file.expected.footer_checksum
         ids = tuple(field.id for field in (*self.keys, *self.values))
         rows = (file.path, file.file_size, file.row_count, file.schema_id, known, ids)
@@ -131,7 +131,7 @@ class StoreBuild:
         yield from ()
 
     def _copied(self, file: RunFile, remote: RemoteLookupFile) -> bool:
-        """Copy a lookup file; False where there is none, or, with a warning, where it cannot be read."""
+        """Copy a lookup file; False if it does not exist or, with a warning, cannot be read."""
         file_io = self.spec.store.file_io
         source = file.path.removesuffix(file.name) + remote.name
         file_io.check_file(source)

@@ -149,7 +149,7 @@ def close_connections(port: int, chosen: Callable[[Peer], bool] = lambda peer: T
 
 @contextmanager
 def _duplicate(descriptor: int) -> Iterator[socket.socket]:
-    """The socket of a descriptor that others own, under a descriptor of its own. Raises OSError where it is no socket."""
+    """The socket of a descriptor that others own, under a new descriptor. Raises OSError if it is not a socket."""
     own = os.dup(descriptor)
     try:
         connection = socket.socket(fileno=own)

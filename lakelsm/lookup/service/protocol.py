@@ -1,4 +1,4 @@
-"""What clients and servers say to each other, and a client's connection to one server.
+"""The messages between clients and servers, and a client's connection to one server.
 
 Requests and errors are JSON, keys and rows are Arrow. Each answer names the snapshot that it is of.
 """
@@ -36,7 +36,7 @@ from lakelsm.types import to_arrow
 
 #: Clients and servers of other versions do not understand each other. Raise it with any change of what is spoken.
 _VERSION = 1
-#: Keys of one request; a client asks for more in turns.
+#: Keys of one request; a client sends more in turns.
 MOST_KEYS = 1 << 16
 #: What a request is at most: 10,000 names of columns and more.
 _MAX_BYTES = 4 << 20
@@ -48,7 +48,7 @@ _INCOMPLETE = f"{_SOURCE} lacks a part, or has one of another kind"
 
 @dataclass(frozen=True)
 class TableIdentity:
-    """Which table is meant: its directory, and a digest of its first schema, which a table made anew there has not."""
+    """The identity of a table: its directory, and a digest of its first schema, which differs for a later table there."""
 
     path: str
     digest: str
@@ -83,7 +83,7 @@ class LookupRequest:
 
     @staticmethod
     def decoded(data: bytes) -> LookupRequest:
-        """The request of bytes. Raises InvalidInputError where they are none, or one of another version."""
+        """The request of bytes. Raises InvalidInputError for invalid bytes, or those of another version."""
         if len(data) > _MAX_BYTES:
             raise InvalidInputError(f"{_SOURCE} has {len(data)} bytes, and {_MAX_BYTES} are the most")
         try:
@@ -127,12 +127,12 @@ def decoded_snapshot(data: bytes) -> Snapshot | None:
 
 
 def encoded_error(error: LakelsmError) -> bytes:
-    """An error as a server tells it."""
+    """An error in the form that a server sends."""
     return json.dumps({"error": type(error).__name__, "message": str(error)}).encode()
 
 
 def decoded_error(data: bytes | None) -> LakelsmError | None:
-    """The error that a server told; None where it told none, as a server of another kind does."""
+    """The error that a server sent; None if it sent none, as a server of another kind."""
     try:
         values = parse_object(data or b"", "the error")
     except LakelsmError:
@@ -146,14 +146,14 @@ def decoded_error(data: bytes | None) -> LakelsmError | None:
 class ServerConnection:
     """Asks one server. Several threads may, at the same time.
 
-    Whatever keeps an answer away is a LookupServiceError that names table, bucket and address; an error that the server
-    tells of the table is raised as the same error.
+    A missing answer is a LookupServiceError that names table, bucket and address; an error that the server
+    reports about the table is raised as the same error.
     """
 
     def __init__(
         self, table: str, address: ServerAddress, request: LookupRequest, rows: pa.Schema, *, access: ClientAccess
     ) -> None:
-        """``rows`` is the schema of the answers. Nothing is asked yet."""
+        """``rows`` is the schema of the answers. Nothing is requested yet."""
         self._table = table
         self._address = address
         self._request = request.encoded()

@@ -1,8 +1,8 @@
 """One server of a query service: its caches (`ServedTable`), and its answers by Arrow Flight (`QueryServer`).
 
 A lookup is a DoExchange: the command is a `LookupRequest`, the client writes one batch of keys and reads batches of rows,
-whose first column has the place of each row's key in the batch of keys. The first batch has the snapshot as metadata.
-The action `open` answers with the snapshot alone, `refresh` goes on to the newest one first.
+whose first column has the index of each row's key in the batch of keys. The first batch has the snapshot as metadata.
+The action `open` returns only the snapshot, `refresh` refreshes to the newest one first.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ANSWER_BYTES = 4 << 20
 #: Seconds that the end of a server waits for calls that are under way, and then for their threads.
 _GRACE = 0.5
 _LONGEST_END = 0.3
-#: Schemas that clients may have at a time. The one not asked for longest goes first.
+#: Schemas that clients may have at a time. The least recently used one is dropped first.
 _MOST_SCHEMAS = 4
 #: Columns, and characters of them, that messages show: they may come from outside.
 _MOST_LISTED = 100
@@ -58,10 +58,10 @@ class _ServedCache(HeldCache):
 
 
 class ServedTable:
-    """A table as a server has it: one cache for each schema that clients look up by.
+    """The table of a server: one cache for each schema that clients look up by.
 
-    A cache has the columns that were asked for so far. One that is asked for more gives way to one that has them as well.
-    Any number of threads may ask.
+    A cache has the columns that were requested so far. If more are requested, a cache with them replaces it.
+    Any number of threads may use it.
     """
 
     def __init__(self, store: TableStore, opener: Opener) -> None:
@@ -72,7 +72,7 @@ class ServedTable:
         self._closed = False
 
     def key_schema(self, schema: int) -> pa.Schema:
-        """The columns of the keys that clients with a schema look up by. Raises InvalidInputError where there is none."""
+        """The columns of the keys that clients with a schema look up by. Raises InvalidInputError if there is none."""
         served = self._caches.get(schema)
         return key_schema(self._store_with(schema).schema if served is None else served.schema)
 
@@ -87,7 +87,7 @@ class ServedTable:
             return FoundRows(found.probes, found.rows.select(list(columns))), snapshot
 
     def snapshot(self, schema: int, columns: Sequence[str], *, refreshed: bool) -> Snapshot | None:
-        """The snapshot that answers for these columns, after a refresh if one is asked for."""
+        """The snapshot that answers for these columns, after a refresh if requested."""
         if refreshed:
             with self._held(schema, columns) as served:
                 self._refresh(schema, served)
@@ -113,8 +113,8 @@ class ServedTable:
             served.release()
 
     def _refresh(self, schema: int, served: _ServedCache) -> None:
-        """Refresh one cache. One that cannot follow, as a column of it changed, gives way to one that nobody has asked
-        for that column yet; the next client that does gets the error.
+        """Refresh one cache. One that cannot follow, because a column changed, is replaced by one without
+        that column; the next client that requests it gets the error.
         """
         try:
             served.refresh()
@@ -267,7 +267,7 @@ class QueryServer(flight.FlightServerBase):  # type: ignore[misc]
             try:
                 self._served.refresh()
             except (LakelsmError, pa.ArrowException, OSError) as error:
-                # It goes on to answer from the snapshot before, whose age clients see, and tries again.
+                # It continues to answer from the snapshot before, whose age clients see, and tries again.
                 self._warn(f"no refresh of its query service: {logged_text(error)}")
 
     def _warn(self, text: str) -> None:
@@ -287,7 +287,7 @@ def _reported(table: str) -> Iterator[None]:
     """Log what went wrong, and send it to the client; of errors that are not lakelsm's own, only the first line."""
     try:
         yield
-    except flight.FlightError as error:  # The client is gone, or its connection was closed.
+    except flight.FlightError as error:  # The client ended, or its connection was closed.
         _LOG.debug("Table %s: a call of its query service ended: %s", table, logged_text(error))
         raise
     except Exception as error:
@@ -343,7 +343,7 @@ def _listed(schema: pa.Schema) -> str:
 
 
 def _answer(found: FoundRows, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-    """The rows with the places of their keys, at least one batch."""
+    """The rows with the indexes of their keys, at least one batch."""
     places = pa.array(found.probes, pa.int64())
     answer = pa.Table.from_arrays([places, *found.rows.columns], names=["", *columns])
     rows = max(1, answer.num_rows * _ANSWER_BYTES // max(answer.nbytes, 1))

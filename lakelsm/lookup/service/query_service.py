@@ -31,10 +31,10 @@ class QueryService:
     spark: SparkSession | None = None
 
     def run(self, stop: threading.Event, say: Callable[[str], None]) -> bool:
-        """Run until ``stop`` is set (True) or another service takes over (False); ``say`` is told what happens.
+        """Run until ``stop`` is set (True) or another service takes over (False); ``say`` receives what happens.
 
-        Raises LookupServiceError where servers do not start or do not go on, and InvalidInputError where they cannot be
-        had as they were asked for.
+        Raises LookupServiceError if servers do not start or do not continue, and InvalidInputError if they cannot be
+        started as requested.
         """
         setup = self.setup
         older = leases(setup.store)
@@ -50,10 +50,10 @@ def run_service(
     older: Sequence[ServerLease] = (),
 ) -> bool:
     """Keep the addresses of servers published until ``stop`` is set, then end them. ``older`` are leases of services that
-    were started before: they end once these servers have taken over.
+    were started before: they end when these servers have replaced them.
 
-    True if it was; False where another service was started for the table meanwhile, which ends this one. ``say`` is told
-    of each change, one line at a time. Whatever ends it, addresses go before servers do.
+    True if it was; False if another service was started for the table since, which ends this one. ``say`` receives
+    each change as one line. In every case addresses are removed before servers end.
     """
     published: Addresses | None = None
     try:

@@ -40,7 +40,7 @@ _LOG = logging.getLogger(__name__)
 #: A partition without columns, as BinaryRow has it.
 _NO_PARTITION = pa.array([bytes(8)], pa.binary())
 
-#: Servers that are asked at a time.
+#: Servers that are called at a time.
 _MOST_ASKED = 16
 #: Bytes of keys of a request: what servers write of an answer at a time.
 _REQUEST_BYTES = 4 << 20
@@ -48,10 +48,10 @@ _REQUEST_BYTES = 4 << 20
 
 @dataclass(frozen=True)
 class ServerChoice:
-    """Which of the ``servers`` answers for a key: its bucket says it, by Paimon's rule (`ChannelComputer.select`).
+    """Which of the ``servers`` answers for a key: its bucket determines it, by Paimon's rule (`ChannelComputer.select`).
 
-    Buckets of a partition go round the servers, from one that the partition's hash says. Where buckets are dynamic, no
-    hash says the bucket of a key; there the key's own hash stands for it, so that each key has one server.
+    Buckets of a partition go round the servers, from one that the partition's hash determines. With dynamic buckets no
+    hash determines the bucket of a key; there the key's own hash replaces it, so that each key has one server.
     """
 
     store: TableStore
@@ -89,10 +89,10 @@ class _Servers:
 
 
 class RemoteCache(Cache):
-    """Answers lookups by the full primary key. Each server answers from a snapshot of its own, as new as the interval of
-    its refreshes lets it be; `snapshot` is the oldest.
+    """Answers lookups by the full primary key. Each server answers from its own snapshot, as new as the interval of
+    its refreshes permits; `snapshot` is the oldest.
 
-    A call that a server does not answer is made once more, after the file of addresses was read again.
+    A call that a server does not answer is repeated once, after the file of addresses is read again.
     """
 
     kind = "remote"
@@ -111,7 +111,7 @@ class RemoteCache(Cache):
 
     @staticmethod
     def open(spec: LookupSpec) -> RemoteCache:
-        """Connect to the servers of a table. Raises LookupServiceError where there are none, or they do not answer."""
+        """Connect to the servers of a table. Raises LookupServiceError if there are none, or they do not answer."""
         if not spec.by_primary_key:
             raise InvalidInputError(f"Table {spec.store.name}: a query service {spec.not_by_primary_key}")
         cache = RemoteCache(spec, ClientAccess.of(spec.store.options))
@@ -170,11 +170,11 @@ class RemoteCache(Cache):
         return FoundRows.together(together)
 
     def _told(self, action: str) -> list[Snapshot | None]:
-        """What all servers say to an action."""
+        """The answers of all servers to an action."""
         return self._answered(lambda servers: self._at_once([partial(one.act, action) for one in servers.connections]))
 
     def _answered(self, ask: Callable[[_Servers], Answer]) -> Answer:
-        """Ask; where a server does not answer, read the addresses again and ask once more."""
+        """Call; if a server does not answer, read the addresses again and repeat the call once."""
         if self._closed:
             raise InvalidInputError("The lookup is closed: open another one.")
         servers = self._servers

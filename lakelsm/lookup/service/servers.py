@@ -35,7 +35,7 @@ _LOG = logging.getLogger(__name__)
 
 #: Where servers are that no other machine reaches.
 LOOPBACK = "127.0.0.1"
-#: Seconds that a server's process has to end by itself, and that a stage's tasks have.
+#: Seconds that a server's process and the tasks of a stage have to end.
 _LONGEST_END = 3.0
 _LONGEST_STAGE_END = 15.0
 #: Seconds between two looks of a task for its lease.
@@ -66,7 +66,7 @@ class ServerSetup:
     """``servers`` of a table. It pickles, to reach the processes that run them.
 
     ``host`` is the address of each (None: see `LOOPBACK`), ``refresh`` the seconds between two looks for a newer
-    snapshot (None: as the table's options say); ``opener`` opens the caches that they answer from.
+    snapshot (None: by the table's options); ``opener`` opens the caches that they answer from.
     """
 
     store: TableStore
@@ -89,7 +89,7 @@ class ServerSetup:
             raise InvalidInputError(f"refresh is {self.interval:g} seconds; it must be more than 0.")
 
     def server(self, number: int, host: str | None = None) -> QueryServer:
-        """A new server; ``host``: where it is, unless the setup says so."""
+        """A new server; ``host``: its address, unless the setup has one."""
         return QueryServer(
             ServedTable(self.store, self.opener),
             number=number,
@@ -110,7 +110,7 @@ class _Process:
 
 
 class LocalServers:
-    """Fulfils `Servers`. A server that ends by itself is replaced by a new one, at another port."""
+    """Fulfils `Servers`. A server that ends is replaced by a new one, at another port."""
 
     def __init__(self, setup: ServerSetup, say: Callable[[str], None]) -> None:
         self._setup = setup
@@ -165,7 +165,7 @@ class LocalServers:
 
 
 def _run(setup: ServerSetup, number: int, pipe: Connection) -> None:
-    """What a server's process does: it tells its address, or why it has none, and answers until the pipe is closed."""
+    """What a server's process does: it sends its address, or why it has none, and answers until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Of a terminal it reaches all processes; the service's own decides.
     try:
         server = setup.server(number)
@@ -183,8 +183,8 @@ def _run(setup: ServerSetup, number: int, pipe: Connection) -> None:
 class ClusterServers:
     """Fulfils `Servers`.
 
-    When all have started, the first task writes their addresses into the service's lease; where Spark begins the stage
-    anew, it does so again.
+    When all have started, the first task writes their addresses into the service's lease; if Spark starts the stage
+    again, it does so again.
     """
 
     def __init__(self, setup: ServerSetup, spark: SparkSession, surroundings: Surroundings = SYSTEM) -> None:
@@ -233,14 +233,14 @@ class ClusterServers:
         try:
             with translated(self._store.paths.root):
                 run_together(self._spark, self._task.setup.servers, self._task, self._tag)
-        except known as error:  # It is raised where the service asks for addresses.
+        except known as error:  # It is raised when the service requests addresses.
             _LOG.warning("Table %s: the stage of its query service failed: %s", self._store.name, logged_text(error))
             self._error = error
 
 
 @dataclass(frozen=True)
 class ServerTask:
-    """What each task of the stage does: it answers as the server of its number for as long as the lease is there."""
+    """What each task of the stage does: it answers as the server of its number while the lease exists."""
 
     setup: ServerSetup
     lease: ServerLease

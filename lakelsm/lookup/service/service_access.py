@@ -1,4 +1,4 @@
-"""Where the servers of a table's query service are, and who may ask them.
+"""The addresses of the servers of a table's query service, and the access to them.
 
 Addresses are in a file as Paimon's ServiceManager keeps them (docs/format.md 1.4). On a cluster a lease lies beside it:
 the servers run as long as that file exists. Access is by a token and by TLS.
@@ -51,7 +51,7 @@ class ServerAddress:
 
     @staticmethod
     def parse(text: str) -> ServerAddress | None:
-        """The address that a text of the file means; None where it is none."""
+        """The address in a text of the file; None if it is invalid."""
         host, _, port = text.rpartition(":")
         if _PORT.fullmatch(port) is None or int(port) > _LAST_PORT:
             return None
@@ -96,7 +96,7 @@ def readable_addresses(store: TableStore) -> tuple[ServerAddress, ...] | None:
 
 
 def publish(store: TableStore, addresses: Sequence[ServerAddress]) -> None:
-    """Make these the table's servers, in place of any others, in one step: readers see the old ones or these."""
+    """Make these the table's servers, replacing any others, in one step: readers see the old ones or these."""
     texts = ", ".join(json.dumps(str(address)) for address in addresses)
     store.file_io.write(store.paths.lookup_service, f"[ {texts} ]".encode())  # As Jackson lays a list out.
 
@@ -123,7 +123,7 @@ class ServerLease:
 
     @property
     def lasts(self) -> bool:
-        """Whether servers go on."""
+        """Whether servers continue."""
         return self.file_io.exists(self.path)
 
     def write(self, addresses: Sequence[str]) -> None:
@@ -153,7 +153,7 @@ def leases(store: TableStore) -> list[ServerLease]:
 
 @dataclass(frozen=True, kw_only=True)
 class ServerAccess:
-    """What a server asks for. ``certificate`` and ``private_key`` are PEM, both or none."""
+    """What a server requires. ``certificate`` and ``private_key`` are PEM, both or none."""
 
     token: str | None = field(default=None, repr=False)
     certificate: bytes | None = None
@@ -161,7 +161,7 @@ class ServerAccess:
 
     @staticmethod
     def of_files(token: str | None, certificate: str | None, private_key: str | None) -> ServerAccess:
-        """What files say. Raises InvalidInputError for one that cannot be read, or of a pair without the other."""
+        """The content of the files. Raises InvalidInputError for one that cannot be read, or half a pair."""
         if (certificate is None) != (private_key is None):
             raise InvalidInputError("TLS needs a certificate and its key: name both files, or none.")
         return ServerAccess(
@@ -186,7 +186,7 @@ class ServerAccess:
             )
 
     def server_options(self) -> dict[str, Any]:
-        """What Flight's server is told."""
+        """The arguments of Flight's server."""
         return {} if self.certificate is None else {"tls_certificates": [(self.certificate, self.private_key)]}
 
     def check_token(self, headers: dict[str, list[str | bytes]]) -> None:
@@ -207,7 +207,7 @@ class ClientAccess:
 
     @staticmethod
     def of(options: TableOptions) -> ClientAccess:
-        """As the options say. Raises InvalidInputError for a file that cannot be read."""
+        """From the options. Raises InvalidInputError for a file that cannot be read."""
         token, roots = options.lakelsm_lookup_service_token_file, options.lakelsm_lookup_service_tls_roots
         return ClientAccess(
             token=None if token is None else token_of(token),
@@ -221,7 +221,7 @@ class ClientAccess:
         return "grpc" if self.roots is None else "grpc+tls"
 
     def call_options(self) -> flight.FlightCallOptions:
-        """What each call is told."""
+        """The options of each call."""
         headers = [] if self.token is None else [(_HEADER.encode(), f"{_SCHEME}{self.token}".encode())]
         return flight.FlightCallOptions(timeout=self.timeout, headers=headers)
 

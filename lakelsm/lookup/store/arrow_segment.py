@@ -30,7 +30,7 @@ Longs = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 _ROWS = "rows"
-#: What Arrow says of columns of more than 2 GiB, or of lists of more than 2^31 values.
+#: Errors of Arrow for columns of more than 2 GiB, or of lists of more than 2^31 values.
 TOO_LARGE = (pa.ArrowInvalid, pa.ArrowIndexError)
 #: Rows and bytes of a record batch, which is checked as one: a batch of one row may be larger.
 CHUNK_ROWS = 1 << 18
@@ -293,7 +293,7 @@ class SegmentRows:
 class PlacedRows:
     """Rows by their record batches: those from ``bounds[i]`` to ``bounds[i + 1]`` are of ``chunks[i]``, at ``local``.
 
-    ``order[i]`` (None: i) is the place of row i among the rows that were asked for.
+    ``order[i]`` (None: i) is the index of row i among the requested rows.
     """
 
     def __init__(
@@ -312,7 +312,7 @@ class PlacedRows:
         self._order = order
 
     def take(self, names: Sequence[str]) -> pa.Table:
-        """Columns of the rows, in the order in which they were asked for."""
+        """Columns of the rows, in the requested order."""
         if not names:
             return pa.table({"": pa.nulls(len(self._local))}).select([])
         places = None
@@ -324,7 +324,7 @@ class PlacedRows:
         return pa.Table.from_arrays(columns, schema=pa.schema([self._schema.field(name) for name in names]))
 
     def have(self, name: str, values: pa.Array) -> Mask:
-        """Which rows, in the order in which they were asked for, have these values. Neither has NULLs.
+        """Which rows, in the requested order, have these values. Neither has NULLs.
 
         Values are equal as keys are: 0.0 and -0.0, and any two NaN.
         """

@@ -2,7 +2,7 @@
 
 A key's home is its hash, as a share of all hashes, of the table's homes: so keys in the order of their hashes
 (`KeyRuns`) are in the order of their homes, and a table is written in one pass. A key lies in its home or the next free
-slot after it. A slot has the words of the key and one that says where the value is; 0 there is a free slot. Behind the
+slot after it. A slot has the words of the key and one with the offset of the value; 0 there is a free slot. Behind the
 last key is a free one, so that no search leaves the table.
 """
 
@@ -26,7 +26,7 @@ Words = npt.NDArray[np.uint64]
 #: Rows of 64-bit words: the hash, the key, where its value is.
 Entries = npt.NDArray[np.uint64]
 
-#: Bits of a slot's last word: the value's place plus one; above them how far the slot is from the key's home.
+#: Bits of a slot's last word: the value's offset plus one; above them how far the slot is from the key's home.
 _PLACE_BITS = 48
 _PLACE = np.uint64((1 << _PLACE_BITS) - 1)
 _FARTHEST = (1 << 16) - 1

@@ -1,7 +1,7 @@
 """The hash store, after PalDB (Paimon had it up to 1.3): one file, written once, in which a key is found by its hash.
 
 As there: keys and values are row bytes, keys are grouped by their length, each length has a table of slots with open
-addressing, values lie apart from them in pages that are compressed, and a bloom filter is asked first. Otherwise than
+addressing, values are in separate compressed pages, and a bloom filter is checked first. Differences to
 there: slots are in the order of hashes (`hash_keys`), so that a file is written in one pass from runs that were sorted
 in bounded memory; pages are of values alone, so that slots are read where they lie; and every part has a checksum
 (`store_file`). The format is lakelsm's own, as Java's was private to its caches.
@@ -38,7 +38,7 @@ Longs = npt.NDArray[np.int64]
 
 _KIND = "hash-2"
 _BLOOM = "bloom"
-#: Rows that are encoded, and keys that are asked for, at once.
+#: Rows that are encoded, and keys that are searched, at once.
 _BLOCK_ROWS = 1 << 16
 _ASKED_ROWS = 1 << 18
 #: Bytes of rows that are encoded, and about as many that are decoded, at once.
@@ -127,7 +127,7 @@ class HashStore(LookupStore):
         self._file.close()
 
     def _places(self, keys: pa.BinaryArray) -> Longs:
-        """Where the value of each key is, -1 where there is none."""
+        """The offset of the value of each key, -1 without one."""
         hashes = hash_rows(keys)
         starts, words = row_words(keys)
         lengths = np.diff(starts)
@@ -148,7 +148,7 @@ class HashStore(LookupStore):
         return self._bloom.may_have(hashes)
 
     def _found(self, places: Longs) -> pa.Table:
-        """The rows of places, in their order."""
+        """The rows at offsets, in their order."""
         tables, numbers = [self._schema.empty_table()], []
         for part, values in self._values.values(places):
             numbers.append(part)
@@ -186,7 +186,7 @@ def _written_slots(file: StoreFileWriter, keys: KeyRuns, length: int, homes: int
 
 
 def _add_rows(rows: pa.Table, layout: StoreLayout, keys: KeyRuns, values: ValueWriter) -> None:
-    """Write the values of rows and remember their keys with the places of the values."""
+    """Write the values of rows and remember their keys with the offsets of the values."""
     own = _key_bytes(rows, layout.keys)
     places = values.add(_value_bytes(rows, layout.values))
     hashes = hash_rows(own).view(np.uint32)

@@ -6,8 +6,8 @@ order (`lakelsm.merge.key_order`). Where a part of the key is NULL, the row has 
 
 `write_index` sorts the entries of one or several files of rows. They are parted by their leading bits into regions of the
 index, which are then sorted one by one, so that memory is bounded by a part and not by the rows, and parts may be sorted
-in threads. A directory has the place of the first entry of each value of the leading bits, about as many as there are
-entries: a key is found by one look into the directory and one at the entries there. Keys of one hash are told apart by
+in threads. A directory has the index of the first entry of each value of the leading bits, about as many as there are
+entries: a key is found by one look into the directory and one at the entries there. Keys of one hash are distinguished by
 their columns (`keyed_rows`).
 """
 
@@ -209,9 +209,9 @@ class KeyIndex:
         self._filter_shift = 32 - min(max(_FILTER_BITS * self.entries - 1, 7).bit_length(), 32)
 
     def candidates(self, hashes: Hashes) -> tuple[Longs, Longs]:
-        """The rows of each hash: the places of the hashes that have rows, ascending, and those rows, ascending too.
+        """The rows of each hash: the indexes of the hashes that have rows, ascending, and those rows, ascending too.
 
-        A hash that has several rows comes as often. The caller looks at the file's stamp before (`StoreFile.check`).
+        A hash with several rows is repeated. The caller checks the file's stamp before (`StoreFile.check`).
         """
         blocks = [self._block(hashes, start) for start in range(0, max(len(hashes), 1), _BLOCK_HASHES)]
         return np.concatenate([probes for probes, _ in blocks]), np.concatenate([rows for _, rows in blocks])

@@ -34,7 +34,7 @@ class KeyedRows:
         self._hash = SingleHash([field.type for field in key])
 
     def places(self, keys: pa.Table) -> tuple[Longs, Longs]:
-        """Which rows have some keys: the places of the keys, ascending, and the numbers of the rows, ascending of each.
+        """Which rows have some keys: the indexes of the keys, ascending, and the row indexes, ascending of each.
 
         ``keys`` has the key's columns, by name, in stored types; they may be repeated. A key with a NULL has no rows.
         """

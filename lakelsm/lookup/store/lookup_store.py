@@ -1,4 +1,4 @@
-"""What kinds of lookup stores have in common: one file each, written once from sorted rows and then asked for keys."""
+"""What kinds of lookup stores have in common: one file each, written once from sorted rows and then searched by key."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Block = npt.NDArray[np.uint8]
 class StoreLayout:
     """The columns of the rows of a store: those of the ``keys``, then the ``values``, some of each; no name is in both.
 
-    ``rows_of`` says which rows they are (the name of a data file, say): a file of other rows is not opened.
+    ``rows_of`` identifies the rows (for example the name of a data file): a file of other rows is not opened.
     """
 
     keys: tuple[DataField, ...]
@@ -54,9 +54,9 @@ class LookupStore(Protocol):
         """
 
     def find_plain(self, key: Sequence[Any]) -> list[tuple[Any, ...]] | None:
-        """The layout's values, as users get them, of the rows of one key, which is as `pa.Array.to_pylist` has it.
+        """The layout's values, as users get them, of the rows of one key, with values as those of `pa.Array.to_pylist`.
 
-        None where the store can only be asked by `find`. Errors are those of `find`.
+        None if only `find` can search the store. Errors are those of `find`.
         """
         return None
 

@@ -1,7 +1,7 @@
 """Rows of one segment in the order of their key, which are found without an index: keys of one integer, or of one text.
 
 Integers are searched themselves. Of texts and bytes the *words* are searched: the eight bytes behind what the keys of a
-record batch have in common, as numbers in a section of the file. Rows of one word are told apart by their keys.
+record batch have in common, as numbers in a section of the file. Rows of one word are distinguished by their keys.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class OrderedRows:
             return FoundRows(np.concatenate([one.probes, other.probes + half]), rows)
 
     def _placed(self, keys: pa.Table) -> tuple[Longs, PlacedRows]:
-        """The places of the keys that have a row, ascending, and these rows.
+        """The indexes of the keys that have a row, ascending, and these rows.
 
         They are searched and taken in the order of the keys: what lies close to each other is in the processor's cache.
         """
@@ -86,7 +86,7 @@ class OrderedRows:
         return np.flatnonzero(has_row), placed
 
     def _found(self, keys: pa.Array) -> Iterator[tuple[int, Longs, Longs]]:
-        """The record batches that some keys may be in, the places of those that are, and their rows there."""
+        """The record batches that some keys may be in, the indexes of those that are, and their rows there."""
         wanted = primitive_values(keys)
         order = np.argsort(wanted)
         wanted = wanted[order]
@@ -153,7 +153,7 @@ class OrderedTexts(OrderedRows):
             yield at, *self._equal(at, keys, asked[order], places[order])
 
     def _equal(self, at: int, keys: pa.Array, asked: Words, places: Longs) -> tuple[Longs, Longs]:
-        """Those ``places`` of keys that a record batch has, and their rows there; ``asked`` are the words there."""
+        """Those ``places`` of keys that a record batch has, and their rows there; ``asked`` are their words."""
         words, stored = self._numbers(at), self._segment.chunk(at)[self._name].cast(pa.binary())
         lowest = np.searchsorted(words, asked)
         found, found_rows = [], []
@@ -237,7 +237,7 @@ class OrderedKeys:
 
 
 def key_words(texts: pa.Array, skipped: int, places: Longs | None = None) -> Words:
-    """The eight bytes behind the first ``skipped`` of texts, or of those at ``places``, as numbers in the order of bytes.
+    """The eight bytes behind the first ``skipped`` of texts, or of those at ``places``, as numbers in byte order.
 
     A NUL stands for each byte that a text lacks.
     """

@@ -27,7 +27,7 @@ _TAIL = struct.Struct("<iB")  # Persisted: do not change
 _LZ4_HEADER = struct.Struct("<ii")  # Persisted: do not change
 _ALIGNED, _UNALIGNED = 0, 1  # Persisted: do not change
 _ZSTD_LEVEL = 1
-#: No block is larger in memory: a length that says so is wrong.
+#: No block is larger in memory: a greater length is wrong.
 _MOST_BYTES = 1 << 30
 
 
@@ -111,7 +111,7 @@ def packed_block(block: bytes, compression: BlockCompression) -> bytes:
 
 
 def unpacked_block(body: memoryview) -> Bytes:
-    """The block that was packed. Raises CorruptTableError for bytes that are none."""
+    """The block that was packed. Raises CorruptTableError for invalid bytes."""
     packed, code = body[:-1], body[-1]
     if code == BlockCompression.NONE.value:
         return np.array(np.frombuffer(packed, np.uint8))  # A copy: what was read with it is not kept.
@@ -161,7 +161,7 @@ class BlockGroup:
     """Plain blocks one behind the other in a padded buffer, so that many entries are found in one step.
 
     For each block: where it begins and its entries end, how many there are, the size of each (0: they differ), and
-    where the list of their places is.
+    the offset of the list of their offsets.
     """
 
     buffer: Bytes

@@ -1,4 +1,4 @@
-"""A sort store's file, read by ranges: footer, bloom filter, index block, and data blocks as they are asked for."""
+"""A sort store's file, read by ranges: footer, bloom filter, index block, and data blocks when they are needed."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _VERIFIED_BYTES = 4 << 20
 class SortFileReader:
     """An open file. Each block is checked when it is read, and kept in the ``cache``. Threads may share it.
 
-    ``mark`` is what the file must have (None: none is asked for), ``is_marked`` whether it has one: lakelsm made it for
+    ``mark`` is the fingerprint that the file must have (None: any), ``is_marked`` whether it has one: lakelsm made it for
     itself. ``bloom`` is None where the file has no filter, or one without a checksum, as Java's: a bit that flipped would
     hide a key. ``last_keys`` has the last key of each block.
-    Raises CorruptStoreError, naming file and place, for what is missing or damaged.
+    Raises CorruptStoreError, naming file and part, for missing or damaged parts.
     """
 
     def __init__(self, path: Path, cache: BlockCache, mark: bytes | None = None) -> None:
@@ -88,7 +88,7 @@ class SortFileReader:
 
     @contextmanager
     def told_of(self, part: str) -> Iterator[None]:
-        """What is found to be damaged within is told of this file and its part."""
+        """Damage that is found within is reported with this file and its part."""
         try:
             yield
         except CorruptStoreError:

@@ -1,6 +1,6 @@
 """Paimon's sort store (`lookup.local-file-type` = `sort`): rows in blocks, in the order of their keys.
 
-A batch of keys is asked of the bloom filter, then of the index, and of the blocks by one search of all keys at once. Keys
+A batch of keys is checked by the bloom filter, then searched in the index, and in the blocks at once for all keys. Keys
 are compared as what they are, NULL first, not as bytes.
 """
 
@@ -72,7 +72,7 @@ class ValueForm(Protocol):
     """How the values of a lookup file lie in it."""
 
     def decode(self, values: RowBytes) -> pa.Table:
-        """The columns of some values. Raises CorruptTableError for bytes that are none."""
+        """The columns of some values. Raises CorruptTableError for invalid bytes."""
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ class SortFileWriter:
         return self._store(block_bytes(data.tobytes(), np.diff(offsets)))
 
     def _store(self, block: bytes) -> tuple[int, int]:
-        """Write a block; its place, and its bytes without the trailer."""
+        """Write a block; return its offset, and its bytes without the trailer."""
         stored = stored_block(block, self._form.compression)
         place = self._position
         self._write(stored)
@@ -100,7 +100,7 @@ class SortFileWriter:
 
 
 def marked(filter_bytes: bytes, entries: int, mark: bytes) -> bytes:
-    """What a file of lakelsm's has behind its bloom filter, and Java passes over: the mark, and a checksum of them."""
+    """What a file of lakelsm has after its bloom filter, and Java ignores: the fingerprint, and a checksum of both."""
     content = filter_bytes + entries.to_bytes(8, "little") + mark
     return mark + zlib.crc32(content).to_bytes(4, "little")
 
