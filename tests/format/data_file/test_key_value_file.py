@@ -100,6 +100,7 @@ PHYSICAL = {
     "vb": ("BYTE_ARRAY", "None"),
     "by": ("BYTE_ARRAY", "None"),
     "da": ("INT32", "Date"),
+    "tm": ("INT32", "Time(isAdjustedToUTC=false, timeUnit=milliseconds)"),
     "t9": ("INT96", "None"),
     "l9": ("INT96", "None"),
     "_SEQUENCE_NUMBER": ("INT64", "None"),
@@ -134,27 +135,15 @@ def test_physical_and_logical_types_are_those_of_the_format(footer: pq.FileMetaD
         assert column.length == {19: 9, 20: 9, 38: 16}[column.precision]
 
 
-@pytest.mark.parametrize("name", TIMES)
-def test_timestamps_up_to_microseconds_are_int64(tmp_path: Path, name: str) -> None:
-    schema = create_schema(
-        "k INT, t3 TIMESTAMP(3), t6 TIMESTAMP(6), l3 TIMESTAMP_LTZ(3), l6 TIMESTAMP_LTZ(6)", ["k"], (), {"bucket": "1"}
-    )
+@pytest.mark.parametrize("beside", ["", ", t9 TIMESTAMP(9)"], ids=["alone", "beside nanoseconds"])
+def test_timestamps_up_to_microseconds_are_int64(tmp_path: Path, beside: str) -> None:
+    columns = "k INT, t3 TIMESTAMP(3), t6 TIMESTAMP(6), l3 TIMESTAMP_LTZ(3), l6 TIMESTAMP_LTZ(6)"
+    schema = create_schema(columns + beside, ["k"], (), {"bucket": "1"})
     path, _ = write_one(tmp_path, [(0, 0, {"k": 1})], schema)
-    unit, utc = TIMES[name]
-    column = leaf(pq.read_metadata(path), name)
-    assert column.physical_type == "INT64"
-    assert f"isAdjustedToUTC={utc}, timeUnit={unit}" in str(column.logical_type)
-
-
-def test_beside_a_column_with_nanoseconds_other_timestamps_stay_integers(footer: pq.FileMetaData) -> None:
-    assert {leaf(footer, name).physical_type for name in ("t3", "t6", "l3", "l6")} == {"INT64"}
-
-
-def test_time_is_milliseconds_of_the_day_as_int32(footer: pq.FileMetaData) -> None:
-    column = leaf(footer, "tm")
-    assert column.physical_type == "INT32"
-    assert "timeUnit=milliseconds" in str(column.logical_type)
-    assert "Time(" in str(column.logical_type)
+    for name, (unit, utc) in TIMES.items():
+        column = leaf(pq.read_metadata(path), name)
+        assert column.physical_type == "INT64", name
+        assert f"isAdjustedToUTC={utc}, timeUnit={unit}" in str(column.logical_type), name
 
 
 def test_nested_columns_have_the_three_level_layout(footer: pq.FileMetaData) -> None:

@@ -6,17 +6,8 @@ from typing import Any
 
 import pytest
 
-from lakelsm.format.manifest.entry import FileKind, ManifestEntry
+from lakelsm.format.manifest.entry import FileKind
 from tests.format.manifest.manifest_samples import entry, int_row
-
-
-def test_an_upgrade_changes_the_level_and_thereby_the_identity() -> None:
-    before = entry(level=0, embedded_index=b"i", extra_files=("a",))
-    after = ManifestEntry(FileKind.ADD, before.partition, 0, 4, file=before.file.upgraded(5))
-    assert after.file.level == 5
-    assert before.file.level == 0
-    assert after.identity != before.identity
-    assert after.identity[:2] + after.identity[3:] == before.identity[:2] + before.identity[3:]
 
 
 @pytest.mark.parametrize(
