@@ -17,16 +17,11 @@ from lakelsm.schema.table_schema import TableSchema, create_schema
 from lakelsm.spark.spark_types import to_spark
 from lakelsm.spark.task_errors import translated
 from lakelsm.types import parse_columns, parse_type
-from tests.option_keys import option_keys
+from tests.local.test_arrow_rows import schema_of
 from tests.row_refusals import REFUSALS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-
-def schema_of(columns: str = "k INT, v STRING", **options: str) -> TableSchema:
-    given = option_keys(options)
-    return create_schema(columns, ["k"], [], {"bucket": "1", **given}, None, 0)
 
 
 def prepared(

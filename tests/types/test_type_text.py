@@ -26,33 +26,16 @@ from lakelsm.types import (
 _names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=6)
 
 
+def _of(*roots: str, **parameters: st.SearchStrategy[int]) -> st.SearchStrategy[AtomicType]:
+    return st.builds(AtomicType, st.sampled_from(roots), nullable=st.booleans(), **parameters)
+
+
 def _atomic_types() -> st.SearchStrategy[AtomicType]:
-    lengths = st.one_of(st.integers(1, 300), st.just(MAX_LENGTH))
-    decimals = st.integers(1, 38).flatmap(lambda p: st.tuples(st.just(p), st.integers(0, p)))
     return st.one_of(
-        st.builds(
-            AtomicType,
-            st.sampled_from(["BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DATE"]),
-            nullable=st.booleans(),
-        ),
-        st.builds(
-            AtomicType,
-            st.sampled_from(["CHAR", "VARCHAR", "BINARY", "VARBINARY"]),
-            length=lengths,
-            nullable=st.booleans(),
-        ),
-        st.builds(
-            AtomicType,
-            st.sampled_from(["TIME", "TIMESTAMP", "TIMESTAMP_LTZ"]),
-            precision=st.integers(0, 9),
-            nullable=st.booleans(),
-        ),
-        st.builds(
-            lambda ps, n: AtomicType("DECIMAL", precision=ps[0], scale=ps[1], nullable=n),
-            decimals,
-            st.booleans(),
-        ),
-        st.builds(AtomicType, st.sampled_from(["VARIANT", "BLOB"]), nullable=st.booleans()),
+        _of("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DATE", "VARIANT", "BLOB"),
+        _of("CHAR", "VARCHAR", "BINARY", "VARBINARY", length=st.integers(1, 300) | st.just(MAX_LENGTH)),
+        _of("TIME", "TIMESTAMP", "TIMESTAMP_LTZ", precision=st.integers(0, 9)),
+        st.integers(1, 38).flatmap(lambda p: _of("DECIMAL", precision=st.just(p), scale=st.integers(0, p))),
     )
 
 
