@@ -118,19 +118,6 @@ def _no_conflicts(*arguments: object, **more: object) -> list[Any]:
     return []
 
 
-def _replay_check_off() -> Planted:
-    return [
-        (ReplayCheck, "before", _nothing),
-        (ReplayCheck, "since", _nothing),
-        (AttemptChanges, "published_before", _nothing),
-    ]
-
-
-def _replay_looked_for_once() -> Planted:
-    """Not again for the snapshots that appear meanwhile."""
-    return [(ReplayCheck, "since", _nothing)]
-
-
 def _replay_search_ends_at_the_users_newest() -> Planted:
     def search(check: Any, of_user: Any, attempts: int) -> Any:
         for snapshot in of_user:
@@ -160,22 +147,6 @@ def _missing_files_allowed() -> Planted:
     return [(conflict, "_merge", merge)]
 
 
-def _no_conflict_checks_of_compactions() -> Planted:
-    return [(AttemptChanges, "_check", _no_conflicts)]
-
-
-def _sequence_conflicts_allowed() -> Planted:
-    return [(append_conflict, "_check_sequences", _no_conflicts)]
-
-
-def _changed_rows_allowed() -> Planted:
-    return [(attempt_changes, "check_rows_read", _no_conflicts)]
-
-
-def _written_keys_not_looked_up() -> Planted:
-    return [(batch_write, "others_wrote_keys", lambda *arguments: False)]
-
-
 def _only_the_newest_snapshot_is_checked() -> Planted:
     def since(changes: Any, latest: Any) -> Any:
         return [latest] if latest.id > (changes._request.message.base_snapshot_id or 0) else []
@@ -203,11 +174,6 @@ def _live_files_found_once(name: str) -> Planted:
         return live._first
 
     return [(LiveFiles, name, found)]
-
-
-def _reused_manifests_deleted() -> Planted:
-    """After a lost race everything is deleted, what the next attempt goes on with too."""
-    return [(Attempt, "reusable", property(lambda attempt: set()))]
 
 
 def _upgraded_files_taken_for_new() -> Planted:
@@ -296,48 +262,10 @@ def _create_overwrites() -> Planted:
     return [(ActorFiles, "create_if_absent", create)]
 
 
-def _numbers_not_above_the_table() -> Planted:
-    """Every batch numbers its rows from 0."""
-    return [(batch_write, "table_max_sequence", lambda *arguments: -1), *_sequence_conflicts_allowed()]
-
-
-def _orphans_of_any_age() -> Planted:
-    return [(orphan_removal, "age_bound", lambda store, bound, surroundings, **more: 4_102_444_800_000)]
-
-
-def _orphans_by_the_callers_clock() -> Planted:
-    return [(orphan_removal, "age_bound", lambda store, bound, surroundings, **more: bound)]
-
-
 def _orphans_of_the_main_branch() -> Planted:
     """What other branches retain is not asked."""
     real = BranchStore.retained
     return [(BranchStore, "retained", lambda branches: real(branches)[:1])]
-
-
-def _any_snapshot_taken_for_history() -> Planted:
-    return [(commit_run, "is_in_history", lambda *arguments: True)]
-
-
-def _tags_not_looked_at_again() -> Planted:
-    return [(tags, "_is_kept", lambda *arguments: True)]
-
-
-def _tags_expire_too() -> Planted:
-    return [(ExpiredFiles, "_keep_own_tags", _nothing)]
-
-
-def _copied_properties_believed() -> Planted:
-    """Properties that Java copied into a snapshot of its own are taken for those of lakelsm's."""
-    return [(Snapshot, "own_properties", property(lambda snapshot: snapshot.properties or {}))]
-
-
-def _branches_expire_too() -> Planted:
-    return [(ExpiredFiles, "_keep_branch", _nothing)]
-
-
-def _expiry_not_announced() -> Planted:
-    return [(SnapshotManager, "announce_earliest", _nothing)]
 
 
 def _moved_files_expire() -> Planted:
@@ -352,26 +280,37 @@ def _moved_files_expire() -> Planted:
     return [(ExpiredFiles, "_add_deletions", add_deletions)]
 
 
+def _instead(*stand_ins: tuple[object, str, Any]) -> Callable[[], Planted]:
+    """A fault whose stand-ins ask nothing of what they stand for."""
+    return lambda: stand_ins
+
+
+_NO_SEQUENCE_CONFLICTS = (append_conflict, "_check_sequences", _no_conflicts)
+#: By what is wrong. Of manifests of a lost race all are deleted, what the next attempt goes on with too.
 PLANTED_FAULTS: Mapping[str, Callable[[], Planted]] = {
     "publish without read-back": _publish_without_read_back,
     "publish takes 'exists' after an error for another writer": _publish_trusts_the_answer_taken,
     "an unknown outcome is taken for a failure": _unknown_outcome_taken_for_failure,
     "manifests are deleted whatever failed": _manifests_deleted_whatever_failed,
     "data files are deleted whatever failed": _data_deleted_whatever_failed,
-    "replay check off": _replay_check_off,
-    "replay looked for once": _replay_looked_for_once,
+    "replay check off": _instead(
+        (ReplayCheck, "before", _nothing),
+        (ReplayCheck, "since", _nothing),
+        (AttemptChanges, "published_before", _nothing),
+    ),
+    "replay looked for once": _instead((ReplayCheck, "since", _nothing)),
     "replay search ends at the user's newest": _replay_search_ends_at_the_users_newest,
     "lower identifiers are taken for committed": _lower_identifiers_taken_for_committed,
     "files that are gone may be deleted again": _missing_files_allowed,
-    "no conflict checks against live files": _no_conflict_checks_of_compactions,
-    "sequence conflicts allowed": _sequence_conflicts_allowed,
-    "rows may change under an update": _changed_rows_allowed,
-    "written keys are not looked up": _written_keys_not_looked_up,
+    "no conflict checks against live files": _instead((AttemptChanges, "_check", _no_conflicts)),
+    "sequence conflicts allowed": _instead(_NO_SEQUENCE_CONFLICTS),
+    "rows may change under an update": _instead((attempt_changes, "check_rows_read", _no_conflicts)),
+    "written keys are not looked up": _instead((batch_write, "others_wrote_keys", lambda *arguments: False)),
     "only the newest snapshot is checked": _only_the_newest_snapshot_is_checked,
     "the base is read once": _base_read_once,
     "an overwrite is planned once": partial(_live_files_found_once, "of_partitions"),
     "live files are read once": partial(_live_files_found_once, "of_buckets"),
-    "manifests of a lost race are deleted and used": _reused_manifests_deleted,
+    "manifests of a lost race are deleted and used": _instead((Attempt, "reusable", property(lambda attempt: set()))),
     "moved files are taken for new ones": _upgraded_files_taken_for_new,
     "a merged manifest stays": _merged_manifests_kept_too,
     "merges of manifests drop deletes": _deletes_dropped_by_merges,
@@ -379,15 +318,23 @@ PLANTED_FAULTS: Mapping[str, Callable[[], Planted]] = {
     "the LATEST hint is written first": _hint_before_the_snapshot,
     "snapshots are published before their lists": _snapshot_before_its_lists,
     "create-if-absent overwrites": _create_overwrites,
-    "rows are numbered from 0": _numbers_not_above_the_table,
-    "a commit under an expired id is acknowledged": _any_snapshot_taken_for_history,
-    "a new tag is not looked at again": _tags_not_looked_at_again,
-    "expiry ignores tags": _tags_expire_too,
-    "expiry ignores branches": _branches_expire_too,
-    "properties that Java copied are believed": _copied_properties_believed,
-    "expiry is not announced": _expiry_not_announced,
+    "rows are numbered from 0": _instead(
+        (batch_write, "table_max_sequence", lambda *arguments: -1), _NO_SEQUENCE_CONFLICTS
+    ),
+    "a commit under an expired id is acknowledged": _instead((commit_run, "is_in_history", lambda *arguments: True)),
+    "a new tag is not looked at again": _instead((tags, "_is_kept", lambda *arguments: True)),
+    "expiry ignores tags": _instead((ExpiredFiles, "_keep_own_tags", _nothing)),
+    "expiry ignores branches": _instead((ExpiredFiles, "_keep_branch", _nothing)),
+    "properties that Java copied are believed": _instead(
+        (Snapshot, "own_properties", property(lambda snapshot: snapshot.properties or {}))
+    ),
+    "expiry is not announced": _instead((SnapshotManager, "announce_earliest", _nothing)),
     "a moved file is deleted by expiry": _moved_files_expire,
-    "orphan removal without an age bound": _orphans_of_any_age,
-    "orphan removal by the caller's clock": _orphans_by_the_callers_clock,
+    "orphan removal without an age bound": _instead(
+        (orphan_removal, "age_bound", lambda *arguments, **more: 4_102_444_800_000)
+    ),
+    "orphan removal by the caller's clock": _instead(
+        (orphan_removal, "age_bound", lambda store, bound, surroundings, **more: bound)
+    ),
     "orphan removal asks the main branch alone": _orphans_of_the_main_branch,
 }
