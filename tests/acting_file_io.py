@@ -41,11 +41,11 @@ class ActingFileIO(LocalFileIO):
 def _acting(name: str) -> Callable[..., Any]:
     real = getattr(LocalFileIO, name)
 
-    def operation(self: ActingFileIO, path: Any, *arguments: Any, **named: Any) -> Any:
-        is_due = self.is_due(name, path)
+    def operation(self: ActingFileIO, *arguments: Any, **named: Any) -> Any:
+        is_due = self.is_due(name, arguments[0] if arguments else "")
         if is_due and not self.after:
             self.act()
-        result = real(self, path, *arguments, **named)
+        result = real(self, *arguments, **named)
         if is_due and self.after:
             self.act()
         return result
@@ -53,7 +53,10 @@ def _acting(name: str) -> Callable[..., Any]:
     return operation
 
 
-for _name in ("read", "list", "exists", "write", "create_if_absent", "delete", "delete_files", "delete_dir"):
+for _name in (
+    *("read", "list", "exists", "filesystem"),
+    *("write", "create_if_absent", "delete", "delete_files", "delete_dir"),
+):
     setattr(ActingFileIO, _name, _acting(_name))
 
 

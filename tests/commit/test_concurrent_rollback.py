@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyarrow import fs as arrow_fs
 
 from lakelsm import Catalog, Table
 from lakelsm.commit.commit_message import CommitMessage
@@ -19,6 +18,7 @@ from lakelsm.format.snapshot import CommitKind
 from lakelsm.results import CheckFinding, CompactionResult, CompactionStatus
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage import LocalFileIO
+from tests.acting_file_io import ActingFileIO
 from tests.commit.commit_table import CommitTable, add, delete, file, interfering
 
 APPEND, COMPACT, OVERWRITE = CommitKind.APPEND, CommitKind.COMPACT, CommitKind.OVERWRITE
@@ -26,28 +26,6 @@ APPEND, COMPACT, OVERWRITE = CommitKind.APPEND, CommitKind.COMPACT, CommitKind.O
 
 def rows(text: str) -> pa.Table:
     return pa.table({"k": pa.array(range(6), pa.int32()), "p": ["a", "b"] * 3, "v": [text] * 6})
-
-
-class Interrupted(LocalFileIO):
-    """Acts before the n-th look at a file of the table's content (from 1)."""
-
-    def __init__(self, last: int, act: Callable[[], object]) -> None:
-        self.state = [last]
-        self._act = act
-
-    def _look(self) -> None:
-        self.state[0] -= 1
-        if self.state[0] == 0:
-            self._act()
-
-    def read(self, path: str, limit: int | None = None) -> bytes:
-        if "/schema/" not in path:
-            self._look()
-        return super().read(path, limit)
-
-    def filesystem(self) -> arrow_fs.FileSystem:
-        self._look()
-        return super().filesystem()
 
 
 CHANGES: dict[str, Callable[[Table], object]] = {
@@ -81,12 +59,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_rollback_at_any_moment_of_a_change_is_a_conflict_or_before_it(
     made: Path, tmp_path: Path, change: str, to: int
 ) -> None:
-    outcomes, moment = [], 1
+    outcomes, moment = [], 0
     while True:
         root = Path(shutil.copytree(made, tmp_path / f"{moment}"))
         other = Table.for_path(str(root))
         store = TableStore.open(str(root))
-        file_io = Interrupted(moment, partial(other.rollback, to))
+        # Before the n-th look at a file of the table's content.
+        file_io = ActingFileIO(partial(other.rollback, to), "read", "filesystem", path="^(?!.*/schema/)", first=moment)
         table = Table(replace(store, file_io=file_io.within(store.paths.root)))
         try:
             result = CHANGES[change](table)
@@ -94,7 +73,7 @@ def test_a_rollback_at_any_moment_of_a_change_is_a_conflict_or_before_it(
         except CommitConflictError:
             is_lost = True
         assert findings(other) == ()
-        if file_io.state[0] > 0:
+        if not file_io.acted:
             break
         outcomes.append(is_lost)
         shutil.rmtree(root)

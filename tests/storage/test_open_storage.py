@@ -26,13 +26,20 @@ from lakelsm.storage.object_store import ObjectFileIO
         ("file:///a#d?e", "/a#d?e"),
         ("//a", "/a"),
         ("/", "/"),
+        ("s3://bucket/a/b/", "s3://bucket/a/b"),
+        ("s3a://bucket//a", "s3://bucket/a"),
+        ("S3://bucket", "s3://bucket"),
+        ("s3://bucket/a%20b/c?d#e", "s3://bucket/a%20b/c?d#e"),
+        ("gs://bucket/a", "gs://bucket/a"),
+        ("abfss://c@account.dfs.core.windows.net/a", "abfss://c@account.dfs.core.windows.net/a"),
     ],
 )
-def test_a_local_uri_opens_as_its_absolute_path(uri: str, path: str) -> None:
+def test_a_local_uri_opens_as_its_absolute_path_and_that_of_objects_as_itself_without_a_request(
+    uri: str, path: str
+) -> None:
     file_io, root = open_storage(uri)
-    assert root == path
-    assert isinstance(file_io, LocalFileIO)
-    assert isinstance(file_io, FileIO)
+    assert root == path and isinstance(file_io, FileIO)
+    assert isinstance(file_io, LocalFileIO if path.startswith("/") else ObjectFileIO)
 
 
 def test_a_relative_path_is_that_of_the_moment_and_a_tilde_is_the_home(
@@ -63,24 +70,6 @@ def test_another_scheme_is_refused_by_name(uri: str) -> None:
 def test_a_homeless_or_remote_location_is_refused(uri: str) -> None:
     with pytest.raises(InvalidInputError):
         open_storage(uri)
-
-
-@pytest.mark.parametrize(
-    ("uri", "path"),
-    [
-        ("s3://bucket/a/b/", "s3://bucket/a/b"),
-        ("s3a://bucket//a", "s3://bucket/a"),
-        ("S3://bucket", "s3://bucket"),
-        ("s3://bucket/a%20b/c?d#e", "s3://bucket/a%20b/c?d#e"),
-        ("gs://bucket/a", "gs://bucket/a"),
-        ("abfss://c@account.dfs.core.windows.net/a", "abfss://c@account.dfs.core.windows.net/a"),
-    ],
-)
-def test_an_object_uri_opens_as_itself_without_asking_the_store(uri: str, path: str) -> None:
-    file_io, root = open_storage(uri)
-    assert root == path
-    assert isinstance(file_io, ObjectFileIO)
-    assert isinstance(file_io, FileIO)
 
 
 @pytest.mark.parametrize(

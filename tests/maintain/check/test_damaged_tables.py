@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from uuid import UUID
 
@@ -22,6 +23,7 @@ from tests.maintain.check.edited_table import EditedTable, edited_table
 
 Damage = Callable[[EditedTable], object]
 Place = Callable[[EditedTable], Path]
+Sample = Callable[[str], EditedTable]
 
 
 def deleted(path: Place) -> Damage:
@@ -309,12 +311,16 @@ DATA: dict[str, tuple[str, Damage, str]] = {
 }
 
 
+@pytest.fixture
+def sample(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Sample:
+    """A fresh copy of a sample by its name."""
+    return partial(edited_table, tmp_path, tmp_path_factory.getbasetemp())
+
+
 @pytest.mark.parametrize("what", DATA)
-def test_damage_of_data_is_found_by_its_rule_alone(
-    what: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    sample, damage, rule = DATA[what]
-    table = edited_table(tmp_path, tmp_path_factory.getbasetemp(), sample)
+def test_damage_of_data_is_found_by_its_rule_alone(sample: Sample, what: str) -> None:
+    name, damage, rule = DATA[what]
+    table = sample(name)
     damage(table)
     assert not table.check(data=CheckedData.NONE).findings
     result = table.check(data=CheckedData.FULL)
@@ -326,22 +332,18 @@ def test_each_rule_is_broken_by_a_damage() -> None:
 
 
 @pytest.mark.parametrize("what", METADATA)
-def test_damage_of_metadata_is_found_by_its_rule_alone(
-    what: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    sample, damage, rule = METADATA[what]
-    table = edited_table(tmp_path, tmp_path_factory.getbasetemp(), sample)
+def test_damage_of_metadata_is_found_by_its_rule_alone(sample: Sample, what: str) -> None:
+    name, damage, rule = METADATA[what]
+    table = sample(name)
     damage(table)
     result = table.check()
     assert [finding.rule for finding in result.findings] == [rule], result.as_text()
     assert result.ok == (result.findings[0].severity == "warning")
 
 
-def test_a_vector_of_no_file_is_no_finding_where_another_engine_has_written(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_a_vector_of_no_file_is_no_finding_where_another_engine_has_written(sample: Sample) -> None:
     """Java leaves the vector of a file that it rewrites alone, and its later writers keep it."""
-    table = edited_table(tmp_path, tmp_path_factory.getbasetemp(), "vectors")
+    table = sample("vectors")
     table.edit_index(vector_of_nobody)
     assert [finding.rule for finding in table.check().findings] == ["vector-without-file"]
     table.edit_snapshot(commitUser="java")

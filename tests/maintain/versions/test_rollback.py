@@ -311,11 +311,11 @@ def test_a_rollback_that_an_error_cut_off_holds_what_stays_until_it_is_done_agai
 
 
 class LandsUnseen(LocalFileIO):
-    """A snapshot lands, its answer is lost, and somebody comes before it is read back."""
+    """A snapshot lands, its answer is lost, and somebody comes before it is read back, which fails for a while."""
 
-    def __init__(self, meanwhile: Callable[[], object]) -> None:
+    def __init__(self, meanwhile: Callable[[], object], *refusals: str) -> None:
         self.meanwhile = [meanwhile]
-        self.refusals: list[str] = []
+        self.refusals = list(refusals)
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
         created = super().create_if_absent(path, data)
@@ -323,6 +323,11 @@ class LandsUnseen(LocalFileIO):
             self.meanwhile.pop()()
             raise TimeoutError("no answer")
         return created
+
+    def read(self, path: str, limit: int | None = None) -> bytes:
+        if path.endswith("snapshot-6") and not self.meanwhile and self.refusals:
+            raise TimeoutError(self.refusals.pop())
+        return super().read(path, limit)
 
 
 @pytest.mark.parametrize("finished", [True, False])
@@ -345,20 +350,12 @@ def test_a_commit_that_landed_unseen_and_was_rolled_back_is_not_made_again_of_fi
 def test_a_commit_that_landed_unseen_and_that_others_went_on_from_is_not_taken_back(table: Table) -> None:
     """The consumer is one of a rollback that was killed before it removed anything."""
 
-    class LooksLater(LandsUnseen):
-        def read(self, path: str, limit: int | None = None) -> bytes:
-            if path.endswith("snapshot-6") and not self.meanwhile and self.refusals:
-                raise TimeoutError(self.refusals.pop())
-            return super().read(path, limit)
-
     def go_on() -> None:
         table.write(rows((2, "next")))
         store.file_io.write(store.paths.consumer(f"{ROLLBACK_CONSUMER}5"), consumer_text(5))
 
     store, engine = table._store(), local_engine()
-    file_io = LooksLater(go_on)
-    file_io.refusals = ["no answer"]
-    late = with_file_io(store, file_io)
+    late = with_file_io(store, LandsUnseen(go_on, "no answer"))
     done = BatchWriter(engine.writer(late), late).append(engine.prepared(late, rows((1, "late")), None), "late", 1)
     assert done.outcome.snapshot is not None and done.outcome.snapshot.id == 6 and store.snapshots.latest_id() == 7
     assert table.maintenance.check(data="full").ok
