@@ -89,7 +89,12 @@ def _given(key: str) -> Callable[[_Case], bool]:
 
 
 def _column_of(root: str) -> Callable[[_Case], bool]:
-    return lambda case: any(_contains(column.type, root) for column in case.schema.fields)
+    return lambda case: _has_type(case.schema, lambda kind: kind.root == root)
+
+
+def _has_type(schema: TableSchema, holds: Callable[[DataType], bool]) -> bool:
+    """Whether a type of a column, or one within it, is as asked."""
+    return any(_contains(column.type, holds) for column in schema.fields)
 
 
 _UNBUILT: tuple[_Unbuilt, ...] = (
@@ -144,6 +149,11 @@ _UNBUILT: tuple[_Unbuilt, ...] = (
     _Unbuilt("columns of type VARIANT", _column_of("VARIANT")),
     _Unbuilt("columns of type BLOB", _column_of("BLOB")),
     _Unbuilt("columns of type VECTOR", _column_of("VECTOR")),
+    _Unbuilt(
+        "columns of type ROW without members, which Parquet does not have",
+        lambda case: _has_type(case.schema, lambda kind: isinstance(kind, RowType) and not kind.fields),
+        _NeededBy.WRITES,
+    ),
 )
 
 def refuse_unbuilt(schema: TableSchema, options: TableOptions, creating: bool) -> None:
@@ -187,13 +197,13 @@ def _encrypts(options: Mapping[str, str]) -> bool:
     return any(key.startswith("parquet.encryption") for key in options)
 
 
-def _contains(data_type: DataType, root: str) -> bool:
-    if data_type.root == root:
+def _contains(data_type: DataType, holds: Callable[[DataType], bool]) -> bool:
+    if holds(data_type):
         return True
     if isinstance(data_type, RowType):
-        return any(_contains(member.type, root) for member in data_type.fields)
+        return any(_contains(member.type, holds) for member in data_type.fields)
     if isinstance(data_type, (ArrayType, MultisetType, VectorType)):
-        return _contains(data_type.element, root)
+        return _contains(data_type.element, holds)
     if isinstance(data_type, MapType):
-        return _contains(data_type.key, root) or _contains(data_type.value, root)
+        return _contains(data_type.key, holds) or _contains(data_type.value, holds)
     return False

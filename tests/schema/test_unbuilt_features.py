@@ -126,6 +126,15 @@ def test_columns_that_lakelsm_cannot_hold_are_refused(column: str) -> None:
         opening(create_schema(f"k INT, x {column}", ["k"]))
 
 
+def test_a_row_without_members_is_read_and_neither_created_nor_written() -> None:
+    for column in ("ROW<>", "ARRAY<ROW<>>", "MAP<STRING, ROW<x ROW<>>>"):
+        schema = create_schema(f"k INT, x {column}", ["k"])
+        opening(schema)
+        for refused in (creating, writing):
+            with pytest.raises(UnsupportedFeatureError, match="ROW without members"):
+                refused(schema)
+
+
 @pytest.mark.parametrize(
     "options",
     [
