@@ -42,57 +42,52 @@ def table_of(engine: TableEngine, root: Path, options: dict[str, str], columns: 
     return Rows(engine, engine.create(root, columns, ["id"], options=options), root / "db.db" / "t")
 
 
-#: The options of a table, its columns, a batch, and what the error says.
-REFUSED: dict[str, tuple[dict[str, str], str, list[tuple[Any, ...]], str]] = {
+#: The options of a table, a batch, what the error says, and the columns where the table has others.
+REFUSED: dict[str, tuple[Any, ...]] = {
     "a delete from first-row": (
         {"merge-engine": "first-row"},
-        COLUMNS,
         [(2, 1, "b", 1, "+I"), (1, 10, "a", 1, "-D")],
         r"'merge-engine' = 'first-row' takes no rows of kind -U or -D; set 'ignore-delete' = 'true'",
     ),
     "an update-before for partial-update": (
         {"merge-engine": "partial-update"},
-        COLUMNS,
         [(1, 10, "a", 1, "-U"), (1, 11, "a", 1, "+U")],
         r"'partial-update' takes no rows .*'partial-update\.remove-record-on-delete' = 'true'",
     ),
     "a retraction of max": (
         {**AGGREGATION, "fields.v.aggregate-function": "max"},
-        COLUMNS,
         [(2, 1, "b", 1, "+I"), (3, 10, "a", 1, "-D")],
         r"'max' of column 'v' cannot retract .*'fields\.v\.ignore-retract' = 'true'",
     ),
     "a retraction of a group's first_value": (
         {**GROUP, "fields.s.aggregate-function": "first_value"},
-        COLUMNS,
         [(1, 10, "a", 2, "-D")],
         r"'first_value' of column 's' cannot retract .*'fields\.s\.ignore-retract' = 'true'",
     ),
     "a sum that overflows": (
         {**AGGREGATION, "fields.v.aggregate-function": "sum"},
-        COLUMNS,
         [(2, 2**31 - 1, "b", 1, "+I"), (2, 1, "b", 1, "+I"), (3, 1, "c", 1, "+I")],
         "'sum' of column 'v' has no result of type INT .*make the column wider or correct the rows",
     ),
     "a retraction that empties a column that is NOT NULL": (
         AGGREGATION,
-        "id INT, v INT, s STRING NOT NULL, g INT",
         [(1, 1, "b", 1, "+I"), (1, 1, "b", 1, "-D")],
         r"column 's' is NOT NULL, and a merge made it NULL.*'fields\.s\.ignore-retract' = 'true'",
+        "id INT, v INT, s STRING NOT NULL, g INT",
     ),
     "a NULL in a column that is NOT NULL": (
         {**AGGREGATION, "fields.v.aggregate-function": "sum"},
-        "id INT, v INT NOT NULL, s STRING, g INT",
         [(2, None, "b", 1, "+I")],
         "column 'v' is NULL",
+        "id INT, v INT NOT NULL, s STRING, g INT",
     ),
 }
 
 
 @each_case("name", REFUSED, on_spark=["a retraction of max"])
 def test_a_batch_that_the_engine_cannot_take_leaves_no_file(engine: TableEngine, tmp_path: Path, name: str) -> None:
-    options, columns, batch, message = REFUSED[name]
-    made = table_of(engine, tmp_path, options, columns)
+    options, batch, message, *columns = REFUSED[name]
+    made = table_of(engine, tmp_path, options, *columns)
     before = made.files()
     with pytest.raises(InvalidInputError, match=message):
         made.write(*batch)

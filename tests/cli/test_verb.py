@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -18,11 +18,8 @@ from lakelsm.errors import CommitConflictError, InvalidInputError
 from lakelsm.results import CheckResult
 from lakelsm.surroundings import SYSTEM
 from lakelsm.table import TableMaintenance
-from tests.cli.fake_table import NAMED, last_object
-
-if TYPE_CHECKING:
-    from tests.cli.fake_table import FakeTable
-    from tests.storage.object_server import ObjectServer
+from tests.cli.fake_table import NAMED, FakeTable, last_object
+from tests.storage.object_server import ObjectServer
 
 
 def run(arguments: list[str]) -> int:

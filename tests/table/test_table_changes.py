@@ -12,7 +12,7 @@ import pytest
 
 from lakelsm import Table
 from lakelsm.errors import InvalidInputError, SnapshotNotFoundError
-from lakelsm.schema_changes import AddColumn
+from lakelsm.schema_changes import AddColumn, SetOption
 from lakelsm.types import parse_type
 from tests.engines import Row, TableEngine, each_case
 from tests.option_keys import option_keys
@@ -181,8 +181,6 @@ def test_first_row_tells_new_keys_only_and_does_not_rewrite_the_rest(local: Tabl
 def test_a_producer_that_looks_rows_up_is_fixed_for_engines_that_combine_rows(
     local: TableEngine, tmp_path: Path
 ) -> None:
-    from lakelsm.schema_changes import SetOption
-
     table = create(local, tmp_path, "lookup", merge_engine="aggregation")
     write(local, table, ("+I", 1, "a"))
     with pytest.raises(InvalidInputError, match="changelog-producer"):
