@@ -34,6 +34,7 @@ def followed(table: LocalTable, *states: Snapshot) -> tuple[list[bool], list[str
     ("changes", "whole", "rules"),
     [
         ({}, True, []),
+        ({"changelog_record_count": 1}, True, ["snapshot-counts"]),
         ({"schema_id": 7}, True, ["schema-unreadable"]),
         ({"delta_manifest_list": "gone"}, False, ["manifest-list-unreadable"]),
     ],
