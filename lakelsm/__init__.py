@@ -33,7 +33,7 @@ __all__ = [
 if not TYPE_CHECKING:  # A type checker knows these from above, and no other names.
 
     def __getattr__(name: str) -> object:
-        """What knows all operations is loaded when it is asked for: a task, which imports the package too, runs one."""
+        """Operations are imported on first use: a task, which imports the package too, runs one."""
         from importlib import import_module
 
         homes = {

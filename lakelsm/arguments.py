@@ -1,7 +1,7 @@
 """What users pass, checked before any work: one InvalidInputError that names argument, value and remedy.
 
 Each check returns the value as the engine takes it. ``optional`` lets None pass, for an argument that may be left out.
-What a value means (does the table have this column, this tag?) is for those to judge who know it.
+The meaning of a value (does the table have this column, this tag?) is checked where it is known.
 """
 
 from __future__ import annotations
@@ -248,7 +248,7 @@ def checked_point(
 ) -> int | str | Moment | None:
     """A snapshot: its id, the name of a tag (as text), or a point in time.
 
-    A text is a time if it parses as one, else the name of a tag, which 'tag:' may precede. ``is_tag`` tells whether a
+    A text is a time if it parses as one, else the name of a tag, which 'tag:' may precede. ``is_tag`` returns whether a
     tag exists. Raises InvalidInputError for the text of a time that is the name of a tag too.
     """
     if isinstance(value, str):

@@ -1,7 +1,7 @@
-"""Ends work that nobody waits for any more: long work asks between two of its steps.
+"""Ends work that is no longer needed: long work checks between two of its steps.
 
-Whoever runs work in threads of this process says by `cancelled_by` how it learns that it is not wanted; elsewhere nothing
-ever asks it to end.
+A pool of threads sets with `cancelled_by` how its work learns that it is not needed; elsewhere nothing
+ever cancels it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from contextlib import contextmanager
 
 
 class WorkCancelled(BaseException):
-    """Ends a task of which nobody wants the result. No Exception: no task takes it for a failure of its own."""
+    """Ends a task whose result is not needed. Not an Exception: no task treats it as a failure of its own."""
 
 
 class _Asked(threading.local):
-    """What the work of each thread asks."""
+    """The check of each thread's work."""
 
     unwanted: Callable[[], bool] | None = None
 

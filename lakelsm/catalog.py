@@ -159,13 +159,13 @@ class Catalog:
 
     @_logged("Table")
     def alter_table(self, name: str, *changes: SchemaChange) -> Table:
-        """Change columns, comment or options of a table, or of one branch of it; data files stay as they are.
+        """Change columns, comment or options of a table, or of one branch of it; data files do not change.
 
         A branch is named as in `table`. Others keep their schema.
 
         'deletion-vectors.enabled' of a table with data changes only where 'deletion-vectors.modifiable' = 'true' was set
         before, and where a full compaction has merged all rows (to switch them on) or has rewritten all files with masked
-        rows (to switch them off). Let no compaction run meanwhile.
+        rows (to switch them off). Run no compaction at the same time.
         """
         check_changes(changes)
         store = self._opened(TableName.parse(name))
@@ -175,9 +175,9 @@ class Catalog:
 
     @_logged("Table")
     def drop_table(self, name: str) -> None:
-        """Delete a table with all its files. Raises TableNotFoundError when there is none.
+        """Delete a table with all its files. Raises TableNotFoundError if there is none.
 
-        Its schemas go last: a table whose deletion stopped half-way is there still, and is dropped again.
+        Its schemas are deleted last: after an interrupted deletion the table still exists, and can be dropped again.
         """
         paths = self._paths(name)
         self._require(TableName.parse(name))
@@ -239,7 +239,7 @@ class Catalog:
     def drop_database(self, name: str, *, cascade: bool = False, if_exists: bool = False) -> None:
         """Delete an empty database, or with ``cascade`` one with all its tables and files.
 
-        A table that is created meanwhile stays without ``cascade``, and goes with it. Raises InvalidInputError for a
+        A concurrently created table is kept without ``cascade``, and deleted with it. Raises InvalidInputError for a
         database that is not empty, and for one that does not exist unless ``if_exists``.
         """
         directory = self._database_directory(name)

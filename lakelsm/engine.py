@@ -1,4 +1,4 @@
-"""Where a table's work is done: on Spark, or in this process. `Table` asks for what both do in their own way."""
+"""Where a table's work is done: on Spark, or in this process. `Table` calls what both do in their own way."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Engine(Protocol):
         """A condition on the table's columns; texts of times are in the engine's time zone."""
 
     def counted(self, store: TableStore, snapshot: Snapshot | None, where: str | None, fresh: bool) -> CountResult:
-        """How many rows of a snapshot match, where data files must tell."""
+        """How many rows of a snapshot match, if data files must be read."""
 
 
 def checked_session(spark: SparkSession | None) -> SparkSession | None:
@@ -103,7 +103,7 @@ def local_engine() -> LocalEngine:
 def spark_session(spark: SparkSession | None, instead: str) -> SparkSession:
     """The session given, the active one, or a new local one, which starts a JVM.
 
-    Where none can be had, the error says what the caller can do ``instead``, without Spark.
+    If none can be started, the error says what the caller can do ``instead``, without Spark.
     """
     from lakelsm.frames.spark_engine import SparkEngine
 

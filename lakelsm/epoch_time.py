@@ -1,4 +1,4 @@
-"""Times that files tell in milliseconds since 1970, as datetimes: Python's end with the years 1 and 9999."""
+"""Times in files, in milliseconds since 1970, as datetimes: Python's end with the years 1 and 9999."""
 
 from __future__ import annotations
 

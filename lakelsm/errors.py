@@ -2,12 +2,12 @@
 
 * :class:`InvalidInputError` — fix the input (schema, option, predicate, rows, name).
 * :class:`UnsupportedFeatureError` — the table or request needs a part that lakelsm does not have.
-* :class:`CommitConflictError` — somebody else committed first; redo the work on the newest snapshot.
+* :class:`CommitConflictError` — another commit won; repeat the work on the newest snapshot.
 * :class:`CommitOutcomeUnknownError` — the commit may or may not be visible; rerun it with the same batch id.
 * :class:`CorruptTableError` — metadata or data on storage is missing or damaged; report it.
 * :class:`LookupServiceError` — a server of lookups does not answer; look up again, or start one.
-* :class:`StorageError` — the file system refused a write; mend that (space, permission) and run again.
-* :class:`StorageUnavailableError` — the store cannot be reached or answers by errors of its own; run it again later.
+* :class:`StorageError` — the file system refused a write; fix that (space, permission) and run again.
+* :class:`StorageUnavailableError` — the store cannot be reached or returns its own errors; run it again later.
 * :class:`OutOfMemoryError` — the machine has not the memory that the work needs; give its tasks less, or run fewer.
 * :class:`SparkUnavailableError` — no Spark session runs lakelsm's tasks; install or set what the message names.
 
@@ -68,7 +68,7 @@ class TableAlreadyExistsError(InvalidInputError):
 
 
 class SnapshotNotFoundError(InvalidInputError):
-    """The snapshot, tag or time asked for does not exist, or has expired.
+    """The requested snapshot, tag or time does not exist, or has expired.
 
     ``was_there``: the snapshot existed when the operation began, and expired or was rolled back since.
     """
@@ -79,7 +79,7 @@ class SnapshotNotFoundError(InvalidInputError):
 
 
 class BatchHistoryExpiredError(InvalidInputError):
-    """Whether a batch id was committed cannot be told: a later one of its user is, and older snapshots have expired."""
+    """It is unknown whether a batch id was committed: a later one of its user is, and older snapshots have expired."""
 
 
 class CommitConflictError(LakelsmError):
@@ -110,7 +110,7 @@ class RowsChangedError(CommitConflictError):
 class VectorsChangedError(CommitConflictError):
     """Another commit changed deletion vectors that the work was done under, and nothing else stands against it.
 
-    ``files`` are the data files concerned; their marks can be carried over to the work's own files.
+    ``files`` are the data files concerned; their masked rows can be mapped to the work's own files.
     """
 
     def __init__(self, text: str, files: tuple[str, ...] = ()) -> None:
@@ -132,7 +132,7 @@ class CorruptTableError(LakelsmError):
 
 
 class CorruptStoreError(CorruptTableError):
-    """A lookup store, a file that lakelsm made of the table's on this machine, is missing or damaged: it is made anew."""
+    """A lookup store, a file that lakelsm made on this machine, is missing or damaged: it is built again."""
 
 
 class LookupServiceError(LakelsmError):

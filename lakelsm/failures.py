@@ -19,7 +19,7 @@ _LOG = logging.getLogger("lakelsm.commit")
 
 
 def logged_text(error: BaseException) -> str:
-    """What an error says, for a line of the log: one line without secrets."""
+    """The message of an error, for a line of the log: one line without secrets."""
     return shown_text(error_text(error))
 
 
@@ -61,7 +61,7 @@ def after_commit_step(
 
 @contextmanager
 def schema_stands(table: str, schema_id: int, changes: Sequence[object]) -> Iterator[None]:
-    """An error within says that a schema with these changes is published. Without changes it stays as it is."""
+    """An error within says that a schema with these changes is published. Without changes it is not modified."""
     text = f"The schema changes that were made first stand: schema {schema_id} has {', '.join(map(str, changes))}."
     try:
         yield

@@ -1,4 +1,4 @@
-"""What a frame says of the columns of a table that its rows are written to (``merge_schema=True``)."""
+"""The columns of a frame, compared with those of the table that its rows are written to (``merge_schema=True``)."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _of_spark(frame: Any, schema: TableSchema) -> list[FrameColumn]:
 
 
 def _own(name: str, schema: TableSchema) -> DataType | None:
-    """The type of the table's column of a name; None where there is none."""
+    """The type of the table's column of a name; None if it is unknown."""
     known = match(name, schema.field_names)
     return None if known is None else schema.field(known).type
 
@@ -158,12 +158,12 @@ def _of_values(name: str, values: pa.ChunkedArray | Sequence[Any], own: DataType
         return _typed(name, values, is_new=own is None)
     try:
         return _beside(name, values, own)
-    except InvalidInputError:  # The values have no common type: the write tells which one does not fit.
+    except InvalidInputError:  # The values have no common type: the write names the one that does not fit.
         return own
 
 
 def _typed(name: str, values: pa.ChunkedArray | Sequence[Any], is_new: bool) -> DataType:
-    """The type of a column by itself. Raises InvalidInputError where a new column would lose digits of its times."""
+    """The type of a column alone. Raises InvalidInputError where a new column would lose digits of its times."""
     with told_of(f"Column '{name}'"):
         array = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([natural_array(name, values)])
         kind = coarsened(value_type(plain_type(array.type)), MICROS)
@@ -189,7 +189,7 @@ def _is_finer(values: Sequence[Any], own: DataType, stored: pa.Array) -> bool:
 
 
 def _beside(name: str, values: Sequence[Any], own: DataType) -> DataType:
-    """The type of values beside that of their column: its own for parts whose every value fits, else one by itself."""
+    """The type of values given that of their column: the same for parts whose every value fits, else their own."""
     if _fits(values, own):
         return own
     known = [value for value in values if value is not None]

@@ -1,4 +1,4 @@
-"""The columns of a new table: as a schema or a mapping of types says, or inferred from the types of a frame."""
+"""The columns of a new table: from a schema or a mapping of types, or inferred from the types of a frame."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class GivenColumns:
 def given_columns(given: Any) -> GivenColumns:
     """The columns that a user gives. Raises InvalidInputError, with the column, for a type that Paimon does not have.
 
-    A schema keeps what it says. Of a frame all columns are nullable, as a frame says what its rows are and not what later
+    A schema is kept. Of a frame all columns are nullable, because a frame shows its rows and not what later
     ones may be; for the same reason timestamps have at least microseconds, and Python's decimals 38 digits.
     """
     if isinstance(given, (str, pa.Schema)):
@@ -92,7 +92,7 @@ def _of_type(name: Any, kind: str | DataType | pa.DataType) -> DataField:
 
 
 def _is_frame(given: Any) -> bool:
-    """Whether `ArrowInput` takes it, or says what to write instead."""
+    """Whether `ArrowInput` accepts it, or names the remedy."""
     package = type(given).__module__.split(".")[0]
     has_stream = not isinstance(given, type) and hasattr(given, "__arrow_c_stream__")
     return has_stream or package in ("pandas", "polars", "pyarrow", "pyspark")

@@ -26,7 +26,7 @@ from lakelsm.surroundings import SYSTEM
 TABLE_LOG = logging.getLogger("lakelsm.table")
 #: Fields of results that the line has in another form, or that are texts of any length.
 _LEFT_OUT = frozenset({"table", "status", "outcome", "complete", "already_committed", "seconds", "remedy"})
-#: A log record has an attribute of its own with this name.
+#: A log record already has an attribute with this name.
 _RENAMED = {"name": "subject"}
 
 
@@ -162,7 +162,7 @@ def operation_line(
     logger: logging.Logger = TABLE_LOG,
     only_failures: bool = False,
 ) -> Iterator[OperationLine]:
-    """Log what is done within the context as one operation on a table, or on what ``kind`` says.
+    """Log the work within the context as one operation on a table, or on a ``kind`` of object.
 
     With ``only_failures`` another line is logged where the operation succeeds.
     """

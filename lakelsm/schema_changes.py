@@ -1,4 +1,4 @@
-"""Schema changes as values: what a caller asks for. Each checks its own arguments; `evolution` applies them.
+"""Schema changes as values: the requests of a caller. Each checks its own arguments; `evolution` applies them.
 
 A type is one of lakelsm.types or its DDL text, such as 'DECIMAL(10, 2)' or 'ROW<a INT>'; the change has it parsed.
 """

@@ -1,6 +1,6 @@
-"""What the engine takes from outside beside its storage: time, waiting, chance and ids.
+"""The external inputs of the engine besides storage: time, waiting, random numbers and ids.
 
-Nothing else asks the system for any of them (the linter sees to it): commit, writer, compaction and their tasks are
+No other module reads them from the system (the linter enforces it): commit, writer, compaction and their tasks are
 handed a `Surroundings`, so that the same ones give the same run. It travels to Spark tasks, so what it holds must pickle.
 """
 
@@ -44,7 +44,7 @@ def _new_uuid() -> str:
 class Surroundings:
     """``clock`` gives milliseconds since 1970, ``local_offset`` the seconds that the local zone is ahead of UTC at a time
     in seconds since 1970. ``monotonic`` gives seconds that never go back, for durations. ``sleep`` takes seconds.
-    ``chance`` gives numbers in [0, 1), ``new_uuid`` a version 4 uuid that nobody else has.
+    ``chance`` returns numbers in [0, 1), ``new_uuid`` a unique version 4 uuid.
     """
 
     clock: Callable[[], int] = _epoch_millis
@@ -64,7 +64,7 @@ SYSTEM = Surroundings()
 
 
 def is_submitted() -> bool:
-    """Whether this program is one of spark-submit, which tells it by an environment variable where its JVM is."""
+    """Whether this program is one of spark-submit, which sets the address of its JVM in an environment variable."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
@@ -79,7 +79,7 @@ def utc_zone() -> str | None:
 
 
 def login_and_host() -> tuple[str, str]:
-    """Who runs this process and on which machine, for people to read; '' for what the system does not tell."""
+    """The user and the machine of this process, for people to read; '' if the system does not know."""
     try:
         login = getpass.getuser()
     except (OSError, KeyError, ImportError):

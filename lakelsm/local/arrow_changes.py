@@ -1,4 +1,4 @@
-"""A planned incremental read as record batches, worked off in this process: changes in the order of their snapshots."""
+"""A planned incremental read as record batches, in this process: changes in the order of their snapshots."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SCAN_BYTES = 16 << 20
 
 @dataclass(frozen=True)
 class ScannedChanges:
-    """A file that has changes of a snapshot (None: of any) as they are."""
+    """A file that contains changes of a snapshot (None: of any)."""
 
     snapshot: int | None
     file: RunFile
@@ -114,7 +114,7 @@ def changes_reader(
 ) -> pa.RecordBatchReader:
     """The changes of a plan for which the predicate, if any, is TRUE: their kind, the table's columns, then positions.
 
-    Changes of a key come in their order. Users get TIMESTAMP(7..9) as ``timestamps`` says (`TIMESTAMP_FORMS`).
+    Changes of a key come in their order. Users get TIMESTAMP(7..9) in the form ``timestamps`` (`TIMESTAMP_FORMS`).
     """
     schema = _changes_schema(store, kind_column, positions, timestamps)
     units: list[_Unit] = [ScannedChanges(snapshot, file) for snapshot, files in plan.scanned for file in files]

@@ -61,7 +61,7 @@ def _marked(
 
 
 def _removable(rows: Iterable[pa.RecordBatch], sequences: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-    """The rows; one that a -D would leave as it is is refused."""
+    """The rows; a row that a -D would not remove is refused."""
     for batch in rows:
         empty = batch.column(sequences[0]).is_null()
         for name in sequences[1:]:

@@ -168,7 +168,7 @@ def _most_rows(batch: pa.RecordBatch) -> int:
 
 
 def _size(batch: pa.RecordBatch) -> int | None:
-    """The bytes of the rows; None where Arrow cannot tell, as older versions of views."""
+    """The bytes of the rows; None if Arrow does not know, as older versions for views."""
     try:
         return int(batch.nbytes)
     except pa.ArrowTypeError:

@@ -46,7 +46,7 @@ from lakelsm.types import STRING_ROOTS, DataField, DataType, python_arrow, shown
 
 _KINDS = pa.array(ROW_KINDS)
 
-#: Makes one column of the rows from those of a batch, by their places.
+#: Makes one column of the rows from those of a batch, by their indexes.
 _Column = Callable[[pa.RecordBatch], pa.Array]
 
 
@@ -64,8 +64,8 @@ def prepare_arrow(
 
     ``row_kind`` names a column of +I, -U, +U and -D that is not stored; without it the table's ``rowkind.field``
     decides, else every row is +I. ``fixed`` gives constant columns (a static partition) that the input may leave out.
-    ``stored``: the rows are the table's own, whose keys are left as they are, since they say where a row lies.
-    ``safe_casts``: a column of another type is taken where each of its values fits (`is_castable`). Raises
+    ``stored``: the rows are the table's own, whose keys are not changed, because they determine its bucket.
+    ``safe_casts``: a column of another type is accepted if each of its values fits (`is_castable`). Raises
     InvalidInputError for wrong columns and types at once, for a row when its batch is taken.
 
     With `partial-update` the input may leave out columns that can be NULL: its rows do not touch them.
@@ -127,7 +127,7 @@ def _first_unfit(batch: pa.RecordBatch, columns: list[_Column], start: int) -> I
 
 
 def one_bit_pattern(values: pa.Array, zeros: bool) -> pa.Array:
-    """Values of a key as they are stored, as buckets and partitions go by the bits: of floats one NaN, and 0.0 for -0.0
+    """Stored values of a key, because buckets and partitions depend on the bits: of floats one NaN, and 0.0 for -0.0
     unless both may be (``zeros``).
     """
     if not pa.types.is_floating(values.type):
@@ -178,7 +178,7 @@ class _GivenColumn:
         own_types: bool,
         safe_casts: bool,
     ) -> _GivenColumn:
-        """The column at a place, which may be of the column's `to_arrow` type with ``own_types``.
+        """The column at an index, which may be of the column's `to_arrow` type with ``own_types``.
 
         Raises InvalidInputError where its type is not one that the table's column takes.
         """

@@ -1,4 +1,4 @@
-"""A planned read as record batches, worked off in this process: the merged rows that match."""
+"""A planned read as record batches, in this process: the merged rows that match."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def stored_schema(store: TableStore, names: Iterable[str]) -> pa.Schema:
 class ArrowScan:
     """The rows of a plan, with the columns ``names``: those for which the ``predicate``, if any, is TRUE.
 
-    ``ordered``: in the order of the primary key. Users get TIMESTAMP(7..9) as ``timestamps`` says (`TIMESTAMP_FORMS`).
+    ``ordered``: in the order of the primary key. Users get TIMESTAMP(7..9) as ``timestamps`` (`TIMESTAMP_FORMS`).
     """
 
     store: TableStore
@@ -164,7 +164,7 @@ def _limited(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[p
 def matching_rows(
     runner: Runner, store: TableStore, snapshot: Snapshot | None, predicate: Predicate | None, names: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a snapshot that match, as those who change them judge them: the merged rows of all levels.
+    """The rows of a snapshot that match, for deletes and updates: the merged rows of all levels.
 
     They have the columns ``names`` as the engine has them (`stored_schema`).
     """

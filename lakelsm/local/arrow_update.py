@@ -68,7 +68,7 @@ class _Assignment:
         return _Assignment(field, expression)
 
     def values(self, rows: pa.RecordBatch) -> pa.Array:
-        """The values as the column holds them: numbers are rounded to its type, and refused where it has no place."""
+        """The values in the column's type: numbers are rounded, and refused if they do not fit."""
         found, target = evaluated(self.expression, rows), reduced(self.field.type)
         if self.expression.type != NULL_TYPE and is_number(target):
             cast = number_cast(found, target)
@@ -101,7 +101,7 @@ def _fault(check: RowCheck, old: pa.RecordBatch, new: Mapping[str, pa.Array]) ->
 
 
 def _is_weaker(check: RowCheck, old: pa.RecordBatch, new: Mapping[str, pa.Array]) -> pa.Array:
-    """Whether new values lose to those that are there, in the order of merges; NULL loses to all."""
+    """Whether new values lose to the present ones, in the order of merges; NULL loses to all."""
     weaker = np.zeros(len(old), dtype=bool)
     for name in reversed(check.columns):
         both = pa.chunked_array([old.column(name), new[name]])

@@ -79,7 +79,7 @@ def _written(job: Level0Job, unit: _WriteUnit) -> Iterator[pa.RecordBatch]:
 
 
 def _units(places: Sequence[SortedRows], buckets: Sequence[int]) -> Iterator[_WriteUnit]:
-    """The rows of all places, those of small ones together."""
+    """The rows of all buckets, those of small ones together."""
     pending: list[tuple[int, SortedRows]] = []
     for rows in places:
         pending.append((buckets[rows.place], rows))

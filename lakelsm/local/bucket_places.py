@@ -18,16 +18,16 @@ from lakelsm.types import DataField
 from lakelsm.write.dynamic_bucket import Assigner, BucketPolicy
 from lakelsm.write.fixed_buckets import FixedBuckets
 
-#: A number for each row: the place of its partition and bucket among those that were met.
+#: A number for each row: the index of its partition and bucket among those seen so far.
 Places = npt.NDArray[np.int32]
 _Buckets = npt.NDArray[np.int32]
 
-#: Numbers up to which a table of all is made in place of a sort.
+#: Numbers up to which a table of all is made instead of a sort.
 _MOST_COUNTED = 1 << 20
 
 
 class BucketPlaces:
-    """Numbers the buckets of a write as it meets them; ``indexes`` say which bucket a key has where these are dynamic."""
+    """Numbers the buckets of a write as it sees them; ``indexes`` have the bucket of a key if buckets are dynamic."""
 
     def __init__(
         self,
@@ -46,11 +46,11 @@ class BucketPlaces:
 
     @property
     def buckets(self) -> list[int]:
-        """The bucket of each place."""
+        """The bucket of each number."""
         return [bucket for _, bucket in self._known]
 
     def of(self, rows: pa.RecordBatch) -> Places:
-        """The place of each row."""
+        """The number of each row."""
         codes, partitions = partition_codes(rows, self._partition)
         buckets = self._buckets(rows, codes, partitions)
         most = int(buckets.max(initial=0)) + 1

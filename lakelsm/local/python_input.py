@@ -213,7 +213,7 @@ def _fitted(values: Mapping[str, Sequence[Any]], kinds: Mapping[str, DataType], 
 
 
 def _natural(values: Sequence[Any], name: str, argument: str) -> pa.Array:
-    """A column that the table does not have, in a type of its own."""
+    """A column that the table does not have, with its own type."""
     try:
         check_one_kind(values := plain_values(values))
         return pa.array(values)

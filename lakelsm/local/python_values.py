@@ -20,7 +20,7 @@ from lakelsm.schema.identifiers import folded
 from lakelsm.schema.row_rules import does_not_fit, entry_types, is_castable, shortened
 from lakelsm.types import ArrayType, DataType, MapType, MultisetType, RowType, to_arrow
 
-#: What Arrow and Python raise for values that have no place in a type.
+#: Errors of Arrow and Python for values that do not fit a type.
 _FAULTS = (pa.ArrowException, TypeError, ValueError, OverflowError, InvalidInputError)
 #: The Arrow types of classes; a class stands before those that it derives from.
 _SIMPLE: dict[type, pa.DataType] = {
@@ -39,7 +39,7 @@ _SIMPLE: dict[type, pa.DataType] = {
 
 @dataclass(frozen=True)
 class _Form:
-    """How values of some classes become an array of the wanted type; a name says which classes are taken together."""
+    """How values of some classes become an array of the wanted type; a name groups classes converted together."""
 
     name: str
     array: Callable[[Sequence[Any], DataType], pa.Array]
@@ -206,7 +206,7 @@ def _nested_form(cls: type, target: DataType) -> _Form | None:
 def _parts(
     values: Sequence[Any], parts: Sequence[Any], lengths: Sequence[int], kind: DataType, whole: DataType
 ) -> pa.Array:
-    """The parts of values as a column of their own; one that does not fit is told of as the value that it is part of."""
+    """The parts of values as a column; an error names the value whose part does not fit."""
     try:
         return column_of(parts, kind)
     except UnfitValueError as error:

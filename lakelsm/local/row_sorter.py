@@ -1,4 +1,4 @@
-"""Rows by place (partition and bucket) and key, in bounded memory; those of a key stay in the order of the input."""
+"""Rows by bucket (a number for partition and bucket) and key, in bounded memory; rows of a key keep their order."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MOST_MEMORY = 1 << 30
 
 @dataclass(frozen=True)
 class SortedRows:
-    """The rows of one place. ``tables`` gives them in order; it may be asked by any thread."""
+    """The rows of one bucket. ``tables`` returns them in order; any thread may call it."""
 
     place: int
     size: int
@@ -41,7 +41,7 @@ class RowSorter:
 
     def __init__(self, key_columns: Sequence[str], memory: int, scratch: ScratchSpace) -> None:
         self._keys = tuple(key_columns)
-        # What is held is copied once as it is sorted.
+        # Sorting copies the rows once.
         self._most = min(memory, _MOST_MEMORY) // 2
         self._scratch = scratch
         self._batches: list[pa.RecordBatch] = []
@@ -51,7 +51,7 @@ class RowSorter:
         self._sizes: dict[int, int] = {}
 
     def add(self, rows: pa.RecordBatch, places: Places) -> None:
-        """Take the next rows, and the place of each."""
+        """Add the next rows, and the bucket of each."""
         size = rows.nbytes
         if self._batches and self._size + size > self._most:
             self._spill()
@@ -60,7 +60,7 @@ class RowSorter:
         self._size += size
 
     def sorted(self) -> list[SortedRows]:
-        """The rows of each place. Nothing can be added any more."""
+        """The rows of each bucket. No more rows can be added."""
         if not self._runs:
             return list(self._held())
         if self._batches:
@@ -72,7 +72,7 @@ class RowSorter:
         return self._merged(self._runs, _PIECE_BYTES)
 
     def _held(self, piece_bytes: int = _PIECE_BYTES) -> Iterator[SortedRows]:
-        """The rows in memory, by place."""
+        """The rows in memory, by bucket."""
         if not self._batches:
             return
         (rows,) = pa.Table.from_batches(self._batches).combine_chunks().to_batches()
@@ -96,7 +96,7 @@ class RowSorter:
         return rows
 
     def _merged(self, runs: Sequence[ScratchRun], piece_bytes: int) -> list[SortedRows]:
-        """The rows of runs, by place."""
+        """The rows of runs, by bucket."""
         places = sorted({place for run in runs for place in run.places})
         return [
             SortedRows(place, self._sizes[place], _MergedRows(runs, place, self._keys, piece_bytes).tables)
@@ -106,7 +106,7 @@ class RowSorter:
 
 @dataclass(frozen=True)
 class _HeldRows:
-    """Some rows of a batch, sorted when they are asked for."""
+    """Some rows of a batch, sorted when they are read."""
 
     rows: pa.RecordBatch
     members: Rows
@@ -124,7 +124,7 @@ class _HeldRows:
 
 @dataclass(frozen=True)
 class _MergedRows:
-    """The rows of a place from several runs."""
+    """The rows of a bucket from several runs."""
 
     runs: Sequence[ScratchRun]
     place: int
@@ -139,7 +139,7 @@ class _MergedRows:
 
 
 def _members(places: Places) -> Iterator[tuple[int, Rows]]:
-    """Yield each place with its rows, in their order."""
+    """Yield each bucket with its rows, in their order."""
     order = np.argsort(places.astype(np.uint16) if int(places.max()) < 1 << 16 else places, kind="stable")
     counts = np.bincount(places)
     stops = np.cumsum(counts)

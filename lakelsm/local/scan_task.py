@@ -51,9 +51,9 @@ class LivePart:
 
 @dataclass(frozen=True)
 class ScanTask:
-    """Yields rows of the files of one unit of a read; ``schema`` is that of the rows as users get them.
+    """Yields rows of the files of one unit of a read; ``schema`` is that of the rows for users.
 
-    ``stale`` tells what merges hide. ``reader`` gives the columns of the schema and those of the ``predicate``, and for
+    ``stale`` finds the rows that merges hide. ``reader`` has the columns of the schema and the ``predicate``, and for
     engines that combine rows what their merge needs. ``ordered``: the rows of a unit come in the order of its key.
     """
 

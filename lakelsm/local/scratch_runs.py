@@ -1,4 +1,4 @@
-"""Sorted runs of rows that are larger than memory: scratch files that nobody else sees.
+"""Sorted runs of rows that are larger than memory: scratch files without a name.
 
 A file is without a name from its beginning (where the system knows no such files, it goes when it is closed), so that it
 goes with the process however that ends. The directory is the one of Python's `tempfile`, which TMPDIR names.
@@ -25,7 +25,7 @@ _WHAT = "Rows beyond 'write-buffer-size' wait in scratch files, in the directory
 
 
 class ScratchRun:
-    """One run, to be read once it is written: the rows of some places, those of each in their order."""
+    """One run, to be read once it is written: the rows of some buckets, those of each in their order."""
 
     def __init__(self, data: pa.Buffer, pieces: dict[int, tuple[int, int]]) -> None:
         self._data = data
@@ -33,11 +33,11 @@ class ScratchRun:
 
     @property
     def places(self) -> tuple[int, ...]:
-        """The places that it has rows of."""
+        """The buckets of its rows."""
         return tuple(self._pieces)
 
     def tables(self, place: int) -> Iterator[pa.Table]:
-        """The rows of a place, in tables as they were written."""
+        """The rows of a bucket, in the tables that were written."""
         start, stop = self._pieces.get(place, (0, 0))
         if start < stop:
             file = pa.ipc.open_file(pa.BufferReader(self._data))
@@ -64,7 +64,7 @@ class ScratchSpace:
             self._files.close()
 
     def write(self, tables: Iterable[tuple[int, pa.Table]]) -> ScratchRun:
-        """Write a run: tables of sorted rows, each with its place; those of one place come one after the other."""
+        """Write a run: tables of sorted rows, each with its bucket; those of one bucket are consecutive."""
         pieces: dict[int, tuple[int, int]] = {}
         with _refused():
             file = self._files.enter_context(_nameless_file())

@@ -41,7 +41,7 @@ def shown_rows(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def as_pandas(rows: pa.Table) -> pandas.DataFrame:
-    """Rows as a pandas DataFrame. Raises UnsupportedFeatureError for a value that pandas has no place for."""
+    """Rows as a pandas DataFrame. Raises UnsupportedFeatureError for a value that pandas cannot hold."""
     try:
         return rows.to_pandas()
     except (pa.ArrowException, ValueError, OverflowError) as error:

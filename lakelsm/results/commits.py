@@ -36,7 +36,7 @@ class CompactionStatus(str, Enum):
 class CompactionResult(OperationResult):
     """What a compaction did. Counts are files, rows and bytes; ``seconds`` is wall time.
 
-    ``rows_masked``: rows of files that deletion vectors mask from now on. ``rows_remapped``: those of them that were
+    ``rows_masked``: rows of files that deletion vectors newly mask. ``rows_remapped``: those of them that were
     found again by key in other files, because another commit had changed vectors or files while this one worked.
 
     ``error`` is why the status is 'failed' or 'conflict' (None for every other status). ``conflicts`` are all commits
@@ -91,8 +91,8 @@ class CommitResult(OperationResult):
     result, if any; its status is 'failed' where it raised an error. ``after_commit_failures`` are other steps after the
     commit that failed. Neither changes that the write is committed.
     ``ignored_rows``: how many rows of kind -U and -D of the batch had no effect: the table's options drop them, or its
-    merge engine retracts nothing by them (docs/api.md). A warning tells of those of kind -D.
-    ``matched_rows``: how many rows a delete or an update found and wrote anew; None of other operations, and where the
+    merge engine retracts nothing with them (docs/api.md). A warning reports those of kind -D.
+    ``matched_rows``: how many rows a delete or an update found and wrote; None for other operations, and if the
     batch had been committed before.
     ``schema_changes``: what ``merge_schema`` changed before the write, as `AddColumn` and `UpdateColumnType`; `as_dict`
     has their texts. ``changed`` is True for such a change alone too: a frame without rows may add columns.

@@ -17,7 +17,7 @@ class Failure(Result):
     """An error as plain values.
 
     ``step`` is the part of the operation that failed, such as 'the expiry of snapshots'. ``error`` is the name of the
-    exception's class, ``kind`` the text of its `ErrorKind` (None: it is no error of lakelsm's), ``text`` what it says
+    exception's class, ``kind`` the text of its `ErrorKind` (None for an error of another library), ``text`` its message
     (the class's name if the exception has no text), ``remedy`` what to do.
     """
 
@@ -45,7 +45,7 @@ def error_values(error: Failure | None) -> dict[str, object]:
 
 
 def error_text(error: BaseException) -> str:
-    """What an error says in one line. It is never empty, and names the class of an error that is not lakelsm's."""
+    """The message of an error in one line. It is never empty, and names the class of another library's error."""
     name, text = type(error).__name__, ""
     with suppress(Exception):  # Of an exception whose __str__ is broken the class is left.
         text = " ".join(str(error).split())

@@ -18,8 +18,8 @@ class ExpiryResult(OperationResult):
     ``older_than`` is the age limit as a time in UTC; None where the number of snapshots alone decides.
     ``changelogs_kept`` of the expired stay as long-lived changelogs, ``changelogs_expired`` of those kept before went.
     ``data_files`` (with their indexes), ``changelog_files`` and ``metadata_files`` (manifests and their lists, index and
-    statistics files) were deleted, in all ``bytes`` as metadata tells sizes. ``failures`` names those that could not be;
-    orphan removal takes them. ``held_by`` says what keeps older snapshots, such as 'consumer etl, which reads snapshot 41
+    statistics files) were deleted, in all ``bytes`` from metadata. ``failures`` names those that could not be;
+    orphan removal deletes them. ``held_by`` is what keeps older snapshots, such as 'consumer etl, which reads snapshot 41
     next', and ``protected_files`` are those of expired snapshots that tags, branches or long-lived changelogs keep.
     ``complete`` is False where the deadline ended it.
     """
@@ -51,7 +51,7 @@ class ExpiryResult(OperationResult):
 class OrphanResult(OperationResult):
     """What a removal of orphans did, or with ``dry_run`` would do.
 
-    ``files`` were found and removed, except for those that ``failures`` tells of: so many of each of the ``kinds``
+    ``files`` were found and removed, except for those in ``failures``: so many of each of the ``kinds``
     ('data', 'manifest'...), in all ``bytes``. ``examples`` are some of their paths below the table's directory.
     ``directories`` were empty then and went as well. ``files_listed`` are all files of the table that were seen.
     ``files_too_young`` are named by nothing either and stay: they were changed at ``older_than`` (UTC) or later, and may
@@ -130,8 +130,8 @@ class PartitionDropResult(OperationResult):
 class PartitionExpiryResult(OperationResult):
     """Which partitions expired, or with ``dry_run`` would, in the order of their values, and the commits of it.
 
-    ``waiting`` have expired too and wait for the next run ('partition.expiration-max-num'). The time of ``unread`` could
-    not be told by their values, so they stay. ``older_than`` is the bound in UTC. ``complete`` is False if the
+    ``waiting`` are expired and wait for the next run ('partition.expiration-max-num'). The time of ``unread`` could
+    not be read from their values, so they are kept. ``older_than`` is the bound in UTC. ``complete`` is False if the
     deadline ended it, or the ``error`` of a later commit. ``after_commit_failures`` are steps after the commits that
     failed, which changes nothing of them.
     """
@@ -170,7 +170,7 @@ class CheckFinding(Result):
 
     ``severity`` is 'error' (reads of a retained state fail or give wrong rows, or will) or 'warning'. ``rule`` is the
     name of the rule that is broken (docs/check.md), ``thing`` what breaks it: the path of a file, or a bucket.
-    ``problem`` says what is wrong, ``remedy`` what to do.
+    ``problem`` describes it, ``remedy`` says what to do.
     """
 
     severity: str

@@ -12,7 +12,7 @@ from lakelsm.results.result import Result
 class CountResult(Result):
     """How many ``rows`` a snapshot has that match (``int(result)`` is the number), and how that was found.
 
-    ``how`` is 'metadata' where manifests and deletion vectors told it and no data file was opened, else 'files', of which
+    ``how`` is 'metadata' if manifests and deletion vectors were enough, else 'files', of which
     ``files_opened`` are the data files. ``snapshot_id`` is None for a table without any.
     """
 

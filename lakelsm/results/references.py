@@ -28,9 +28,9 @@ class TagInfo(Result):
 class TagDeletionResult(OperationResult):
     """What a deletion of tags did, or with ``dry_run`` would do.
 
-    ``tags`` are the names of those that went, ``files`` and ``bytes`` (as metadata tells sizes) what no snapshot, other
+    ``tags`` are the names of the deleted ones, ``files`` and ``bytes`` (from metadata) what no snapshot, other
     tag, branch or long-lived changelog needs without them. ``failures`` names files that could not be deleted; orphan
-    removal takes them. ``older_than`` is the bound in UTC of an expiry that has one.
+    removal deletes them. ``older_than`` is the bound in UTC of an expiry that has one.
     """
 
     table: str
@@ -51,7 +51,7 @@ class TagDeletionResult(OperationResult):
 class BranchInfo(Result):
     """A branch beside the main one. ``schema_id`` and ``snapshot_id`` are its newest (None: it has no snapshot).
 
-    ``created`` (UTC) and ``schema_id`` are None where its creation or deletion stopped half-way: delete it.
+    ``created`` (UTC) and ``schema_id`` are None after an interrupted creation or deletion: delete it.
     """
 
     name: str
@@ -62,8 +62,9 @@ class BranchInfo(Result):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class FastForwardResult(OperationResult):
-    """What a fast-forward of the main branch did, or with ``dry_run`` would do: snapshots and tags taken over, and those
-    of its own that went.
+    """What a fast-forward of the main branch did, or with ``dry_run`` would do.
+
+    Snapshots and tags are copied from the branch, and those of the main branch's own are deleted.
     """
 
     table: str
@@ -87,9 +88,9 @@ class RollbackResult(OperationResult):
 
     The table is at ``snapshot_id``, which was ``restored`` from a tag where it had expired. ``snapshots``, ``tags`` and
     ``changelogs`` (long-lived ones, by their ids) are those that went, all of later snapshots; ``consumers`` now read the
-    snapshot after it next, as they were beyond. ``files`` and ``bytes`` (as metadata tells sizes) are what no snapshot,
+    snapshot after it next, because they were beyond. ``files`` and ``bytes`` (from metadata) are what no snapshot,
     tag, branch or long-lived changelog needs any more. ``failures`` names files that could not be deleted; orphan removal
-    takes them. ``timestamp`` is the time in UTC that the snapshot was chosen by (None: by its id or a tag).
+    deletes them. ``timestamp`` is the time in UTC that the snapshot was chosen by (None: by its id or a tag).
     """
 
     table: str

@@ -10,12 +10,12 @@ from lakelsm.results.result import Result
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class FileTotals(Result):
-    """What the live data files of a bucket, or of all buckets, come to.
+    """The totals of the live data files of a bucket, or of all buckets.
 
     ``rows`` are those of the files, older versions and retractions included. ``sorted_runs`` is what a read of the bucket
-    merges at most (of all buckets: the most). ``level0_`` tells of the files that wait for a compaction;
-    ``level0_age_seconds`` is the age of the oldest of them (None: there is none, or no file says). ``rows_masked`` of
-    ``files_masked`` are left out by deletion vectors (None: one of them does not say how many). ``small_files`` above
+    merges at most (of all buckets: the most). ``level0_`` are the files that wait for a compaction;
+    ``level0_age_seconds`` is the age of the oldest of them (None: none, or not recorded). ``rows_masked`` of
+    ``files_masked`` are left out by deletion vectors (None: one of them does not record it). ``small_files`` above
     level 0 are smaller than ``compaction.small-file-ratio`` of ``target-file-size``, together ``small_bytes``.
     """
 
@@ -62,11 +62,11 @@ class PlannedCompaction(Result):
 class UpkeepStatus(Result):
     """What a branch of a table retains, and what its upkeep would do.
 
-    ``snapshots_to_expire`` would go now by the table's options; ``held_by`` says what keeps others beside numbers and
+    ``snapshots_to_expire`` would expire now by the table's options; ``held_by`` is what keeps others besides numbers and
     ages. ``slowest_consumer`` has ``lag_snapshots`` yet to read, the oldest of which is ``lag_seconds`` old.
     ``orphans_removed`` files were removed by the last run that left a record, at ``orphans_removed_at`` (None: none
     did; nothing is looked for here).
-    ``write_amplification`` is all bytes written for each byte appended, as the newest ``snapshots_measured`` tell:
+    ``write_amplification`` is all bytes written for each byte appended, over the newest ``snapshots_measured``:
     ``bytes_appended`` by writes, ``bytes_compacted`` by compactions (None: nothing was appended).
     """
 
@@ -114,7 +114,7 @@ class TableStatus(FileTotals):
     ``median_bucket_bytes`` in the middle and ``largest_bucket_bytes`` at most.
 
     ``level0_hidden``: reads do not show level 0 until it is compacted. ``worst_buckets`` are those of most sorted runs,
-    then of most rows in level 0. ``next_compaction`` is None where an ordinary compaction would leave level 0 as it is.
+    then of most rows in level 0. ``next_compaction`` is None where an ordinary compaction would not change level 0.
     """
 
     table: str

@@ -1,4 +1,4 @@
-"""What `Table`, `TableView` and the namespaces share: the store of the table as it is now, and the engine of a call."""
+"""What `Table`, `TableView` and the namespaces share: the present store of the table, and the engine of a call."""
 
 from __future__ import annotations
 

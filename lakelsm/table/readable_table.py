@@ -85,7 +85,7 @@ class ReadableTable(OpenedTable):
         ``where`` (an SQL condition) and ``columns`` do what ``.where`` and ``.select`` do, and also leave out partitions,
         buckets and files by the manifests alone. Tables with deletion vectors or `first-row` show what a compaction has
         merged: ``fresh`` merges in the rows that wait in level 0, as reads of other tables always do. Uses the session
-        that was given or is active, and starts a local one where there is none; `to_arrow` needs none.
+        given or active session, and starts a local one if there is none; `to_arrow` needs none.
         """
         from lakelsm.frames.scan_frame import read_frame
 
@@ -119,7 +119,7 @@ class ReadableTable(OpenedTable):
         come first; ``ordered`` gives them in the order of the primary key. ``timestamps`` is the Arrow type of
         TIMESTAMP(7..9), nested ones too: 'ns' (nanoseconds, which hold the years 1678 to 2261 alone), 'us' (microseconds,
         rounded down) or 'text' ('0001-01-01 00:00:00.000000000', those WITH LOCAL TIME ZONE in UTC). The other arguments
-        are as in `read`. Memory does not follow the table's size. A stream that is dropped half-way stops its work; its
+        are as in `read`. Memory does not grow with the table. A dropped stream stops its work; its
         ``close`` alone does not. It is for one thread. Raises UnsupportedFeatureError for a part of ``where`` that is not
         understood, and, while rows are taken, CorruptTableError for a damaged file and UnsupportedFeatureError for a time
         that ``timestamps`` 'ns' cannot hold.
@@ -199,10 +199,10 @@ class ReadableTable(OpenedTable):
         fresh: bool = False,
         engine: str | None = None,
     ) -> CountResult:
-        """How many rows `read` would give. The result is the number for ``int()``, and says how it was found.
+        """The number of rows of `read`. ``int()`` of the result is the number; the result has the method too.
 
-        The manifests alone tell it, without a session, where no files have to be merged and ``where`` takes partitions
-        whole; else data files are read: by the ``engine`` 'spark' or 'local', this process; by default Spark where a
+        Manifests are enough, without a session, if no files must be merged and ``where`` matches partitions
+        whole; otherwise data files are read: by the ``engine`` 'spark' or 'local', this process; by default Spark if a
         session is given, active or that of spark-submit. Arguments and errors are as in `read`, or in `to_reader`.
         """
         checked_flag("fresh", fresh)
@@ -291,7 +291,7 @@ class ReadableTable(OpenedTable):
 
 
 def _planned(plans: Sequence[ReadPlan]) -> dict[str, object]:
-    """What the log says of a read that is planned; the snapshot is that of the table itself."""
+    """The log values of a planned read; the snapshot is that of the table itself."""
     return {"snapshot_id": plans[0].snapshot_id, "files": sum(plan.files_scanned for plan in plans)}
 
 

@@ -19,7 +19,7 @@ def alter_schema(
     changes_of: Callable[[TableSchema], Sequence[SchemaChange]],
     check: Callable[[TableSchema], None] = lambda schema: None,
 ) -> TableSchema:
-    """Publish the schema that changes make of the newest one, and return it; the newest one where there are none.
+    """Publish the schema that changes make of the newest one, and return it; the newest one without changes.
 
     ``changes_of`` is called with the newest schema, and again with a newer one that another process published first.
     ``check`` raises an error for a schema that must not be published. Raises InvalidInputError for a change that the

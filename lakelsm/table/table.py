@@ -125,7 +125,7 @@ class Table(ReadableTable, WritableTable, ChangesReader, CompactableTable):
         the columns _SNAPSHOT_ID and _SEQUENCE_NUMBER follow (NULL where changes of several snapshots were merged).
 
         With ``consumer_id`` they begin where the consumer is, or where it is new at ``start``, and expiry keeps them for
-        it from now on. Call `TableConsumers.record` when they are processed; `changelog_reader` does so by itself. What
+        it from now on. Call `TableConsumers.record` when they are processed; `changelog_reader` does so itself. What
         an overwrite replaces is in no changelog: mode 'diff' shows it.
         """
         request = ChangesRequest(start, end, where, mode, kind_column, positions, consumer_id)
@@ -146,8 +146,8 @@ class Table(ReadableTable, WritableTable, ChangesReader, CompactableTable):
         """The changes that `changelog` gives as a stream of Arrow record batches, read in this process as in `to_reader`.
 
         The arguments are those of `changelog`; ``where`` is as in `to_reader`. With ``consumer_id``
-        the consumer's progress is recorded when the stream is asked for more after its last batch: a caller that
-        processes each batch before it asks for the next gets every change at least once. A stream that is not read to its
+        the consumer's progress is recorded when the caller requests more after the last batch: a caller that
+        processes each batch before it requests the next gets every change at least once. A stream that is not read to its
         end records nothing.
         """
         request = ChangesRequest(start, end, where, mode, kind_column, positions, consumer_id)
@@ -161,7 +161,7 @@ class Table(ReadableTable, WritableTable, ChangesReader, CompactableTable):
 
         A text is a time if it parses as one, else the name of a tag, which 'tag:' may precede. Later snapshots, tags and
         long-lived changelogs are deleted, and the files that nothing else needs; a snapshot that has expired is restored
-        from its tag. The schema stays as it is. Commits that are under way on a later snapshot are refused, and
+        from its tag. The schema does not change. Commits in progress on a later snapshot are refused, and
         consumers beyond continue after the snapshot. With ``dry_run`` nothing is changed. A rollback that was killed
         leaves a table that reads; the same call finishes it. Raises SnapshotNotFoundError where there is no such snapshot
         or tag, or where it has expired.
@@ -194,13 +194,13 @@ class Table(ReadableTable, WritableTable, ChangesReader, CompactableTable):
         options: Mapping[str, object] | None = None,
         directory: str | Path | None = None,
     ) -> Lookup:
-        """Rows by key, kept at hand in this process and fresh as the table changes: no session is needed. Close it.
+        """Rows by key, from a cache in this process that follows the table: no session is needed. Close it.
 
         ``columns`` are those of the rows (all by default), ``key`` those that rows are found by: the primary key by
         default, without the partition columns where ``scan.partitions`` chooses partitions. ``where`` is as in
         `to_reader`; only rows for which it is true are found. ``refresh`` is how often lookups look for a newer snapshot,
         in seconds (or '10s'): 0 is each time, 'never' is only by `Lookup.refresh`; by default
-        ``lookup.continuous.discovery-interval``. ``cache`` is 'full', 'partial', 'memory' or 'auto', in place of
+        ``lookup.continuous.discovery-interval``. ``cache`` is 'full', 'partial', 'memory' or 'auto', instead of
         ``lookup.cache``. ``options`` are other ones of lookups (docs/lookup.md) that hold for this one. ``directory`` is
         where the cache's files lie, for processes of this machine to share; by default a temporary one. Raises
         InvalidInputError for columns, types and options that the table cannot have, UnsupportedFeatureError for a part

@@ -44,7 +44,7 @@ class TableBranches(OpenedTable, Generic[AnyTable]):
         """Make a branch: with the rows and schema of a tag, or without one empty, with the table's schemas.
 
         It shares no snapshot, tag or schema with the table from then on, and no row is copied. With ``ignore_if_exists``
-        a branch that is there stays as it is, with ``dry_run`` nothing is made. Raises InvalidInputError where it
+        an existing branch is kept, with ``dry_run`` none is created. Raises InvalidInputError where it
         exists, for a name that Paimon refuses and for a table that is a branch itself, SnapshotNotFoundError without
         the tag.
         """
@@ -57,7 +57,7 @@ class TableBranches(OpenedTable, Generic[AnyTable]):
 
     @logged("rename_branch")
     def rename(self, name: str, new_name: str, *, dry_run: bool = False) -> None:
-        """Give a branch another name. Let nobody write to it meanwhile: its files are copied, then deleted.
+        """Rename a branch. Stop its writers first: its files are copied, then deleted.
 
         With ``dry_run`` nothing is changed. Raises TableNotFoundError without the branch, InvalidInputError where the new
         name is taken or refused.
@@ -70,10 +70,10 @@ class TableBranches(OpenedTable, Generic[AnyTable]):
 
     @logged("delete_branch")
     def delete(self, name: str, *, dry_run: bool = False) -> None:
-        """Delete a branch: its snapshots, tags and schemas. Files that nothing else needs are orphans then.
+        """Delete a branch: its snapshots, tags and schemas. Files that nothing else needs become orphan files.
 
-        Let nobody write to it meanwhile: a commit would leave a part of it, which another call clears away.
-        Also clears away what a creation or deletion left that stopped half-way. With ``dry_run`` nothing is. Raises
+        Stop its writers first: a commit would leave a part of it, which another call deletes.
+        Also deletes what an interrupted creation or deletion left. With ``dry_run`` nothing is deleted. Raises
         TableNotFoundError without the branch, InvalidInputError for the option 'scan.fallback-branch' and for a table
         that is a branch itself.
         """
@@ -84,15 +84,15 @@ class TableBranches(OpenedTable, Generic[AnyTable]):
 
     @logged("fast_forward")
     def fast_forward(self, name: str, *, dry_run: bool = False) -> FastForwardResult:
-        """Make the table what a branch is, from the branch's oldest snapshot on. The branch stays.
+        """Make the table equal to a branch, from the branch's oldest snapshot on. The branch stays.
 
-        As in Paimon, snapshots, tags and schema changes that the table has of its own since then are dropped, and its
-        older snapshots stay, unless those of the branch do not follow on them. Let nobody write to the table meanwhile:
-        who does may lose the commit. A run that stopped half-way is finished by the next; with ``dry_run`` nothing is
+        As in Paimon, the table's own snapshots, tags and schema changes since then are dropped, and its
+        older snapshots are kept, unless the branch does not continue them. Stop writers of the table first:
+        a commit may be lost. The next run completes an interrupted one; with ``dry_run`` nothing is
         changed. Raises TableNotFoundError
         without the branch, InvalidInputError for one without snapshots, for a table that is a branch itself, and where a
-        snapshot or tag that stays needs a schema that the branch has not, CommitConflictError where others committed
-        meanwhile.
+        snapshot or tag that is kept needs a schema that the branch lacks, CommitConflictError if others committed
+        concurrently.
         """
         store, branch = self._store().to_change(), checked_branch("name", name)
         dry = checked_flag("dry_run", dry_run)

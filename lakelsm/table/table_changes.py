@@ -38,7 +38,7 @@ class ChangesRequest:
 
 
 class ChangesReader(OpenedTable):
-    """Reads the changes that a request asks for, on Spark and in this process."""
+    """Reads the changes of a request, on Spark and in this process."""
 
     def _change_frame(self, request: ChangesRequest) -> DataFrame:
         from lakelsm.frames.changelog_frame import change_frame

@@ -29,9 +29,9 @@ class TableConsumers(OpenedTable):
 
     @logged("record_consumer")
     def record(self, consumer_id: str, next_snapshot: int, *, dry_run: bool = False) -> None:
-        """Say which snapshot a consumer reads next: a new one begins there, and one that is known may go back.
+        """Record the next snapshot of a consumer: a new consumer begins there, and an existing one may go back.
 
-        Record what was read only when it was also worked off: then nothing is lost, whatever is killed. With ``dry_run``
+        Record what was read only when it is processed: then a crash loses nothing. With ``dry_run``
         nothing is recorded. Raises InvalidInputError for a snapshot beyond the next commit's, SnapshotNotFoundError for
         one that has expired.
         """
@@ -41,7 +41,7 @@ class TableConsumers(OpenedTable):
 
     @logged("delete_consumer")
     def delete(self, consumer_id: str, *, dry_run: bool = False) -> None:
-        """Forget a consumer; expiry keeps nothing for it any more. Raises InvalidInputError where there is none.
+        """Delete a consumer; expiry keeps nothing for it any more. Raises InvalidInputError if it is unknown.
 
         With ``dry_run`` nothing is changed.
         """
@@ -52,9 +52,9 @@ class TableConsumers(OpenedTable):
     def expire(
         self, older_than: timedelta | datetime | float | str | None = None, *, dry_run: bool = False
     ) -> ConsumerExpiryResult:
-        """Forget consumers whose progress was last recorded before an age ('7 days', a timedelta, seconds) or a moment.
+        """Delete consumers whose progress was last recorded before an age ('7 days', a timedelta, seconds) or a moment.
 
-        By default ``consumer.expiration-time`` says it; without either it raises InvalidInputError. With ``dry_run``
+        The default is ``consumer.expiration-time``; without either it raises InvalidInputError. With ``dry_run``
         nothing is changed.
         """
         age, dry = checked_age("older_than", older_than), checked_flag("dry_run", dry_run)

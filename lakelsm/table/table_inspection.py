@@ -109,8 +109,8 @@ class TableInspection(Inspection):
     def status(self, *, most_buckets: int = 10) -> TableStatus:
         """What waits in level 0, how many sorted runs there are, what a compaction and an expiry would take now.
 
-        Told by metadata alone, without a session; ``most_buckets`` of those that need a compaction most are told of one
-        by one. Nothing is looked for by listing data files: of orphans the last removal tells.
+        From metadata only, without a session. ``most_buckets`` is the number of listed buckets, those that need a
+        compaction most first. Data files are not listed: orphan files are those of the last removal.
         """
         most = checked_number("most_buckets", most_buckets, least=0)
 
@@ -125,14 +125,14 @@ class TableInspection(Inspection):
     def snapshots(self) -> ResultTable:
         """The retained snapshots, oldest first.
 
-        ``operation`` is what was done: WRITE, DELETE, UPDATE, OVERWRITE, COMPACT, or what another engine says (NULL:
-        nothing). ``delta_record_count`` is the rows of the files that it added less those of the files that it deleted,
+        ``operation`` is the operation: WRITE, DELETE, UPDATE, OVERWRITE, COMPACT, or the text of another engine (NULL:
+        none). ``delta_record_count`` is the rows of the files that it added less those of the files that it deleted,
         ``changelog_record_count`` the changes that it recorded. A file that moved up a level is added and deleted.
         """
         return self._shown(COMMITS)
 
     def history(self, limit: int = 50) -> ResultTable:
-        """The newest commits and runs of maintenance of this branch, newest first: who did what, when, and the outcome.
+        """The newest commits and runs of maintenance of this branch, newest first: user, operation, time and outcome.
 
         A commit counts here as long as its snapshot is retained. Of the runs of maintenance the newest hundred or so that
         published snapshots are kept, and a hundred of those that published none.

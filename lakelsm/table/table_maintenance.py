@@ -74,13 +74,13 @@ class TableMaintenance(OpenedTable):
         deadline: float | str | None = None,
         engine: str | None = None,
     ) -> UpkeepResult:
-        """Run all the upkeep of a table: ``steps`` (by default all), in this order, each as the table's options say.
+        """Run all the upkeep of a table: ``steps`` (by default all), in this order, each by the table's options.
 
         'tags' deletes the tags whose retention time has passed. 'consumers' deletes consumers, and 'partitions' drops
         partitions, where consumer.expiration-time and partition.expiration-time are set. 'compact' is an ordinary
         compaction, in half of the time that is left. 'expire' expires snapshots, 10,000 at most whatever
         snapshot.expire.limit is. 'orphans' removes orphan files that are ``orphans_older_than``, an hour at least.
-        'check' checks the table and opens ``data`` as `check` does. With ``dry_run`` each step says what it would do.
+        'check' checks the table and opens ``data`` as `check` does. With ``dry_run`` each step reports what it would do.
         No step begins after ``deadline`` seconds (or '30 min'). ``engine`` is as in `compact`. A step that fails does not
         stop the others: its error is in the result. Raises InvalidInputError for wrong arguments.
         """
