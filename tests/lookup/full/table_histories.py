@@ -11,6 +11,8 @@ import pyarrow as pa
 
 from lakelsm import Catalog, Table
 from lakelsm.errors import LakelsmError
+from lakelsm.schema.evolution import apply_changes
+from lakelsm.schema_changes import AddColumn
 
 SCHEMA = pa.schema(
     [("k", pa.int32()), ("t", pa.string()), ("g", pa.int64()), ("v", pa.string()), ("n", pa.int64()), ("s", pa.int64())]
@@ -56,11 +58,28 @@ CASES = [
     Case("ignored deletes", {"ignore-delete": "true"}),
 ]
 
+_SUMS = {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"}
+_REMOVING_SUMS = {**_SUMS, "aggregation.remove-record-on-delete": "true"}
+#: More kinds, of which a key's rows lie in several files: for caches that put them together themselves.
+MERGED_CASES = [
+    *(case for case in CASES if "merge-engine" not in case.options),
+    Case("descending sequence", {"sequence.field": "s", "sequence.field.sort-order": "descending"}),
+    Case("partial-update", {"merge-engine": "partial-update", "partial-update.remove-record-on-delete": "true"}),
+    Case("groups", {"merge-engine": "partial-update", "fields.s.sequence-group": "v,n", "ignore-delete": "true"}),
+    Case("aggregation", {**_REMOVING_SUMS, "fields.v.aggregate-function": "listagg"}),
+    Case("aggregation with lookups", {**_REMOVING_SUMS, "changelog-producer": "lookup"}),
+    Case("first-row", {"merge-engine": "first-row", "ignore-delete": "true"}),
+    Case("vectors of sums", {**_REMOVING_SUMS, "deletion-vectors.enabled": "true"}),
+    Case("dynamic buckets", {"bucket": "-1", "dynamic-bucket.target-row-num": "40"}),
+    Case("many files", {"write-only": "true", "target-file-size": "1kb"}),
+]
+
 
 class History:
     """One table and the chance that decides what happens to it."""
 
-    def __init__(self, case: Case, root: Path, seed: int) -> None:
+    def __init__(self, case: Case, root: Path, seed: int, *, adds_columns: bool = False) -> None:
+        self._adds_columns = adds_columns
         self.case = case
         self.chance = random.Random(seed)
         self.table = case.create(root)
@@ -93,13 +112,14 @@ class History:
             (1, lambda: self.table.compact()),
             (1, lambda: self.table.compact(full=True)),
             (1, self._overwrite),
+            (int(self._adds_columns), self._add_column),
         ]
         chosen = self.chance.choices([step for _, step in steps], [weight for weight, _ in steps])[0]
         chosen()
         return getattr(chosen, "__name__", "")
 
     def _write(self) -> None:
-        self.table.write(self.rows(self.chance.choice([1, 5, 20])))
+        self.table.write(self._whole(self.rows(self.chance.choice([1, 5, 20]))))
 
     def _write_twice(self) -> None:
         self._write()
@@ -114,6 +134,16 @@ class History:
 
     def _overwrite(self) -> None:
         if self.case.partitioned and self.chance.random() < 0.7:
-            self.table.overwrite(self.rows(4).drop_columns(["t"]), {"t": "a"})
+            self.table.overwrite(self._whole(self.rows(4)).drop_columns(["t"]), {"t": "a"})
         else:
-            self.table.overwrite(self.rows(10))
+            self.table.overwrite(self._whole(self.rows(10)))
+
+    def _add_column(self) -> None:
+        change = AddColumn(f"more{len(self.table.schema.fields)}", "INT")
+        self.table._store().schemas.change(lambda schema: apply_changes(schema, [change], 0, True))
+
+    def _whole(self, rows: pa.Table) -> pa.Table:
+        """The rows with the columns that were added since."""
+        for added in self.table._store().schemas.latest().fields[len(SCHEMA) :]:
+            rows = rows.append_column(added.name, pa.nulls(len(rows), pa.int32()))
+        return rows

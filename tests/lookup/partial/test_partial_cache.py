@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import random
 import threading
 import warnings
 from collections.abc import Iterator
@@ -24,9 +23,10 @@ from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.partial.partial_cache import PartialCache
 from lakelsm.predicate.parser import parse_where
 from lakelsm.schema.evolution import apply_changes
-from lakelsm.schema_changes import AddColumn, RenameColumn, SetOption
+from lakelsm.schema_changes import RenameColumn, SetOption
 from lakelsm.snapshots.manifest_scan import read_live_entries
 from tests.chance import seeds
+from tests.lookup.full.table_histories import MERGED_CASES, Case, History
 from tests.lookup.partial.dict_store import DictFormat
 from tests.lookup.store.store_kinds import format_of
 from tests.processes import CONTEXT, ended, started
@@ -34,97 +34,11 @@ from tests.processes import CONTEXT, ended, started
 #: Of random histories; `make fuzz` has others, and more.
 _SEEDS = seeds(1)
 _COLUMNS = "id INT NOT NULL, k STRING NOT NULL, v STRING, n BIGINT, t INT"
-#: Options of tables; ``dt``: with a partition column.
-_TABLES: dict[str, dict[str, str]] = {
-    "deduplicate": {},
-    "several buckets": {"bucket": "3"},
-    "sequence field": {"sequence.field": "t"},
-    "descending sequence": {"sequence.field": "t", "sequence.field.sort-order": "descending"},
-    "ignore-delete": {"ignore-delete": "true"},
-    "partial-update": {"merge-engine": "partial-update", "partial-update.remove-record-on-delete": "true"},
-    "groups": {"merge-engine": "partial-update", "fields.t.sequence-group": "v,n", "ignore-delete": "true"},
-    "aggregation": {
-        "merge-engine": "aggregation",
-        "fields.n.aggregate-function": "sum",
-        "fields.v.aggregate-function": "listagg",
-        "aggregation.remove-record-on-delete": "true",
-    },
-    "aggregation with lookup": {
-        "merge-engine": "aggregation",
-        "fields.n.aggregate-function": "sum",
-        "changelog-producer": "lookup",
-        "aggregation.remove-record-on-delete": "true",
-    },
-    "first-row": {"merge-engine": "first-row", "ignore-delete": "true"},
-    "vectors": {"deletion-vectors.enabled": "true"},
-    "vectors merged on read": {
-        "deletion-vectors.enabled": "true", "deletion-vectors.merge-on-read": "true", "write-only": "true"
-    },
-    "vectors of sums": {
-        "deletion-vectors.enabled": "true", "merge-engine": "aggregation", "fields.n.aggregate-function": "sum",
-        "aggregation.remove-record-on-delete": "true",
-    },
-    "dynamic buckets": {"bucket": "-1", "dynamic-bucket.target-row-num": "40"},
-    "partitions": {"dt": "yes", "bucket": "2"},
-    "dynamic buckets of partitions": {"dt": "yes", "bucket": "-1", "dynamic-bucket.target-row-num": "30"},
-    "many files": {"write-only": "true", "target-file-size": "1kb"},
-}
 
 
 def _table(root: Path, **options: str) -> Table:
-    partitioned = options.pop("dt", None)
-    return Catalog(root.as_uri()).create_table(
-        "shop.things",
-        _COLUMNS + (", dt STRING NOT NULL" if partitioned else ""),
-        primary_key=["dt", "id", "k"] if partitioned else ["id", "k"],
-        partition_by=["dt"] if partitioned else [],
-        options={"bucket": "1", "num-sorted-run.compaction-trigger": "3", **options},
-    )
-
-
-def _rows(chance: random.Random, count: int, partitioned: bool) -> pa.Table:
-    ids = [chance.randrange(60) for _ in range(count)]
-    rows = {
-        "id": pa.array(ids, pa.int32()),
-        "k": [f"k{at % 2}" * (1 + at % 3) for at in ids],
-        "v": [chance.choice([None, "a", "bb", "c" * 40]) for _ in ids],
-        "n": [chance.choice([None, *range(5)]) for _ in ids],
-        "t": pa.array([chance.choice([None, *range(9)]) for _ in ids], pa.int32()),
-    }
-    if partitioned:
-        rows["dt"] = [chance.choice("xyz") for _ in ids]
-    return pa.table(rows).cast(pa.schema([
-        pa.field("id", pa.int32()), pa.field("k", pa.string()), pa.field("v", pa.string()), pa.field("n", pa.int64()),
-        pa.field("t", pa.int32()), *([pa.field("dt", pa.string())] if partitioned else []),
-    ]))
-
-
-def _change(chance: random.Random, table: Table, partitioned: bool) -> None:
-    """One random step."""
-    deletes = table._store().options.ignore_delete is False
-    step = chance.choice(["write"] * 6 + ["delete"] * 2 * deletes + ["compact", "compact", "full", "overwrite", "add"])
-    if step == "write":
-        table.write(_whole(table, _rows(chance, chance.choice([1, 5, 30]), partitioned)))
-    elif step == "delete":
-        keys = [name for name in ("dt", "id", "k") if partitioned or name != "dt"]
-        table.delete(keys=_rows(chance, 8, partitioned).select(keys))
-    elif step in ("compact", "full"):
-        table.compact(full=step == "full")
-    elif step == "overwrite" and chance.random() < 0.5:
-        table.overwrite(_whole(table, _rows(chance, 20, partitioned)))
-    elif step == "add":
-        name = f"more{len(table.schema.fields)}"
-        table._store().schemas.change(
-            lambda schema: apply_changes(schema, [AddColumn(name, "INT")], 0, True)
-        )
-
-
-def _whole(table: Table, rows: pa.Table) -> pa.Table:
-    """The rows with the columns that were added since."""
-    for field in table._store().schemas.latest().fields:
-        if field.name not in rows.column_names:
-            rows = rows.append_column(field.name, pa.nulls(len(rows), pa.int32()))
-    return rows
+    every = {"bucket": "1", "num-sorted-run.compaction-trigger": "3", **options}
+    return Catalog(root.as_uri()).create_table("shop.things", _COLUMNS, primary_key=["id", "k"], options=every)
 
 
 def _spec(table: Table, columns: tuple[str, ...] = ("v", "id", "n"), where: str | None = None, **more: Any) -> LookupSpec:
@@ -150,10 +64,6 @@ def _expected(
     return [(at, by_key[key]) for at, key in enumerate(wanted) if key in by_key]
 
 
-def _keys(chance: random.Random, spec: LookupSpec) -> pa.Table:
-    return _rows(chance, 90, "dt" in spec.key).select(list(spec.key))
-
-
 @contextmanager
 def _opened(spec: LookupSpec, **more: Any) -> Iterator[PartialCache]:
     directory = more.pop("directory", None) or CacheDirectory.private()
@@ -167,18 +77,16 @@ def _opened(spec: LookupSpec, **more: Any) -> Iterator[PartialCache]:
 
 @pytest.mark.property
 @pytest.mark.parametrize("seed", _SEEDS)
-@pytest.mark.parametrize("name", _TABLES)
-def test_lookups_give_what_a_read_gives_after_each_step_of_a_history(name: str, seed: int, tmp_path: Path) -> None:
-    chance = random.Random(f"{name} {seed}")
-    table = _table(tmp_path, **_TABLES[name])
-    partitioned = "dt" in table.schema.primary_keys
-    where = "n >= 1 AND v IS NOT NULL"
-    spec, filtered = _spec(table), _spec(table, ("t", "k"), where)
-    other = format_of(("sort", "hash")[list(_TABLES).index(name) % 2])
+@pytest.mark.parametrize("case", MERGED_CASES, ids=lambda case: case.name)
+def test_lookups_give_what_a_read_gives_after_each_step_of_a_history(case: Case, seed: int, tmp_path: Path) -> None:
+    history = History(case, tmp_path, seed, adds_columns=True)
+    table, where = history.table, "n >= 1 AND v IS NOT NULL"
+    spec, filtered = _spec(table, ("v", "k", "n")), _spec(table, ("s", "k"), where)
+    other = format_of(("sort", "hash")[MERGED_CASES.index(case) % 2])
     with _opened(spec, format=format_of("arrow")) as cache, _opened(filtered, format=other) as narrow:
         for _ in range(10):
-            _change(chance, table, partitioned)
-            keys = _keys(chance, spec)
+            history.step()
+            keys = history.rows(90).select(list(spec.key))
             for lookup, one, condition in ((cache, spec, None), (narrow, filtered, where)):
                 lookup.refresh()
                 expected = _expected(table, one, keys, condition)
