@@ -21,19 +21,25 @@ OPEN = ServerAccess()
 
 
 def started(
-    store: TableStore, servers: int = 1, access: ServerAccess = OPEN, refresh: float = 3600.0, opener: Any = ScannedCache
+    store: TableStore,
+    servers: int = 1,
+    access: ServerAccess = OPEN,
+    refresh: float = 3600.0,
+    *,
+    host: str = "127.0.0.1",
+    opener: Any = ScannedCache,
 ) -> list[QueryServer]:
     """Servers of a table in this process, published."""
-    one = partial(QueryServer, servers=servers, host="127.0.0.1", access=access, refresh=refresh)
+    one = partial(QueryServer, servers=servers, host=host, access=access, refresh=refresh)
     made = [one(ServedTable(store, opener), number=number) for number in range(servers)]
     publish(store, [server.address for server in made])
     return made
 
 
 @contextmanager
-def service(store: TableStore, servers: int = 1, **more: Any) -> Iterator[list[QueryServer]]:
+def service(store: TableStore, servers: int = 1, access: ServerAccess = OPEN, **more: Any) -> Iterator[list[QueryServer]]:
     """The same for as long as the context lasts."""
-    made = started(store, servers, **more)
+    made = started(store, servers, access, **more)
     try:
         yield made
     finally:
