@@ -22,6 +22,25 @@ def system_frame(spark: SparkSession, rows: pa.Table, fields: Sequence[DataField
     return spark.createDataFrame(rows, to_struct(tuple(fields)))
 
 
+def shown_frame(spark: SparkSession, rows: pa.Table) -> DataFrame:
+    """Rows of a table as they are shown; TIME is an INT of milliseconds of the day, as in `Table.read`."""
+    kinds = pa.schema([field.with_type(_without_times(field.type)) for field in rows.schema])
+    return spark.createDataFrame(rows.cast(kinds))
+
+
+def _without_times(kind: pa.DataType) -> pa.DataType:
+    """An Arrow type with integers in place of TIME, at any depth."""
+    if pa.types.is_time32(kind):
+        return pa.int32()
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_without_times(kind.value_type)))
+    if pa.types.is_map(kind):
+        return pa.map_(_without_times(kind.key_type), kind.item_field.with_type(_without_times(kind.item_type)))
+    if pa.types.is_struct(kind):
+        return pa.struct([member.with_type(_without_times(member.type)) for member in kind])
+    return kind
+
+
 def state_frame(
     spark: SparkSession, store: TableStore, plan: ChangelogPlan, heads: Sequence[str], lists: bool
 ) -> DataFrame:

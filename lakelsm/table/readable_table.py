@@ -34,7 +34,7 @@ from lakelsm.table.result_table import ResultTable
 if TYPE_CHECKING:
     import pandas
     import polars
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 #: What `ReadableTable.read` can do without Spark.
 _READ_HERE = "call to_arrow, to_pandas or to_reader"
@@ -184,7 +184,13 @@ class ReadableTable(OpenedTable):
         with operation_line(self._log_name, "to_reader") as line:
             most = checked_number("rows", rows, least=0)
             found = self._table(line, RowsRequest(limit=most, timestamps="text"))
-        return ResultTable(self.name, found, lambda spark: spark.createDataFrame(found), self._spark)
+
+        def frame(spark: SparkSession) -> DataFrame:
+            from lakelsm.frames.system_frames import shown_frame
+
+            return shown_frame(spark, found)
+
+        return ResultTable(self.name, found, frame, self._spark)
 
     def explain(self, where: str | None = None, *, fresh: bool = False) -> ReadPlan:
         """What `read` would open: its ``files_scanned`` of ``files_live``. Needs no session."""

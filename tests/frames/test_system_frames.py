@@ -43,3 +43,16 @@ def test_a_write_a_delete_an_overwrite_and_a_compaction_are_told_apart_and_parti
     assert {row.partition for row in table.inspect.buckets().to_spark().collect()} == {"dt=2025-12-31"}
     table.overwrite(spark.createDataFrame([], "id INT, v STRING"), {"dt": day})
     assert table.read().count() == 0 and table.inspect.files().to_spark().count() == 0
+
+
+def test_rows_to_look_at_are_a_frame_whose_times_are_milliseconds_of_the_day(spark: SparkSession, tmp_path: Path) -> None:
+    columns = "id INT, t TIME(3), a ARRAY<TIME(0)>, r ROW<t TIME(3)>, m MAP<STRING, TIME(3)>, s MULTISET<STRING>"
+    table = Catalog(str(tmp_path), spark).create_table("db.t", columns, primary_key="id")
+    assert table.head().to_spark().collect() == []
+    noon = "12:00"
+    table.write([{"id": 1, "t": noon, "a": [noon, None], "r": {"t": noon}, "m": {"x": noon}, "s": {"y": 2}}])
+    (row,) = table.head().to_spark().collect()
+    millis = 43_200_000
+    assert row.asDict(True) == {
+        "id": 1, "t": millis, "a": [millis, None], "r": {"t": millis}, "m": {"x": millis}, "s": {"y": 2},
+    }  # fmt: skip
