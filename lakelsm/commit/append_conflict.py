@@ -66,7 +66,7 @@ def check_rows_read(
         if file is not None:
             text = f"{snapshot} wrote to the key range of the rows that this work was done from"
             name = file.file.file_name
-            conflicts.append(Conflict(ConflictKind.ROWS_CHANGED, text, (name,), file.partition, file.bucket))
+            conflicts.append(Conflict(ConflictKind.ROWS_CHANGED, text, (name,), file.partition, bucket=file.bucket))
     return conflicts
 
 
@@ -114,7 +114,7 @@ def _check_sequences(delta: Sequence[ManifestEntry], snapshot: Intervening) -> l
         theirs, name = entry.file.max_sequence_number, entry.file.file_name
         if smallest is not None and theirs >= smallest and name not in moved:
             text = f"{snapshot} wrote sequence numbers up to {theirs}, and this write begins at {smallest}"
-            return [Conflict(ConflictKind.SEQUENCE, text, (name,), entry.partition, entry.bucket)]
+            return [Conflict(ConflictKind.SEQUENCE, text, (name,), entry.partition, bucket=entry.bucket)]
     return []
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from enum import Enum
 from itertools import pairwise
 
@@ -60,6 +60,7 @@ class Conflict:
     message: str
     files: tuple[str, ...] = ()
     partition: bytes | None = None
+    _: KW_ONLY
     bucket: int | None = None
 
     def error(
@@ -191,7 +192,7 @@ def _check_levels(
             if high >= low:
                 pair = (files[one].file.file_name, files[other].file.file_name)
                 text = f"LSM conflict, overlapping files on level {level}: {pair[0]} and {pair[1]}"
-                conflicts.append(Conflict(ConflictKind.LEVEL_OVERLAP, text, pair, partition, bucket))
+                conflicts.append(Conflict(ConflictKind.LEVEL_OVERLAP, text, pair, partition, bucket=bucket))
                 break
     return conflicts
 
@@ -217,5 +218,5 @@ def _check_rewrite_schema(delta: Sequence[ManifestEntry]) -> list[Conflict]:
             new, old = entry.file, source.file
             text = f"{new.file_name} was written under schema {new.schema_id} from files of schema {old.schema_id}"
             files = (new.file_name, old.file_name)
-            conflicts.append(Conflict(ConflictKind.OLDER_SCHEMA, text, files, entry.partition, entry.bucket))
+            conflicts.append(Conflict(ConflictKind.OLDER_SCHEMA, text, files, entry.partition, bucket=entry.bucket))
     return conflicts

@@ -75,10 +75,10 @@ def check_named_files(
         for why, wrong in misplaced:
             if wrong:
                 text = f"deletion vectors cannot be as the work has them, {why}: {shown_names(wrong)}"
-                conflicts.append(Conflict(ConflictKind.VECTOR_MISPLACED, text, tuple(wrong), *place))
+                conflicts.append(Conflict(ConflictKind.VECTOR_MISPLACED, text, tuple(wrong), place[0], bucket=place[1]))
         if lost:
             text = f"files that the work marks rows of are no longer in the table: {shown_names(lost)}"
-            conflicts.append(Conflict(ConflictKind.VECTORS_CHANGED, text, tuple(lost), *place))
+            conflicts.append(Conflict(ConflictKind.VECTORS_CHANGED, text, tuple(lost), place[0], bucket=place[1]))
     return conflicts
 
 
@@ -131,11 +131,11 @@ def _changed_since(
     changed = sorted(names if concerned is None else names & concerned)
     if before is None and (changed or concerned is None):
         text = "the snapshot whose deletion vectors this work was done under has expired"
-        return Conflict(ConflictKind.BASE_EXPIRED, text, tuple(changed), *place)
+        return Conflict(ConflictKind.BASE_EXPIRED, text, tuple(changed), place[0], bucket=place[1])
     if not changed:
         return None
     text = f"deletion vectors changed since the work was planned, those of {shown_names(changed)}"
-    return Conflict(ConflictKind.VECTORS_CHANGED, text, tuple(changed), *place)
+    return Conflict(ConflictKind.VECTORS_CHANGED, text, tuple(changed), place[0], bucket=place[1])
 
 
 def _rewritten(delta: Sequence[ManifestEntry]) -> dict[BucketKey, set[str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -39,6 +39,7 @@ class TaskMessages:
     index_entries: list[IndexManifestEntry] = field(default_factory=list)
     changelog_entries: list[ManifestEntry] = field(default_factory=list)
     marks: Marks = field(default_factory=dict)
+    _: KW_ONLY
     ignored_rows: int = 0
     ignored_deletes: int = 0
 
