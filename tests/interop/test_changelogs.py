@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from lakelsm.format.row_kinds import ROW_KINDS
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import parse_columns
 from tests.interop.engine_cases import CASES, EngineCase
@@ -18,20 +19,16 @@ from tests.interop.peers import Changes, JavaPaimon, Peer
 from tests.interop.samples import rows_of
 from tests.interop.test_java_changelog import BATCHES, CHANGES, COLUMNS
 from tests.interop.value_form import in_order, unordered_of_arrow
-from tests.oracle import KINDS
 from tests.read.test_changelog_states import table_below
 
 #: Snapshots of a commit: with two of the producers the compaction after it has the changes.
 STEPS = {"none": 1, "input": 1, "lookup": 2, "full-compaction": 2}
-NAMES = {code: kind for kind, code in KINDS.items()}
 
 
 @pytest.mark.parametrize("producer", CHANGES)
 def test_java_and_pypaimon_read_the_changelog_that_lakelsm_wrote(
-    ours: LakelsmTables, peers: Callable[[str], Peer], path: Path, producer: str
+    ours: LakelsmTables, java: JavaPaimon, peers: Callable[[str], Peer], path: Path, producer: str
 ) -> None:
-    java = peers("java-paimon")
-    assert isinstance(java, JavaPaimon)
     ours.create(path, COLUMNS, ["k"], options={"bucket": "1", "changelog-producer": producer})
     for rows, kinds in BATCHES:
         ours.write(path, rows, kinds)
@@ -47,10 +44,8 @@ def test_java_and_pypaimon_read_the_changelog_that_lakelsm_wrote(
 
 @pytest.mark.parametrize("producer", CHANGES)
 def test_lakelsm_reads_and_continues_the_changelog_that_java_wrote(
-    ours: LakelsmTables, peers: Callable[[str], Peer], path: Path, producer: str
+    ours: LakelsmTables, java: JavaPaimon, path: Path, producer: str
 ) -> None:
-    java = peers("java-paimon")
-    assert isinstance(java, JavaPaimon)
     java.create(path, COLUMNS, ["k"], options={"bucket": "1", "changelog-producer": producer})
     java.write_all(path, BATCHES[:2], full=producer == "full-compaction")
     ours.write(path, *BATCHES[2])
@@ -60,11 +55,7 @@ def test_lakelsm_reads_and_continues_the_changelog_that_java_wrote(
     assert java.stream(path, 1) == CHANGES[producer]
 
 
-def test_both_tell_the_same_difference_of_two_snapshots(
-    either: LakelsmTables, peers: Callable[[str], Peer], path: Path
-) -> None:
-    java = peers("java-paimon")
-    assert isinstance(java, JavaPaimon)
+def test_both_tell_the_same_difference_of_two_snapshots(either: LakelsmTables, java: JavaPaimon, path: Path) -> None:
     either.create(path, COLUMNS, ["k"], options={"bucket": "1"})
     for rows, kinds in BATCHES:
         either.write(path, rows, kinds)
@@ -76,12 +67,8 @@ def test_both_tell_the_same_difference_of_two_snapshots(
         assert in_order((row[0][0], *row[1:]) for row in found if row[0] != "-U") == in_order(expected)
 
 
-def test_deltas_differ_from_java_as_documented(
-    ours: LakelsmTables, peers: Callable[[str], Peer], path: Path
-) -> None:
+def test_deltas_differ_from_java_as_documented(ours: LakelsmTables, java: JavaPaimon, path: Path) -> None:
     """docs/differences.md: Java tells the rows of each commit, and none where it does not show level 0."""
-    java = peers("java-paimon")
-    assert isinstance(java, JavaPaimon)
     columns = "k INT, v STRING"
     batches = [
         (rows_of(columns, {"k": [1, 2], "v": ["a", "a"]}), None),
@@ -104,11 +91,9 @@ def test_deltas_differ_from_java_as_documented(
 
 @pytest.mark.parametrize("producer", ["lookup", "full-compaction"])
 def test_equal_floats_differ_from_java_as_documented(
-    ours: LakelsmTables, peers: Callable[[str], Peer], path: Path, producer: str
+    ours: LakelsmTables, java: JavaPaimon, path: Path, producer: str
 ) -> None:
     """docs/differences.md: with `row-deduplicate` Java's NaN is always a change, and a zero's sign never is."""
-    java = peers("java-paimon")
-    assert isinstance(java, JavaPaimon)
     columns = "k INT, d DOUBLE, f FLOAT, a ARRAY<DOUBLE>"
     options = {"bucket": "1", "changelog-producer": producer, "changelog-producer.row-deduplicate": "true"}
     theirs = path.with_name(f"{path.name}_of_java")
@@ -146,7 +131,7 @@ def changes_of(case: EngineCase, producer: str, folder: Path) -> list[Changes]:
         write(table, case, rows, kinds)
         table.compact(full=producer == "full-compaction")
         changes = table.new_changes()
-        kinded = pa.array([NAMES[code] for code in changes.column(0).to_pylist()], pa.string())
+        kinded = pa.array([ROW_KINDS[code] for code in changes.column(0).to_pylist()], pa.string())
         found.append(comparable(case, unordered_of_arrow(changes.set_column(0, "kind", kinded), fields)))
     return found
 
@@ -174,10 +159,8 @@ ENGINES = [
 
 @pytest.mark.parametrize(("case", "producer"), ENGINES)
 def test_the_changes_of_each_commit_are_those_of_java(
-    peers: Callable[[str], Peer], path: Path, tmp_path: Path, case: EngineCase, producer: str
+    java: JavaPaimon, path: Path, tmp_path: Path, case: EngineCase, producer: str
 ) -> None:
-    java = peers("java-paimon")
-    assert isinstance(java, JavaPaimon)
     java.create(path, case.columns, ["k"], options=options_of(case, producer))
     java.write_all(path, case.batches, full=producer == "full-compaction")
     expected = [

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from pathlib import Path
 
 from tests.interop.lakelsm_tables import LakelsmTables
-from tests.interop.peers import Peer
+from tests.interop.peers import JavaPaimon
 from tests.interop.samples import rows_of
 
 COLUMNS = "k DOUBLE, v INT"
 
 
 def test_java_reads_the_zeros_of_lakelsm_as_the_one_key_that_they_are(
-    ours: LakelsmTables, peers: Callable[[str], Peer], path: Path
+    ours: LakelsmTables, java: JavaPaimon, path: Path
 ) -> None:
-    java = peers("java-paimon")
     ours.create(path, COLUMNS, ["k"], options={"bucket": "16", "write-only": "true"})
     ours.write(path, rows_of(COLUMNS, {"k": [0.0, 1.0, -0.0], "v": [1, 2, 3]}))
     ours.write(path, rows_of(COLUMNS, {"k": [-0.0], "v": [4]}))
@@ -27,9 +25,8 @@ def test_java_reads_the_zeros_of_lakelsm_as_the_one_key_that_they_are(
 
 
 def test_zeros_of_java_are_one_key_before_and_after_a_compaction_and_can_be_deleted(
-    ours: LakelsmTables, peers: Callable[[str], Peer], path: Path
+    ours: LakelsmTables, java: JavaPaimon, path: Path
 ) -> None:
-    java = peers("java-paimon")
     java.create(path, COLUMNS, ["k"], options={"bucket": "1", "write-only": "true"})
     java.write(path, rows_of(COLUMNS, {"k": [0.0, 1.0], "v": [1, 2]}))
     java.write(path, rows_of(COLUMNS, {"k": [-0.0], "v": [3]}))
@@ -42,9 +39,8 @@ def test_zeros_of_java_are_one_key_before_and_after_a_compaction_and_can_be_dele
 
 
 def test_a_zero_that_java_put_into_a_bucket_of_its_own_is_deleted_there(
-    ours: LakelsmTables, peers: Callable[[str], Peer], path: Path
+    ours: LakelsmTables, java: JavaPaimon, path: Path
 ) -> None:
-    java = peers("java-paimon")
     java.create(path, COLUMNS, ["k"], options={"bucket": "16", "write-only": "true"})
     java.write(path, rows_of(COLUMNS, {"k": [0.0, -0.0], "v": [1, 2]}))
     assert ours.read(path) == java.read(path) == [("-0.0", 2), ("0.0", 1)], "two buckets, which nobody merges"
@@ -52,8 +48,7 @@ def test_a_zero_that_java_put_into_a_bucket_of_its_own_is_deleted_there(
     assert ours.read(path) == java.read(path) == []
 
 
-def test_nan_is_one_key_in_files_of_both(either: LakelsmTables, peers: Callable[[str], Peer], path: Path) -> None:
-    java = peers("java-paimon")
+def test_nan_is_one_key_in_files_of_both(either: LakelsmTables, java: JavaPaimon, path: Path) -> None:
     java.create(path, COLUMNS, ["k"], options={"bucket": "1", "write-only": "true"})
     java.write(path, rows_of(COLUMNS, {"k": [math.nan], "v": [1]}))
     either.write(path, rows_of(COLUMNS, {"k": [math.nan], "v": [2]}))

@@ -34,10 +34,8 @@ CHANGES: dict[str, list[Changes]] = {
 
 @pytest.mark.parametrize("producer", CHANGES)
 def test_java_and_pypaimon_read_the_changelog_that_java_wrote(
-    peers: Callable[[str], Peer], path: Path, producer: str
+    java: JavaPaimon, peers: Callable[[str], Peer], path: Path, producer: str
 ) -> None:
-    java = peers("java-paimon")
-    assert isinstance(java, JavaPaimon)
     java.create(path, COLUMNS, ["k"], options={"bucket": "1", "changelog-producer": producer})
     java.write_all(path, BATCHES, full=producer == "full-compaction")
     # Two producers put the changes into the snapshot of the compaction that follows each commit.
@@ -54,9 +52,7 @@ def test_java_and_pypaimon_read_the_changelog_that_java_wrote(
     assert java.read(path) == [(1, "c"), (2, "q")]
 
 
-def test_a_difference_of_two_snapshots_needs_no_changelog(peers: Callable[[str], Peer], path: Path) -> None:
-    java = peers("java-paimon")
-    assert isinstance(java, JavaPaimon)
+def test_a_difference_of_two_snapshots_needs_no_changelog(java: JavaPaimon, path: Path) -> None:
     java.create(path, COLUMNS, ["k"], options={"bucket": "1"})
     java.write_all(path, BATCHES)
     assert java.changes(path, 1, 2, "diff") == [("+U", 1, "c"), ("+I", 2, "q"), ("+I", 3, "x")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ import pytest
 from lakelsm.types import parse_columns, to_arrow
 from tests.engines import TableEngine
 from tests.interop.lakelsm_tables import LakelsmTables
-from tests.interop.peers import JavaPaimon, Peer
+from tests.interop.peers import JavaPaimon
 from tests.interop.value_form import Rows, cut_to_micros, rows_of_arrow
 from tests.nano_times import times_of_nanos
 
@@ -58,9 +57,8 @@ def ours(spark: SparkSession) -> LakelsmTables:
 
 @pytest.mark.parametrize("engine", ["deduplicate", "partial-update"])
 def test_what_java_wrote_is_carried_through_every_read_and_compaction(
-    ours: LakelsmTables, peers: Callable[[str], Peer], path: Path, engine: str
+    ours: LakelsmTables, java: JavaPaimon, path: Path, engine: str
 ) -> None:
-    java = peers("java-paimon")
     options = {"bucket": "1", "merge-engine": engine, "write-only": "true", "changelog-producer": "lookup"}
     java.create(path, COLUMNS, ["k"], options=options)
     expected = form(rows())
@@ -77,10 +75,7 @@ def test_what_java_wrote_is_carried_through_every_read_and_compaction(
     assert rows_of_arrow(told.select([field.name for field in FIELDS]), FIELDS) == cut_to_micros(expected, FIELDS)
 
 
-def test_a_condition_finds_the_time_that_the_read_shows(
-    ours: LakelsmTables, peers: Callable[[str], Peer], path: Path
-) -> None:
-    java = peers("java-paimon")
+def test_a_condition_finds_the_time_that_the_read_shows(ours: LakelsmTables, java: JavaPaimon, path: Path) -> None:
     java.create(path, COLUMNS, ["k"], options={"bucket": "1", "write-only": "true"})
     java.write(path, rows())
     table = ours.table(path)
@@ -99,13 +94,11 @@ def test_a_condition_finds_the_time_that_the_read_shows(
         table.compact(full=True)
 
 
-def test_java_reads_what_lakelsm_wrote(ours: LakelsmTables, peers: Callable[[str], Peer], path: Path) -> None:
+def test_java_reads_what_lakelsm_wrote(ours: LakelsmTables, java: JavaPaimon, path: Path) -> None:
     ours.create(path, COLUMNS, ["k"], options={"bucket": "2"})
     ours.write(path, rows())
     expected = cut_to_micros(form(rows()), FIELDS)
     assert ours.read(path) == expected
-    java = peers("java-paimon")
-    assert isinstance(java, JavaPaimon)
     assert java.read(path) == expected
     java.compact(path)
     assert ours.read(path) == expected
@@ -113,9 +106,8 @@ def test_java_reads_what_lakelsm_wrote(ours: LakelsmTables, peers: Callable[[str
 
 @pytest.mark.parametrize("legacy", ["true", "false"])
 def test_keys_and_partitions_with_nanoseconds_of_any_year_are_shared(
-    ours: LakelsmTables, peers: Callable[[str], Peer], path: Path, legacy: str
+    ours: LakelsmTables, java: JavaPaimon, path: Path, legacy: str
 ) -> None:
-    java = peers("java-paimon")
     columns = "p TIMESTAMP(9), k TIMESTAMP(9), v INT"
     fields = parse_columns(columns)
     days = times_of_nanos([FIRST + 2, LAST, -1]).to_pylist()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,7 +9,7 @@ import pytest
 
 from lakelsm.types import shown_arrow
 from tests.interop.lakelsm_tables import LakelsmTables
-from tests.interop.peers import Peer
+from tests.interop.peers import JavaPaimon
 from tests.typed_values import TYPED_VALUES
 
 _TYPES = [typed for typed in TYPED_VALUES if typed.sql in ("INT", "STRING", "DOUBLE", "DATE", "BYTES", "DECIMAL(38, 10)")]
@@ -31,9 +30,8 @@ def _rows(first: int) -> pa.Table:
 
 @pytest.mark.parametrize("buckets", ["3", "-1"])
 def test_java_and_lakelsm_replace_each_others_rows_of_null_keys(
-    ours: LakelsmTables, peers: Callable[[str], Peer], path: Path, buckets: str
+    ours: LakelsmTables, java: JavaPaimon, path: Path, buckets: str
 ) -> None:
-    java = peers("java-paimon")
     options = {"bucket": buckets, "primary-key.nullable": "true", "write-only": "true"}
     ours.create(path, _COLUMNS, [f"k{at}" for at in range(len(_TYPES))], options=options)
     ours.write(path, _rows(0))

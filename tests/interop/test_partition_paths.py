@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,7 +9,7 @@ import pytest
 
 from lakelsm.types import shown_arrow
 from tests.interop.lakelsm_tables import LakelsmTables
-from tests.interop.peers import Peer
+from tests.interop.peers import JavaPaimon
 from tests.typed_values import TYPED_VALUES
 
 _NAMES = {f"p{at}": typed for at, typed in enumerate(TYPED_VALUES)}
@@ -22,9 +21,8 @@ def _directories(path: Path) -> set[str]:
 
 @pytest.mark.parametrize("legacy", ["true", "false"])
 def test_a_partition_of_any_type_has_javas_directory(
-    ours: LakelsmTables, peers: Callable[[str], Peer], path: Path, legacy: str
+    ours: LakelsmTables, java: JavaPaimon, path: Path, legacy: str
 ) -> None:
-    java = peers("java-paimon")
     names = {name: typed for name, typed in _NAMES.items() if legacy == "false" or typed.type.root[-6:] != "BINARY"}
     columns = ", ".join([*(f"{name} {typed.sql}" for name, typed in names.items()), "k INT"])
     options = {"bucket": "1", "partition.legacy-name": legacy, "primary-key.nullable": "true", "write-only": "true"}

@@ -17,7 +17,7 @@ from lakelsm.types import parse_columns
 from tests.interop.arrow_merge import bucket_keys, file_levels
 from tests.interop.conftest import PEERS
 from tests.interop.lakelsm_tables import LakelsmTables
-from tests.interop.peers import Peer
+from tests.interop.peers import JavaPaimon, Peer
 from tests.interop.samples import ALL_TYPES, UTC, all_types_columns, all_types_rows, column_name, rows_of
 from tests.interop.value_form import Rows, cut_to_micros, in_order, rows_of_arrow
 
@@ -163,10 +163,7 @@ PARTITION_TYPES = {
 
 
 @pytest.mark.parametrize("legacy", ["true", "false"])
-def test_partitions_of_every_type_are_shared(
-    ours: LakelsmTables, peers: Callable[[str], Peer], path: Path, legacy: str
-) -> None:
-    peer = peers("java-paimon")
+def test_partitions_of_every_type_are_shared(ours: LakelsmTables, java: JavaPaimon, path: Path, legacy: str) -> None:
     names = [column_name(kind) for kind in PARTITION_TYPES]
     columns = ", ".join(f"{name} {kind}" for name, kind in zip(names, PARTITION_TYPES)) + ", k INT, v STRING"
 
@@ -180,18 +177,15 @@ def test_partitions_of_every_type_are_shared(
     ours.write(path, rows("ours"))
     mine = {directory.relative_to(path) for directory in path.glob("**/bucket-0")}
     assert len(mine) == 6
-    assert peer.read(path) == _form(columns, rows("ours"))
-    peer.write(path, rows("theirs"))
+    assert java.read(path) == _form(columns, rows("ours"))
+    java.write(path, rows("theirs"))
     assert {directory.relative_to(path) for directory in path.glob("**/bucket-0")} == mine
-    assert ours.read(path) == peer.read(path) == _form(columns, rows("theirs"))
+    assert ours.read(path) == java.read(path) == _form(columns, rows("theirs"))
     ours.compact(path)
-    assert ours.read(path) == peer.read(path) == _form(columns, rows("theirs"))
+    assert ours.read(path) == java.read(path) == _form(columns, rows("theirs"))
 
 
-def test_not_null_inside_nested_columns_is_shared(
-    ours: LakelsmTables, peers: Callable[[str], Peer], path: Path
-) -> None:
-    peer = peers("java-paimon")
+def test_not_null_inside_nested_columns_is_shared(ours: LakelsmTables, java: JavaPaimon, path: Path) -> None:
     columns = (
         "k INT, r ROW<x INT NOT NULL, q ROW<z STRING NOT NULL> NOT NULL>, a ARRAY<ROW<p INT NOT NULL>>, "
         "m MAP<STRING, BIGINT NOT NULL>, l ARRAY<ARRAY<INT NOT NULL> NOT NULL>, "
@@ -210,25 +204,22 @@ def test_not_null_inside_nested_columns_is_shared(
 
     ours.create(path, columns, ["k"], options={"bucket": "1"})
     ours.write(path, rows(0))
-    peer.write(path, rows(2))
+    java.write(path, rows(2))
     both = in_order({row[0]: row for row in [*_form(columns, rows(0)), *_form(columns, rows(2))]}.values())
-    assert ours.read(path) == peer.read(path) == both
+    assert ours.read(path) == java.read(path) == both
     ours.compact(path)
-    assert ours.read(path) == peer.read(path) == both
+    assert ours.read(path) == java.read(path) == both
 
 
 @pytest.mark.parametrize("codec", ["snappy", "deflate", "bzip2", "xz", "null"])
-def test_manifests_of_every_codec_are_shared(
-    ours: LakelsmTables, peers: Callable[[str], Peer], path: Path, codec: str
-) -> None:
-    peer = peers("java-paimon")
+def test_manifests_of_every_codec_are_shared(ours: LakelsmTables, java: JavaPaimon, path: Path, codec: str) -> None:
     columns = "k INT, v STRING"
     rows = [rows_of(columns, {"k": [at, at + 1], "v": ["a", f"b{at}"]}) for at in range(2)]
     ours.create(path, columns, ["k"], options={"bucket": "1", "manifest.compression": codec})
     ours.write(path, rows[0])
-    assert peer.read(path) == _form(columns, rows[0])
-    peer.write(path, rows[1])
-    assert ours.read(path) == peer.read(path) == [(0, "a"), (1, "a"), (2, "b1")]
+    assert java.read(path) == _form(columns, rows[0])
+    java.write(path, rows[1])
+    assert ours.read(path) == java.read(path) == [(0, "a"), (1, "a"), (2, "b1")]
     assert all(codec.encode() in file.read_bytes() for file in (path / "manifest").iterdir())
 
 
@@ -286,18 +277,17 @@ def test_deletes_that_pypaimon_did_not_count_stay_hidden(
     assert ours.read(path) == peer.read(path) == [(1, "a", "+I")]
 
 
-def test_row_kinds_of_lakelsm_and_java(ours: LakelsmTables, peers: Callable[[str], Peer], path: Path) -> None:
+def test_row_kinds_of_lakelsm_and_java(ours: LakelsmTables, java: JavaPaimon, path: Path) -> None:
     columns = "k INT, v STRING"
-    peer = peers("java-paimon")
     rows = rows_of(columns, {"k": [1, 2, 3, 4], "v": ["a", "b", "c", "d"]})
     ours.create(path, columns, ["k"], options={"bucket": "1"})
     ours.write(path, rows)
-    peer.write(path, rows, ["-D", "-U", "+U", "+I"])
-    assert ours.read(path) == peer.read(path) == [(3, "c"), (4, "d")]
+    java.write(path, rows, ["-D", "-U", "+U", "+I"])
+    assert ours.read(path) == java.read(path) == [(3, "c"), (4, "d")]
     ours.write(path, rows, ["+I", "+I", "-D", "-U"])
-    assert ours.read(path) == peer.read(path) == [(1, "a"), (2, "b")]
-    peer.compact(path)
-    assert ours.read(path) == peer.read(path) == [(1, "a"), (2, "b")]
+    assert ours.read(path) == java.read(path) == [(1, "a"), (2, "b")]
+    java.compact(path)
+    assert ours.read(path) == java.read(path) == [(1, "a"), (2, "b")]
 
 
 BEFORE = "k INT, a INT, b STRING, c FLOAT, d TIMESTAMP(3), e DECIMAL(9, 2), r ROW<x INT, y STRING>"

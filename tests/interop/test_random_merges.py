@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from lakelsm import Table as LakelsmTable
-from lakelsm.format.row_kinds import is_retract
+from lakelsm.format.row_kinds import ROW_KINDS, is_retract
 from lakelsm.merge.kernel import merge_rows
 from lakelsm.merge.key_order import order_keys
 from lakelsm.schema.system_columns import SEQUENCE_NUMBER, VALUE_KIND
@@ -21,24 +21,18 @@ from lakelsm.schema.table_schema import TableSchema
 from lakelsm.types import parse_columns
 from tests.chance import seeds
 from tests.interop.arrow_merge import file_rows, merged_rows
-from tests.interop.peers import JavaPaimon, Peer
+from tests.interop.peers import JavaPaimon
 from tests.interop.random_tables import NESTED, Keyed, random_commits, random_table
 from tests.interop.value_form import Rows, rows_of_arrow, unordered_of_arrow
 from tests.merge.engine_oracle import Table
 from tests.merge.engine_tables import rows_of, schema_of, spec_of
-from tests.oracle import KINDS
 
-KINDS = {code: kind for kind, code in KINDS.items()}
 SYSTEM = parse_columns(f"{SEQUENCE_NUMBER} BIGINT, {VALUE_KIND} TINYINT")
 
 
 @pytest.fixture(scope="module")
-def check(
-    peers: Callable[[str], Peer], tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[Table, list[Keyed]], None]:
+def check(java: JavaPaimon, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Table, list[Keyed]], None]:
     """Compares Java and the kernel on one table."""
-    java = peers("java-paimon")
-    assert isinstance(java, JavaPaimon)
     root, numbers = tmp_path_factory.mktemp("random"), itertools.count()
 
     def compare(table: Table, commits: list[Keyed]) -> None:
@@ -49,7 +43,7 @@ def check(
         java.write_all(
             path,
             [
-                (rows_of(schema, found).select(schema.field_names), [KINDS[record.kind] for _, record in found])
+                (rows_of(schema, found).select(schema.field_names), [ROW_KINDS[record.kind] for _, record in found])
                 for found in commits
             ],
             {"write-only": "true"},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,7 +14,7 @@ from lakelsm.schema.evolution import apply_changes
 from lakelsm.schema.table_schema import TableSchema, create_schema
 from lakelsm.types import ArrayType, DataField, DataType, MapType, RowType, parse_columns
 from tests.interop.lakelsm_tables import schema_change
-from tests.interop.peers import Change, Peer
+from tests.interop.peers import Change, JavaPaimon
 
 
 def _random_type(random: Random, depth: int) -> str:
@@ -64,10 +64,8 @@ def _document(text: str) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_members_of_rows_have_the_ids_that_java_gives_them(
-    peers: Callable[[str], Peer], path: Path, seed: int
-) -> None:
-    java, random = peers("java-paimon"), Random(seed)
+def test_members_of_rows_have_the_ids_that_java_gives_them(java: JavaPaimon, path: Path, seed: int) -> None:
+    random = Random(seed)
     columns = ", ".join(["k INT", *(f"c{at} {_random_type(random, 3)}" for at in range(4))])
     java.create(path, columns, ["k"], options={"bucket": "1"})
     schema = create_schema(parse_columns(columns), ["k"], [], {"bucket": "1"})

@@ -14,7 +14,7 @@ from pyroaring import BitMap, BitMap64
 from lakelsm.format.index.roaring64 import decode_roaring64, encode_roaring64
 from tests.interop.arrow_merge import merged_rows
 from tests.interop.lakelsm_tables import LakelsmTables
-from tests.interop.peers import JavaPaimon, Peer
+from tests.interop.peers import JavaPaimon
 from tests.interop.samples import rows_of
 from tests.interop.value_form import Rows
 from tests.merge.sketches import sketches_installed
@@ -81,11 +81,11 @@ def _contents(function: str, rows: Rows) -> dict[int, Any]:
 
 @pytest.mark.parametrize("function", MAKERS)
 def test_java_unites_what_lakelsm_wrote_and_lakelsm_what_java_united(
-    ours: LakelsmTables, peers: Callable[[str], Peer], path: Path, function: str
+    ours: LakelsmTables, java: JavaPaimon, path: Path, function: str
 ) -> None:
     if function.endswith("sketch") and not sketches_installed():
         pytest.skip("the package datasketches is not installed")
-    java, make = peers("java-paimon"), MAKERS[function]
+    make = MAKERS[function]
     columns = "k INT, v BYTES"
     options = {"merge-engine": "aggregation", "fields.v.aggregate-function": function, "bucket": "1"}
     ours.create(path, columns, ["k"], options=options)
@@ -108,12 +108,10 @@ def test_java_unites_what_lakelsm_wrote_and_lakelsm_what_java_united(
 
 
 @pytest.mark.parametrize("function", ["theta_sketch", "hll_sketch"])
-def test_java_unites_sketches_of_a_sequence_group_in_the_same_order(
-    peers: Callable[[str], Peer], path: Path, function: str
-) -> None:
+def test_java_unites_sketches_of_a_sequence_group_in_the_same_order(java: JavaPaimon, path: Path, function: str) -> None:
     if not sketches_installed():
         pytest.skip("the package datasketches is not installed")
-    java, random, make = peers("java-paimon"), Random(10), MAKERS[function]
+    random, make = Random(10), MAKERS[function]
     assert isinstance(java, JavaPaimon)
     columns = "k INT, s INT, v BYTES"
     options = {"merge-engine": "partial-update", "fields.s.sequence-group": "v"}

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 
 from tests.engines import TableEngine
 from tests.interop.lakelsm_tables import LakelsmTables
-from tests.interop.peers import Peer
+from tests.interop.peers import JavaPaimon
 from tests.type_changes import BEFORE, rows_before, schema_changes
 
 _COUNT = 2000
 
 
 def test_java_casts_old_values_as_lakelsm_does(
-    ours: LakelsmTables, local: TableEngine, peers: Callable[[str], Peer], path: Path
+    ours: LakelsmTables, local: TableEngine, java: JavaPaimon, path: Path
 ) -> None:
-    java = peers("java-paimon")
     options = {"bucket": "1", "write-only": "true", "merge-engine": "partial-update"}
     ours.create(path, BEFORE, ["k"], options=options)
     local.opened(path).write(rows_before(_COUNT))

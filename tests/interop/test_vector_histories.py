@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from lakelsm.format.row_kinds import ROW_KINDS
 from lakelsm.format.snapshot import CommitKind
 from lakelsm.merge.kernel import merge_rows
 from lakelsm.merge.merge_spec import MergeSpec
@@ -34,7 +35,6 @@ from tests.oracle import KINDS
 from tests.read.file_engine import FileTable
 
 _VECTORS = {"bucket": "1", "deletion-vectors.enabled": "true"}
-NAMES = {code: kind for kind, code in KINDS.items()}
 
 
 class Turns:
@@ -140,7 +140,7 @@ class Turns:
         return self.java.changes(self.shared, after, newest)
 
     def _kinded(self, changes: pa.Table) -> Changes:
-        kinds = pa.array([NAMES[code] for code in changes.column(VALUE_KIND).to_pylist()], pa.string())
+        kinds = pa.array([ROW_KINDS[code] for code in changes.column(VALUE_KIND).to_pylist()], pa.string())
         fields = (*parse_columns("kind STRING"), *self.ours.store.schema.fields)
         names = ["kind", *self.ours.store.schema.field_names]
         return unordered_of_arrow(changes.append_column("kind", kinds).select(names), fields)
@@ -173,10 +173,8 @@ class Turns:
 @pytest.mark.parametrize("number", [number + 1 for number in seeds(1)])
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_table_that_both_write_and_compact_is_as_if_java_had_done_it_all(
-    peers: Callable[[str], Peer], tmp_path: Path, engine: str, number: int
+    java: JavaPaimon, peers: Callable[[str], Peer], tmp_path: Path, engine: str, number: int
 ) -> None:
-    java = peers("java-paimon")
-    assert isinstance(java, JavaPaimon)
     history = random_history(engine, number)
     turns = Turns(java, tmp_path, history)
     for step in history.steps:
@@ -189,10 +187,10 @@ def test_a_table_that_both_write_and_compact_is_as_if_java_had_done_it_all(
 
 @pytest.mark.parametrize("bitmap64", ["true", "false"])
 def test_vectors_that_java_leaves_without_their_files_are_no_finding(
-    peers: Callable[[str], Peer], ours: LakelsmTables, path: Path, bitmap64: str
+    java: JavaPaimon, ours: LakelsmTables, path: Path, bitmap64: str
 ) -> None:
     """Java's full compaction of a bucket's only file keeps the vector of the file that it replaces."""
-    java, columns = peers("java-paimon"), "k INT, v STRING"
+    columns = "k INT, v STRING"
     java.create(path, columns, ["k"], options={**_VECTORS, "deletion-vectors.bitmap64": bitmap64})
 
     def vectors_without_files() -> int:

@@ -9,16 +9,15 @@ from typing import Any
 
 import pyarrow as pa
 
+from lakelsm.format.row_kinds import ROW_KINDS
 from lakelsm.types import parse_columns, to_arrow
 from tests.interop.peers import Batch
 from tests.interop.random_tables import random_table, random_value
 from tests.merge.engine_oracle import Column, Table
 from tests.merge.engine_tables import schema_of
-from tests.oracle import KINDS
 
 #: Engines that Paimon lets vectors go with.
 ENGINES = ("deduplicate", "partial-update", "aggregation")
-_NAMES = {code: kind for kind, code in KINDS.items()}
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,7 @@ class _Batches:
         values = heads | {column.name: [random_value(self._random, column) for _ in found] for column in self.columns}
         fields = parse_columns(", ".join(f"{column.name} {column.type}" for column in (*self._heads, *self.columns)))
         rows = pa.table({field.name: pa.array(values[field.name], to_arrow(field.type)) for field in fields})
-        return rows, [_NAMES[kind] for kind, _ in found]
+        return rows, [ROW_KINDS[kind] for kind, _ in found]
 
 
 def _step(random: Random, batches: _Batches, fixed_buckets: bool) -> Step:
