@@ -25,7 +25,9 @@ def system_frame(spark: SparkSession, rows: pa.Table, fields: Sequence[DataField
 def shown_frame(spark: SparkSession, rows: pa.Table) -> DataFrame:
     """Rows of a table as they are shown; TIME is an INT of milliseconds of the day, as in `Table.read`."""
     kinds = pa.schema([field.with_type(_without_times(field.type)) for field in rows.schema])
-    return spark.createDataFrame(rows.cast(kinds))
+    # PySpark fails on columns without a chunk.
+    shown = rows.cast(kinds) if len(rows) else pa.table([pa.array([], kind) for kind in kinds.types], schema=kinds)
+    return spark.createDataFrame(shown)
 
 
 def _without_times(kind: pa.DataType) -> pa.DataType:
