@@ -129,7 +129,7 @@ TAGGED = {
 CONDITIONS = ["dt = 'a'", "dt IS NULL", "dt <> '/'"]
 COMMIT = {"commit_user": [None, "u"], "batch_id": [None, 3]}
 WHERE = {"where": [None, "dt = 'a'"]}
-CAST = {"cast": ["safe", "strict"]}
+CAST = {"cast": ["safe", "strict"], "merge_schema": [False, True]}
 ENGINE = {"engine": ["local", "spark", None]}
 SHOWN = {"columns": [None, ["k"]], "limit": [None, 1], "ordered": [False, True]}
 TIMES = {"timestamps": ["ns", "us", "text"]}

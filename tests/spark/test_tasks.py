@@ -55,7 +55,8 @@ class Job:
         if self._failure is not None:
             raise self._failure
         batches = [message.to_batch().columns for message in self._messages]
-        return [tuple(bytearray(column[0].as_py()) for column in columns) for columns in batches]
+        values = ([column[0].as_py() for column in columns] for columns in batches)
+        return [tuple(bytearray(value) if isinstance(value, bytes) else value for value in row) for row in values]
 
 
 def collected(job: Job) -> TaskMessages:

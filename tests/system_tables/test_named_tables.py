@@ -69,7 +69,7 @@ def test_a_branch_shows_its_own_state(tmp_path: Path) -> None:
 
 
 def test_a_catalog_says_how_a_system_table_is_read(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError, match=r"table\('database.table'\).system\('files'\)"):
+    with pytest.raises(InvalidInputError, match=r"table\('database.table'\).inspect.system\('files'\)"):
         written(tmp_path).table("db.t$files")
 
 
