@@ -86,7 +86,7 @@ def add_table(parser: ArgumentParser, tables: Tables = Tables.SEVERAL, *, by_pat
 
 
 def add_report(parser: ArgumentParser) -> None:
-    """How the outcome is told."""
+    """The form of the report."""
     report = parser.add_argument_group("report")
     report.add_argument(
         "--report",
@@ -156,7 +156,7 @@ def add_dry_run(parser: ArgumentParser) -> None:
 
 
 def add_deadline(parser: ArgumentParser, what: str) -> None:
-    """How long it may take; ``what`` says where it stops."""
+    """The time limit; ``what`` describes where it stops."""
     parser.add_argument(
         "--deadline",
         metavar="TIME",
@@ -175,7 +175,7 @@ def add_engine(parser: ArgumentParser) -> None:
 
 
 def add_commit_user(parser: ArgumentParser) -> None:
-    """Who commits."""
+    """The commit user."""
     parser.add_argument("--commit-user", metavar="NAME", help="the commit user that snapshots name (default: a new one)")
 
 

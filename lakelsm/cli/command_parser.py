@@ -1,4 +1,4 @@
-"""argparse as the command uses it: whole names of options, help as it is written, and no secret in an error."""
+"""argparse as the command uses it: whole names of options, help unchanged, and no secret in an error."""
 
 from __future__ import annotations
 

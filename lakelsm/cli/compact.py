@@ -1,4 +1,4 @@
-"""``lakelsm compact``: compact a table and tell what was done."""
+"""``lakelsm compact``: compact a table and report the result."""
 
 from __future__ import annotations
 

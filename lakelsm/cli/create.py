@@ -31,7 +31,7 @@ examples:
       --primary-key id --option bucket=4
 
 {EXIT_STATUSES}"""
-#: What the JSON of a schema may have: what decides a new table, and what it is given anew.
+#: What the JSON of a schema may have: the properties of a new table, and those that it gets itself.
 _DECIDING = ("fields", "primaryKeys", "partitionKeys", "options", "comment")
 _GIVEN_ANEW = ("version", "id", "highestFieldId", "timeMillis")
 
@@ -101,7 +101,7 @@ def _columns(documents: list[dict[str, Any]]) -> list[DataField]:
 
 
 def _one(given: Any, schema: Mapping[str, Any], key: str, flag: str) -> Any:
-    """What a flag or the JSON says. Raises InvalidInputError where both do, and not the same."""
+    """The value of a flag or the JSON. Raises InvalidInputError if both have different values."""
     found = schema.get(key)
     if given is not None and found and given != found:
         raise InvalidInputError(f"{flag} is {given!r}, and '{key}' of SCHEMA is {found!r}: leave one of them out.")

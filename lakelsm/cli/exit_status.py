@@ -9,7 +9,7 @@ from lakelsm.errors import ErrorKind, LakelsmError
 
 
 class ExitStatus(IntEnum):
-    """What the exit status of a command says. Schedulers depend on the numbers: do not change."""
+    """The exit statuses of a command. Schedulers depend on the numbers: do not change."""
 
     DONE = 0
     FAILED = 1
@@ -19,7 +19,7 @@ class ExitStatus(IntEnum):
     FINDINGS = 5  # A check found errors, or a command met a file of the table that is missing or damaged.
 
 
-#: Of several tables or steps the first of these that any ended with is told.
+#: For several tables or steps, the first of these that any of them ended with.
 _GRAVEST_FIRST = (
     ExitStatus.FAILED, ExitStatus.FINDINGS, ExitStatus.CONFLICT, ExitStatus.DONE, ExitStatus.NOTHING_TO_DO
 )
@@ -39,5 +39,5 @@ def status_of_kind(kind: str | None) -> ExitStatus:
 
 
 def gravest(statuses: Iterable[ExitStatus]) -> ExitStatus:
-    """What is told of several outcomes: the gravest, and NOTHING_TO_DO only where no one had anything to do."""
+    """The status of several outcomes: the most severe, and NOTHING_TO_DO only if all had nothing to do."""
     return min(statuses, key=_GRAVEST_FIRST.index)

@@ -1,4 +1,4 @@
-"""``lakelsm expire``: let old snapshots go, and delete the files that nothing needs then."""
+"""``lakelsm expire``: expire old snapshots, and delete the files that nothing else needs."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def verbosity(arguments: Namespace) -> int:
 
 @contextmanager
 def logs_on_stderr(arguments: Namespace) -> Iterator[None]:
-    """Log on standard error as the arguments say. Values of credentials on the command line are hidden.
+    """Log on standard error by the arguments. Values of credentials on the command line are hidden.
 
     lakelsm's warnings are not printed, as each of them is also a line of the log.
     """

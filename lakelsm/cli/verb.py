@@ -1,4 +1,4 @@
-"""A verb of the command line: its arguments, what it does with a table, and how its outcome is told."""
+"""A verb of the command line: its arguments, what it does with a table, and the report of its outcome."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from lakelsm.errors import LakelsmError
 from lakelsm.surroundings import SYSTEM
 from lakelsm.table import Table
 
-#: What ends the ``--help`` of verbs that have nothing of their own to say.
+#: The end of the ``--help`` of verbs without their own.
 EXIT_STATUSES = """\
 exit status:
   0  done, or nothing to do (the JSON's status tells: done, nothing, planned for a dry run, or deadline
@@ -131,7 +131,7 @@ def add_verbs(parser: CommandParser, verbs: Sequence[Verb | CatalogVerb | VerbGr
 
 
 def run_alone(verb: Verb | CatalogVerb, program: str, argv: Sequence[str] | None = None) -> int:
-    """Run a verb as a program of its own and return its exit status; the arguments are the process's by default.
+    """Run a verb as a program and return its exit status; the arguments are the process's by default.
 
     Raises SystemExit for ``--help`` and for a wrong command line, as argparse does.
     """

@@ -77,7 +77,7 @@ class AttemptChanges:
         return CommitOutcome(None, True, attempts) if found else None
 
     def is_known(self, latest: Snapshot | None) -> bool:
-        """Whether the manifests of a snapshot tell of the message's own files, also of those that are gone since."""
+        """Whether the manifests of a snapshot name the message's own files, also those that were deleted since."""
         names = self._request.message.new_file_names
         return latest is not None and any(entry.file.file_name in names for entry in self._live.entries(latest))
 

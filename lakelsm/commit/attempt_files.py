@@ -5,8 +5,8 @@ A file is deleted where it is proven that no snapshot names it, and nowhere else
 * Before the commit nothing can be published, whatever ends the attempt. Everything that it wrote goes: data, changelog
   and index files, those of finished tasks of a job that failed included.
 * A commit that raises an Exception promises that nothing names the files and nothing will: everything goes. An error
-  that says otherwise (`LakelsmError.keeps_files`) and what is no Exception (a signal) prove nothing: nothing goes.
-* A commit that returns says whether a snapshot may name the files: none goes, or everything.
+  that says otherwise (`LakelsmError.keeps_files`) and a BaseException (a signal) prove nothing: no file is deleted.
+* A commit that returns reports whether a snapshot may name the files: nothing is deleted, or everything.
 
 Of its metadata files a commit knows itself what is proven; it deletes them by the same means (`delete_unpublished`).
 """
@@ -24,7 +24,7 @@ from lakelsm.format.manifest import ManifestEntry
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage import FileIO
 
-#: Lists directories, when they are asked for.
+#: Lists directories, when called.
 Directories = Callable[[], Iterable[str]]
 
 
@@ -38,14 +38,14 @@ def delete_unpublished(file_io: FileIO, paths: Iterable[str]) -> None:
 
 
 def keeps_files(error: BaseException) -> bool:
-    """Whether an error of a commit says that a snapshot or a tag may name its files."""
+    """Whether a snapshot or a tag may name the files of a failed commit, according to its error."""
     return isinstance(error, LakelsmError) and error.keeps_files
 
 
 class AttemptFiles:
-    """Owns the files that the tasks of one attempt write under ``names``: leaving the context deletes what the rule says.
+    """Owns the files that the tasks of one attempt write under ``names``: leaving the context deletes by the rule.
 
-    ``directories`` lists where the tasks may write; it is asked only when there is something to delete, and `wrote`
+    ``directories`` lists where the tasks may write; it is called only if there is something to delete, and `wrote`
     narrows it down.
     """
 
@@ -81,7 +81,7 @@ class AttemptFiles:
         return outcome
 
     def _found(self) -> Iterator[str]:
-        """The attempt's files that are there: files of tasks that ran twice too, of which no message tells."""
+        """The existing files of the attempt, including those of tasks that ran twice, which no message names."""
         for directory in self._directories():
             for name in _names_in(self._store.file_io, directory):
                 if self.names.owns(name):
@@ -91,7 +91,7 @@ class AttemptFiles:
 def written_directories(store: TableStore) -> Iterator[str]:
     """Every directory that a write may have put files in: of index files, and of all buckets on disk.
 
-    What cannot be listed is left out, as it is left to orphan removal.
+    A directory that cannot be listed is left out, and left to orphan removal.
     """
     yield store.paths.index_dir
     parents = [store.paths.root]

@@ -1,4 +1,4 @@
-"""Who commits (the commit user) and as what (the identifier of a batch): checked before any work."""
+"""The commit user and the identifier of a batch, checked before any work."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAX_LENGTH = 1000
 
 
 def new_commit_user(options: TableOptions, new_uuid: Callable[[], str]) -> str:
-    """A commit user that nobody else has: a uuid, after ``commit.user-prefix`` and '_' where the table sets it."""
+    """A unique commit user: a uuid, after ``commit.user-prefix`` and '_' where the table sets it."""
     unique, prefix = new_uuid(), options.commit_user_prefix
     if prefix is None:
         return unique
@@ -44,9 +44,9 @@ def _check_name(what: str, name: str, most: int) -> None:
 def commit_identity(
     options: TableOptions, commit_user: object, batch_id: object, new_uuid: Callable[[], str]
 ) -> tuple[str, int]:
-    """The commit user and the identifier of a call's commits: those that it names, else a user of its own.
+    """The commit user and the identifier of a call's commits: those of the arguments, or a new user.
 
-    Raises InvalidInputError for names that are none, and for a batch id without the user that it is of.
+    Raises InvalidInputError for invalid names, and for a batch id without its user.
     """
     if commit_user is None and batch_id is not None:
         raise InvalidInputError("batch_id needs commit_user: a batch is known by both.")
@@ -55,5 +55,5 @@ def commit_identity(
 
 
 def checked_batch_id(batch_id: object) -> int:
-    """Return the number of a batch. Raises InvalidInputError for what is none; the greatest number stands for none."""
+    """Return the number of a batch. Raises InvalidInputError for other values; the greatest number means no batch id."""
     return checked_number("batch_id", batch_id, least=0, most=BATCH_COMMIT_IDENTIFIER - 1)

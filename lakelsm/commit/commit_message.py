@@ -44,14 +44,14 @@ class CommitMessage:
     the table had no snapshot); everything committed after it is checked. Of a compaction it is the snapshot whose
     deletion vectors were applied and added to (None: none were): it loses where those of its files or of the indexes
     that it replaces have changed. Overwrites are checked against the newest snapshot and ignore it.
-    ``base_mark`` is that snapshot's `Snapshot.mark`: after a rollback its id may be another's (None: the id tells it).
+    ``base_mark`` is that snapshot's fingerprint (`Snapshot.mark`): its id may be used again (None: unknown).
     ``base_total_buckets``: the number of buckets that all its files were found to have, where the writer had to
     look. ``rows_as_of``: the append was worked out from rows, as a delete is, and they are known to be unchanged up
-    to this snapshot; it holds only while nobody writes their keys after it.
+    to this snapshot; it holds only while no other commit writes their keys.
 
-    Vectors of files that the message deletes leave the index manifest with them: it need not say so.
+    Vectors of files that the message deletes leave the index manifest with them: the message need not list them.
 
-    ``overwrite_partitions`` says which partitions an OVERWRITE replaces (None: the whole table). ``overwrite_as_of``:
+    ``overwrite_partitions`` are the partitions that an OVERWRITE replaces (None: the whole table). ``overwrite_as_of``:
     they were chosen by what is in them, so that it holds only while this is the newest snapshot.
     """
 
@@ -80,7 +80,7 @@ class CommitMessage:
 
     @property
     def changes_index(self) -> bool:
-        """Whether it changes what the index manifest says."""
+        """Whether it changes the index manifest."""
         return bool(self.index_adds or self.index_deletes)
 
     @property
@@ -120,9 +120,9 @@ class CommitOutcome:
 
 @dataclass(frozen=True, kw_only=True)
 class CommitRequest:
-    """A message with everything else that its snapshot says. ``kind`` is the kind to be published.
+    """A message with everything else of its snapshot. ``kind`` is the kind to be published.
 
-    ``replaces_partitions``: an overwrite was asked for. ``checks_base``: an append was asked for, so
+    ``replaces_partitions``: the request is an overwrite. ``checks_base``: the request is an append, so
     everything after its base snapshot is checked.
     """
 

@@ -224,7 +224,7 @@ class CommitRun:
 
 
 class Tries:
-    """The tries of one commit that failed, and the waits after them, as the options ``commit.*`` say."""
+    """The tries of one commit that failed, and the waits after them, by the options ``commit.*``."""
 
     def __init__(self, options: TableOptions, surroundings: Surroundings) -> None:
         self._options, self._surroundings = options, surroundings

@@ -1,4 +1,4 @@
-"""The optimistic commit (docs/format.md 14): nothing is visible until ``snapshot-N`` is there, then all of it."""
+"""The optimistic commit (docs/format.md 14): nothing is visible until ``snapshot-N`` exists, then all of it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM, Surroundings
 
-#: What an operation is when the caller does not say. Persisted: do not change.
+#: The default kind of an operation. Persisted: do not change.
 _OPERATIONS = {CommitKind.APPEND: "WRITE", CommitKind.OVERWRITE: "OVERWRITE"}
 
 
@@ -55,7 +55,7 @@ class Committer:
         Raises CommitConflictError (or SequenceConflictError, BucketAssignConflictError, RowsChangedError,
         VectorsChangedError: which part of the work to redo) when the table does not have it and never will, and
         CommitOutcomeUnknownError when that is not certain. The caller deletes its data files after an Exception unless
-        that one's ``keeps_files`` is true; what is no Exception (a signal) says nothing of the outcome. The metadata
+        its ``keeps_files`` is true; a BaseException (a signal) does not decide the outcome. The metadata
         files of a commit that failed are removed by the same rule.
         """
         _validate(kind, message, commit_user, identifier)
@@ -78,7 +78,7 @@ class Committer:
     def committed(self, commit_user: str, identifier: int) -> CommitOutcome | None:
         """Return the outcome of the write that this user committed under this identifier, or None.
 
-        A writer asks before it does the work; `commit` asks again.
+        A writer calls this before the work; `commit` checks again.
         """
         request = CommitRequest(
             kind=CommitKind.APPEND, message=CommitMessage(), commit_user=commit_user, identifier=identifier

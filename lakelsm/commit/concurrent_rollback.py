@@ -4,27 +4,27 @@ A rollback to snapshot T (`maintain/versions/rollback.py`) writes its consumer, 
 snapshots above T, the newest first, until none is left that does not follow T without a gap. Then it reads what is
 retained, deletes the files that nothing names, manifest lists last, and deletes its consumer. It may be cut off anywhere.
 A rollback by Java Paimon removes and deletes too, but leaves no consumer. So no marker can replace a look at the
-snapshots themselves; the consumer and LATEST only tell a rollback from a missing file.
+snapshots themselves; the consumer and LATEST only distinguish a rollback from a missing file.
 
 A commit of snapshot N + 1 on the newest snapshot N:
 
 1. Before an attempt, N must follow the snapshot below it, or all below it have expired. Otherwise N was published on a
    snapshot that a rollback removed, and N + 1 would bring removed rows back. The writer of N removes it by step 4. If it
-   is still there at the next look, its writer died, and this commit removes it: only where LATEST does not name it, since
+   still exists at the next check, its writer crashed, and this commit removes it: only if LATEST does not name it, since
    a writer acknowledges no snapshot before step 3 and names it right after.
 2. Before an attempt, N + 2 must not exist. Otherwise N + 1 would close the gap that a rollback has left so far, and the
    snapshots above would seem to follow it. A snapshot that is published above the gap after this look fails step 3.
-3. After the publication, N must still be there (`is_in_history`). Then N + 1 is in the history: a rollback that removes N
+3. After the publication, N must still exist (`is_in_history`). Then N + 1 is in the history: a rollback that removes N
    later lists the snapshots again afterwards, finds N + 1, and removes it as any other that was committed before it.
-   Where N is gone, it expired if no older snapshot is left: a rollback keeps an older one, and expiry never removes the
+   If N is deleted, it expired if no older snapshot is left: a rollback keeps an older one, and expiry never removes the
    newest. Where N + 1 itself expires already, its id was free because an earlier N + 1 had expired, unless the newest
    snapshot knows the files of this commit.
 4. If step 3 fails, the commit removes its snapshot (`remove_snapshot`). Then it reads what tags and branches retain. Who
-   makes a tag writes a holding tag first and looks for the snapshot afterwards. So either the tag is seen here, and the
-   files stay, or its maker sees that the snapshot is gone.
+   creates a tag writes a holding tag first and checks the snapshot afterwards. So either the tag is seen here, and the
+   files are kept, or its creator sees that the snapshot is deleted.
 5. If a request for the snapshot failed without an answer, N + 1 may have been visible already, and a rollback may have
-   removed it and may delete its files now. Its consumer is there until the lists are deleted, which go last. So if there
-   is no consumer, and after that the delta list is there, no rollback has removed N + 1 (`may_be_rolled_back`). One that
+   removed it and may delete its files now. Its consumer exists until the lists are deleted, which is last. So if there
+   is no consumer, and after that the delta list exists, no rollback has removed N + 1 (`may_be_rolled_back`). One that
    begins later finds it. Java's rollback leaves no consumer; for it the list alone decides. Else the outcome is unknown,
    and N + 1 is removed unless another writer has published N + 2 on it (`remove_unless_followed`): that one is
    acknowledged.
@@ -47,17 +47,17 @@ class ObstacleKind(Enum):
 
     #: A rollback is under way, or was cut off.
     ROLLBACK = "rollback"
-    #: The newest snapshot was published on a removed one. Its writer removes it, or died.
+    #: The newest snapshot was published on a removed one. Its writer removes it, or crashed.
     ABANDONED = "abandoned"
     #: A snapshot file is missing.
     DAMAGE = "damage"
-    #: There is no LATEST hint to tell a missing file from a rollback that leaves no consumer.
+    #: There is no LATEST hint to distinguish a missing file from a rollback that leaves no consumer.
     UNCLEAR = "unclear"
 
 
 @dataclass(frozen=True)
 class Obstacle:
-    """What keeps a commit from following the snapshot ``latest``. ``text`` says what is wrong and what to do."""
+    """What keeps a commit from following the snapshot ``latest``. ``text`` describes it and the remedy."""
 
     kind: ObstacleKind
     latest: Snapshot
@@ -93,7 +93,7 @@ def find_obstacle(store: TableStore, latest: Snapshot) -> Obstacle | None:
 
 
 def is_in_history(store: TableStore, changes: AttemptChanges, base: Snapshot | None, published: Snapshot) -> bool:
-    """Whether readers come to a snapshot that was just published on ``base`` (step 3)."""
+    """Whether a snapshot that was just published on ``base`` is in the history (step 3)."""
     now = None if base is None else store.snapshots.try_get(base.id)
     if base is not None and base.is_same(now):
         return True
@@ -127,6 +127,6 @@ def remove_unless_followed(store: TableStore, snapshot: Snapshot) -> None:
 
 
 def may_be_rolled_back(store: TableStore, snapshot: Snapshot) -> bool:
-    """Whether a rollback may have removed a snapshot that no answer told of (step 5)."""
+    """Whether a rollback may have removed a snapshot without an answer (step 5)."""
     delta_list = store.paths.manifest(snapshot.delta_manifest_list)
     return store.consumers.is_rolled_back(snapshot.id) or not store.file_io.exists(delta_list)

@@ -66,7 +66,7 @@ class Conflict:
     def error(
         self, table: str, newest: Snapshot | None = None, partition_name: Callable[[bytes], str] = bytes.hex
     ) -> CommitConflictError:
-        """Return the exception for it; its class says what has to be redone. ``newest`` is what it lost to."""
+        """Return the exception for it; its class decides what must be repeated. ``newest`` is what it lost to."""
         where, by = f"Table {table}", ""
         if self.partition is not None:
             bucket = "" if self.bucket is None else f"bucket {self.bucket} of "

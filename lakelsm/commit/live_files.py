@@ -1,4 +1,4 @@
-"""The live files of the partitions that a commit changes, read anew from each snapshot it is tried on."""
+"""The live files of the partitions that a commit changes, read again from the base snapshot of each attempt."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from lakelsm.types import AtomicType
 
 
 class LiveFiles:
-    """Reads entries of snapshots for one commit, which asks for one selection of buckets or partitions only.
+    """Reads entries of snapshots for one commit, for one selection of buckets or partitions only.
 
     Deltas are kept for the next attempt; live files only while the snapshot stays the newest.
     """
@@ -103,7 +103,7 @@ class LiveFiles:
 
 
 def _may_hold(meta: ManifestFileMeta, accepts: ReplacedPartitions) -> bool:
-    """Whether a manifest may hold an accepted partition; told only where it holds a single one."""
+    """Whether a manifest may have an accepted partition; known only if it has a single one."""
     stats = meta.partition_stats
     known = bool(stats.null_counts) and all(count == 0 for count in stats.null_counts or ())
     return not known or stats.min_values != stats.max_values or accepts(stats.min_values)

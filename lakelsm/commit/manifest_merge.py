@@ -71,7 +71,7 @@ def needs_full_merge(metas: Sequence[ManifestFileMeta], policy: MergePolicy) -> 
 
 
 def plan_minor_merge(metas: Sequence[ManifestFileMeta], policy: MergePolicy) -> list[tuple[ManifestFileMeta, ...]]:
-    """Return consecutive groups to be merged into one each; a group of one is kept as it is.
+    """Return consecutive groups to be merged into one each; a group of one is kept unchanged.
 
     A group is closed when it reaches the target size; the rest is merged when it has the minimum count.
     Unlike Java, a manifest that is larger than all those after it in its group is left out: rewriting it
@@ -139,7 +139,7 @@ def _merge_fully(
 ) -> list[ManifestFileMeta] | None:
     """Apply every DELETE and rewrite what must change; None when at most one manifest is concerned.
 
-    Full manifests without a deleted file keep their place before the rewritten ones.
+    Full manifests without a deleted file stay before the rewritten ones.
     """
     held: dict[str, list[ManifestEntry]] = {meta.file_name: read(meta) for meta in metas if meta.num_deleted_files > 0}
     deleted = {entry.identity for entries in held.values() for entry in entries if entry.kind == FileKind.DELETE}

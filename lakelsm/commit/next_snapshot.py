@@ -60,7 +60,7 @@ class Attempt:
 
     @property
     def reusable(self) -> set[str | None]:
-        """Names of the files that the next attempt can use as they are."""
+        """Names of the files that the next attempt can use unchanged."""
         written = [each for each in (self.delta if self.keeps_delta else None, self.changelog) if each is not None]
         return {*self.base_list.manifests, *(name for each in written for name in (each.name, *each.manifests))}
 
@@ -159,7 +159,7 @@ class NextSnapshot:
         base, written, changelog = lists
         changes = request.message.changelog_entries
         rows = sum(e.file.row_count if e.kind == FileKind.ADD else -e.file.row_count for e in delta)
-        # Not asked for once more: a change since this write began is as good as one after it. Ids never go back.
+        # Not read again: a change since this write began is equivalent to one after it. Ids never go back.
         schema_id = max(store.schema.id, 0 if latest is None else latest.schema_id)
         return Snapshot(
             id=1 if latest is None else latest.id + 1,

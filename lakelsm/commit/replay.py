@@ -10,7 +10,7 @@ from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapsho
 from lakelsm.snapshots.manifest_scan import read_delta_entries
 from lakelsm.snapshots.table_store import TableStore
 
-#: Compactions carry the identifier of the write that they follow, or any; they say nothing about writes.
+#: Compactions carry the identifier of the write that they follow, or any; they do not identify writes.
 _WRITES = (CommitKind.APPEND, CommitKind.OVERWRITE)
 #: Snapshot property of a write whose identifier is below another that its user had committed: the highest of those.
 #: Persisted: do not change
@@ -21,14 +21,14 @@ _NONE = -1
 class ReplayCheck:
     """Looks for an earlier commit of a write: for this very identifier among the writes of its user.
 
-    Identifiers of a user ascend, as Paimon asks; one that was left out or failed may come later, and then its
+    Identifiers of a user ascend, as Paimon requires; one that was left out or failed may come later, and then its
     snapshot records the highest one before it. So the search goes back from the newest snapshot and ends at
     the first of the user's that lakelsm wrote and whose highest identifier is lower: what came before it is lower still.
-    A snapshot of another engine records no highest identifier, so the search goes on beyond it. Where it
-    ends because older snapshots have expired, nobody can tell, and the write is refused; only a user of whom
-    no snapshot is retained is taken for a new one, as in Paimon, and identifiers of a user of other engines alone are
+    A snapshot of another engine records no highest identifier, so the search continues beyond it. If it
+    ends because older snapshots have expired, the outcome is unknown, and the write is refused; only a user of whom
+    no snapshot is retained counts as new, as in Paimon, and identifiers of a user of other engines alone are
     taken to ascend. A compaction is not looked for: a rerun of
-    it finds its input files gone.
+    it finds its input files deleted.
     """
 
     def __init__(self, store: TableStore, request: CommitRequest) -> None:
@@ -109,7 +109,7 @@ class ReplayCheck:
             return False
         same = snapshot.commit_kind in _WRITES and snapshot.commit_identifier == self._request.identifier
         if same and not self._snapshots.is_linked(snapshot):
-            return False  # Its writer takes it back, or died before it could.
+            return False  # Its writer removes it, or crashed before it could.
         self._highest = max(self._highest, _highest_identifier(snapshot))
         return same
 
@@ -141,7 +141,7 @@ class ReplayCheck:
 
 
 def _highest_identifier(snapshot: Snapshot) -> int:
-    """The highest identifier that the user of a write had committed with it; -1 where it tells of none."""
+    """The highest identifier that the user of a write had committed with it; -1 if it records none."""
     if snapshot.commit_kind not in _WRITES or snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER:
         return _NONE
     text = (snapshot.properties or {}).get(HIGHEST_IDENTIFIER_PROPERTY)

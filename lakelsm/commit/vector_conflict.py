@@ -1,10 +1,10 @@
-"""Deletion vectors in commits: what makes work lose by them, and which of them go with their files. Pure rules.
+"""Deletion vectors in commits: their conflicts, and which of them are dropped with their files. Pure rules.
 
-A vector is a pair (data file, place in an index file). Where the place is another one the bytes may still be the same,
-since an index file is written anew for any file of its bucket; whoever lost looks closer (docs/format.md 14.4).
+A vector is a pair (data file, range in an index file). If the range differs, the bytes may still be the same,
+because an index file is rewritten for any file of its bucket; the commit that lost compares them (docs/format.md 14.4).
 
 Files that appear need no rule: a compaction that takes level 0 in takes all of it (`lsm/universal_compaction.py`), so of
-two that each write a key above level 0 without seeing the other's row of it, one finds an input of its own gone.
+two that each write a key above level 0 without seeing the other's row of it, one finds an input of its own deleted.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def check_vectors(
 
     ``base_index`` is the index of the snapshot worked on (None: expired, unknown), ``index_now`` the newest, ``live``
     the newest's files of all buckets that the work changes. A file that only moves keeps its vector, whatever it is.
-    Conflicts of marks that can be carried over come last: where the first is one, nothing else stands against the work.
+    Conflicts of marks that can be mapped come last: if the first is one, there is no other conflict.
     """
     rewritten = _rewritten(delta)
     changed_indexes = {(e.partition, e.bucket) for e in (*index_adds, *index_deletes) if _is_vectors(e)}
@@ -87,7 +87,7 @@ def _can_be_carried_over(conflict: Conflict) -> bool:
 
 
 def live_levels(live: Iterable[ManifestEntry], delta: Iterable[ManifestEntry]) -> LiveLevels:
-    """Apply a delta to live files; names and levels of what is there then, in each bucket that either names."""
+    """Apply a delta to live files; names and levels of the resulting files, in each bucket that either names."""
     levels: dict[BucketKey, dict[str, int]] = defaultdict(dict)
     for entry in (*live, *delta):
         files = levels[entry.partition, entry.bucket]
@@ -101,8 +101,8 @@ def live_levels(live: Iterable[ManifestEntry], delta: Iterable[ManifestEntry]) -
 def of_live_files(index: Sequence[IndexManifestEntry], live: LiveLevels) -> list[IndexManifestEntry]:
     """Leave vectors out whose files are not live, in the buckets whose live files are known.
 
-    The bytes stay in the index file, whose other vectors stay where they are; only the manifest forgets their place. An
-    index file without any other vector goes.
+    The bytes stay in the index file, whose other vectors stay; only the manifest drops their ranges. An
+    index file without any other vector is dropped.
     """
     kept = []
     for entry in index:

@@ -134,14 +134,14 @@ class TableMaintenance(OpenedTable):
     ) -> ExpiryResult:
         """Let the oldest snapshots go, and delete the files that nothing needs then.
 
-        The last ``retain_last`` stay; of the others those go that are ``older_than`` an age ('7 days', a timedelta,
-        seconds) or a moment, and whatever their age those beyond the newest ``retain_max``. With ``retain_last`` alone
-        all others go. What is left out is as ``snapshot.num-retained.*`` and ``snapshot.time-retained`` say, and
-        ``max_deletes``, the most that go in one run, as ``snapshot.expire.limit``. A snapshot goes when the one after it
-        is older than asked. What consumers still read stays, and so do the files that tags, branches and long-lived
-        changelogs need; changelogs expire by their own options. With ``dry_run`` nothing is changed. With a ``deadline``
-        (seconds, or '30 min') some go at a time, and no more after it: another run goes on. A run that is killed harms
-        nothing: the next finishes it. Raises CorruptTableError, with nothing deleted, where anything that keeps
+        The last ``retain_last`` are kept. Of the others, snapshots ``older_than`` an age ('7 days', a timedelta, seconds)
+        or a moment expire, and those beyond the newest ``retain_max`` of any age. With ``retain_last`` only,
+        all others expire. The defaults are ``snapshot.num-retained.*`` and ``snapshot.time-retained``, and for
+        ``max_deletes``, the limit of one run, ``snapshot.expire.limit``. A snapshot is as old as the one after it.
+        Snapshots that consumers still read are kept, and so are the files that tags, branches and long-lived changelogs
+        need; changelogs expire by their own options. With ``dry_run`` nothing changes. With a ``deadline`` (seconds, or
+        '30 min') they expire in groups, and no group begins after it: another run continues. A killed run does no damage:
+        the next completes it. Raises CorruptTableError, with nothing deleted, where anything that keeps
         files cannot be read.
         """
         least = None if retain_last is None else checked_number("retain_last", retain_last, least=1)
@@ -177,11 +177,11 @@ class TableMaintenance(OpenedTable):
         engine: str | None = None,
         deadline: float | str | None = None,
     ) -> OrphanResult:
-        """Remove files that no snapshot, tag or long-lived changelog of any branch names: leftovers of writers that died.
+        """Remove files that no snapshot, tag or long-lived changelog of any branch names, as crashed writers leave.
 
-        ``older_than`` is an age or a time; younger files stay, as they may be of a commit that is under way: a writer
-        that needs longer from its first file to its commit would lose its files. A bound of less than an hour is refused
-        without ``force``. Only names that the table's writers give are ever removed. ``dry_run`` tells what would be.
+        ``older_than`` is an age or a time; younger files are kept, because they may belong to a commit in progress: a
+        writer that needs longer from its first file to its commit would lose its files. An age of less than an hour is
+        refused without ``force``. Only names that writers of the table use are removed. ``dry_run`` only reports.
         ``engine`` is 'spark', where tasks list the files, or 'local', this process; by default as in `compact`. It ends
         after a ``deadline`` (seconds, or '30 min') with what was proven and removed until then. Raises
         CorruptTableError, with nothing removed, where something retained cannot be read.
@@ -203,10 +203,10 @@ class TableMaintenance(OpenedTable):
     def drop_partitions(
         self, where: str, *, dry_run: bool = False, commit_user: str | None = None
     ) -> PartitionDropResult:
-        """Drop the partitions that a condition on partition columns takes, whole, in one commit.
+        """Drop the partitions that match a condition on partition columns, as a whole and in one commit.
 
-        Rows that others write to them before it commits are dropped too. Where there are none, nothing is committed.
-        Files go when the snapshots before it expire. Raises InvalidInputError for a condition on other columns.
+        Rows that others write to them before the commit are dropped too. If there are none, nothing is committed.
+        Files are deleted when the snapshots before it expire. Raises InvalidInputError for a condition on other columns.
         """
         checked_condition(where, optional=False)
         store, dry_run = self._store().to_write(), checked_flag("dry_run", dry_run)
@@ -223,12 +223,12 @@ class TableMaintenance(OpenedTable):
         dry_run: bool = False,
         deadline: float | str | None = None,
     ) -> PartitionExpiryResult:
-        """Drop partitions that are older: by default as 'partition.expiration-time' says, or '90 d', or a time.
+        """Drop partitions that are older than 'partition.expiration-time', or than '90 d' or a time.
 
-        ``strategy``, by default 'partition.expiration-strategy', says what a partition's age is told by: 'values-time',
-        its values as 'partition.timestamp-pattern' and '-formatter' have them, or 'update-time', its newest file. A run
-        takes 'partition.expiration-max-num' of them, 'partition.expiration-batch-size' a commit, of which it begins none
-        after a ``deadline`` (seconds, or '30 min'). Values that tell no time keep their partitions. Raises
+        ``strategy``, by default 'partition.expiration-strategy', selects how their age is determined: 'values-time', from
+        their values by 'partition.timestamp-pattern' and '-formatter', or 'update-time', from their newest file. A run
+        drops 'partition.expiration-max-num' of them, 'partition.expiration-batch-size' in each commit. No commit begins
+        after a ``deadline`` (seconds, or '30 min'). Partitions whose values are not times are kept. Raises
         InvalidInputError without a time and for a table without partitions, UnsupportedFeatureError for another strategy
         or formatter.
         """
@@ -249,9 +249,9 @@ class TableMaintenance(OpenedTable):
 
     @logged("mark_partitions_done")
     def mark_partitions_done(self, where: str | None = None, *, dry_run: bool = False) -> list[str]:
-        """Mark the partitions that a condition on partition columns takes (all without one) as done; their names.
+        """Mark the partitions that match a condition on partition columns (by default all) as done; return their names.
 
-        A file _SUCCESS in the directory of each tells when it was first and last marked, as Paimon's 'success-file' of
+        A file _SUCCESS in the directory of each records when it was first and last marked, as Paimon's 'success-file' of
         'partition.mark-done-action' does; with ``dry_run`` none is written. Raises
         UnsupportedFeatureError for other actions, InvalidInputError for a table without partitions.
         """
@@ -298,7 +298,7 @@ class TableMaintenance(OpenedTable):
         Reads, and changes nothing; what is wrong is a finding and no error. All that any snapshot, tag, branch or
         long-lived changelog names is looked for; live data files are judged by the newest snapshot, of the partitions
         that ``where`` chooses. Of these ``data`` opens nothing ('none'), the 'footers', all rows of some files too
-        ('sample'), or of all ('full'). After ``deadline`` seconds (or '30 min') it ends, and says so. ``engine`` is
+        ('sample'), or of all ('full'). After ``deadline`` seconds (or '30 min') it ends. ``engine`` is
         'spark' or 'local', this process; by default Spark where a session is given, active or that of spark-submit.
         """
         opened = CheckedData(checked_choice("data", data, _CHECKED_DATA) or CheckedData.SAMPLE)

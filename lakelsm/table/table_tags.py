@@ -92,7 +92,7 @@ class TableTags(OpenedTable):
     def delete(self, name: str, *, dry_run: bool = False) -> TagDeletionResult:
         """Delete a tag, and the files that nothing else needs: no snapshot, other tag, branch or long-lived changelog.
 
-        With ``dry_run`` nothing is deleted. Raises SnapshotNotFoundError, which lists the tags, where there is none.
+        With ``dry_run`` nothing is deleted. Raises SnapshotNotFoundError, which lists the tags, if it is unknown.
         """
         tag = checked_tag("name", name, optional=False)
         store, dry = self._store().to_change(), checked_flag("dry_run", dry_run)

@@ -55,7 +55,7 @@ class WritableTable(OpenedTable):
         batch_id: int | None = None,
         options: Mapping[str, object] | None = None,
     ) -> CommitResult:
-        """Upsert rows; of those with one key the later one wins (or as ``sequence.field`` says).
+        """Upsert rows; of those with one key the later one wins (or the one that ``sequence.field`` selects).
 
         ``frame`` is a Spark DataFrame, or rows that are written in this process: a pyarrow Table, RecordBatch,
         RecordBatchReader or dataset, a pandas or Polars DataFrame, anything with the Arrow C stream interface, a list of
@@ -64,9 +64,9 @@ class WritableTable(OpenedTable):
         (docs/api.md, Schema merges); the result has the ``schema_changes``.
         ``row_kind`` names a column of +I, -U, +U and -D. ``commit_user`` and ``batch_id`` (ascending per user) make a
         rerun a no-op; a batch that failed may come after later ones. A batch that changes nothing leaves no snapshot: its
-        rerun is worked out anew. ``options`` override the table's for this call: those that docs/options.md has for one
+        rerun is computed again. ``options`` override the table's for this call: those that docs/options.md has for one
         write. Names of columns are found in any case. With `partial-update` the frame may have fewer columns: those it
-        lacks stay as they are. Rows of kind -U and -D without effect are ``ignored_rows``; a UserWarning tells of
+        lacks do not change. Rows of kind -U and -D without effect are ``ignored_rows``; a UserWarning reports
         those of kind -D. Compacts the written buckets afterwards unless the table is ``write-only``. Raises
         InvalidInputError for wrong columns, types or rows; nothing is visible then. Raises BatchHistoryExpiredError for a
         batch id below the user's newest that expired snapshots may hold.
@@ -101,7 +101,7 @@ class WritableTable(OpenedTable):
         Without ``partition`` a table without partitions is replaced whole, and so is a partitioned one whose
         ``dynamic-partition-overwrite`` is false. Columns named in ``partition`` may be left out of the frame. What is
         replaced by a frame without rows is empty afterwards: a named partition, or the whole table; only where the
-        frame's rows say which partitions (neither ``partition`` nor the option set) does such a frame replace none.
+        frame's rows select the partitions (neither ``partition`` nor the option set) does such a frame replace none.
         """
         engine, safe_casts = self._engine_of(frame), checked_cast(cast)
         checked_flag("merge_schema", merge_schema)
@@ -134,7 +134,7 @@ class WritableTable(OpenedTable):
         Which rows these are is judged on the newest snapshot, and again where others write the same keys before this
         commits: a row that no longer matches stays. ``engine`` is 'spark' or 'local', this process, in which a condition
         must be one as in `to_reader`; by default Spark where a session is given, active or that of spark-submit; keys
-        say by their kind where they are looked up. ``commit_user`` and ``batch_id`` are as in `write`. Raises
+        select the engine by their type. ``commit_user`` and ``batch_id`` are as in `write`. Raises
         InvalidInputError where the table's merge engine would not remove the rows, CommitConflictError where others are
         always first.
         """
@@ -159,15 +159,15 @@ class WritableTable(OpenedTable):
         batch_id: int | None = None,
         engine: str | None = None,
     ) -> CommitResult:
-        """Give columns of the rows that match an SQL condition new values, by writing +U rows of their keys.
+        """Set columns of the rows that match an SQL condition, by writing +U rows of their keys.
 
-        ``set`` maps columns to SQL expressions as text, over the columns of the row as it is: {'n': 'n + 1', 'status':
+        ``set`` maps columns to SQL expressions as text, over the present columns of the row: {'n': 'n + 1', 'status':
         "'done'", 'note': 'NULL'}. A text is therefore quoted within the text. Numbers are rounded to the column's type.
-        Other columns stay as they are. ``where``, ``engine``, ``commit_user`` and ``batch_id`` are as in `delete`, as is
+        Other columns do not change. ``where``, ``engine``, ``commit_user`` and ``batch_id`` are as in `delete`, as is
         what happens where others write the same keys. In this process expressions are literals, columns, ``+ - * / %``,
         ``||`` and concat, CASE and if, coalesce, nullif, CAST between numbers and to text, and conditions, as in Spark's
         ANSI mode. Raises InvalidInputError, and nothing is visible, for a column of the key, a merge engine that would
-        not show the new rows, a value that the column cannot have, and a row that would lose to the one that is there by
+        not show the new rows, a value that the column cannot have, and a row that would lose to the present one by
         its sequence; UnsupportedFeatureError for an expression that is not evaluated in this process.
         """
         values, chosen = checked_assignments(set), self._engine(engine)
