@@ -46,9 +46,9 @@ def warn_and_log(logger: logging.Logger, text: str, category: type[Warning] = Us
 def after_commit_step(
     table: str, step: str, remedy: str, *, done: str = "the commit"
 ) -> Iterator[list[Failure]]:
-    """Take a step that follows a commit to a table: an Exception within is warned of and does not leave it.
+    """Take a step that follows a commit to a table: an Exception within becomes a warning and is not raised.
 
-    The list that it hands in has the failure afterwards. ``remedy`` is a sentence; ``done`` is what succeeded.
+    The list that it yields has the failure afterwards. ``remedy`` is a sentence; ``done`` is what succeeded.
     """
     failures: list[Failure] = []
     try:

@@ -62,22 +62,22 @@ def dropped_kinds(options: TableOptions) -> tuple[int, ...]:
 
 
 def ignored_rows(table: pa.Table, spec: MergeSpec) -> Mask:
-    """Which rows of a batch are retractions (-U and -D) that retract nothing, whatever rows the table has of their keys.
+    """Which rows of a batch are retractions (-U and -D) that retract nothing, for any rows of the table with their keys.
 
     ``table`` has passed `check_batch`. In all engines the options `ignore-delete` (-U and -D) and `ignore-update-before`
     (-U) drop rows before they get here (`dropped_kinds`); they are ignored rows too. Of the others these are ignored:
 
-    - `deduplicate`: none, as each may be its key's newest record. `first-row`: none, as it refuses them.
+    - `deduplicate`: none, because each may be its key's newest record. `first-row`: none, because it refuses them.
     - `partial-update` with sequence groups: rows whose sequence columns are NULL in every group. Such a row retracts no
       column, and neither does it remove the row where `partial-update.remove-record-on-sequence-group` is set. One value
       is enough for an effect: it moves the sequence of its group.
     - `partial-update` with `partial-update.remove-record-on-delete`: every -U. Each -D removes the row.
-    - `aggregation`: rows that no column retracts; with `aggregation.remove-record-on-delete` a -D is none of them. A
-      column retracts nothing with `fields.<column>.ignore-retract`, or where the value is NULL and the function is
+    - `aggregation`: rows that no column retracts; with `aggregation.remove-record-on-delete` a -D is not one of them.
+      A column retracts nothing with `fields.<column>.ignore-retract`, or where the value is NULL and the function is
       neither `last_value` nor `primary-key`, which a retraction sets whatever its value is. Those of `sequence.field`
       are `last_value` too, but a row in which all are NULL comes first, and can set only NULL to NULL.
 
-    So an ignored row removes no row and changes no row that is there. As in Java Paimon it is a record of its key
+    So an ignored row removes no row and changes no existing row. As in Java Paimon it is a record of its key
     nevertheless: `partial-update` starts a row from the values of its first record, and shows a row again where any
     record follows the -D that removed it in one merge; `aggregation` makes two retractions alone a row of NULLs.
     """

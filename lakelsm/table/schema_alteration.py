@@ -1,4 +1,4 @@
-"""The one way in which an open table gets a new schema."""
+"""Publishes a new schema of an open table, for `alter_table` and for writes that merge schemas."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def alter_schema(
 
     ``changes_of`` is called with the newest schema, and again with a newer one that another process published first.
     ``check`` raises an error for a schema that must not be published. Raises InvalidInputError for a change that the
-    table cannot have, CommitConflictError where other processes are always first.
+    table cannot have, CommitConflictError if other processes win every attempt.
     """
     has_snapshots = store.snapshots.latest_id() is not None
 

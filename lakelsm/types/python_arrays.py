@@ -1,4 +1,4 @@
-"""Arrow arrays of Python values without pandas, which `pa.array` loads (0.1 s) to see whether the values are its own."""
+"""Arrow arrays of Python values without pandas, which `pa.array` imports (0.1 s) to recognize pandas' values."""
 
 from __future__ import annotations
 
