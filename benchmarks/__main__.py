@@ -144,7 +144,7 @@ def _config(arguments: argparse.Namespace, operations: tuple[str, ...], pythons:
         files=arguments.files,
         driver_memory=arguments.driver_memory,
         slow_seconds=arguments.slow_seconds,
-        most_seconds=arguments.most_seconds,
+        max_seconds=arguments.max_seconds,
         operations=operations,
         peer_pythons=pythons,
         coordinates={name: packages.coordinate for name, packages in PEERS.items()},

@@ -121,7 +121,7 @@ def named_operations(names: str) -> tuple[str, ...]:
 @dataclass(frozen=True)
 class BenchConfig:
     """One run's settings. ``runs`` is the number of level-0 runs on top of the base, ``repeat`` the number of
-    measurements of a contender, fewer where they would take longer than ``most_seconds``; ``slow_seconds`` is the warm-up
+    measurements of a contender, fewer where they would take longer than ``max_seconds``; ``slow_seconds`` is the warm-up
     time from which that is the measurement. ``coordinates`` are of the peers' jars, ``jars`` is the folder
     for them; ``before`` is the revision of the engine that BEFORE_OPERATIONS are compared with."""
 
@@ -134,7 +134,7 @@ class BenchConfig:
     files: int = 100_000
     driver_memory: str = "4g"
     slow_seconds: float = 60.0
-    most_seconds: float = 12.0
+    max_seconds: float = 12.0
     operations: tuple[str, ...] = OPERATIONS
     peer_pythons: Mapping[str, str] = field(default_factory=dict)
     coordinates: Mapping[str, str] = field(default_factory=dict)
@@ -145,7 +145,7 @@ class BenchConfig:
     @property
     def turns(self) -> Turns:
         """How often each contender is measured."""
-        return Turns(self.repeat, self.slow_seconds, self.most_seconds)
+        return Turns(self.repeat, self.slow_seconds, self.max_seconds)
 
     @property
     def batch_rows(self) -> int:

@@ -67,11 +67,11 @@ class Runner:
         python: str = sys.executable,
         cores: int | None = None,
         code: Path = ROOT,
-        most_seconds: float | None = None,
+        max_seconds: float | None = None,
     ) -> None:
         """Run one lane, on ``cores`` where they are given, with the packages below ``code``.
 
-        One that dies, or is ended after ``most_seconds``, is a failed measurement of each operation.
+        One that dies, or is ended after ``max_seconds``, is a failed measurement of each operation.
         """
         config = self.config if cores is None else replace(self.config, cores=cores)
         config_file, out_file = self.logs / f"{title}.config.json", self.logs / f"{title}.out.json"
@@ -88,7 +88,7 @@ class Runner:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-            error = _ended(process, most_seconds)
+            error = _ended(process, max_seconds)
         say(f"  {title}: {time.monotonic() - start:.0f} s{error and f', {error}: see {log_file}'}")
         if out_file.exists():
             found = [Measurement.from_dict(raw) for raw in json.loads(out_file.read_text(encoding="utf-8"))]
@@ -104,12 +104,12 @@ class Runner:
         self.results += found
 
 
-def _ended(process: subprocess.Popen[bytes], most_seconds: float | None) -> str:
+def _ended(process: subprocess.Popen[bytes], max_seconds: float | None) -> str:
     """What was wrong with the end of a lane; nothing of it (its JVM, its workers) runs on."""
     try:
-        status = process.wait(most_seconds)
+        status = process.wait(max_seconds)
     except subprocess.TimeoutExpired:
-        return f"not done after {most_seconds:.0f} s"
+        return f"not done after {max_seconds:.0f} s"
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
@@ -224,7 +224,7 @@ def run(config: BenchConfig, only_peers: bool) -> list[Measurement]:
     for name, python in config.peer_pythons.items():
         operations = lookups if name in _LOOKUP_PEERS else speed
         if operations:
-            runner.lane(name, "benchmarks.peer_runner", operations, name, python=python, most_seconds=_PEER_SECONDS)
+            runner.lane(name, "benchmarks.peer_runner", operations, name, python=python, max_seconds=_PEER_SECONDS)
     return runner.results
 
 

@@ -93,18 +93,18 @@ class Contender:
 
 @dataclass(frozen=True)
 class Turns:
-    """How often something is measured: after a warm-up ``repeat`` times, or as often as fits into ``most_seconds`` (once
+    """How often something is measured: after a warm-up ``repeat`` times, or as often as fits into ``max_seconds`` (once
     at least). Where the warm-up took ``slow_seconds`` or more, it is the measurement."""
 
     repeat: int
     slow_seconds: float
-    most_seconds: float = float("inf")
+    max_seconds: float = float("inf")
 
     def after(self, warm_up_seconds: float) -> int:
         """The measurements that follow a warm-up that took so long."""
         if warm_up_seconds >= self.slow_seconds:
             return 0
-        fit = self.most_seconds / max(warm_up_seconds, 1e-9)
+        fit = self.max_seconds / max(warm_up_seconds, 1e-9)
         return self.repeat if fit >= self.repeat else max(1, int(fit))
 
 

@@ -26,7 +26,7 @@ _MOST = 2**63 - 1
 #: The greatest bucket number: 32 bits in Paimon's files.
 _LAST_BUCKET = 2**31 - 1
 #: So many buckets may be named one by one.
-_MOST_BUCKETS = 1_000_000
+_MAX_BUCKETS = 1_000_000
 #: The least memory of a task: below it a batch of each of a few runs no longer fits.
 _LEAST_TASK_MEMORY = 16 << 20
 #: Bytes of the longest name that file systems take.
@@ -42,7 +42,7 @@ BRANCH_PREFIX = "branch-"
 #: Bytes of the longest location: systems take 4,096 with all that lies below it.
 _LONGEST_LOCATION = 2048
 #: The longest age: 10,000 years.
-_MOST_SECONDS = 10_000 * 366 * 86_400
+_MAX_SECONDS = 10_000 * 366 * 86_400
 #: How users may get TIMESTAMP(7..9) in Arrow: as nanoseconds (the years 1678 to 2261 alone), microseconds, or text.
 TIMESTAMP_FORMS = ("ns", "us", "text")
 #: What an age must be, and one that may be a moment.
@@ -304,8 +304,8 @@ def checked_buckets(argument: str, value: object) -> frozenset[int] | None:
     given = _numbers_of(value) if isinstance(value, str) else value
     if not isinstance(given, (Sequence, Set)) or isinstance(given, (bytes, bytearray)):
         raise wrong_argument(argument, value, wanted)
-    members = list(islice(given, _MOST_BUCKETS + 1))
-    if not 0 < len(members) <= _MOST_BUCKETS:
+    members = list(islice(given, _MAX_BUCKETS + 1))
+    if not 0 < len(members) <= _MAX_BUCKETS:
         raise wrong_argument(argument, value, wanted)
     numbers = [_integer(member) for member in members]
     known = frozenset(number for number in numbers if number is not None and 0 <= number <= _LAST_BUCKET)
@@ -329,7 +329,7 @@ def checked_age(argument: str, value: object, *, moments: bool = True) -> Age | 
     if value is None:
         return None
     seconds = value.total_seconds() if isinstance(value, timedelta) and value == value else _seconds_of(value)
-    if 0 <= seconds < _MOST_SECONDS:
+    if 0 <= seconds < _MAX_SECONDS:
         return Age(seconds=seconds)
     if moments and math.isnan(seconds) and isinstance(value, (str, datetime)):
         try:

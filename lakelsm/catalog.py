@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from lakelsm.arguments import checked_flag, checked_location, option_texts
 from lakelsm.engine import checked_session, forget_table, opened_storage
+from lakelsm.environment import SYSTEM
 from lakelsm.errors import (
     CommitOutcomeUnknownError,
     InvalidInputError,
@@ -19,7 +20,7 @@ from lakelsm.errors import (
     TableAlreadyExistsError,
     TableNotFoundError,
     UnsupportedFeatureError,
-    told_of,
+    error_context,
 )
 from lakelsm.format.paths import DATABASE_SUFFIX, MAIN_BRANCH, TablePaths, database_path, table_path
 from lakelsm.format.table_name import SYSTEM_DATABASE, TableName, checked_database
@@ -35,8 +36,7 @@ from lakelsm.snapshots.branch_store import BranchStore
 from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.snapshots.snapshot_manager import SnapshotManager
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.storage.object_place import is_object_uri
-from lakelsm.surroundings import SYSTEM
+from lakelsm.storage.object_location import is_object_uri
 from lakelsm.table import Table
 from lakelsm.table.schema_alteration import alter_schema
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("lakelsm.catalog")
 #: So many names are shown in a message.
-_MOST_SHOWN = 20
+_MAX_SHOWN = 20
 
 MethodT = TypeVar("MethodT", bound=Callable[..., Any])
 
@@ -119,7 +119,7 @@ class Catalog:
                 f"Table {name}: load=True is for a new table, and if_not_exists=True for one that may have its rows "
                 "already. Pass one of the two."
             )
-        with told_of(f"Table {name}"):
+        with error_context(f"Table {name}"):
             given = given_columns(schema)
             if load and given.rows is None:
                 raise InvalidInputError("load=True needs a frame with rows, and schema is a schema alone.")
@@ -129,7 +129,7 @@ class Catalog:
         if if_not_exists and SchemaStore(file_io, paths).ids():
             current_line().found_nothing()
             return self.table(name)  # Also one that is no longer created so.
-        with told_of(f"Table {name}"):
+        with error_context(f"Table {name}"):
             validate_table(created)
             check_fallback(paths, BranchStore(self._file_io, paths), {}, created.options)
         try:
@@ -367,4 +367,4 @@ class Catalog:
 
 def _shown(names: Sequence[str]) -> str:
     """Names for a message: the first ones of many."""
-    return ", ".join(names[:_MOST_SHOWN]) + (f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else "")
+    return ", ".join(names[:_MAX_SHOWN]) + (f" and {len(names) - _MAX_SHOWN} more" if len(names) > _MAX_SHOWN else "")

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lakelsm.arguments import option_texts
+from lakelsm.environment import is_submitted
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.predicate.predicate import Predicate
 from lakelsm.results import CountResult
 from lakelsm.runner.runner import Runner
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage import FileIO, open_storage
-from lakelsm.storage.object_place import is_object_uri
-from lakelsm.surroundings import is_submitted
+from lakelsm.storage.object_location import is_object_uri
 from lakelsm.write.batch_write import RowWriter
 
 if TYPE_CHECKING:

@@ -172,7 +172,7 @@ class SparkUnavailableError(LakelsmError):
 
 
 @contextmanager
-def told_of(subject: str) -> Iterator[None]:
+def error_context(subject: str) -> Iterator[None]:
     """Errors of lakelsm that are raised within begin with what they are about; their class, attributes and cause stay."""
     try:
         yield
@@ -180,7 +180,7 @@ def told_of(subject: str) -> Iterator[None]:
         raise _with_text(error, f"{subject}: {error}") from (error.__cause__ or error)
 
 
-def told_with(error: LakelsmError, outcome: str) -> LakelsmError:
+def with_outcome(error: LakelsmError, outcome: str) -> LakelsmError:
     """A copy of an error whose text ends with what was changed in spite of it, a sentence."""
     return _with_text(error, f"{str(error).rstrip('.')}. {outcome}")
 

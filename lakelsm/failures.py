@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from lakelsm.errors import LakelsmError, told_with
+from lakelsm.errors import LakelsmError, with_outcome
 from lakelsm.results.failure import Failure, error_text
 from lakelsm.secret_values import shown_text
 
@@ -68,7 +68,7 @@ def schema_stands(table: str, schema_id: int, changes: Sequence[object]) -> Iter
     except LakelsmError as error:
         if not changes:
             raise
-        raise told_with(error, text) from (error.__cause__ or error)
+        raise with_outcome(error, text) from (error.__cause__ or error)
     except BaseException as error:
         if changes:
             _add_note(error, f"Table {table}: {text}")

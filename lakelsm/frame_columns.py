@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelsm.errors import InvalidInputError, told_of
+from lakelsm.errors import InvalidInputError, error_context
 from lakelsm.inferred_columns import (
     MICROS,
     checked_times,
@@ -117,7 +117,7 @@ def _of_arrow(frame: Any, given: pa.Schema, by_value: bool, schema: TableSchema)
     of_pandas = is_pandas(frame)
     for at, field in enumerate(given):
         own = _own(field.name, schema)
-        with told_of(f"Column '{field.name}'"):
+        with error_context(f"Column '{field.name}'"):
             kind = value_type(plain_type(field.type))
         if of_pandas:
             kind = coarsened(kind, MICROS)
@@ -164,7 +164,7 @@ def _of_values(name: str, values: pa.ChunkedArray | Sequence[Any], own: DataType
 
 def _typed(name: str, values: pa.ChunkedArray | Sequence[Any], is_new: bool) -> DataType:
     """The type of a column alone. Raises InvalidInputError where a new column would lose digits of its times."""
-    with told_of(f"Column '{name}'"):
+    with error_context(f"Column '{name}'"):
         array = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([natural_array(name, values)])
         kind = coarsened(value_type(plain_type(array.type)), MICROS)
         if is_new and is_coarser(kind, array.type):

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelsm.arguments import checked_text, wrong_argument
-from lakelsm.errors import InvalidInputError, told_of
+from lakelsm.errors import InvalidInputError, error_context
 from lakelsm.local.arrow_input import ArrowInput, is_spark_frame
 from lakelsm.local.arrow_values import plain_type, value_type
 from lakelsm.local.inferred_values import check_one_kind, plain_values
@@ -86,7 +86,7 @@ def _of_spark(given: Any) -> GivenColumns:
 def _of_type(name: Any, kind: str | DataType | pa.DataType) -> DataField:
     if not isinstance(kind, _TYPES):
         raise wrong_argument(f"the type of column '{name}'", kind, "a text such as 'INT', or a type of pyarrow")
-    with told_of(f"column '{name}'"):
+    with error_context(f"column '{name}'"):
         found = kind if isinstance(kind, DataType) else parse_type(kind) if isinstance(kind, str) else from_arrow(kind)
     return DataField(UNASSIGNED_ID, name, found)
 
@@ -154,7 +154,7 @@ def _of_frame(frame: Any, finest: int) -> GivenColumns:
     found: list[DataField] = []
     coarser: dict[int, DataType] = {}
     for at, column in enumerate(rows.schema):
-        with told_of(f"column '{column.name}'"):
+        with error_context(f"column '{column.name}'"):
             kind = inferred_type(coarsened(value_type(plain_type(column.type)), finest))
         if isinstance(kind, AtomicType) and kind.root == "DECIMAL" and has_objects(frame, at):
             kind = replace(kind, precision=MAX_DECIMAL_DIGITS)

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from lakelsm.errors import CorruptTableError
 
 #: Objects and lists in each other. A ROW in a ROW is three deeper.
-_MOST_DEPTH = 256
+_MAX_DEPTH = 256
 _LONG = 1 << 63
 
 
@@ -47,7 +47,7 @@ def _refuse(constant: str) -> NoReturn:
 def _check(document: dict[str, Any], source: str) -> None:
     """Walk a document without recursion, level by level; values in lists go by the key of the list."""
     level: list[tuple[str, Any]] = [("", document)]
-    for _ in range(_MOST_DEPTH):
+    for _ in range(_MAX_DEPTH):
         below: list[tuple[str, Any]] = []
         for key, value in level:
             if isinstance(value, dict):
@@ -63,7 +63,7 @@ def _check(document: dict[str, Any], source: str) -> None:
         level = below
         if not level:
             return
-    raise CorruptTableError(f"{source} is nested more than {_MOST_DEPTH} deep: restore the file.")
+    raise CorruptTableError(f"{source} is nested more than {_MAX_DEPTH} deep: restore the file.")
 
 
 def _fits(value: object) -> bool:

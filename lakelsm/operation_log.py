@@ -16,11 +16,11 @@ from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 import pyarrow as pa
 
+from lakelsm.environment import SYSTEM
 from lakelsm.errors import CommitConflictError
 from lakelsm.results import Failure
 from lakelsm.results.result import OperationResult, Result, changed_fields
 from lakelsm.secret_values import shown_text
-from lakelsm.surroundings import SYSTEM
 
 #: Operations of tables.
 TABLE_LOG = logging.getLogger("lakelsm.table")

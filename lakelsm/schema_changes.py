@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 
 from lakelsm.arguments import checked_flag, checked_name, checked_text, option_text, wrong_argument
-from lakelsm.errors import InvalidInputError, told_of
+from lakelsm.errors import InvalidInputError, error_context
 from lakelsm.options.other_keys import holds_secret
-from lakelsm.secret_values import HIDDEN
+from lakelsm.secret_values import REDACTED
 from lakelsm.types import DataType, parse_type
 
 ColumnPath = str | tuple[str, ...]
@@ -153,7 +153,7 @@ class SetOption:
         object.__setattr__(self, "value", option_text(self.key, self.value))
 
     def __repr__(self) -> str:
-        return f"SetOption(key={self.key!r}, value={HIDDEN if holds_secret(self.key) else repr(self.value)})"
+        return f"SetOption(key={self.key!r}, value={REDACTED if holds_secret(self.key) else repr(self.value)})"
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ def _checked_type(name: ColumnPath, data_type: DataType | str) -> DataType:
     if isinstance(data_type, DataType):
         return data_type
     text = checked_text("type", data_type, "a type as text, such as 'BIGINT' or 'ROW<a INT>', or one of lakelsm.types")
-    with told_of(f"column '{'.'.join(column_path(name))}'"):
+    with error_context(f"column '{'.'.join(column_path(name))}'"):
         return parse_type(text)
 
 

@@ -11,7 +11,7 @@ from reprlib import Repr
 from typing import Any
 
 #: What stands for a secret in a message.
-HIDDEN = "…"
+REDACTED = "…"
 
 _WORDS = "secret|token|passw|pwd|key|credential|sas|signature|auth|private"
 _WORD = re.compile(_WORDS, re.IGNORECASE)
@@ -32,7 +32,7 @@ def shown_uri(uri: str) -> str:
     at, end = uri.find("://"), uri.rfind("@")
     scheme = _SCHEME.search(uri[max(at - 20, 0) : max(at, 0)])
     if scheme is not None and end > at and not _is_plain(scheme[0].lower(), uri[at + 3 : end]):
-        uri = f"{uri[:at]}://{HIDDEN}{uri[end:]}"
+        uri = f"{uri[:at]}://{REDACTED}{uri[end:]}"
     return _PARAMETER.sub(_shown_parameter, uri)
 
 
@@ -44,7 +44,7 @@ def shown_text(text: str) -> str:
         place = word.end() if rest is None else rest.end()
         separator = _SEPARATOR.match(text, place)
         if separator is not None:
-            return f"{text[: separator.end()]} {HIDDEN}"  # Where a value ends is not known.
+            return f"{text[: separator.end()]} {REDACTED}"  # Where a value ends is not known.
     return text
 
 
@@ -57,7 +57,7 @@ def _is_plain(scheme: str, user: str) -> bool:
 
 def _shown_parameter(found: re.Match[str]) -> str:
     mark, name, _ = found.groups()
-    return f"{mark}{name}={HIDDEN}" if is_secret(name) else found[0]
+    return f"{mark}{name}={REDACTED}" if is_secret(name) else found[0]
 
 
 class ShownRepr(Repr):
@@ -90,7 +90,7 @@ class ShownRepr(Repr):
 
 class _Hidden:
     def __repr__(self) -> str:
-        return HIDDEN
+        return REDACTED
 
 
 def _is_secret(key: object) -> bool:

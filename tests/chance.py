@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
-from lakelsm import surroundings
+from lakelsm import environment
 from tests.examples import examples
 
 #: Examples of a usual property in `make fuzz`.
@@ -25,7 +25,7 @@ _ids = Random()
 
 
 class _SeededIds:
-    """Stands in for the module ``uuid`` in `lakelsm.surroundings`."""
+    """Stands in for the module ``uuid`` in `lakelsm.environment`."""
 
     @staticmethod
     def uuid4() -> UUID:
@@ -55,7 +55,7 @@ def fix() -> None:
     # before in the process.
     if hasattr(providers, "_get_local_constants"):
         providers._get_local_constants = lambda: providers._local_constants
-    surroundings.uuid = _SeededIds  # type: ignore[assignment]
+    environment.uuid = _SeededIds  # type: ignore[assignment]
     os.register_at_fork(after_in_child=_ids.seed)  # Two processes never make the same id.
 
 

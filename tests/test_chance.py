@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakelsm.surroundings import SYSTEM
+from lakelsm.environment import SYSTEM
 from tests import chance
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -220,7 +220,7 @@ def test_nothing_leaves_a_committed_write_where_warnings_or_logging_raise(
 
 
 def test_failures_beside_commits_are_recorded_in_the_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def step(store: object, surroundings: object) -> None:
+    def step(store: object, environment: object) -> None:
         raise MemoryError
 
     steps = (("the expiry of snapshots", "expire_snapshots", "maintenance.expire_snapshots()", step),)

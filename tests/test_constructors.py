@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import lakelsm
 
-_MOST_BY_PLACE = 4
+_MAX_BY_PLACE = 4
 #: Made by `map` over the columns of manifests, many thousands at once: a column a field, in their order.
 _BY_PLACE = frozenset(
     ["lakelsm.format.manifest.data_file_meta.DataFileMeta", "lakelsm.format.manifest.entry.ManifestEntry"]
@@ -34,6 +34,6 @@ def test_no_constructor_takes_more_than_four_values_by_place() -> None:
     long = {
         f"{kind.__module__}.{kind.__qualname__}": len(_by_place(kind))
         for kind in _classes()
-        if "__init__" in vars(kind) and len(_by_place(kind)) > _MOST_BY_PLACE
+        if "__init__" in vars(kind) and len(_by_place(kind)) > _MAX_BY_PLACE
     }
     assert set(long) == _BY_PLACE | _OF_METHODS, f"give them keywords (kw_only=True, KW_ONLY or *): {long}"

@@ -20,7 +20,7 @@ import pytest
 from lakelsm import Catalog, LakelsmError, Table, errors
 from lakelsm.cli.exit_status import ExitStatus, status_of
 from lakelsm.commit.commit_message import CommitMessage
-from lakelsm.errors import ErrorKind, told_of
+from lakelsm.errors import ErrorKind, error_context
 from lakelsm.format.data_file.file_check import unreadable
 from lakelsm.format.snapshot import CommitKind
 from lakelsm.lookup.cache import LookupSpec
@@ -214,7 +214,7 @@ def test_a_call_really_raises_it_and_it_travels_whole(tmp_path: Path, name: str)
 def test_an_error_keeps_its_class_kind_and_text_out_of_a_task_and_where_it_is_told_of_a_table(name: str) -> None:
     error = getattr(errors, name)("Table d.t: what is wrong")
     arrived = lakelsm_error(f"pyspark.errors.PythonException: Traceback\n{error_text(error)}\n\n\tat x", "/wh/d.db/t")
-    with pytest.raises(type(error)) as raised, told_of("Table d.t"):
+    with pytest.raises(type(error)) as raised, error_context("Table d.t"):
         raise type(error)("what is wrong")
     for found in (arrived, raised.value):
         assert found is not None
@@ -223,13 +223,13 @@ def test_an_error_keeps_its_class_kind_and_text_out_of_a_task_and_where_it_is_to
 
 
 def test_an_error_that_is_not_lakelsms_passes_as_it_is() -> None:
-    with pytest.raises(KeyError, match="'x'"), told_of("Table d.t"):
+    with pytest.raises(KeyError, match="'x'"), error_context("Table d.t"):
         raise KeyError("x")
 
 
 def test_an_error_that_is_retold_keeps_attributes_and_cause() -> None:
     cause = FileNotFoundError("gone")
-    with pytest.raises(errors.VectorsChangedError) as raised, told_of("Table d.t"), told_of("bucket 0"):
+    with pytest.raises(errors.VectorsChangedError) as raised, error_context("Table d.t"), error_context("bucket 0"):
         error = errors.VectorsChangedError("vectors changed", ("a", "b"))
         error.more = 1  # type: ignore[attr-defined]
         raise error from cause

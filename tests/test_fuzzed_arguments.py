@@ -285,7 +285,7 @@ def right_values(
             "deadline": [None, "1 h"],
             **ENGINE,
         },
-        "Table.inspect.status": {"most_buckets": [0, 3]},
+        "Table.inspect.status": {"max_buckets": [0, 3]},
         "Table.maintenance.analyze": {"columns": [None, ["k"], []], **DRY_RUN, "commit_user": [None, "u"], **ENGINE},
         "Table.inspect.system": {"name": ["files", "snapshots"]},
         **{f"TableView.{name}": {**WHERE, "columns": [None, ["k"]], "fresh": [False, True]} for name in ("read",)},

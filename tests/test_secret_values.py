@@ -19,7 +19,7 @@ from lakelsm.arguments import wrong_argument
 from lakelsm.cli.main import main
 from lakelsm.schema.table_schema import create_schema
 from lakelsm.schema_changes import SetOption
-from lakelsm.secret_values import HIDDEN, is_secret, shown_text, shown_uri
+from lakelsm.secret_values import REDACTED, is_secret, shown_text, shown_uri
 
 SECRET = "hunter2Zq"
 KEYS = (
@@ -192,7 +192,7 @@ def test_names_tell_what_may_be_a_secret() -> None:
     assert all(map(is_secret, KEYS)) and is_secret("sig") and not is_secret("s3.endpoint") and not is_secret("bucket")
     kept = ("s3://bucket/a?b=c", "/data/a@b/c", "file:///data/a@b/c", "abfss://c@account.dfs.core.windows.net/x", "a = 5")
     assert [shown_text(each) for each in kept] == list(kept)
-    assert shown_uri(f"s3://a:{SECRET}@bucket/x?sig={SECRET}&z=1") == f"s3://{HIDDEN}@bucket/x?sig={HIDDEN}&z=1"
+    assert shown_uri(f"s3://a:{SECRET}@bucket/x?sig={SECRET}&z=1") == f"s3://{REDACTED}@bucket/x?sig={REDACTED}&z=1"
 
 
 def test_options_that_lakelsm_knows_are_shown() -> None:

@@ -11,7 +11,7 @@ from lakelsm.cli.arguments import Tables, add_deadline, add_dry_run, add_engine,
 from lakelsm.cli.check import check_report
 from lakelsm.cli.compact import compact_report
 from lakelsm.cli.consumers import expired_consumers_report
-from lakelsm.cli.exit_status import gravest
+from lakelsm.cli.exit_status import worst
 from lakelsm.cli.expire import expiry_report
 from lakelsm.cli.orphans import orphans_report
 from lakelsm.cli.partitions import expired_report
@@ -36,7 +36,7 @@ The steps, in this order, each as the table's options say:
 A step that fails does not stop the others. After --deadline no step begins.
 
 {EXIT_STATUSES}
-The exit status is that of the gravest step: 1, else 5, 4, 0; 3 where none had anything to do.
+The exit status is that of the worst step: 1, else 5, 4, 0; 3 where none had anything to do.
 The JSON has each step with its status and its result.
 """
 
@@ -99,7 +99,7 @@ def _run(table: Table, arguments: Namespace) -> Report:
     lines = [f"{result.table}: {len(reports)} steps of upkeep ({result.seconds:.1f} s)"]
     lines += [f"[{name}] {report.text}" for name, report in reports.items()]
     values = {"table": result.table, "status": result.outcome, "steps": steps}
-    return Report(gravest(report.status for report in reports.values()), "\n".join(lines), values)
+    return Report(worst(report.status for report in reports.values()), "\n".join(lines), values)
 
 
 def _step_report(table: str, step: UpkeepStep, arguments: Namespace) -> Report:

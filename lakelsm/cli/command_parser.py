@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import NoReturn
 
-from lakelsm.secret_values import HIDDEN, is_secret, shown_uri
+from lakelsm.secret_values import REDACTED, is_secret, shown_uri
 
 _NAME = re.compile(r"-{0,2}[\w.-]+")
 
@@ -56,7 +56,7 @@ class CommandParser(ArgumentParser):
         for word in self._words:
             message = message.replace(word, shown_uri(word))
         for secret in _secrets(self._words):
-            message = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", HIDDEN, message)
+            message = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", REDACTED, message)
         super().error(message)
 
 

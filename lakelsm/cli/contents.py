@@ -17,7 +17,7 @@ from lakelsm.table import Table
 from lakelsm.text_table import aligned, shown_values
 
 #: Characters of a value that a text shows.
-_MOST_SHOWN = 60
+_MAX_SHOWN = 60
 
 
 def _whole(argument: str, text: str) -> int:
@@ -79,7 +79,7 @@ def _plain(value: Any) -> Any:
 
 def _short(value: Any) -> str | None:
     text = None if value is None else str(value).replace("\n", "\\n")
-    return text if text is None or len(text) <= _MOST_SHOWN else f"{text[: _MOST_SHOWN - 1]}…"
+    return text if text is None or len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 1]}…"
 
 
 HEAD = Verb(

@@ -12,7 +12,7 @@ from lakelsm.cli.report import Report
 from lakelsm.cli.verb import Verb
 from lakelsm.options.other_keys import holds_secret
 from lakelsm.schema.table_schema import TableSchema
-from lakelsm.secret_values import HIDDEN
+from lakelsm.secret_values import REDACTED
 from lakelsm.table import Table
 
 
@@ -23,7 +23,7 @@ def schema_values(schema: TableSchema) -> dict[str, Any]:
 
 
 def _shown(schema: TableSchema) -> dict[str, str]:
-    return {key: HIDDEN if holds_secret(key) else value for key, value in sorted(schema.options.items())}
+    return {key: REDACTED if holds_secret(key) else value for key, value in sorted(schema.options.items())}
 
 
 def _describe(table: Table, arguments: Namespace) -> Report:

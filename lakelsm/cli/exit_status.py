@@ -20,7 +20,7 @@ class ExitStatus(IntEnum):
 
 
 #: For several tables or steps, the first of these that any of them ended with.
-_GRAVEST_FIRST = (
+_WORST_FIRST = (
     ExitStatus.FAILED, ExitStatus.FINDINGS, ExitStatus.CONFLICT, ExitStatus.DONE, ExitStatus.NOTHING_TO_DO
 )
 
@@ -38,6 +38,6 @@ def status_of_kind(kind: str | None) -> ExitStatus:
     return _OF_KINDS.get(kind or "", ExitStatus.FAILED)
 
 
-def gravest(statuses: Iterable[ExitStatus]) -> ExitStatus:
+def worst(statuses: Iterable[ExitStatus]) -> ExitStatus:
     """The status of several outcomes: the most severe, and NOTHING_TO_DO only if all had nothing to do."""
-    return min(statuses, key=_GRAVEST_FIRST.index)
+    return min(statuses, key=_WORST_FIRST.index)

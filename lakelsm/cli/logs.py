@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from datetime import datetime, timezone
 
 from lakelsm.cli.report import printable
-from lakelsm.secret_values import HIDDEN, is_secret
+from lakelsm.secret_values import REDACTED, is_secret
 
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 #: The level of no -v, of one, and of more.
@@ -130,4 +130,4 @@ def without_credentials(arguments: Namespace) -> Callable[[str], str]:
     if not found:
         return lambda text: text
     pattern = re.compile("|".join(rf"(?<!\w){re.escape(each)}(?!\w)" for each in found))
-    return lambda text: pattern.sub(HIDDEN, text)
+    return lambda text: pattern.sub(REDACTED, text)

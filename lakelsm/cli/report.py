@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lakelsm.cli.exit_status import ExitStatus, gravest, status_of, status_of_kind
+from lakelsm.cli.exit_status import ExitStatus, status_of, status_of_kind, worst
 from lakelsm.errors import CommitConflictError, LakelsmError
 from lakelsm.results import Failure
 from lakelsm.results.failure import error_values
@@ -85,7 +85,7 @@ def step_failure_report(table: str, outcome: str, error: Failure) -> Report:
 
 def joined_report(reports: Sequence[Report]) -> Report:
     """The report of the same verb on several tables."""
-    status = gravest(report.status for report in reports)
+    status = worst(report.status for report in reports)
     tables = [{**report.values, "exit_status": int(report.status)} for report in reports]
     return Report(status, "\n".join(report.text for report in reports), {"tables": tables})
 

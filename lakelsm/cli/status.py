@@ -14,7 +14,7 @@ from lakelsm.text_table import aligned, moment, size
 
 def _add_status_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--most-buckets",
+        "--max-buckets",
         metavar="N",
         type=checked(positive),
         default=10,
@@ -23,7 +23,7 @@ def _add_status_arguments(parser: ArgumentParser) -> None:
 
 
 def _run_status(table: Table, arguments: Namespace) -> Report:
-    status = table.inspect.status(most_buckets=arguments.most_buckets)
+    status = table.inspect.status(max_buckets=arguments.max_buckets)
     return Report(ExitStatus.DONE, status.as_text(), {**status.as_dict(), "status": "done"})
 
 

@@ -34,8 +34,8 @@ from lakelsm.cli.report import (
     printable,
 )
 from lakelsm.engine import spark_errors
+from lakelsm.environment import SYSTEM
 from lakelsm.errors import LakelsmError
-from lakelsm.surroundings import SYSTEM
 from lakelsm.table import Table
 
 #: The end of the ``--help`` of verbs without their own.

@@ -44,7 +44,7 @@ class CommitMessage:
     the table had no snapshot); everything committed after it is checked. Of a compaction it is the snapshot whose
     deletion vectors were applied and added to (None: none were): it loses where those of its files or of the indexes
     that it replaces have changed. Overwrites are checked against the newest snapshot and ignore it.
-    ``base_mark`` is that snapshot's fingerprint (`Snapshot.mark`): its id may be used again (None: unknown).
+    ``base_fingerprint`` is that snapshot's fingerprint, as its id may be used again (None: unknown).
     ``base_total_buckets``: the number of buckets that all its files were found to have, where the writer had to
     look. ``rows_as_of``: the append was worked out from rows, as a delete is, and they are known to be unchanged up
     to this snapshot; it holds only while no other commit writes their keys.
@@ -61,7 +61,7 @@ class CommitMessage:
     index_adds: Sequence[IndexManifestEntry] = ()
     index_deletes: Sequence[IndexManifestEntry] = ()
     base_snapshot_id: int | None = None
-    base_mark: str | None = None
+    base_fingerprint: str | None = None
     base_total_buckets: int | None = None
     rows_as_of: int | None = None
     overwrite_partitions: ReplacedPartitions | None = None
@@ -71,7 +71,7 @@ class CommitMessage:
         """Whether it was planned on a snapshot, and not on one that had its id before a rollback."""
         if snapshot is None or snapshot.id != self.base_snapshot_id:
             return False
-        return self.base_mark in (None, snapshot.mark)
+        return self.base_fingerprint in (None, snapshot.fingerprint)
 
     @property
     def is_empty(self) -> bool:

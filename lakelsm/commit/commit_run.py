@@ -24,6 +24,7 @@ from lakelsm.commit.concurrent_rollback import (
 from lakelsm.commit.manifest_writer import ManifestFiles
 from lakelsm.commit.next_snapshot import Attempt, NextSnapshot
 from lakelsm.commit.replay import ReplayCheck
+from lakelsm.environment import Environment
 from lakelsm.errors import CommitConflictError, CommitOutcomeUnknownError, CorruptTableError, LakelsmError
 from lakelsm.failures import after_commit_step, note_commit
 from lakelsm.format.snapshot import Snapshot
@@ -34,7 +35,6 @@ from lakelsm.results.failure import error_text
 from lakelsm.snapshots.json_file import checked_bytes, publication
 from lakelsm.snapshots.snapshot_manager import MAX_SNAPSHOT_BYTES
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.surroundings import Surroundings
 
 Found = TypeVar("Found")
 
@@ -50,21 +50,21 @@ class CommitRun:
     """Carries one request through its attempts. What one attempt leaves for the next is a value, `Attempt`."""
 
     def __init__(
-        self, store: TableStore, request: CommitRequest, surroundings: Surroundings, step: Callable[[str], None]
+        self, store: TableStore, request: CommitRequest, environment: Environment, step: Callable[[str], None]
     ) -> None:
         self._store = store
         self._table = f"Table {store.name}"
         self._base_id = request.message.base_snapshot_id
-        self._surroundings = surroundings
+        self._environment = environment
         self._step = step
         self._changes = AttemptChanges(store, request)
         self._replay = ReplayCheck(store, request)
-        self._files = ManifestFiles(store, surroundings.new_uuid())
-        self._next = NextSnapshot(store, request, self._files, surroundings=surroundings, step=step)
+        self._files = ManifestFiles(store, environment.new_uuid())
+        self._next = NextSnapshot(store, request, self._files, environment=environment, step=step)
 
     def execute(self) -> CommitOutcome:
         """Publish the request. Raises as Committer.commit; leaves no useless file where that is safe."""
-        tries = Tries(self._store.options, self._surroundings)
+        tries = Tries(self._store.options, self._environment)
         known = self._base_id
         attempt: Attempt | None = None
         obstacle: Obstacle | None = None
@@ -78,7 +78,7 @@ class CommitRun:
                 known = known if latest is None else latest.id
                 seen, obstacle = obstacle, None if latest is None else find_obstacle(self._store, latest)
                 if obstacle is not None:
-                    self._wait_for(obstacle, seen is not None and obstacle.latest.is_same(seen.latest), tries)
+                    self._wait_for(obstacle, seen is not None and obstacle.latest.matches(seen.latest), tries)
                     continue
                 made = self._made(latest, attempt, tries)
                 if isinstance(made, CommitOutcome):
@@ -125,7 +125,7 @@ class CommitRun:
         path = self._store.paths.snapshot_file(snapshot.id)
         try:
             data = checked_bytes(snapshot, path, MAX_SNAPSHOT_BYTES)
-            sent = publication(self._store.file_io, path, data, self._surroundings.sleep)
+            sent = publication(self._store.file_io, path, data, self._environment.sleep)
         except LakelsmError as error:
             if not keeps_files(error):  # Nothing was sent.
                 self._files.delete_except()
@@ -189,7 +189,7 @@ class CommitRun:
                         f"checked that no rollback had removed it or the one before it ({error_text(error)}). {_RERUN}"
                     ) from error
                 log_step(_LOG, "%s: the check of snapshot %d is repeated: %s", self._table, snapshot.id, error)
-                self._surroundings.sleep(wait)
+                self._environment.sleep(wait)
         raise AssertionError("the last look returns or raises")
 
     def _unknown(self, error: Exception) -> CommitOutcomeUnknownError:
@@ -226,15 +226,15 @@ class CommitRun:
 class Tries:
     """The tries of one commit that failed, and the waits after them, by the options ``commit.*``."""
 
-    def __init__(self, options: TableOptions, surroundings: Surroundings) -> None:
-        self._options, self._surroundings = options, surroundings
-        self._started = surroundings.monotonic()
+    def __init__(self, options: TableOptions, environment: Environment) -> None:
+        self._options, self._environment = options, environment
+        self._started = environment.monotonic()
         self.failed = 0
 
     @property
     def elapsed(self) -> int:
         """Milliseconds since the first one began."""
-        return int((self._surroundings.monotonic() - self._started) * 1000)
+        return int((self._environment.monotonic() - self._started) * 1000)
 
     def wait(self) -> bool:
         """Count a try that failed, and wait before the next one. False where it was the last that the options allow."""
@@ -242,9 +242,9 @@ class Tries:
         timeout = self._options.commit_timeout
         if retry >= self._options.commit_max_retries or (timeout is not None and self.elapsed > timeout):
             return False
-        wait = wait_seconds(self._options, retry, self._surroundings.chance())
+        wait = wait_seconds(self._options, retry, self._environment.chance())
         log_step(_LOG, "Attempt %d of a commit failed; the next one begins in %.3f s", self.failed, wait)
-        self._surroundings.sleep(wait)
+        self._environment.sleep(wait)
         return True
 
 

@@ -8,11 +8,11 @@ from lakelsm.commit.commit_identity import checked_batch_id, checked_commit_user
 from lakelsm.commit.commit_message import CommitMessage, CommitOutcome, CommitRequest
 from lakelsm.commit.commit_run import CommitRun
 from lakelsm.commit.replay import ReplayCheck
+from lakelsm.environment import SYSTEM, Environment
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.manifest import FileKind
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.surroundings import SYSTEM, Surroundings
 
 #: The default kind of an operation. Persisted: do not change.
 _OPERATIONS = {CommitKind.APPEND: "WRITE", CommitKind.OVERWRITE: "OVERWRITE"}
@@ -30,9 +30,9 @@ class Committer:
     """
 
     def __init__(
-        self, store: TableStore, step: Callable[[str], None] = _no_step, surroundings: Surroundings = SYSTEM
+        self, store: TableStore, step: Callable[[str], None] = _no_step, environment: Environment = SYSTEM
     ) -> None:
-        self._store, self._step, self._surroundings = store, step, surroundings
+        self._store, self._step, self._environment = store, step, environment
 
     def commit(
         self,
@@ -73,7 +73,7 @@ class Committer:
             operation=operation or _OPERATIONS.get(kind),
             statistics=statistics,
         )
-        return CommitRun(self._store, request, self._surroundings, self._step).execute()
+        return CommitRun(self._store, request, self._environment, self._step).execute()
 
     def committed(self, commit_user: str, identifier: int) -> CommitOutcome | None:
         """Return the outcome of the write that this user committed under this identifier, or None.

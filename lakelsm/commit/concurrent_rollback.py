@@ -78,7 +78,7 @@ def find_obstacle(store: TableStore, latest: Snapshot) -> Obstacle | None:
         what = f"snapshot {number} lies above a gap: snapshot {missing} is missing"
     else:
         what = f"snapshot {number} was not published on snapshot {missing}"
-    named = snapshots.told_latest_id()
+    named = snapshots.hinted_latest_id()
     if not has_gap and (named or 0) < number:
         kind = ObstacleKind.ABANDONED
     elif (has_gap and named is not None and named < missing) or store.consumers.is_rolled_back(number + 1):
@@ -95,7 +95,7 @@ def find_obstacle(store: TableStore, latest: Snapshot) -> Obstacle | None:
 def is_in_history(store: TableStore, changes: AttemptChanges, base: Snapshot | None, published: Snapshot) -> bool:
     """Whether a snapshot that was just published on ``base`` is in the history (step 3)."""
     now = None if base is None else store.snapshots.try_get(base.id)
-    if base is not None and base.is_same(now):
+    if base is not None and base.matches(now):
         return True
     ids = [] if base is None else store.snapshots.ids()
     if store.snapshots.is_expiring(published.id):
@@ -105,7 +105,7 @@ def is_in_history(store: TableStore, changes: AttemptChanges, base: Snapshot | N
 
 def remove_snapshot(store: TableStore, snapshot: Snapshot) -> None:
     """Remove a snapshot that no writer acknowledged (steps 1 and 4): LATEST does not name it yet."""
-    if snapshot.is_same(store.snapshots.try_get(snapshot.id)):
+    if snapshot.matches(store.snapshots.try_get(snapshot.id)):
         store.file_io.delete(store.paths.snapshot_file(snapshot.id))
 
 

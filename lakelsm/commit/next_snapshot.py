@@ -9,6 +9,7 @@ from lakelsm.commit.attempt_changes import Changes
 from lakelsm.commit.commit_message import CommitRequest
 from lakelsm.commit.manifest_merge import MergePolicy, merge_manifests
 from lakelsm.commit.manifest_writer import ManifestFiles
+from lakelsm.environment import Environment
 from lakelsm.format.file_names import SCHEMA_PREFIX
 from lakelsm.format.manifest import FileKind, ManifestEntry, ManifestFileMeta
 from lakelsm.format.snapshot import BASE_PROPERTY, Snapshot
@@ -17,11 +18,10 @@ from lakelsm.snapshots.maintenance_record import with_maintenance_records
 from lakelsm.snapshots.manifest_scan import read_manifest, read_manifest_metas
 from lakelsm.snapshots.sequence_base import NO_SEQUENCE, table_max_sequence, with_max_sequence
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.surroundings import Surroundings
 from lakelsm.version import VERSION
 
 #: Of so many older schemas a snapshot keeps the checksums.
-_MOST_SCHEMAS = 100
+_MAX_SCHEMAS = 100
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class NextSnapshot:
     request: CommitRequest
     files: ManifestFiles
     _: KW_ONLY
-    surroundings: Surroundings
+    environment: Environment
     step: Callable[[str], None]
 
     def prepare(
@@ -142,7 +142,7 @@ class NextSnapshot:
             index = snapshot.index_manifest
             if index is not None and checksums[index] is None:
                 checksums[index] = latest.checksum_of(index)
-            checksums.update({name: latest.checksum_of(name) for name in latest.schema_files[-_MOST_SCHEMAS:]})
+            checksums.update({name: latest.checksum_of(name) for name in latest.schema_files[-_MAX_SCHEMAS:]})
         if schema.file_checksum is not None:
             checksums[f"{SCHEMA_PREFIX}{schema.id}"] = schema.file_checksum
         return snapshot.signed().sealed(checksums)
@@ -175,11 +175,11 @@ class NextSnapshot:
             commit_identifier=request.identifier,
             commit_kind=request.kind,
             # Time travel bisects by time, so it must not go back where this clock is behind another writer's.
-            time_millis=max(self.surroundings.clock(), 0 if latest is None else latest.time_millis),
+            time_millis=max(self.environment.clock(), 0 if latest is None else latest.time_millis),
             total_record_count=rows + (0 if latest is None else latest.total_record_count),
             delta_record_count=rows,
             changelog_record_count=sum(e.file.row_count for e in changes) if changes else None,
-            uuid=self.surroundings.new_uuid(),
+            uuid=self.environment.new_uuid(),
             writer_version=f"lakelsm-{VERSION}",
             watermark=None if latest is None else latest.watermark,
             statistics=request.statistics or inherited_statistics(store.file_io, store.paths, latest, schema_id),
@@ -198,7 +198,7 @@ class NextSnapshot:
         number = 1
         if latest is not None:
             number = latest.id + 1
-            properties[BASE_PROPERTY] = latest.mark
+            properties[BASE_PROPERTY] = latest.fingerprint
         properties = with_maintenance_records(properties, number, latest, store.snapshots.try_get)
         previous = NO_SEQUENCE if latest is None else table_max_sequence(store.file_io, store.paths, latest)
         return with_max_sequence(properties, previous, delta)

@@ -64,7 +64,7 @@ class ReplayCheck:
             latest if number == latest.id else self._snapshots.try_get(number)
             for number in range(1 if seen is None else seen.id, latest.id + 1)
         ]
-        followed = seen is None or (bool(new) and seen.is_same(new.pop(0)))
+        followed = seen is None or (bool(new) and seen.matches(new.pop(0)))
         if not followed or None in new:
             # They expire as fast as they come, or were rolled back, and ids come again.
             self._highest = _NONE

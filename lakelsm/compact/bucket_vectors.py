@@ -8,13 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import compress
 
-from lakelsm.format.data_file.vector_place import read_vectors
+from lakelsm.format.data_file.vector_location import read_vectors
 from lakelsm.format.file_names import AttemptNames, CommitFileNames
 from lakelsm.format.index.deletion_vector_file import encode_vectors
 from lakelsm.format.index.index_manifest import DELETION_VECTORS_INDEX, IndexFileMeta, IndexManifestEntry
 from lakelsm.format.manifest import FileKind, ManifestEntry
 from lakelsm.plan.bucket_files import BucketId
-from lakelsm.runner.task_messages import Marks
+from lakelsm.runner.task_messages import MaskedPositions
 from lakelsm.snapshots.deletion_vectors import DeletionVectors
 from lakelsm.snapshots.table_store import TableStore
 
@@ -39,21 +39,23 @@ def write_vectors(
     files: Iterable[ManifestEntry],
     buckets: Sequence[BucketId],
     *,
-    marks: Marks,
+    positions: MaskedPositions,
     names: AttemptNames,
 ) -> IndexChanges:
-    """Write the index files of those ``buckets`` whose vectors a compaction changes: those ``before``, and ``marks``.
+    """Write the index files of those ``buckets`` whose vectors a compaction changes: those ``before``, and ``positions``.
 
     Vectors of other files than ``files`` are dropped: those are rewritten or removed. A bucket has one index file, as
     other writers keep one only.
     """
     rows = {(entry.partition, entry.bucket, entry.file.file_name): entry.file.row_count for entry in files}
-    changed = [_changed(before, bucket, marks, rows) for bucket in buckets]
+    changed = [_changed(before, bucket, positions, rows) for bucket in buckets]
     work = list(compress(buckets, changed))
     # Drawn before the threads start: the same run gives the same names to the same buckets.
     file_names = [CommitFileNames(names.uuid()).index() for _ in work]
     with ThreadPoolExecutor(_THREADS) as pool:
-        written = list(pool.map(lambda bucket, name: _write(store, before, bucket, marks, rows, name), work, file_names))
+        written = list(
+            pool.map(lambda bucket, name: _write(store, before, bucket, positions, rows, name), work, file_names)
+        )
     gone = [bucket for bucket, (entry, _) in zip(work, written) if entry is None]
     return IndexChanges(
         adds=[entry for entry, _ in written if entry is not None],
@@ -63,17 +65,17 @@ def write_vectors(
 
 
 def _changed(
-    before: DeletionVectors, bucket: BucketId, marks: Marks, rows: Mapping[tuple[bytes, int, str], int]
+    before: DeletionVectors, bucket: BucketId, positions: MaskedPositions, rows: Mapping[tuple[bytes, int, str], int]
 ) -> bool:
     gone = any((*bucket, name) not in rows for name in before.of_bucket(*bucket))
-    return gone or bool(marks.get(bucket))
+    return gone or bool(positions.get(bucket))
 
 
 def _write(
     store: TableStore,
     before: DeletionVectors,
     bucket: BucketId,
-    marks: Marks,
+    positions: MaskedPositions,
     rows: Mapping[tuple[bytes, int, str], int],
     file_name: str,
 ) -> tuple[IndexManifestEntry | None, int]:
@@ -83,8 +85,8 @@ def _write(
     wanted = ((place, rows[bucket[0], bucket[1], name]) for name, place in kept.items())
     vectors = dict(zip(kept, read_vectors(filesystem, wanted)))
     masked = sum(map(len, vectors.values()))
-    for name, positions in marks.get(bucket, {}).items():
-        vectors[name] = vectors[name] | positions if name in vectors else positions
+    for name, added in positions.get(bucket, {}).items():
+        vectors[name] = vectors[name] | added if name in vectors else added
     masked = sum(map(len, vectors.values())) - masked
     if not vectors:
         return None, 0

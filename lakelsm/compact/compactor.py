@@ -12,8 +12,9 @@ from lakelsm.commit.commit_identity import new_commit_user
 from lakelsm.commit.commit_message import CommitMessage, CommitOutcome
 from lakelsm.commit.committer import Committer
 from lakelsm.compact.bucket_vectors import write_vectors
-from lakelsm.compact.remapped_marks import MarkRemapper, RemappedMarks
+from lakelsm.compact.remapped_vectors import RemappedVectors, VectorRemapper
 from lakelsm.compact.rewrite_task import RewriteTask
+from lakelsm.environment import SYSTEM, Environment, login_and_host
 from lakelsm.errors import CommitConflictError, VectorsChangedError
 from lakelsm.failures import after_commit_step, commit_stands
 from lakelsm.format.data_file.key_value_file import FileLayout
@@ -39,7 +40,6 @@ from lakelsm.runner.runner import Runner
 from lakelsm.runner.task_messages import TaskMessages
 from lakelsm.snapshots.maintenance_record import DONE, PARTIAL, MaintenanceRecord
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.surroundings import SYSTEM, Surroundings, login_and_host
 
 #: Memory of one compaction task in bytes, by default.
 DEFAULT_TASK_MEMORY = 512 << 20
@@ -64,10 +64,10 @@ class CompactionLimits:
 class Compactor:
     """Compacts one table."""
 
-    def __init__(self, runner: Runner, store: TableStore, surroundings: Surroundings = SYSTEM) -> None:
+    def __init__(self, runner: Runner, store: TableStore, environment: Environment = SYSTEM) -> None:
         self._runner = runner
         self._store = store
-        self._surroundings = surroundings
+        self._environment = environment
 
     def compact(
         self,
@@ -86,15 +86,15 @@ class Compactor:
         commit is raised. One after a commit ends the compaction with status FAILED; it is warned of. A commit that loses
         costs its own buckets alone; the status is CONFLICT.
         """
-        started = self._surroundings.monotonic()
+        started = self._environment.monotonic()
         store = self._store
         snapshot = snapshot or store.snapshots.latest()
         if snapshot is None:
             return CompactionResult(table=store.name, status=CompactionStatus.NOTHING)
-        now = self._surroundings.clock()
+        now = self._environment.clock()
         try:
             with store.while_changed(snapshot):
-                plan = plan_table(store, snapshot, scope, self._surroundings.local_wall_clock(now), now)
+                plan = plan_table(store, snapshot, scope, self._environment.local_wall_clock(now), now)
         except CommitConflictError as error:
             return self._lost(error)
         log_step(
@@ -108,7 +108,7 @@ class Compactor:
         if dry_run:
             planned = self._planned(plan, plan.buckets, CompactionStatus.PLANNED)
             return replace(planned, seconds=self._seconds_since(started))
-        user = commit_user or new_commit_user(store.options, self._surroundings.new_uuid)
+        user = commit_user or new_commit_user(store.options, self._environment.new_uuid)
         size = limits.commit_every or self._commit_size(limits, plan)
         total = CompactionResult(table=store.name, status=CompactionStatus.DONE)
         whole_table = scope == CompactionScope(full=True)
@@ -153,11 +153,11 @@ class Compactor:
 
     def _new_record(self, user: str, now: int) -> MaintenanceRecord:
         _, host = login_and_host()
-        run = self._surroundings.new_uuid()
+        run = self._environment.new_uuid()
         return MaintenanceRecord(run=run[:8], operation="compact", user=user, host=host, started=now, seconds=0.0)
 
     def _seconds_since(self, started: float) -> float:
-        return self._surroundings.monotonic() - started
+        return self._environment.monotonic() - started
 
     def _commit_size(self, limits: CompactionLimits, plan: CompactionPlan) -> int:
         """The default number of buckets in a commit: a deadline acts between commits."""
@@ -195,18 +195,18 @@ class Compactor:
         rule = changelog_rule(store.schema, store.options) if changelog else None
         units = [unit for bucket in buckets for unit in rewrite_units(store, plan, bucket, rule is not None)]
         directories = {store.paths.index_dir, *(unit.directory for unit in units)}
-        with AttemptFiles(store, AttemptNames.new(self._surroundings.new_uuid), lambda: directories) as files:
+        with AttemptFiles(store, AttemptNames.new(self._environment.new_uuid), lambda: directories) as files:
             log_step(_LOG, "Table %s: %d units of %d buckets are rewritten", store.name, len(units), len(buckets))
             written = self._rewrite(plan, units, rule, task_memory, files.names) if units else TaskMessages()
             record = replace(
                 record,
-                seconds=(self._surroundings.clock() - record.started) / 1000,
+                seconds=(self._environment.clock() - record.started) / 1000,
                 files=record.files + len(written.entries),
                 bytes=record.bytes + sum(entry.file.file_size for entry in written.entries),
             )
             full = {FULL_COMPACTION_PROPERTY: "true"} if completes_full else {}
             commit = partial(
-                Committer(store, surroundings=self._surroundings).commit,
+                Committer(store, environment=self._environment).commit,
                 CommitKind.COMPACT,
                 commit_user=record.user,
                 identifier=identifier,
@@ -235,7 +235,7 @@ class Compactor:
         task_memory: int,
         commit: Callable[[CommitMessage], CommitOutcome],
     ) -> tuple[CommitOutcome, int, int]:
-        """Commit the written files; if only vectors changed since, map the marks to the newest snapshot and try again.
+        """Commit the written files; if only vectors changed since, map the masked rows to the newest snapshot and retry.
 
         Returns the number of newly masked rows, and of those found again so. Raises CommitConflictError as
         `Committer.commit`.
@@ -243,24 +243,28 @@ class Compactor:
         store = self._store
         gone = {file.index for bucket in buckets for file in bucket.rewritten_files}
         stay = [entry for index, entry in enumerate(plan.entries) if index not in gone]
-        marks = RemappedMarks(snapshot=plan.snapshot, vectors=plan.vectors, files=stay, marks=written.marks, found=0)
-        remapper = MarkRemapper(
+        remapped = RemappedVectors(
+            snapshot=plan.snapshot, vectors=plan.vectors, files=stay, positions=written.positions, found=0
+        )
+        remapper = VectorRemapper(
             self._runner, store, plan=plan, buckets=buckets, written=written, task_memory=task_memory, names=files.names
         )
         ids = [(bucket.partition, bucket.bucket) for bucket in buckets]
         retries = store.options.commit_max_retries
         while True:
-            vectors = write_vectors(store, marks.vectors, marks.files, ids, marks=marks.marks, names=files.names)
+            vectors = write_vectors(
+                store, remapped.vectors, remapped.files, ids, positions=remapped.positions, names=files.names
+            )
             message = CommitMessage(
                 [*_replaced(plan, buckets), *written.entries],
                 changelog_entries=written.changelog_entries,
                 index_adds=vectors.adds,
                 index_deletes=vectors.deletes,
-                base_snapshot_id=marks.snapshot.id,
-                base_mark=marks.snapshot.mark,
+                base_snapshot_id=remapped.snapshot.id,
+                base_fingerprint=remapped.snapshot.fingerprint,
             )
             try:
-                return files.commit(partial(commit, message)), vectors.masked, marks.found
+                return files.commit(partial(commit, message)), vectors.masked, remapped.found
             except VectorsChangedError as lost:
                 delete_unpublished(store.file_io, (store.paths.index(entry.file.file_name) for entry in vectors.adds))
                 latest = store.snapshots.latest()
@@ -268,7 +272,7 @@ class Compactor:
                 if latest is None or retries < 0:
                     raise
                 log_step(_LOG, "Table %s: deletion vectors are made for snapshot %d: %s", store.name, latest.id, lost)
-                marks = remapper.on(latest, lost)
+                remapped = remapper.on(latest, lost)
 
     def _rewrite(
         self,
@@ -296,7 +300,7 @@ class Compactor:
             rule=rule,
             changelog_layout=changelog_layout,
             names=names,
-            surroundings=self._surroundings,
+            environment=self._environment,
         )
         longest_first = sorted(units, key=lambda unit: -sum(section.cost for section in unit.sections))
         return self._runner.messages(longest_first, task, store.paths, names)

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow.fs import LocalFileSystem
 
+from lakelsm.environment import SYSTEM, Environment
 from lakelsm.format.data_file.key_value_file import FileLayout
 from lakelsm.format.data_file.rolling_writer import RollingWriter
 from lakelsm.format.file_names import AttemptNames, FileNames
@@ -31,7 +32,6 @@ from lakelsm.merge.streaming import key_ranges, merge_runs, without_retractions
 from lakelsm.plan.rewrite_units import RewriteUnit
 from lakelsm.runner.task_messages import TaskMessages
 from lakelsm.schema.system_columns import FILE_NUMBER, POSITION, VALUE_KIND
-from lakelsm.surroundings import SYSTEM, Surroundings
 
 #: Runs that are merged at once.
 _FAN_IN = 64
@@ -52,7 +52,7 @@ class RewriteTask:
     rule: ChangelogRule | None = None
     changelog_layout: FileLayout | None = None
     names: AttemptNames
-    surroundings: Surroundings = SYSTEM
+    environment: Environment = SYSTEM
 
     def __call__(self, unit: RewriteUnit) -> Iterator[pa.RecordBatch]:
         """Merge and write one unit; yield its message: ADD entries of the new files, and rows that are to be masked."""
@@ -64,7 +64,7 @@ class RewriteTask:
             FileNames(self.names.uuid()),
             make_directory=partial(file_io.mkdirs, durable=False),
             make_durable=file_io.make_durable if self.layout.durable else None,
-            surroundings=self.surroundings,
+            environment=self.environment,
         )
         data = writer_of(self.layout, level=level, file_source=FileSource.COMPACT)
         changelog_layout = self.changelog_layout or self.layout
@@ -80,9 +80,9 @@ class RewriteTask:
                         if merged.changes is not None:
                             changelog.write(merged.changes)
             entries, changes = unit_entries(unit, data.close()), unit_entries(unit, changelog.close())
-            marks = replaced.marks()
-            found = {(unit.partition, unit.bucket): marks} if marks else {}
-            yield TaskMessages(entries, changelog_entries=changes, marks=found).to_batch()
+            positions = replaced.positions()
+            found = {(unit.partition, unit.bucket): positions} if positions else {}
+            yield TaskMessages(entries, changelog_entries=changes, positions=found).to_batch()
         except BaseException:
             data.abort()
             changelog.abort()

@@ -16,7 +16,7 @@ import struct
 # All persisted, as directory names: do not change.
 _FRACTION_BITS = 52
 _LARGEST_INTEGER_EXPONENT = 62
-_LEAST_PLAIN, _MOST_PLAIN = -2, 7
+_LEAST_PLAIN, _MAX_PLAIN = -2, 7
 #: Powers of five up to this one are counted in exact bits, those beyond as three bits a power.
 _COUNTED_POWERS = 27
 
@@ -54,7 +54,7 @@ def _text(value: float, bits: int, fraction_bits: int, bias: int) -> str:
 
 def _notation(digits: str, point: int) -> str:
     """The digits with the decimal point before the one at ``point``, scientific outside of [1e-3, 1e7)."""
-    if 0 < point <= _MOST_PLAIN:
+    if 0 < point <= _MAX_PLAIN:
         return f"{digits[:point].ljust(point, '0')}.{digits[point:] or '0'}"
     if _LEAST_PLAIN <= point <= 0:
         return f"0.{'0' * -point}{digits}"

@@ -87,7 +87,7 @@ class Snapshot:
         return [name for name in names if name is not None]
 
     @property
-    def mark(self) -> str:
+    def fingerprint(self) -> str:
         """The fingerprint, which differs for another snapshot with its id after a rollback. Tags keep it.
 
         Each commit gives its manifest lists new names. Engines without uuids leave them out of tags, branches and
@@ -95,9 +95,9 @@ class Snapshot:
         """
         return self.base_manifest_list
 
-    def is_same(self, other: Snapshot | None) -> bool:
+    def matches(self, other: Snapshot | None) -> bool:
         """Whether another one is of the very same commit."""
-        return other is not None and (self.id, self.mark) == (other.id, other.mark)
+        return other is not None and (self.id, self.fingerprint) == (other.id, other.fingerprint)
 
     def signed(self) -> Snapshot:
         """The same snapshot, whose properties, if any, name it: by uuid, id, base manifest list and commit user.
@@ -126,11 +126,11 @@ class Snapshot:
         return bool(self.own_properties)
 
     def _signature(self, uuid: str) -> str:
-        return f"{uuid} {self.id} {self.mark} {self.commit_user}"
+        return f"{uuid} {self.id} {self.fingerprint} {self.commit_user}"
 
     def follows(self, before: Snapshot) -> bool:
         """Whether its base is the present snapshot before it; snapshots of other writers do not record it."""
-        return self.own_properties.get(BASE_PROPERTY, before.mark) == before.mark
+        return self.own_properties.get(BASE_PROPERTY, before.fingerprint) == before.fingerprint
 
     def checksum_of(self, name: str) -> int | None:
         """The CRC-32 of one of its `metadata_files`, where its writer kept it."""

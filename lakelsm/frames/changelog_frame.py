@@ -19,7 +19,7 @@ from lakelsm.merge.run_reader import RunReader
 from lakelsm.plan.changelog_plan import ChangelogPlan
 from lakelsm.plan.merge_units import packed_for_tasks
 from lakelsm.read.changelog_tasks import Differences, MergedChanges
-from lakelsm.read.kept_snapshot import OfSnapshots
+from lakelsm.read.snapshot_guard import SnapshotGuard
 from lakelsm.read.stored_rows import TASK_MEMORY
 from lakelsm.schema.system_columns import (
     FILE_NAME,
@@ -37,7 +37,7 @@ from lakelsm.spark.task_errors import translated
 from lakelsm.spark.tasks import read_units
 
 #: Snapshots up to which each has a scan of its own; more are put in order by a sort.
-_MOST_SCANS = 32
+_MAX_SCANS = 32
 
 Unit = TypeVar("Unit")
 
@@ -70,11 +70,11 @@ def changelog_frame(
     spec = MergeSpec.of(store.schema, store.options)
     changes = _scanned(spark, store, schemas, plan)
     if plan.merged:
-        task = OfSnapshots(store, plan.ends, MergedChanges(reader, spec, arrow), not plan.of_states)
+        task = SnapshotGuard(store, plan.ends, MergedChanges(reader, spec, arrow), not plan.of_states)
         merged = _of_units(spark, store, plan.merged, lambda unit: unit, task, columns)
         changes.append(_from_snapshot(merged, None))
     if plan.compared:
-        differences = OfSnapshots(store, plan.ends, Differences(reader, spec, arrow))
+        differences = SnapshotGuard(store, plan.ends, Differences(reader, spec, arrow))
         compared = _of_units(spark, store, plan.compared, lambda compared: compared.unit, differences, columns)
         changes.append(_from_snapshot(compared, None))
     if not changes:
@@ -89,7 +89,7 @@ def _scanned(
 ) -> list[DataFrame]:
     """Scans whose rows come snapshot by snapshot: Spark keeps the order of a union, but of no files within a scan."""
     system = (SEQUENCE_NUMBER, VALUE_KIND)
-    if len(plan.scanned) <= _MOST_SCANS:
+    if len(plan.scanned) <= _MAX_SCANS:
         return [
             _from_snapshot(part.drop(FILE_NAME), snapshot)
             for snapshot, files in plan.scanned

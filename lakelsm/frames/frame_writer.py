@@ -105,7 +105,7 @@ _CHEAP_STEPS = frozenset(
 )
 _COSTLY_EXPRESSIONS = ("PYTHON_UDF", "SCALA_UDF")
 #: Steps of a plan that are looked at.
-_MOST_STEPS = 40
+_MAX_STEPS = 40
 
 
 def is_small_input(frame: DataFrame) -> bool:
@@ -113,7 +113,7 @@ def is_small_input(frame: DataFrame) -> bool:
     plan = frame._jdf.queryExecution().analyzed()
     steps = [plan]
     for step in steps:
-        if step.nodeName() not in _CHEAP_STEPS or len(steps) > _MOST_STEPS:
+        if step.nodeName() not in _CHEAP_STEPS or len(steps) > _MAX_STEPS:
             return False
         children = step.children()
         steps += [children.apply(at) for at in range(children.size())]

@@ -22,9 +22,9 @@ from lakelsm.format.snapshot import Snapshot
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.plan.merge_units import packed_for_tasks
-from lakelsm.read.kept_snapshot import OfSnapshots
-from lakelsm.read.stale_rows import CHUNK_BITS, MaskedRows, StaleRows
-from lakelsm.schema.system_columns import STALE_CHUNK, STALE_FILE, STALE_SIZE, STALE_WORDS
+from lakelsm.read.hidden_row_task import CHUNK_BITS, HiddenRowTask, MaskedRowTask
+from lakelsm.read.snapshot_guard import SnapshotGuard
+from lakelsm.schema.system_columns import HIDDEN_CHUNK, HIDDEN_FILE, HIDDEN_SIZE, HIDDEN_WORDS
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.tasks import read_units
@@ -33,26 +33,26 @@ if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark import SparkContext
 
-#: Spark's schema of `stale_chunks`.
-STALE_SCHEMA = T.StructType(
+#: Spark's schema of `hidden_chunks`.
+HIDDEN_SCHEMA = T.StructType(
     [
-        T.StructField(STALE_FILE, T.StringType()),
-        T.StructField(STALE_SIZE, T.LongType()),
-        T.StructField(STALE_CHUNK, T.LongType()),
-        T.StructField(STALE_WORDS, T.ArrayType(T.LongType())),
+        T.StructField(HIDDEN_FILE, T.StringType()),
+        T.StructField(HIDDEN_SIZE, T.LongType()),
+        T.StructField(HIDDEN_CHUNK, T.LongType()),
+        T.StructField(HIDDEN_WORDS, T.ArrayType(T.LongType())),
     ]
 )
 
 #: Bytes around the words of a file's part: the driver keeps what is planned of it.
 _AROUND_WORDS = 1 << 10
 #: What is kept of all tables and sessions: bytes, unless one table may have more, and states of tables.
-_MOST_BYTES = 256 << 20
-_MOST_STATES = 100
+_MAX_BYTES = 256 << 20
+_MAX_STATES = 100
 
 
 @dataclass(frozen=True)
 class HiddenRows:
-    """What is left out of some files, as rows of `STALE_SCHEMA`. ``found_before``: a read asked for the same."""
+    """What is left out of some files, as rows of `HIDDEN_SCHEMA`. ``found_before``: a read asked for the same."""
 
     chunks: DataFrame
     found_before: bool
@@ -71,7 +71,7 @@ def hidden_rows(
     Nothing runs before an action; ``snapshot`` is the one that the files are of, which may go before it. Up to
     ``lakelsm.hidden-rows.max-memory`` of them are kept a session and table.
     """
-    size, most = _most_bytes(units, masked), store.options.lakelsm_hidden_rows_max_memory
+    size, most = _max_bytes(units, masked), store.options.lakelsm_hidden_rows_max_memory
     if size > most:
         return HiddenRows(_found(spark, store, schemas, units, masked, snapshot), found_before=False)
     owner = _Owner(ref(spark), store.paths.branch_root)
@@ -90,8 +90,8 @@ def hidden_rows(
             _kept[state] = _PersistedFrame(found._jdf, size, spark.sparkContext)
         else:
             _kept[state] = known
-        _drop(_surplus([state for state in _kept if state.owner == owner], most, _MOST_STATES))
-        _drop(_surplus(list(_kept), max(most, _MOST_BYTES), _MOST_STATES))
+        _drop(_surplus([state for state in _kept if state.owner == owner], most, _MAX_STATES))
+        _drop(_surplus(list(_kept), max(most, _MAX_BYTES), _MAX_STATES))
         # The cache refers to no session, or none would ever be dropped.
         chunks = found if known is None else DataFrame(known.frame, spark)
     return HiddenRows(chunks, found_before=known is not None)
@@ -136,10 +136,10 @@ _kept: OrderedDict[_State, _PersistedFrame] = OrderedDict()
 _lock = Lock()
 
 
-def _surplus(states: list[_State], most_bytes: int, most_states: int) -> list[_State]:
+def _surplus(states: list[_State], max_bytes: int, max_states: int) -> list[_State]:
     """The first of some states, without which the others are within the bounds."""
     size, first = sum(_kept[state].size for state in states), 0
-    while size > most_bytes or len(states) - first > most_states:
+    while size > max_bytes or len(states) - first > max_states:
         size -= _kept[states[first]].size
         first += 1
     return states[:first]
@@ -157,7 +157,7 @@ def _runs(context: SparkContext) -> bool:
     return context._jsc is not None
 
 
-def _most_bytes(units: Sequence[MergeUnit], masked: Sequence[RunFile]) -> int:
+def _max_bytes(units: Sequence[MergeUnit], masked: Sequence[RunFile]) -> int:
     """What is kept at most: a bit a row, and for each unit that has a part of a file its plan and the rest of a chunk."""
     files = {file.path: file.row_count for file in (*masked, *(file for unit in units for file in unit.files))}
     parts = [*masked, *(file for unit in units for file in unit.files)]
@@ -176,9 +176,10 @@ def _found(
     parts = []
     if masked:
         packed = packed_for_tasks(store.options, masked, lambda file: [file])
-        parts.append(read_units(spark, packed, OfSnapshots(store, (snapshot,), MaskedRows(store.file_io)), STALE_SCHEMA))
+        find_masked = SnapshotGuard(store, (snapshot,), MaskedRowTask(store.file_io))
+        parts.append(read_units(spark, packed, find_masked, HIDDEN_SCHEMA))
     if units:
         merged = packed_for_tasks(store.options, units, lambda unit: unit.files)
-        task = OfSnapshots(store, (snapshot,), StaleRows.of(store, schemas))
-        parts.append(read_units(spark, merged, task, STALE_SCHEMA))
+        task = SnapshotGuard(store, (snapshot,), HiddenRowTask.of(store, schemas))
+        parts.append(read_units(spark, merged, task, HIDDEN_SCHEMA))
     return reduce(DataFrame.unionAll, parts)

@@ -23,7 +23,7 @@ from lakelsm.write.level0_task import Level0Job
 
 #: Buckets whose rows may take turns in a task: each has a file open, and its share of the rows that wait to be written.
 #: How many partitions a batch has is known only after its shuffle, so rows of partitioned tables are never mixed.
-MOST_INTERLEAVED = 16
+MAX_INTERLEAVED = 16
 
 _FLOATS = (T.FloatType(), T.DoubleType())
 #: Bits of key columns that are packed into one number.
@@ -44,7 +44,7 @@ def row_order(schema: TableSchema, job: Level0Job) -> RowOrder:
     Which row of a key wins is for the job to find, by the rows' numbers. But rows that are all kept, or that it may have
     to merge before it has seen all of their key, must come in the order of the input.
     """
-    interleaved = not schema.partition_keys and 0 < job.total_buckets <= MOST_INTERLEAVED
+    interleaved = not schema.partition_keys and 0 < job.total_buckets <= MAX_INTERLEAVED
     fields = [schema.field(name) for name in schema.trimmed_primary_keys]
     keys = [_packed(fields)] if _is_packed(fields) else quoted_all(schema.trimmed_primary_keys)
     heads = [] if interleaved else [*_partition_columns(schema), F.col(BUCKET)]

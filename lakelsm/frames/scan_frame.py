@@ -1,7 +1,7 @@
 """A read plan as a DataFrame of native parts, which Catalyst still optimises.
 
 All files are scanned by Spark's own Parquet reader, so that projections and predicates that are added later reach it.
-Files of sections are scanned the same way, less their hidden rows (see stale_rows), and so are files under deletion
+Files of sections are scanned the same way, less their hidden rows (see hidden_row_task), and so are files under deletion
 vectors: one small table of bitmaps, at most a bit a row of these files, made by tasks when the query runs or kept from an
 earlier one (see hidden_rows), is broadcast; a row is left out when the bitmap of its chunk of its file has it. The join
 is an anti join on one 64-bit number, the cheapest that Spark has: the file's size with the number of the chunk, where no
@@ -35,20 +35,20 @@ from lakelsm.merge.merge_unit import RunFile
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.plan.merge_units import packed_for_tasks
 from lakelsm.plan.read_plan import ReadPlan
-from lakelsm.read.kept_snapshot import OfSnapshots
+from lakelsm.read.hidden_row_task import CHUNK_BITS
 from lakelsm.read.merged_rows import EVERY_FILE, MergedRows, is_handed_over
-from lakelsm.read.stale_rows import CHUNK_BITS
+from lakelsm.read.snapshot_guard import SnapshotGuard
 from lakelsm.read.stored_rows import TASK_MEMORY
 from lakelsm.schema.system_columns import (
     CHUNK,
     FILE_NAME,
+    HIDDEN,
+    HIDDEN_CHUNK,
+    HIDDEN_FILE,
+    HIDDEN_SIZE,
+    HIDDEN_WORDS,
     POSITION,
     ROW,
-    STALE,
-    STALE_CHUNK,
-    STALE_FILE,
-    STALE_SIZE,
-    STALE_WORDS,
     SYSTEM_FIELDS,
 )
 from lakelsm.schema.table_schema import TableSchema, column_mapping
@@ -69,7 +69,7 @@ _THREADS = 16
 
 #: A file's chunks are fewer than two to this power, where a number of 64 bits is to hold its size too.
 _CHUNK_NUMBER_BITS = 16
-_MOST_CHUNKS = 1 << _CHUNK_NUMBER_BITS
+_MAX_CHUNKS = 1 << _CHUNK_NUMBER_BITS
 
 
 def read_frame(
@@ -160,8 +160,8 @@ def file_scans(
         check_files(store.file_io, schemas, scanned)
     by_size = by_size and not others
     if stale is not None:
-        chunk = _chunk_key(STALE_SIZE if by_size else STALE_FILE, STALE_CHUNK, by_size)
-        stale = F.broadcast(stale.select(F.expr(chunk).alias(STALE), F.col(STALE_WORDS)))
+        chunk = _chunk_key(HIDDEN_SIZE if by_size else HIDDEN_FILE, HIDDEN_CHUNK, by_size)
+        stale = F.broadcast(stale.select(F.expr(chunk).alias(HIDDEN), F.col(HIDDEN_WORDS)))
     place = _PLACE_BY_SIZE if by_size else _SCAN_PLACE
     scans: list[DataFrame] = []
     if native is not None:
@@ -190,7 +190,7 @@ def _sizes_tell(files: Sequence[RunFile]) -> bool:
     """Whether a size and the number of a chunk, as one number of 64 bits, tell of any row where it comes from."""
     chunks = max((file.row_count for file in files), default=0) >> CHUNK_BITS
     largest = max((file.file_size for file in files), default=0)
-    return len({file.file_size for file in files}) == len(files) and chunks < _MOST_CHUNKS and largest < 1 << 47
+    return len({file.file_size for file in files}) == len(files) and chunks < _MAX_CHUNKS and largest < 1 << 47
 
 
 def _chunk_key(file: str, chunk: str, by_size: bool) -> str:
@@ -222,7 +222,7 @@ def _merged(
     sources = {copy.name: name for name, copy in exact_fields(store.schema.fields).items()}
     task = MergedRows(reader, spec, to_spark_arrow(fields), small_file, sources=sources)
     packed = packed_for_tasks(store.options, plan.units, lambda unit: unit.files)
-    return read_units(spark, packed, OfSnapshots(store, (plan.snapshot,), task), to_struct(fields))
+    return read_units(spark, packed, SnapshotGuard(store, (plan.snapshot,), task), to_struct(fields))
 
 
 def _stored(
@@ -275,8 +275,8 @@ def _shown(
     chunk = _chunk_key(place.file, f"SHIFTRIGHT({place.row}, {CHUNK_BITS})", place.by_size)
     located = frame.select(*columns, F.col(place.row).alias(ROW), F.expr(chunk).alias(CHUNK))
     word = f"SHIFTRIGHT({ROW} & {(1 << CHUNK_BITS) - 1}, 6)"
-    hidden = F.expr(f"getbit(get({STALE_WORDS}, CAST({word} AS INT)), CAST({ROW} & 63 AS INT)) = 1")
-    return located.join(stale, (F.col(CHUNK) == F.col(STALE)) & hidden, "left_anti").drop(ROW, CHUNK)
+    hidden = F.expr(f"getbit(get({HIDDEN_WORDS}, CAST({word} AS INT)), CAST({ROW} & 63 AS INT)) = 1")
+    return located.join(stale, (F.col(CHUNK) == F.col(HIDDEN)) & hidden, "left_anti").drop(ROW, CHUNK)
 
 
 def check_files(file_io: FileIO, schemas: Mapping[int, TableSchema], files: Sequence[RunFile]) -> None:

@@ -28,7 +28,7 @@ from lakelsm.format.snapshot import Snapshot
 from lakelsm.merge.merge_unit import RunFile
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.plan.merge_units import packed_for_tasks
-from lakelsm.read.kept_snapshot import OfSnapshots
+from lakelsm.read.snapshot_guard import SnapshotGuard
 from lakelsm.read.stored_rows import TASK_MEMORY, StoredRows
 from lakelsm.schema.identifiers import alike, folded
 from lakelsm.schema.system_columns import (
@@ -96,7 +96,7 @@ def task_scan(
     struct = columns.add(FILE_NAME, T.StringType()).add(POSITION, T.LongType())
     packed = packed_for_tasks(store.options, files, lambda file: [file])
     sources = {copy.name: name for name, copy in copies.items()}
-    task = OfSnapshots(store, (snapshot,), StoredRows(reader, to_spark_arrow(stored), sources))
+    task = SnapshotGuard(store, (snapshot,), StoredRows(reader, to_spark_arrow(stored), sources))
     return read_units(spark, packed, task, struct)
 
 

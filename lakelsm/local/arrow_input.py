@@ -154,13 +154,13 @@ def _bounded(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
                 return
             except pa.ArrowException as error:
                 raise InvalidInputError(f"The rows of the frame cannot be read to their end: {error}") from error
-            most = _most_rows(batch)
+            most = _max_rows(batch)
             for start in range(0, len(batch), most):
                 yield from _cut(batch.slice(start, most))
             del batch
 
 
-def _most_rows(batch: pa.RecordBatch) -> int:
+def _max_rows(batch: pa.RecordBatch) -> int:
     """Rows of a batch that are taken at once."""
     if _size(batch) is not None:
         return BATCH_ROWS

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelsm.errors import InvalidInputError, told_of
+from lakelsm.errors import InvalidInputError, error_context
 from lakelsm.format.data_file.column_evolution import cast_column
 from lakelsm.format.data_file.key_value_file import row_schema
 from lakelsm.format.row_kinds import INSERT, ROW_KINDS
@@ -183,7 +183,7 @@ class _GivenColumn:
         Raises InvalidInputError where its type is not one that the table's column takes.
         """
         as_it_is = own_types and kind == to_arrow(field.type)
-        with told_of(f"Column '{field.name}'"):
+        with error_context(f"Column '{field.name}'"):
             source = field.type if as_it_is else value_type(plain_type(kind))
         is_exact = is_assignable(source, field.type)
         if not is_exact and not (safe_casts and is_castable(source, field.type)):
@@ -212,7 +212,7 @@ class _GivenColumn:
         field = self.field
         try:
             given.validate(full=True)
-            with told_of(f"Column '{field.name}'"):
+            with error_context(f"Column '{field.name}'"):
                 values = plain_array(given)
                 if not self.is_exact:
                     return cast_values(values, self.source, field.type)

@@ -18,7 +18,7 @@ from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.plan.read_plan import ReadPlan, plan_read
 from lakelsm.predicate.predicate import Constant, Predicate, columns
-from lakelsm.read.stale_rows import StaleRows
+from lakelsm.read.hidden_row_task import HiddenRowTask
 from lakelsm.read.stored_rows import TASK_MEMORY
 from lakelsm.runner.runner import Runner
 from lakelsm.runner.task_failures import known_failure
@@ -129,7 +129,7 @@ class ArrowScan:
             columns=tuple(dict.fromkeys((*wanted, *needed))),
             memory_bytes=memory,
         )
-        stale = StaleRows.of(store, schemas)
+        stale = HiddenRowTask.of(store, schemas)
         return ScanTask(reader, stale=stale, spec=spec, schema=schema, predicate=self.predicate, ordered=self.ordered)
 
     def _chained(self, task: ScanTask, units: Sequence[RunFile | MergeUnit]) -> Iterator[pa.Table]:

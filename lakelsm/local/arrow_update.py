@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelsm.errors import told_of
+from lakelsm.errors import error_context
 from lakelsm.format.data_file.column_evolution import cast_column
 from lakelsm.format.row_kinds import ROW_KINDS, UPDATE_AFTER
 from lakelsm.format.snapshot import Snapshot
@@ -60,7 +60,7 @@ class _Assignment:
     def of(store: TableStore, name: str, value: str, session_time_zone: str | None) -> _Assignment:
         """Raises InvalidInputError for a value that the column does not take."""
         field = store.schema.field(name)
-        with told_of(f"set[{name!r}] = {shown_condition(value)}"):
+        with error_context(f"set[{name!r}] = {shown_condition(value)}"):
             expression = parse_expression(value, store.schema.fields, session_time_zone)
         numbers = is_number(expression.type) and is_number(reduced(field.type))
         if not numbers and not is_assignable(expression.type, field.type):

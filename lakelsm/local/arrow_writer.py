@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lakelsm.format.data_file.key_value_file import row_schema
 from lakelsm.format.manifest import ManifestEntry
-from lakelsm.local.bucket_places import BucketPlaces
+from lakelsm.local.bucket_codes import BucketCodes
 from lakelsm.local.row_sorter import RowSorter, SortedRows
 from lakelsm.local.scratch_runs import ScratchSpace
 from lakelsm.merge.run_reader import RunReader
@@ -50,7 +50,7 @@ class ArrowWriter:
     def write(self, rows: Iterator[pa.RecordBatch], job: Level0Job) -> TaskMessages:
         """See `RowWriter.write`."""
         schema, options = self._store.schema, self._store.options
-        places = BucketPlaces(schema, options, job.file_io, job.hash_indexes)
+        places = BucketCodes(schema, options, job.file_io, job.hash_indexes)
         with ScratchSpace(row_schema(schema.fields), options.write_buffer_spill_max_disk_size) as scratch:
             sorter = RowSorter(schema.trimmed_primary_keys, options.write_buffer_size, scratch)
             for batch in rows:

@@ -19,7 +19,7 @@ from lakelsm.schema.row_rules import key_schema
 from lakelsm.schema.table_schema import TableSchema
 
 #: Values of a column up to which reads leave files out by them.
-_MOST_VALUES = 1000
+_MAX_VALUES = 1000
 _LISTED_ROOTS = ("TINYINT", "SMALLINT", "INT", "BIGINT", "VARCHAR", "DATE")
 
 
@@ -61,7 +61,7 @@ class KeySet:
         for name in self.schema.primary_keys:
             if self.schema.field(name).type.root in _LISTED_ROOTS:
                 values = self.keys.column(name).unique()
-                if len(values) <= _MOST_VALUES:
+                if len(values) <= _MAX_VALUES:
                     with suppress(OverflowError, ValueError):  # Of dates that Python's calendar does not have.
                         parts.append(_one_of(name, values))
         return all_of(parts)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lakelsm.environment import utc_zone
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.local.arrow_delete import retractions
 from lakelsm.local.arrow_rows import prepare_arrow
@@ -23,7 +24,6 @@ from lakelsm.read.hidden_count import counted
 from lakelsm.results import CountResult
 from lakelsm.runner.local_runner import LocalRunner
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.surroundings import utc_zone
 
 
 class LocalEngine:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lakelsm.local.bucket_places import Places
+from lakelsm.local.bucket_codes import Places
 from lakelsm.local.scratch_runs import ScratchRun, ScratchSpace
 from lakelsm.merge.key_order import order_keys, stable_order
 from lakelsm.merge.streaming import key_ranges
@@ -24,7 +24,7 @@ _SCRATCH_BYTES = 512 << 10
 #: Runs that are merged at once.
 _FAN_IN = 64
 #: Offsets of texts have 31 bits.
-_MOST_MEMORY = 1 << 30
+_MAX_MEMORY = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class RowSorter:
     def __init__(self, key_columns: Sequence[str], memory: int, scratch: ScratchSpace) -> None:
         self._keys = tuple(key_columns)
         # Sorting copies the rows once.
-        self._most = min(memory, _MOST_MEMORY) // 2
+        self._most = min(memory, _MAX_MEMORY) // 2
         self._scratch = scratch
         self._batches: list[pa.RecordBatch] = []
         self._places: list[Places] = []

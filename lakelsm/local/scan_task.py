@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from lakelsm.format.data_file.key_value_file import GroupBounds, KeyValueReader
-from lakelsm.format.data_file.vector_place import positions_within, read_vectors
+from lakelsm.format.data_file.vector_location import positions_within, read_vectors
 from lakelsm.local.shown_rows import shown_rows
 from lakelsm.merge.grouped_rows import Mask
 from lakelsm.merge.merge_spec import MergeSpec
@@ -30,8 +30,8 @@ from lakelsm.merge.run_reader import RunReader
 from lakelsm.predicate.evaluation import matching
 from lakelsm.predicate.predicate import Predicate, columns
 from lakelsm.predicate.statistics import ColumnBounds, StatsTable, may_match
+from lakelsm.read.hidden_row_task import HiddenRowTask
 from lakelsm.read.merged_rows import EVERY_FILE, MergedRows
-from lakelsm.read.stale_rows import StaleRows
 from lakelsm.schema.system_columns import FILE_NUMBER, POSITION
 from lakelsm.types import to_arrow
 
@@ -59,7 +59,7 @@ class ScanTask:
 
     reader: RunReader
     _: KW_ONLY
-    stale: StaleRows
+    stale: HiddenRowTask
     spec: MergeSpec
     schema: pa.Schema
     predicate: Predicate | None = None

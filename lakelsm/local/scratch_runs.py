@@ -16,7 +16,7 @@ from typing import IO
 
 import pyarrow as pa
 
-from lakelsm.errors import StorageError, told_of
+from lakelsm.errors import StorageError, error_context
 from lakelsm.operation_log import log_step
 from lakelsm.storage.refusals import refused_write
 
@@ -103,5 +103,5 @@ def _refused() -> Iterator[None]:
     except StorageError:
         raise
     except OSError as error:
-        with told_of(_WHAT):
+        with error_context(_WHAT):
             raise refused_write(f"{tempfile.gettempdir()}/lakelsm-rows", error) from error

@@ -25,7 +25,7 @@ _FORMS = {
 }
 _MICROS = 1_000_000
 #: The farthest zone from UTC, in minutes.
-_MOST_OFFSET = 18 * 60
+_MAX_OFFSET = 18 * 60
 
 
 class TextFault(Exception):
@@ -66,7 +66,7 @@ def _seconds(parts: dict[str, pa.Array]) -> npt.NDArray[np.int64]:
         return seconds
     minutes = _whole(_filled(parts["minutes"], "00"))
     ahead = _whole(_filled(parts["hours"], "00")) * 60 + minutes
-    if ahead.max(initial=0) > _MOST_OFFSET or minutes.max(initial=0) > 59:
+    if ahead.max(initial=0) > _MAX_OFFSET or minutes.max(initial=0) > 59:
         raise TextFault
     west = pc.fill_null(pc.equal(parts["sign"], "-"), False).to_numpy(zero_copy_only=False)
     seconds = seconds - np.where(west, -ahead, ahead) * 60

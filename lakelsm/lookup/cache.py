@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lakelsm.environment import SYSTEM, Environment
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.local.shown_rows import shown_rows, shown_schema
 from lakelsm.predicate.predicate import Predicate, columns
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.surroundings import SYSTEM, Surroundings
 from lakelsm.types import DataField, same_layout, to_arrow
 
 Longs: TypeAlias = npt.NDArray[np.int64]
@@ -94,8 +94,8 @@ def _change(was: DataField, now: DataField | None) -> str | None:
         return f"has no column {was.name!r} any more, which was there"
     if now.name != was.name:
         return f"calls column {was.name!r} {now.name!r}, which had its name"
-    is_same = same_layout(was.type, now.type)
-    return None if is_same else f"has column {was.name!r} as {now.type.sql()}, which was {was.type.sql()}"
+    matches = same_layout(was.type, now.type)
+    return None if matches else f"has column {was.name!r} as {now.type.sql()}, which was {was.type.sql()}"
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ class Cache(Protocol):
         order; a key may come twice. Rows have ``spec.columns`` in stored types.
         """
 
-    def find_one(self, key: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    def find_key(self, key: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         """The rows of one key as Python values as users get them; the key's are as `pa.Array.to_pylist` has them."""
         rows = self.find_plain(key)
         if rows is None:
@@ -187,7 +187,7 @@ class Cache(Protocol):
         return rows
 
     def find_plain(self, key: tuple[Any, ...]) -> list[tuple[Any, ...]] | None:
-        """As `find_one`, in Python values, which takes a tenth of the time; None if only `find` can answer."""
+        """As `find_key`, in Python values, which takes a tenth of the time; None if only `find` can answer."""
         return None
 
     def refresh(self) -> Refreshed:
@@ -208,11 +208,11 @@ class HeldCache:
     A user calls `hold`, and then uses it in a ``with``, which releases it.
     """
 
-    def __init__(self, spec: LookupSpec, opener: Opener, surroundings: Surroundings = SYSTEM) -> None:
-        began = surroundings.monotonic()
+    def __init__(self, spec: LookupSpec, opener: Opener, environment: Environment = SYSTEM) -> None:
+        began = environment.monotonic()
         self.cache = opener(spec)
         self._table = spec.store.name
-        self._surroundings = surroundings
+        self._environment = environment
         self._users = 1
         self._lock = Lock()
         self._log("open lookup", "a lookup was opened", began)
@@ -234,7 +234,7 @@ class HeldCache:
 
     def refresh(self) -> Refreshed:
         """See `Cache.refresh`."""
-        before, began = self.cache.snapshot, self._surroundings.monotonic()
+        before, began = self.cache.snapshot, self._environment.monotonic()
         refreshed = self.cache.refresh()
         if refreshed.snapshot != before or refreshed.rebuilt is not None:
             why = "" if refreshed.rebuilt is None else f" by loading it again, as {refreshed.rebuilt}"
@@ -244,7 +244,7 @@ class HeldCache:
 
     def _log(self, operation: str, done: str, began: float) -> None:
         if _LOG.isEnabledFor(logging.INFO):
-            state = {**cache_state(self.cache), "seconds": round(self._surroundings.monotonic() - began, 3)}
+            state = {**cache_state(self.cache), "seconds": round(self._environment.monotonic() - began, 3)}
             text = f"{done} ({', '.join(f'{name} {value}' for name, value in state.items())})"
             fields = {"table": self._table, "operation": operation, "outcome": "done", **state}
             _LOG.info("Table %s: %s", self._table, text, extra=fields)

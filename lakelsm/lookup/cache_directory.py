@@ -17,10 +17,10 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
+from lakelsm.environment import SYSTEM, Environment
 from lakelsm.errors import InvalidInputError, OutOfMemoryError, StorageError, UnsupportedFeatureError
 from lakelsm.storage.file_io import temporary_name
 from lakelsm.storage.refusals import refused_write
-from lakelsm.surroundings import SYSTEM, Surroundings
 
 Result = TypeVar("Result")
 
@@ -33,23 +33,23 @@ _LOCK = ".lock"
 #: Locked by each that writes a file of the directory, together with the others.
 _WRITERS = ".writers"
 #: Links that are followed to a shared directory, as Linux has it.
-_MOST_LINKS = 40
+_MAX_LINKS = 40
 _UNHARMED = "The table is unharmed"
 
 
 class CacheDirectory:
     """A directory of caches. Several threads, and of a shared one several processes, may use it at a time."""
 
-    def __init__(self, path: Path, surroundings: Surroundings, most: int | None = None) -> None:
+    def __init__(self, path: Path, environment: Environment, most: int | None = None) -> None:
         """Use `private`, `in_memory` or `shared`."""
         self.path = path
-        self._surroundings = surroundings
+        self._environment = environment
         self._most = most
         self._removal: weakref.finalize[..., CacheDirectory] | None = None
 
     @staticmethod
     def private(
-        surroundings: Surroundings = SYSTEM, root: Path | None = None, most: int | None = None
+        environment: Environment = SYSTEM, root: Path | None = None, most: int | None = None
     ) -> CacheDirectory:
         """A new directory in ``root`` (None: in the one that TMPDIR names), whose files may have ``most`` bytes.
 
@@ -64,27 +64,27 @@ class CacheDirectory:
                 if (path / _OWNER).exists():  # Else another process took it for one that was left, before it was locked.
                     break
                 os.close(owner)
-        directory = CacheDirectory(path, surroundings, most)
+        directory = CacheDirectory(path, environment, most)
         directory._removal = weakref.finalize(directory, _remove, path, owner, os.getpid())
         return directory
 
     @staticmethod
-    def in_memory(most: int, surroundings: Surroundings = SYSTEM) -> CacheDirectory:
+    def in_memory(most: int, environment: Environment = SYSTEM) -> CacheDirectory:
         """As `private`, in the machine's memory. Raises UnsupportedFeatureError if the system has no directory there."""
         if not _MEMORY.is_dir():
             raise UnsupportedFeatureError(
                 f"'lookup.cache' = 'memory' keeps rows in {_MEMORY}, which this system does not have: set it to 'full'."
             )
-        return CacheDirectory.private(surroundings, _MEMORY, most)
+        return CacheDirectory.private(environment, _MEMORY, most)
 
     @staticmethod
-    def shared(path: Path, surroundings: Surroundings = SYSTEM) -> CacheDirectory:
+    def shared(path: Path, environment: Environment = SYSTEM) -> CacheDirectory:
         """The directory at a path, created if it is missing, for all processes of this user on this machine.
 
         Raises InvalidInputError if another user can write to it, or can replace it or one of the directories above it.
         """
         with _told(path):
-            directory = CacheDirectory(_trusted(path), surroundings)
+            directory = CacheDirectory(_trusted(path), environment)
             directory._remove_unfinished()
         return directory
 
@@ -94,7 +94,7 @@ class CacheDirectory:
 
     def new_name(self) -> str:
         """A name that no file of the directory begins with."""
-        return self._surroundings.new_uuid().replace("-", "")
+        return self._environment.new_uuid().replace("-", "")
 
     def file(self, name: str) -> Path:
         """Where a file of this name lies."""
@@ -110,7 +110,7 @@ class CacheDirectory:
 
         Whatever fails leaves nothing behind; raises StorageError where the file system refuses.
         """
-        temporary = self.file(temporary_name(name, self._surroundings.new_uuid()))
+        temporary = self.file(temporary_name(name, self._environment.new_uuid()))
         with _told(self.file(name)), _lock(self.path / _WRITERS, fcntl.LOCK_SH):
             try:
                 result = write(temporary)
@@ -187,7 +187,7 @@ def _trusted(path: Path) -> Path:
             current = entry
             continue
         links += 1
-        if links > _MOST_LINKS:
+        if links > _MAX_LINKS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         target = Path(os.readlink(entry))
         names += reversed(target.parts)

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakelsm.cancellation import WorkCancelled, cancelled_by
+from lakelsm.environment import SYSTEM, Environment
 from lakelsm.errors import InvalidInputError, LakelsmError
 from lakelsm.failures import logged_text
 from lakelsm.format.row.binary_row import decode_rows
@@ -20,7 +21,6 @@ from lakelsm.lookup.lookup_definition import DefinedLookup, LookupDefinition, Re
 from lakelsm.lookup.lookup_keys import LookupKeys
 from lakelsm.lookup.store.key_index import hashes_of
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.surroundings import SYSTEM, Surroundings
 from lakelsm.types import DataField, to_arrow
 
 _LOG = logging.getLogger(__name__)
@@ -30,15 +30,15 @@ Rows: TypeAlias = list[tuple[Any, ...]]
 
 
 class RowCache:
-    """Rows by key, up to ``most_rows`` of them (a missing row counts too); least recently used ones are dropped.
+    """Rows by key, up to ``max_rows`` of them (a missing row counts too); least recently used ones are dropped.
 
     Several threads may use it. What is found during a refresh is stored with the ``era`` in which the search began,
     and dropped if that has ended: it may be of the state before.
     """
 
-    def __init__(self, fields: Sequence[DataField], most_rows: int) -> None:
+    def __init__(self, fields: Sequence[DataField], max_rows: int) -> None:
         self._fields = fields
-        self._most = most_rows
+        self._most = max_rows
         self._rows: OrderedDict[Key, Rows] = OrderedDict()
         self._count = 0
         self._lock = Lock()
@@ -90,9 +90,9 @@ class DefinedCache(HeldCache):
     """The cache of a definition in chosen ``partitions`` (None: in all), and the most recently used rows."""
 
     def __init__(
-        self, defined: DefinedLookup, partitions: tuple[bytes, ...] | None, opener: Opener, surroundings: Surroundings
+        self, defined: DefinedLookup, partitions: tuple[bytes, ...] | None, opener: Opener, environment: Environment
     ) -> None:
-        super().__init__(defined.spec(partitions), opener, surroundings)
+        super().__init__(defined.spec(partitions), opener, environment)
         self.defined = defined
         self.partitions = partitions
         store = defined.store
@@ -118,15 +118,15 @@ class DefinedCache(HeldCache):
     def rows_of(self, values: tuple[Any, ...], named: Mapping[str, Any]) -> Rows:
         """The rows of one key, whose values are given by position or by name."""
         key = self._single(values, named)
-        return [] if key is None else self.find_one(key)
+        return [] if key is None else self.find_key(key)
 
-    def find_one(self, key: Key) -> Rows:
+    def find_key(self, key: Key) -> Rows:
         """The rows of one key, from those that are kept where they are."""
         found = self.kept.get(key)
         if found is None:
             era = self.kept.era
             keys = [key] if self._added_keys is None else [(*key, *added) for added in self._added_keys]
-            found = [row for each in keys for row in self.cache.find_one(each)]
+            found = [row for each in keys for row in self.cache.find_key(each)]
             self.kept.put(key, found, era)
         return found
 
@@ -152,29 +152,29 @@ class FreshCache:
         policy: RefreshPolicy,
         opener: Opener,
         *,
-        surroundings: Surroundings = SYSTEM,
+        environment: Environment = SYSTEM,
     ) -> None:
         self.store = store
         self._definition = definition
         self._policy = policy
         self._opener = opener
-        self.surroundings = surroundings
+        self.environment = environment
         self._refreshing = Lock()
         self._switching = Lock()
         self._closed = Event()
         self._failure: BaseException | None = None
         self._background: Thread | None = None
-        self._chose = self._note_look(surroundings.monotonic())
+        self._chose = self._note_look(environment.monotonic())
         self._current: DefinedCache | None = self._open(definition.of_table(store))
 
     @property
     def seconds_since_look(self) -> float:
         """The seconds since the last look for a newer snapshot."""
-        return self.surroundings.monotonic() - self._looked
+        return self.environment.monotonic() - self._looked
 
     def current(self) -> DefinedCache:
         """The cache to ask, held for the caller, refreshed if that is due. Raises InvalidInputError once it is closed."""
-        now = self.surroundings.monotonic()
+        now = self.environment.monotonic()
         if now >= self._due:
             self._refresh_due(now)
         return self.held()
@@ -213,7 +213,7 @@ class FreshCache:
     def _refresh_due(self, asked: float) -> None:
         """Refresh, or start to in the background."""
         self._raise_failure()
-        if self._closed.is_set() or self._policy.is_quiet(self.surroundings):
+        if self._closed.is_set() or self._policy.is_quiet(self.environment):
             return
         if self._policy.in_background and not self._is_far_behind():
             self._start_background(asked)
@@ -225,7 +225,7 @@ class FreshCache:
     def _is_far_behind(self) -> bool:
         with self.held() as held:
             snapshot, newest = held.cache.snapshot, self.store.snapshots.latest_id() or 0
-            return newest - (0 if snapshot is None else snapshot.id) > self._policy.most_pending
+            return newest - (0 if snapshot is None else snapshot.id) > self._policy.max_pending
 
     def _start_background(self, asked: float) -> None:
         """Refresh in a thread that ends with the process, unless one does already."""
@@ -260,7 +260,7 @@ class FreshCache:
 
     def _take_newest(self, partitions: bool = False) -> None:
         """Refresh the cache, or replace it where the table, its columns or the chosen partitions are others."""
-        self._note_look(self.surroundings.monotonic())
+        self._note_look(self.environment.monotonic())
         with self.held() as held:
             newest = self.store.refreshed()
             defined = held.defined if newest is self.store else self._definition.of_table(newest)
@@ -278,7 +278,7 @@ class FreshCache:
 
     def _chooses_others(self, held: DefinedCache, now: bool) -> bool:
         """Whether it is time to look for the greatest partitions, and they are others."""
-        choice, time = held.defined.choice, self.surroundings.monotonic()
+        choice, time = held.defined.choice, self.environment.monotonic()
         is_early = not now and time < self._chose + self._policy.partition_interval
         if choice is None or not choice.moves or is_early:
             return False
@@ -286,7 +286,7 @@ class FreshCache:
         return held.defined.partitions() != held.partitions
 
     def _open(self, defined: DefinedLookup) -> DefinedCache:
-        return DefinedCache(defined, defined.partitions(), self._opener, self.surroundings)
+        return DefinedCache(defined, defined.partitions(), self._opener, self.environment)
 
     def _replace(self, opened: DefinedCache) -> None:
         with self._switching:

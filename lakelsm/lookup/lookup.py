@@ -116,7 +116,7 @@ class Lookup:
                 cache=held.cache.kind,
                 snapshot_id=None if snapshot is None else snapshot.id,
                 committed_at=None if millis is None else datetime.fromtimestamp(millis / 1000, timezone.utc),
-                age_seconds=None if millis is None else max(self._fresh.surroundings.clock() - millis, 0) / 1000,
+                age_seconds=None if millis is None else max(self._fresh.environment.clock() - millis, 0) / 1000,
                 newest_snapshot_id=None if newest is None else newest.id,
                 snapshots_behind=last - own,
                 seconds_since_look=self._fresh.seconds_since_look,

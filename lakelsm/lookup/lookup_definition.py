@@ -18,7 +18,8 @@ from lakelsm.arguments import (
     option_texts,
     wrong_argument,
 )
-from lakelsm.errors import InvalidInputError, UnsupportedFeatureError, told_of
+from lakelsm.environment import Environment
+from lakelsm.errors import InvalidInputError, UnsupportedFeatureError, error_context
 from lakelsm.format.row.binary_row import decode_rows, encode_row
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.local.local_engine import LocalEngine
@@ -34,7 +35,6 @@ from lakelsm.schema.identifiers import match
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.manifest_scan import read_live_counts
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.surroundings import Surroundings
 from lakelsm.types import DataType, has_nanoseconds, to_arrow
 
 _MAX_PT = "max_pt()"
@@ -58,13 +58,13 @@ class RefreshPolicy:
 
     ``interval``: seconds between two looks for a newer snapshot (0: each lookup looks, None: none does).
     ``in_background``: during a refresh lookups answer from the snapshot before, unless that is more than
-    ``most_pending`` snapshots behind. ``quiet``: periods without a refresh, as `lakelsm.options` parses them.
+    ``max_pending`` snapshots behind. ``quiet``: periods without a refresh, as `lakelsm.options` parses them.
     ``partition_interval``: seconds between two looks for the greatest partitions.
     """
 
     interval: float | None
     in_background: bool = False
-    most_pending: int = 0
+    max_pending: int = 0
     quiet: tuple[tuple[int, int], ...] = ()
     partition_interval: float = 0.0
 
@@ -74,16 +74,16 @@ class RefreshPolicy:
         return RefreshPolicy(
             interval=discovery_interval(options),
             in_background=options.lookup_refresh_async,
-            most_pending=options.lookup_refresh_async_pending_snapshot_count,
+            max_pending=options.lookup_refresh_async_pending_snapshot_count,
             quiet=options.lookup_refresh_time_periods_blacklist,
             partition_interval=options.lookup_dynamic_partition_refresh_interval / 1000,
         )
 
-    def is_quiet(self, surroundings: Surroundings) -> bool:
+    def is_quiet(self, environment: Environment) -> bool:
         """Whether the local clock shows a time at which nothing is refreshed."""
         if not self.quiet:
             return False
-        now = surroundings.local_wall_clock(surroundings.clock())
+        now = environment.local_wall_clock(environment.clock())
         return any(first <= now <= last for first, last in self.quiet)
 
 
@@ -117,7 +117,7 @@ class PartitionChoice:
         greatest = _GREATEST.get(text.strip().lower())
         if greatest is not None:
             return PartitionChoice(None, greatest=greatest, levels=len(keys))
-        with told_of(option):
+        with error_context(option):
             specs = [_values(part, keys) for part in text.strip().rstrip(";").split(";")]
             if any(value.lower() in _GREATEST for spec in specs for value in spec.values()):
                 return PartitionChoice(None, levels=_levels(specs, keys))
@@ -223,7 +223,7 @@ class LookupDefinition:
         if self.options:
             store = store.with_schema(schema.with_options({**_without_fallbacks(schema), **self.options}))
         choice = PartitionChoice.of(store)
-        with told_of(f"Table {store.name}"):
+        with error_context(f"Table {store.name}"):
             found = [schema.column_name(name) for name in self.columns or schema.field_names]
             if self.key is not None:
                 key = [schema.column_name(name) for name in self.key]

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelsm.arguments import wrong_argument
-from lakelsm.errors import InvalidInputError, UnsupportedFeatureError, told_of
+from lakelsm.errors import InvalidInputError, UnsupportedFeatureError, error_context
 from lakelsm.format.data_file.column_evolution import cast_column
 from lakelsm.local.arrow_input import ArrowInput
 from lakelsm.local.arrow_rows import one_bit_pattern
@@ -184,7 +184,7 @@ class LookupKeys:
     def _stored(self, field: DataField, column: pa.ChunkedArray) -> pa.ChunkedArray:
         """A column of keys in the table's stored type, NULL where no row can have the value."""
         wanted = to_arrow(field.type)
-        with told_of(f"key column '{field.name}'"):
+        with error_context(f"key column '{field.name}'"):
             source = value_type(plain_type(column.type))
         zeros = field.name in self.partitioned
         if not is_comparable(source, field.type):
@@ -278,7 +278,7 @@ def _one(field: DataField, value: Any, zeros: bool) -> Any:
     given = pa.repeat(value, 1) if isinstance(value, pa.Scalar) else _given(field, [value])
     if given.null_count:
         raise wrong_argument(argument, None, f"{wanted}: NULL is equal to no value, and get_many finds no row for it")
-    with told_of(argument):
+    with error_context(argument):
         source = value_type(plain_type(given.type))
     if not is_comparable(source, field.type):
         raise wrong_argument(argument, value, wanted)

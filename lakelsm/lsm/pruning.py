@@ -9,9 +9,9 @@ Three kinds of columns, three rules:
   to key columns.
 * *Other columns* differ between the versions of a row. A file whose own rows all fail may still hold the
   newer version of a row whose older version, in another file, would pass: without the newer one, the hidden
-  row would be visible again. `prune_stale_safe` drops only what cannot do that.
+  row would be visible again. `prune_by_values` drops only what cannot do that.
 
-Dropping by keys may come before or after `prune_stale_safe`: the files that hold a wanted key all survive it.
+Dropping by keys may come before or after `prune_by_values`: the files that hold a wanted key all survive it.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ def files_that_may_match(
 
     With `columns`, only the parts of the predicate on these columns count. Key columns (the primary key,
     partition columns included) make the result a sufficient reason to exclude a file; without them it is the
-    input of `prune_stale_safe`. Key statistics and value statistics are equally good for a key column.
+    input of `prune_by_values`. Key statistics and value statistics are equally good for a key column.
     """
     return may_match(predicate if columns is None else restrict(predicate, columns), stats)
 
 
-def prune_stale_safe(
+def prune_by_values(
     files: Sequence[FileRange], may_match_value: Mapping[int, bool] | Sequence[bool], rule: VersionRule
 ) -> list[FileRange]:
     """The files of ONE bucket that a read must keep, in the given order.

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeAlias
 
+from lakelsm.environment import SYSTEM, Environment
 from lakelsm.failures import after_commit_step
 from lakelsm.maintain.expiry.snapshot_expiry import expire_after_commit
 from lakelsm.maintain.history import record_failure
@@ -20,11 +21,10 @@ from lakelsm.maintain.versions import consumers, tag_creation, tags
 from lakelsm.options import ExpireMode
 from lakelsm.results import Failure
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.surroundings import SYSTEM, Surroundings
 
 #: One step: it looks at the options itself and does nothing where they do not ask for it. It raises its failure, or
 #: returns those that it has warned of.
-Step: TypeAlias = Callable[[TableStore, Surroundings], Sequence[Failure] | None]
+Step: TypeAlias = Callable[[TableStore, Environment], Sequence[Failure] | None]
 
 #: The name of each step, its operation in the history, and the call that does the same. Paimon's order: automatic tags,
 #: expired tags, partitions, consumers, and snapshots last, so that snapshots which the others kept can expire.
@@ -61,7 +61,7 @@ _BESIDE = _Beside()
 
 
 def after_commit(
-    store: TableStore, written: Collection[bytes] = (), *, surroundings: Surroundings = SYSTEM
+    store: TableStore, written: Collection[bytes] = (), *, environment: Environment = SYSTEM
 ) -> tuple[Failure, ...]:
     """Run the upkeep of the options after a commit; on a ``write-only`` table only mark partitions as done.
 
@@ -71,30 +71,30 @@ def after_commit(
     """
     failures: list[Failure] = []
     if written and store.options.partition_end_input_to_done:
-        mark = partial(mark_done, store, written, surroundings)
+        mark = partial(mark_done, store, written, environment)
         failures += _attempt(store, "marking partitions as done", "maintenance.mark_partitions_done()", mark)
     if store.options.write_only:
         return tuple(failures)
     if store.options.snapshot_expire_execution_mode is ExpireMode.ASYNC:
-        beside = partial(_BESIDE.submit, partial(_take_steps_beside, store, surroundings))
+        beside = partial(_BESIDE.submit, partial(_take_steps_beside, store, environment))
         failures += _attempt(store, "starting the upkeep", "maintenance.expire_snapshots()", beside)
     else:
-        failures += _take_steps(store, surroundings)
+        failures += _take_steps(store, environment)
     return tuple(failures)
 
 
-def _take_steps(store: TableStore, surroundings: Surroundings) -> list[Failure]:
+def _take_steps(store: TableStore, environment: Environment) -> list[Failure]:
     failures: list[Failure] = []
     for what, _, call, step in STEPS:
-        failures += _attempt(store, what, call, partial(step, store, surroundings))
+        failures += _attempt(store, what, call, partial(step, store, environment))
     return failures
 
 
-def _take_steps_beside(store: TableStore, surroundings: Surroundings) -> None:
+def _take_steps_beside(store: TableStore, environment: Environment) -> None:
     for what, operation, call, step in STEPS:
-        started = surroundings.clock()
-        for failure in _attempt(store, what, call, partial(step, store, surroundings)):
-            record_failure(store, operation, failure.error, started, surroundings)
+        started = environment.clock()
+        for failure in _attempt(store, what, call, partial(step, store, environment)):
+            record_failure(store, operation, failure.error, started, environment)
 
 
 def _attempt(store: TableStore, what: str, call: str, work: Callable[[], Sequence[Failure] | None]) -> list[Failure]:

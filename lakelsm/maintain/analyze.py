@@ -17,6 +17,7 @@ from lakelsm.commit.attempt_files import AttemptFiles
 from lakelsm.commit.commit_message import CommitMessage, CommitOutcome
 from lakelsm.commit.committer import Committer
 from lakelsm.engine import Engine
+from lakelsm.environment import SYSTEM, Environment
 from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.format.file_names import AttemptNames, statistics_name
 from lakelsm.format.partition_path import value_text
@@ -31,7 +32,6 @@ from lakelsm.plan.read_plan import plan_read
 from lakelsm.read.column_summary import SUMMARY_SCHEMA, ColumnSummary, RowSummary, SummaryTask
 from lakelsm.results import AnalyzeResult
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.surroundings import SYSTEM, Surroundings
 from lakelsm.system_tables.file_tables import live_bytes
 from lakelsm.system_tables.system_table import TableState
 from lakelsm.types import AtomicType, DataField
@@ -86,19 +86,19 @@ def analyze(
     commit_user: str,
     *,
     dry_run: bool = False,
-    surroundings: Surroundings = SYSTEM,
+    environment: Environment = SYSTEM,
 ) -> AnalyzeResult:
     """Collect statistics of the newest snapshot and commit them unless it is a dry run. An empty table gets none.
 
     Errors are those of a read and of `Committer.commit`; the file of statistics is deleted by the rule of AttemptFiles.
     """
-    started, began, snapshot = surroundings.clock(), surroundings.monotonic(), store.snapshots.latest()
+    started, began, snapshot = environment.clock(), environment.monotonic(), store.snapshots.latest()
     result = AnalyzeResult(table=store.name, dry_run=dry_run, columns=tuple(column.name for column in columns))
     if snapshot is None:
         return result
     with store.while_changed(snapshot):
         statistics = _collected(engine, store, snapshot, columns)
-    outcome = None if dry_run else _publish(store, statistics, commit_user, started, surroundings)
+    outcome = None if dry_run else _publish(store, statistics, commit_user, started, environment)
     return replace(
         result,
         analyzed_snapshot_id=snapshot.id,
@@ -106,7 +106,7 @@ def analyze(
         after_commit_failures=() if outcome is None else outcome.failures,
         rows=statistics.merged_record_count or 0,
         bytes=statistics.merged_record_size or 0,
-        seconds=surroundings.monotonic() - began,
+        seconds=environment.monotonic() - began,
     )
 
 
@@ -181,16 +181,16 @@ def _bound_text(value: pa.Scalar, kind: AtomicType) -> str:
 
 
 def _publish(
-    store: TableStore, statistics: TableStatistics, user: str, started: int, surroundings: Surroundings
+    store: TableStore, statistics: TableStatistics, user: str, started: int, environment: Environment
 ) -> CommitOutcome:
     """Write the file and commit it. The run began at ``started``."""
-    names = AttemptNames.new(surroundings.new_uuid)
+    names = AttemptNames.new(environment.new_uuid)
     with AttemptFiles(store, names, lambda: [store.paths.statistics_dir]) as attempt:
         name = statistics_name(names.uuid())
         data = statistics.to_json().encode()
         store.file_io.write(store.paths.statistics(name), data)
-        committer = Committer(store, surroundings=surroundings)
-        run = maintenance_record("analyze", user, started, surroundings, files=1, bytes=len(data)).as_property()
+        committer = Committer(store, environment=environment)
+        run = maintenance_record("analyze", user, started, environment, files=1, bytes=len(data)).as_property()
         return attempt.commit(
             lambda: committer.commit(CommitKind.ANALYZE, CommitMessage(), user, statistics=name, properties=run)
         )

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
+from lakelsm.environment import SYSTEM, Environment, login_and_host
 from lakelsm.epoch_time import FIRST_MILLIS, LAST_MILLIS
 from lakelsm.errors import InvalidInputError, LakelsmError, UnsupportedFeatureError
 from lakelsm.format.file_names import is_maintenance_record
@@ -19,10 +20,9 @@ from lakelsm.maintain.deletion.file_deletion import delete_unneeded
 from lakelsm.operation_log import current_line
 from lakelsm.snapshots.maintenance_record import DONE, FAILED, PARTIAL, MaintenanceRecord, recorded_text, records_of
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.surroundings import SYSTEM, Surroundings, login_and_host
 
 #: So many files of records are kept, of so many bytes at most.
-_MOST_FILES, _MOST_BYTES = 100, 4096
+_MAX_FILES, _MAX_BYTES = 100, 4096
 
 
 @dataclass
@@ -40,14 +40,14 @@ class RunTotals:
 
 @contextmanager
 def recorded(
-    store: TableStore, operation: str, *, dry_run: bool = False, surroundings: Surroundings = SYSTEM
+    store: TableStore, operation: str, *, dry_run: bool = False, environment: Environment = SYSTEM
 ) -> Iterator[RunTotals]:
     """Record what is done within the context as a run of ``operation``, which publishes no snapshot itself.
 
     The operation fills in the totals. A dry run leaves no record, and neither does a refused call: it
     changed nothing. Best effort: a record that cannot be written fails nothing.
     """
-    totals, started = RunTotals(), surroundings.clock()
+    totals, started = RunTotals(), environment.clock()
     outcome: str | None = None  # An interrupt leaves no record either.
     try:
         yield totals
@@ -62,37 +62,37 @@ def recorded(
         if outcome is not None and totals.has_begun and not dry_run:
             with suppress(Exception):
                 record = maintenance_record(
-                    operation, login_and_host()[0], started, surroundings, files=totals.files, bytes=totals.bytes
+                    operation, login_and_host()[0], started, environment, files=totals.files, bytes=totals.bytes
                 )
                 _write(store, replace(record, outcome=outcome))
 
 
 def record_failure(
-    store: TableStore, operation: str, error: str, started: int, surroundings: Surroundings = SYSTEM
+    store: TableStore, operation: str, error: str, started: int, environment: Environment = SYSTEM
 ) -> None:
     """Record that a run in the background, begun at ``started``, ended with an error of class ``error``.
 
     Best effort: a record that cannot be written is ignored.
     """
     with suppress(Exception):
-        record = maintenance_record(operation, login_and_host()[0], started, surroundings)
+        record = maintenance_record(operation, login_and_host()[0], started, environment)
         _write(store, replace(record, outcome=f"{FAILED}: {error}"))
 
 
 def maintenance_record(
-    operation: str, user: str, started: int, surroundings: Surroundings = SYSTEM, *, files: int = 0, bytes: int = 0
+    operation: str, user: str, started: int, environment: Environment = SYSTEM, *, files: int = 0, bytes: int = 0
 ) -> MaintenanceRecord:
     """The record of a run that began at ``started`` (epoch milliseconds) and is about to publish a snapshot as ``user``.
 
     ``Committer.commit(..., properties=record.as_property())`` publishes it.
     """
     return MaintenanceRecord(
-        run=surroundings.new_uuid()[:8],
+        run=environment.new_uuid()[:8],
         operation=operation,
         user=user,
         host=login_and_host()[1],
         started=started,
-        seconds=(surroundings.clock() - started) / 1000,
+        seconds=(environment.clock() - started) / 1000,
         files=files,
         bytes=bytes,
     )
@@ -103,7 +103,7 @@ def maintenance_runs(store: TableStore, limit: int) -> list[MaintenanceRecord]:
     records = records_of(recorded_text(store.snapshots.latest(), store.snapshots.try_get))
     for name in sorted(_files(store), reverse=True)[:limit]:
         with suppress(OSError, LakelsmError):  # It may have been deleted since.
-            records += records_of(store.file_io.read(f"{store.paths.service_dir}/{name}", _MOST_BYTES))
+            records += records_of(store.file_io.read(f"{store.paths.service_dir}/{name}", _MAX_BYTES))
     known = [record for record in records if FIRST_MILLIS <= record.started <= LAST_MILLIS]
     return sorted(known, key=attrgetter("started"), reverse=True)[:limit]
 
@@ -113,7 +113,7 @@ def _write(store: TableStore, record: MaintenanceRecord) -> None:
     path = store.paths.maintenance_record(record.started, record.run)
     store.file_io.create_if_absent(path, json.dumps([record.to_list()]).encode())
     delete_unneeded(
-        store.file_io, [f"{store.paths.service_dir}/{name}" for name in sorted(_files(store))[:-_MOST_FILES]]
+        store.file_io, [f"{store.paths.service_dir}/{name}" for name in sorted(_files(store))[:-_MAX_FILES]]
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lakelsm.environment import SYSTEM, Environment
 from lakelsm.epoch_time import utc_time
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.manifest import FileKind
@@ -13,20 +14,19 @@ from lakelsm.maintain.versions.consumers import consumer_infos
 from lakelsm.results import UpkeepStatus
 from lakelsm.snapshots.manifest_scan import read_delta_entries, read_delta_metas
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.surroundings import SYSTEM, Surroundings
 
 #: Write amplification covers at most so many of the newest snapshots, and so many entries in total.
-_MOST_MEASURED, _MOST_ENTRIES = 32, 100_000
+_MAX_MEASURED, _MAX_ENTRIES = 32, 100_000
 #: So many of the newest runs of maintenance are looked through for a removal of orphans.
 _RUNS = 200
 
 
-def upkeep_status(store: TableStore, surroundings: Surroundings = SYSTEM) -> UpkeepStatus:
+def upkeep_status(store: TableStore, environment: Environment = SYSTEM) -> UpkeepStatus:
     """The status of a branch's upkeep. Raises CorruptTableError where a snapshot or a consumer cannot be read."""
-    now = surroundings.clock()
+    now = environment.clock()
     going = expiry_range(store, snapshot_retention(store.options, now), now)
     kept = list(store.snapshots.list())
-    consumers = consumer_infos(store, surroundings)
+    consumers = consumer_infos(store, environment)
     slowest = min(consumers, key=lambda consumer: consumer.next_snapshot_id, default=None)
     removal = next((run for run in maintenance_runs(store, _RUNS) if run.operation == "remove_orphans"), None)
     measured, appended, compacted = _written(store, kept)
@@ -54,10 +54,10 @@ def upkeep_status(store: TableStore, surroundings: Surroundings = SYSTEM) -> Upk
 def _written(store: TableStore, snapshots: list[Snapshot]) -> tuple[int, int, int]:
     """How many of the newest snapshots were looked at, and the bytes of files that they appended and compacted."""
     measured = appended = compacted = entries = 0
-    for snapshot in reversed(snapshots[-_MOST_MEASURED:]):
+    for snapshot in reversed(snapshots[-_MAX_MEASURED:]):
         try:
             entries += sum(meta.entry_count for meta in read_delta_metas(store.file_io, store.paths, snapshot))
-            if entries > _MOST_ENTRIES:
+            if entries > _MAX_ENTRIES:
                 break
             size = _added_bytes(store, snapshot)
         except CorruptTableError:

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from pyroaring import BitMap
 
 from lakelsm.format.data_file.file_check import ExpectedFile
-from lakelsm.format.data_file.file_index_place import FileIndexPlace
-from lakelsm.format.data_file.vector_place import VectorPlace
+from lakelsm.format.data_file.file_index_location import FileIndexLocation
+from lakelsm.format.data_file.vector_location import VectorLocation
 
 #: What a byte costs that is read to look keys up, beside one that is merged and written again.
 LOOK_UP_COST = 0.25
@@ -37,8 +37,8 @@ class RunFile:
     local: bool = False
     level: int = 0
     expected: ExpectedFile | None = field(default=None, compare=False)
-    vector: VectorPlace | None = None
-    index: FileIndexPlace | None = None
+    vector: VectorLocation | None = None
+    index: FileIndexLocation | None = None
     extra_files: tuple[str, ...] = field(default=(), compare=False)
 
     @property

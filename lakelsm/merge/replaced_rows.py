@@ -49,7 +49,7 @@ class ReplacedRows:
         for number in np.unique(numbers).tolist():
             self._add(names[number], positions[numbers == number])
 
-    def marks(self) -> dict[str, BitMap]:
+    def positions(self) -> dict[str, BitMap]:
         """The positions of all replaced rows, by the names of the files that have some."""
         self._look_up()
         return {name: BitMap(positions) for name, positions in self._found.items()}

@@ -16,7 +16,7 @@ from pyroaring import BitMap
 from lakelsm.format.data_file.decode_steps import batch_bytes
 from lakelsm.format.data_file.file_check import FileCheck
 from lakelsm.format.data_file.key_value_file import KeyValueReader, ValueRange
-from lakelsm.format.data_file.vector_place import positions_within, read_vectors
+from lakelsm.format.data_file.vector_location import positions_within, read_vectors
 from lakelsm.merge.key_order import order_keys
 from lakelsm.merge.merge_unit import Key, MergeUnit, RunFile
 from lakelsm.schema.system_columns import FILE_NUMBER, POSITION
@@ -29,7 +29,7 @@ _MAX_READ_AHEAD = 1 << 18
 _MIN_READ_AHEAD = 1 << 13
 #: Bytes of a batch, however ample memory is: the arrays of longer ones leave the processor's caches, and the allocator
 #: gives them back to the system, which costs a sixth of a merge.
-_MOST_BATCH = 12 << 20
+_MAX_BATCH = 12 << 20
 #: Merging holds a batch of each run, their concatenation, the keys and the merged rows: about so many copies.
 _COPIES = 5
 
@@ -155,7 +155,7 @@ class _Shares:
             if need > share:
                 break
             left -= need
-        return max(min(int(share), _MOST_BATCH), 1)
+        return max(min(int(share), _MAX_BATCH), 1)
 
 
 @dataclass(frozen=True)

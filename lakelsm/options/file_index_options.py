@@ -18,7 +18,7 @@ BITMAP = "bitmap"  # Persisted: do not change.
 COLUMNS = "columns"  # Persisted: do not change.
 
 #: Bloom filters have fewer bits: Java counts them in 32 bits.
-_MOST_BITS = 2**31 - 8
+_MAX_BITS = 2**31 - 8
 
 
 def _parse_rate(text: str) -> float:
@@ -75,7 +75,7 @@ def filter_bits(items: int, fpp: float) -> int:
     Raises InvalidInputError where there is no filter of that size.
     """
     wanted = -items * math.log(fpp) / (math.log(2) * math.log(2))
-    if wanted >= _MOST_BITS:
+    if wanted >= _MAX_BITS:
         raise InvalidInputError(
             f"a bloom filter for {items} items with a rate of false positives of {fpp:g} would have more than 256 MB; "
             "lower 'items' or raise 'fpp'"

@@ -15,7 +15,7 @@ from lakelsm.options.accepted_keys import ACCEPTED_KEYS, check_accepted_value
 from lakelsm.options.field_options import DEFAULT_AGGREGATE_KEY, FIELD_OPTIONS, split_field_key
 from lakelsm.options.file_index_options import check_index_key, split_index_key
 from lakelsm.options.table_options import OPTIONS
-from lakelsm.secret_values import HIDDEN, is_secret
+from lakelsm.secret_values import REDACTED, is_secret
 
 # Keys of features that lakelsm has not built, with the text that leaves the feature out. Any other is refused, when a
 # table is created and also when one is opened: reading or writing it without the feature would be wrong.
@@ -155,7 +155,7 @@ def check_unbuilt_keys(options: Mapping[str, str]) -> None:
 
 def shown_option(key: str, text: str) -> str:
     """A key and its value for a message; the value of an unknown key that may be that of a secret is not shown."""
-    return f"'{key}' = '{HIDDEN if holds_secret(key) else text}'"
+    return f"'{key}' = '{REDACTED if holds_secret(key) else text}'"
 
 
 def holds_secret(key: str) -> bool:

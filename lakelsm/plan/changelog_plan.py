@@ -9,7 +9,7 @@ from itertools import compress
 from typing import TypeVar
 
 from lakelsm.errors import InvalidInputError, SnapshotNotFoundError
-from lakelsm.format.data_file.vector_place import VectorPlace, masked_alike
+from lakelsm.format.data_file.vector_location import VectorLocation, masked_alike
 from lakelsm.format.manifest import EntryIdentity, ManifestEntry
 from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.lsm.interval_partition import Section, fewest_runs, overlap_groups
@@ -163,7 +163,7 @@ class LiveFile:
     """A file as one state has it, with the deletion vector that it has there."""
 
     entry: ManifestEntry
-    vector: VectorPlace | None
+    vector: VectorLocation | None
 
 
 def live_files(
@@ -188,7 +188,7 @@ def live_files(
 def shown_alike(store: TableStore, old: Mapping[_Name, LiveFile], new: Mapping[_Name, LiveFile]) -> set[_Name]:
     """The files with the same visible rows in two states. Index files are also rewritten because of other files."""
     alike: set[_Name] = set()
-    places: dict[_Name, tuple[VectorPlace, VectorPlace, int]] = {}
+    places: dict[_Name, tuple[VectorLocation, VectorLocation, int]] = {}
     for identity in old.keys() & new.keys():
         one, other = old[identity].vector, new[identity].vector
         if one is not None and other is not None:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow as pa
 from pyroaring import BitMap
 
-from lakelsm.format.data_file.file_index_place import FileIndexPlace
+from lakelsm.format.data_file.file_index_location import FileIndexLocation
 from lakelsm.format.file_names import refuse_external_path
 from lakelsm.format.index.file_index.fast_hash import Hashes, fast_hashes
 from lakelsm.format.index.file_index.file_index import FileIndex, Rows
@@ -22,7 +22,7 @@ from lakelsm.types.nano_timestamps import NANO_TIMESTAMP
 
 #: Index files that are read at once, and those that one read opens at most: more cost longer than the files they spare.
 _THREADS = 8
-_MOST_FILES = 10_000
+_MAX_FILES = 10_000
 #: Types of which an index has less than the value: rows are found by it, and never excluded.
 _ROUNDED = ("FLOAT", "DOUBLE")
 
@@ -58,7 +58,7 @@ class FileIndexPruning:
         columns = {schema_id: self._columns(schema) for schema_id, schema in schemas.items()}
         filesystem = self._store.file_io.filesystem()
 
-        def judged(at: int, place: FileIndexPlace) -> tuple[bool, bool]:
+        def judged(at: int, place: FileIndexLocation) -> tuple[bool, bool]:
             index, found = place.read(filesystem), columns[entries[at].file.schema_id]
             if _any(self._rows(self._predicate, index, found)):
                 return True, True
@@ -69,9 +69,9 @@ class FileIndexPruning:
                 keys[at], values[at] = key, value
         return keys, values
 
-    def _places(self, entries: Sequence[ManifestEntry], wanted: Sequence[int]) -> dict[int, FileIndexPlace]:
+    def _places(self, entries: Sequence[ManifestEntry], wanted: Sequence[int]) -> dict[int, FileIndexLocation]:
         """Where the indexes of the wanted entries lie, of those that have some."""
-        found: dict[int, FileIndexPlace] = {}
+        found: dict[int, FileIndexLocation] = {}
         directories: dict[tuple[bytes, int], str] = {}
         beside = 0
         for at in wanted:
@@ -82,8 +82,8 @@ class FileIndexPruning:
                     self._store.partition_text(entry.partition), entry.bucket
                 )
             refuse_external_path(entry.file.external_path, entry.file.file_name)
-            place = FileIndexPlace.of(entry.file, directories[bucket])
-            if place is None or (place.path is not None and beside == _MOST_FILES):
+            place = FileIndexLocation.of(entry.file, directories[bucket])
+            if place is None or (place.path is not None and beside == _MAX_FILES):
                 continue
             if place.path is not None:
                 self._store.file_io.check_file(place.path)

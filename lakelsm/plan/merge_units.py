@@ -8,9 +8,9 @@ from itertools import pairwise
 from typing import TypeVar
 
 from lakelsm.format.data_file.file_check import ExpectedFile
-from lakelsm.format.data_file.file_index_place import FileIndexPlace
+from lakelsm.format.data_file.file_index_location import FileIndexLocation
 from lakelsm.format.data_file.key_value_file import key_types
-from lakelsm.format.data_file.vector_place import VectorPlace
+from lakelsm.format.data_file.vector_location import VectorLocation
 from lakelsm.format.file_names import refuse_external_path, refuse_other_format
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.row.binary_row import decode_row
@@ -46,7 +46,7 @@ class MergeUnits:
     """
 
     def __init__(
-        self, store: TableStore, entries: Sequence[ManifestEntry], vectors: Sequence[VectorPlace | None] = ()
+        self, store: TableStore, entries: Sequence[ManifestEntry], vectors: Sequence[VectorLocation | None] = ()
     ) -> None:
         self._store = store
         self._entries = entries
@@ -70,7 +70,7 @@ class MergeUnits:
         """A planned file as a task reads it."""
         return self.file_of(self._entries[planned.index], self._vectors[planned.index] if self._vectors else None)
 
-    def file_of(self, entry: ManifestEntry, vector: VectorPlace | None = None) -> RunFile:
+    def file_of(self, entry: ManifestEntry, vector: VectorLocation | None = None) -> RunFile:
         """An entry's file as a task reads it.
 
         Raises as `FileIO.check_file`, as Spark would follow any link, and UnsupportedFeatureError for a file that lies
@@ -132,7 +132,7 @@ class MergeUnits:
         if not self._has_key_filters:
             return file
         entry = self._entries[planned.index]
-        index = FileIndexPlace.of(entry.file, self.directory(entry.partition, entry.bucket))
+        index = FileIndexLocation.of(entry.file, self.directory(entry.partition, entry.bucket))
         if index is not None and index.path is not None:
             self._store.file_io.check_file(index.path)
         return replace(file, index=index)

@@ -14,7 +14,7 @@ from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.row.bucket_hash import bucket_ids
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.lsm.levels import FileRange
-from lakelsm.lsm.pruning import VersionRule, files_that_may_match, prune_stale_safe
+from lakelsm.lsm.pruning import VersionRule, files_that_may_match, prune_by_values
 from lakelsm.lsm.splits import read_units
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.options import MergeEngine, TableOptions
@@ -180,7 +180,7 @@ def _prune_files(
     by_keys, by_values = FileIndexPruning(store, predicate).keep(entries, shown, by_keys, by_values)
     kept: dict[BucketId, list[FileRange]] = {}
     for bucket, files in buckets.items():
-        left = prune_stale_safe([file for file in files if by_keys[file.index]], by_values, rule)
+        left = prune_by_values([file for file in files if by_keys[file.index]], by_values, rule)
         if left:
             kept[bucket] = left
     return kept

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from lakelsm.format.data_file.vector_place import VectorPlace
+from lakelsm.format.data_file.vector_location import VectorLocation
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.merge.merge_unit import RunFile
 from lakelsm.options import TableOptions
@@ -26,7 +26,7 @@ class ShownFile:
     file: RunFile
     had: bool
     has: bool
-    before: VectorPlace | None = None
+    before: VectorLocation | None = None
 
 
 def shows_rows_of_files(options: TableOptions) -> bool:

@@ -8,7 +8,7 @@ from heapq import nsmallest
 from statistics import median_low
 from typing import Any
 
-from lakelsm.format.data_file.vector_place import VectorPlace
+from lakelsm.format.data_file.vector_location import VectorLocation
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.lsm.compact_task import min_compaction_file_size
@@ -19,9 +19,9 @@ from lakelsm.snapshots.table_store import TableStore
 
 
 def table_status(
-    store: TableStore, snapshot: Snapshot | None, now_millis: int, epoch_millis: int, *, most_buckets: int
+    store: TableStore, snapshot: Snapshot | None, now_millis: int, epoch_millis: int, *, max_buckets: int
 ) -> TableStatus:
-    """The status of a snapshot (None: an empty table), with ``most_buckets`` of those that need a compaction most.
+    """The status of a snapshot (None: an empty table), with ``max_buckets`` of those that need a compaction most.
 
     The times are as in `plan_table`.
     """
@@ -34,7 +34,7 @@ def table_status(
     for entry, vector in zip(plan.entries, plan.vectors.of(plan.entries), strict=True):
         tallies.setdefault((entry.partition, entry.bucket), _Tally()).add(entry, vector, small)
     waiting = [(bucket, tally) for bucket, tally in tallies.items() if len(tally.runs) > 1 or tally.level0_files]
-    worst = nsmallest(most_buckets, waiting, key=lambda found: (-len(found[1].runs), -found[1].level0_rows, found[0]))
+    worst = nsmallest(max_buckets, waiting, key=lambda found: (-len(found[1].runs), -found[1].level0_rows, found[0]))
     return TableStatus(
         table=store.name,
         snapshot_id=snapshot.id,
@@ -67,7 +67,7 @@ class _Tally:
     runs: set[int | str] = field(default_factory=set)
     masked: list[int | None] = field(default_factory=list)
 
-    def add(self, entry: ManifestEntry, vector: VectorPlace | None, small: int) -> None:
+    def add(self, entry: ManifestEntry, vector: VectorLocation | None, small: int) -> None:
         """Count a file; those above level 0 of less than ``small`` bytes are small."""
         file = entry.file
         self.files += 1

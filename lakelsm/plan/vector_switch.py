@@ -21,7 +21,7 @@ from lakelsm.snapshots.deletion_vectors import deletion_vectors
 from lakelsm.snapshots.manifest_scan import read_live_entries
 from lakelsm.snapshots.table_store import TableStore
 
-_MOST_BUCKETS = 10
+_MAX_BUCKETS = 10
 _OPTION = "option 'deletion-vectors.enabled'"
 
 
@@ -96,5 +96,5 @@ def _bucket(store: TableStore, bucket: BucketId) -> str:
 
 def _listed(names: Iterable[str]) -> str:
     known = list(names)
-    more = len(known) - _MOST_BUCKETS
-    return ", ".join(known[:_MOST_BUCKETS]) + (f" and {more} more" if more > 0 else "")
+    more = len(known) - _MAX_BUCKETS
+    return ", ".join(known[:_MAX_BUCKETS]) + (f" and {more} more" if more > 0 else "")

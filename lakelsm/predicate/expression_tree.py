@@ -54,7 +54,7 @@ _CASTS: dict[str, AtomicType] = {
 #: What casts to text as Spark does, beside text.
 _TO_TEXT = frozenset(["BOOLEAN", "DECIMAL", "DATE"]) | INTEGER_ROOTS
 #: Levels of an expression: each takes some of Python's stack.
-_MOST_LEVELS = 100
+_MAX_LEVELS = 100
 
 # Texts, numbers with a letter for their type (5L, 1.5BD), and what these are not looked for in: names and comments.
 _TOKENS = re.compile(
@@ -136,7 +136,7 @@ class _Converter:
     def convert(self, node: Node) -> Expression:
         """The expression that a node is."""
         self._level += 1
-        if self._level > _MOST_LEVELS:
+        if self._level > _MAX_LEVELS:
             raise _too_deep()
         try:
             found = self._convert(node)

@@ -15,8 +15,8 @@ from lakelsm.predicate.literals import Literal, number_literal
 #: Characters of a list from which on it is long.
 _LONG = 1000
 #: What a condition may have: bytes of memory and seconds of a parser follow from them.
-_MOST_CHARACTERS = 64 << 20
-_MOST_WORDS = 50_000
+_MAX_CHARACTERS = 64 << 20
+_MAX_WORDS = 50_000
 _REMEDY = (
     "Write many values of a column as one IN list of literals, or pass keys as rows: in a join, to delete(keys=...) or "
     "Lookup.get_many."
@@ -39,12 +39,12 @@ _WORD = re.compile(r"\w+|[^\w\s,]")
 
 def check_size(sql: str, shortened: str) -> None:
     """Raise InvalidInputError for a condition that is too long; ``shortened`` is what `cut_long_lists` left of it."""
-    if len(sql) > _MOST_CHARACTERS:
-        raise InvalidInputError(f"the condition has {len(sql)} characters; it may have {_MOST_CHARACTERS}. {_REMEDY}")
-    words = _WORD.finditer(_QUOTED.sub(" ", shortened)) if len(shortened) > _MOST_WORDS else iter(())
-    if sum(1 for _ in islice(words, _MOST_WORDS + 1)) > _MOST_WORDS:
+    if len(sql) > _MAX_CHARACTERS:
+        raise InvalidInputError(f"the condition has {len(sql)} characters; it may have {_MAX_CHARACTERS}. {_REMEDY}")
+    words = _WORD.finditer(_QUOTED.sub(" ", shortened)) if len(shortened) > _MAX_WORDS else iter(())
+    if sum(1 for _ in islice(words, _MAX_WORDS + 1)) > _MAX_WORDS:
         raise InvalidInputError(
-            f"the condition has more than {_MOST_WORDS} words and operators, quoted texts and long IN lists not counted. "
+            f"the condition has more than {_MAX_WORDS} words and operators, quoted texts and long IN lists not counted. "
             + _REMEDY
         )
 

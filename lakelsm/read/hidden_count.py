@@ -18,7 +18,7 @@ from lakelsm.plan.count_plan import takes_partitions_whole
 from lakelsm.plan.merge_units import packed_for_tasks
 from lakelsm.plan.read_plan import ReadPlan
 from lakelsm.predicate.predicate import Predicate
-from lakelsm.read.stale_rows import StaleRows
+from lakelsm.read.hidden_row_task import HiddenRowTask
 from lakelsm.results import CountResult
 from lakelsm.runner.runner import Runner
 from lakelsm.snapshots.table_store import TableStore
@@ -31,7 +31,7 @@ HIDDEN_COUNT_SCHEMA = pa.schema([pa.field("hidden", pa.int64())])
 class HiddenCount:
     """The task that counts the rows that the merge of some units hides."""
 
-    task: StaleRows
+    task: HiddenRowTask
 
     @property
     def memory_bytes(self) -> int:
@@ -70,7 +70,7 @@ def rows_less_hidden(runner: Runner, store: TableStore, plan: ReadPlan) -> int |
     if not plan.units:
         return rows
     schemas = store.schemas_of((file.schema_id for file in plan.merged_files), plan.snapshot)
-    task = HiddenCount(StaleRows.of(store, schemas))
+    task = HiddenCount(HiddenRowTask.of(store, schemas))
     units = packed_for_tasks(store.options, plan.units, lambda unit: unit.files)
     found = runner.batches(units, task, HIDDEN_COUNT_SCHEMA, store.paths)
     hidden: list[int] = [number for batch in found for number in batch.column(0).to_pylist()]

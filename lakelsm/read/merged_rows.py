@@ -2,7 +2,7 @@
 
 The merged rows of contested keys are what no scan can show, because no file has them. To merge them, all columns of all
 files of a section are decoded: every page holds a contested row. So the other rows come from the tasks too, unless few
-columns are read: then scans of the larger files show them (see stale_rows for what these leave out).
+columns are read: then scans of the larger files show them (see hidden_row_task for what these leave out).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from lakelsm.errors import LakelsmError
 from lakelsm.results.result import Result
 
 #: Longest text of an error in characters: Spark's may hold whole stacks.
-_MOST_TEXT = 2000
+_MAX_TEXT = 2000
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -49,8 +49,8 @@ def error_text(error: BaseException) -> str:
     name, text = type(error).__name__, ""
     with suppress(Exception):  # Of an exception whose __str__ is broken the class is left.
         text = " ".join(str(error).split())
-    if len(text) > _MOST_TEXT:
-        text = text[:_MOST_TEXT] + " …"
+    if len(text) > _MAX_TEXT:
+        text = text[:_MAX_TEXT] + " …"
     if isinstance(error, LakelsmError):
         return text or name
     return f"{name}: {text}" if text else name

@@ -12,7 +12,7 @@ from typing import Any
 from lakelsm.text_table import html_table
 
 #: Most characters of one value in a result's text.
-_MOST_TEXT = 80
+_MAX_TEXT = 80
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,7 +84,7 @@ def _default(field: Field[object]) -> object:
 def _text(value: object) -> str:
     plain = _plain(value) if isinstance(value, (datetime, timedelta, Enum)) else value
     text = repr(round(plain, 3) if isinstance(plain, float) else plain)
-    return text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}…"
+    return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}…"
 
 
 def _plain(value: object) -> object:

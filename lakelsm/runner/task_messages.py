@@ -15,17 +15,17 @@ from lakelsm.format.manifest import ManifestEntry, decode_entries, encode_entrie
 #: Columns of the batches that carry messages, as Spark's DDL.
 MESSAGE_SCHEMA = (
     "entries binary, index_entries binary, changelog_entries binary, "
-    "marks array<struct<partition: binary, bucket: int, data_file: string, positions: binary>>, "
+    "positions array<struct<partition: binary, bucket: int, data_file: string, positions: binary>>, "
     "ignored_rows bigint, ignored_deletes bigint"
 )
-_MARKS_TYPE = pa.list_(
+_POSITIONS_TYPE = pa.list_(
     pa.struct(
         [("partition", pa.binary()), ("bucket", pa.int32()), ("data_file", pa.string()), ("positions", pa.binary())]
     )
 )
 
 #: Rows that a compaction replaced in files that it does not rewrite: positions by data file, by partition and bucket.
-Marks: TypeAlias = dict[tuple[bytes, int], dict[str, BitMap]]
+MaskedPositions: TypeAlias = dict[tuple[bytes, int], dict[str, BitMap]]
 
 
 @dataclass
@@ -38,35 +38,35 @@ class TaskMessages:
     entries: list[ManifestEntry] = field(default_factory=list)
     index_entries: list[IndexManifestEntry] = field(default_factory=list)
     changelog_entries: list[ManifestEntry] = field(default_factory=list)
-    marks: Marks = field(default_factory=dict)
+    positions: MaskedPositions = field(default_factory=dict)
     _: KW_ONLY
     ignored_rows: int = 0
     ignored_deletes: int = 0
 
     def add(self, other: TaskMessages) -> None:
-        """Append another task's messages; marks of one data file are united."""
+        """Append another task's messages; positions of one data file are united."""
         self.entries.extend(other.entries)
         self.index_entries.extend(other.index_entries)
         self.changelog_entries.extend(other.changelog_entries)
         self.ignored_rows += other.ignored_rows
         self.ignored_deletes += other.ignored_deletes
-        for bucket, files in other.marks.items():
-            known = self.marks.setdefault(bucket, {})
-            for name, positions in files.items():
-                known[name] = known[name] | positions if name in known else positions
+        for bucket, files in other.positions.items():
+            known = self.positions.setdefault(bucket, {})
+            for name, rows in files.items():
+                known[name] = known[name] | rows if name in known else rows
 
     def to_batch(self) -> pa.RecordBatch:
         """One row of `MESSAGE_SCHEMA`."""
-        marks = [
-            {"partition": partition, "bucket": bucket, "data_file": name, "positions": bytes(positions.serialize())}
-            for (partition, bucket), files in self.marks.items()
-            for name, positions in files.items()
+        positions = [
+            {"partition": partition, "bucket": bucket, "data_file": name, "positions": bytes(rows.serialize())}
+            for (partition, bucket), files in self.positions.items()
+            for name, rows in files.items()
         ]
         row = {
             "entries": pa.array([encode_entries(self.entries)], pa.binary()),
             "index_entries": pa.array([encode_index_manifest(self.index_entries)], pa.binary()),
             "changelog_entries": pa.array([encode_entries(self.changelog_entries)], pa.binary()),
-            "marks": pa.array([marks], _MARKS_TYPE),
+            "positions": pa.array([positions], _POSITIONS_TYPE),
             "ignored_rows": pa.array([self.ignored_rows], pa.int64()),
             "ignored_deletes": pa.array([self.ignored_deletes], pa.int64()),
         }
@@ -75,7 +75,7 @@ class TaskMessages:
     @staticmethod
     def of_row(row: Sequence[Any]) -> TaskMessages:
         """The messages of a row of `MESSAGE_SCHEMA`."""
-        entries, index_entries, changelog_entries, marks, ignored_rows, ignored_deletes = row
+        entries, index_entries, changelog_entries, positions, ignored_rows, ignored_deletes = row
         found = TaskMessages(
             decode_entries(bytes(entries)),
             decode_index_manifest(bytes(index_entries), "a task's message"),
@@ -83,7 +83,7 @@ class TaskMessages:
             ignored_rows=ignored_rows,
             ignored_deletes=ignored_deletes,
         )
-        for mark in marks:
-            files = found.marks.setdefault((bytes(mark["partition"]), mark["bucket"]), {})
-            files[mark["data_file"]] = BitMap.deserialize(bytes(mark["positions"]))
+        for each in positions:
+            files = found.positions.setdefault((bytes(each["partition"]), each["bucket"]), {})
+            files[each["data_file"]] = BitMap.deserialize(bytes(each["positions"]))
         return found

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from lakelsm.errors import InvalidInputError
 
 #: Bytes of UTF-8: names of partition columns become names of directories.
-_MOST_BYTES = 255
+_MAX_BYTES = 255
 
 
 def folded(name: str) -> str:
@@ -52,9 +52,9 @@ def check_new_name(name: object, what: str = "column") -> None:
     if not name.strip():
         raise InvalidInputError(f"a {what} has the blank name {name!r}; name the column")
     size = len(name.encode())
-    if size > _MOST_BYTES:
+    if size > _MAX_BYTES:
         raise InvalidInputError(
-            f"{what} name '{name[:40]}...' has {size} bytes in UTF-8, and at most {_MOST_BYTES} are allowed; "
+            f"{what} name '{name[:40]}...' has {size} bytes in UTF-8, and at most {_MAX_BYTES} are allowed; "
             "choose a shorter one"
         )
 

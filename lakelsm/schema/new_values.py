@@ -18,7 +18,7 @@ from lakelsm.schema.table_schema import TableSchema
 from lakelsm.schema.write_codecs import CODECS, check_codec
 
 #: Characters that commit users have beside a uuid.
-_MOST_PREFIX = 900
+_MAX_PREFIX = 900
 _FORMATTER = "partition.timestamp-formatter"
 
 
@@ -42,9 +42,9 @@ def _tag(_schema: TableSchema, key: str, text: str) -> None:
 
 
 def _user_prefix(_schema: TableSchema, key: str, text: str) -> None:
-    if len(text) > _MOST_PREFIX or any(unicodedata.category(character) in ("Cc", "Cs") for character in text):
+    if len(text) > _MAX_PREFIX or any(unicodedata.category(character) in ("Cc", "Cs") for character in text):
         raise InvalidInputError(
-            f"option '{key}' cannot be {text[:_MOST_PREFIX]!r}: it must be printable text of at most {_MOST_PREFIX} "
+            f"option '{key}' cannot be {text[:_MAX_PREFIX]!r}: it must be printable text of at most {_MAX_PREFIX} "
             "characters"
         )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from lakelsm.errors import InvalidInputError, told_of
+from lakelsm.errors import InvalidInputError, error_context
 from lakelsm.schema.identifiers import folded
 from lakelsm.schema.row_rules import OnlyNull, is_assignable, is_castable, names_of_table
 from lakelsm.schema.table_schema import TableSchema
@@ -59,7 +59,7 @@ def merge_changes(
             merge = _Merge(name in keys, safe_casts)
             changes += merge.changes((name,), column.type, schema.field(name).type)
         elif name != row_kind:
-            with told_of(f"Column '{name}'"):
+            with error_context(f"Column '{name}'"):
                 added.append(AddColumn(name, inferred_type(column.type), comment=column.comment))
     return (*changes, *added)
 
@@ -120,7 +120,7 @@ class _Merge:
                 previous = own.name
                 continue
             name = (*path, member.name)
-            with told_of(f"Column '{'.'.join(name)}'"):
+            with error_context(f"Column '{'.'.join(name)}'"):
                 kind = inferred_type(member.type)
             if previous is None:
                 yield AddColumn(name, kind, first=True)

@@ -47,11 +47,11 @@ FILE_NUMBER = "_KEY__FILE"
 POSITION = "_KEY__POSITION"
 
 # Of a bitmap of a file's hidden rows: the file, its range of rows, and the bits; and a row's index within this range.
-STALE_FILE = "_KEY__STALE_FILE"
-STALE_SIZE = "_KEY__STALE_SIZE"
-STALE_CHUNK = "_KEY__STALE_CHUNK"
-STALE_WORDS = "_KEY__STALE_WORDS"
-STALE = "_KEY__STALE"
+HIDDEN_FILE = "_KEY__HIDDEN_FILE"
+HIDDEN_SIZE = "_KEY__HIDDEN_SIZE"
+HIDDEN_CHUNK = "_KEY__HIDDEN_CHUNK"
+HIDDEN_WORDS = "_KEY__HIDDEN_WORDS"
+HIDDEN = "_KEY__HIDDEN"
 CHUNK = "_KEY__CHUNK"
 ROW = "_KEY__ROW"
 

@@ -39,7 +39,7 @@ from lakelsm.types import (
 )
 
 #: Columns that a one-line text shows.
-_MOST_SHOWN = 20
+_MAX_SHOWN = 20
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 SCHEMA_VERSION = 3  # Persisted: do not change.
@@ -159,7 +159,7 @@ class TableSchema:
         return "\n".join(lines + ([] if self.comment is None else [f"COMMENT {_literal(self.comment)}"]))
 
     def __repr__(self) -> str:
-        shown = [_column_ddl(column) for column in self.fields[:_MOST_SHOWN]]
+        shown = [_column_ddl(column) for column in self.fields[:_MAX_SHOWN]]
         more = len(self.fields) - len(shown)
         columns = ", ".join([*shown, f"… {more} more"] if more else shown)
         keys = {"primary_key": self.primary_keys, "partition_by": self.partition_keys}

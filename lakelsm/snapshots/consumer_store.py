@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from lakelsm.environment import SYSTEM
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.file_names import consumer_of
 from lakelsm.format.paths import TablePaths
 from lakelsm.json_document import parse_object
 from lakelsm.storage import FileIO
-from lakelsm.surroundings import SYSTEM
 
 #: A size that no consumer's file has.
 _MAX_BYTES = 1 << 16

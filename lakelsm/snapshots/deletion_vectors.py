@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from lakelsm.errors import CorruptTableError
-from lakelsm.format.data_file.vector_place import VectorPlace
+from lakelsm.format.data_file.vector_location import VectorLocation
 from lakelsm.format.file_names import refuse_external_path
 from lakelsm.format.index.index_manifest import DELETION_VECTORS_INDEX, IndexManifestEntry
 from lakelsm.format.manifest import ManifestEntry
@@ -23,14 +23,14 @@ _BucketId: TypeAlias = tuple[bytes, int]
 class DeletionVectors:
     """Where the vectors of a snapshot lie, by bucket and data file name, and the entries of their index files."""
 
-    places: Mapping[_BucketId, Mapping[str, VectorPlace]] = field(default_factory=dict)
+    places: Mapping[_BucketId, Mapping[str, VectorLocation]] = field(default_factory=dict)
     entries: Mapping[_BucketId, Sequence[IndexManifestEntry]] = field(default_factory=dict)
 
-    def of_bucket(self, partition: bytes, bucket: int) -> Mapping[str, VectorPlace]:
+    def of_bucket(self, partition: bytes, bucket: int) -> Mapping[str, VectorLocation]:
         """The vectors of one bucket by data file name. Vectors of files that do not exist mask nothing."""
         return self.places.get((partition, bucket), {})
 
-    def of(self, entries: Iterable[ManifestEntry]) -> list[VectorPlace | None]:
+    def of(self, entries: Iterable[ManifestEntry]) -> list[VectorLocation | None]:
         """The vector of each entry's data file, None where none of its rows is masked."""
         return [self.of_bucket(entry.partition, entry.bucket).get(entry.file.file_name) for entry in entries]
 
@@ -44,7 +44,7 @@ def deletion_vectors(
     """
     if snapshot is None:
         return DeletionVectors()
-    places: dict[_BucketId, dict[str, VectorPlace]] = {}
+    places: dict[_BucketId, dict[str, VectorLocation]] = {}
     entries: dict[_BucketId, list[IndexManifestEntry]] = {}
     for entry in read_index_entries(store.file_io, store.paths, snapshot):
         if entry.file.index_type != DELETION_VECTORS_INDEX:
@@ -65,7 +65,7 @@ def deletion_vectors(
     return DeletionVectors(places, entries)
 
 
-def _places(store: TableStore, snapshot: Snapshot, entry: IndexManifestEntry) -> Iterator[VectorPlace]:
+def _places(store: TableStore, snapshot: Snapshot, entry: IndexManifestEntry) -> Iterator[VectorLocation]:
     file = entry.file
     refuse_external_path(file.external_path, file.file_name)
     if file.dv_ranges is None:
@@ -81,7 +81,7 @@ def _places(store: TableStore, snapshot: Snapshot, entry: IndexManifestEntry) ->
                 f"{vector.offset} of index file {file.file_name} with {file.file_size} bytes, and masks "
                 f"{vector.cardinality} rows, which cannot be",
             )
-        yield VectorPlace(
+        yield VectorLocation(
             path,
             index_size=file.file_size,
             data_file=vector.data_file_name,

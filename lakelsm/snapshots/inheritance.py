@@ -22,7 +22,7 @@ from lakelsm.storage import FileIO
 TOTAL_BUCKETS_PROPERTY = "lakelsm.total-buckets"
 
 #: A size that no statistics file has.
-_MOST_STATISTICS_BYTES = 64 << 20
+_MAX_STATISTICS_BYTES = 64 << 20
 
 _NUMBER = re.compile(r"[1-9][0-9]{0,9}")
 
@@ -63,7 +63,7 @@ def inherited_statistics(
     if latest is None or latest.statistics is None:
         return None
     try:
-        document = json.loads(file_io.read(paths.statistics(latest.statistics), _MOST_STATISTICS_BYTES))
+        document = json.loads(file_io.read(paths.statistics(latest.statistics), _MAX_STATISTICS_BYTES))
     except (OSError, ValueError, RecursionError, CorruptTableError):
         return None
     same = isinstance(document, dict) and document.get("schemaId") == schema_id

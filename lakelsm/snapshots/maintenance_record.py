@@ -17,7 +17,7 @@ from lakelsm.format.snapshot import Snapshot
 MAINTENANCE_PROPERTY = "lakelsm.maintenance"
 
 #: So many records, in so many characters, are kept in a snapshot; so many ids in a record; so long are its texts.
-_MOST_RECORDS, _MOST_CHARACTERS, _MOST_IDS, _MOST_TEXT = 100, 8192, 8, 64
+_MAX_RECORDS, _MAX_CHARACTERS, _MAX_IDS, _MAX_TEXT = 100, 8192, 8, 64
 #: At most so many snapshots of other engines may lie between a snapshot and the one whose records it inherits.
 _LONGEST_WALK = 10
 
@@ -45,9 +45,9 @@ class MaintenanceRecord:
 
     def to_list(self) -> list[object]:
         """The stored form of the record: a list of its values."""
-        texts = [text[:_MOST_TEXT] for text in (self.run, self.operation, self.user, self.host)]
+        texts = [text[:_MAX_TEXT] for text in (self.run, self.operation, self.user, self.host)]
         numbers = [self.started, round(self.seconds, 3), self.files, self.bytes]
-        return [*texts, *numbers, self.outcome[:_MOST_TEXT], list(self.snapshot_ids)]
+        return [*texts, *numbers, self.outcome[:_MAX_TEXT], list(self.snapshot_ids)]
 
     @staticmethod
     def of_list(values: object) -> MaintenanceRecord | None:
@@ -112,7 +112,7 @@ def with_maintenance_records(
     """
     kept = recorded_text(latest, older)
     own = [
-        replace(record, snapshot_ids=(*record.snapshot_ids, snapshot_id)[-_MOST_IDS:])
+        replace(record, snapshot_ids=(*record.snapshot_ids, snapshot_id)[-_MAX_IDS:])
         for record in records_of(properties.get(MAINTENANCE_PROPERTY))
     ]
     if not own:
@@ -126,10 +126,10 @@ def _dumped(records: Sequence[MaintenanceRecord]) -> str:
     """The newest records as text, as many as fit."""
     texts: list[str] = []
     characters = 2
-    for record in records[:_MOST_RECORDS]:
+    for record in records[:_MAX_RECORDS]:
         text = json.dumps(record.to_list(), separators=(",", ":"))
         characters += len(text) + 1
-        if characters > _MOST_CHARACTERS:
+        if characters > _MAX_CHARACTERS:
             break
         texts.append(text)
     return f"[{','.join(texts)}]"

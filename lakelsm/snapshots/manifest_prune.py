@@ -13,7 +13,7 @@ from lakelsm.format.row.binary_row import decode_rows
 from lakelsm.types import DataType
 
 #: Beyond so many partitions only their common range is compared.
-_MOST_PARTITIONS = 200
+_MAX_PARTITIONS = 200
 
 
 def select_manifests(
@@ -65,7 +65,7 @@ def _values(column: pa.Array) -> list[Any]:
 def _probes(wanted: Sequence[pa.Array]) -> list[list[tuple[Any, Any]]]:
     """A (low, high) per column for each wanted partition; for very many, one range around all."""
     columns = [_values(column) for column in wanted]
-    if len(columns[0]) <= _MOST_PARTITIONS:
+    if len(columns[0]) <= _MAX_PARTITIONS:
         return [[(value, value) for value in row] for row in zip(*columns, strict=True)]
     merged = []
     for column in columns:

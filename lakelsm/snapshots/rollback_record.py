@@ -16,7 +16,7 @@ _MAX_BYTES = 4096
 
 def record_rollback(file_io: FileIO, paths: TablePaths, target: Snapshot) -> None:
     """Record that all snapshots above ``target`` were removed."""
-    file_io.write(paths.last_rollback, json.dumps({"snapshot": target.id, "mark": target.mark}).encode())
+    file_io.write(paths.last_rollback, json.dumps({"snapshot": target.id, "mark": target.fingerprint}).encode())
 
 
 def is_left_by_rollback(file_io: FileIO, paths: TablePaths, newest: Snapshot | None) -> bool:
@@ -44,7 +44,7 @@ def _is_last_rollback_to(file_io: FileIO, paths: TablePaths, snapshot: Snapshot)
         values = parse_object(file_io.read(path, _MAX_BYTES), path)
     except (FileNotFoundError, CorruptTableError):
         return False
-    return (values.get("snapshot"), values.get("mark")) == (snapshot.id, snapshot.mark)
+    return (values.get("snapshot"), values.get("mark")) == (snapshot.id, snapshot.fingerprint)
 
 
 def _modified(file_io: FileIO, directory: str) -> dict[str, int]:

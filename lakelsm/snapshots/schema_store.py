@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import replace
 
+from lakelsm.environment import SYSTEM, Environment
 from lakelsm.errors import CommitConflictError, CorruptTableError, TableAlreadyExistsError, TableNotFoundError
 from lakelsm.format.file_names import SCHEMA_PREFIX, schema_id_of
 from lakelsm.format.paths import TablePaths
@@ -16,7 +17,6 @@ from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.json_file import checked_bytes, publish
 from lakelsm.snapshots.snapshot_manager import SnapshotManager
 from lakelsm.storage import FileIO
-from lakelsm.surroundings import SYSTEM, Surroundings
 
 #: What the checksum of a schema file is of: parts of the document, and options that decide which rows are read. Others
 #: decide how later files are written. Persisted: do not change
@@ -40,10 +40,10 @@ _RERUN = "Look at the table's schema, and do it again if it is not changed."
 class SchemaStore:
     """Reads and adds schema files of one table. Caches nothing."""
 
-    def __init__(self, file_io: FileIO, paths: TablePaths, surroundings: Surroundings = SYSTEM) -> None:
+    def __init__(self, file_io: FileIO, paths: TablePaths, environment: Environment = SYSTEM) -> None:
         self._file_io = file_io
         self._paths = paths
-        self._surroundings = surroundings
+        self._environment = environment
 
     def ids(self) -> list[int]:
         """Return the ids of all schemas, ascending; empty where there is no table."""
@@ -159,7 +159,7 @@ class SchemaStore:
         """Create a schema file; True also when an answer hid that it was created with this very content."""
         path = self._paths.schema_file(schema.id)
         data = checked_bytes(schema, path, _MAX_BYTES)
-        return publish(self._file_io, path, data, self._surroundings.sleep, _RERUN)
+        return publish(self._file_io, path, data, self._environment.sleep, _RERUN)
 
 
 def _checksum(data: bytes, path: str) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 from itertools import pairwise
 
+from lakelsm.environment import SYSTEM
 from lakelsm.errors import CorruptTableError, SnapshotNotFoundError
 from lakelsm.format.file_names import snapshot_id_of
 from lakelsm.format.paths import TablePaths
@@ -13,7 +14,6 @@ from lakelsm.format.snapshot import Snapshot, newest_at
 from lakelsm.snapshots.consumer_store import ConsumerStore
 from lakelsm.snapshots.rollback_record import is_left_by_rollback, record_rollback
 from lakelsm.storage import FileIO
-from lakelsm.surroundings import SYSTEM
 
 #: So many ids after a hint are probed one by one before the directory is listed.
 _PROBES = 8
@@ -25,7 +25,7 @@ _LATEST_WAIT = 0.1
 MAX_SNAPSHOT_BYTES = 16 << 20
 _MAX_HINT_BYTES = 64
 #: Ids are of 64 bits.
-_MOST_ID = (1 << 63) - 1
+_MAX_ID = (1 << 63) - 1
 
 
 class SnapshotManager:
@@ -111,7 +111,7 @@ class SnapshotManager:
 
         A rollback points LATEST below what it removes. What is left above then was published beside it, and goes.
         """
-        told = self.told_latest_id()
+        told = self.hinted_latest_id()
         is_named = told is None or told >= snapshot_id
         if self._exists(snapshot_id) or not is_named or self.is_expiring(snapshot_id):
             return
@@ -168,7 +168,7 @@ class SnapshotManager:
         for _ in range(_LATEST_RETRIES):
             self._file_io.write(self._paths.latest_hint, str(number).encode("ascii"), durable=False)
             found = self.try_get(number)
-            if found is not None and (found.is_same(published) or self.is_linked(found)):
+            if found is not None and (found.matches(published) or self.is_linked(found)):
                 return
             newest = self.newest_linked()
             number = number if newest is None else newest.id
@@ -181,14 +181,14 @@ class SnapshotManager:
         found = map(self.try_get, reversed(self.ids()))
         return next((snapshot for snapshot in found if snapshot is not None and self.is_linked(snapshot)), None)
 
-    def told_latest_id(self) -> int | None:
+    def hinted_latest_id(self) -> int | None:
         """The id that the LATEST hint names, whether or not there is such a snapshot.
 
         Raises what the store raises: a hint that cannot be read is not a missing one.
         """
         return self._told(self._paths.latest_hint)
 
-    def told_earliest_id(self) -> int | None:
+    def hinted_earliest_id(self) -> int | None:
         """The oldest snapshot's id, which EARLIEST then records, so that no later call lists for it."""
         hint = self._hint(self._paths.earliest_hint)
         if hint is not None and self._exists(hint):
@@ -251,9 +251,9 @@ class SnapshotManager:
         """Whether a snapshot that was read still exists with its files: it does not expire, and it was not published
         on a snapshot that was rolled back. Its writer removes such a snapshot before LATEST names it.
         """
-        if not snapshot.is_same(self.try_get(snapshot.id)) or self.is_expiring(snapshot.id):
+        if not snapshot.matches(self.try_get(snapshot.id)) or self.is_expiring(snapshot.id):
             return False
-        return self.is_linked(snapshot) or (self.told_latest_id() or 0) >= snapshot.id
+        return self.is_linked(snapshot) or (self.hinted_latest_id() or 0) >= snapshot.id
 
     def _newest_from(self, snapshot_id: int, probes: int) -> Snapshot | None:
         """The newest of the snapshots from an id on, by probing it and the next ``probes``."""
@@ -300,7 +300,7 @@ class SnapshotManager:
         for attempt in range(_LATEST_RETRIES):
             if attempt:
                 self._sleep(_LATEST_WAIT)
-            newest, told = max(self._listed(), default=0), self.told_latest_id() or 0
+            newest, told = max(self._listed(), default=0), self.hinted_latest_id() or 0
             if told <= newest or ConsumerStore(self._file_io, self._paths).is_rolled_back(told):
                 return newest or None
             if self._exists(told):
@@ -335,7 +335,7 @@ class SnapshotManager:
             text = self._file_io.read(path, _MAX_HINT_BYTES).decode("ascii").strip()
         except (FileNotFoundError, IsADirectoryError, UnicodeDecodeError, CorruptTableError):
             return None
-        return int(text) if text.isdecimal() and 0 < int(text) <= _MOST_ID else None
+        return int(text) if text.isdecimal() and 0 < int(text) <= _MAX_ID else None
 
     def _why_missing(self, snapshot_id: int) -> str:
         ids = self.ids()

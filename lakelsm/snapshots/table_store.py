@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from lakelsm.environment import SYSTEM
 from lakelsm.errors import (
     CommitConflictError,
     CorruptTableError,
@@ -18,7 +19,7 @@ from lakelsm.errors import (
     SnapshotNotFoundError,
     TableNotFoundError,
     UnsupportedFeatureError,
-    told_of,
+    error_context,
 )
 from lakelsm.format.data_file.column_evolution import comparable_values
 from lakelsm.format.partition_path import partition_label, partition_text
@@ -42,7 +43,6 @@ from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.snapshots.snapshot_manager import SnapshotManager
 from lakelsm.snapshots.tag_store import TagStore
 from lakelsm.storage import FileIO, open_storage
-from lakelsm.surroundings import SYSTEM
 from lakelsm.types import DataType
 
 Result = TypeVar("Result")
@@ -107,7 +107,7 @@ class TableStore:
         """The same table with options that hold for one call."""
         if not overrides:
             return self
-        with told_of(f"Table {self.name}"):
+        with error_context(f"Table {self.name}"):
             schema, options = with_dynamic_options(self.schema, overrides)
         return replace(self, schema=schema, options=options)
 
@@ -117,13 +117,13 @@ class TableStore:
 
     def to_change(self) -> TableStore:
         """The same table, whose options are fit for upkeep. Raises as `validate_changes`."""
-        with told_of(f"Table {self.name}"):
+        with error_context(f"Table {self.name}"):
             validate_changes(self.schema, self.options)
         return self
 
     def to_write(self) -> TableStore:
         """The same table, whose options are fit for writes. Raises as `validate_writes`."""
-        with told_of(f"Table {self.name}"):
+        with error_context(f"Table {self.name}"):
             validate_writes(self.schema, self.options)
         return self
 
@@ -248,8 +248,8 @@ class TableStore:
             if self.snapshots.is_kept(snapshot):
                 return True
             if changes:
-                return snapshot.is_same(self.changelogs.try_get(snapshot.id))
-            return any(snapshot.is_same(tag.snapshot) for tag in self.tags.all().values())
+                return snapshot.matches(self.changelogs.try_get(snapshot.id))
+            return any(snapshot.matches(tag.snapshot) for tag in self.tags.all().values())
         except (OSError, LakelsmError):
             return True
 
@@ -290,7 +290,7 @@ class TableStore:
 
 
 def _options(name: str, schema: TableSchema) -> TableOptions:
-    with told_of(f"Table {name}"):
+    with error_context(f"Table {name}"):
         return validate_existing_table(schema)
 
 

@@ -79,7 +79,7 @@ class TagStore:
 
     def name_of(self, snapshot: Snapshot) -> str | None:
         """Return the name of a user's tag of a snapshot, or None."""
-        return next((name for name, tag in self._of_users().items() if snapshot.is_same(tag.snapshot)), None)
+        return next((name for name, tag in self._of_users().items() if snapshot.matches(tag.snapshot)), None)
 
     def _of_users(self) -> dict[str, Tag]:
         return {name: tag for name, tag in self.all().items() if not name.startswith(HOLDING_TAG)}

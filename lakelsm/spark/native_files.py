@@ -20,7 +20,7 @@ from lakelsm.errors import StorageError
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.tasks import listing_on_driver, literal_path, parquet_reader, unlogged
 from lakelsm.storage.hadoop_connector import CONNECTION_KEYS, connector_root, connector_settings, is_same_connection
-from lakelsm.storage.object_place import is_object_uri
+from lakelsm.storage.object_location import is_object_uri
 
 _S3A = "fs.s3a."
 #: Errors of Java for a connector, or a dependency of it, that is missing or has another version.

@@ -14,8 +14,8 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import DataFrame, SparkSession
 
 from lakelsm.arguments import type_name, wrong_argument
+from lakelsm.environment import is_submitted
 from lakelsm.errors import InvalidInputError, SparkUnavailableError
-from lakelsm.surroundings import is_submitted
 
 _MINIMUM_JAVA = 17
 #: What tasks import, and a program that prints the version of a Python and which of them it lacks.

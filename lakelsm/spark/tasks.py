@@ -18,13 +18,13 @@ from pyspark.sql import DataFrame, DataFrameReader, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
+from lakelsm.environment import SYSTEM
 from lakelsm.errors import LakelsmError
 from lakelsm.format.file_names import AttemptNames
 from lakelsm.runner.task_messages import TaskMessages
 from lakelsm.schema.system_columns import ERROR
 from lakelsm.spark.spark_types import from_struct, to_spark_arrow
 from lakelsm.spark.task_errors import error_text, translated
-from lakelsm.surroundings import SYSTEM
 
 Unit = TypeVar("Unit")
 

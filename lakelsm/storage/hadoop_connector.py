@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lakelsm.storage.object_place import ObjectPlace, ObjectStoreKind
+from lakelsm.storage.object_location import ObjectLocation, ObjectStoreKind
 from lakelsm.storage.storage_options import StoreOptions
 
 _PROVIDERS = "org.apache.hadoop.fs.s3a."
@@ -19,7 +19,7 @@ _AMAZONS_OWN = "amazonaws.com"
 CONNECTION_KEYS = ("endpoint", "access.key", "secret.key", "session.token", _PROVIDER)
 
 
-def connector_root(place: ObjectPlace) -> str | None:
+def connector_root(place: ObjectLocation) -> str | None:
     """The URI for the connector; None if no connector is used."""
     is_known = place.kind is ObjectStoreKind.S3 and place.bucket == place.bucket.lower()
     return f"s3a://{place.bucket}" if is_known else None

@@ -8,10 +8,10 @@ from threading import Lock
 
 
 class KeptObjects:
-    """The contents used last, up to ``most_bytes`` of them. For threads."""
+    """The contents used last, up to ``max_bytes`` of them. For threads."""
 
-    def __init__(self, most_bytes: int) -> None:
-        self._most_bytes = most_bytes
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
         self._contents: OrderedDict[Hashable, bytes] = OrderedDict()
         self._bytes = 0
         self._lock = Lock()
@@ -26,12 +26,12 @@ class KeptObjects:
 
     def keep(self, key: Hashable, content: bytes) -> None:
         """Keep a content; others make room for it. One that would take more than a quarter is not kept."""
-        if len(content) > self._most_bytes // 4:
+        if len(content) > self._max_bytes // 4:
             return
         with self._lock:
             self._bytes += len(content) - len(self._contents.pop(key, b""))
             self._contents[key] = content
-            while self._bytes > self._most_bytes:
+            while self._bytes > self._max_bytes:
                 _, oldest = self._contents.popitem(last=False)
                 self._bytes -= len(oldest)
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from pyarrow import fs as arrow_fs
 
+from lakelsm.environment import SYSTEM
 from lakelsm.errors import CorruptTableError, InvalidInputError, LakelsmError, StorageError, UnsupportedFeatureError
 from lakelsm.storage.file_io import FileEntry, temporary_name
 from lakelsm.storage.refusals import (
@@ -23,7 +24,6 @@ from lakelsm.storage.refusals import (
     require_regular,
     status_of,
 )
-from lakelsm.surroundings import SYSTEM
 
 # Errors of link(2) that prove that it made no name.
 _REFUSALS = frozenset({errno.EACCES, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ENAMETOOLONG})

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lakelsm.cancellation import end_if_cancelled
+from lakelsm.environment import SYSTEM
 from lakelsm.errors import (
     CorruptTableError,
     InvalidInputError,
@@ -24,10 +25,9 @@ from lakelsm.errors import (
 )
 from lakelsm.operation_log import log_step
 from lakelsm.storage.kept_objects import KeptObjects
-from lakelsm.storage.object_place import ObjectPlace, ObjectStoreKind
+from lakelsm.storage.object_location import ObjectLocation, ObjectStoreKind
 from lakelsm.storage.storage_options import StoreOptions
 from lakelsm.storage.store_failures import RETRIES, OpenOutcomeError, is_certain, told, waits
-from lakelsm.surroundings import SYSTEM
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -57,7 +57,7 @@ _NOT_BUILT = ("status code: 501", "NotImplemented")
 class ObjectClient:
     """The objects of one bucket, by their URIs. In a task it opens the store again from its options."""
 
-    place: ObjectPlace
+    place: ObjectLocation
     options: StoreOptions = field(repr=False)
     root: str | None = None
     #: Whether what never changes may come from this process's memory.
@@ -229,7 +229,7 @@ def _first_process() -> int:
 
 
 @lru_cache(maxsize=64)
-def _opened_store(place: ObjectPlace, options: StoreOptions, patient: bool) -> ObjectStore:
+def _opened_store(place: ObjectLocation, options: StoreOptions, patient: bool) -> ObjectStore:
     """A store, with its connections. Opening asks nothing of it."""
     from obstore.store import AzureStore, GCSStore, S3Store
 
@@ -262,7 +262,7 @@ def _library_errors() -> tuple[type[Exception], ...]:
 KEPT = KeptObjects(64 << 20)
 
 
-def no_conditions(place: ObjectPlace) -> UnsupportedFeatureError:
+def no_conditions(place: ObjectLocation) -> UnsupportedFeatureError:
     """The error for a store that does not create an object only if it is absent."""
     return UnsupportedFeatureError(
         f"{place.root}: this store does not create an object only if it is absent (If-None-Match), so lakelsm cannot "

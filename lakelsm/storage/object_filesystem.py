@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyarrow import fs as arrow_fs
 
 from lakelsm.storage.object_client import ObjectClient
-from lakelsm.storage.object_place import ObjectStoreKind
+from lakelsm.storage.object_location import ObjectStoreKind
 from lakelsm.storage.store_failures import is_out_of_range
 
 if TYPE_CHECKING:
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 #: The end of a file is read first, as Parquet needs it: smaller files are read whole by this one request.
 _TAIL = 1 << 20
 #: What a request reads at most beyond what is asked for, and at least where many columns are read side by side.
-_MOST_AHEAD = 1 << 20
+_MAX_AHEAD = 1 << 20
 _LEAST_AHEAD = 1 << 17
 #: Bytes that an open file keeps of what was read ahead.
-_MOST_KEPT = 16 << 20
+_MAX_KEPT = 16 << 20
 #: Bytes of a part of a file that is written, and how many parts are on the way at a time.
 _PART = 8 << 20
 _PARTS_AT_ONCE = 2
@@ -116,7 +116,7 @@ class _ObjectReader:
         self._key = client.key(path)
         self._position = 0
         self._windows: list[_Window] = []
-        self._ahead = _MOST_AHEAD
+        self._ahead = _MAX_AHEAD
         known = client.kept_end(path)
         self._size, self._tail = known or self._end()
         if known is None:
@@ -182,7 +182,7 @@ class _ObjectReader:
             return self._asked(start, end)
         data = self._asked(start, min(start + self._ahead, self._size - len(self._tail)))
         self._windows.append(_Window(start, data, end - start))
-        while sum(len(window.data) for window in self._windows) > _MOST_KEPT:
+        while sum(len(window.data) for window in self._windows) > _MAX_KEPT:
             self._windows.pop(0)  # In vain: so many columns are read side by side that less of each must do.
             self._ahead = max(self._ahead // 2, _LEAST_AHEAD)
         return data[: end - start]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from pyarrow import fs as arrow_fs
 
+from lakelsm.environment import SYSTEM
 from lakelsm.errors import (
     StorageUnavailableError,
     UnsupportedFeatureError,
@@ -22,10 +23,9 @@ from lakelsm.errors import (
 from lakelsm.storage.file_io import FileEntry, temporary_name
 from lakelsm.storage.object_client import ObjectClient, no_conditions
 from lakelsm.storage.object_filesystem import object_filesystem
-from lakelsm.storage.object_place import ObjectPlace
+from lakelsm.storage.object_location import ObjectLocation
 from lakelsm.storage.storage_options import StoreOptions
 from lakelsm.storage.store_failures import OpenOutcomeError
-from lakelsm.surroundings import SYSTEM
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
@@ -182,7 +182,7 @@ def _portions(names: Iterable[str]) -> Iterator[list[str]]:
 
 
 #: Places whose own endpoint has proven that it keeps conditions.
-_PROVEN: set[tuple[ObjectPlace, StoreOptions]] = set()
+_PROVEN: set[tuple[ObjectLocation, StoreOptions]] = set()
 
 
 def _prove_conditions(file_io: ObjectFileIO, path: str) -> None:

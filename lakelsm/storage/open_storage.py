@@ -11,7 +11,7 @@ from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.secret_values import shown_text, shown_uri
 from lakelsm.storage.file_io import FileIO
 from lakelsm.storage.local import LocalFileIO
-from lakelsm.storage.object_place import is_object_uri, object_location
+from lakelsm.storage.object_location import is_object_uri, object_location
 from lakelsm.storage.storage_options import store_options
 
 

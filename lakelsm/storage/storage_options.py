@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from lakelsm.errors import InvalidInputError
-from lakelsm.storage.object_place import ObjectPlace, ObjectStoreKind
+from lakelsm.storage.object_location import ObjectLocation, ObjectStoreKind
 
 #: Names of the library for S3's credentials, which are taken together from one source or not at all.
 _S3_CREDENTIALS = ("access_key_id", "secret_access_key", "session_token")
@@ -71,7 +71,7 @@ class StoreOptions:
     allows_http: bool = False
 
 
-def store_options(place: ObjectPlace, given: Mapping[str, str], session: Mapping[str, str]) -> StoreOptions:
+def store_options(place: ObjectLocation, given: Mapping[str, str], session: Mapping[str, str]) -> StoreOptions:
     """Return what opens ``place``: each setting from ``given``, else the environment, else a Spark session's settings.
 
     ``session`` has Hadoop's keys (those under `spark.hadoop.`); what it says of this bucket or account alone comes
@@ -82,7 +82,7 @@ def store_options(place: ObjectPlace, given: Mapping[str, str], session: Mapping
     sources = [
         _given(kind, given),
         _from_environment(kind),
-        *(_from_session(kind, settings) for settings in (_of_place(place, session), session)),
+        *(_from_session(kind, settings) for settings in (_of_location(place, session), session)),
     ]
     found: dict[str, str] = {}
     for source in reversed(sources):
@@ -151,7 +151,7 @@ def _given(kind: ObjectStoreKind, given: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def _of_place(place: ObjectPlace, session: Mapping[str, str]) -> dict[str, str]:
+def _of_location(place: ObjectLocation, session: Mapping[str, str]) -> dict[str, str]:
     """Hadoop's settings for one bucket or account, under the keys of those for all."""
     if place.kind is ObjectStoreKind.S3:
         own = f"fs.s3a.bucket.{place.bucket}."

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from lakelsm.environment import Environment
 from lakelsm.errors import StorageError, StorageUnavailableError
-from lakelsm.surroundings import Surroundings
 
 _STATUS = re.compile(r"status code: (\d{3})")
 #: In an answer; of one key of a deletion the library says it itself.
@@ -40,12 +40,12 @@ class OpenOutcomeError(OSError):
     """A request may have been carried out though its answer is missing or an error. It never reaches a user."""
 
 
-def waits(surroundings: Surroundings) -> Iterator[float]:
+def waits(environment: Environment) -> Iterator[float]:
     """The seconds to wait before each time that a request is sent again, a quarter more or less by chance."""
-    end = surroundings.monotonic() + _RETRIED_SECONDS
+    end = environment.monotonic() + _RETRIED_SECONDS
     for number in range(RETRIES):
-        wait = min(_FIRST_WAIT * 2**number, _LONGEST_WAIT) * (0.75 + surroundings.chance() / 2)
-        if surroundings.monotonic() + wait > end:
+        wait = min(_FIRST_WAIT * 2**number, _LONGEST_WAIT) * (0.75 + environment.chance() / 2)
+        if environment.monotonic() + wait > end:
             return
         yield wait
 

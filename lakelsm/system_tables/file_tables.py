@@ -281,7 +281,7 @@ def _all_metas(store: TableStore, snapshot: Snapshot) -> list[ManifestFileMeta]:
     """
     metas = read_manifest_metas(store.file_io, store.paths, snapshot)
     retained = (manager.try_get(snapshot.id) for manager in (store.snapshots, store.changelogs))
-    if any(snapshot.is_same(each) for each in retained):
+    if any(snapshot.matches(each) for each in retained):
         metas += read_changelog_metas(store.file_io, store.paths, snapshot)
     return metas
 

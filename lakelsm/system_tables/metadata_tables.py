@@ -11,7 +11,7 @@ from lakelsm.format.snapshot import CommitKind, Snapshot, Tag
 from lakelsm.format.statistics_file import TableStatistics
 from lakelsm.options.other_keys import holds_secret
 from lakelsm.schema.table_schema import TableSchema
-from lakelsm.secret_values import HIDDEN
+from lakelsm.secret_values import REDACTED
 from lakelsm.snapshots.manifest_scan import read_delta_metas
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.snapshots.tag_store import created_at
@@ -184,7 +184,7 @@ def _options(state: TableState) -> Sequence[Sequence[Any]]:
 
 def _shown(schema: TableSchema) -> dict[str, str]:
     """The options, without the value of an unknown key that may be that of a secret."""
-    return {key: HIDDEN if holds_secret(key) else text for key, text in schema.options.items()}
+    return {key: REDACTED if holds_secret(key) else text for key, text in schema.options.items()}
 
 
 OPTIONS = SystemTable("options", "key STRING NOT NULL, value STRING NOT NULL", _options)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakelsm.environment import SYSTEM, Environment
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.surroundings import SYSTEM, Surroundings
 from lakelsm.types import DataField, parse_columns, shown_arrow
 from lakelsm.types.python_arrays import array_of
 
@@ -35,12 +35,12 @@ class TableState:
 
     store: TableStore
     snapshot: Snapshot | None
-    surroundings: Surroundings = SYSTEM
+    environment: Environment = SYSTEM
     timestamps: str = "ns"
 
     def wall_clock(self, epoch_millis: int) -> int:
         """A time as Paimon shows it: the local clock, in milliseconds."""
-        return self.surroundings.local_wall_clock(epoch_millis)
+        return self.environment.local_wall_clock(epoch_millis)
 
 
 @dataclass(frozen=True)

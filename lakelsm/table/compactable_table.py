@@ -15,12 +15,12 @@ from lakelsm.arguments import (
 )
 from lakelsm.commit.commit_identity import commit_identity
 from lakelsm.compact.compactor import DEFAULT_TASK_MEMORY, CompactionLimits, Compactor
+from lakelsm.environment import SYSTEM
 from lakelsm.failures import commit_stands
 from lakelsm.maintain.after_commit import after_commit
 from lakelsm.operation_log import logged
 from lakelsm.plan.compaction_plan import checked_scope
 from lakelsm.results import CompactionResult
-from lakelsm.surroundings import SYSTEM
 from lakelsm.table.opened_table import OpenedTable
 
 

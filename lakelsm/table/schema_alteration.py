@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from lakelsm.errors import told_of
+from lakelsm.environment import SYSTEM
+from lakelsm.errors import error_context
 from lakelsm.plan.fallback_branch import check_fallback
 from lakelsm.plan.vector_switch import check_vector_switch
 from lakelsm.schema.evolution import apply_changes
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.schema_changes import SchemaChange
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.surroundings import SYSTEM
 
 
 def alter_schema(
@@ -31,7 +31,7 @@ def alter_schema(
         changes = changes_of(newest)
         after = newest
         if changes:
-            with told_of(f"Table {store.name}"):
+            with error_context(f"Table {store.name}"):
                 after = apply_changes(newest, changes, SYSTEM.clock(), has_snapshots)
                 check_vector_switch(store, newest, after)
                 check_fallback(store.paths, store.branches, newest.options, after.options)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from lakelsm.arguments import checked_age, checked_consumer, checked_flag, checked_number
+from lakelsm.environment import SYSTEM
 from lakelsm.maintain.history import recorded
 from lakelsm.maintain.versions.consumers import (
     consumer_bound,
@@ -16,7 +17,6 @@ from lakelsm.maintain.versions.consumers import (
 )
 from lakelsm.operation_log import logged
 from lakelsm.results import ConsumerExpiryResult, ConsumerInfo
-from lakelsm.surroundings import SYSTEM
 from lakelsm.table.opened_table import OpenedTable
 
 

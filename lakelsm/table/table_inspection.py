@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lakelsm.arguments import checked_condition, checked_number
+from lakelsm.environment import SYSTEM
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.maintain.upkeep_status import upkeep_status
 from lakelsm.plan.table_status import table_status
 from lakelsm.results import TableStatus
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.surroundings import SYSTEM
 from lakelsm.system_tables.file_tables import LAYOUT
 from lakelsm.system_tables.metadata_tables import COMMITS, OPTIONS, SCHEMAS
 from lakelsm.system_tables.named_tables import AnySystemTable, check_travel, checked_system_table
@@ -106,18 +106,18 @@ class SnapshotInspection(Inspection):
 class TableInspection(Inspection):
     """What is in a table now: `Table.inspect`."""
 
-    def status(self, *, most_buckets: int = 10) -> TableStatus:
+    def status(self, *, max_buckets: int = 10) -> TableStatus:
         """What waits in level 0, how many sorted runs there are, what a compaction and an expiry would take now.
 
-        From metadata only, without a session. ``most_buckets`` is the number of listed buckets, those that need a
+        From metadata only, without a session. ``max_buckets`` is the number of listed buckets, those that need a
         compaction most first. Data files are not listed: orphan files are those of the last removal.
         """
-        most = checked_number("most_buckets", most_buckets, least=0)
+        most = checked_number("max_buckets", max_buckets, least=0)
 
         def status(state: TableState) -> TableStatus:
             store, now = state.store.to_change(), SYSTEM.clock()
             wall = SYSTEM.local_wall_clock(now)
-            files = table_status(store, state.snapshot, wall, now, most_buckets=most)
+            files = table_status(store, state.snapshot, wall, now, max_buckets=most)
             return replace(files, upkeep=upkeep_status(store))
 
         return self._of_state(status)

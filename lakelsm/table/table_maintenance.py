@@ -17,10 +17,11 @@ from lakelsm.arguments import (
     wrong_argument,
 )
 from lakelsm.commit.commit_identity import commit_identity
+from lakelsm.environment import SYSTEM
 from lakelsm.errors import CommitConflictError, CorruptTableError, InvalidInputError
 from lakelsm.maintain.check.audit_plan import CheckedData
 from lakelsm.maintain.check.table_check import check_table, checked_check_scope
-from lakelsm.maintain.expiry.retention import asked_retention
+from lakelsm.maintain.expiry.retention import requested_retention
 from lakelsm.maintain.expiry.snapshot_expiry import expire_snapshots, expire_until
 from lakelsm.maintain.history import recorded
 from lakelsm.maintain.orphans.orphan_removal import LEAST_AGE, remove_orphans
@@ -43,7 +44,6 @@ from lakelsm.results import (
 )
 from lakelsm.results.result import OperationResult
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.surroundings import SYSTEM
 from lakelsm.table.compactable_table import CompactableTable
 from lakelsm.table.opened_table import OpenedTable
 from lakelsm.table.table_consumers import TableConsumers
@@ -53,7 +53,7 @@ from lakelsm.table.table_tags import TableTags
 ORPHANS_OLDER_THAN = "1 day"
 #: Snapshots that one `TableMaintenance.run_all` expires: more than `snapshot.expire.limit`, which is for what follows
 #: each commit.
-_MOST_EXPIRED = 10_000
+_MAX_EXPIRED = 10_000
 #: The compaction may take this share of the time that is left before a deadline.
 _OF_COMPACTION = 0.5
 _CHECKED_DATA = [each.value for each in CheckedData]
@@ -150,7 +150,7 @@ class TableMaintenance(OpenedTable):
         age, dry = checked_age("older_than", older_than), checked_flag("dry_run", dry_run)
         within = checked_seconds("deadline", deadline)
         store, now = self._store().to_change(), SYSTEM.clock()
-        retention = asked_retention(
+        retention = requested_retention(
             store.options,
             now,
             retain_last=least,
@@ -351,7 +351,7 @@ def _compact(table: TableMaintenance, limits: _Limits) -> OperationResult:
 
 
 def _expire(table: TableMaintenance, limits: _Limits) -> OperationResult:
-    return table.expire_snapshots(max_deletes=_MOST_EXPIRED, dry_run=limits.dry_run, deadline=limits.deadline)
+    return table.expire_snapshots(max_deletes=_MAX_EXPIRED, dry_run=limits.dry_run, deadline=limits.deadline)
 
 
 def _orphans(table: TableMaintenance, limits: _Limits) -> OperationResult:

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from lakelsm.arguments import checked_age, checked_flag, checked_tag
+from lakelsm.environment import SYSTEM
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.maintain.history import recorded
 from lakelsm.maintain.versions.tags import (
@@ -23,7 +24,6 @@ from lakelsm.operation_log import logged
 from lakelsm.plan.time_travel import snapshot_at
 from lakelsm.results import TagDeletionResult, TagInfo
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.surroundings import SYSTEM
 from lakelsm.table.opened_table import OpenedTable
 
 

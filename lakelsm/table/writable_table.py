@@ -20,6 +20,7 @@ from lakelsm.commit.commit_identity import commit_identity
 from lakelsm.commit.committer import Committer
 from lakelsm.compact.after_write import finished_write, result_of
 from lakelsm.engine import Engine, chosen_engine
+from lakelsm.environment import SYSTEM
 from lakelsm.failures import after_commit_step, commit_stands, schema_stands, warn_committed
 from lakelsm.local.arrow_input import is_spark_frame
 from lakelsm.maintain.after_commit import after_commit
@@ -29,7 +30,6 @@ from lakelsm.operation_log import logged
 from lakelsm.plan.overwrite_plan import checked_partition, replaced_partitions
 from lakelsm.results import CommitResult
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.surroundings import SYSTEM
 from lakelsm.table.opened_table import OpenedTable
 from lakelsm.table.written_frame import WrittenFrame
 from lakelsm.write.batch_write import BatchResult, BatchWriter, ChangedRows

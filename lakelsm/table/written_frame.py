@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 from lakelsm.engine import Engine
-from lakelsm.errors import told_of
+from lakelsm.errors import error_context
 from lakelsm.failures import schema_stands
 from lakelsm.frame_columns import FrameColumns
 from lakelsm.schema.schema_merge import merge_changes
@@ -45,7 +45,7 @@ class WrittenFrame:
 
         def changes_of(newest: TableSchema) -> Sequence[SchemaChange]:
             nonlocal changes
-            with told_of(f"Table {self.store.name}"):
+            with error_context(f"Table {self.store.name}"):
                 given = columns.of_schema(newest)
                 changes = merge_changes(newest, given, self.row_kind, safe_casts=self.safe_casts)
             return changes

@@ -24,7 +24,7 @@ _NANOS_PER_UNIT = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _MICROS_PER_UNIT = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 #: Microseconds of which any nanoseconds fit 64 bits.
-_MOST_MICROS = (1 << 63) // 1_000 - 2
+_MAX_MICROS = (1 << 63) // 1_000 - 2
 
 Longs = npt.NDArray[np.int64]
 
@@ -91,7 +91,7 @@ def texts_of(times: pa.Array) -> pa.Array:
 def _nanoseconds(micros: Longs, nanos: Longs, times: pa.Array) -> Longs:
     if times.null_count:
         micros = np.where(times.is_valid().to_numpy(zero_copy_only=False), micros, 0)
-    if len(micros) and (int(micros.max()) > _MOST_MICROS or int(micros.min()) < -_MOST_MICROS):
+    if len(micros) and (int(micros.max()) > _MAX_MICROS or int(micros.min()) < -_MAX_MICROS):
         raise UnsupportedFeatureError(
             "a timestamp lies outside the years 1678 to 2261, which Arrow's nanoseconds can hold: leave the column out, "
             "or pass timestamps='us' (microseconds) or timestamps='text' to a call that gives Arrow"

@@ -64,7 +64,7 @@ _ELSEWHERE = {
 _UNSUPPORTED = frozenset(["GEOMETRY", "GEOGRAPHY", "INTERVAL", "RAW", "LEGACY"])
 _NOT_NULL = "NOT NULL"
 #: Characters of a type text that an error shows.
-_MOST_SHOWN = 200
+_MAX_SHOWN = 200
 #: Digits of the largest length.
 _DIGITS = len(str(MAX_LENGTH))
 
@@ -340,7 +340,7 @@ class _Parser:
 
 def _shown(text: str) -> str:
     """A text as an error shows it: the beginning of a very long one."""
-    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
 
 
 __all__ = ["JsonType", "field_from_json", "parse_columns", "parse_type"]

@@ -12,6 +12,7 @@ from typing import Generic, Protocol, TypeAlias, TypeVar
 from lakelsm.commit.attempt_files import AttemptFiles, written_directories
 from lakelsm.commit.commit_message import CommitMessage, CommitOutcome, ReplacedPartitions
 from lakelsm.commit.committer import Committer
+from lakelsm.environment import SYSTEM, Environment
 from lakelsm.errors import (
     BucketAssignConflictError,
     CommitConflictError,
@@ -33,7 +34,6 @@ from lakelsm.runner.task_messages import TaskMessages
 from lakelsm.snapshots.hash_indexes import hash_indexes
 from lakelsm.snapshots.sequence_base import table_max_sequence
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.surroundings import SYSTEM, Surroundings
 from lakelsm.write.level0_task import Level0Job
 from lakelsm.write.written_keys import others_wrote_keys
 
@@ -93,12 +93,12 @@ class BatchWriter(Generic[Rows]):
         writer: RowWriter[Rows],
         store: TableStore,
         step: Callable[[str], None] | None = None,
-        surroundings: Surroundings = SYSTEM,
+        environment: Environment = SYSTEM,
     ) -> None:
         self._writer = writer
         self._store = store
         self._step = step or (lambda name: None)
-        self._surroundings = surroundings
+        self._environment = environment
 
     def append(self, rows: Rows, commit_user: str, identifier: int = BATCH_COMMIT_IDENTIFIER) -> BatchResult:
         """Add the rows as level-0 files."""
@@ -174,7 +174,7 @@ class BatchWriter(Generic[Rows]):
         return lambda base: self._writer.written_rows(entries)
 
     def _new_files(self) -> AttemptFiles:
-        names = AttemptNames.new(self._surroundings.new_uuid)
+        names = AttemptNames.new(self._environment.new_uuid)
         return AttemptFiles(self._store, names, partial(written_directories, self._store))
 
     def _commit(
@@ -183,7 +183,7 @@ class BatchWriter(Generic[Rows]):
         """Commit; again where others came first in the range of the keys that were read, but wrote none of them."""
         for _ in range(_MAX_REDO):
             try:
-                committer = Committer(self._store, self._step, self._surroundings)
+                committer = Committer(self._store, self._step, self._environment)
                 return committer.commit(kind, message, commit_user, identifier, operation=operation)
             except RowsChangedError:
                 known, newest = message.rows_as_of, self._store.snapshots.latest_id()
@@ -214,7 +214,7 @@ class BatchWriter(Generic[Rows]):
             changelog_entries=written.changelog_entries,
             index_adds=written.index_entries,
             base_snapshot_id=None if base is None else base.id,
-            base_mark=None if base is None else base.mark,
+            base_fingerprint=None if base is None else base.fingerprint,
             base_total_buckets=found,
             overwrite_partitions=partitions(touched) if partitions else None,
         )
@@ -246,6 +246,6 @@ class BatchWriter(Generic[Rows]):
             changelog_layout=layout.for_changelog(options) if keeps_input else None,
             dropped_kinds=dropped_kinds(options),
             names=names,
-            surroundings=self._surroundings,
+            environment=self._environment,
         )
         return self._writer.write(rows, job)

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyarrow import fs as arrow_fs
 
 from lakelsm.commit.attempt_files import delete_unpublished
+from lakelsm.environment import SYSTEM, Environment
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.data_file.key_value_file import FileLayout, conform, key_types, row_schema
 from lakelsm.format.data_file.rolling_writer import RollingWriter
@@ -35,7 +36,6 @@ from lakelsm.runner.task_messages import TaskMessages
 from lakelsm.schema.system_columns import BUCKET, SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.snapshots.hash_indexes import HashIndex
 from lakelsm.storage import FileIO
-from lakelsm.surroundings import SYSTEM, Surroundings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +64,7 @@ class Level0Job:
     interleaved: bool = False
     dropped_kinds: tuple[int, ...] = ()
     names: AttemptNames
-    surroundings: Surroundings = SYSTEM
+    environment: Environment = SYSTEM
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write all rows of a task and yield one batch of messages.
@@ -278,7 +278,7 @@ class _BucketWriter:
             names,
             make_directory=partial(job.file_io.mkdirs, durable=False),
             make_durable=job.file_io.make_durable if job.layout.durable else None,
-            surroundings=job.surroundings,
+            environment=job.environment,
         )
         self._writer = writer_of(job.layout, level=0, file_source=FileSource.APPEND)
         self._changelog: RollingWriter | None = None

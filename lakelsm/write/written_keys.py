@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pyroaring import BitMap
 
 from lakelsm.commit.append_conflict import Intervening, rewritten_in_range
+from lakelsm.environment import SYSTEM
 from lakelsm.format.data_file.key_value_file import key_types
 from lakelsm.format.file_names import AttemptNames
 from lakelsm.format.manifest import FileKind, ManifestEntry
@@ -14,12 +15,11 @@ from lakelsm.merge.key_order import rank_keys
 from lakelsm.merge.merge_unit import KeySearch
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.plan.merge_units import MergeUnits
-from lakelsm.read.key_places import KeyPlaces
+from lakelsm.read.key_positions import KeyPositions
 from lakelsm.read.stored_rows import TASK_MEMORY
 from lakelsm.runner.runner import Runner
 from lakelsm.snapshots.manifest_scan import read_delta_entries
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.surroundings import SYSTEM
 
 
 def others_wrote_keys(
@@ -50,7 +50,7 @@ def others_wrote_keys(
         columns=store.schema.trimmed_primary_keys,
         memory_bytes=TASK_MEMORY,
     )
-    return bool(runner.messages(searches, KeyPlaces(keys), store.paths, AttemptNames.new(SYSTEM.new_uuid)).marks)
+    return bool(runner.messages(searches, KeyPositions(keys), store.paths, AttemptNames.new(SYSTEM.new_uuid)).positions)
 
 
 def _searches(

@@ -47,7 +47,7 @@ def test_a_slow_contender_is_measured_once() -> None:
 
 
 def test_measurements_are_fewer_where_they_would_take_too_long_and_one_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
-    turns = Turns(repeat=5, slow_seconds=60, most_seconds=20)
+    turns = Turns(repeat=5, slow_seconds=60, max_seconds=20)
     assert [turns.after(seconds) for seconds in (0.1, 4, 6, 50, 60, 90)] == [5, 5, 3, 1, 0, 0]
     calls: list[str] = []
     seconds = [0.0]
@@ -58,7 +58,7 @@ def test_measurements_are_fewer_where_they_would_take_too_long_and_one_at_least(
         seconds[0] += takes
 
     contenders = [Contender("fast", lambda: run("fast", 1)), Contender("long", lambda: run("long", 20))]
-    fast, long = measure("read", contenders, Turns(3, 60, most_seconds=30))
+    fast, long = measure("read", contenders, Turns(3, 60, max_seconds=30))
     assert (len(fast.seconds), len(long.seconds), long.once) == (3, 1, False)
     assert calls == ["fast", "long", "fast", "long", "fast", "fast"]
 

@@ -60,7 +60,7 @@ def test_a_lane_that_hangs_is_ended_with_what_it_started(
         return wait(process, timeout)
 
     monkeypatch.setattr(subprocess.Popen, "wait", once_it_sleeps)
-    runner.lane("some", "some_lane", ["read"], code=code, most_seconds=1.5)
+    runner.lane("some", "some_lane", ["read"], code=code, max_seconds=1.5)
     assert [result.error for result in runner.results] == ["not done after 2 s"]
     end = time.monotonic() + PATIENCE
     while state_of(pid_file.read_text()) not in ("", "Z"):

@@ -36,7 +36,7 @@ PUBLISHING = {"write": 3, "compact": 1}
 ROUNDS = 10
 #: Requests that a killed process has sent may still be carried out by the server for so long.
 SERVER_SECONDS = 0.3
-_MOST_SNAPSHOTS = 12
+_MAX_SNAPSHOTS = 12
 
 
 @dataclass
@@ -141,7 +141,7 @@ class Life:
 
     def prepared(self, kind: str) -> Action:
         """An action of a kind that has something to do; what it needs is done before."""
-        if len(self.ids) > _MOST_SNAPSHOTS:
+        if len(self.ids) > _MAX_SNAPSHOTS:
             self.does(Action("expire", retain_last=6))
         make: dict[str, Callable[[], Action]] = {
             "write": lambda: Action("write", self.batches(self.chance.randint(1, 4))),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakelsm import errors
-from lakelsm.cli.exit_status import ExitStatus, gravest, status_of, status_of_kind
+from lakelsm.cli.exit_status import ExitStatus, status_of, status_of_kind, worst
 from lakelsm.errors import ErrorKind, LakelsmError
 
 
@@ -33,8 +33,8 @@ def test_the_numbers_that_schedulers_know_stay() -> None:
 
 def test_of_several_outcomes_the_gravest_is_told() -> None:
     done, nothing = ExitStatus.DONE, ExitStatus.NOTHING_TO_DO
-    assert gravest([nothing, nothing]) is nothing
-    assert gravest([nothing, done]) is done
-    assert gravest([done, ExitStatus.CONFLICT, nothing]) is ExitStatus.CONFLICT
-    assert gravest([ExitStatus.CONFLICT, ExitStatus.FINDINGS]) is ExitStatus.FINDINGS
-    assert gravest([ExitStatus.FINDINGS, ExitStatus.FAILED, done]) is ExitStatus.FAILED
+    assert worst([nothing, nothing]) is nothing
+    assert worst([nothing, done]) is done
+    assert worst([done, ExitStatus.CONFLICT, nothing]) is ExitStatus.CONFLICT
+    assert worst([ExitStatus.CONFLICT, ExitStatus.FINDINGS]) is ExitStatus.FINDINGS
+    assert worst([ExitStatus.FINDINGS, ExitStatus.FAILED, done]) is ExitStatus.FAILED

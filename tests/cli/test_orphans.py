@@ -66,7 +66,7 @@ def test_a_deadline_that_has_passed_leaves_what_was_not_looked_at(called: Called
 def test_a_deadline_stops_between_files_that_are_deleted(called: Called, monkeypatch: pytest.MonkeyPatch) -> None:
     versioned_table(called.warehouse, 1)
     paths = leave_orphans(called, 5)
-    monkeypatch.setattr(orphan_removal, "_MOST_DELETED", 2)
+    monkeypatch.setattr(orphan_removal, "_MAX_DELETED", 2)
     delete = orphan_removal.delete_unneeded
     ticks = iter(range(10**6))
     late: list[str] = []
@@ -90,11 +90,11 @@ def removed_at(called: Called, monotonic: object) -> orphan_removal.OrphanResult
 
     from lakelsm import Table
     from lakelsm.engine import local_engine
-    from lakelsm.surroundings import SYSTEM
+    from lakelsm.environment import SYSTEM
 
     store = Table.for_path(str(called.warehouse / "db.db/t"))._store()
-    surroundings = replace(SYSTEM, monotonic=monotonic)  # type: ignore[arg-type]
+    environment = replace(SYSTEM, monotonic=monotonic)  # type: ignore[arg-type]
     bound = SYSTEM.clock() - 86_400_000
     return orphan_removal.remove_orphans(
-        local_engine().runner, store, bound, deadline=60, surroundings=surroundings
+        local_engine().runner, store, bound, deadline=60, environment=environment
     )

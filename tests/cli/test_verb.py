@@ -14,9 +14,9 @@ from lakelsm.cli import verb
 from lakelsm.cli.compact import COMPACT
 from lakelsm.cli.main import main
 from lakelsm.cli.verb import run_alone
+from lakelsm.environment import SYSTEM
 from lakelsm.errors import CommitConflictError, InvalidInputError
 from lakelsm.results import CheckResult
-from lakelsm.surroundings import SYSTEM
 from lakelsm.table import TableMaintenance
 from tests.cli.fake_table import NAMED, FakeTable, last_object
 from tests.storage.object_server import ObjectServer

@@ -10,6 +10,7 @@ from typing import Any
 
 from lakelsm.commit.commit_message import CommitMessage
 from lakelsm.commit.committer import Committer
+from lakelsm.environment import Environment
 from lakelsm.format.index.index_manifest import (
     DELETION_VECTORS_INDEX,
     HASH_INDEX,
@@ -35,7 +36,6 @@ from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.snapshots.snapshot_manager import SnapshotManager
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage import FileIO, LocalFileIO
-from lakelsm.surroundings import Surroundings
 from lakelsm.types import AtomicType
 
 INT = AtomicType("INT")
@@ -167,7 +167,7 @@ class CommitTable:
             "sleep": self.sleeps.append,
             "chance": lambda: 0.0,
         }
-        return Committer(self.store, step, Surroundings(**{**around, **more}))
+        return Committer(self.store, step, Environment(**{**around, **more}))
 
     @property
     def store(self) -> TableStore:

@@ -15,6 +15,7 @@ import lakelsm
 from lakelsm.commit.attempt_files import AttemptFiles, delete_unpublished, written_directories
 from lakelsm.commit.commit_message import CommitOutcome
 from lakelsm.compact.compactor import Compactor
+from lakelsm.environment import SYSTEM
 from lakelsm.errors import (
     CommitConflictError,
     CommitOutcomeUnknownError,
@@ -31,7 +32,6 @@ from lakelsm.runner.task_messages import TaskMessages
 from lakelsm.snapshots.manifest_scan import read_live_entries
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage import LocalFileIO
-from lakelsm.surroundings import SYSTEM
 from lakelsm.write.batch_write import BatchWriter
 from lakelsm.write.level0_task import Level0Job
 from tests.compact.local_table import ADDED, InlineRunner, LocalTable

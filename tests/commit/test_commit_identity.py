@@ -10,10 +10,10 @@ import pytest
 
 from lakelsm.commit.commit_identity import checked_batch_id, checked_commit_user, commit_identity, new_commit_user
 from lakelsm.commit.commit_message import CommitMessage
+from lakelsm.environment import SYSTEM
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from lakelsm.options import TableOptions
-from lakelsm.surroundings import SYSTEM
 from tests.commit.commit_table import CommitTable, add
 
 

@@ -17,6 +17,7 @@ from pyspark import cloudpickle
 from lakelsm.commit.commit_message import CommitMessage, ReplacedPartitions
 from lakelsm.commit.committer import Committer
 from lakelsm.compact.compactor import CompactionLimits, Compactor
+from lakelsm.environment import SYSTEM
 from lakelsm.format.data_file.key_value_file import FileLayout
 from lakelsm.format.file_names import AttemptNames
 from lakelsm.format.manifest import ManifestEntry
@@ -42,7 +43,6 @@ from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.snapshots.sequence_base import table_max_sequence
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage import LocalFileIO
-from lakelsm.surroundings import SYSTEM
 from lakelsm.types import to_arrow
 from lakelsm.write.dynamic_bucket import Assigner, BucketPolicy
 from lakelsm.write.level0_task import Level0Job
@@ -106,7 +106,7 @@ class LocalTable:
     ) -> None:
         self.root = root
         self.runner = InlineRunner()
-        self.surroundings = SYSTEM
+        self.environment = SYSTEM
         if not (root / "schema").exists():
             keys = {"bucket": "1", **option_keys(options)}
             _create(root, create_schema(columns, primary_key, partition_by, keys, None, 0))
@@ -164,8 +164,8 @@ class LocalTable:
         clock: Callable[[], float] | None = None,
         **limits: Any,
     ) -> CompactionResult:
-        surroundings = self.surroundings if clock is None else replace(SYSTEM, monotonic=clock)
-        compactor = Compactor(self.runner, self.store, surroundings)
+        environment = self.environment if clock is None else replace(SYSTEM, monotonic=clock)
+        compactor = Compactor(self.runner, self.store, environment)
         return compactor.compact(scope or CompactionScope(full), CompactionLimits(**limits), dry_run=dry_run)
 
     def live(self) -> list[ManifestEntry]:
@@ -226,7 +226,7 @@ class LocalTable:
             base_snapshot_id=None if base is None else base.id,
             overwrite_partitions=partitions,
         )
-        outcome = Committer(store, surroundings=self.surroundings).commit(kind, message, "writer")
+        outcome = Committer(store, environment=self.environment).commit(kind, message, "writer")
         assert outcome.snapshot is not None
         return outcome.snapshot
 
@@ -259,8 +259,8 @@ class LocalTable:
             partition_legacy_name=store.options.partition_legacy_name,
             batch_bytes=1 << 20,
             hash_indexes=indexes,
-            names=names or AttemptNames.new(self.surroundings.new_uuid),
-            surroundings=self.surroundings,
+            names=names or AttemptNames.new(self.environment.new_uuid),
+            environment=self.environment,
         )
         messages = TaskMessages()
         places = np.argsort(order_keys([table.column(name) for name in order]), kind="stable")

@@ -9,14 +9,14 @@ import pytest
 from pyroaring import BitMap
 
 from lakelsm.compact.bucket_vectors import IndexChanges, write_vectors
+from lakelsm.environment import SYSTEM
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.file_names import AttemptNames
 from lakelsm.format.index.index_manifest import DELETION_VECTORS_INDEX, IndexManifestEntry
 from lakelsm.format.manifest import ManifestEntry
-from lakelsm.runner.task_messages import Marks
+from lakelsm.runner.task_messages import MaskedPositions
 from lakelsm.snapshots.deletion_vectors import DeletionVectors, deletion_vectors
 from lakelsm.snapshots.manifest_scan import read_index_entries
-from lakelsm.surroundings import SYSTEM
 from tests.compact.local_table import LocalTable, Row, only
 from tests.compact.test_compactor import contents
 
@@ -103,10 +103,10 @@ def test_a_file_that_moves_up_keeps_its_vector(tmp_path: Path) -> None:
     assert index_entries(table) == entries
 
 
-def write(table: LocalTable, files: list[ManifestEntry], marks: Marks) -> IndexChanges:
+def write(table: LocalTable, files: list[ManifestEntry], positions: MaskedPositions) -> IndexChanges:
     buckets = sorted({(entry.partition, entry.bucket) for entry in table.live()})
     names = AttemptNames.new(SYSTEM.new_uuid)
-    return write_vectors(table.store, vectors_of(table), files, buckets, marks=marks, names=names)
+    return write_vectors(table.store, vectors_of(table), files, buckets, positions=positions, names=names)
 
 
 def test_vectors_of_files_that_are_gone_are_dropped_and_others_are_carried_over(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lakelsm.compact.rewrite_task import RewriteTask
+from lakelsm.environment import SYSTEM
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.data_file.key_value_file import FileLayout
 from lakelsm.format.file_names import AttemptNames
@@ -16,7 +17,6 @@ from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.plan.rewrite_units import RewriteUnit
-from lakelsm.surroundings import SYSTEM
 from tests.compact.local_table import LocalTable, Row
 
 

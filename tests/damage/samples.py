@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from lakelsm.environment import SYSTEM
 from lakelsm.format.paths import TablePaths
 from lakelsm.format.snapshot import CommitKind, Tag
 from lakelsm.options import ChangelogProducer
@@ -16,7 +17,6 @@ from lakelsm.plan.read_plan import plan_read
 from lakelsm.plan.table_status import table_status
 from lakelsm.predicate.parser import parse_where
 from lakelsm.schema_changes import AddColumn
-from lakelsm.surroundings import SYSTEM
 from lakelsm.types import AtomicType
 from tests.compact.local_table import ADDED, Row
 from tests.read.file_engine import FileTable
@@ -43,7 +43,7 @@ class SampleTable(FileTable):
 
     def __init__(self, root: Path, *columns_and_keys: Any, **options: str) -> None:
         super().__init__(root, *columns_and_keys, **options)
-        self.surroundings = replace(SYSTEM, clock=_noon, monotonic=_no_time)
+        self.environment = replace(SYSTEM, clock=_noon, monotonic=_no_time)
 
     def append(self, rows: list[Row], **options: str) -> None:
         self._commit(CommitKind.APPEND, self._columns(rows), ADDED, None, options)
@@ -80,7 +80,7 @@ class SampleTable(FileTable):
         store = self.store
         latest = store.snapshots.latest()
         rows = [metadata_count(store, latest, None), metadata_count(store, latest, None, fresh=True)]
-        status = table_status(store, latest, 0, 0, most_buckets=9)
+        status = table_status(store, latest, 0, 0, max_buckets=9)
         return [repr(rows), repr([status.rows, status.rows_masked, status.level0_rows, status.worst_buckets != ()])]
 
     def told(self) -> Answer:

@@ -30,7 +30,7 @@ def told(changes: DataFrame) -> list[tuple[Any, ...]]:
 
 def test_changes_of_many_snapshots_are_put_in_their_order(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     few = told(table.changelog(positions=True))
-    monkeypatch.setattr(changelog_frame, "_MOST_SCANS", 1)
+    monkeypatch.setattr(changelog_frame, "_MAX_SCANS", 1)
     many = told(table.changelog(positions=True))
     for key in (1, 2):
         assert [row for row in many if row[1] == key] == [row for row in few if row[1] == key]

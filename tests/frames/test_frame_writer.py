@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from lakelsm.environment import SYSTEM
 from lakelsm.format.data_file.key_value_file import FileLayout
 from lakelsm.format.file_names import AttemptNames
 from lakelsm.merge.merge_spec import MergeSpec
-from lakelsm.surroundings import SYSTEM
 from lakelsm.write.level0_task import Level0Job
 from tests.compact.local_table import LocalTable
 

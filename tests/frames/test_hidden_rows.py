@@ -14,7 +14,7 @@ import pytest
 
 from lakelsm import Catalog, Table
 from lakelsm.frames import hidden_rows
-from lakelsm.frames.hidden_rows import _most_bytes
+from lakelsm.frames.hidden_rows import _max_bytes
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from tests.compact.local_table import LocalTable
 from tests.read.tables import rows_of
@@ -63,7 +63,7 @@ def test_what_is_kept_is_bounded_by_the_table_and_the_oldest_goes_first(spark: S
     now = _kept_of(local.root)
     assert all(_is_persisted(hidden_rows._kept[state].frame) for state in now)
     assert [_is_persisted(frame) for state, frame in before.items() if state not in now] == [False]
-    assert _most_bytes(table.explain().units, ()) <= 9300
+    assert _max_bytes(table.explain().units, ()) <= 9300
     unkept = LocalTable(tmp_path / "u", write_only="true", **{"lakelsm.hidden-rows.max-memory": "0 b"})
     for _ in range(2):
         unkept.write((1, "a"))
@@ -114,15 +114,15 @@ def test_a_process_keeps_a_bounded_number_of_states_and_bytes_of_all_tables(
     assert tables[0].read().count() == 1
     first = hidden_rows._kept[_kept_of(tmp_path / "a")[0]].frame
     assert _is_persisted(first)
-    monkeypatch.setattr(hidden_rows, "_MOST_STATES", 2)
+    monkeypatch.setattr(hidden_rows, "_MAX_STATES", 2)
     for table in tables:
         assert table.read().count() == 1
     assert [len(_kept_of(tmp_path / name)) for name in "abc"] == [0, 1, 1]
     assert len(hidden_rows._kept) == 2 and not _is_persisted(first)
-    monkeypatch.setattr(hidden_rows, "_MOST_BYTES", 0)
+    monkeypatch.setattr(hidden_rows, "_MAX_BYTES", 0)
     assert tables[1].read().count() == 1
     assert [len(_kept_of(tmp_path / name)) for name in "abc"] == [0, 1, 1], "both have room in what one table may have"
-    monkeypatch.setattr(hidden_rows, "_most_bytes", lambda units, masked: 9300)
+    monkeypatch.setattr(hidden_rows, "_max_bytes", lambda units, masked: 9300)
     assert tables[0].read().count() == 1
     assert [len(_kept_of(tmp_path / name)) for name in "abc"] == [1, 0, 0]
 
@@ -160,5 +160,5 @@ def test_bitmaps_are_counted_as_a_bit_a_row_and_for_each_part_its_plan_and_the_r
     small = RunFile("small", schema_id=0, row_count=80, file_size=1)
     large = RunFile("large", schema_id=0, row_count=1 << 20, file_size=1)
     unit = MergeUnit(((large,), (small,)))
-    assert _most_bytes([unit], [small]) == (80 + (1 << 20)) // 8 + 2 * (10 + 1024) + 8192 + 1024
-    assert _most_bytes([unit, unit], []) - _most_bytes([unit], []) == 10 + 1024 + 8192 + 1024
+    assert _max_bytes([unit], [small]) == (80 + (1 << 20)) // 8 + 2 * (10 + 1024) + 8192 + 1024
+    assert _max_bytes([unit, unit], []) - _max_bytes([unit], []) == 10 + 1024 + 8192 + 1024

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from lakelsm.environment import SYSTEM
 from lakelsm.format.data_file.key_value_file import FileLayout
 from lakelsm.format.file_names import AttemptNames
 from lakelsm.format.paths import TablePaths
@@ -16,7 +17,6 @@ from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.options import TableOptions
 from lakelsm.schema.table_schema import TableSchema, create_schema
 from lakelsm.storage import LocalFileIO
-from lakelsm.surroundings import SYSTEM
 from lakelsm.write.level0_task import Level0Job
 
 if TYPE_CHECKING:
@@ -82,15 +82,15 @@ def test_narrow_keys_are_ordered_by_one_number(spark: SparkSession, keys: tuple[
 
 
 def test_rows_of_few_buckets_take_turns_and_others_come_bucket_by_bucket(spark: SparkSession) -> None:
-    from lakelsm.frames.row_order import MOST_INTERLEAVED, row_order
+    from lakelsm.frames.row_order import MAX_INTERLEAVED, row_order
 
     def of(schema: TableSchema, **changes: Any) -> tuple[bool, int]:
         order = row_order(schema, job_of(schema, **changes))
         return order.interleaved, len(order.columns)
 
-    assert of(schema_of(("l",), bucket=str(MOST_INTERLEAVED))) == (True, 1)
+    assert of(schema_of(("l",), bucket=str(MAX_INTERLEAVED))) == (True, 1)
     assert of(schema_of(("l", "i"), bucket="1")) == (True, 2)
-    assert of(schema_of(("l",), bucket=str(MOST_INTERLEAVED + 1))) == (False, 2)
+    assert of(schema_of(("l",), bucket=str(MAX_INTERLEAVED + 1))) == (False, 2)
     assert of(schema_of(("l",), bucket="-1")) == (False, 2)
     assert of(schema_of(("l",), ("p",))) == (False, 3)
 

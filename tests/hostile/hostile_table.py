@@ -151,7 +151,7 @@ def _count(root: Path) -> None:
     latest = store.snapshots.latest()
     for fresh in (False, True):
         metadata_count(store, latest, None, fresh)
-    table_status(store, latest, 0, 0, most_buckets=9)
+    table_status(store, latest, 0, 0, max_buckets=9)
 
 
 def _write(root: Path) -> None:

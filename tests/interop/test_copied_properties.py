@@ -43,7 +43,7 @@ def test_javas_snapshots_stay_and_rows_are_right_whatever_java_does_between_our_
         both_read()
 
     def snapshots() -> list[tuple[int, str, str]]:
-        return [(each.id, each.mark, each.commit_user) for each in TableStore.open(str(path)).snapshots.list()]
+        return [(each.id, each.fingerprint, each.commit_user) for each in TableStore.open(str(path)).snapshots.list()]
 
     for turn, done in enumerate(("manifests", "replace", "manifests", "replace")):
         ours_writes(f"before-{turn}")

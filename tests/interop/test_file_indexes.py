@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from lakelsm.format.data_file.column_evolution import cast_column
-from lakelsm.format.data_file.file_index_place import FileIndexPlace
+from lakelsm.format.data_file.file_index_location import FileIndexLocation
 from lakelsm.format.data_file.key_value_file import KeyValueReader
 from lakelsm.format.index.file_index.file_index_container import FileIndexContainer
 from lakelsm.format.index.file_index.index_builder import FileIndexBuilder
@@ -59,7 +59,7 @@ def test_indexes_that_java_writes_are_those_that_we_write_of_its_rows(
     java.write(path, all_types_rows())
     table = LocalTable(path)
     (entry,) = table.live()
-    place = FileIndexPlace.of(entry.file, str(table.path_of(entry).parent))
+    place = FileIndexLocation.of(entry.file, str(table.path_of(entry).parent))
     assert place is not None
     assert (place.path is None) == (threshold == "1 mb")
     theirs = FileIndexContainer.decode(place.embedded or Path(str(place.path)).read_bytes(), "theirs").bodies

@@ -22,7 +22,7 @@ def test_sigterm_ends_a_submitted_service_with_its_report_and_leaves_nothing(tmp
     process = submit("query_service.py", "--path", str(table.root), "--servers", "2", "--report", "json")
     try:
         until(lambda: published_addresses(table.store) or process.poll() is not None)
-        assert RemoteCache.open(spec_of(table)).find_one((5,)) == [(5, "row 5")]
+        assert RemoteCache.open(spec_of(table)).find_key((5,)) == [(5, "row 5")]
         process.send_signal(signal.SIGTERM)  # It reaches the JVM alone.
         out, err = process.communicate(timeout=PATIENCE)
     finally:

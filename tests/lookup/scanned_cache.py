@@ -53,7 +53,7 @@ class ScannedCache:
         probes, places = (np.array([pair[at] for pair in found], np.int64) for at in (0, 1))
         return FoundRows(probes, self._rows.select(list(self.spec.columns)).take(pa.array(places)))
 
-    def find_one(self, key: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    def find_key(self, key: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         assert not self.closed
         self.asked += 1
         return [tuple(self.shown[place].values()) for place in self.places.get(key, ())]

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 from lakelsm import Catalog, Table
+from lakelsm.environment import Environment
 from lakelsm.errors import InvalidInputError, StorageError
 from lakelsm.lookup.fresh_cache import FreshCache, RowCache
 from lakelsm.lookup.lookup_definition import LookupDefinition, RefreshPolicy
 from lakelsm.schema_changes import AddColumn, RenameColumn
-from lakelsm.surroundings import Surroundings
 from lakelsm.types import DataField, parse_type
 from tests.lookup.scanned_cache import Opened, ScannedCache
 from tests.processes import PATIENCE
@@ -29,8 +29,8 @@ class Clock:
     def __init__(self) -> None:
         self.now = 100.0
 
-    def surroundings(self) -> Surroundings:
-        return Surroundings(
+    def environment(self) -> Environment:
+        return Environment(
             monotonic=lambda: self.now, clock=lambda: int(self.now * 1000), local_offset=lambda _: 0
         )
 
@@ -54,7 +54,7 @@ class World:
         asked = LookupDefinition(**{"options": {}, "columns": ("v",), **(request or {})})
         kept = RefreshPolicy(**{"interval": 10.0, **policy})
         self.fresh.append(
-            FreshCache(self.table._store(), asked, kept, self.opened, surroundings=self.clock.surroundings())
+            FreshCache(self.table._store(), asked, kept, self.opened, environment=self.clock.environment())
         )
         return self.fresh[-1]
 
@@ -73,7 +73,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 def value(fresh: FreshCache, *key: Any) -> list[str]:
     with fresh.current() as opened:
-        return [row[0] for row in opened.find_one(key or ("a", 1))]
+        return [row[0] for row in opened.find_key(key or ("a", 1))]
 
 
 def test_it_looks_for_a_newer_snapshot_each_interval(world: World) -> None:
@@ -162,7 +162,7 @@ def wait_for_refresh(fresh: FreshCache) -> None:
 
 
 def test_in_the_background_lookups_answer_from_the_snapshot_before(held: World) -> None:
-    fresh = held.lookup(in_background=True, most_pending=5)
+    fresh = held.lookup(in_background=True, max_pending=5)
     held.write("a", 1, "new")
     held.clock.now += 10
     assert value(fresh) == ["old"]
@@ -175,7 +175,7 @@ def test_in_the_background_lookups_answer_from_the_snapshot_before(held: World) 
 
 
 def test_in_the_background_lookups_wait_when_too_many_snapshots_are_pending(world: World) -> None:
-    fresh = world.lookup(in_background=True, most_pending=1)
+    fresh = world.lookup(in_background=True, max_pending=1)
     world.write("a", 1, "new")
     world.write("a", 1, "newer")
     world.clock.now += 10
@@ -184,7 +184,7 @@ def test_in_the_background_lookups_wait_when_too_many_snapshots_are_pending(worl
 
 
 def test_what_fails_in_the_background_is_raised_by_the_next_lookup_once(world: World) -> None:
-    fresh = world.lookup(in_background=True, most_pending=5)
+    fresh = world.lookup(in_background=True, max_pending=5)
     world.cache.failure = StorageError("full")
     world.write("a", 1, "new")
     world.clock.now += 10
@@ -204,7 +204,7 @@ def test_opening_and_refreshes_that_change_something_are_logged_and_what_fails_b
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "lakelsm")
-    fresh = world.lookup(in_background=True, most_pending=5)
+    fresh = world.lookup(in_background=True, max_pending=5)
     fresh.refresh()
     world.write("a", 2, "new")
     fresh.refresh()
@@ -229,7 +229,7 @@ def test_opening_and_refreshes_that_change_something_are_logged_and_what_fails_b
 
 
 def test_closing_waits_for_what_works_in_the_background(held: World) -> None:
-    fresh = held.lookup(in_background=True, most_pending=5)
+    fresh = held.lookup(in_background=True, max_pending=5)
     held.clock.now += 10
     value(fresh)
     assert held.cache.begun.wait(PATIENCE)  # type: ignore[attr-defined]
@@ -250,7 +250,7 @@ def test_closing_lets_lookups_that_are_under_way_end(world: World) -> None:
     fresh = world.lookup()
     with fresh.current() as opened:
         fresh.close()
-        assert opened.find_one(("a", 1)) == [("old",)]
+        assert opened.find_key(("a", 1)) == [("old",)]
         assert not world.cache.closed
     assert world.cache.closed
 
@@ -314,7 +314,7 @@ def test_the_cache_is_made_anew_where_its_columns_changed(world: World) -> None:
     world.catalog.alter_table("db.t", AddColumn("w", parse_type("INT")))
     world.clock.now += 10
     with fresh.current() as opened:
-        assert opened.find_one(("a", 1)) == [("a", 1, "old", None)]
+        assert opened.find_key(("a", 1)) == [("a", 1, "old", None)]
     assert [cache.closed for cache in world.opened.caches] == [True, False]
 
 

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 
 from lakelsm import Catalog, Table
+from lakelsm.environment import Environment
 from lakelsm.errors import InvalidInputError
 from lakelsm.lookup.fresh_cache import FreshCache
 from lakelsm.lookup.lookup import Lookup
 from lakelsm.lookup.lookup_definition import LookupDefinition, RefreshPolicy
-from lakelsm.surroundings import Surroundings
 from tests.lookup.scanned_cache import Opened
 
 ROWS = {
@@ -43,10 +43,10 @@ def table(tmp_path: Path) -> Table:
     return made
 
 
-def opened(table: Table, surroundings: Surroundings | None = None, **request: Any) -> Lookup:
+def opened(table: Table, environment: Environment | None = None, **request: Any) -> Lookup:
     asked = LookupDefinition(**{"options": {}, **request})
     policy = RefreshPolicy(interval=None)
-    return Lookup(FreshCache(table._store(), asked, policy, Opened(), surroundings=surroundings or Surroundings()))
+    return Lookup(FreshCache(table._store(), asked, policy, Opened(), environment=environment or Environment()))
 
 
 @pytest.fixture
@@ -160,8 +160,8 @@ def test_staleness_says_which_snapshot_answers_and_how_old_it_is(table: Table) -
     store = table._store()
     first = store.snapshots.latest()
     assert first is not None
-    surroundings = Surroundings(clock=lambda: first.time_millis + 90_000, monotonic=lambda: seconds[0])
-    with opened(table, surroundings) as lookup:
+    environment = Environment(clock=lambda: first.time_millis + 90_000, monotonic=lambda: seconds[0])
+    with opened(table, environment) as lookup:
         table.write(pa.table(ROWS, schema=SCHEMA).slice(0, 1))
         seconds[0] = 7.5
         found = lookup.staleness()

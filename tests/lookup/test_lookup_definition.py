@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from lakelsm import Catalog, Table
+from lakelsm.environment import Environment
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.lookup.lookup_definition import (
     DefinedLookup,
@@ -26,7 +27,6 @@ from lakelsm.predicate.evaluation import matching
 from lakelsm.predicate.predicate import Compare
 from lakelsm.schema_changes import RenameColumn, SetOption, UpdateColumnComment, UpdateColumnType
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.surroundings import Surroundings
 from lakelsm.types import parse_type
 
 Options = dict[str, str]
@@ -169,10 +169,10 @@ def test_what_becomes_of_a_key_without_a_row_is_one_of_two_words() -> None:
 PERIODS = "lookup.refresh.time-periods-blacklist"
 
 
-def at(shown: str, offset: int = 0) -> Surroundings:
-    """Surroundings whose local clock, ``offset`` seconds ahead of UTC, shows a time."""
+def at(shown: str, offset: int = 0) -> Environment:
+    """Environment whose local clock, ``offset`` seconds ahead of UTC, shows a time."""
     millis = int(datetime.fromisoformat(shown).replace(tzinfo=timezone.utc).timestamp() * 1000) - offset * 1000
-    return Surroundings(clock=lambda: millis, local_offset=lambda _: offset)
+    return Environment(clock=lambda: millis, local_offset=lambda _: offset)
 
 
 @pytest.mark.parametrize(

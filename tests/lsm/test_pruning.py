@@ -15,7 +15,7 @@ from lakelsm.lsm.pruning import (
     VersionRule,
     files_that_may_match,
     partitions_that_may_match,
-    prune_stale_safe,
+    prune_by_values,
 )
 from lakelsm.predicate.parser import parse_where
 from lakelsm.predicate.statistics import ColumnBounds, StatsTable
@@ -81,7 +81,7 @@ def test_the_last_version_wins_as_if_no_file_were_left_out(
     files: list[list[Version]], vague: set[int], ignore_delete: bool
 ) -> None:
     passes = [i in vague or any(v.wanted for v in rows) for i, rows in enumerate(files)]
-    kept = prune_stale_safe(_ranges(files), passes, VersionRule.LAST_BY_SEQUENCE)
+    kept = prune_by_values(_ranges(files), passes, VersionRule.LAST_BY_SEQUENCE)
     remaining = [files[f.index] for f in kept]
     assert _answer(remaining, ignore_delete=ignore_delete) == _answer(files, ignore_delete=ignore_delete)
 
@@ -91,20 +91,20 @@ def test_one_of_the_versions_wins_as_if_no_file_were_left_out(
     files: list[list[Version]], first: bool
 ) -> None:
     passes = [any(v.wanted for v in rows) for rows in files]
-    kept = prune_stale_safe(_ranges(files), passes, VersionRule.ANY_ONE)
+    kept = prune_by_values(_ranges(files), passes, VersionRule.ANY_ONE)
     assert _answer([files[f.index] for f in kept], first=first) == _answer(files, first=first)
 
 
 @given(buckets())
 def test_ignoring_numbers_drops_no_more_files_than_using_them(files: list[list[Version]]) -> None:
     passes = [any(v.wanted for v in rows) for rows in files]
-    by_number = prune_stale_safe(_ranges(files), passes, VersionRule.LAST_BY_SEQUENCE)
-    without = prune_stale_safe(_ranges(files), passes, VersionRule.ANY_ONE)
+    by_number = prune_by_values(_ranges(files), passes, VersionRule.LAST_BY_SEQUENCE)
+    without = prune_by_values(_ranges(files), passes, VersionRule.ANY_ONE)
     assert {f.index for f in by_number} <= {f.index for f in without}
 
 
 def _kept(files: list[FileRange], passes: list[bool], rule: VersionRule) -> list[int]:
-    return [f.index for f in prune_stale_safe(files, passes, rule)]
+    return [f.index for f in prune_by_values(files, passes, rule)]
 
 
 OLD_BELOW_NEW = [

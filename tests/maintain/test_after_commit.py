@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 from lakelsm import Catalog, Table
+from lakelsm.environment import Environment
 from lakelsm.errors import CorruptTableError
 from lakelsm.maintain import after_commit
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.surroundings import Surroundings
 from tests.processes import PATIENCE
 
 ROWS = pa.table({"id": pa.array([1, 2], pa.int32()), "v": ["a", "b"]})
@@ -26,8 +26,8 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What steps were taken, with the newest snapshot; the second fails."""
     seen: list[str] = []
 
-    def step(name: str) -> Callable[[TableStore, Surroundings], None]:
-        def take(store: TableStore, surroundings: Surroundings) -> None:
+    def step(name: str) -> Callable[[TableStore, Environment], None]:
+        def take(store: TableStore, environment: Environment) -> None:
             seen.append(f"{name} {store.snapshots.latest_id()}")
             if name == "two":
                 raise CorruptTableError("tag-x cannot be read.")
@@ -85,7 +85,7 @@ def test_upkeep_beside_commits_is_done_by_a_thread_of_its_own(tmp_path: Path, mo
     threads: list[str] = []
     done = threading.Event()
 
-    def step(store: TableStore, surroundings: Surroundings) -> None:
+    def step(store: TableStore, environment: Environment) -> None:
         threads.append(threading.current_thread().name)
         done.set()
 

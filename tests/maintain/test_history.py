@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from lakelsm import Catalog, Table
+from lakelsm.environment import SYSTEM
 from lakelsm.errors import CorruptTableError, InvalidInputError, StorageError
 from lakelsm.maintain.history import maintenance_record, maintenance_runs, recorded
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.surroundings import SYSTEM
 from tests.acting_file_io import ActingFileIO, raising
 from tests.compact.local_table import LocalTable
 from tests.maintain.versioned_table import versioned_table
@@ -82,7 +82,7 @@ def test_a_run_that_fails_is_told_and_one_that_is_refused_is_not(table: Table) -
 def test_a_hundred_files_stay(table: Table, tmp_path: Path) -> None:
     for number in range(103):
         later = replace(SYSTEM, clock=lambda number=number: 1_700_000_000_000 + number)
-        with recorded(store_of(table), f"run {number}", surroundings=later):
+        with recorded(store_of(table), f"run {number}", environment=later):
             pass
     assert len(os.listdir(tmp_path / "db.db" / "t" / "service")) == 100
     assert [run.operation for run in maintenance_runs(table._store(), 2)] == ["run 102", "run 101"]

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from lakelsm import Table
+from lakelsm.environment import SYSTEM
 from lakelsm.errors import CorruptTableError
 from lakelsm.maintain.upkeep_status import upkeep_status
 from lakelsm.results import UpkeepStatus
-from lakelsm.surroundings import SYSTEM
 from tests.compact.local_table import LocalTable
 
 DAY = 86_400_000

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.data_file.file_check import ExpectedFile
-from lakelsm.format.data_file.file_index_place import FileIndexPlace
+from lakelsm.format.data_file.file_index_location import FileIndexLocation
 from lakelsm.format.data_file.key_value_file import FileLayout, row_schema
 from lakelsm.merge.key_lookup import KeyLookup
 from lakelsm.merge.merge_unit import RunFile
@@ -193,7 +193,7 @@ def _filtered(directory: Path, embedded: bool) -> RunFile:
     (meta,) = write_files(directory, layout, [rows_table(FILTERED, rows)])
     expected = ExpectedFile.of(meta, b"\0\0\0\0" + bytes(8))
     return replace(
-        as_run_file(directory, FILTERED, meta), index=FileIndexPlace.of(meta, str(directory)), expected=expected
+        as_run_file(directory, FILTERED, meta), index=FileIndexLocation.of(meta, str(directory)), expected=expected
     )
 
 

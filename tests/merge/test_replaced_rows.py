@@ -37,8 +37,8 @@ def keys(numbers: range) -> pa.Table:
 
 
 def numbered(result: ReplacedRows, files: list[RunFile]) -> list[list[int]]:
-    marks = result.marks()
-    return [list(marks.get(file.name, ())) for file in files]
+    positions = result.positions()
+    return [list(positions.get(file.name, ())) for file in files]
 
 
 @pytest.mark.parametrize("memory_bytes", [1, 2_000, 1 << 20])
@@ -78,7 +78,7 @@ def test_places_and_keys_come_together(tmp_path: Path) -> None:
     found.add_keys(keys(range(19, 21)))
     places = pa.table({FILE_NUMBER: pa.array([0, 1, 1, 2], pa.int32()), POSITION: pa.array([3, 0, 7, 9])})
     found.add_places([files[0].name, files[1].name, "data-other"], places)
-    assert {name: list(rows) for name, rows in found.marks().items()} == {
+    assert {name: list(rows) for name, rows in found.positions().items()} == {
         files[0].name: [3, 19],
         files[1].name: [0, 7],
         "data-other": [9],
@@ -88,8 +88,8 @@ def test_places_and_keys_come_together(tmp_path: Path) -> None:
 def test_without_files_and_without_keys_there_are_no_marks(tmp_path: Path) -> None:
     nothing = replaced_rows([])
     nothing.add_keys(keys(range(5)))
-    assert nothing.marks() == {}
+    assert nothing.positions() == {}
     found = replaced_rows(files_of(tmp_path, range(20)))
     found.add_keys(keys(range(0)))
     found.add_keys(keys(range(30, 50)))
-    assert found.marks() == {}
+    assert found.positions() == {}

@@ -107,7 +107,7 @@ def test_a_batch_stays_small_enough_for_caches_however_ample_memory_is(
     run = write_run(tmp_path, INT_KEY, int_rows(range(1_000)))
     reader = replace(reader_of(INT_KEY), memory_bytes=1 << 30)
     assert largest_batches(reader, MergeUnit((run,))) == [256], "no batch has rows of two row groups"
-    monkeypatch.setattr(run_reader, "_MOST_BATCH", 4_000)
+    monkeypatch.setattr(run_reader, "_MAX_BATCH", 4_000)
     (longest,) = largest_batches(reader, MergeUnit((run,)))
     assert 50 < longest < 100
 

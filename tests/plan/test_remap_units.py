@@ -1,4 +1,4 @@
-"""Marks whose file another commit replaced become look-ups in the files that hold its rows now."""
+"""MaskedPositions whose file another commit replaced become look-ups in the files that hold its rows now."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from pathlib import Path
 
 from pyroaring import BitMap
 
-from lakelsm.format.data_file.vector_place import VectorPlace
+from lakelsm.format.data_file.vector_location import VectorLocation
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.merge.merge_unit import KeySearch
-from lakelsm.plan.remap_units import MovedMarks, moved_marks, remap_units
+from lakelsm.plan.remap_units import MovedPositions, moved_positions, remap_units
 from tests.commit.commit_table import CommitTable, add, file, partition
 from tests.plan.test_vector_switch import store_of
 
@@ -24,48 +24,49 @@ def of_level(name: str, level: int, keys: tuple[int, int] = (1, 9)) -> ManifestE
 
 
 def test_marks_of_files_that_are_there_stay() -> None:
-    marks = {"old": BitMap([1]), "kept": BitMap([2])}
-    assert moved_marks([OLD, KEPT], [OLD, KEPT, LOW], [], marks=marks, grown={}) == MovedMarks(marks, [])
+    positions = {"old": BitMap([1]), "kept": BitMap([2])}
+    found = moved_positions([OLD, KEPT], [OLD, KEPT, LOW], [], positions=positions, grown={})
+    assert found == MovedPositions(positions, [])
 
 
 def test_marks_of_a_file_that_another_rewrote_are_looked_for_in_what_came_above_level_0() -> None:
     came = [of_level("n", 5), of_level("m", 4)]
-    marks = {"old": BitMap([1]), "kept": BitMap([2])}
-    found = moved_marks([OLD, KEPT], [KEPT, *came, add(file("fresh"))], [], marks=marks, grown={})
+    positions = {"old": BitMap([1]), "kept": BitMap([2])}
+    found = moved_positions([OLD, KEPT], [KEPT, *came, add(file("fresh"))], [], positions=positions, grown={})
     assert found.staying == {"kept": BitMap([2])}
     assert found.moved == [(OLD, BitMap([1]), came)]
 
 
 def test_a_file_that_moved_keeps_its_marks() -> None:
     moved = of_level("old", 6)
-    assert moved_marks([OLD], [moved], [], marks={"old": BitMap([1])}, grown={}).moved == []
+    assert moved_positions([OLD], [moved], [], positions={"old": BitMap([1])}, grown={}).moved == []
 
 
 def test_rows_that_were_masked_in_an_input_are_looked_for_in_the_output() -> None:
     written = [of_level("w", 5)]
-    found = moved_marks([OLD, KEPT], [OLD, KEPT], written, marks={}, grown={"old": BitMap([3, 4])})
-    assert found == MovedMarks({}, [(OLD, BitMap([3, 4]), written)])
+    found = moved_positions([OLD, KEPT], [OLD, KEPT], written, positions={}, grown={"old": BitMap([3, 4])})
+    assert found == MovedPositions({}, [(OLD, BitMap([3, 4]), written)])
 
 
-def units(tmp_path: Path, marks: MovedMarks) -> list[KeySearch]:
+def units(tmp_path: Path, positions: MovedPositions) -> list[KeySearch]:
     table = CommitTable(tmp_path / "t")
     store = store_of(table)
     directory = Path(store.paths.bucket_dir(store.partition_text(BUCKET[0]), 0))
     directory.mkdir(parents=True)
-    return list(remap_units(store, {BUCKET: marks}))
+    return list(remap_units(store, {BUCKET: positions}))
 
 
 def test_a_unit_has_the_files_whose_keys_touch_those_of_the_replaced_one(tmp_path: Path) -> None:
     near = [of_level("x", 5, (0, 1)), of_level("y", 4, (9, 30))]
     targets = [of_level("before", 5, (-9, 0)), *near, of_level("after", 4, (10, 30))]
-    (unit,) = units(tmp_path, MovedMarks({}, [(OLD, BitMap([1]), targets)]))
+    (unit,) = units(tmp_path, MovedPositions({}, [(OLD, BitMap([1]), targets)]))
     assert (unit.bucket, unit.rows, unit.source.name) == (BUCKET, BitMap([1]), "old")
     assert [(target.name, target.level) for target in unit.targets] == [("x", 5), ("y", 4)]
-    vectors: list[VectorPlace | None] = [unit.source.vector, *(target.vector for target in unit.targets)]
+    vectors: list[VectorLocation | None] = [unit.source.vector, *(target.vector for target in unit.targets)]
     assert vectors == [None] * 3, "masked rows have keys too"
 
 
 def test_what_cannot_be_found_is_no_work(tmp_path: Path) -> None:
     far = [of_level("far", 5, (10, 30))]
     nothing = [(OLD, BitMap(), [of_level("w", 5)]), (OLD, BitMap([1]), far), (OLD, BitMap([1]), [])]
-    assert units(tmp_path, MovedMarks({}, nothing)) == []
+    assert units(tmp_path, MovedPositions({}, nothing)) == []

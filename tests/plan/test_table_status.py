@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 
 from lakelsm import Table
+from lakelsm.environment import SYSTEM
 from lakelsm.errors import InvalidInputError
 from lakelsm.plan.table_status import table_status
 from lakelsm.results import TableStatus
-from lakelsm.surroundings import SYSTEM
 from tests.compact.local_table import LocalTable
 
 HOUR = 3_600_000
 
 
-def status(table: LocalTable, later: int = 0, most_buckets: int = 10) -> TableStatus:
+def status(table: LocalTable, later: int = 0, max_buckets: int = 10) -> TableStatus:
     store, now = table.store, SYSTEM.clock() + later
     wall = SYSTEM.local_wall_clock(now)
-    return table_status(store, store.snapshots.latest(), wall, now, most_buckets=most_buckets)
+    return table_status(store, store.snapshots.latest(), wall, now, max_buckets=max_buckets)
 
 
 def test_a_table_without_a_snapshot_has_a_status_of_nothing(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_what_waits_in_level_0_is_told_by_bucket_and_in_all(tmp_path: Path) -> N
         ("p=2", 0, 2, 1),
     ]
     assert (found.worst_buckets[0].files, found.worst_buckets[0].rows) == (3, 103)
-    assert [each.partition for each in status(table, most_buckets=1).worst_buckets] == ["p=1"]
+    assert [each.partition for each in status(table, max_buckets=1).worst_buckets] == ["p=1"]
     assert found.next_compaction is None, "two runs more are below the trigger"
     json.dumps(found.as_dict())
     for number in range(2):
@@ -89,6 +89,6 @@ def test_a_status_needs_no_session(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     asked = "lakelsm.frames.spark_engine.resolve_session"
     monkeypatch.setattr(asked, lambda *_: pytest.fail("a session was asked for"))
     table = Table.for_path(str(tmp_path / "t"))
-    assert (table.inspect.status().level0_rows, len(table.inspect.status(most_buckets=0).worst_buckets)) == (2, 0)
-    with pytest.raises(InvalidInputError, match="most_buckets is -1"):
-        table.inspect.status(most_buckets=-1)
+    assert (table.inspect.status().level0_rows, len(table.inspect.status(max_buckets=0).worst_buckets)) == (2, 0)
+    with pytest.raises(InvalidInputError, match="max_buckets is -1"):
+        table.inspect.status(max_buckets=-1)

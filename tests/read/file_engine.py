@@ -34,8 +34,8 @@ from lakelsm.plan.changelog_plan import ChangelogMode, ChangelogPlan, plan_chang
 from lakelsm.plan.compaction_plan import CompactionScope
 from lakelsm.plan.read_plan import ReadPlan, plan_read
 from lakelsm.read.changelog_tasks import Differences, MergedChanges
+from lakelsm.read.hidden_row_task import CHUNK_BITS, HiddenRowTask
 from lakelsm.read.merged_rows import MergedRows, is_handed_over
-from lakelsm.read.stale_rows import CHUNK_BITS, StaleRows
 from lakelsm.runner.local_runner import LocalRunner
 from lakelsm.schema import unbuilt_features
 from lakelsm.schema.option_rules import check_rules
@@ -169,7 +169,7 @@ class FileTable(LocalTable):
         hidden: dict[str, list[int]] = {}
         units = list(plan.units)
         sizes = {file.name: file.file_size for file in plan.merged_files}
-        for batch in StaleRows(self._reader(spec.decisive_columns), spec)(units):
+        for batch in HiddenRowTask(self._reader(spec.decisive_columns), spec)(units):
             for name, size, chunk, words in zip(*(column.to_pylist() for column in batch.columns)):
                 assert sizes[name] == size
                 bits = np.unpackbits(np.array(words, np.int64).view(np.uint8), bitorder="little")

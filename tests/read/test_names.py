@@ -26,7 +26,7 @@ from tests.nano_times import python_rows
 
 #: Names that a scan of Spark's reads as they are.
 NAMES = (
-    *("stale_words", "STALE_FILE", "file_name", "_SNAPSHOT_ID", "a", "a.b", "`tick`", "quo'te", 'dq"', "sp ace", "üñ漢"),
+    *("stale_words", "HIDDEN_FILE", "file_name", "_SNAPSHOT_ID", "a", "a.b", "`tick`", "quo'te", 'dq"', "sp ace", "üñ漢"),
     *(".dot", "%41", "a,b;c", "{x}()=", "\\back", "*", "column_0", "_level", "null", "1", "--c", "/* x */", "${x}"),
 )
 #: Names that it gives another meaning, or another place.

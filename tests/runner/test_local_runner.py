@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from lakelsm.environment import SYSTEM
 from lakelsm.errors import CorruptTableError, LakelsmError
 from lakelsm.format.data_file.rolling_writer import RollingWriter
 from lakelsm.format.data_file.written_file import WrittenFile
@@ -17,7 +18,6 @@ from lakelsm.format.file_names import AttemptNames
 from lakelsm.format.paths import TablePaths
 from lakelsm.format.snapshot import CommitKind
 from lakelsm.runner.local_runner import LocalRunner
-from lakelsm.surroundings import SYSTEM
 from tests.compact.local_table import InlineRunner, LocalTable
 from tests.processes import PATIENCE
 

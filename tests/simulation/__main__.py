@@ -26,7 +26,7 @@ _CHUNK = 100
 #: How many seeds ran, those that failed and why, and what their actions came to.
 _Ran: TypeAlias = tuple[int, list[tuple[int, str]], Counter[str]]
 #: A planted fault has to be seen within so many seeds.
-MOST_SEEDS = 10_000
+MAX_SEEDS = 10_000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -130,13 +130,13 @@ def _planted(names: Sequence[str], first: int, workers: int) -> int:
             seen += count is not None
             told = "NOT SEEN" if count is None else f"{count:6d} seeds"
             print(f"{told}  {name}: {text}", flush=True)
-    print(f"{seen} of {len(names)} planted faults were seen within {MOST_SEEDS} seeds")
+    print(f"{seen} of {len(names)} planted faults were seen within {MAX_SEEDS} seeds")
     return 0 if seen == len(names) else 1
 
 
 def _seeds_to_see(name: str, first: int) -> tuple[int | None, str]:
     with planted(name):
-        for count in range(1, MOST_SEEDS + 1):
+        for count in range(1, MAX_SEEDS + 1):
             failure = failure_of(scenario(first + count - 1))
             if isinstance(failure, (TypeError, AttributeError)):
                 raise failure  # The stand-in is not what the engine calls any more.

@@ -22,7 +22,7 @@ from lakelsm.errors import (
     StorageError,
 )
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
-from lakelsm.maintain.expiry.retention import asked_retention
+from lakelsm.maintain.expiry.retention import requested_retention
 from lakelsm.maintain.expiry.snapshot_expiry import expire_snapshots
 from lakelsm.maintain.orphans.orphan_removal import remove_orphans
 from lakelsm.maintain.versions.branches import create_branch, delete_branch
@@ -65,7 +65,7 @@ class ActorRun:
         self._main = self._table = table
         self._ledger = ledger
         self._stop = stop
-        self._runner = RowFileRunner(table.file_io, process.surroundings, table.paths)
+        self._runner = RowFileRunner(table.file_io, process.environment, table.paths)
         self._tries = 0
 
     def run(self) -> None:
@@ -184,7 +184,7 @@ class ActorRun:
         user, identifier = identity or self._identity(action)
         intent = self._ledger.expect(self._process.actor.name, user, identifier, kind, effect)
         before = len(intent.published)
-        writer = BatchWriter(RowFileWriter(self._runner), self._table, surroundings=self._process.surroundings)
+        writer = BatchWriter(RowFileWriter(self._runner), self._table, environment=self._process.environment)
         try:
             result = write(writer, user, identifier)
         except CommitOutcomeUnknownError:
@@ -211,7 +211,7 @@ class ActorRun:
     # -- compactions and reads ---------------------------------------------------------------------------------------
 
     def _compact(self, action: Action) -> None:
-        compactor = Compactor(self._runner, self._table, self._process.surroundings)
+        compactor = Compactor(self._runner, self._table, self._process.environment)
         result = compactor.compact(CompactionScope(full=action.amount == 1), commit_user=self._process.actor.name)
         if result.status is CompactionStatus.CONFLICT:
             raise CommitConflictError("a compaction lost")
@@ -220,11 +220,11 @@ class ActorRun:
 
     def _java(self, action: Action) -> None:
         """What Java's compaction of manifests does: one base list, an empty delta, the newest snapshot's properties."""
-        store, surroundings = self._table, self._process.surroundings
+        store, environment = self._table, self._process.environment
         latest = store.snapshots.latest()
         if latest is None:
             return
-        files = ManifestFiles(store, surroundings.new_uuid())
+        files = ManifestFiles(store, environment.new_uuid())
         base, _ = files.write_list(read_manifest_metas(store.file_io, store.paths, latest))
         delta, _ = files.write_list([])
         copied = replace(
@@ -234,7 +234,7 @@ class ActorRun:
             base_manifest_list_size=None,
             delta_manifest_list=delta,
             delta_manifest_list_size=None,
-            uuid=surroundings.new_uuid(),
+            uuid=environment.new_uuid(),
             commit_user="java",
             commit_identifier=BATCH_COMMIT_IDENTIFIER,
             commit_kind=CommitKind.COMPACT,
@@ -281,22 +281,22 @@ class ActorRun:
     # -- upkeep ------------------------------------------------------------------------------------------------------
 
     def _remove_orphans(self, action: Action) -> None:
-        surroundings = self._process.surroundings
-        bound = surroundings.clock() - action.amount
+        environment = self._process.environment
+        bound = environment.clock() - action.amount
         if action.again:
             self._process.only_looks = True
-            remove_orphans(self._runner, self._table, bound, dry_run=True, surroundings=surroundings)
+            remove_orphans(self._runner, self._table, bound, dry_run=True, environment=environment)
             self._process.only_looks = False
-        remove_orphans(self._runner, self._table, bound, surroundings=surroundings)
+        remove_orphans(self._runner, self._table, bound, environment=environment)
 
     def _expire(self, action: Action) -> None:
-        surroundings = self._process.surroundings
-        retention = asked_retention(self._table.options, surroundings.clock(), retain_last=action.amount)
+        environment = self._process.environment
+        retention = requested_retention(self._table.options, environment.clock(), retain_last=action.amount)
         if action.again:
             self._process.only_looks = True
-            expire_snapshots(self._table, retention, dry_run=True, surroundings=surroundings)
+            expire_snapshots(self._table, retention, dry_run=True, environment=environment)
             self._process.only_looks = False
-        expire_snapshots(self._table, retention, surroundings=surroundings)
+        expire_snapshots(self._table, retention, environment=environment)
 
     def _rollback(self, action: Action) -> None:
         store, directory = self._table, self._table.paths.snapshot_dir
@@ -308,7 +308,7 @@ class ActorRun:
             to = ids[-1 - min(action.amount, len(ids) - 1)]
         target = rollback_target(store, to)
         later = {self._ledger.kept[path] for path in self._ledger.kept_above(directory, target.id)}
-        rollback(store, target, surroundings=self._process.surroundings)
+        rollback(store, target, environment=self._process.environment)
         stay = [path for path in self._ledger.kept_above(directory, target.id) if self._ledger.kept[path] in later]
         if stay:
             raise Violation(f"a rollback to {target.id} is done, and {stay} are there as before")
@@ -316,16 +316,16 @@ class ActorRun:
     # -- tags and branches -------------------------------------------------------------------------------------------
 
     def _tag(self, action: Action, make: Callable[..., TagInfo] = create_tag) -> None:
-        surroundings = self._process.surroundings
-        making = partial(make, self._table, action.name, surroundings=surroundings)
-        tag_of(self._table, self._some_id(action), making, surroundings)
+        environment = self._process.environment
+        making = partial(make, self._table, action.name, environment=environment)
+        tag_of(self._table, self._some_id(action), making, environment)
         self._ledger.hold(self._table.paths.tag(action.name), f"tag {action.name}")
 
     def _retag(self, action: Action) -> None:
         self._tag(action, replace_tag)
 
     def _rename_tag(self, action: Action) -> None:
-        rename_tag(self._table, action.name, f"{action.name}-renamed", surroundings=self._process.surroundings)
+        rename_tag(self._table, action.name, f"{action.name}-renamed", environment=self._process.environment)
         self._ledger.hold(self._table.paths.tag(f"{action.name}-renamed"), f"tag {action.name}-renamed")
 
     def _untag(self, action: Action) -> None:

@@ -130,11 +130,11 @@ def _replay_search_ends_at_the_users_newest() -> Planted:
 def _lower_identifiers_taken_for_committed() -> Planted:
     """As Java does."""
 
-    def is_same(check: Any, snapshot: Any) -> bool:
+    def matches(check: Any, snapshot: Any) -> bool:
         mine = snapshot.commit_user == check._request.commit_user and snapshot.commit_kind in replay._WRITES
         return bool(mine and snapshot.commit_identifier >= check._request.identifier)
 
-    return [(ReplayCheck, "_is_same", is_same)]
+    return [(ReplayCheck, "_is_same", matches)]
 
 
 def _missing_files_allowed() -> Planted:
@@ -334,7 +334,7 @@ PLANTED_FAULTS: Mapping[str, Callable[[], Planted]] = {
         (orphan_removal, "age_bound", lambda *arguments, **more: 4_102_444_800_000)
     ),
     "orphan removal by the caller's clock": _instead(
-        (orphan_removal, "age_bound", lambda store, bound, surroundings, **more: bound)
+        (orphan_removal, "age_bound", lambda store, bound, environment, **more: bound)
     ),
     "orphan removal asks the main branch alone": _orphans_of_the_main_branch,
 }

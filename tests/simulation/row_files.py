@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 from pyroaring import BitMap
 
+from lakelsm.environment import Environment
 from lakelsm.format.file_names import AttemptNames, FileNames
 from lakelsm.format.manifest import EMPTY_STATS, DataFileMeta, FileKind, ManifestEntry
 from lakelsm.format.manifest.data_file_meta import FileSource
@@ -25,7 +26,6 @@ from lakelsm.plan.rewrite_units import RewriteUnit
 from lakelsm.runner.runner import Task
 from lakelsm.runner.task_messages import TaskMessages
 from lakelsm.storage import FileIO
-from lakelsm.surroundings import Surroundings
 from lakelsm.types import AtomicType
 from lakelsm.write.level0_task import Level0Job
 
@@ -121,7 +121,7 @@ class FileWriter:
     """Writes sorted rows of a bucket to files."""
 
     file_io: FileIO
-    surroundings: Surroundings
+    environment: Environment
 
     def write(self, directory: str, names: FileNames, rows: Sequence[StoredRow], level: int) -> list[DataFileMeta]:
         """Write rows, which are one a key, in key order to files of a few rows."""
@@ -145,7 +145,7 @@ class FileWriter:
                     max_sequence_number=max(numbers),
                     schema_id=0,
                     level=level,
-                    creation_time_millis=self.surroundings.clock(),
+                    creation_time_millis=self.environment.clock(),
                     delete_row_count=sum(row[3] != ADDED for row in part),
                     file_source=FileSource.COMPACT if level else FileSource.APPEND,
                     value_stats_cols=(),
@@ -162,7 +162,7 @@ class RowFileWriter:
 
     def write(self, rows: Sequence[InputRow], job: Level0Job) -> TaskMessages:
         """Number the rows of each bucket and write the last one of each key."""
-        writer = FileWriter(job.file_io, job.surroundings)
+        writer = FileWriter(job.file_io, job.environment)
         buckets: dict[tuple[str, int], dict[int, InputRow]] = {}
         for row in rows:
             buckets.setdefault((row[0], bucket_of(row[1], job.total_buckets)), {})[row[1]] = row
@@ -192,9 +192,9 @@ class RowFileRunner:
 
     name, cores = "simulated", 2
 
-    def __init__(self, file_io: FileIO, surroundings: Surroundings, paths: TablePaths) -> None:
+    def __init__(self, file_io: FileIO, environment: Environment, paths: TablePaths) -> None:
         self.file_io = file_io
-        self._surroundings = surroundings
+        self._environment = environment
         self._paths = paths
 
     def path_of(self, entry: ManifestEntry) -> str:
@@ -222,7 +222,7 @@ class RowFileRunner:
         rows = [row for section in unit.sections for row in merged(_rows_of(self.file_io, section)).values()]
         if unit.drop_delete:
             rows = [row for row in rows if row[3] == ADDED]
-        writer = FileWriter(self.file_io, self._surroundings)
+        writer = FileWriter(self.file_io, self._environment)
         metas = writer.write(unit.directory, FileNames(names.uuid()), rows, unit.output_level)
         place = unit.partition, unit.bucket, unit.total_buckets
         messages.entries += [ManifestEntry(FileKind.ADD, *place, file=meta) for meta in metas]
@@ -232,7 +232,7 @@ class RowFileRunner:
         for target in unit.targets:
             places = [at for at, row in enumerate(self._rows(target)) if row[1] in wanted]
             if places:
-                messages.marks.setdefault(unit.bucket, {})[target.name] = BitMap(places)
+                messages.positions.setdefault(unit.bucket, {})[target.name] = BitMap(places)
 
     def _rows(self, file: RunFile) -> list[StoredRow]:
         return stored_rows(self.file_io.read(file.path))

@@ -8,15 +8,15 @@ from random import Random
 
 from greenlet import GreenletExit, getcurrent, greenlet
 
+from lakelsm.environment import Environment
 from lakelsm.errors import StorageError
-from lakelsm.surroundings import Surroundings
 from tests.simulation.scenario import Actor, Fault
 
 #: Milliseconds that an operation takes at most.
 _LONGEST = 40
 _START = 1_700_000_000_000
 #: More operations than any run needs.
-_MOST_OPERATIONS = 100_000
+_MAX_OPERATIONS = 100_000
 
 
 class Killed(BaseException):
@@ -32,7 +32,7 @@ class HangingError(Exception):
 
 
 class Process:
-    """One actor's process as the scheduler has it: its `Gate`, its surroundings, and the faults that wait for it."""
+    """One actor's process as the scheduler has it: its `Gate`, its environment, and the faults that wait for it."""
 
     def __init__(self, scheduler: Scheduler, actor: Actor) -> None:
         self.actor = actor
@@ -44,7 +44,7 @@ class Process:
         self._faults = list(actor.faults)
         self._counts: dict[str, int] = {}
         self._refusing = 0
-        self.surroundings = Surroundings(
+        self.environment = Environment(
             clock=lambda: scheduler.now + actor.skew,
             local_offset=lambda seconds: 0,
             monotonic=lambda: scheduler.now / 1000,
@@ -185,7 +185,7 @@ class Scheduler:
                 process.greenlet.switch()
                 if process.greenlet.dead:
                     waiting.remove(process)
-                if self.steps > _MOST_OPERATIONS:
+                if self.steps > _MAX_OPERATIONS:
                     raise HangingError(f"{[process.actor.name for process in waiting]} go on and on")
         finally:
             for process in waiting:

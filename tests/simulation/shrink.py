@@ -11,7 +11,7 @@ from tests.simulation.scenario import Actor, Scenario
 _SCHEDULES = 20
 
 
-def shrunk(scenario: Scenario, fails: Callable[[Scenario], bool], most_runs: int = 4000) -> Scenario:
+def shrunk(scenario: Scenario, fails: Callable[[Scenario], bool], max_runs: int = 4000) -> Scenario:
     """The smallest scenario that is found within a number of runs. REQUIRES: ``fails(scenario)``."""
     runs = 0
     progress = True
@@ -20,7 +20,7 @@ def shrunk(scenario: Scenario, fails: Callable[[Scenario], bool], most_runs: int
         for smaller in _smaller(scenario):
             found = None
             for schedule in [scenario.schedule, *range(_SCHEDULES)]:
-                if runs >= most_runs:
+                if runs >= max_runs:
                     return scenario
                 runs += 1
                 candidate = replace(smaller, schedule=schedule)

@@ -83,7 +83,7 @@ def test_a_hint_that_the_store_fails_to_read_is_not_taken_for_a_missing_one(tabl
         lambda: snapshots.is_expiring(2),
         lambda: snapshots.announce_earliest(3),
         lambda: snapshots.withdraw_earliest(2),
-        snapshots.told_latest_id,
+        snapshots.hinted_latest_id,
         snapshots.latest_id,
     )
     for look in looks:
@@ -230,14 +230,14 @@ def test_earliest_is_announced_before_snapshots_go_and_never_goes_back(tmp_path:
         table.append(add())
     snapshots, hint = table.snapshots, Path(table.paths.earliest_hint)
     assert not snapshots.is_expiring(1)
-    assert snapshots.told_earliest_id() == 1 and hint.read_text() == "1"
+    assert snapshots.hinted_earliest_id() == 1 and hint.read_text() == "1"
     snapshots.announce_earliest(3)
     snapshots.announce_earliest(2)
     assert hint.read_text() == "3"
     assert [number for number in snapshots.ids() if snapshots.is_expiring(number)] == [1, 2]
-    assert snapshots.told_earliest_id() == snapshots.earliest_id() == 3
+    assert snapshots.hinted_earliest_id() == snapshots.earliest_id() == 3
     table.expire(1, 2, 3)
     assert not snapshots.is_expiring(2), "a hint whose snapshot is gone says nothing"
-    assert snapshots.told_earliest_id() == 4
+    assert snapshots.hinted_earliest_id() == 4
     snapshots.announce_earliest(4)
     assert hint.read_text() == "4"

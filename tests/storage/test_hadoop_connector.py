@@ -7,7 +7,7 @@ import os
 import pytest
 
 from lakelsm.storage.hadoop_connector import connector_root, connector_settings, is_same_connection
-from lakelsm.storage.object_place import object_location
+from lakelsm.storage.object_location import object_location
 from lakelsm.storage.storage_options import store_options
 
 KEYS = {"s3.access-key": "me", "s3.secret-key": "word"}
@@ -73,7 +73,7 @@ ANONYMOUS = {"aws.credentials.provider": f"{PROVIDERS}.AnonymousAWSCredentialsPr
 
 
 @pytest.mark.parametrize(
-    ("wanted", "opened", "is_same"),
+    ("wanted", "opened", "matches"),
     [
         (ME, {**ME, "endpoint": "h:9000", "aws.credentials.provider": "several"}, True),
         (ME, {**ME, "endpoint": "http://other:9000"}, False),
@@ -88,6 +88,6 @@ ANONYMOUS = {"aws.credentials.provider": f"{PROVIDERS}.AnonymousAWSCredentialsPr
     ],
 )
 def test_a_connection_is_the_same_if_it_asks_the_same_store_by_the_same_credentials(
-    wanted: dict[str, str], opened: dict[str, str], is_same: bool
+    wanted: dict[str, str], opened: dict[str, str], matches: bool
 ) -> None:
-    assert is_same_connection(wanted, opened) == is_same
+    assert is_same_connection(wanted, opened) == matches

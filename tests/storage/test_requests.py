@@ -16,7 +16,7 @@ from tests.storage.object_server import ObjectServer
 
 PAGE = Path(__file__).parents[2] / "docs" / "object-stores.md"
 #: What follows a write, where a table is not `write-only`, may send so many more.
-MOST_AFTERWARDS = 12
+MAX_AFTERWARDS = 12
 #: Commits before, and rows of each.
 SIZES = {"small": (3, 10), "large": (20, 4000)}
 
@@ -73,7 +73,7 @@ def test_requests_are_as_documented_at_any_size(object_server: ObjectServer, siz
     assert sent == documented("upsert again")
     followed = requests(object_server, lambda: made.write(upsert, options={"write-only": "false"}))
     followed.pop("GET manifest", 0)
-    assert followed.total() <= sent.total() + MOST_AFTERWARDS, followed - sent
+    assert followed.total() <= sent.total() + MAX_AFTERWARDS, followed - sent
     assert sent.total() - 2 - 3 - 1 == 11, "a commit: less the newest schema, the snapshot to start from, the data file"
     assert requests(object_server, lambda: made.compact(full=True)) == documented("compaction")
     made.write(upsert)

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from lakelsm.errors import InvalidInputError
-from lakelsm.storage.object_place import object_location
+from lakelsm.storage.object_location import object_location
 from lakelsm.storage.storage_options import store_options
 
 S3 = object_location("s3://b")[0]

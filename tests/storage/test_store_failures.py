@@ -12,6 +12,7 @@ import pytest
 
 from lakelsm import Catalog
 from lakelsm.arguments import option_texts
+from lakelsm.environment import SYSTEM
 from lakelsm.errors import (
     ErrorKind,
     InvalidInputError,
@@ -22,7 +23,6 @@ from lakelsm.errors import (
 from lakelsm.snapshots.json_file import publish
 from lakelsm.storage import FileIO, object_client, object_store, open_storage
 from lakelsm.storage.store_failures import waits
-from lakelsm.surroundings import SYSTEM
 from tests.storage.object_server import ObjectServer, opened
 
 SECRETS = ("test-access", "test-secret", "AKIASECRET")
@@ -109,9 +109,9 @@ def waited(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> I
     silence = timedelta(milliseconds=getattr(request, "param", 60_000))
     found = Waits()
     quick = {"init_backoff": timedelta(milliseconds=1), "max_backoff": timedelta(milliseconds=2), "base": 2}
-    surroundings = replace(SYSTEM, sleep=found.sleep, monotonic=found.monotonic, chance=lambda: 0.5)
+    environment = replace(SYSTEM, sleep=found.sleep, monotonic=found.monotonic, chance=lambda: 0.5)
     with monkeypatch.context() as patched:
-        patched.setattr(object_client, "SYSTEM", surroundings)
+        patched.setattr(object_client, "SYSTEM", environment)
         patched.setattr(object_client, "_ASKED_AGAIN", {**object_client._ASKED_AGAIN, "backoff": quick})
         patched.setattr(object_client, "_SILENCE", {"read_timeout": silence})
         object_client._opened_store.cache_clear()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from lakelsm.environment import Environment
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.surroundings import Surroundings
 from lakelsm.system_tables.system_table import SystemTable, TableState
 from tests.commit.commit_table import CommitTable
 
 #: The local clock is that of UTC.
-AT_UTC = Surroundings(local_offset=lambda seconds: 0)
+AT_UTC = Environment(local_offset=lambda seconds: 0)
 
 
 def shown(table: CommitTable, system: SystemTable, snapshot_id: int | None = None) -> list[dict[str, Any]]:

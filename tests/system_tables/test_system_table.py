@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from lakelsm.environment import Environment
 from lakelsm.errors import CorruptTableError
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.surroundings import Surroundings
 from lakelsm.system_tables.system_table import SystemTable, TableState, columns_of
 from tests.commit.commit_table import CommitTable
 
@@ -19,7 +19,7 @@ def test_columns_have_the_names_types_and_nullability_of_the_ddl(tmp_path: Path)
     ddl = "name STRING NOT NULL, at TIMESTAMP(3), sizes ARRAY<INT>"
     table = SystemTable("some", ddl, lambda state: [["a"], [state.wall_clock(1000)], pa.array([[1, None]])])
     store = TableStore.open(str(CommitTable(tmp_path).root))
-    rows = table.rows(TableState(store, None, Surroundings(local_offset=lambda seconds: 3600)))
+    rows = table.rows(TableState(store, None, Environment(local_offset=lambda seconds: 3600)))
     assert [(field.name, field.nullable) for field in rows.schema] == [("name", False), ("at", True), ("sizes", True)]
     assert rows.schema.field("at").type == pa.timestamp("ms")
     assert rows.to_pylist() == [{"name": "a", "at": dt.datetime(1970, 1, 1, 1, 0, 1), "sizes": [1, None]}]

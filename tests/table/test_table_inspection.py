@@ -18,10 +18,10 @@ def test_the_status_is_that_of_the_newest_snapshot(tmp_path: Path) -> None:
     made = CommitTable(tmp_path / "t")
     made.append(add(file(seq=(0, 0))))
     table = Table(TableStore.open(str(made.root)))
-    status = table.inspect.status(most_buckets=0)
+    status = table.inspect.status(max_buckets=0)
     assert (status.snapshot_id, status.files, status.worst_buckets) == (1, 1, ())
-    with pytest.raises(InvalidInputError, match="most_buckets"):
-        table.inspect.status(most_buckets=-1)
+    with pytest.raises(InvalidInputError, match="max_buckets"):
+        table.inspect.status(max_buckets=-1)
 
 
 def test_the_tables_of_metadata_load_neither_pandas_nor_spark(tmp_path: Path) -> None:

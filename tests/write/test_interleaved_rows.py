@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lakelsm.environment import SYSTEM
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.data_file.key_value_file import FileLayout
 from lakelsm.format.data_file.rolling_writer import RollingWriter
@@ -24,7 +25,6 @@ from lakelsm.runner.task_messages import TaskMessages
 from lakelsm.schema.system_columns import BUCKET, SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.schema.table_schema import create_schema
 from lakelsm.storage import LocalFileIO
-from lakelsm.surroundings import SYSTEM
 from lakelsm.write.level0_task import Level0Job
 from tests.examples import examples
 

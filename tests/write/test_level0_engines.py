@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lakelsm.environment import SYSTEM
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.data_file.key_value_file import FileLayout
 from lakelsm.format.file_names import AttemptNames
@@ -20,7 +21,6 @@ from lakelsm.options import TableOptions
 from lakelsm.schema.system_columns import BUCKET, SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.schema.table_schema import create_schema
 from lakelsm.storage import LocalFileIO
-from lakelsm.surroundings import SYSTEM
 from lakelsm.write.level0_task import Level0Job
 
 

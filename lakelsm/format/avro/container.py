@@ -27,14 +27,14 @@ Decoded = TypeVar("Decoded")
 _MAGIC = b"Obj\x01"
 _SYNC_SIZE = 16
 #: A schema of more bytes is not kept for the next file.
-_MOST_KNOWN_BYTES = 1 << 16
+_MAX_KNOWN_BYTES = 1 << 16
 #: Uncompressed size of the blocks that are written. Manifests are decoded with one lane a block (`format.avro.lanes`):
 #: 16 KiB make lanes pay from about 1,000 entries on, and cost 3 % of compression against 64 KiB (measured).
 BLOCK_BYTES = 16 * 1024
 #: Bytes that a file's blocks may have when they are decompressed: so many, and so many times the file's size. Manifests
 #: expand 8 to 50 times (measured); 260 times where all statistics of 2,000 columns are null.
 _LEAST_PLAIN_BYTES = 8 << 20
-_MOST_EXPANSION = 256
+_MAX_EXPANSION = 256
 #: Records that a file may have: so many, and one for each so many bytes. A record of a writer takes 20 bytes where all
 #: names share a uuid; 2, where they are numbered and all else is the same (measured).
 _LEAST_RECORDS = 10_000
@@ -203,7 +203,7 @@ def _parse(data: bytes, source: str) -> Container:
         raise ValueError("it does not begin with the magic of an Avro file")
     meta, position = _read_header(data)
     text = meta["avro.schema"]
-    schema = _known_schema(text) if len(text) <= _MOST_KNOWN_BYTES else _checked_schema(text)
+    schema = _known_schema(text) if len(text) <= _MAX_KNOWN_BYTES else _checked_schema(text)
     codec = meta.get("avro.codec", b"null").decode()
     sync = data[position : position + _SYNC_SIZE]
     position += _SYNC_SIZE
@@ -222,7 +222,7 @@ def _parse(data: bytes, source: str) -> Container:
         counts.append(count)
         position = end + _SYNC_SIZE
     blocks = []
-    for count, plain in zip(counts, decompress_all(codec, packed, _LEAST_PLAIN_BYTES + _MOST_EXPANSION * len(data))):
+    for count, plain in zip(counts, decompress_all(codec, packed, _LEAST_PLAIN_BYTES + _MAX_EXPANSION * len(data))):
         records -= count
         if count > len(plain) or records < 0:
             raise ValueError(f"a block claims {count} records, which is more than its bytes can hold")

@@ -27,7 +27,7 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 _PADDING = bytes(16)
 #: Sweeps over the items of one array field. Each takes as long as fastavro needs for many items, so beyond these lanes
 #: do not pay.
-_MOST_ITEM_SWEEPS = 200_000
+_MAX_ITEM_SWEEPS = 200_000
 
 
 class UnsupportedLayoutError(Exception):
@@ -316,7 +316,7 @@ class _Array(_Node):
         if most > source.size:
             raise ValueError("an array claims more items than there are bytes")
         self._sweeps += most
-        if self._sweeps > _MOST_ITEM_SWEEPS:
+        if self._sweeps > _MAX_ITEM_SWEEPS:
             raise UnsupportedLayoutError(f"{self._path} has a long array")
         level = most == int(counts.min())
         for number in range(most):

@@ -11,8 +11,8 @@ from typing import Any
 
 _PRIMITIVES = frozenset(["null", "boolean", "int", "long", "float", "double", "bytes", "string"])
 #: Fields, branches and items of a schema with all names replaced by what they stand for. A manifest has 100.
-_MOST_NODES = 5_000
-_MOST_DEPTH = 24
+_MAX_NODES = 5_000
+_MAX_DEPTH = 24
 
 
 def check_decodable(schema: Any) -> None:
@@ -32,7 +32,7 @@ class _Walk:
     def visit(self, schema: Any, depth: int) -> bool:
         """Count a type; return whether a value of it may have no bytes."""
         self._count(1)
-        if depth > _MOST_DEPTH:
+        if depth > _MAX_DEPTH:
             raise ValueError("its schema is nested too deeply")
         if isinstance(schema, str):
             return self._named(schema)
@@ -78,8 +78,8 @@ class _Walk:
 
     def _count(self, nodes: int) -> None:
         self._nodes += nodes
-        if self._nodes > _MOST_NODES:
-            raise ValueError(f"its schema has more than {_MOST_NODES} fields")
+        if self._nodes > _MAX_NODES:
+            raise ValueError(f"its schema has more than {_MAX_NODES} fields")
 
 
 def _simple(name: str) -> str:

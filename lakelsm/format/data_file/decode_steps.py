@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 _FIRST_ROWS = 32
-_MOST_ROWS = 16384
-_LEAST_MOST_ROWS = 256
+_MAX_ROWS = 16384
+_MIN_ROW_LIMIT = 256
 
 #: A step is short enough to fit if its rows turn out to have so many bytes. Where memory is ample, longer steps are
 #: faster, and cost less than the bound if they turn out so.
@@ -60,7 +60,7 @@ class DecodeSteps:
         """Begin a batch of so many bytes."""
         ample = allowance >= _AMPLE
         self._growth = _GROWTH_AMPLE if ample else _GROWTH
-        self._most = max(_LEAST_MOST_ROWS, min(_MOST_ROWS, allowance // (_WIDE_ROW_AMPLE if ample else _WIDE_ROW)))
+        self._most = max(_MIN_ROW_LIMIT, min(_MAX_ROWS, allowance // (_WIDE_ROW_AMPLE if ample else _WIDE_ROW)))
         self._left = allowance
         self._least_left = allowance // _SHARE_LEFT
 

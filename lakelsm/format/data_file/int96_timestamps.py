@@ -32,7 +32,7 @@ _LAYOUT = np.dtype([("nanos", "<i8"), ("day", "<i4")])
 _JULIAN_EPOCH = 2_440_588
 _MICROS_PER_DAY = 86_400_000_000
 #: Days whose microseconds fit 64 bits, whatever nanoseconds of the day are added.
-_MOST_DAYS = ((1 << 63) - (1 << 54)) // _MICROS_PER_DAY
+_MAX_DAYS = ((1 << 63) - (1 << 54)) // _MICROS_PER_DAY
 
 
 def have_int96(schema: pq.ParquetSchema, names: Collection[str]) -> bool:
@@ -50,7 +50,7 @@ def leaves_of(schema: pq.ParquetSchema, names: Collection[str]) -> list[pq.Colum
 def from_int96(values: pa.Array) -> pa.Array:
     """INT96 values as `NANO_TIMESTAMP`. UnsupportedFeatureError where microseconds cannot hold one."""
     days, nanos = _days_and_nanos(values)
-    if len(days) and max(int(days.max()), -int(days.min())) > _MOST_DAYS:
+    if len(days) and max(int(days.max()), -int(days.min())) > _MAX_DAYS:
         raise outside_microseconds()
     micros = nanos // 1_000
     validity = values.is_valid() if values.null_count else None

@@ -296,11 +296,11 @@ class FileLayout:
     index_in_manifest: int = 0
 
     @staticmethod
-    def of(schema: TableSchema, options: TableOptions, most_group_bytes: int | None = None) -> FileLayout:
-        """The layout of level 0 that a table's options ask for, with row groups of ``most_group_bytes`` at most."""
+    def of(schema: TableSchema, options: TableOptions, max_group_bytes: int | None = None) -> FileLayout:
+        """The layout of level 0 that a table's options ask for, with row groups of ``max_group_bytes`` at most."""
         group_bytes = options.file_block_size or ROW_GROUP_BYTES
-        if most_group_bytes is not None:
-            group_bytes = min(group_bytes, most_group_bytes)
+        if max_group_bytes is not None:
+            group_bytes = min(group_bytes, max_group_bytes)
         compression = options.file_compression
         modes = column_modes(
             schema.field_names,

@@ -26,7 +26,7 @@ _ANNOTATIONS = (6, 10)  # converted_type and logicalType of a SchemaElement
 _SCHEMA, _ROW_GROUPS, _COLUMNS, _META_DATA = 2, 4, 1, 3
 _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
 
-_MOST_LEVELS = 32
+_MAX_LEVELS = 32
 
 #: A struct: (field id, Thrift type, value) in order.
 Struct = list[tuple[int, int, Any]]
@@ -169,7 +169,7 @@ def _struct(data: memoryview, at: int, level: int) -> tuple[Struct, int]:
 
 def _read(data: memoryview, at: int, kind: int, level: int) -> tuple[Any, int]:
     """A value that is no Boolean field, and where it ends."""
-    if level > _MOST_LEVELS:
+    if level > _MAX_LEVELS:
         raise pa.ArrowInvalid("a Parquet footer is nested too deeply")
     if kind in (_I16, _I32, _I64):
         return _varint(data, at)

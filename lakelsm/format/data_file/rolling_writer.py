@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs as arrow_fs
 
 from lakelsm.cancellation import end_if_cancelled
+from lakelsm.environment import SYSTEM, Environment
 from lakelsm.errors import LakelsmError
 from lakelsm.format.data_file.column_evolution import cast_column
 from lakelsm.format.data_file.int96_timestamps import FLOORED_MARK, INT96, stored_field
@@ -27,7 +28,6 @@ from lakelsm.format.manifest.data_file_meta import DataFileMeta, FileSource
 from lakelsm.format.row_kinds import is_retract
 from lakelsm.schema.system_columns import KEY_FIELD_PREFIX, SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.storage.refusals import refused_write
-from lakelsm.surroundings import SYSTEM, Surroundings
 from lakelsm.types import to_arrow
 
 #: Rows of a row group at least, however wide they are.
@@ -62,9 +62,9 @@ class RollingWriter:
         file_source: FileSource,
         make_directory: Callable[[str], None] | None = None,
         make_durable: Callable[[str, Sequence[str]], None] | None = None,
-        surroundings: Surroundings = SYSTEM,
+        environment: Environment = SYSTEM,
     ) -> None:
-        self._surroundings = surroundings
+        self._environment = environment
         self._make_directory = make_directory or partial(filesystem.create_dir, recursive=True)
         self._make_durable = make_durable
         self._filesystem = filesystem
@@ -148,7 +148,7 @@ class RollingWriter:
     def _roll(self) -> None:
         if self._open is not None:
             with _refused(f"{self._directory}/{self._open.name}"):
-                created = self._surroundings.local_wall_clock(self._surroundings.clock())
+                created = self._environment.local_wall_clock(self._environment.clock())
                 self._closed.append(self._open.finish(self._level, self._file_source, created))
             self._open = None
             self._rows_left = self._layout.target_file_rows

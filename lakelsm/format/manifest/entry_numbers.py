@@ -16,19 +16,19 @@ from lakelsm.errors import CorruptTableError
 from lakelsm.format.avro.lanes import ListColumn, LongColumn, Longs
 from lakelsm.format.manifest.entry import ManifestEntry
 
-_MOST_INT, _MOST_LONG = 2**31 - 1, 2**63 - 1
+_MAX_INT, _MAX_LONG = 2**31 - 1, 2**63 - 1
 #: Least and greatest number by field. Bucket -2 waits for a compaction; -1 buckets in total are dynamic. A source is a
 #: byte of Java's, of which later versions may give other values a meaning.
 _BOUNDS = {
-    "_BUCKET": (-2, _MOST_INT),
-    "_TOTAL_BUCKETS": (-2, _MOST_INT),
-    "_FILE._LEVEL": (0, _MOST_INT - 1),
-    "_FILE._FILE_SIZE": (0, _MOST_LONG),
-    "_FILE._ROW_COUNT": (0, _MOST_LONG),
-    "_FILE._DELETE_ROW_COUNT": (0, _MOST_LONG),
-    "_FILE._SCHEMA_ID": (0, _MOST_LONG),
+    "_BUCKET": (-2, _MAX_INT),
+    "_TOTAL_BUCKETS": (-2, _MAX_INT),
+    "_FILE._LEVEL": (0, _MAX_INT - 1),
+    "_FILE._FILE_SIZE": (0, _MAX_LONG),
+    "_FILE._ROW_COUNT": (0, _MAX_LONG),
+    "_FILE._DELETE_ROW_COUNT": (0, _MAX_LONG),
+    "_FILE._SCHEMA_ID": (0, _MAX_LONG),
     "_FILE._FILE_SOURCE": (0, 127),
-    "_FILE._FIRST_ROW_ID": (0, _MOST_LONG),
+    "_FILE._FIRST_ROW_ID": (0, _MAX_LONG),
 }
 #: The first number is never above the second.
 _ORDERED = (

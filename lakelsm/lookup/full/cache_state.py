@@ -32,7 +32,7 @@ class CacheContents:
     """The contents of a cache: ``layout`` is that of its rows, of which index ``asked`` is that of the lookup's key.
 
     ``unique``: each key has one row. ``found`` are the columns that lookups give, ``read`` those that changes must have.
-    ``mark`` is the fingerprint: it differs for other rows, columns, types, or options that may change rows.
+    ``fingerprint`` differs for other rows, columns, types, or options that may change rows.
     """
 
     layout: CacheLayout
@@ -41,7 +41,7 @@ class CacheContents:
     unique: bool
     found: pa.Schema
     read: tuple[str, ...]
-    mark: str
+    fingerprint: str
 
     @staticmethod
     def of(spec: LookupSpec) -> CacheContents:
@@ -60,7 +60,7 @@ class CacheContents:
             unique=spec.by_primary_key,
             found=pa.schema([layout.schema.field(name) for name in spec.columns]),
             read=tuple(dict.fromkeys((*stored, *sorted(spec.read_columns)))),
-            mark=blake2b(described.encode(), digest_size=16).hexdigest(),
+            fingerprint=blake2b(described.encode(), digest_size=16).hexdigest(),
         )
 
     @cached_property

@@ -82,7 +82,7 @@ class CacheUpkeep:
 
     def _in_place_of(self, damaged: CacheState) -> CacheState:
         published = self._published(damaged)
-        if published is not None and published is not damaged and published.content == self.contents.mark:
+        if published is not None and published is not damaged and published.content == self.contents.fingerprint:
             return published
         snapshot = damaged.snapshot
         if snapshot is not None and self.spec.store.snapshots.try_get(snapshot.id) != snapshot:
@@ -96,7 +96,7 @@ class CacheUpkeep:
     def _published(self, own: CacheState | None) -> CacheState | None:
         """The state of the directory; None where it has none that can be used."""
         try:
-            return published_state(self.directory, self.contents.layout, self.contents.mark, own)
+            return published_state(self.directory, self.contents.layout, self.contents.fingerprint, own)
         except CorruptStoreError as error:
             self.warn(error)
             return None
@@ -104,7 +104,7 @@ class CacheUpkeep:
     def _why_anew(self, state: CacheState, newest: Snapshot | None) -> str | None:
         """Why a state cannot follow the table's changes; None where it can."""
         before, most = state.snapshot, self.spec.store.options.lookup_refresh_full_load_threshold
-        if state.content != self.contents.mark:
+        if state.content != self.contents.fingerprint:
             return "it was made for other columns, conditions or options of the table"
         if before is None:
             return None
@@ -139,7 +139,7 @@ class CacheUpkeep:
         with self._new_files() as name:
             with self.spec.store.while_read(snapshot):
                 loaded = snapshot and load_snapshot(self.spec, self.contents.layout, self.directory, snapshot, name)
-            state = CacheState(name, snapshot, (loaded,) if loaded else (), content=self.contents.mark)
+            state = CacheState(name, snapshot, (loaded,) if loaded else (), content=self.contents.fingerprint)
             state.publish(self.directory)
         return state, Refreshed(snapshot, changed=None, rebuilt=why)
 

@@ -64,7 +64,7 @@ class FullCache(Cache):
             if self._held is not None:
                 contents, own = self._held
                 newest = upkeep.spec.store.snapshots.latest()
-                if contents.mark == upkeep.contents.mark and newest == own.snapshot:
+                if contents.fingerprint == upkeep.contents.fingerprint and newest == own.snapshot:
                     return Refreshed(newest, changed=contents.no_keys)
             with self._directory.lock():
                 state, refreshed = upkeep.refreshed(own)

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lakelsm.format.data_file.key_value_file import conform
-from lakelsm.format.data_file.vector_place import VectorPlace, positions_within, read_vectors
+from lakelsm.format.data_file.vector_location import VectorLocation, positions_within, read_vectors
 from lakelsm.format.row_kinds import DELETE, INSERT, is_retract
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.lookup.cache import Longs
@@ -42,11 +42,11 @@ from lakelsm.types import DataField, to_arrow
 
 #: Maximum of cache generations. A miss searches each, in 2 us, or 0.3 us if a filter in memory decides; a
 #: refresh merges the youngest ones beyond.
-_MOST_GENERATIONS = 5
+_MAX_GENERATIONS = 5
 #: Where there are too many, one is written again with the younger ones if these have more than this share of its rows.
 _MERGED_SHARE = 0.5
 #: Changed keys beyond these bytes are not reported individually.
-_MOST_KEY_BYTES = 64 << 20
+_MAX_KEY_BYTES = 64 << 20
 _KEYS_AT_ONCE = 1 << 16
 #: The share of a task's memory that a batch of a scan may have.
 _SCAN_SHARE = 16
@@ -123,7 +123,7 @@ class ChangedRowsTask:
             yield from self._rows(unit.file, every - (now - before), DELETE)
             yield from self._rows(unit.file, every - (before - now), INSERT)
 
-    def _masked(self, file: RunFile, vector: VectorPlace | None) -> BitMap:
+    def _masked(self, file: RunFile, vector: VectorLocation | None) -> BitMap:
         if vector is None:
             return BitMap()
         (masked,) = read_vectors(self.reader.file_io.filesystem(), [(vector, file.row_count)])
@@ -186,14 +186,14 @@ class StateChange:
     @property
     def changed(self) -> pa.Table | None:
         """The keys of rows that died or are new, each once, without NULLs, after `applied`; None if too many."""
-        if self._key_bytes > _MOST_KEY_BYTES:
+        if self._key_bytes > _MAX_KEY_BYTES:
             return None
         keys = pa.concat_tables(self._keys).drop_null()
         is_once = len(self.layout.keys) == 1
         return keys if is_once else keys.group_by(self._key_schema.names, use_threads=False).aggregate([])
 
     def _add_keys(self, rows: pa.Table) -> None:
-        if self._key_bytes <= _MOST_KEY_BYTES:
+        if self._key_bytes <= _MAX_KEY_BYTES:
             self._keys.append(rows.select(self._key_schema.names).cast(self._key_schema).combine_chunks())
             self._key_bytes += self._keys[-1].nbytes
 
@@ -287,12 +287,12 @@ def _runs_to_merge(generations: Sequence[Generation]) -> list[list[Generation]]:
     large ones are seldom copied.
     """
     alone = [[generation] for generation in generations]
-    if len(generations) <= _MOST_GENERATIONS:
+    if len(generations) <= _MAX_GENERATIONS:
         return alone
     first, younger = len(generations) - 2, generations[-1].live_rows
     for at in range(len(generations) - 2, -1, -1):
         if younger > generations[at].live_rows * _MERGED_SHARE:
             first = at
         younger += generations[at].live_rows
-    first = min(first, _MOST_GENERATIONS - 1)
+    first = min(first, _MAX_GENERATIONS - 1)
     return [*alone[:first], list(generations[first:])]

@@ -12,6 +12,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TypeAlias
 
+from lakelsm.environment import SYSTEM, Environment, executor_directory
 from lakelsm.failures import logged_text
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.lookup.cache import Cache, LookupSpec
@@ -19,7 +20,6 @@ from lakelsm.lookup.fresh_cache import DefinedCache, FreshCache
 from lakelsm.lookup.lookup_definition import LookupDefinition, RefreshPolicy
 from lakelsm.plan.bucket_count import check_one_bucket_count
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.surroundings import SYSTEM, Surroundings, executor_directory
 
 #: Opens a cache with its files below a directory that processes share, or (None) in a private one.
 OpensCache: TypeAlias = Callable[[LookupSpec, Path | None], Cache]
@@ -49,7 +49,7 @@ class SharedLookup:
         wanted = (asked.key, asked.columns, asked.where, sorted(asked.options.items()))
         return repr((table, wanted, self.policy, None if self.buckets is None else sorted(self.buckets)))
 
-    def open(self, surroundings: Surroundings) -> FreshCache:
+    def open(self, environment: Environment) -> FreshCache:
         """Open its cache, below the executor's directory if there is one."""
         executor = executor_directory()
         shared = None if executor is None else Path(executor) / "lakelsm-lookup"
@@ -57,7 +57,7 @@ class SharedLookup:
         def opener(spec: LookupSpec) -> Cache:
             return self.opens(replace(spec, buckets=self.buckets), shared)
 
-        return FreshCache(self.store, self.definition, self.policy, opener, surroundings=surroundings)
+        return FreshCache(self.store, self.definition, self.policy, opener, environment=environment)
 
 
 @dataclass
@@ -73,8 +73,8 @@ class _OpenLookup:
 class ExecutorLookups:
     """The open lookups of one process. Several threads may use them."""
 
-    def __init__(self, surroundings: Surroundings = SYSTEM) -> None:
-        self._surroundings = surroundings
+    def __init__(self, environment: Environment = SYSTEM) -> None:
+        self._environment = environment
         self._lock = Lock()
         self._open: dict[str, _OpenLookup] = {}
 
@@ -106,13 +106,13 @@ class ExecutorLookups:
     def _of(self, lookup: SharedLookup) -> _OpenLookup:
         name = lookup.name
         with self._lock:
-            now = self._surroundings.monotonic()
+            now = self._environment.monotonic()
             found = self._open.get(name)
             if found is None:
                 self._close_idle(now)
                 options = lookup.definition.of_table(lookup.store).store.options
                 retention = options.lookup_cache_file_retention / 1000
-                found = self._open[name] = _OpenLookup(lookup.open(self._surroundings), retention, now)
+                found = self._open[name] = _OpenLookup(lookup.open(self._environment), retention, now)
             found.used = now
             return found
 

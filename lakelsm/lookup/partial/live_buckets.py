@@ -18,7 +18,7 @@ from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.row.binary_row import decode_rows, encode_row
 from lakelsm.format.row.single_hash import SingleHash
 from lakelsm.format.snapshot import Snapshot
-from lakelsm.local.bucket_places import members_of, partition_codes
+from lakelsm.local.bucket_codes import members_of, partition_codes
 from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lsm.interval_partition import fewest_runs
 from lakelsm.lsm.levels import FileRange
@@ -36,7 +36,7 @@ Places = npt.NDArray[np.int64]
 #: Numbers of files whose key ranges are disjoint, in key order.
 Run = tuple[int, ...]
 #: Partitions whose buckets are kept in memory for single keys.
-_MOST_PARTITIONS = 1000
+_MAX_PARTITIONS = 1000
 
 
 @dataclass(frozen=True)
@@ -215,8 +215,8 @@ class SingleRouting:
     def __init__(self, live: LiveBuckets) -> None:
         store, key = live.spec.store, live.spec.key
         self._live = live
-        self._partition_places = tuple(map(key.index, store.schema.partition_keys))
-        self._bucket_places = tuple(map(key.index, store.schema.bucket_keys))
+        self._partition_key_indexes = tuple(map(key.index, store.schema.partition_keys))
+        self._bucket_key_indexes = tuple(map(key.index, store.schema.bucket_keys))
         self._hash = SingleHash([store.schema.field(name).type for name in store.schema.bucket_keys])
         self._by_hash = store.options.bucket_function_type is BucketFunction.DEFAULT
         #: By partition: its buckets, and their number if the hash of a key determines its bucket (else 0).
@@ -224,16 +224,16 @@ class SingleRouting:
 
     def of(self, key: Sequence[Any]) -> Sequence[LiveBucket]:
         """The buckets that may have a key."""
-        partition = tuple([key[at] for at in self._partition_places])
+        partition = tuple([key[at] for at in self._partition_key_indexes])
         buckets, total = self._partitions.get(partition) or self._added(partition)
         if not total:
             return tuple(buckets.values())
-        number = self._hash([key[at] for at in self._bucket_places])
+        number = self._hash([key[at] for at in self._bucket_key_indexes])
         bucket = buckets.get((number if number < 1 << 31 else (1 << 32) - number) % total)
         return () if bucket is None else (bucket,)
 
     def _added(self, partition: tuple[Any, ...]) -> tuple[Mapping[int, LiveBucket], int]:
-        if len(self._partitions) >= _MOST_PARTITIONS:
+        if len(self._partitions) >= _MAX_PARTITIONS:
             self._partitions.clear()
         buckets = self._live.partitions.get(encode_row(partition, self._live.spec.store.partition_types), {})
         totals = {bucket.total_buckets for bucket in buckets.values()}

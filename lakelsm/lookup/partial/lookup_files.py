@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lakelsm.environment import SYSTEM, Environment
 from lakelsm.errors import CorruptStoreError
 from lakelsm.lookup.cache import FoundRows, LookupSpec
 from lakelsm.lookup.cache_directory import CacheDirectory
@@ -26,7 +27,6 @@ from lakelsm.lookup.store.lookup_store import LookupStore, StoreFormat
 from lakelsm.lookup.store.sort_reader import SortFileReader
 from lakelsm.merge.merge_unit import RunFile
 from lakelsm.runner.local_runner import LocalRunner
-from lakelsm.surroundings import SYSTEM, Surroundings
 
 #: The most that reading one data file may hold, in bytes.
 _BUILD_MEMORY = 64 << 20
@@ -47,7 +47,7 @@ class _OpenFile:
 class LookupFiles:
     """The stores of a lookup's data files, by their names in a directory. Several threads may use it.
 
-    ``surroundings`` measure how long a file was not used.
+    ``environment`` measure how long a file was not used.
     """
 
     def __init__(
@@ -57,15 +57,15 @@ class LookupFiles:
         *,
         format: StoreFormat,
         directory: CacheDirectory,
-        surroundings: Surroundings = SYSTEM,
+        environment: Environment = SYSTEM,
     ) -> None:
         self.spec = spec
         self.stored = stored
         self._format = format
         self._directory = directory
-        self._surroundings = surroundings
+        self._environment = environment
         #: What the names of all lookup files of the table begin with.
-        self._table_mark = blake2b(spec.store.paths.branch_root.encode(), digest_size=8).hexdigest() + "-"
+        self._table_digest = blake2b(spec.store.paths.branch_root.encode(), digest_size=8).hexdigest() + "-"
         self._lock = threading.Lock()
         self._open: OrderedDict[str, _OpenFile] = OrderedDict()  # Those not used for longest come first.
         self._names: dict[str, str] = {}
@@ -84,7 +84,7 @@ class LookupFiles:
         if known is None:
             copied = self._remote(file) is not None
             kind = "lookup" if copied else self.spec.store.options.lookup_local_file_type.value
-            known = self._names[file.path] = f"{self._table_mark}{self.stored.layout(file).mark.hex()}.{kind}"
+            known = self._names[file.path] = f"{self._table_digest}{self.stored.layout(file).digest.hex()}.{kind}"
         return known
 
     def find(self, requests: Sequence[tuple[RunFile, pa.Table]]) -> list[FoundRows]:
@@ -154,7 +154,7 @@ class LookupFiles:
             one = self._open.get(name)
             if one is not None:
                 self._open.move_to_end(name)
-                one.used = self._surroundings.monotonic()
+                one.used = self._environment.monotonic()
             return one
 
     def _remote(self, file: RunFile) -> RemoteLookupFile | None:
@@ -195,7 +195,7 @@ class LookupFiles:
             self._directory.discard(name)
             self._build({name: file}, runner, copies=False)
             store = self._store(name, file)
-        one = _OpenFile(store, name, file.path, self._surroundings.monotonic())
+        one = _OpenFile(store, name, file.path, self._environment.monotonic())
         self._grown.set()
         with self._lock:
             return one if self._closed else self._open.setdefault(name, one)
@@ -206,7 +206,7 @@ class LookupFiles:
         remote, blocks = self._remote(file), self._format.copied_blocks
         if remote is not None and file.expected is not None and blocks is not None:
             reader = SortFileReader(path, blocks)
-            if not reader.is_marked:
+            if not reader.has_digest:
                 return remote.store(reader, layout, self.spec.store.schema, file.expected)
             reader.close()
         return self._format.open(path, layout)
@@ -218,7 +218,7 @@ class LookupFiles:
     def _keep_to_bounds(self) -> None:
         """Drop files that have not been used for long, and as many more as the limit of disk space requires."""
         options = self.spec.store.options
-        oldest = self._surroundings.monotonic() - options.lookup_cache_file_retention / 1000
+        oldest = self._environment.monotonic() - options.lookup_cache_file_retention / 1000
         with self._lock:
             size = self._size()
             gone = []
@@ -234,11 +234,11 @@ class LookupFiles:
 
         A process that has one open can still read it; one that opens it later builds it again.
         """
-        oldest = self._surroundings.clock() / 1000 - self.spec.store.options.lookup_cache_file_retention / 1000
+        oldest = self._environment.clock() / 1000 - self.spec.store.options.lookup_cache_file_retention / 1000
         with self._lock:
             known = {*self._open}
         for name in self._directory.names():
-            if name.startswith(self._table_mark) and name not in known:
+            if name.startswith(self._table_digest) and name not in known:
                 with suppress(FileNotFoundError):
                     if self._directory.file(name).stat().st_mtime < oldest:
                         self._directory.discard(name)

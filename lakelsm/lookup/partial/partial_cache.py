@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from lakelsm.environment import SYSTEM, Environment
 from lakelsm.errors import CorruptStoreError, CorruptTableError, InvalidInputError
 from lakelsm.failures import warn_and_log
 from lakelsm.format.snapshot import Snapshot
@@ -20,7 +21,6 @@ from lakelsm.lookup.partial.lookup_files import LookupFiles
 from lakelsm.lookup.partial.row_masks import RowMasks
 from lakelsm.lookup.partial.store_build import StoredColumns, store_format
 from lakelsm.lookup.store.lookup_store import StoreFormat
-from lakelsm.surroundings import SYSTEM, Surroundings
 from lakelsm.types import arrow_field
 
 _LOG = logging.getLogger(__name__)
@@ -37,12 +37,12 @@ class PartialCache(Cache):
     kind = "partial"
 
     def __init__(
-        self, query: LocalTableQuery, *, format: StoreFormat, directory: CacheDirectory, surroundings: Surroundings
+        self, query: LocalTableQuery, *, format: StoreFormat, directory: CacheDirectory, environment: Environment
     ) -> None:
         self.spec = query.live.spec
         self._format = format
         self._directory = directory
-        self._surroundings = surroundings
+        self._environment = environment
         self._refreshing = threading.Lock()
         self._query: LocalTableQuery | None = query  # Replaced as a whole: who looks up goes on with the one it has.
         self._reported = query.live.snapshot
@@ -53,7 +53,7 @@ class PartialCache(Cache):
         directory: CacheDirectory,
         *,
         format: StoreFormat | None = None,
-        surroundings: Surroundings = SYSTEM,
+        environment: Environment = SYSTEM,
     ) -> PartialCache:
         """A cache of the table's newest snapshot. It reads metadata only.
 
@@ -65,8 +65,8 @@ class PartialCache(Cache):
         spec = spec.on_newest_schema()
         format = store_format(spec.store.options) if format is None else format
         live = LiveBuckets.newest(spec)
-        query = _query_of(live, None, format, directory, surroundings)
-        return PartialCache(query, format=format, directory=directory, surroundings=surroundings)
+        query = _query_of(live, None, format, directory, environment)
+        return PartialCache(query, format=format, directory=directory, environment=environment)
 
     @property
     def snapshot(self) -> Snapshot | None:
@@ -118,7 +118,7 @@ class PartialCache(Cache):
         spec = before.live.spec.on_newest_schema()
         if spec is not before.live.spec or spec.store.snapshots.latest() != before.live.snapshot:
             live = LiveBuckets.newest(spec)
-            self._query = _query_of(live, before, self._format, self._directory, self._surroundings)
+            self._query = _query_of(live, before, self._format, self._directory, self._environment)
         self._current().files.keep_only(self._current().live.files)
 
     def _answered(self, ask: Callable[[LocalTableQuery], Answer]) -> Answer:
@@ -148,7 +148,7 @@ def _query_of(
     before: LocalTableQuery | None,
     format: StoreFormat,
     directory: CacheDirectory,
-    surroundings: Surroundings,
+    environment: Environment,
 ) -> LocalTableQuery:
     """The query of a state, with the open files of the one before where they have the columns that it needs."""
     options = live.spec.store.options
@@ -160,7 +160,7 @@ def _query_of(
     )
     if before is not None and before.files.spec is live.spec and before.files.stored == stored:
         return LocalTableQuery(live, before.files, before.masks)
-    files = LookupFiles(live.spec, stored, format=format, directory=directory, surroundings=surroundings)
+    files = LookupFiles(live.spec, stored, format=format, directory=directory, environment=environment)
     masks = RowMasks(live.spec.store.file_io, memory_bytes=options.lookup_cache_max_memory_size // _MASK_SHARE)
     if before is not None:
         before.files.close()

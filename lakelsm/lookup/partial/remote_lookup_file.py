@@ -168,7 +168,7 @@ class RemoteLookupFile:
                 )
             check = _RowCheck(layout, values, expected)
             reader.verify(expected.row_count, _ERROR_RATE, check.see)
-            with reader.told_of("the end"):
+            with reader.error_context("the end"):
                 check.end()
             return SortStore(reader, layout, values)
         except BaseException as error:

@@ -8,7 +8,7 @@ from collections import OrderedDict
 import numpy as np
 import numpy.typing as npt
 
-from lakelsm.format.data_file.vector_place import VectorPlace, read_vectors
+from lakelsm.format.data_file.vector_location import VectorLocation, read_vectors
 from lakelsm.merge.grouped_rows import Mask
 from lakelsm.merge.merge_unit import RunFile
 from lakelsm.storage import FileIO
@@ -31,7 +31,7 @@ class RowMasks:
         masked: Mask = (bits[positions >> 3] >> (positions & 7).astype(np.uint8) & 1).astype(np.bool_)
         return masked if masked.any() else None
 
-    def _of(self, place: VectorPlace, row_count: int) -> npt.NDArray[np.uint8]:
+    def _of(self, place: VectorLocation, row_count: int) -> npt.NDArray[np.uint8]:
         with self._lock:
             if place.bytes_at in self._bits:
                 self._bits.move_to_end(place.bytes_at)

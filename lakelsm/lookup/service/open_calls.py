@@ -18,12 +18,12 @@ from urllib.parse import unquote
 
 from pyarrow import flight
 
+from lakelsm.environment import SYSTEM, Environment
 from lakelsm.errors import LookupServiceError
 from lakelsm.failures import logged_text
 from lakelsm.lookup.service.protocol import encoded_error
 from lakelsm.lookup.service.service_access import ServerAccess
 from lakelsm.options import TableOptions
-from lakelsm.surroundings import SYSTEM, Surroundings
 
 _LOG = logging.getLogger(__name__)
 
@@ -71,14 +71,14 @@ class OpenCalls(flight.ServerMiddlewareFactory):  # type: ignore[misc]
     """Lets a call in, if it shows the token and there is room for it."""
 
     def __init__(
-        self, table: str, access: ServerAccess, options: TableOptions, surroundings: Surroundings = SYSTEM
+        self, table: str, access: ServerAccess, options: TableOptions, environment: Environment = SYSTEM
     ) -> None:
         super().__init__()
         self._table = table
         self._access = access
         self._most = options.lakelsm_lookup_service_max_calls
         self.idle_seconds = options.lakelsm_lookup_service_idle_timeout / 1000
-        self.now = surroundings.monotonic
+        self.now = environment.monotonic
         self._lock = threading.Lock()
         self._calls: set[OpenCall] = set()
         self.started = 0

@@ -24,7 +24,7 @@ from lakelsm.errors import (
     LakelsmError,
     LookupServiceError,
     LookupServiceSetupError,
-    told_of,
+    error_context,
 )
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.json_document import parse_object
@@ -37,7 +37,7 @@ from lakelsm.types import to_arrow
 #: Clients and servers of other versions do not understand each other. Raise it with any change of what is spoken.
 _VERSION = 1
 #: Keys of one request; a client sends more in turns.
-MOST_KEYS = 1 << 16
+MAX_KEYS = 1 << 16
 #: What a request is at most: 10,000 names of columns and more.
 _MAX_BYTES = 4 << 20
 _MAX_SCHEMA_BYTES = 64 << 20
@@ -166,7 +166,7 @@ class ServerConnection:
         self.snapshot: Snapshot | None = None
 
     def find(self, keys: pa.Table, bucket: int | None) -> FoundRows:
-        """The rows of some keys, `MOST_KEYS` at most; ``bucket`` is that of one of them, for errors."""
+        """The rows of some keys, `MAX_KEYS` at most; ``bucket`` is that of one of them, for errors."""
         with self._blamed(bucket) as client:
             descriptor = flight.FlightDescriptor.for_command(self._request)
             writer, reader = client.do_exchange(descriptor, self._access.call_options())
@@ -237,5 +237,5 @@ class ServerConnection:
             if told is None or isinstance(told, LookupServiceError):
                 reason = str(told or error).splitlines()[0][:300].rstrip(". ")
                 raise LookupServiceError(f"{server} fails: {reason}. {_REMEDY}") from error
-            with told_of(server):
+            with error_context(server):
                 raise told from error

@@ -24,7 +24,7 @@ from lakelsm.format.snapshot import Snapshot
 from lakelsm.lookup.cache import FoundRows, HeldCache, LookupSpec, Opener
 from lakelsm.lookup.service.open_calls import CALLS, OpenCalls, close_connections
 from lakelsm.lookup.service.protocol import (
-    MOST_KEYS,
+    MAX_KEYS,
     LookupRequest,
     TableIdentity,
     encoded_error,
@@ -42,9 +42,9 @@ _ANSWER_BYTES = 4 << 20
 _GRACE = 0.5
 _LONGEST_END = 0.3
 #: Schemas that clients may have at a time. The least recently used one is dropped first.
-_MOST_SCHEMAS = 4
+_MAX_SCHEMAS = 4
 #: Columns, and characters of them, that messages show: they may come from outside.
-_MOST_LISTED = 100
+_MAX_LISTED = 100
 _SHOWN = 1000
 
 
@@ -137,7 +137,7 @@ class ServedTable:
                 self._caches[schema] = served
             self._caches.move_to_end(schema)
             served.hold()
-            if len(self._caches) > _MOST_SCHEMAS:
+            if len(self._caches) > _MAX_SCHEMAS:
                 replaced.append(self._caches.popitem(last=False)[1])
         with served:
             for each in replaced:
@@ -178,7 +178,7 @@ class QueryServer(flight.FlightServerBase):  # type: ignore[misc]
         self._number, self._servers = number, servers
         self._stopping = threading.Event()
         options = served.store.options
-        self._most_bytes = options.lakelsm_lookup_service_max_request_size
+        self._max_bytes = options.lakelsm_lookup_service_max_request_size
         self._calls = OpenCalls(served.store.name, access, options)
         location = f"{access.scheme}://{ServerAddress(host, 0)}"
         try:
@@ -214,7 +214,7 @@ class QueryServer(flight.FlightServerBase):  # type: ignore[misc]
             request = self._request(descriptor.command or b"")
             wanted = self._served.key_schema(request.schema)
             with call.waiting():
-                keys = _checked_batch(reader, wanted, self._most_bytes)
+                keys = _checked_batch(reader, wanted, self._max_bytes)
             found, snapshot = self._served.find(request.schema, request.columns, keys)
             batches = _answer(found, request.columns)
             first = next(batches)
@@ -307,7 +307,7 @@ def _first_line(error: Exception) -> str:
     return f"{type(error).__name__}: {text[0] if text else 'no message'}"
 
 
-def _checked_batch(reader: Any, wanted: pa.Schema, most_bytes: int) -> pa.Table:
+def _checked_batch(reader: Any, wanted: pa.Schema, max_bytes: int) -> pa.Table:
     """The keys of a call. They come from outside: no batch of another schema is read, and each offset is looked at before
     anything follows it.
     """
@@ -320,12 +320,12 @@ def _checked_batch(reader: Any, wanted: pa.Schema, most_bytes: int) -> pa.Table:
         batch = reader.read_chunk().data
         if batch is None:
             raise InvalidInputError("The request has no keys.")
-        if batch.num_rows > MOST_KEYS:
-            raise InvalidInputError(f"The request has {batch.num_rows} keys, and {MOST_KEYS} are the most.")
+        if batch.num_rows > MAX_KEYS:
+            raise InvalidInputError(f"The request has {batch.num_rows} keys, and {MAX_KEYS} are the most.")
         size = batch.get_total_buffer_size()
-        if size > most_bytes:
+        if size > max_bytes:
             raise InvalidInputError(
-                f"The request has keys of {size} bytes, and {most_bytes} are the most "
+                f"The request has keys of {size} bytes, and {max_bytes} are the most "
                 "('lakelsm.lookup-service.max-request-size'): look up shorter keys, or raise the option and start the "
                 "service again."
             )
@@ -339,7 +339,7 @@ def _checked_batch(reader: Any, wanted: pa.Schema, most_bytes: int) -> pa.Table:
 
 
 def _listed(schema: pa.Schema) -> str:
-    return ", ".join(f"{field.name} {field.type}" for field in list(schema)[:_MOST_LISTED])[:_SHOWN]
+    return ", ".join(f"{field.name} {field.type}" for field in list(schema)[:_MAX_LISTED])[:_SHOWN]
 
 
 def _answer(found: FoundRows, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:

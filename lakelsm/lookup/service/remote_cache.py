@@ -20,7 +20,7 @@ from lakelsm.format.row.bucket_hash import hash_rows, key_hashes
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.lookup.cache import Cache, FoundRows, Longs, LookupSpec, Refreshed
 from lakelsm.lookup.service.protocol import (
-    MOST_KEYS,
+    MAX_KEYS,
     LookupRequest,
     ServerConnection,
     TableIdentity,
@@ -41,7 +41,7 @@ _LOG = logging.getLogger(__name__)
 _NO_PARTITION = pa.array([bytes(8)], pa.binary())
 
 #: Servers that are called at a time.
-_MOST_ASKED = 16
+_MAX_REQUESTED = 16
 #: Bytes of keys of a request: what servers write of an answer at a time.
 _REQUEST_BYTES = 4 << 20
 
@@ -107,7 +107,7 @@ class RemoteCache(Cache):
         self._closed = False
         self._lock = threading.Lock()
         self._servers = self._connected()
-        self._pool = ThreadPoolExecutor(_MOST_ASKED, "lookup")
+        self._pool = ThreadPoolExecutor(_MAX_REQUESTED, "lookup")
 
     @staticmethod
     def open(spec: LookupSpec) -> RemoteCache:
@@ -221,8 +221,8 @@ class RemoteCache(Cache):
 
 def _slices(keys: pa.Table) -> Iterator[pa.Table]:
     """The keys in requests: no more than a server takes, and of `_REQUEST_BYTES` at most where they are several."""
-    for start in range(0, max(len(keys), 1), MOST_KEYS):
-        yield from _halved(keys.slice(start, MOST_KEYS))
+    for start in range(0, max(len(keys), 1), MAX_KEYS):
+        yield from _halved(keys.slice(start, MAX_KEYS))
 
 
 def _halved(keys: pa.Table) -> Iterator[pa.Table]:

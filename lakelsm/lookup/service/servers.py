@@ -16,6 +16,7 @@ from multiprocessing.context import SpawnProcess
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from lakelsm.engine import spark_errors
+from lakelsm.environment import SYSTEM, Environment
 from lakelsm.errors import InvalidInputError, LakelsmError, LookupServiceError
 from lakelsm.failures import logged_text
 from lakelsm.lookup.cache import Cache, LookupSpec, Opener
@@ -24,9 +25,8 @@ from lakelsm.lookup.lookup_definition import discovery_interval
 from lakelsm.lookup.partial.partial_cache import PartialCache
 from lakelsm.lookup.service.protocol import decoded_error, encoded_error
 from lakelsm.lookup.service.query_server import QueryServer, ServedTable
-from lakelsm.lookup.service.service_access import MOST_SERVERS, ServerAccess, ServerAddress, ServerLease
+from lakelsm.lookup.service.service_access import MAX_SERVERS, ServerAccess, ServerAddress, ServerLease
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.surroundings import SYSTEM, Surroundings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -83,8 +83,8 @@ class ServerSetup:
 
     def __post_init__(self) -> None:
         self.access.check_host(LOOPBACK if self.host is None else self.host)
-        if self.servers > MOST_SERVERS:
-            raise InvalidInputError(f"servers is {self.servers}; it must be {MOST_SERVERS} at most.")
+        if self.servers > MAX_SERVERS:
+            raise InvalidInputError(f"servers is {self.servers}; it must be {MAX_SERVERS} at most.")
         if self.interval <= 0:
             raise InvalidInputError(f"refresh is {self.interval:g} seconds; it must be more than 0.")
 
@@ -187,7 +187,7 @@ class ClusterServers:
     again, it does so again.
     """
 
-    def __init__(self, setup: ServerSetup, spark: SparkSession, surroundings: Surroundings = SYSTEM) -> None:
+    def __init__(self, setup: ServerSetup, spark: SparkSession, environment: Environment = SYSTEM) -> None:
         if setup.access.token is None and not str(spark.sparkContext.master).startswith("local"):
             raise InvalidInputError(
                 "Servers on a cluster are reached from other machines, and without a token anybody could read the table "
@@ -195,7 +195,7 @@ class ClusterServers:
             )
         self._store = setup.store
         self._spark = spark
-        uuid = surroundings.new_uuid()
+        uuid = environment.new_uuid()
         self._tag = f"lakelsm-{uuid}"
         self._lease = ServerLease.of(setup.store, uuid)
         self._task = ServerTask(setup, self._lease)

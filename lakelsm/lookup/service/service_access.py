@@ -34,7 +34,7 @@ _PORT = re.compile(r"[1-9][0-9]{0,4}")
 _LAST_PORT = 65_535
 
 #: What no file of addresses has: that many servers, that many bytes.
-MOST_SERVERS = 10_000
+MAX_SERVERS = 10_000
 _MAX_BYTES = 4 << 20
 
 
@@ -78,7 +78,7 @@ def published_addresses(store: TableStore) -> tuple[ServerAddress, ...] | None:
         texts = parse_texts(data, path)
     except CorruptTableError as error:
         raise CorruptTableError(f"{path} is no list of addresses: {_REMEDY}") from error
-    if not 0 < len(texts) <= MOST_SERVERS:
+    if not 0 < len(texts) <= MAX_SERVERS:
         raise CorruptTableError(f"{path} has {len(texts)} addresses: {_REMEDY}")
     addresses = {text: ServerAddress.parse(text) for text in texts}
     for text, address in addresses.items():

@@ -274,23 +274,23 @@ class SegmentRows:
         kind = self._shown.get(name)
         return (column[row] if kind is None else cast_column(column.slice(row, 1), kind)[0]).as_py()
 
-    def placed(self, rows: Longs) -> PlacedRows:
+    def placed(self, rows: Longs) -> RowNumbers:
         """The rows by the record batches that have them. The caller looks at the files' stamps before (`check`)."""
         if len(self._chunks) == 1:
-            return PlacedRows(self.schema, self._arrays([0]), bounds=[0, len(rows)], local=rows, order=None)
+            return RowNumbers(self.schema, self._arrays([0]), bounds=[0, len(rows)], local=rows, order=None)
         at = np.searchsorted(self._first_rows, rows, side="right") - 1
         order = np.argsort(at.astype(np.uint16) if len(self._chunks) <= 1 << 16 else at, kind="stable")
         counts = np.bincount(at, minlength=len(self._chunks))
         touched = np.flatnonzero(counts)
         local = (rows - self._first_rows[at])[order] if len(rows) else rows
         bounds = [0, *np.cumsum(counts[touched]).tolist()]
-        return PlacedRows(self.schema, self._arrays(touched.tolist()), bounds=bounds, local=local, order=order)
+        return RowNumbers(self.schema, self._arrays(touched.tolist()), bounds=bounds, local=local, order=order)
 
     def _arrays(self, chunks: Sequence[int]) -> list[dict[str, pa.Array]]:
         return [segment.chunk(number) for segment, number in (self._chunks[at] for at in chunks)]
 
 
-class PlacedRows:
+class RowNumbers:
     """Rows by their record batches: those from ``bounds[i]`` to ``bounds[i + 1]`` are of ``chunks[i]``, at ``local``.
 
     ``order[i]`` (None: i) is the index of row i among the requested rows.

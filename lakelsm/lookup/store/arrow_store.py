@@ -36,7 +36,7 @@ class ArrowStoreFormat(StoreFormat):
                 batches.add(table)
                 if not may_ascend:
                     entries.add(table)
-            facts = batches.finish() | {"mark": layout.mark.hex()}
+            facts = batches.finish() | {"mark": layout.digest.hex()}
             if ordered.ascend:
                 file.finish(facts | ordered.finish(file))
                 return
@@ -61,7 +61,7 @@ class ArrowStore(LookupStore):
     """An open columnar store."""
 
     def __init__(self, file: StoreFile, layout: StoreLayout) -> None:
-        if file.facts.get("mark") != layout.mark.hex():
+        if file.facts.get("mark") != layout.digest.hex():
             raise file.damaged("it has other rows or columns than are looked for")
         rows = SegmentRows((*layout.keys, *layout.values), [Segment(file)])
         self._file = file

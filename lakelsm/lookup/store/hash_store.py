@@ -68,12 +68,12 @@ class HashStoreFormat(StoreFormat):
                 for block in _blocks(table, _BLOCK_ROWS):
                     _add_rows(block, layout, keys, values)
             values.finish()
-            file.finish({"kind": _KIND, "mark": layout.mark.hex(), **self._write_keys(file, keys)})
+            file.finish({"kind": _KIND, "mark": layout.digest.hex(), **self._write_keys(file, keys)})
 
     def open(self, path: Path, layout: StoreLayout) -> HashStore:
         """As `lookup_store.StoreFormat.open`."""
         file = StoreFile(path)
-        if file.facts.get("kind") != _KIND or file.facts.get("mark") != layout.mark.hex():
+        if file.facts.get("kind") != _KIND or file.facts.get("mark") != layout.digest.hex():
             file.close()
             raise file.damaged("it has other rows or columns than it should, or is of another version")
         return HashStore(file, layout, self.cache)

@@ -37,11 +37,11 @@ _ENTRIES = "entries"
 _DIRECTORY = "directory"
 _SORTED = "index"
 #: An index has row numbers of 32 bits.
-MOST_ROWS = (1 << 32) - 1
+MAX_ROWS = (1 << 32) - 1
 #: Entries of a part, which is sorted in memory, and of a block, which is parted in memory.
 _PART_ENTRIES = 1 << 17
 _BLOCK_ENTRIES = 1 << 18
-_MOST_PART_BITS = 12
+_MAX_PART_BITS = 12
 #: Entries of one value of the leading bits up to which they are compared one by one.
 _FEW = 8
 #: Entries up to which an index has a filter in memory, and the least bits of it for each: one hash of 16 passes in vain.
@@ -74,9 +74,9 @@ class EntryWriter:
 
 def check_rows(rows: int) -> None:
     """Raise InvalidInputError where rows are more than an index can number."""
-    if rows > MOST_ROWS:
+    if rows > MAX_ROWS:
         raise InvalidInputError(
-            f"a lookup of {rows} rows at once: an index has {MOST_ROWS} at most. Look up in fewer partitions or "
+            f"a lookup of {rows} rows at once: an index has {MAX_ROWS} at most. Look up in fewer partitions or "
             "buckets, or with 'lookup.cache' = 'partial'."
         )
 
@@ -115,7 +115,7 @@ class _IndexWriter:
         self._rows = max((first + int(source.facts["rows"]) for source, first in sources), default=0)
         check_rows(self._rows)
         bits = max(self._entries - 1, 0).bit_length()
-        self._part_bits = min(max(bits - (_PART_ENTRIES - 1).bit_length(), 0), _MOST_PART_BITS)
+        self._part_bits = min(max(bits - (_PART_ENTRIES - 1).bit_length(), 0), _MAX_PART_BITS)
         self._bits = max(bits, self._part_bits)
 
     def write(self, threads: int) -> dict[str, Any]:

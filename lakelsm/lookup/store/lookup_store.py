@@ -33,7 +33,7 @@ class StoreLayout:
     rows_of: str = ""
 
     @property
-    def mark(self) -> bytes:
+    def digest(self) -> bytes:
         """16 bytes that a file of the store has, and files of other rows or columns have not."""
         columns = [[(field.name, field.type.sql()) for field in fields] for fields in (self.keys, self.values)]
         return blake2b(repr((columns, self.rows_of)).encode(), digest_size=16).digest()

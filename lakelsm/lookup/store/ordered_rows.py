@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from lakelsm.format.row.binary_row_slots import byte_layout, primitive_values
 from lakelsm.lookup.cache import FoundRows
-from lakelsm.lookup.store.arrow_segment import TOO_LARGE, PlacedRows, SegmentRows
+from lakelsm.lookup.store.arrow_segment import TOO_LARGE, RowNumbers, SegmentRows
 from lakelsm.lookup.store.store_file import StoreFileWriter
 from lakelsm.types import DataField, contiguous, to_arrow
 
@@ -27,7 +27,7 @@ Words = npt.NDArray[np.uint64]
 _WORDS = "words"
 _WIDTH = 8
 #: Rows of a record batch that may have one word, and bytes of its first key. Other keys have an index.
-_MOST_ALIKE = 8
+_MAX_ROWS_PER_WORD = 8
 _LONGEST_FIRST = 1 << 10
 #: Texts whose words are made at once: the arrays of so many stay in the processor's cache.
 _BLOCK = 1 << 14
@@ -66,7 +66,7 @@ class OrderedRows:
             rows = pa.concat_tables([one.rows, other.rows])
             return FoundRows(np.concatenate([one.probes, other.probes + half]), rows)
 
-    def _placed(self, keys: pa.Table) -> tuple[Longs, PlacedRows]:
+    def _placed(self, keys: pa.Table) -> tuple[Longs, RowNumbers]:
         """The indexes of the keys that have a row, ascending, and these rows.
 
         They are searched and taken in the order of the keys: what lies close to each other is in the processor's cache.
@@ -82,7 +82,7 @@ class OrderedRows:
         has_row = np.zeros(len(keys), dtype=bool)
         has_row[found] = True
         order = (np.cumsum(has_row) - 1)[found]
-        placed = PlacedRows(self.rows.schema, chunks, bounds=bounds, local=np.concatenate(local), order=order)
+        placed = RowNumbers(self.rows.schema, chunks, bounds=bounds, local=np.concatenate(local), order=order)
         return np.flatnonzero(has_row), placed
 
     def _found(self, keys: pa.Array) -> Iterator[tuple[int, Longs, Longs]]:
@@ -227,7 +227,7 @@ class OrderedKeys:
     def _has_words(self, column: pa.Array, first: bytes, last: bytes) -> bool:
         common = next((at for at, (one, other) in enumerate(zip(first, last)) if one != other), len(first))
         words = key_words(column, common)
-        alike = next((step for step in range(1, _MOST_ALIKE + 1) if (words[step:] != words[:-step]).all()), None)
+        alike = next((step for step in range(1, _MAX_ROWS_PER_WORD + 1) if (words[step:] != words[:-step]).all()), None)
         if alike is None or len(first) > _LONGEST_FIRST:
             return False
         self._beside.append(_WORDS, words)

@@ -28,7 +28,7 @@ _LZ4_HEADER = struct.Struct("<ii")  # Persisted: do not change
 _ALIGNED, _UNALIGNED = 0, 1  # Persisted: do not change
 _ZSTD_LEVEL = 1
 #: No block is larger in memory: a greater length is wrong.
-_MOST_BYTES = 1 << 30
+_MAX_BYTES = 1 << 30
 
 
 class BlockCompression(Enum):
@@ -119,7 +119,7 @@ def unpacked_block(body: memoryview) -> Bytes:
         raise UnsupportedFeatureError(f"its compression has the code {code}; lakelsm has none, zstd and lz4 (0, 1, 2)")
     data = np.frombuffer(packed, np.uint8)
     (length,), (size,) = load_varints(np.append(data, np.zeros(PADDING, np.uint8)), *np.array([[0], [len(data)]]))
-    if length > _MOST_BYTES:
+    if length > _MAX_BYTES:
         raise CorruptTableError(f"it would have {length} bytes")
     return _decompressed(packed[int(size) :], int(length), BlockCompression(code))
 

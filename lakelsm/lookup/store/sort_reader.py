@@ -17,11 +17,11 @@ from lakelsm.format.row.bucket_hash import hash_bytes
 from lakelsm.format.row.row_bytes import RowBytes, load_varints
 from lakelsm.lookup.store.lookup_store import BlockCache
 from lakelsm.lookup.store.sort_block import TRAILER_BYTES, BlockGroup, Bytes, plain_block
-from lakelsm.lookup.store.sort_writer import FOOTER, MAGIC, MARK_BYTES, marked
+from lakelsm.lookup.store.sort_writer import DIGEST_BYTES, FOOTER, MAGIC, seal
 from lakelsm.lookup.store.store_bloom import Hashes, StoreBloom
 from lakelsm.lookup.store.store_file import opened
 
-_MARKED_BYTES = MARK_BYTES + 4
+_SEAL_BYTES = DIGEST_BYTES + 4
 #: Blocks are verified in steps of so many plain bytes.
 _VERIFIED_BYTES = 4 << 20
 
@@ -29,13 +29,13 @@ _VERIFIED_BYTES = 4 << 20
 class SortFileReader:
     """An open file. Each block is checked when it is read, and kept in the ``cache``. Threads may share it.
 
-    ``mark`` is the fingerprint that the file must have (None: any), ``is_marked`` whether it has one: lakelsm made it for
-    itself. ``bloom`` is None where the file has no filter, or one without a checksum, as Java's: a bit that flipped would
+    ``digest`` is what the file must have (None: any), ``has_digest`` whether it has one: lakelsm made it for itself.
+    ``bloom`` is None where the file has no filter, or one without a checksum, as Java's: a bit that flipped would
     hide a key. ``last_keys`` has the last key of each block.
     Raises CorruptStoreError, naming file and part, for missing or damaged parts.
     """
 
-    def __init__(self, path: Path, cache: BlockCache, mark: bytes | None = None) -> None:
+    def __init__(self, path: Path, cache: BlockCache, digest: bytes | None = None) -> None:
         self.path = path
         self._cache = cache
         self._store = cache.new_store()
@@ -44,7 +44,7 @@ class SortFileReader:
         self.disk_bytes = self._stamp[0]
         self._close = weakref.finalize(self, _closed, cache, self._store, self._descriptor)
         try:
-            self.bloom = self._open(mark)
+            self.bloom = self._open(digest)
         except BaseException:
             self.close()
             raise
@@ -56,7 +56,7 @@ class SortFileReader:
             if block is None:
                 place = int(self._offsets[number])
                 stored = self._read(place, int(self._sizes[number]) + TRAILER_BYTES)
-                with self.told_of(f"block {number} at byte {place}"):
+                with self.error_context(f"block {number} at byte {place}"):
                     block = plain_block(stored)
                 self._cache.put(self._store, number, block)
             yield block
@@ -75,7 +75,7 @@ class SortFileReader:
             size += len(block)
             if size < _VERIFIED_BYTES and number < last:
                 continue
-            with self.told_of(f"one of the blocks up to {number}"):
+            with self.error_context(f"one of the blocks up to {number}"):
                 group = BlockGroup.of(held)
                 keys = group.all_keys()
                 check(keys, group.values(group.entry_blocks, keys))
@@ -87,7 +87,7 @@ class SortFileReader:
         self.bloom = None if fpp is None else StoreBloom.of(hashes, count, fpp)
 
     @contextmanager
-    def told_of(self, part: str) -> Iterator[None]:
+    def error_context(self, part: str) -> Iterator[None]:
         """Damage that is found within is reported with this file and its part."""
         try:
             yield
@@ -117,37 +117,37 @@ class SortFileReader:
         status = os.fstat(self._descriptor)
         return status.st_size, status.st_mtime_ns
 
-    def _open(self, mark: bytes | None) -> StoreBloom | None:
+    def _open(self, digest: bytes | None) -> StoreBloom | None:
         if self.disk_bytes < FOOTER.size:
             raise CorruptStoreError(f"{self.path}: the lookup store has {self.disk_bytes} bytes, and no footer")
         footer = FOOTER.unpack(self._read(self.disk_bytes - FOOTER.size, FOOTER.size))
         bloom_place, bloom_size, entries, index_place, index_size, magic = footer
         end = self.disk_bytes - FOOTER.size
-        with self.told_of("the footer"):
+        with self.error_context("the footer"):
             if magic != MAGIC:
                 raise CorruptTableError(f"it ends with {magic} instead of {MAGIC}")
             if index_place < 0 or index_size < 0 or index_place + index_size + TRAILER_BYTES != end:
                 raise CorruptTableError(f"its index block would be at {index_place}, of {index_size} bytes")
-        with self.told_of("the index block"):
+        with self.error_context("the index block"):
             block = plain_block(self._read(index_place, index_size + TRAILER_BYTES))
             self.last_keys, self._offsets, self._sizes = _index(BlockGroup.of([block]))
             data_end = int(self._offsets[-1] + self._sizes[-1]) + TRAILER_BYTES if len(self._offsets) else 0
-        with self.told_of("the bloom filter"):
+        with self.error_context("the bloom filter"):
             if (bloom_place, bloom_size, entries) == (0, 0, 0):
                 bloom_place = data_end
             if bloom_place != data_end or bloom_size < 0 or entries < 0 or (bloom_size > 0) != (entries > 0):
                 raise CorruptTableError(f"it would be at {bloom_place}, of {bloom_size} bytes and {entries} keys")
             rest = index_place - bloom_place - bloom_size
-            self.is_marked = rest != 0
-            if rest not in (0, _MARKED_BYTES) or (rest == 0 and mark is not None):
-                raise CorruptTableError(f"it is followed by {rest} bytes instead of {_MARKED_BYTES}")
+            self.has_digest = rest != 0
+            if rest not in (0, _SEAL_BYTES) or (rest == 0 and digest is not None):
+                raise CorruptTableError(f"it is followed by {rest} bytes instead of {_SEAL_BYTES}")
             if rest == 0:
                 return None
             bits = bytes(self._read(bloom_place, bloom_size))
             found = bytes(self._read(bloom_place + bloom_size, rest))
-            if found != marked(bits, entries, found[:MARK_BYTES]):
+            if found != seal(bits, entries, found[:DIGEST_BYTES]):
                 raise CorruptTableError("its checksum is not that of its bytes")
-            if mark is not None and found[:MARK_BYTES] != mark:
+            if digest is not None and found[:DIGEST_BYTES] != digest:
                 raise CorruptTableError("the file is of other rows")
         return StoreBloom(np.frombuffer(bits, np.uint8), entries) if entries else None
 

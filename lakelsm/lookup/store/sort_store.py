@@ -54,7 +54,7 @@ class SortStoreFormat(StoreFormat):
             require_compacted_type(field.name, field.type)
         values = CompactedValues(layout.values)
         with new_file(path) as file:
-            writer = SortFileWriter(file, self.form, layout.mark)
+            writer = SortFileWriter(file, self.form, layout.digest)
             for table in rows:
                 size = max(min(_BATCH_ROWS, _BATCH_BYTES * len(table) // max(table.nbytes, 1)), 1)
                 for start in range(0, len(table), size):
@@ -65,7 +65,7 @@ class SortStoreFormat(StoreFormat):
 
     def open(self, path: Path, layout: StoreLayout) -> SortStore:
         """As `StoreFormat.open`."""
-        return SortStore(SortFileReader(path, self.cache, layout.mark), layout, CompactedValues(layout.values))
+        return SortStore(SortFileReader(path, self.cache, layout.digest), layout, CompactedValues(layout.values))
 
 
 class ValueForm(Protocol):
@@ -105,7 +105,7 @@ class SortStore(LookupStore):
         self._layout = layout
         self._values = values
         self._types = _types(layout.keys)
-        with reader.told_of("the index block"):
+        with reader.error_context("the index block"):
             self._last_keys = decode_compacted(reader.last_keys, self._types)
 
     @property
@@ -132,7 +132,7 @@ class SortStore(LookupStore):
         for numbers, group in self._groups(np.unique(blocks).tolist()):
             start, end = np.searchsorted(blocks, [numbers[0], numbers[-1] + 1]).tolist()
             some = [column.slice(start, end - start) for column in columns]
-            with self._reader.told_of(f"one of the blocks {numbers[0]} to {numbers[-1]}"):
+            with self._reader.error_context(f"one of the blocks {numbers[0]} to {numbers[-1]}"):
                 hits, values = self._search(group, np.searchsorted(numbers, blocks[start:end]), some)
                 for some_values in _batches(values):
                     tables.append(self._values.decode(some_values).select(names))
@@ -159,7 +159,7 @@ class SortStore(LookupStore):
             size += len(block)
             if size >= _STEP_BYTES or at + 1 == len(numbers):
                 some = numbers[first : at + 1]
-                with self._reader.told_of(f"one of the blocks {some[0]} to {some[-1]}"):
+                with self._reader.error_context(f"one of the blocks {some[0]} to {some[-1]}"):
                     group = BlockGroup.of(held)
                 yield some, group
                 held, size, first = [], 0, at + 1

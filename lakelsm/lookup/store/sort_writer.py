@@ -24,20 +24,20 @@ from lakelsm.lookup.store.store_bloom import Hashes, StoreBloom
 MAGIC = 1481571681  # Persisted: do not change
 #: Offset, bytes and keys of the bloom filter; offset and bytes of the index block; magic. Persisted: do not change
 FOOTER = struct.Struct("<qiqqii")
-MARK_BYTES = 16  # Persisted: do not change
+DIGEST_BYTES = 16  # Persisted: do not change
 
 
 class SortFileWriter:
     """Takes keys in ascending order, with their values, as byte strings.
 
-    Memory: a batch, a block, and for the bloom filter 4 bytes a key. With a ``mark`` (`StoreLayout.mark`) the file has
-    it, and a checksum of the bloom filter; without, it has Java's bytes.
+    Memory: a batch, a block, and for the bloom filter 4 bytes a key. With a ``digest`` (`StoreLayout.digest`)
+    the file has it, and a checksum of the bloom filter; without, it has Java's bytes.
     """
 
-    def __init__(self, file: BinaryIO, form: BlockForm, mark: bytes | None = None) -> None:
+    def __init__(self, file: BinaryIO, form: BlockForm, digest: bytes | None = None) -> None:
         self._file = file
         self._form = form
-        self._mark = mark
+        self._digest = digest
         self._position = 0
         self._entries: pa.BinaryArray = pa.array([], pa.binary())
         self._keys: pa.BinaryArray = pa.array([], pa.binary())
@@ -68,8 +68,8 @@ class SortFileWriter:
         filter_bytes = b"" if bloom is None else bloom.bits.tobytes()
         bloom_handle = (0, 0, 0) if bloom is None else (self._position, len(filter_bytes), bloom.entries)
         self._write(filter_bytes)
-        if self._mark is not None:
-            self._write(marked(filter_bytes, bloom_handle[2], self._mark))
+        if self._digest is not None:
+            self._write(seal(filter_bytes, bloom_handle[2], self._digest))
         index_handle = self._block([key for key, _ in self._index], [handle for _, handle in self._index])
         self._write(FOOTER.pack(*bloom_handle, *index_handle, MAGIC))
 
@@ -99,10 +99,10 @@ class SortFileWriter:
         self._position += len(data)
 
 
-def marked(filter_bytes: bytes, entries: int, mark: bytes) -> bytes:
+def seal(filter_bytes: bytes, entries: int, digest: bytes) -> bytes:
     """What a file of lakelsm has after its bloom filter, and Java ignores: the fingerprint, and a checksum of both."""
-    content = filter_bytes + entries.to_bytes(8, "little") + mark
-    return mark + zlib.crc32(content).to_bytes(4, "little")
+    content = filter_bytes + entries.to_bytes(8, "little") + digest
+    return digest + zlib.crc32(content).to_bytes(4, "little")
 
 
 def _entries(keys: pa.BinaryArray, values: pa.BinaryArray) -> pa.BinaryArray:

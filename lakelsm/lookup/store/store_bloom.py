@@ -12,7 +12,7 @@ import numpy.typing as npt
 Hashes = npt.NDArray[np.int32]
 
 #: Java counts bits in 32-bit integers: it cannot read a filter of more bytes.
-_MOST_BYTES = (1 << 28) - 1
+_MAX_BYTES = (1 << 28) - 1
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class StoreBloom:
     def of(cls, hashes: Iterable[Hashes], entries: int, fpp: float) -> StoreBloom | None:
         """The filter of some keys, which lets one in ``1 / fpp`` others through. None without keys, or with too many."""
         size = math.ceil(int(-entries * math.log(fpp) / math.log(2) ** 2) / 8)
-        if not entries or size > _MOST_BYTES:
+        if not entries or size > _MAX_BYTES:
             return None
         bloom = cls(np.zeros(max(size, 1), np.uint8), entries)
         for some in hashes:

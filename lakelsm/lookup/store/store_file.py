@@ -38,7 +38,7 @@ _ALIGNMENT = 64
 _BLOCK_BITS = 20
 _BLOCK_BYTES = 1 << _BLOCK_BITS
 #: Parts that the system takes in one call.
-_MOST_PARTS = 512
+_MAX_PARTS = 512
 #: Nanoseconds that are added to a finished file's time of change: a change within the same tick of the system's clock
 #: then gives another stamp.
 _AFTER_TICK = 1000
@@ -136,7 +136,7 @@ class StoreFileWriter:
         views = [memoryview(part).cast("B") for part in parts if memoryview(part).nbytes]
         try:
             while views:
-                written = os.pwritev(self._descriptor, views[:_MOST_PARTS], place)
+                written = os.pwritev(self._descriptor, views[:_MAX_PARTS], place)
                 place += written
                 while views and written >= views[0].nbytes:
                     written -= views.pop(0).nbytes

@@ -8,7 +8,7 @@ from enum import Enum
 from math import ceil
 from typing import TypeVar
 
-from lakelsm.format.data_file.file_index_place import FileIndexPlace
+from lakelsm.format.data_file.file_index_location import FileIndexLocation
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.lsm.splits import pack_in_order, read_units
 from lakelsm.maintain.check.file_audit import AuditedBucket, AuditedFile
@@ -22,7 +22,7 @@ from lakelsm.snapshots.table_store import TableStore
 Work = TypeVar("Work")
 
 #: Of a sample: one file in so many is read in full, but so many at least, and at most.
-_ONE_IN, _LEAST_SAMPLE, _MOST_SAMPLE = 50, 8, 500
+_ONE_IN, _LEAST_SAMPLE, _MAX_SAMPLE = 50, 8, 500
 #: Files of which a task reads nothing but the footer, at most.
 _FOOTERS_A_TASK = 256
 
@@ -78,7 +78,7 @@ def plan_changelog_audit(store: TableStore, entries: Sequence[ManifestEntry]) ->
 
 def sampled(items: Sequence[Work], chance: float) -> list[Work]:
     """Some items, spread evenly over all of them."""
-    wanted = min(len(items), max(_LEAST_SAMPLE, min(ceil(len(items) / _ONE_IN), _MOST_SAMPLE)))
+    wanted = min(len(items), max(_LEAST_SAMPLE, min(ceil(len(items) / _ONE_IN), _MAX_SAMPLE)))
     return [items[int((at + chance) * len(items) / wanted)] for at in range(wanted)]
 
 
@@ -99,7 +99,7 @@ def _file_work(
             file=units.file_of(entry, places[at]),
             entry=entry,
             in_full=at in chosen,
-            index=FileIndexPlace.of(entry.file, units.directory(entry.partition, entry.bucket)),
+            index=FileIndexLocation.of(entry.file, units.directory(entry.partition, entry.bucket)),
         )
         buckets.setdefault((entry.partition, entry.bucket), []).append(audited)
     target, least = store.options.source_split_target_size, store.options.source_split_open_file_cost

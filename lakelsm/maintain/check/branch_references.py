@@ -48,7 +48,7 @@ class BranchReferences:
         self._states = StateReferences(
             store, stored, findings, self._schemas, named=named, judge_changelog=judge_changelog
         )
-        self._marks: dict[str, str] = {}
+        self._fingerprints: dict[str, str] = {}
         self.snapshots = self.tags = 0
 
     @property
@@ -63,10 +63,10 @@ class BranchReferences:
 
     def replaced(self, owners: Collection[str]) -> Iterator[str]:
         """Those of some snapshots and tags that are others now: after a rollback a commit takes a removed id again."""
-        for owner in self._marks.keys() & owners:
+        for owner in self._fingerprints.keys() & owners:
             with suppress(LakelsmError, OSError):  # It was deleted, or is damaged.
                 found = Snapshot.from_json(self._store.file_io.read(owner, MAX_SNAPSHOT_BYTES), owner)
-                if found.mark != self._marks[owner]:
+                if found.fingerprint != self._fingerprints[owner]:
                     yield owner
 
     def follow(self) -> CheckedState | None:
@@ -99,5 +99,5 @@ class BranchReferences:
         return newest
 
     def _follow(self, snapshot: Snapshot, owner: str, is_end: bool, keeps_batches: bool) -> CheckedState:
-        self._marks[owner] = snapshot.mark
+        self._fingerprints[owner] = snapshot.fingerprint
         return self._states.follow(snapshot, owner, is_end, keeps_batches)

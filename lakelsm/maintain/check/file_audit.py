@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 from lakelsm.errors import LakelsmError
 from lakelsm.format.data_file.column_evolution import cast_column
 from lakelsm.format.data_file.file_check import PARQUET_ERRORS, FileCheck
-from lakelsm.format.data_file.file_index_place import FileIndexPlace
-from lakelsm.format.data_file.vector_place import read_vectors
+from lakelsm.format.data_file.file_index_location import FileIndexLocation
+from lakelsm.format.data_file.vector_location import read_vectors
 from lakelsm.format.index.file_index.file_index import FileIndex
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.row.bucket_hash import BucketFunction
-from lakelsm.maintain.check.file_rows import FileRows, PlaceOfRows
+from lakelsm.maintain.check.file_rows import FileRows, RowLocation
 from lakelsm.maintain.check.rules import (
     DATA_FILE_FOOTER,
     DATA_FILE_UNREADABLE,
@@ -63,7 +63,7 @@ class AuditedFile:
     file: RunFile
     entry: ManifestEntry
     in_full: bool
-    index: FileIndexPlace | None
+    index: FileIndexLocation | None
     is_changelog: bool = False
 
 
@@ -125,7 +125,7 @@ class FileAudit:
             checks = self._checks(bucket.files)
             for file, check in zip(bucket.files, checks):
                 if file.in_full:
-                    place = PlaceOfRows(self.function, hashes, in_order=not file.is_changelog)
+                    place = RowLocation(self.function, hashes, in_order=not file.is_changelog)
                     self._audit_rows(file, place, report)
                 else:
                     self._audit_footer(file, check, report)
@@ -164,7 +164,7 @@ class FileAudit:
                 report.find(DATA_FILE_FOOTER, path, problem)
                 return
 
-    def _audit_rows(self, file: AuditedFile, place: PlaceOfRows, report: AuditReport) -> None:
+    def _audit_rows(self, file: AuditedFile, place: RowLocation, report: AuditReport) -> None:
         schema, path = self.schemas[file.file.schema_id], file.file.path
         names = schema.field_names
         reader = RunReader(self.file_io, schema, schemas=self.schemas, columns=names, memory_bytes=TASK_MEMORY)

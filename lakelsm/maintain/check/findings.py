@@ -13,7 +13,7 @@ from lakelsm.results import CheckFinding
 from lakelsm.storage import FileIO
 
 #: Findings of one rule that are listed; the others are counted.
-MOST_OF_A_RULE = 1000
+MAX_FINDINGS_PER_RULE = 1000
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Findings:
             return
         self._counts[rule.name] += 1
         self._things.add(thing)
-        if self._counts[rule.name] <= MOST_OF_A_RULE:
+        if self._counts[rule.name] <= MAX_FINDINGS_PER_RULE:
             finding = CheckFinding(
                 severity=rule.severity.value, rule=rule.name, thing=thing, problem=problem, remedy=rule.remedy
             )
@@ -77,5 +77,5 @@ class Findings:
         owners = {found.owner for found in left if found.owner is not None}
         missing = {owner for owner in owners if not file_io.exists(owner)}
         kept = [found.finding for found in left if found.owner not in missing]
-        left_out = sum(count - min(count, MOST_OF_A_RULE) for count in self._counts.values())
+        left_out = sum(count - min(count, MAX_FINDINGS_PER_RULE) for count in self._counts.values())
         return sorted(kept, key=lambda finding: finding.severity), left_out

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from lakelsm.environment import SYSTEM, Environment
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.paths import MAIN_BRANCH, TablePaths
@@ -27,7 +28,6 @@ from lakelsm.snapshots.hash_indexes import HashIndexes
 from lakelsm.snapshots.manifest_scan import live_entries
 from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.surroundings import SYSTEM, Surroundings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,21 +52,21 @@ def checked_check_scope(
 
 
 def check_table(
-    store: TableStore, scope: CheckScope, runner: Runner, surroundings: Surroundings = SYSTEM
+    store: TableStore, scope: CheckScope, runner: Runner, environment: Environment = SYSTEM
 ) -> CheckResult:
     """Check a table with all of its branches. Nothing is raised for what is wrong with it: all of that is findings.
 
     Metadata are read here, data files by tasks of the ``runner``.
     """
-    return _Check(store, scope, runner, surroundings).run()
+    return _Check(store, scope, runner, environment).run()
 
 
 class _Check:
-    def __init__(self, store: TableStore, scope: CheckScope, runner: Runner, surroundings: Surroundings) -> None:
+    def __init__(self, store: TableStore, scope: CheckScope, runner: Runner, environment: Environment) -> None:
         self._store = store
         self._scope = scope
-        self._monotonic = surroundings.monotonic
-        self._began = surroundings.monotonic()
+        self._monotonic = environment.monotonic
+        self._began = environment.monotonic()
         self._complete = True
         self._findings = Findings()
         self._strays = StrayManifests(store)
@@ -74,7 +74,7 @@ class _Check:
         self._unfinished: dict[str, str] = {}
         self._snapshots = self._tags = self._manifests = self._files = 0
         self._audit = DataAudit(
-            runner, self._findings, scope.data, chance=surroundings.chance(), proceed=self._proceed
+            runner, self._findings, scope.data, chance=environment.chance(), proceed=self._proceed
         )
 
     def run(self) -> CheckResult:

@@ -35,16 +35,16 @@ _TRIES = 5
 
 def are_retained(store: TableStore, branches: Sequence[RetainedBranch]) -> bool:
     """Whether all that branches retained when they were read still exists and is not expiring."""
-    return _marks(store, branches) <= _marks(store, store.branches.retained())
+    return _fingerprints(store, branches) <= _fingerprints(store, store.branches.retained())
 
 
-def _marks(store: TableStore, branches: Sequence[RetainedBranch]) -> set[tuple[str, str, str]]:
+def _fingerprints(store: TableStore, branches: Sequence[RetainedBranch]) -> set[tuple[str, str, str]]:
     found: set[tuple[str, str, str]] = set()
     for branch in branches:
         name, begun = branch.paths.branch, SnapshotManager(store.file_io, branch.paths).earliest_id() or 0
-        found.update((name, "snapshot", each.mark) for each in branch.snapshots if each.id >= begun)
-        found.update((name, f"tag {tag}", each.snapshot.mark) for tag, each in branch.tags.items())
-        found.update((name, "changelog", each.mark) for each in branch.changelogs)
+        found.update((name, "snapshot", each.fingerprint) for each in branch.snapshots if each.id >= begun)
+        found.update((name, f"tag {tag}", each.snapshot.fingerprint) for tag, each in branch.tags.items())
+        found.update((name, "changelog", each.fingerprint) for each in branch.changelogs)
     return found
 
 

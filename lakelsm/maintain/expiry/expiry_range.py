@@ -94,7 +94,7 @@ def is_due(store: TableStore, retention: Retention) -> bool:
     An expiry reads all snapshots that stay, so it waits for a twentieth of what is retained (for one, of less than 40):
     what it reads follows from what expires then, and not from how much stays.
     """
-    earliest = store.snapshots.told_earliest_id()
+    earliest = store.snapshots.hinted_earliest_id()
     time = None if earliest is None else _times(store)(earliest)
     if earliest is None or time is None:  # There is none, or only the newest.
         return False

@@ -52,7 +52,7 @@ def snapshot_retention(options: TableOptions, now: int) -> Retention:
     )
 
 
-def asked_retention(
+def requested_retention(
     options: TableOptions,
     now: int,
     *,

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from lakelsm.environment import SYSTEM, Environment
 from lakelsm.errors import CommitConflictError, CorruptTableError
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.maintain.deletion.file_deletion import DeletedFiles, delete_empty_directories, delete_unneeded
@@ -28,12 +29,11 @@ from lakelsm.results.result import sums
 from lakelsm.snapshots.branch_store import RetainedBranch
 from lakelsm.snapshots.consumer_store import ROLLBACK_CONSUMER
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.surroundings import SYSTEM, Surroundings
 
 #: Attempts to determine what expires if another expiry was first, or a tag or branch was deleted.
 _TRIES = 3
 #: So many snapshots go at first where a deadline may stop an expiry, then twice as many each time, and so many at most.
-_SLICE, _MOST_OF_SLICE = 10, 200
+_SLICE, _MAX_OF_SLICE = 10, 200
 
 
 def expire_snapshots(
@@ -41,17 +41,17 @@ def expire_snapshots(
     retention: Retention,
     *,
     dry_run: bool = False,
-    surroundings: Surroundings = SYSTEM,
+    environment: Environment = SYSTEM,
 ) -> ExpiryResult:
     """Expire snapshots of a branch by ``retention``, and its long-lived changelogs by the table's options.
 
     Raises CorruptTableError, with nothing deleted, where anything that the table retains is missing or cannot be read,
     and CommitConflictError where others remove the same snapshots again and again.
     """
-    started = surroundings.monotonic()
+    started = environment.monotonic()
     store.snapshots.check_complete()
     for attempt in range(_TRIES):
-        going = expiry_range(store, retention, surroundings.clock())
+        going = expiry_range(store, retention, environment.clock())
         if going is None or going.is_empty:
             break
         if not dry_run:
@@ -72,11 +72,11 @@ def expire_snapshots(
                 "run the expiry again."
             ) from None
         deleted = DeletedFiles() if dry_run else _Deletion(store, going, found).run()
-        done = _result(store, going, files, deleted, dry_run, surroundings.monotonic() - started)
+        done = _result(store, going, files, deleted, dry_run, environment.monotonic() - started)
         return replace(done, older_than=retention.age_bound)
     earliest = None if going is None else going.first.id
     held = () if going is None else going.held_by
-    seconds = surroundings.monotonic() - started
+    seconds = environment.monotonic() - started
     return ExpiryResult(
         table=store.name,
         dry_run=dry_run,
@@ -88,22 +88,22 @@ def expire_snapshots(
 
 
 def expire_until(
-    store: TableStore, retention: Retention, deadline: float, *, surroundings: Surroundings = SYSTEM
+    store: TableStore, retention: Retention, deadline: float, *, environment: Environment = SYSTEM
 ) -> ExpiryResult:
     """Expire as `expire_snapshots`, some snapshots at a time, and begin with no more after ``deadline`` seconds.
 
     The first are always taken, so that repeated runs complete the work.
     """
-    started, left, size = surroundings.monotonic(), retention.limit, _SLICE
+    started, left, size = environment.monotonic(), retention.limit, _SLICE
     total: ExpiryResult | None = None
     while True:
-        limit, size = min(left, size), min(2 * size, _MOST_OF_SLICE)
-        result = expire_snapshots(store, replace(retention, limit=limit), surroundings=surroundings)
+        limit, size = min(left, size), min(2 * size, _MAX_OF_SLICE)
+        result = expire_snapshots(store, replace(retention, limit=limit), environment=environment)
         left -= result.snapshots
         was_limited = limit_text(limit) in result.held_by
         held = tuple(holder for holder in result.held_by if holder != limit_text(limit))
         total = _added(total, replace(result, held_by=held))
-        seconds = surroundings.monotonic() - started
+        seconds = environment.monotonic() - started
         if not was_limited or not result.snapshots:
             return replace(total, seconds=seconds)
         if left <= 0:
@@ -112,11 +112,11 @@ def expire_until(
             return replace(total, seconds=seconds, held_by=("the deadline", *total.held_by), complete=False)
 
 
-def expire_after_commit(store: TableStore, surroundings: Surroundings) -> None:
+def expire_after_commit(store: TableStore, environment: Environment) -> None:
     """Expire by the table's options, after a commit. If no snapshot is old enough, it costs a few reads."""
-    retention = snapshot_retention(store.options, surroundings.clock())
+    retention = snapshot_retention(store.options, environment.clock())
     if is_due(store, retention):
-        expire_snapshots(store, retention, surroundings=surroundings)
+        expire_snapshots(store, retention, environment=environment)
 
 
 def _added(total: ExpiryResult | None, result: ExpiryResult) -> ExpiryResult:
@@ -134,10 +134,10 @@ def _check_not_rolled_back(store: TableStore, going: ExpiryRange) -> None:
     held = {name: store.consumers.try_get(name) for name in names if name not in going.rollbacks}
     is_held = any(number is not None and number < going.first.id for number in held.values())
     now = store.snapshots.try_get(going.first.id)
-    is_gone = not going.first.is_same(now) and (now is not None or (store.snapshots.latest_id() or 0) < going.first.id)
-    if is_gone:
+    is_deleted = not going.first.matches(now) and (now is not None or (store.snapshots.latest_id() or 0) < going.first.id)
+    if is_deleted:
         store.snapshots.withdraw_earliest(going.first.id - 1)
-    if is_held or is_gone:
+    if is_held or is_deleted:
         raise CommitConflictError(
             f"Table {store.name}: it is rolled back while its snapshots before {going.first.id} were to expire. Nothing "
             "was deleted: run the expiry again."
@@ -183,7 +183,7 @@ class _Deletion:
     def _check_first(self) -> None:
         """Stop if the snapshot that is to be the oldest was rolled back since: others may then be needed."""
         first = self.going.first
-        if not first.is_same(self.store.snapshots.try_get(first.id)) and not self.store.snapshots.is_expiring(first.id):
+        if not first.matches(self.store.snapshots.try_get(first.id)) and not self.store.snapshots.is_expiring(first.id):
             raise CommitConflictError(
                 f"Table {self.store.name}: snapshot {first.id}, which was to be its oldest, was removed while older ones "
                 "expired: others rolled back. Run the expiry again."

@@ -19,6 +19,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from lakelsm.environment import SYSTEM, Environment
 from lakelsm.epoch_time import bound_time
 from lakelsm.errors import CorruptTableError, InvalidInputError, StorageUnavailableError
 from lakelsm.maintain.deletion.file_deletion import DeletedFiles, delete_empty_directories, delete_unneeded
@@ -31,25 +32,24 @@ from lakelsm.maintain.orphans.retained_files import (
     ReadStates,
     kept_states,
 )
-from lakelsm.maintain.orphans.unnamed_files import Orphans, UnnamedFiles
+from lakelsm.maintain.orphans.unreferenced_files import Orphans, UnreferencedFiles
 from lakelsm.results import OrphanResult
 from lakelsm.runner.runner import Runner, Task
 from lakelsm.snapshots.snapshot_manager import SnapshotManager
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage.file_io import temporary_name
-from lakelsm.surroundings import SYSTEM, Surroundings
 
 Item = TypeVar("Item")
 
 #: Files that are judged at a time: what snapshots name is read again for the next ones.
-_MOST_LISTED = 2_000_000
+_MAX_LISTED = 2_000_000
 #: Directories, states and manifests of one unit, and units that are handed over at a time, by core.
 _DIRECTORIES, _STATES, _MANIFESTS, _UNITS = 32, 16, 4, 32
 #: How often, and in how many seconds at first, a snapshot without its files is looked for again: it may be expiring.
 _TRIES, _WAIT = 5, 0.2
 _EXAMPLES = 10
 #: Files that are deleted between two looks at the deadline.
-_MOST_DELETED = 10_000
+_MAX_DELETED = 10_000
 
 
 def remove_orphans(
@@ -60,7 +60,7 @@ def remove_orphans(
     dry_run: bool = False,
     force: bool = False,
     deadline: float | None = None,
-    surroundings: Surroundings = SYSTEM,
+    environment: Environment = SYSTEM,
 ) -> OrphanResult:
     """Remove files that were last changed before ``bound`` (epoch milliseconds, see `age_bound`) and that nothing names.
 
@@ -68,15 +68,15 @@ def remove_orphans(
     is missing or cannot be read. After ``deadline`` seconds no more is looked for; what is not proven to be an orphan by
     then stays.
     """
-    started = surroundings.monotonic()
-    before = age_bound(store, bound, surroundings, force=force, dry_run=dry_run)
+    started = environment.monotonic()
+    before = age_bound(store, bound, environment, force=force, dry_run=dry_run)
     result = OrphanResult(table=store.name, dry_run=dry_run, older_than=bound_time(bound))
 
     def in_time() -> bool:
-        return deadline is None or surroundings.monotonic() - started <= deadline
+        return deadline is None or environment.monotonic() - started <= deadline
 
     _check_complete(store)
-    search = _Search(runner, store, surroundings, in_time)
+    search = _Search(runner, store, environment, in_time)
     try:
         for files in search.listed(before):
             listed = len(files)
@@ -90,7 +90,7 @@ def remove_orphans(
                 result = _with_removed(store, result, orphans, in_time)
     except _DeadlinePassed:
         result = replace(result, complete=False)
-    return replace(result, seconds=surroundings.monotonic() - started)
+    return replace(result, seconds=environment.monotonic() - started)
 
 
 def _check_complete(store: TableStore) -> None:
@@ -115,7 +115,7 @@ def _with_removed(
     """Delete orphans unless it is a dry run, then the directories of data that are empty without them."""
     if not result.dry_run:
         paths, deleted, tried = orphans.paths(), DeletedFiles(), 0
-        while in_time() and (batch := list(islice(paths, _MOST_DELETED))):
+        while in_time() and (batch := list(islice(paths, _MAX_DELETED))):
             deleted += delete_unneeded(store.file_io, batch)
             tried += len(batch)
         if tried < len(orphans):
@@ -149,26 +149,26 @@ class _Search:
     """Finds what is unnamed, by units that a runner works off."""
 
     def __init__(
-        self, runner: Runner, store: TableStore, surroundings: Surroundings, in_time: Callable[[], bool]
+        self, runner: Runner, store: TableStore, environment: Environment, in_time: Callable[[], bool]
     ) -> None:
         self._runner = runner
         self._store = store
-        self._surroundings = surroundings
+        self._environment = environment
         self._in_time = in_time
 
-    def listed(self, before: int) -> Iterator[UnnamedFiles]:
+    def listed(self, before: int) -> Iterator[UnreferencedFiles]:
         """The files of the table, as many at a time as memory has room for."""
-        files = UnnamedFiles()
+        files = UnreferencedFiles()
         task = ListFiles(self._store.file_io, before)
         for batch in self._run(searched_directories(self._store), _DIRECTORIES, task, LISTED_SCHEMA):
             files.add(batch)
-            if len(files) >= _MOST_LISTED:
+            if len(files) >= _MAX_LISTED:
                 yield files
-                files = UnnamedFiles()
+                files = UnreferencedFiles()
         if len(files):
             yield files
 
-    def drop_named(self, files: UnnamedFiles) -> None:
+    def drop_named(self, files: UnreferencedFiles) -> None:
         """Drop what anything retained names, as of a moment after this was called.
 
         A missing file is not an error if what names it no longer exists when it is read again: it has expired.
@@ -196,9 +196,9 @@ class _Search:
                     "interrupted, run it again; where a tag was made of a snapshot that expired meanwhile, delete it "
                     "(table.tags.delete); else restore the file."
                 )
-            self._surroundings.sleep(_WAIT * 2 ** (times - 1))
+            self._environment.sleep(_WAIT * 2 ** (times - 1))
 
-    def _named_by(self, states: Sequence[KeptState], files: UnnamedFiles) -> tuple[set[ManifestToRead], set[str]]:
+    def _named_by(self, states: Sequence[KeptState], files: UnreferencedFiles) -> tuple[set[ManifestToRead], set[str]]:
         """Drop the metadata files that states name; return the manifests among them, and what does not exist."""
         manifests: set[ManifestToRead] = set()
 
@@ -211,12 +211,12 @@ class _Search:
 
         return manifests, self._drop(seen(), files)
 
-    def _named_in(self, manifests: Iterable[ManifestToRead], files: UnnamedFiles) -> set[str]:
+    def _named_in(self, manifests: Iterable[ManifestToRead], files: UnreferencedFiles) -> set[str]:
         """Drop the data files that manifests name; return the names of manifests that do not exist."""
         task = ReadManifests(self._store.file_io, self._store.paths)
         return self._drop(self._run(list(manifests), _MANIFESTS, task, NAMED_SCHEMA), files)
 
-    def _drop(self, batches: Iterable[pa.RecordBatch], files: UnnamedFiles) -> set[str]:
+    def _drop(self, batches: Iterable[pa.RecordBatch], files: UnreferencedFiles) -> set[str]:
         """Drop the names of batches; return those of what does not exist."""
         missing: set[str] = set()
 
@@ -244,25 +244,25 @@ class _Search:
 LEAST_AGE = 3_600_000
 
 
-def age_bound(store: TableStore, bound: int, surroundings: Surroundings, *, force: bool, dry_run: bool) -> int:
+def age_bound(store: TableStore, bound: int, environment: Environment, *, force: bool, dry_run: bool) -> int:
     """The time of the store, in epoch milliseconds, before which files must have been changed to go.
 
     ``bound`` is the same by this machine's clock. A dry run, which writes nothing, trusts that one. Raises
     InvalidInputError for a bound of less than an hour without ``force``.
     """
-    now = surroundings.clock()
+    now = environment.clock()
     age = max(now - bound, 0)
     if age < LEAST_AGE and not force:
         raise InvalidInputError(
             f"Table {store.name}: older_than leaves {age // 60_000} minutes to commits that are under way, whose files "
             "nothing names yet: give an hour or more (a day is usual), or force=True where surely nobody writes."
         )
-    return max((now if dry_run else min(now, _written_now(store, surroundings))) - age, 0)  # No file is of before 1970.
+    return max((now if dry_run else min(now, _written_now(store, environment))) - age, 0)  # No file is of before 1970.
 
 
-def _written_now(store: TableStore, surroundings: Surroundings) -> int:
+def _written_now(store: TableStore, environment: Environment) -> int:
     """The time that the store gives to a file that is written now."""
-    directory, name = store.paths.snapshot_dir, temporary_name("clock", surroundings.new_uuid())
+    directory, name = store.paths.snapshot_dir, temporary_name("clock", environment.new_uuid())
     path = f"{directory}/{name}"
     store.file_io.write(path, b"", durable=False)
     try:

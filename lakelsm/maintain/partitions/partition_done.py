@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
+from lakelsm.environment import SYSTEM, Environment
 from lakelsm.errors import CorruptTableError, InvalidInputError, UnsupportedFeatureError
 from lakelsm.json_document import parse_object
 from lakelsm.options.partition_options import SUCCESS_FILE
 from lakelsm.plan.partition_files import chosen_partitions
 from lakelsm.predicate.predicate import Predicate
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.surroundings import SYSTEM, Surroundings
 
 #: The file's name, and what is in it: epoch millis. Persisted: do not change.
 _NAME = "_SUCCESS"
@@ -21,7 +21,7 @@ _MAX_BYTES = 1 << 16
 
 
 def mark_partitions_done(
-    store: TableStore, predicate: Predicate | None, *, dry_run: bool = False, surroundings: Surroundings = SYSTEM
+    store: TableStore, predicate: Predicate | None, *, dry_run: bool = False, environment: Environment = SYSTEM
 ) -> tuple[str, ...]:
     """Mark the partitions that a condition takes (all of them where None); return what they are called.
 
@@ -32,17 +32,17 @@ def mark_partitions_done(
     found = chosen_partitions(store, store.snapshots.latest(), predicate)
     _check_action(store)
     if not dry_run:
-        mark_done(store, (files.partition for files in found), surroundings)
+        mark_done(store, (files.partition for files in found), environment)
     return tuple(files.label for files in found)
 
 
-def mark_done(store: TableStore, partitions: Iterable[bytes], surroundings: Surroundings = SYSTEM) -> None:
+def mark_done(store: TableStore, partitions: Iterable[bytes], environment: Environment = SYSTEM) -> None:
     """Write the file of each partition; an existing one keeps its creation time.
 
     Raises UnsupportedFeatureError for a 'partition.mark-done-action' that is not built.
     """
     _check_action(store)
-    now = surroundings.clock()
+    now = environment.clock()
     for partition in sorted(set(partitions)):
         path = f"{store.paths.partition_dir(store.partition_text(partition))}/{_NAME}"
         created = _created(store, path)

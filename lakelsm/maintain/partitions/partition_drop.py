@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from lakelsm.commit.commit_message import CommitMessage, CommitOutcome
 from lakelsm.commit.committer import Committer
+from lakelsm.environment import SYSTEM, Environment
 from lakelsm.format.snapshot import CommitKind
 from lakelsm.maintain.history import maintenance_record
 from lakelsm.plan.partition_files import chosen_partitions
@@ -13,7 +14,6 @@ from lakelsm.predicate.predicate import Predicate
 from lakelsm.results import Failure, PartitionDropResult
 from lakelsm.snapshots.maintenance_record import MaintenanceRecord
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.surroundings import SYSTEM, Surroundings
 
 #: What Paimon calls the operation. Persisted: do not change.
 _OPERATION = "TRUNCATE"
@@ -25,10 +25,10 @@ def drop_partitions(
     *,
     commit_user: str,
     dry_run: bool = False,
-    surroundings: Surroundings = SYSTEM,
+    environment: Environment = SYSTEM,
 ) -> PartitionDropResult:
     """Drop the partitions that match a condition; nothing is committed if there are none."""
-    started = surroundings.clock()
+    started = environment.clock()
     snapshot = store.snapshots.latest()
     with store.while_changed(snapshot):
         found = chosen_partitions(store, snapshot, predicate)
@@ -37,8 +37,8 @@ def drop_partitions(
     snapshot_id: int | None = None
     failures: tuple[Failure, ...] = ()
     if found and not dry_run:
-        record = maintenance_record("drop_partitions", commit_user, started, surroundings, files=files, bytes=size)
-        outcome = commit_drop(store, partitions, record, surroundings)
+        record = maintenance_record("drop_partitions", commit_user, started, environment, files=files, bytes=size)
+        outcome = commit_drop(store, partitions, record, environment)
         assert outcome.snapshot is not None
         snapshot_id, failures = outcome.snapshot.id, outcome.failures
     return PartitionDropResult(
@@ -56,7 +56,7 @@ def commit_drop(
     store: TableStore,
     partitions: Collection[bytes],
     record: MaintenanceRecord,
-    surroundings: Surroundings,
+    environment: Environment,
     as_of: int | None = None,
 ) -> CommitOutcome:
     """Publish a snapshot without some partitions, with the record of the run, whose user commits it.
@@ -64,7 +64,7 @@ def commit_drop(
     With ``as_of`` it raises RowsChangedError where another snapshot than that is the newest.
     """
     message = CommitMessage(overwrite_partitions=frozenset(partitions).__contains__, overwrite_as_of=as_of)
-    committer = Committer(store, surroundings=surroundings)
+    committer = Committer(store, environment=environment)
     properties = record.as_property()
     return committer.commit(
         CommitKind.OVERWRITE, message, record.user, operation=_OPERATION, properties=properties

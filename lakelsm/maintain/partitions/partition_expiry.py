@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from lakelsm.commit.commit_identity import commit_identity
 from lakelsm.commit.commit_message import CommitOutcome
+from lakelsm.environment import SYSTEM, Environment
 from lakelsm.epoch_time import bound_time
 from lakelsm.errors import InvalidInputError, RowsChangedError, UnsupportedFeatureError
 from lakelsm.failures import after_commit_step, commit_stands
@@ -20,7 +21,6 @@ from lakelsm.options.partition_options import EXPIRATION_STRATEGIES
 from lakelsm.plan.partition_files import PartitionFiles, chosen_partitions
 from lakelsm.results import Failure, PartitionExpiryResult
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.surroundings import SYSTEM, Surroundings
 
 _VALUES_TIME = EXPIRATION_STRATEGIES[0]
 #: Attempts to choose partitions again if others commit between the choice and the commit.
@@ -46,7 +46,7 @@ def expire_partitions(
     strategy: str | None = None,
     dry_run: bool = False,
     deadline: float | None = None,
-    surroundings: Surroundings = SYSTEM,
+    environment: Environment = SYSTEM,
 ) -> PartitionExpiryResult:
     """Drop the partitions whose time is before ``bound``, in epoch millis.
 
@@ -57,7 +57,7 @@ def expire_partitions(
     """
     chosen_strategy = _checked_strategy(store, strategy)
     result = PartitionExpiryResult(table=store.name, dry_run=dry_run, older_than=bound_time(bound))
-    commits = _commits(store, bound, chosen_strategy, deadline, surroundings, result)
+    commits = _commits(store, bound, chosen_strategy, deadline, environment, result)
     for first in commits:  # What fails before the first commit is raised.
         result = first
         break
@@ -72,13 +72,13 @@ def _commits(
     bound: int,
     strategy: str,
     deadline: float | None,
-    surroundings: Surroundings,
+    environment: Environment,
     result: PartitionExpiryResult,
 ) -> Iterator[PartitionExpiryResult]:
     """The result so far, after each commit and at the end."""
-    before = _on_partitions_clock(store, bound, strategy, surroundings)
+    before = _on_partitions_clock(store, bound, strategy, environment)
     limit, size = store.options.partition_expiration_max_num, _batch_size(store)
-    tries, started, began = 0, surroundings.clock(), surroundings.monotonic()
+    tries, started, began = 0, environment.clock(), environment.monotonic()
     while True:
         snapshot = store.snapshots.latest()
         with store.while_changed(snapshot):
@@ -93,7 +93,7 @@ def _commits(
         if not result.dry_run:
             as_of = None if strategy == _VALUES_TIME else snapshot.id
             try:
-                outcome = _dropped(store, batch, started, surroundings, as_of)
+                outcome = _dropped(store, batch, started, environment, as_of)
             except RowsChangedError:
                 tries += 1
                 if tries >= _TRIES:
@@ -101,7 +101,7 @@ def _commits(
                 continue
         result = _with_batch(done, batch, outcome)
         ended = result.dry_run or not result.waiting or len(result.partitions) >= limit
-        late = not ended and deadline is not None and surroundings.monotonic() - began > deadline
+        late = not ended and deadline is not None and environment.monotonic() - began > deadline
         result = replace(result, complete=not late)
         yield result
         if ended or late:
@@ -109,33 +109,33 @@ def _commits(
 
 
 def _dropped(
-    store: TableStore, batch: Sequence[PartitionFiles], started: int, surroundings: Surroundings, as_of: int | None
+    store: TableStore, batch: Sequence[PartitionFiles], started: int, environment: Environment, as_of: int | None
 ) -> CommitOutcome:
-    user, _ = commit_identity(store.options, None, None, surroundings.new_uuid)
+    user, _ = commit_identity(store.options, None, None, environment.new_uuid)
     files, size = sum(each.files for each in batch), sum(each.bytes for each in batch)
-    record = maintenance_record("expire_partitions", user, started, surroundings, files=files, bytes=size)
-    return commit_drop(store, [files.partition for files in batch], record, surroundings, as_of)
+    record = maintenance_record("expire_partitions", user, started, environment, files=files, bytes=size)
+    return commit_drop(store, [files.partition for files in batch], record, environment, as_of)
 
 
-def expire_partitions_after_commit(store: TableStore, surroundings: Surroundings = SYSTEM) -> tuple[Failure, ...]:
+def expire_partitions_after_commit(store: TableStore, environment: Environment = SYSTEM) -> tuple[Failure, ...]:
     """Drop partitions by 'partition.expiration-time', if this commit checks them; return failures after a commit."""
     age = store.options.partition_expiration_time
     if age is None or not store.schema.partition_keys:
         return ()
-    now = surroundings.clock()
+    now = environment.clock()
     if not _is_due(store, now):
         return ()
-    result = expire_partitions(store, now - age, surroundings=surroundings)
+    result = expire_partitions(store, now - age, environment=environment)
     return result.after_commit_failures + (() if result.error is None else (result.error,))
 
 
-def _on_partitions_clock(store: TableStore, bound: int, strategy: str, surroundings: Surroundings) -> int:
+def _on_partitions_clock(store: TableStore, bound: int, strategy: str, environment: Environment) -> int:
     """A bound as the clock shows it that partitions' times are of, in milliseconds as if it were UTC.
 
     Values have no zone: they are of the table's time zone, else local time, as in Paimon. The times of files are local.
     """
     if strategy != _VALUES_TIME or store.time_zone is None:
-        return surroundings.local_wall_clock(bound)
+        return environment.local_wall_clock(bound)
     ahead = bound_time(bound).astimezone(store.time_zone).utcoffset() or timedelta(0)
     return bound + ahead // timedelta(milliseconds=1)
 

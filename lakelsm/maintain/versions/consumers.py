@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from lakelsm.environment import SYSTEM, Environment
 from lakelsm.epoch_time import bound_time, utc_time
 from lakelsm.errors import CommitConflictError, InvalidInputError, SnapshotNotFoundError
 from lakelsm.format.file_names import consumer_of
@@ -16,12 +17,11 @@ from lakelsm.plan.time_travel import Point
 from lakelsm.results import ConsumerExpiryResult, ConsumerInfo
 from lakelsm.snapshots.consumer_store import ROLLBACK_CONSUMER, consumer_text
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.surroundings import SYSTEM, Surroundings
 
 
-def consumer_infos(store: TableStore, surroundings: Surroundings = SYSTEM) -> list[ConsumerInfo]:
+def consumer_infos(store: TableStore, environment: Environment = SYSTEM) -> list[ConsumerInfo]:
     """All consumers of the branch by name."""
-    recorded, newest, now = _recorded(store), store.snapshots.latest_id() or 0, surroundings.clock()
+    recorded, newest, now = _recorded(store), store.snapshots.latest_id() or 0, environment.clock()
     return [
         ConsumerInfo(
             name=name,
@@ -99,11 +99,11 @@ def consumer_bound(store: TableStore, older_than: Age | None, now: int) -> int:
     return now - store.options.consumer_expiration_time
 
 
-def expire_after_commit(store: TableStore, surroundings: Surroundings) -> None:
+def expire_after_commit(store: TableStore, environment: Environment) -> None:
     """Forget the consumers that ``consumer.expiration-time`` ends, where it is set."""
     kept = store.options.consumer_expiration_time
     if kept is not None:
-        expire_consumers(store, surroundings.clock() - kept)
+        expire_consumers(store, environment.clock() - kept)
 
 
 def reset_beyond(store: TableStore, next_snapshot: int) -> None:
@@ -141,7 +141,7 @@ class ConsumedChanges:
         yield from batches
         store, last = self.store, self.last
         now = store.snapshots.try_get(last.id)
-        if not last.is_same(now) and (now is not None or (store.snapshots.latest_id() or 0) < last.id):
+        if not last.matches(now) and (now is not None or (store.snapshots.latest_id() or 0) < last.id):
             raise CommitConflictError(
                 f"Table {store.name} was rolled back while consumer {self.consumer_id!r} read its changes up to snapshot "
                 f"{last.id}. Its progress was not recorded: read again from where the table is now."

@@ -25,6 +25,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from lakelsm.environment import SYSTEM, Environment
 from lakelsm.errors import CommitConflictError, InvalidInputError
 from lakelsm.format.snapshot import Snapshot, Tag
 from lakelsm.maintain.deletion.file_deletion import delete_unneeded
@@ -38,7 +39,6 @@ from lakelsm.snapshots.json_file import checked_bytes, publish
 from lakelsm.snapshots.snapshot_manager import MAX_SNAPSHOT_BYTES
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.snapshots.tag_store import HOLDING_TAG
-from lakelsm.surroundings import SYSTEM, Surroundings
 
 
 def rollback_target(store: TableStore, to: int | str) -> Snapshot:
@@ -60,12 +60,12 @@ def rollback_target(store: TableStore, to: int | str) -> Snapshot:
 
 
 def rollback(
-    store: TableStore, target: Snapshot, *, dry_run: bool = False, surroundings: Surroundings = SYSTEM
+    store: TableStore, target: Snapshot, *, dry_run: bool = False, environment: Environment = SYSTEM
 ) -> RollbackResult:
     """Go back to a snapshot that `rollback_target` found. Raises CorruptTableError, with nothing changed, where something
     that is retained cannot be read: what it needs is then not known.
     """
-    started = surroundings.monotonic()
+    started = environment.monotonic()
     retained = store.branches.retained()
     later = _Later.than(store, target)
     released = _released(store, target, later)
@@ -73,7 +73,7 @@ def rollback(
     if dry_run:
         return later.result(store, target, released, dry_run=True)
     with _held(store, target):
-        _restore(store, target, surroundings)
+        _restore(store, target, environment)
     later = _remove_snapshots(store, target, later)
     _remove_changelogs(store, later)
     later = replace(later, tags=_tags_without_snapshot(store, target))
@@ -85,7 +85,7 @@ def rollback(
     released.keep_retained(target)
     failures = released.delete().failures
     _let_go(store, target)
-    seconds = surroundings.monotonic() - started
+    seconds = environment.monotonic() - started
     return later.result(store, target, released, failures=failures, seconds=seconds)
 
 
@@ -149,9 +149,9 @@ def _released(store: TableStore, target: Snapshot, later: _Later) -> ReleasedFil
         changelog = store.changelogs.try_get(number)
         if changelog is not None:
             released.add_changelog(changelog)
-    known = {snapshot.mark for snapshot in later.snapshots}
+    known = {snapshot.fingerprint for snapshot in later.snapshots}
     for tag in map(store.tags.try_get, later.tags):
-        if tag is not None and tag.snapshot.mark not in known:
+        if tag is not None and tag.snapshot.fingerprint not in known:
             released.add_state(tag.snapshot)
     return released
 
@@ -197,7 +197,7 @@ def _let_go(store: TableStore, target: Snapshot) -> None:
 
 def _not_replaced(store: TableStore, snapshot: Snapshot, what: str) -> Snapshot:
     now, before = store.snapshots.try_get(snapshot.id), store.snapshots.try_get(snapshot.id - 1)
-    if not snapshot.is_same(now) and (now is not None or (before is not None and not snapshot.follows(before))):
+    if not snapshot.matches(now) and (now is not None or (before is not None and not snapshot.follows(before))):
         raise InvalidInputError(
             f"Table {store.name}: {what} is of a snapshot {snapshot.id} that was rolled back, and another one has its id "
             "now: overwrite the table with the tag's rows instead."
@@ -205,16 +205,16 @@ def _not_replaced(store: TableStore, snapshot: Snapshot, what: str) -> Snapshot:
     return snapshot
 
 
-def _restore(store: TableStore, target: Snapshot, surroundings: Surroundings) -> None:
+def _restore(store: TableStore, target: Snapshot, environment: Environment) -> None:
     """Put a snapshot back that a tag kept, before any other goes; EARLIEST first, so that no expiry takes it again."""
     path = store.paths.snapshot_file(target.id)
-    if store.tags.name_of(target) is not None and not target.is_same(store.snapshots.try_get(target.id)):
+    if store.tags.name_of(target) is not None and not target.matches(store.snapshots.try_get(target.id)):
         store.file_io.write(store.paths.earliest_hint, str(target.id).encode("ascii"))
         content = checked_bytes(restorable(store, target), path, MAX_SNAPSHOT_BYTES)
-        published = publish(store.file_io, path, content, surroundings.sleep)
+        published = publish(store.file_io, path, content, environment.sleep)
         if published and store.tags.name_of(target) is None:  # The deletion of the tag may not have seen the snapshot.
             store.file_io.delete(path)
-    if not target.is_same(store.snapshots.try_get(target.id)) or store.snapshots.is_expiring(target.id):
+    if not target.matches(store.snapshots.try_get(target.id)) or store.snapshots.is_expiring(target.id):
         raise CommitConflictError(
             f"Table {store.name}: snapshot {target.id} expires, or was removed, while the table is rolled back to it. "
             "Nothing later was removed. Run it again; if the snapshot is gone then, choose another one."
@@ -232,11 +232,11 @@ def _remove_snapshots(store: TableStore, target: Snapshot, later: _Later) -> _La
     while doomed:
         for snapshot in sorted(doomed, key=lambda snapshot: -snapshot.id):
             store.file_io.delete(store.paths.snapshot_file(snapshot.id))
-            removed[snapshot.mark] = snapshot
+            removed[snapshot.fingerprint] = snapshot
         present = [snapshot for snapshot in store.snapshots.list() if snapshot.id > target.id]
         # Without a gap, and nothing that went: commits after the rollback.
         pairs = enumerate(zip([target, *present], present))
-        late = (at for at, (before, each) in pairs if each.mark in removed or not _goes_on(each, before))
+        late = (at for at, (before, each) in pairs if each.fingerprint in removed or not _goes_on(each, before))
         doomed = present[next(late, len(present)) :]
     store.snapshots.record_rollback(target)
     # Not at one that was published meanwhile on a removed snapshot: its writer removes it after this rollback.
@@ -258,9 +258,9 @@ def _remove_changelogs(store: TableStore, later: _Later) -> None:
 
 def _tags_without_snapshot(store: TableStore, target: Snapshot) -> tuple[str, ...]:
     """Tags of deleted later snapshots, including concurrently created ones."""
-    present = {snapshot.mark for snapshot in store.snapshots.list()}
+    present = {snapshot.fingerprint for snapshot in store.snapshots.list()}
     tags = store.tags.all().items()
-    return tuple(name for name, tag in tags if _is_later(name, tag, target) and tag.snapshot.mark not in present)
+    return tuple(name for name, tag in tags if _is_later(name, tag, target) and tag.snapshot.fingerprint not in present)
 
 
 def _is_later(name: str, tag: Tag, target: Snapshot) -> bool:

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
+from lakelsm.environment import Environment
 from lakelsm.epoch_time import utc_time, wall_time
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.maintain.versions.tag_period import Periods
 from lakelsm.maintain.versions.tags import create_tag, delete_tags, replace_tag
 from lakelsm.options import TagCreation
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.surroundings import Surroundings
 
 _BATCH_PREFIX = "batch-write-"
 #: Watermarks that are not times: other engines write them without a watermark, and at the end of a bounded stream.
@@ -26,20 +26,20 @@ _NO_TIMES = (-(2**63), 2**63 - 1)
 _FIRST_YEAR, _LAST_YEAR = 200, 9998
 
 
-def create_after_commit(store: TableStore, surroundings: Surroundings) -> None:
+def create_after_commit(store: TableStore, environment: Environment) -> None:
     """Create the tags of ``tag.automatic-creation``, and delete those beyond ``tag.num-retained-max``."""
     if store.options.tag_automatic_creation is not TagCreation.NONE:
-        store.on_newest(partial(_create, store, surroundings), surroundings.sleep)
+        store.on_newest(partial(_create, store, environment), environment.sleep)
 
 
-def _create(store: TableStore, surroundings: Surroundings) -> None:
+def _create(store: TableStore, environment: Environment) -> None:
     newest = store.snapshots.latest()
     if newest is None:
         return
     if store.options.tag_automatic_creation is TagCreation.BATCH:
-        _of_batch(store, newest, surroundings)
+        _of_batch(store, newest, environment)
     else:
-        _OfPeriods(store, surroundings, Periods.of(store.options), newest).create()
+        _OfPeriods(store, environment, Periods.of(store.options), newest).create()
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class _OfPeriods:
     """Makes the tags of periods that have ended since the newest automatic tag."""
 
     store: TableStore
-    surroundings: Surroundings
+    environment: Environment
     periods: Periods
     newest: Snapshot
 
@@ -62,7 +62,7 @@ class _OfPeriods:
             if last is not None and self.store.options.tag_automatic_completion:
                 ended = last + self.periods.length
             name = self.periods.name(ended)
-            create_tag(self.store, name, snapshot, if_not_exists=True, surroundings=self.surroundings)
+            create_tag(self.store, name, snapshot, if_not_exists=True, environment=self.environment)
             last, first = ended, snapshot.id + 1
         self._let_go()
 
@@ -99,7 +99,7 @@ class _OfPeriods:
     def _time(self, snapshot: Snapshot) -> datetime | None:
         options = self.store.options
         if options.tag_automatic_creation is TagCreation.PROCESS_TIME:
-            return process_time(self.store, snapshot, self.surroundings)
+            return process_time(self.store, snapshot, self.environment)
         if snapshot.watermark is None or snapshot.watermark in _NO_TIMES:
             return None
         moment = utc_time(snapshot.watermark, f"The watermark of snapshot {snapshot.id}")
@@ -116,22 +116,22 @@ class _OfPeriods:
                 delete_tags(self.store, [known[period] for period in sorted(known)[: len(known) - most]])
 
 
-def process_time(store: TableStore, snapshot: Snapshot, surroundings: Surroundings) -> datetime:
+def process_time(store: TableStore, snapshot: Snapshot, environment: Environment) -> datetime:
     """The wall clock of a commit, in the zone of ``sink.process-time-zone``."""
     zone = store.options.sink_process_time_zone
     if zone is None:
-        return wall_time(surroundings.local_wall_clock(snapshot.time_millis), f"Snapshot {snapshot.id}")
+        return wall_time(environment.local_wall_clock(snapshot.time_millis), f"Snapshot {snapshot.id}")
     return utc_time(snapshot.time_millis, f"Snapshot {snapshot.id}").astimezone(zone).replace(tzinfo=None)
 
 
-def _of_batch(store: TableStore, newest: Snapshot, surroundings: Surroundings) -> None:
+def _of_batch(store: TableStore, newest: Snapshot, environment: Environment) -> None:
     """The tag of the newest snapshot, replacing the one of its name."""
     given = store.options.tag_batch_customized_name
-    name = given or f"{_BATCH_PREFIX}{process_time(store, newest, surroundings):%Y-%m-%d}"
+    name = given or f"{_BATCH_PREFIX}{process_time(store, newest, environment):%Y-%m-%d}"
     if store.tags.try_get(name) is None:
-        create_tag(store, name, newest, if_not_exists=True, surroundings=surroundings)
+        create_tag(store, name, newest, if_not_exists=True, environment=environment)
     else:
-        replace_tag(store, name, newest, surroundings=surroundings)
+        replace_tag(store, name, newest, environment=environment)
     most = store.options.tag_num_retained_max
     if most is not None:
         tags = store.tags.all().items()

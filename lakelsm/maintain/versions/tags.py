@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from lakelsm.environment import SYSTEM, Environment
 from lakelsm.epoch_time import bound_time, utc_time, wall_time
 from lakelsm.errors import CommitOutcomeUnknownError, CorruptTableError, InvalidInputError, SnapshotNotFoundError
 from lakelsm.failures import after_commit_step
@@ -23,11 +24,10 @@ from lakelsm.snapshots.json_file import checked_bytes, publish
 from lakelsm.snapshots.snapshot_manager import MAX_SNAPSHOT_BYTES
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.snapshots.tag_store import HOLDING_TAG, created_at
-from lakelsm.surroundings import SYSTEM, Surroundings
 
 _EPOCH = datetime(1970, 1, 1)
 #: What other writers may retain tags for is longer than a timedelta.
-_MOST_SECONDS = timedelta.max.days * 86_400
+_MAX_SECONDS = timedelta.max.days * 86_400
 #: How long a holding tag stays that was left behind.
 _HELD_SECONDS = 3600.0
 _ORPHANS = "table.maintenance.remove_orphans() deletes them."
@@ -52,7 +52,7 @@ def tag_info(name: str, tag: Tag) -> TagInfo:
         rows=snapshot.total_record_count,
         committed_at=utc_time(snapshot.time_millis, f"Tag {name!r}"),
         created_at=created_at(name, tag),
-        time_retained=None if retained is None else timedelta(seconds=min(retained, _MOST_SECONDS)),
+        time_retained=None if retained is None else timedelta(seconds=min(retained, _MAX_SECONDS)),
     )
 
 
@@ -70,7 +70,7 @@ def tagged_snapshot(store: TableStore, snapshot_id: int | None) -> Snapshot:
 
 
 def tag_of(
-    store: TableStore, snapshot_id: int | None, make: Callable[[Snapshot], TagInfo], surroundings: Surroundings = SYSTEM
+    store: TableStore, snapshot_id: int | None, make: Callable[[Snapshot], TagInfo], environment: Environment = SYSTEM
 ) -> TagInfo:
     """Create a tag of the snapshot of an id; for None of the newest one, and of the next if that one is removed.
 
@@ -78,14 +78,14 @@ def tag_of(
     """
     if snapshot_id is not None:
         return make(tagged_snapshot(store, snapshot_id))
-    return store.on_newest(lambda: make(tagged_snapshot(store, None)), surroundings.sleep)
+    return store.on_newest(lambda: make(tagged_snapshot(store, None)), environment.sleep)
 
 
 def restorable(store: TableStore, tagged: Snapshot) -> Snapshot:
     """A tag's snapshot as it can be one again: without its changelog where that expired, which no tag keeps."""
     kept = store.snapshots.try_get(tagged.id), store.changelogs.try_get(tagged.id)
     expiring = store.snapshots.is_expiring(tagged.id)
-    if (tagged.is_same(kept[0]) and not expiring) or tagged.is_same(kept[1]):
+    if (tagged.matches(kept[0]) and not expiring) or tagged.matches(kept[1]):
         return tagged
     return tagged.without_changelog()
 
@@ -98,7 +98,7 @@ def create_tag(
     time_retained: float | None = None,
     if_not_exists: bool = False,
     dry_run: bool = False,
-    surroundings: Surroundings = SYSTEM,
+    environment: Environment = SYSTEM,
 ) -> TagInfo:
     """Name a snapshot; ``time_retained`` is in seconds, by default ``tag.default-time-retained``.
 
@@ -107,11 +107,11 @@ def create_tag(
     """
     present = store.tags.try_get(name)
     if present is None:
-        tag = _new_tag(store, snapshot, time_retained, surroundings)
+        tag = _new_tag(store, snapshot, time_retained, environment)
         if dry_run:
             return tag_info(name, tag)
-        with _held(store, snapshot, f"tag {name!r} was made of it", surroundings) as holder:
-            if _publish(store, name, tag, surroundings):
+        with _held(store, snapshot, f"tag {name!r} was made of it", environment) as holder:
+            if _publish(store, name, tag, environment):
                 _check_held(store, name, holder)
                 return tag_info(name, tag)
         present = store.tags.get(name)
@@ -124,7 +124,7 @@ def create_tag(
 
 
 def rename_tag(
-    store: TableStore, name: str, new_name: str, *, dry_run: bool = False, surroundings: Surroundings = SYSTEM
+    store: TableStore, name: str, new_name: str, *, dry_run: bool = False, environment: Environment = SYSTEM
 ) -> TagInfo:
     """Rename a tag; no tag may have the new name. For a moment both names exist, never none."""
     tag = store.tags.get(name)
@@ -134,8 +134,8 @@ def rename_tag(
     if store.tags.try_get(new_name) is not None:
         raise taken
     if not dry_run:
-        with _held(store, tag.snapshot, f"tag {name!r} was renamed to {new_name!r}", surroundings) as holder:
-            if not _publish(store, new_name, tag, surroundings):
+        with _held(store, tag.snapshot, f"tag {name!r} was renamed to {new_name!r}", environment) as holder:
+            if not _publish(store, new_name, tag, environment):
                 raise taken
             _check_held(store, new_name, holder)
             step, remedy = f"the deletion of tag {name!r}", f"Call table.tags.delete({name!r})."
@@ -151,14 +151,14 @@ def replace_tag(
     *,
     time_retained: float | None = None,
     dry_run: bool = False,
-    surroundings: Surroundings = SYSTEM,
+    environment: Environment = SYSTEM,
 ) -> TagInfo:
     """Move an existing tag to another snapshot; its retention time starts again."""
     store.tags.get(name)
-    tag = _new_tag(store, snapshot, time_retained, surroundings)
+    tag = _new_tag(store, snapshot, time_retained, environment)
     if dry_run:
         return tag_info(name, tag)
-    with _held(store, snapshot, f"tag {name!r} was replaced by it", surroundings) as holder:
+    with _held(store, snapshot, f"tag {name!r} was replaced by it", environment) as holder:
         before = store.tags.get(name)
         released = _released(store, [before.snapshot], {**_without(store.tags.all(), (name,)), name: tag})
         if released is not None:
@@ -214,12 +214,13 @@ def delete_tags(store: TableStore, names: Sequence[str], *, dry_run: bool = Fals
 
 def _released(store: TableStore, states: Iterable[Snapshot], left: Mapping[str, Tag]) -> ReleasedFiles | None:
     """The files of tagged states that neither a snapshot of their own nor another tag is of; None where all have one."""
-    kept = {tag.snapshot.mark for tag in left.values()}
-    alone = [state for state in states if state.mark not in kept and not state.is_same(store.snapshots.try_get(state.id))]
+    kept = {tag.snapshot.fingerprint for tag in left.values()}
+    untagged = [state for state in states if state.fingerprint not in kept]
+    alone = [state for state in untagged if not state.matches(store.snapshots.try_get(state.id))]
     if not alone:
         return None
     released = ReleasedFiles(store)
-    for state in {state.mark: state for state in alone}.values():
+    for state in {state.fingerprint: state for state in alone}.values():
         try:
             released.add_state(state)
         except CorruptTableError as error:
@@ -249,15 +250,15 @@ def _left_of(store: TableStore, branch: RetainedBranch, names: Container[str]) -
 
 
 def expired_tags(
-    store: TableStore, tags: Mapping[str, Tag], before: int | None, surroundings: Surroundings
+    store: TableStore, tags: Mapping[str, Tag], before: int | None, environment: Environment
 ) -> list[str]:
     """The names of those of some tags that are past their time; with ``before`` (epoch millis), those made before it too.
 
     Of a tag without a time it is not known when it was made, but for the time of its file.
     """
     # Whole numbers: the years of some bounds and retentions are beyond those of datetimes.
-    clock = surroundings.local_wall_clock(surroundings.clock())
-    bound = -math.inf if before is None else surroundings.local_wall_clock(before)
+    clock = environment.local_wall_clock(environment.clock())
+    bound = -math.inf if before is None else environment.local_wall_clock(before)
     written: dict[str, int] = {}
     if before is not None:
         written = {entry.name: entry.modified for entry in store.file_io.entries(store.paths.tag_dir)}
@@ -276,43 +277,43 @@ def expired_tags(
 
 
 def expire_tags(
-    store: TableStore, before: int | None = None, *, dry_run: bool = False, surroundings: Surroundings = SYSTEM
+    store: TableStore, before: int | None = None, *, dry_run: bool = False, environment: Environment = SYSTEM
 ) -> TagDeletionResult:
     """Delete the tags that are past their time, and with ``before`` (epoch millis) those made before that."""
-    result = delete_tags(store, expired_tags(store, store.tags.all(), before, surroundings), dry_run=dry_run)
+    result = delete_tags(store, expired_tags(store, store.tags.all(), before, environment), dry_run=dry_run)
     return result if before is None else replace(result, older_than=bound_time(before))
 
 
-def expire_after_commit(store: TableStore, surroundings: Surroundings) -> None:
+def expire_after_commit(store: TableStore, environment: Environment) -> None:
     """Delete expired tags, unless ``tag.time-expire-enabled`` is false.
 
     Of many tags some are looked at, others by the next commit, so that a commit costs no more where there are more.
     """
     names = store.tags.names() if store.options.tag_time_expire_enabled else ()
-    first = int(surroundings.chance() * len(names)) if len(names) > _LOOKED_AT else 0
+    first = int(environment.chance() * len(names)) if len(names) > _LOOKED_AT else 0
     looked_at = [*names[first:], *names[:first]][:_LOOKED_AT]
     found = ((name, store.tags.try_get(name)) for name in looked_at)
-    expired = expired_tags(store, {name: tag for name, tag in found if tag is not None}, None, surroundings)
+    expired = expired_tags(store, {name: tag for name, tag in found if tag is not None}, None, environment)
     if expired:
         delete_tags(store, expired)
 
 
-def _new_tag(store: TableStore, snapshot: Snapshot, time_retained: float | None, surroundings: Surroundings) -> Tag:
+def _new_tag(store: TableStore, snapshot: Snapshot, time_retained: float | None, environment: Environment) -> Tag:
     """A tag as Java makes it: without a retention it is the snapshot's own text, which older readers know."""
     usual = store.options.tag_default_time_retained
     if time_retained is None and usual is not None:
         time_retained = usual / 1000
     if time_retained is None:
         return Tag(snapshot)
-    clock = wall_time(surroundings.local_wall_clock(surroundings.clock()), "The clock")
+    clock = wall_time(environment.local_wall_clock(environment.clock()), "The clock")
     parts = (clock.year, clock.month, clock.day, clock.hour, clock.minute, clock.second, clock.microsecond * 1000)
     return Tag(snapshot, parts, float(time_retained))
 
 
-def _publish(store: TableStore, name: str, tag: Tag, surroundings: Surroundings) -> bool:
+def _publish(store: TableStore, name: str, tag: Tag, environment: Environment) -> bool:
     """Create a tag's file if absent; return whether it has this content."""
     try:
-        return publish(store.file_io, store.paths.tag(name), _content(store, name, tag), surroundings.sleep)
+        return publish(store.file_io, store.paths.tag(name), _content(store, name, tag), environment.sleep)
     except CommitOutcomeUnknownError as error:
         raise CommitOutcomeUnknownError(
             f"Table {store.name}: whether tag {name!r} was made is not known ({error.__cause__}): look at "
@@ -321,7 +322,7 @@ def _publish(store: TableStore, name: str, tag: Tag, surroundings: Surroundings)
 
 
 @contextmanager
-def _held(store: TableStore, snapshot: Snapshot, what: str, surroundings: Surroundings) -> Iterator[str]:
+def _held(store: TableStore, snapshot: Snapshot, what: str, environment: Environment) -> Iterator[str]:
     """Within, a holding tag, whose name is passed, keeps a snapshot.
 
     So a tag of a user is reliable from its first moment, and a replaced one does not
@@ -329,10 +330,10 @@ def _held(store: TableStore, snapshot: Snapshot, what: str, surroundings: Surrou
     files may be deleted already. What removes a snapshot (or announces it, as expiry does), or a tag, reads the tags
     after that, so at least one of the two sees the other. No process deletes a holding tag before its time.
     """
-    holder = f"{HOLDING_TAG}{surroundings.new_uuid()}"
+    holder = f"{HOLDING_TAG}{environment.new_uuid()}"
     path = store.paths.tag(holder)
     try:
-        _publish(store, holder, _new_tag(store, snapshot, _HELD_SECONDS, surroundings), surroundings)
+        _publish(store, holder, _new_tag(store, snapshot, _HELD_SECONDS, environment), environment)
         if not _is_kept(store, snapshot):
             store.snapshots.check_complete()
             raise SnapshotNotFoundError(
@@ -348,7 +349,7 @@ def _held(store: TableStore, snapshot: Snapshot, what: str, surroundings: Surrou
 def _is_kept(store: TableStore, snapshot: Snapshot) -> bool:
     """Whether a snapshot, or a tag that a user made, keeps the files of a snapshot."""
     now = store.snapshots.try_get(snapshot.id)
-    if snapshot.is_same(now) and not store.snapshots.is_expiring(snapshot.id) and store.snapshots.is_linked(snapshot):
+    if snapshot.matches(now) and not store.snapshots.is_expiring(snapshot.id) and store.snapshots.is_linked(snapshot):
         return True
     return store.tags.name_of(snapshot) is not None
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from lakelsm.environment import SYSTEM
 from lakelsm.errors import StorageError
 from lakelsm.format.data_file.rolling_writer import RollingWriter
 from lakelsm.format.file_names import AttemptNames, FileNames
 from lakelsm.schema.table_schema import create_schema
-from lakelsm.surroundings import SYSTEM
 from tests.format.data_file.full_disk import FullDisk
 from tests.merge.run_files import layout_of, rows_table
 

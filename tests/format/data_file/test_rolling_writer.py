@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelsm.format.data_file.file_index_place import FileIndexPlace
+from lakelsm.format.data_file.file_index_location import FileIndexLocation
 from lakelsm.format.data_file.int96_timestamps import INT96
 from lakelsm.format.data_file.key_value_file import FileLayout, key_types
 from lakelsm.format.data_file.rolling_writer import RollingWriter, encoding_options
@@ -28,8 +28,8 @@ from tests.format.data_file.key_value_rows import INT_SCHEMA, SCHEMA, int_rows, 
 from tests.merge.run_files import IO, Row, layout_of, rows_table, write_files
 
 
-def layout_with(options: dict[str, str], most_group_bytes: int | None = None) -> FileLayout:
-    return FileLayout.of(INT_SCHEMA, TableOptions.parse(options), most_group_bytes)
+def layout_with(options: dict[str, str], max_group_bytes: int | None = None) -> FileLayout:
+    return FileLayout.of(INT_SCHEMA, TableOptions.parse(options), max_group_bytes)
 
 
 def written(directory: Path, layout: FileLayout, sizes: list[int]) -> list[DataFileMeta]:
@@ -240,7 +240,7 @@ def test_each_file_has_the_indexes_of_its_rows_in_its_entry_or_beside_it(tmp_pat
             assert (meta.embedded_index is None, meta.extra_files) == (
                 (False, ()) if threshold == "2 kb" else (True, (f"{meta.file_name}.index",))
             )
-            place = FileIndexPlace.of(meta, str(directory))
+            place = FileIndexLocation.of(meta, str(directory))
             assert place is not None
             index = place.read(IO.filesystem())
             keys = pa.array([first, first + 1], pa.int32())

@@ -35,7 +35,7 @@ def state(directory: CacheDirectory) -> CacheState:
 def contents(key: int, *names: str) -> CacheContents:
     """Those of a lookup by one of the keys, of which the first one has one row each."""
     found = pa.schema([LAYOUT.schema.field(name) for name in names or LAYOUT.schema.names])
-    return CacheContents(LAYOUT, key, unique=key == 0, found=found, read=(), mark="c")
+    return CacheContents(LAYOUT, key, unique=key == 0, found=found, read=(), fingerprint="c")
 
 
 def test_rows_are_found_in_all_generations_in_the_order_of_the_keys(directory: CacheDirectory) -> None:
@@ -72,7 +72,7 @@ def test_a_state_that_is_published_is_opened_by_others_and_older_files_go(direct
     assert another is not None and another.content == "c" and another.generations == ()
 
 
-@pytest.mark.parametrize("damage", ["empty", "cut", "changed", "other facts", "a directory", "fifo", "endless"])
+@pytest.fingerprint.parametrize("damage", ["empty", "cut", "changed", "other facts", "a directory", "fifo", "endless"])
 def test_a_damaged_state_is_told(directory: CacheDirectory, damage: str) -> None:
     state(directory).publish(directory)
     path = directory.file(STATE)
@@ -110,19 +110,19 @@ def test_the_layout_has_the_keys_and_what_is_found_once(tmp_path: Path) -> None:
 def test_other_rows_columns_and_options_have_another_mark(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", COLUMNS)
 
-    def mark(**changed: object) -> str:
+    def fingerprint(**changed: object) -> str:
         given: dict[str, object] = {"key": ("id",), "columns": ("v",), **changed}
-        return CacheContents.of(LookupSpec(table.store, **given)).mark  # type: ignore[arg-type]
+        return CacheContents.of(LookupSpec(table.store, **given)).fingerprint  # type: ignore[arg-type]
 
-    marks = [
-        mark(),
-        mark(columns=("w",)),
-        mark(key=("g",)),
-        mark(predicate=Compare("v", "=", "x")),
-        mark(buckets=frozenset({0})),
+    fingerprints = [
+        fingerprint(),
+        fingerprint(columns=("w",)),
+        fingerprint(key=("g",)),
+        fingerprint(predicate=Compare("v", "=", "x")),
+        fingerprint(buckets=frozenset({0})),
     ]
-    assert len(set(marks)) == 5 and mark() == marks[0]
+    assert len(set(fingerprints)) == 5 and fingerprint() == fingerprints[0]
     table.alter(AddColumn("more", "INT"), SetOption("lookup.bootstrap-parallelism", "1"))
-    assert mark() == marks[0], "neither concerns the rows"
+    assert fingerprint() == fingerprints[0], "neither concerns the rows"
     table.alter(SetOption("deletion-vectors.merge-on-read", "true"))
-    assert mark() != marks[0]
+    assert fingerprint() != fingerprints[0]

@@ -79,7 +79,7 @@ def agree(cache: FullCache, table: Table | pa.Table, key: tuple[str, ...], told:
     keys = asked_of(rows, key)
     assert answers(cache, keys, key) == rows, told
     for one in keys[-5:]:
-        assert sorted(cache.find_one(one), key=repr) == rows.get(one, []), told
+        assert sorted(cache.find_key(one), key=repr) == rows.get(one, []), told
     return rows
 
 
@@ -239,7 +239,7 @@ def _follow(root: Path, path: Path, times: int, told: Any) -> None:
         read = Table.for_path(str(root / "d.db" / "t")).at(snapshot=cache.snapshot.id).to_arrow()
         rows = {row["k"]: row["n"] for row in read.to_pylist()}
         for k in range(20):
-            found = cache.find_one((k, "a"))
+            found = cache.find_key((k, "a"))
             if [n for _, n, _ in found] != [rows[k]]:
                 told.put((k, found, rows[k]))
     told.put("done")
@@ -329,7 +329,7 @@ def test_one_key_is_found_as_users_get_values(tmp_path: Path) -> None:
         cache = FullCache.open(LookupSpec(store_of(tmp_path), key, names), CacheDirectory.private())
         (shown,) = [each for each in table.to_arrow().to_pylist() if each["k"] == 1]
         stored = cache.find(cache_keys(table, key)).rows.slice(0, 1).select(list(key)).to_pylist()[0]
-        assert cache.find_one(tuple(stored.values())) == [tuple(shown.values())]
+        assert cache.find_key(tuple(stored.values())) == [tuple(shown.values())]
 
 
 def cache_keys(table: Table, key: tuple[str, ...]) -> pa.Table:
@@ -343,14 +343,14 @@ def test_a_closed_cache_raises_and_its_private_directory_is_removed(tmp_path: Pa
     history = History(CASES[0], tmp_path, 5)
     directory = CacheDirectory.private()
     cache = FullCache.open(LookupSpec(store_of(tmp_path), ("g",), COLUMNS), directory)
-    assert cache.snapshot is None and cache.find_one((1,)) == []
+    assert cache.snapshot is None and cache.find_key((1,)) == []
     history.table.write(history.rows(30))
     cache.refresh()
     assert list(temporary.iterdir()) == [directory.path] and directory.names()
     cache.close()
     cache.close()
     assert list(temporary.iterdir()) == []
-    for call in (lambda: cache.find_one((1,)), cache.refresh):
+    for call in (lambda: cache.find_key((1,)), cache.refresh):
         with pytest.raises(InvalidInputError, match=r"The lookup of table d\.t is closed"):
             call()
 

@@ -81,7 +81,7 @@ def test_a_row_that_matches_no_longer_dies(directory: CacheDirectory) -> None:
 
 
 def test_too_many_keys_are_not_told(directory: CacheDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state_change, "_MOST_KEY_BYTES", 20)
+    monkeypatch.setattr(state_change, "_MAX_KEY_BYTES", 20)
     assert follow(directory, None, batch((INSERT, 1, 1), (INSERT, 2, 2)))[1] == [1, 2]
     assert follow(directory, None, batch(*((INSERT, each, 1) for each in range(9))))[1] is None
 

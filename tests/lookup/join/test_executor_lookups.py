@@ -9,11 +9,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from lakelsm.environment import SYSTEM
 from lakelsm.errors import StorageError
 from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.join.executor_lookups import ExecutorLookups, SharedLookup
 from lakelsm.lookup.lookup_definition import LookupDefinition, RefreshPolicy
-from lakelsm.surroundings import SYSTEM
 from tests.compact.local_table import LocalTable
 from tests.lookup.scanned_cache import Opened, ScannedCache
 

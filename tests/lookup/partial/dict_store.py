@@ -22,7 +22,7 @@ class DictStore:
             data = path.read_bytes()
         except OSError as error:
             raise CorruptStoreError(f"{path} cannot be read: {error}") from error
-        if len(data) < 20 or data[:16] != layout.mark or zlib.crc32(data[20:]).to_bytes(4, "big") != data[16:20]:
+        if len(data) < 20 or data[:16] != layout.digest or zlib.crc32(data[20:]).to_bytes(4, "big") != data[16:20]:
             raise CorruptStoreError(f"{path} is damaged")
         rows = pa.ipc.open_stream(data[20:]).read_all()
         self.disk_bytes = len(data)
@@ -64,7 +64,7 @@ class DictFormat:
             for table in rows:
                 writer.write_table(table.cast(schema))
         data = sink.getvalue().to_pybytes()
-        path.write_bytes(layout.mark + zlib.crc32(data).to_bytes(4, "big") + data)
+        path.write_bytes(layout.digest + zlib.crc32(data).to_bytes(4, "big") + data)
 
     def open(self, path: Path, layout: StoreLayout) -> DictStore:
         return DictStore(path, layout, self.on_find)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from lakelsm.environment import SYSTEM, Environment
 from lakelsm.errors import CorruptStoreError, CorruptTableError, StorageError
 from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.cache_directory import CacheDirectory
@@ -21,7 +22,6 @@ from lakelsm.lookup.partial.lookup_files import LookupFiles
 from lakelsm.lookup.partial.store_build import StoredColumns
 from lakelsm.lookup.store.lookup_store import StoreLayout
 from lakelsm.merge.merge_unit import RunFile
-from lakelsm.surroundings import SYSTEM, Surroundings
 from tests.compact.local_table import LocalTable
 from tests.lookup.partial.dict_store import DictFormat
 
@@ -31,7 +31,7 @@ _KEYS = pa.table({"id": pa.array([2, 7, 99], pa.int32())})
 class _Files:
     """Three data files of a table, each of the same rows, and the lookup files of them."""
 
-    def __init__(self, root: Path, directory: CacheDirectory, surroundings: Surroundings, **options: str) -> None:
+    def __init__(self, root: Path, directory: CacheDirectory, environment: Environment, **options: str) -> None:
         table = LocalTable(root, **options)
         for number in range(3):
             table.write(*((at, f"{number}-{at}") for at in range(10)))
@@ -40,14 +40,14 @@ class _Files:
         self.data = sorted(bucket.files, key=lambda file: file.expected.min_sequence_number if file.expected else 0)
         self.format = DictFormat()
         self.directory = directory
-        self.surroundings = surroundings
+        self.environment = environment
         self.spec = spec
         self.files = self.again()
 
     def again(self, format: DictFormat | None = None) -> LookupFiles:
         """The files of another cache of the directory."""
         stored = StoredColumns.of(self.spec, merged=True, positions=False)
-        more = {"directory": self.directory, "surroundings": self.surroundings}
+        more = {"directory": self.directory, "environment": self.environment}
         return LookupFiles(self.spec, stored, format=format or self.format, **more)  # type: ignore[arg-type]
 
     def values(self, *numbers: int) -> list[list[str]]:
@@ -59,9 +59,9 @@ class _Files:
 
 
 @contextmanager
-def _opened(root: Path, surroundings: Surroundings = SYSTEM, **options: str) -> Iterator[_Files]:
+def _opened(root: Path, environment: Environment = SYSTEM, **options: str) -> Iterator[_Files]:
     directory = CacheDirectory.private()
-    opened = _Files(root / "table", directory, surroundings, **options)
+    opened = _Files(root / "table", directory, environment, **options)
     yield opened
     opened.files.close()
     directory.close()
@@ -104,8 +104,8 @@ def test_the_files_not_used_for_longest_go_when_disk_space_is_used_up(tmp_path: 
 
 def test_files_that_are_not_used_for_long_go(tmp_path: Path) -> None:
     now = [100.0]
-    surroundings = replace(SYSTEM, monotonic=lambda: now[0])
-    with _opened(tmp_path, surroundings, lookup__cache_file_retention="10 s") as opened:
+    environment = replace(SYSTEM, monotonic=lambda: now[0])
+    with _opened(tmp_path, environment, lookup__cache_file_retention="10 s") as opened:
         opened.values(0, 1)
         now[0] += 9
         opened.values(1)

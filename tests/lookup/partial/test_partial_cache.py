@@ -93,7 +93,7 @@ def test_lookups_give_what_a_read_gives_after_each_step_of_a_history(case: Case,
                 assert _found(lookup, one, keys) == expected
                 rows = dict(expected)
                 for at, key in enumerate(keys.slice(0, 10).to_pylist()):
-                    assert lookup.find_one(tuple(key.values())) == ([rows[at]] if at in rows else [])
+                    assert lookup.find_key(tuple(key.values())) == ([rows[at]] if at in rows else [])
 
 
 _ROWS = pa.table({
@@ -144,7 +144,7 @@ def test_an_empty_table_has_no_rows_until_it_is_written_to(tmp_path: Path) -> No
     with _opened(spec) as cache:
         assert cache.snapshot is None
         assert _all(cache, spec) == []
-        assert cache.find_one((1, "k1")) == []
+        assert cache.find_key((1, "k1")) == []
         table.write(_ROWS)
         assert _all(cache, spec) == []
         refreshed = cache.refresh()
@@ -162,7 +162,7 @@ def test_a_closed_cache_says_so(tmp_path: Path) -> None:
         _all(cache, spec)
         cache.close()
         cache.close()
-        for ask in (lambda: cache.find_one((1, "k1")), cache.refresh, lambda: _all(cache, spec)):
+        for ask in (lambda: cache.find_key((1, "k1")), cache.refresh, lambda: _all(cache, spec)):
             with pytest.raises(InvalidInputError, match="closed"):
                 ask()
 
@@ -299,7 +299,7 @@ def test_lookup_files_that_are_damaged_while_they_are_open_give_no_wrong_row(
         key = dict(zip(spec.key, [7, "k7"]))
         for name in directory.names():
             _damage(directory.file(name), way)
-        assert cache.find_one(tuple(key[name] for name in spec.key)) == [expected[7]]
+        assert cache.find_key(tuple(key[name] for name in spec.key)) == [expected[7]]
         assert _all(cache, spec) == expected
         texts = [str(one.message) for one in told]
         assert all("shop.things" in text and "is made again" in text for text in texts)

@@ -137,7 +137,7 @@ class _Beside:
 
     def found(self) -> list[str]:
         with self.lookup() as cache:
-            assert cache.find_one((7,)) == [("v7",)]
+            assert cache.find_key((7,)) == [("v7",)]
             return _values(cache, [299, 300, 3])
 
 

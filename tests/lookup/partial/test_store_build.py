@@ -1,4 +1,4 @@
-"""StoreBuild: the rows of a data file as a store has them, and under which mark."""
+"""StoreBuild: the rows of a data file as a store has them, and under which digest."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def test_another_column_of_the_same_name_is_another_store(tmp_path: Path) -> Non
     table.alter(DropColumn("v"), AddColumn("v", "STRING"))
     after = LookupSpec(table.store, ("id",), ("v",))
     (file,) = LiveBuckets.of(before, table.latest).files
-    marks = [StoredColumns.of(spec, merged=True, positions=False).layout(file).mark for spec in (before, after)]
-    assert marks[0] != marks[1]
+    digests = [StoredColumns.of(spec, merged=True, positions=False).layout(file).digest for spec in (before, after)]
+    assert digests[0] != digests[1]
 
 
 @pytest.mark.parametrize(

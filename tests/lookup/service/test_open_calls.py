@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import flight
 
+from lakelsm.environment import Environment
 from lakelsm.errors import LookupServiceError
 from lakelsm.lookup.service.open_calls import OpenCalls, close_connections
 from lakelsm.lookup.service.protocol import decoded_error
@@ -20,7 +21,6 @@ from lakelsm.lookup.service.query_server import QueryServer
 from lakelsm.lookup.service.remote_cache import RemoteCache
 from lakelsm.lookup.service.service_access import ServerAccess
 from lakelsm.options import TableOptions
-from lakelsm.surroundings import Surroundings
 from tests.compact.local_table import LocalTable
 from tests.lookup.service.test_query_server import asked, ids, request_of
 from tests.lookup.service.test_remote_cache import spec_of
@@ -32,7 +32,7 @@ IDLE = {"lakelsm.lookup-service.idle-timeout": "2 s"}
 
 
 def calls_of(now: list[float], **options: str) -> OpenCalls:
-    return OpenCalls("db.t", ServerAccess(), TableOptions.parse(options), Surroundings(monotonic=lambda: now[0]))
+    return OpenCalls("db.t", ServerAccess(), TableOptions.parse(options), Environment(monotonic=lambda: now[0]))
 
 
 @contextmanager
@@ -153,14 +153,14 @@ def test_calls_beyond_the_limit_are_refused_and_let_in_when_there_is_room(tmp_pa
             asked(server, request, ids(1))
         assert isinstance(decoded_error(failure.value.extra_info), LookupServiceError)
         with pytest.raises(LookupServiceError, match=r"2 calls at a time \('lakelsm\.lookup-service\.max-calls'\)"):
-            cache.find_one((1,))
+            cache.find_key((1,))
         for writer, _ in calls:
             writer.begin(ids(1).schema)
             writer.write_batch(ids(1))
             writer.done_writing()
         assert [reader.read_chunk().data.num_rows for _, reader in calls] == [1, 1]
         until(lambda: len(server._calls) == 0)
-        assert cache.find_one((1,)) == [(1, "one")]
+        assert cache.find_key((1,)) == [(1, "one")]
 
 
 def test_other_calls_of_flight_are_refused_before_they_wait_for_a_message(tmp_path: Path) -> None:

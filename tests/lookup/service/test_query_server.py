@@ -18,7 +18,7 @@ from lakelsm.errors import CorruptTableError, InvalidInputError, LakelsmError, L
 from lakelsm.lookup.cache import FoundRows, LookupSpec
 from lakelsm.lookup.service import query_server
 from lakelsm.lookup.service.protocol import (
-    MOST_KEYS,
+    MAX_KEYS,
     LookupRequest,
     TableIdentity,
     decoded_error,
@@ -84,7 +84,7 @@ def test_an_answer_has_places_rows_and_the_snapshot(table: LocalTable) -> None:
         (pa.RecordBatch.from_pydict({"key": pa.array([1], pa.int32())}), "key int32"),
         (pa.RecordBatch.from_pydict({"id": pa.array([1], pa.int32()), "v": ["x"]}), "v string"),
         (ids(1, None), "NULL is no key"),
-        (pa.RecordBatch.from_pydict({"id": pa.array(np.zeros(MOST_KEYS + 1, np.int32))}), "65536 are the most"),
+        (pa.RecordBatch.from_pydict({"id": pa.array(np.zeros(MAX_KEYS + 1, np.int32))}), "65536 are the most"),
     ],
 )
 def test_keys_that_are_none_of_the_tables_are_refused(table: LocalTable, keys: Any, reason: str) -> None:
@@ -174,7 +174,7 @@ def test_an_error_of_a_server_is_its_clients_without_a_traceback(
     (server,) = started(table.store, opener=Failing)
     cache = RemoteCache.open(LookupSpec(table.store, ("id",), ("v",)))
     with pytest.raises(kind, match=text) as failure:
-        cache.find_one((1,))
+        cache.find_key((1,))
     assert "Traceback" not in str(failure.value)
     assert str(server.address) in str(failure.value)
     server.stop()

@@ -92,15 +92,15 @@ def test_who_looks_a_renamed_column_up_is_told_and_others_go_on(tmp_path: Path) 
     table.write((1, 10, 100))
     with service(table.store, opener=opened_partial_cache):
         both, one = (RemoteCache.open(spec_of(table, *names)) for names in (("a", "b"), ("a",)))
-        assert both.find_one((1,)) == [(10, 100)]
+        assert both.find_key((1,)) == [(10, 100)]
         table.alter(RenameColumn("b", "c"))
         table.write((1, 11, 111))
         one.refresh()
-        assert one.find_one((1,)) == [(11,)]
+        assert one.find_key((1,)) == [(11,)]
         with pytest.raises(InvalidInputError, match="'b'"):
-            both.find_one((1,))
-        assert one.find_one((1,)) == [(11,)]
-        assert RemoteCache.open(spec_of(table, "c")).find_one((1,)) == [(111,)]
+            both.find_key((1,))
+        assert one.find_key((1,)) == [(11,)]
+        assert RemoteCache.open(spec_of(table, "c")).find_key((1,)) == [(111,)]
 
 
 def test_the_interval_of_refreshes_is_the_tables_unless_it_is_given(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_client_processes_are_answered_until_the_service_is_killed_and_by_the_ne
         ]
         assert [(client.communicate(timeout=PATIENCE)[1], client.returncode) for client in clients] == [(b"", 0)] * 3
         cache = RemoteCache.open(spec_of(table))
-        assert cache.find_one((5,)) == [(5, "row 5")]
+        assert cache.find_key((5,)) == [(5, "row 5")]
         first.kill()
         first.wait()
         stale = published_addresses(table.store)

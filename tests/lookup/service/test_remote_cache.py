@@ -84,16 +84,16 @@ def test_rows_that_the_filter_of_the_cache_leaves_out_are_not_found(tmp_path: Pa
         found = cache.find(ids(3, 2, 1))
         assert found.probes.tolist() == [1]
         assert found.rows.to_pylist() == [{"b": "y"}]
-        assert cache.find_one((1,)) == []
+        assert cache.find_key((1,)) == []
 
 
 def test_a_single_key_gives_python_values(tmp_path: Path) -> None:
     table = simple(tmp_path / "t")
     with service(table.store, 2):
         cache = RemoteCache.open(spec_of(table))
-        assert cache.find_one((42,)) == [(42, "row 42")]
-        assert cache.find_one((1000,)) == []
-        assert RemoteCache.open(spec_of(table, "v")).find_one((7,)) == [("row 7",)]
+        assert cache.find_key((42,)) == [(42, "row 42")]
+        assert cache.find_key((1000,)) == []
+        assert RemoteCache.open(spec_of(table, "v")).find_key((7,)) == [("row 7",)]
 
 
 def test_more_keys_than_one_request_may_have_and_none_at_all(tmp_path: Path) -> None:
@@ -115,10 +115,10 @@ def test_a_refresh_goes_on_to_the_newest_snapshot_on_every_server(tmp_path: Path
         cache = RemoteCache.open(spec_of(table))
         assert cache.snapshot == table.latest
         table.write((1, "new"))
-        assert cache.find_one((1,)) == [(1, "row 1")]
+        assert cache.find_key((1,)) == [(1, "row 1")]
         done = cache.refresh()
         assert (done.snapshot, done.changed) == (table.latest, None)
-        assert cache.find_one((1,)) == [(1, "new")]
+        assert cache.find_key((1,)) == [(1, "new")]
         again = cache.refresh()
         assert again.changed is not None
         assert len(again.changed) == 0
@@ -131,7 +131,7 @@ def test_servers_refresh_by_themselves(tmp_path: Path) -> None:
         cache = RemoteCache.open(spec_of(table))
         table.write((1, "new"))
         for _ in range(6000):  # Five minutes.
-            if cache.find_one((1,)) == [(1, "new")]:
+            if cache.find_key((1,)) == [(1, "new")]:
                 break
             threading.Event().wait(0.05)
         else:
@@ -159,7 +159,7 @@ def test_an_empty_table_has_no_snapshot_and_no_rows(tmp_path: Path) -> None:
     with service(table.store):
         cache = RemoteCache.open(spec_of(table))
         assert cache.snapshot is None
-        assert cache.find_one((1,)) == []
+        assert cache.find_key((1,)) == []
 
 
 def test_columns_mean_what_they_mean_in_the_clients_schema(tmp_path: Path) -> None:
@@ -169,19 +169,19 @@ def test_columns_mean_what_they_mean_in_the_clients_schema(tmp_path: Path) -> No
         table.alter(AddColumn("w", "INT"))
         table.write((1, "one", 11))
         new = RemoteCache.open(spec_of(table, "id", "w"))
-        assert new.find_one((1,)) == [(1, 11)]
-        assert RemoteCache.open(old).find_one((1,)) == [(1,)]
+        assert new.find_key((1,)) == [(1, 11)]
+        assert RemoteCache.open(old).find_key((1,)) == [(1,)]
 
 
 def test_a_server_that_came_back_elsewhere_is_found(tmp_path: Path) -> None:
     table = simple(tmp_path / "t")
     (first,) = started(table.store)
     cache = RemoteCache.open(spec_of(table))
-    assert cache.find_one((5,)) == [(5, "row 5")]
+    assert cache.find_key((5,)) == [(5, "row 5")]
     first.stop()
     with service(table.store, 3) as made:
         assert first.address not in [server.address for server in made]
-        assert cache.find_one((5,)) == [(5, "row 5")]
+        assert cache.find_key((5,)) == [(5, "row 5")]
         assert cache.find(ids(*range(100))).rows.num_rows == 100
 
 
@@ -231,10 +231,10 @@ def test_a_damaged_file_of_addresses_is_named(tmp_path: Path) -> None:
     with service(table.store) as made:
         cache = RemoteCache.open(spec_of(table))
         Path(table.store.paths.lookup_service).write_text('["no address"]')
-        assert cache.find_one((1,)) == [(1, "row 1")]
+        assert cache.find_key((1,)) == [(1, "row 1")]
         made[0].stop()
         with pytest.raises(CorruptTableError, match="service-primary-key-lookup-flight"):
-            cache.find_one((1,))
+            cache.find_key((1,))
 
 
 def test_a_server_of_another_table_at_a_stale_address_gives_no_rows(tmp_path: Path) -> None:
@@ -274,7 +274,7 @@ def test_a_closed_cache_says_so(tmp_path: Path) -> None:
     with service(table.store, 2):
         cache = RemoteCache.open(spec_of(table))
         cache.close()
-        for call in (lambda: cache.find(ids(1, 2, 3)), lambda: cache.find_one((1,)), cache.refresh):
+        for call in (lambda: cache.find(ids(1, 2, 3)), lambda: cache.find_key((1,)), cache.refresh):
             with pytest.raises(InvalidInputError, match="The lookup is closed"):
                 call()
 
@@ -303,7 +303,7 @@ def test_a_single_key_may_have_nanoseconds(tmp_path: Path) -> None:
     table.write((datetime(2026, 1, 2), "a"))
     (stored,) = LookupKeys.of(table.store.schema, ["at"]).single()((datetime(2026, 1, 2),), {}) or ()
     with service(table.store):
-        assert RemoteCache.open(spec_of(table, "name")).find_one((stored,)) == [("a",)]
+        assert RemoteCache.open(spec_of(table, "name")).find_key((stored,)) == [("a",)]
 
 
 def servers_of(table: LocalTable, servers: int, keys: pa.Table) -> list[int]:

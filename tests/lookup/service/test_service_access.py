@@ -51,7 +51,7 @@ def test_a_client_with_the_token_is_let_in_and_no_other(
 ) -> None:
     right, wrong = file_of(tmp_path, "s3cret-of-a-service\n"), file_of(tmp_path, "s3cret-of-another")
     with service(table.store, 2, ServerAccess.of_files(right, None, None)) as made:
-        assert opened(table, token_file=right).find_one((1,)) == [("one",)]
+        assert opened(table, token_file=right).find_key((1,)) == [("one",)]
         for options in ({"token_file": wrong}, {}):
             with pytest.raises(LookupServiceError, match=r"does not let this client in.*token-file") as refused:
                 opened(table, **options)
@@ -67,7 +67,7 @@ def test_tls_is_asked_for_with_certificates_that_vouch_for_the_server(table: Loc
     with service(table.store, 1, ServerAccess.of_files(None, certificate, key)):
         with pytest.raises(LookupServiceError, match="fails"):
             opened(table, timeout=2000)
-        assert opened(table, tls_roots=certificate).find_one((1,)) == [("one",)]
+        assert opened(table, tls_roots=certificate).find_key((1,)) == [("one",)]
         (tmp_path / "other").mkdir()
         with pytest.raises(LookupServiceError, match="fails"):
             opened(table, tls_roots=make_certificate(tmp_path / "other")[0], timeout=2000)

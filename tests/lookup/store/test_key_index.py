@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from lakelsm.errors import CorruptStoreError, InvalidInputError
 from lakelsm.format.row.bucket_hash import key_hashes
 from lakelsm.lookup.store import key_index, store_file
-from lakelsm.lookup.store.key_index import MOST_ROWS, KeyIndex, check_rows, hashes_of, key_entries, write_index
+from lakelsm.lookup.store.key_index import MAX_ROWS, KeyIndex, check_rows, hashes_of, key_entries, write_index
 from lakelsm.lookup.store.store_file import StoreFile, StoreFileWriter
 from tests.lookup.store.keyed_tables import fields_of
 
@@ -140,6 +140,6 @@ def test_zeros_have_one_hash_and_so_has_every_nan(kind: str, code: str) -> None:
 
 
 def test_more_rows_than_an_index_numbers_are_refused() -> None:
-    check_rows(MOST_ROWS)
-    with pytest.raises(InvalidInputError, match=f"a lookup of {MOST_ROWS + 1} rows at once"):
-        check_rows(MOST_ROWS + 1)
+    check_rows(MAX_ROWS)
+    with pytest.raises(InvalidInputError, match=f"a lookup of {MAX_ROWS + 1} rows at once"):
+        check_rows(MAX_ROWS + 1)

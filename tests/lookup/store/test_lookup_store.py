@@ -1,4 +1,4 @@
-"""The layout of a store knows its files by a mark; blocks that several stores share stay within a bound."""
+"""The layout of a store knows its files by a digest; blocks that several stores share stay within a bound."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def test_files_of_other_rows_columns_or_types_have_another_mark() -> None:
         replace(LAYOUT, values=(replace(V, name="w"),)),
         replace(LAYOUT, values=(replace(V, type=AtomicType("INT")),)),
     ]
-    assert len({layout.mark for layout in [LAYOUT, *others]}) == 6
-    assert replace(LAYOUT).mark == LAYOUT.mark and len(LAYOUT.mark) == 16
+    assert len({layout.digest for layout in [LAYOUT, *others]}) == 6
+    assert replace(LAYOUT).digest == LAYOUT.digest and len(LAYOUT.digest) == 16
 
 
 def block(size: int) -> np.ndarray:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from lakelsm.errors import CorruptStoreError
 from lakelsm.lookup.store import arrow_segment, ordered_rows
-from lakelsm.lookup.store.arrow_segment import PlacedRows
+from lakelsm.lookup.store.arrow_segment import RowNumbers
 from lakelsm.lookup.store.arrow_store import ArrowStore, ArrowStoreFormat
 from lakelsm.lookup.store.keyed_rows import KeyedRows
 from lakelsm.lookup.store.lookup_store import StoreLayout
@@ -75,7 +75,7 @@ def test_ordered_texts_are_found_and_others_are_not(kind: str, texts: set[str], 
 def test_texts_with_the_same_word_are_told_apart_and_too_many_get_an_index(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ordered_rows, "_MOST_ALIKE", 5)
+    monkeypatch.setattr(ordered_rows, "_MAX_ROWS_PER_WORD", 5)
     for count, kind in ((5, OrderedTexts), (6, KeyedRows)):
         keys = ["a", *("customer" + "x" * at for at in range(count)), "d"]
         store = _store(tmp_path / str(count), keys, "STRING")
@@ -141,14 +141,14 @@ def test_answers_that_are_too_large_for_one_array_are_put_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = _store(tmp_path / "store", [*range(50)])
-    take = PlacedRows.take
+    take = RowNumbers.take
 
-    def refusing(self: PlacedRows, names: list[str]) -> pa.Table:
+    def refusing(self: RowNumbers, names: list[str]) -> pa.Table:
         if len(self._local) > 4:
             raise pa.ArrowInvalid("offset overflow")
         return take(self, names)
 
-    monkeypatch.setattr(PlacedRows, "take", refusing)
+    monkeypatch.setattr(RowNumbers, "take", refusing)
     found = store.find(pa.table({"k0": pa.array(range(49, -10, -1), pa.int32())}))
     assert found.probes.tolist() == list(range(50))
     assert found.rows.column("v").to_pylist() == list(range(49, -1, -1))

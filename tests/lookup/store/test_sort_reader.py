@@ -18,7 +18,7 @@ from lakelsm.lookup.store.sort_reader import SortFileReader
 from lakelsm.lookup.store.sort_writer import SortFileWriter
 from tests.lookup.store.test_sort_writer import written
 
-MARK = b"m" * 16
+DIGEST = b"m" * 16
 ENTRIES = [(b"%06d" % number, b"value %d" % number) for number in range(120)]
 FORM = BlockForm(300, compression=BlockCompression.ZSTD, bloom_fpp=0.05)
 
@@ -26,12 +26,12 @@ FORM = BlockForm(300, compression=BlockCompression.ZSTD, bloom_fpp=0.05)
 @pytest.fixture
 def path(tmp_path: Path) -> Iterator[Path]:
     file = tmp_path / "f.sort"
-    file.write_bytes(written(ENTRIES, FORM, MARK))
+    file.write_bytes(written(ENTRIES, FORM, DIGEST))
     yield file
 
 
-def read_all(path: Path, mark: bytes | None = MARK) -> int:
-    reader = SortFileReader(path, BlockCache(1 << 20), mark)
+def read_all(path: Path, digest: bytes | None = DIGEST) -> int:
+    reader = SortFileReader(path, BlockCache(1 << 20), digest)
     try:
         return sum(len(block) for block in reader.blocks(range(len(reader.last_keys.starts))))
     finally:
@@ -46,7 +46,7 @@ def test_blocks_that_are_kept_are_not_read_again(path: Path, monkeypatch: pytest
         reads.append((size, place))
         return pread(descriptor, size, place)
 
-    reader = SortFileReader(path, BlockCache(1 << 20), MARK)
+    reader = SortFileReader(path, BlockCache(1 << 20), DIGEST)
     monkeypatch.setattr(os, "pread", counted)
     found = [bytes(block) for block in reader.blocks([0, 1, 2, 5])]
     assert len(reads) == 4
@@ -69,7 +69,7 @@ def test_each_byte_that_changes_is_found_by_name(path: Path) -> None:
 
 
 def test_a_file_that_is_cut_while_it_is_open_is_found(path: Path) -> None:
-    reader = SortFileReader(path, BlockCache(0), MARK)
+    reader = SortFileReader(path, BlockCache(0), DIGEST)
     os.truncate(path, 10)
     with pytest.raises(CorruptStoreError, match="ends before byte"):
         list(reader.blocks([3]))
@@ -89,7 +89,7 @@ def test_a_file_of_other_rows_or_without_a_mark_or_that_is_missing_is_not_opened
 
 
 def test_a_bloom_filter_without_a_checksum_is_not_asked(path: Path) -> None:
-    reader = SortFileReader(path, BlockCache(0), MARK)
+    reader = SortFileReader(path, BlockCache(0), DIGEST)
     assert reader.bloom is not None and reader.bloom.entries == len(ENTRIES)
     reader.close()
     path.write_bytes(written(ENTRIES, FORM))
@@ -100,7 +100,7 @@ def test_a_bloom_filter_without_a_checksum_is_not_asked(path: Path) -> None:
 
 def test_an_index_that_is_compressed_is_read(path: Path) -> None:
     with path.open("wb") as file:
-        writer = SortFileWriter(file, BlockForm(20, compression=BlockCompression.LZ4), MARK)
+        writer = SortFileWriter(file, BlockForm(20, compression=BlockCompression.LZ4), DIGEST)
         writer.put(pa.array([b"k" * 500 + b"%03d" % n for n in range(9)]), pa.array([b"v"] * 9))
         writer.finish()
     assert read_all(path) > 9 * 500

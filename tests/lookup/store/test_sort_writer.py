@@ -18,10 +18,10 @@ WORKED = (
 
 
 def written(
-    entries: list[tuple[bytes, bytes]], form: BlockForm, mark: bytes | None = None, batches: int = 1
+    entries: list[tuple[bytes, bytes]], form: BlockForm, digest: bytes | None = None, batches: int = 1
 ) -> bytes:
     file = io.BytesIO()
-    writer = SortFileWriter(file, form, mark)
+    writer = SortFileWriter(file, form, digest)
     for start in range(0, len(entries), -(-len(entries) // batches) or 1):
         part = entries[start : start + -(-len(entries) // batches)]
         keys, values = zip(*part)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lakelsm.errors import CorruptTableError
-from lakelsm.maintain.check.findings import MOST_OF_A_RULE, Findings
+from lakelsm.maintain.check.findings import MAX_FINDINGS_PER_RULE, Findings
 from lakelsm.maintain.check.rules import DATA_FILE_MISSING, MANIFEST_UNREADABLE, STALE_HINT
 from lakelsm.storage import LocalFileIO
 
@@ -36,10 +36,10 @@ def test_what_an_expired_snapshot_named_may_be_gone(tmp_path: Path) -> None:
 
 def test_of_many_findings_of_a_rule_the_rest_are_counted() -> None:
     findings = Findings()
-    for number in range(MOST_OF_A_RULE + 5):
+    for number in range(MAX_FINDINGS_PER_RULE + 5):
         findings.add(DATA_FILE_MISSING, str(number), "gone")
     told, more = findings.told(LocalFileIO())
-    assert (len(told), more) == (MOST_OF_A_RULE, 5)
+    assert (len(told), more) == (MAX_FINDINGS_PER_RULE, 5)
 
 
 def test_errors_of_the_table_and_of_the_storage_become_findings_and_defects_do_not() -> None:

@@ -12,12 +12,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakelsm import Table
+from lakelsm.environment import SYSTEM
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.paths import TablePaths
 from lakelsm.maintain.check.table_check import CheckScope, check_table
 from lakelsm.runner.local_runner import LocalRunner
 from lakelsm.snapshots.branch_store import BranchStore
-from lakelsm.surroundings import SYSTEM
 from tests.acting_file_io import ActingFileIO
 from tests.compact.local_table import LocalTable
 

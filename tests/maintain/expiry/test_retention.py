@@ -7,10 +7,10 @@ import pytest
 from lakelsm.errors import InvalidInputError
 from lakelsm.maintain.expiry.retention import (
     Retention,
-    asked_retention,
     changelog_retention,
     first_kept,
     outlives_snapshots,
+    requested_retention,
     snapshot_retention,
 )
 from lakelsm.options import TableOptions
@@ -85,7 +85,7 @@ def test_a_call_says_it_in_place_of_the_options() -> None:
     given, now = options(snapshot__num_retained__max="20"), 10 * HOUR
 
     def asked(**values: int) -> tuple[int, int, int, int]:
-        found = asked_retention(given, now, **values)
+        found = requested_retention(given, now, **values)
         return found.least, found.most, found.older_than, found.limit
 
     assert asked() == (10, 20, 9 * HOUR, 50)

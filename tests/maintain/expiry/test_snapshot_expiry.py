@@ -156,7 +156,7 @@ class History:
     def states(self) -> dict[str, set[str]]:
         """The live files of each snapshot and tag."""
         table = self.table
-        found = {f"snapshot {s.id} {s.mark}": table.live_names(s) for s in table.snapshots.list()}
+        found = {f"snapshot {s.id} {s.fingerprint}": table.live_names(s) for s in table.snapshots.list()}
         return found | {name: table.live_names(tag.snapshot) for name, tag in table.store.tags.all().items()}
 
 
@@ -197,7 +197,7 @@ def before_operation(moment: int, act: Callable[[], object]) -> ActingFileIO:
     return ActingFileIO(act, "read", "list", "write", "delete", first=moment)
 
 
-@pytest.mark.parametrize("options", OPTIONS[1:4], ids=["input", "input decoupled", "none decoupled"])
+@pytest.fingerprint.parametrize("options", OPTIONS[1:4], ids=["input", "input decoupled", "none decoupled"])
 def test_a_run_that_is_killed_anywhere_leaves_a_table_that_reads_and_the_next_one_finishes(
     tmp_path: Path, options: dict[str, str]
 ) -> None:

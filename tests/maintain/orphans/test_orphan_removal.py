@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakelsm import Table
+from lakelsm.environment import SYSTEM, Environment
 from lakelsm.errors import CorruptTableError, InvalidInputError, StorageError
 from lakelsm.format.snapshot import Tag
 from lakelsm.maintain.orphans import orphan_removal
@@ -21,7 +22,6 @@ from lakelsm.results import OrphanResult
 from lakelsm.runner.local_runner import LocalRunner
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage import LocalFileIO
-from lakelsm.surroundings import SYSTEM, Surroundings
 from tests.acting_file_io import ALWAYS, ActingFileIO, raising
 from tests.compact.local_table import LocalTable
 from tests.maintain.orphans.table_census import census, unnamed
@@ -43,8 +43,8 @@ def table(tmp_path: Path) -> LocalTable:
 def removed(table: LocalTable, before: Callable[[str], None] | None = None, **named: Any) -> OrphanResult:
     """Remove with every age allowed; ``before`` is called with the name of each file that is read of the table."""
     store = table.store if before is None else replace(table.store, file_io=WatchedFileIO(before))
-    surroundings = replace(SYSTEM, sleep=lambda seconds: None)
-    return remove_orphans(LocalRunner(1), store, SYSTEM.clock() + 1, force=True, surroundings=surroundings, **named)
+    environment = replace(SYSTEM, sleep=lambda seconds: None)
+    return remove_orphans(LocalRunner(1), store, SYSTEM.clock() + 1, force=True, environment=environment, **named)
 
 
 class WatchedFileIO(LocalFileIO):
@@ -115,7 +115,7 @@ def test_directories_that_are_empty_then_go_up_to_the_table(table: LocalTable) -
 
 
 def test_many_files_are_judged_in_parts(table: LocalTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_MOST_LISTED", "_DIRECTORIES", "_UNITS", "_STATES", "_MANIFESTS"):
+    for name in ("_MAX_LISTED", "_DIRECTORIES", "_UNITS", "_STATES", "_MANIFESTS"):
         monkeypatch.setattr(orphan_removal, name, 1)
     paths = [orphan(table, f"p={value}/bucket-{number}/{ORPHAN}") for value in "abc" for number in range(3)]
     result = removed(table)
@@ -249,7 +249,7 @@ class Forgetful(LocalFileIO):
         pass
 
 
-def at(millis: int) -> Surroundings:
+def at(millis: int) -> Environment:
     return replace(SYSTEM, clock=lambda: millis)
 
 

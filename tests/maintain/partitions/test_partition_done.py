@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from lakelsm import Catalog
+from lakelsm.environment import SYSTEM
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.maintain.partitions.partition_done import mark_partitions_done
 from lakelsm.schema_changes import SetOption
-from lakelsm.surroundings import SYSTEM
 from tests.maintain.partitions.partitioned_table import fill, left, partitioned
 
 
@@ -23,7 +23,7 @@ def test_a_mark_tells_when_it_was_made_and_renewed(tmp_path: Path) -> None:
     path = tmp_path / "db.db/t/dt=a/_SUCCESS"
     first = json.loads(path.read_text())
     assert first["creationTime"] == first["modificationTime"]
-    mark_partitions_done(table._store(), None, surroundings=replace(SYSTEM, clock=lambda: first["creationTime"] + 5))
+    mark_partitions_done(table._store(), None, environment=replace(SYSTEM, clock=lambda: first["creationTime"] + 5))
     second = json.loads(path.read_text())
     assert second == {"creationTime": first["creationTime"], "modificationTime": first["creationTime"] + 5}
     assert (tmp_path / "db.db/t/dt=b/_SUCCESS").exists()

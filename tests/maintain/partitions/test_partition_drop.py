@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 from lakelsm import Catalog, LakelsmError
+from lakelsm.environment import SYSTEM
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.maintain.history import maintenance_record
 from lakelsm.maintain.partitions.partition_drop import commit_drop
-from lakelsm.surroundings import SYSTEM
 from tests.maintain.partitions.partitioned_table import fill, left, partitioned
 
 NULLABLE = {"primary-key.nullable": True}

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from lakelsm import Catalog, Table
+from lakelsm.environment import SYSTEM, Environment
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.maintain.partitions.partition_expiry import expire_partitions, expire_partitions_after_commit
 from lakelsm.schema_changes import SetOption
-from lakelsm.surroundings import SYSTEM, Surroundings
 from tests.maintain.partitions.partitioned_table import fill, left, partitioned
 
 DAY = 86_400_000
@@ -21,7 +21,7 @@ DAY = 86_400_000
 NOON = int(datetime(2026, 3, 10, 12, tzinfo=timezone.utc).timestamp() * 1000)
 
 
-def at(millis: int) -> Surroundings:
+def at(millis: int) -> Environment:
     return replace(SYSTEM, clock=lambda: millis, local_offset=lambda seconds: 0)
 
 
@@ -29,11 +29,11 @@ def test_partitions_expire_by_their_values(tmp_path: Path) -> None:
     table = partitioned(tmp_path, **{"primary-key.nullable": True})
     fill(table, "2026-03-08", "2026-03-09", "2026-03-10", "2027-01-01", "odd", None)
     store = table._store()
-    plan = expire_partitions(store, NOON - DAY, dry_run=True, surroundings=at(NOON))
-    done = expire_partitions(store, NOON - DAY, surroundings=at(NOON))
+    plan = expire_partitions(store, NOON - DAY, dry_run=True, environment=at(NOON))
+    done = expire_partitions(store, NOON - DAY, environment=at(NOON))
     assert plan.partitions == done.partitions == ("dt=2026-03-08", "dt=2026-03-09")
     assert (plan.snapshot_ids, done.snapshot_ids, done.unread) == ((), (2,), ("dt=NULL", "dt=odd"))
-    assert expire_partitions(store, NOON - DAY, surroundings=at(NOON)).snapshot_ids == ()
+    assert expire_partitions(store, NOON - DAY, environment=at(NOON)).snapshot_ids == ()
     assert table.inspect.partitions().to_arrow()["partition"].to_pylist() == [
         "dt=2026-03-10",
         "dt=2027-01-01",
@@ -46,8 +46,8 @@ def test_the_local_clock_counts(tmp_path: Path) -> None:
     table = partitioned(tmp_path)
     fill(table, "2026-03-10 13:00:00")
     east = replace(at(NOON), local_offset=lambda seconds: 7200)
-    assert expire_partitions(table._store(), NOON, dry_run=True, surroundings=at(NOON)).partitions == ()
-    assert len(expire_partitions(table._store(), NOON, surroundings=east).partitions) == 1
+    assert expire_partitions(table._store(), NOON, dry_run=True, environment=at(NOON)).partitions == ()
+    assert len(expire_partitions(table._store(), NOON, environment=east).partitions) == 1
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_dates_times_and_numbers_expire_too(
     options = {"partition.timestamp-formatter": "yyyyMMdd"} if key == "dt INT" else {}
     table = partitioned(tmp_path, key, **options)
     fill(table, *values, kind=kind)
-    expire_partitions(table._store(), NOON - 2 * DAY, surroundings=at(NOON))
+    expire_partitions(table._store(), NOON - 2 * DAY, environment=at(NOON))
     assert left(table) == kept
 
 
@@ -92,7 +92,7 @@ def test_a_partition_that_is_written_meanwhile_is_looked_at_again(tmp_path: Path
             fill(table, "b")
         return SYSTEM.new_uuid()
 
-    told = expire_partitions(table._store(), bound, strategy="update-time", surroundings=replace(late, new_uuid=user))
+    told = expire_partitions(table._store(), bound, strategy="update-time", environment=replace(late, new_uuid=user))
     assert told.partitions == ("dt=a",) and left(table) == ["b"]
 
 

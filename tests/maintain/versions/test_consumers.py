@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from lakelsm import Table
+from lakelsm.environment import Environment
 from lakelsm.errors import CommitConflictError, CorruptTableError, InvalidInputError, SnapshotNotFoundError
 from lakelsm.maintain.versions.consumers import consumer_start, expire_after_commit, reset_beyond
-from lakelsm.surroundings import Surroundings
 from tests.maintain.versioned_table import rows, versioned_table
 
 
@@ -96,7 +96,7 @@ def test_after_a_commit_consumers_expire_where_the_option_says_so(tmp_path: Path
         for name in ("old", "young"):
             made.consumers.record(name, 2)
         aged(made, "old", 8)
-        expire_after_commit(made._store(), Surroundings())
+        expire_after_commit(made._store(), Environment())
     assert [each.name for each in kept.consumers.list()] == ["old", "young"]
     assert [each.name for each in limited.consumers.list()] == ["young"]
     assert limited.consumers.expire().consumers == ()

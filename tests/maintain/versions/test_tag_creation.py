@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from lakelsm import Catalog
+from lakelsm.environment import Environment
 from lakelsm.errors import InvalidInputError
 from lakelsm.maintain.versions.tag_creation import create_after_commit
 from lakelsm.maintain.versions.tags import create_tag, expire_after_commit, expire_tags
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.surroundings import Surroundings
 from tests.commit.commit_table import CommitTable, ReadingFileIO, add, file
 from tests.maintain.versioned_table import rows
 
@@ -31,7 +31,7 @@ class Committed:
         keys = {key.replace("_", "-").replace("--", "."): text for key, text in options.items()}
         self.file_io = ReadingFileIO()
         self.table = CommitTable(root / "t", {"tag.automatic-creation": "process-time", **keys}, self.file_io)
-        self.around = Surroundings(local_offset=lambda seconds: 0)
+        self.around = Environment(local_offset=lambda seconds: 0)
 
     @property
     def store(self) -> TableStore:
@@ -158,11 +158,11 @@ def test_a_batch_has_a_tag_of_its_day_which_the_next_of_the_day_replaces(tmp_pat
 
 def test_tags_live_as_long_as_the_table_says(tmp_path: Path) -> None:
     made = Committed(tmp_path, tag__default_time_retained="2 d")
-    made.around = Surroundings(clock=lambda: millis(NOON), local_offset=lambda seconds: 0)
+    made.around = Environment(clock=lambda: millis(NOON), local_offset=lambda seconds: 0)
     made.commit(NOON)
     for days, left in ((1.9, 1), (2.1, 0)):
-        later = Surroundings(clock=lambda days=days: millis(NOON + days * DAY), local_offset=lambda seconds: 0)  # type: ignore[misc]
-        expire_tags(made.store, surroundings=later)
+        later = Environment(clock=lambda days=days: millis(NOON + days * DAY), local_offset=lambda seconds: 0)  # type: ignore[misc]
+        expire_tags(made.store, environment=later)
         assert len(made.tags) == left
 
 
@@ -192,11 +192,11 @@ def test_of_many_tags_a_commit_looks_at_some_and_in_the_end_all_that_are_past_th
     made = Committed(tmp_path)
     made.commit(NOON, follow=False)
     chances = iter([number / 10 for number in range(10)] * 9)
-    around = Surroundings(clock=lambda: millis(NOON), local_offset=lambda seconds: 0, chance=lambda: next(chances))
+    around = Environment(clock=lambda: millis(NOON), local_offset=lambda seconds: 0, chance=lambda: next(chances))
     store = made.store
     for number in range(50):
-        create_tag(store, f"t{number}", store.snapshots.get(1), time_retained=60.0, surroundings=around)
-    later = Surroundings(
+        create_tag(store, f"t{number}", store.snapshots.get(1), time_retained=60.0, environment=around)
+    later = Environment(
         clock=lambda: millis(NOON + DAY), local_offset=lambda seconds: 0, chance=lambda: next(chances)
     )
     left = []

@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from lakelsm import Table
+from lakelsm.environment import Environment
 from lakelsm.errors import CorruptTableError, InvalidInputError, SnapshotNotFoundError
 from lakelsm.maintain.versions.tags import create_tag, expire_tags, rename_tag, replace_tag, tag_of
 from lakelsm.results import TagInfo
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.snapshots.tag_store import HOLDING_TAG
-from lakelsm.surroundings import Surroundings
 from tests.acting_file_io import ActingFileIO
 from tests.failing_file_io import Plan, failing_table
 from tests.maintain.versioned_table import rows, versioned_table
@@ -73,8 +73,8 @@ def test_without_a_retention_the_file_is_the_snapshots_own_text(table: Table) ->
 
 
 def test_a_retention_is_kept_with_the_writers_wall_clock(table: Table) -> None:
-    clock = Surroundings(clock=lambda: 1_767_225_599_123, local_offset=lambda seconds: 3600)
-    info = create_tag(store_of(table), "q", store_of(table).snapshots.get(3), time_retained=90.5, surroundings=clock)
+    clock = Environment(clock=lambda: 1_767_225_599_123, local_offset=lambda seconds: 3600)
+    info = create_tag(store_of(table), "q", store_of(table).snapshots.get(3), time_retained=90.5, environment=clock)
     stored = json.loads(file_of(table, "q").read_text())
     assert stored["tagCreateTime"] == [2026, 1, 1, 0, 59, 59, 123_000_000]
     assert stored["tagTimeRetained"] == 90.5
@@ -253,8 +253,8 @@ def test_what_a_killed_process_left_of_making_a_tag_is_not_relied_on_and_goes_af
     assert table.maintenance.remove_orphans(0, force=True).files >= 0, "nor does the search for orphans"
     assert [finding.rule for finding in table.maintenance.check().findings] == ["tag-unfinished"]
     assert table.tags.expire(older_than=datetime(2000, 1, 1, tzinfo=timezone.utc)).tags == ()
-    later = Surroundings(clock=lambda: Surroundings().clock() + 3_700_000)
-    assert expire_tags(store_of(table), surroundings=later).tags == (f"{HOLDING_TAG}9",)
+    later = Environment(clock=lambda: Environment().clock() + 3_700_000)
+    assert expire_tags(store_of(table), environment=later).tags == (f"{HOLDING_TAG}9",)
 
 
 def test_a_tag_whose_making_took_longer_than_it_was_held_is_taken_back(table: Table) -> None:

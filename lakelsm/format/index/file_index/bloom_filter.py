@@ -18,7 +18,7 @@ _HEAD = struct.Struct(">i")
 #: Bits that are found together, so that what is in between stays in the processor's cache.
 _AT_ONCE = 1 << 15
 #: The rarest false positives that a double can express need fewer functions.
-_MOST_FUNCTIONS = 2048
+_MAX_FUNCTIONS = 2048
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,7 @@ class BloomFilter:
             raise CorruptTableError(f"{source} has a bloom filter of {len(body)} bytes, which is too short for any.")
         (functions,) = _HEAD.unpack_from(body)
         bits = np.frombuffer(body, np.uint8, offset=_HEAD.size)
-        if not 1 <= functions <= _MOST_FUNCTIONS:
+        if not 1 <= functions <= _MAX_FUNCTIONS:
             raise CorruptTableError(f"{source} has a bloom filter of {functions} functions for {8 * len(bits)} bits.")
         return BloomFilter(functions, bits)
 

@@ -20,7 +20,7 @@ _REMEDY = "Restore it, or read without indexes: set 'file-index.read.enabled' = 
 
 
 @dataclass(frozen=True)
-class FileIndexPlace:
+class FileIndexLocation:
     """Where the indexes of the data file at ``data_file`` lie: in its manifest entry, or at ``path``.
 
     ``sealed``: lakelsm wrote them, with a checksum. Pickled into tasks.
@@ -34,14 +34,14 @@ class FileIndexPlace:
     sealed: bool = False
 
     @staticmethod
-    def of(file: DataFileMeta, directory: str) -> FileIndexPlace | None:
+    def of(file: DataFileMeta, directory: str) -> FileIndexLocation | None:
         """The location of the indexes of a data file in ``directory``; None without indexes.
 
         Raises CorruptTableError where the entry names several files of indexes, or no name of a file.
         """
         path = f"{directory}/{file.file_name}"
         if file.embedded_index is not None:
-            return FileIndexPlace(path, row_count=file.row_count, embedded=file.embedded_index)
+            return FileIndexLocation(path, row_count=file.row_count, embedded=file.embedded_index)
         names = file_index_among(file.extra_files)
         if len(names) > 1:
             raise CorruptTableError(
@@ -50,7 +50,7 @@ class FileIndexPlace:
         sealed = file.footer_checksum is not None  # Manifests keep it of files that lakelsm wrote.
         for name in names:
             check_name(name, "_EXTRA_FILES", f"The manifest entry of data file {path}")
-            return FileIndexPlace(path, row_count=file.row_count, path=f"{directory}/{name}", sealed=sealed)
+            return FileIndexLocation(path, row_count=file.row_count, path=f"{directory}/{name}", sealed=sealed)
         return None
 
     @property

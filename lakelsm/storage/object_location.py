@@ -31,7 +31,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
 
 
 @dataclass(frozen=True)
-class ObjectPlace:
+class ObjectLocation:
     """A bucket (a container of Azure's). ``root`` is its URI without a slash at the end, such as 's3://bucket'."""
 
     kind: ObjectStoreKind
@@ -52,7 +52,7 @@ def is_object_uri(uri: str) -> bool:
     return bool(colon) and (scheme.lower() in _SCHEMES or scheme.lower() == _HDFS)
 
 
-def object_location(uri: str) -> tuple[ObjectPlace, str]:
+def object_location(uri: str) -> tuple[ObjectLocation, str]:
     """Return the place that a URI is in and the URI as paths have it: no slash at its end and none twice.
 
     Raises InvalidInputError for a URI without a bucket, or with more than a path in it.
@@ -87,4 +87,4 @@ def object_location(uri: str) -> tuple[ObjectPlace, str]:
         )
     root = f"{scheme}://{authority}"
     account = host.split(".")[0] if kind is ObjectStoreKind.AZURE else None
-    return ObjectPlace(kind, root, bucket, account), "/".join([root, *names])
+    return ObjectLocation(kind, root, bucket, account), "/".join([root, *names])

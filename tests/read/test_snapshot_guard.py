@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from lakelsm.errors import CorruptTableError, SnapshotNotFoundError
-from lakelsm.read.kept_snapshot import OfSnapshots
+from lakelsm.read.snapshot_guard import SnapshotGuard
 from tests.maintain.versioned_table import rows, versioned_table
 
 
@@ -27,7 +27,7 @@ class Missing:
 def test_only_a_snapshot_that_went_explains_a_missing_file(tmp_path: Path) -> None:
     table = versioned_table(tmp_path, 3)
     store = table._store()
-    task = pickle.loads(pickle.dumps(OfSnapshots(store, (store.snapshots.get(1),), Missing())))
+    task = pickle.loads(pickle.dumps(SnapshotGuard(store, (store.snapshots.get(1),), Missing())))
     assert task.__name__ == "Missing", "as plans call it"
     found = task(7)
     assert next(found).num_rows == 1
@@ -41,4 +41,4 @@ def test_only_a_snapshot_that_went_explains_a_missing_file(tmp_path: Path) -> No
 def test_files_of_no_snapshot_in_particular_are_never_explained(tmp_path: Path) -> None:
     store = versioned_table(tmp_path, 1)._store()
     with pytest.raises(CorruptTableError):
-        list(OfSnapshots(store, (None,), Missing())(7))
+        list(SnapshotGuard(store, (None,), Missing())(7))

@@ -24,7 +24,7 @@ _CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
-class VectorPlace:
+class VectorLocation:
     """Where the vector of one data file lies. Pickled into tasks.
 
     ``index_size`` is the size of the index file in bytes, and ``index_checksum`` its CRC-32; ``length`` is as the index
@@ -63,7 +63,7 @@ class VectorPlace:
         said = self.said_rows(row_count)
         return len(self.read(filesystem, row_count)) if said is None else said
 
-    def may_mask_as(self, other: VectorPlace) -> bool:
+    def may_mask_as(self, other: VectorLocation) -> bool:
         """Whether another vector of the data file may mask the same rows, according to manifests."""
         return None in (self.cardinality, other.cardinality) or self.cardinality == other.cardinality
 
@@ -85,10 +85,10 @@ def positions_within(masked: BitMap, start: int, stop: int) -> npt.NDArray[np.in
     return np.frombuffer((masked & BitMap(range(start, stop))).to_array(), np.uint32).astype(np.int64)
 
 
-def read_vectors(filesystem: arrow_fs.FileSystem, wanted: Iterable[tuple[VectorPlace, int]]) -> Iterator[BitMap]:
+def read_vectors(filesystem: arrow_fs.FileSystem, wanted: Iterable[tuple[VectorLocation, int]]) -> Iterator[BitMap]:
     """The masked positions of data files, given by the ranges of their vectors and their row counts.
 
-    Raises as `VectorPlace.read`. An index file is opened once for all of its vectors that come one after the other.
+    Raises as `VectorLocation.read`. An index file is opened once for all of its vectors that come one after the other.
     """
     for _, group in groupby(wanted, key=lambda pair: (pair[0].index_path, pair[0].index_size)):
         files = list(group)
@@ -97,12 +97,12 @@ def read_vectors(filesystem: arrow_fs.FileSystem, wanted: Iterable[tuple[VectorP
 
 
 def masked_alike(
-    filesystem: arrow_fs.FileSystem, pairs: Sequence[tuple[VectorPlace, VectorPlace, int]]
+    filesystem: arrow_fs.FileSystem, pairs: Sequence[tuple[VectorLocation, VectorLocation, int]]
 ) -> list[bool]:
     """For each pair of vectors of one data file, with its row count, whether they mask the same rows.
 
     Index files are only read for pairs that manifests do not decide, each once for all of its vectors. Raises as
-    `VectorPlace.read`.
+    `VectorLocation.read`.
     """
     alike = [one.bytes_at == other.bytes_at for one, other, _ in pairs]
     unsure = [at for at, (one, other, _) in enumerate(pairs) if not alike[at] and one.may_mask_as(other)]
@@ -114,7 +114,7 @@ def masked_alike(
     return alike
 
 
-def _stored(filesystem: arrow_fs.FileSystem, places: Sequence[VectorPlace]) -> list[bytes]:
+def _stored(filesystem: arrow_fs.FileSystem, places: Sequence[VectorLocation]) -> list[bytes]:
     """The bytes that begin with each of the vectors, all of one index file."""
     first = places[0]
     try:
@@ -149,7 +149,7 @@ def _checksum(source: pa.NativeFile) -> int:
     return found
 
 
-def _decoded(place: VectorPlace, data: bytes, row_count: int) -> BitMap:
+def _decoded(place: VectorLocation, data: bytes, row_count: int) -> BitMap:
     try:
         found = decode_vector(data, place.length)
     except ValueError as error:

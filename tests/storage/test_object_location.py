@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakelsm.errors import InvalidInputError
-from lakelsm.storage.object_place import ObjectStoreKind, is_object_uri, object_location
+from lakelsm.storage.object_location import ObjectStoreKind, is_object_uri, object_location
 
 
 def test_a_place_is_a_bucket_and_its_keys_are_what_follows() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lakelsm.maintain.orphans import unnamed_files
+from lakelsm.maintain.orphans import unreferenced_files
 from lakelsm.maintain.orphans.listing_task import KINDS, LISTED_SCHEMA
-from lakelsm.maintain.orphans.unnamed_files import UnnamedFiles
+from lakelsm.maintain.orphans.unreferenced_files import UnreferencedFiles
 
 
 def batch(directory: str, *files: tuple[str, str, int, bool]) -> pa.RecordBatch:
@@ -18,8 +18,8 @@ def batch(directory: str, *files: tuple[str, str, int, bool]) -> pa.RecordBatch:
     )
 
 
-def listed() -> UnnamedFiles:
-    return UnnamedFiles(
+def listed() -> UnreferencedFiles:
+    return UnreferencedFiles(
         [
             batch("/t/bucket-0", ("a", "data", 1, True), ("b", "data", 10, False), ("c", "changelog", 100, True)),
             batch("/t/manifest", ("a", "manifest", 1000, True), ("d", "manifest", 10_000, True)),
@@ -38,11 +38,11 @@ def test_what_is_left_is_told_by_kind_size_and_place() -> None:
 
 
 def test_a_name_goes_wherever_it_lies(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unnamed_files, "_NAMES", 2)
+    monkeypatch.setattr(unreferenced_files, "_NAMES", 2)
     files = listed()
     files.drop([pa.array([name]) for name in "abcd"] + [pa.array([], pa.string())])
     assert (len(files), len(files.orphans()), files.orphans().bytes, files.orphans().kinds) == (0, 0, 0, {})
 
 
 def test_nothing_listed_has_no_orphans() -> None:
-    assert (len(UnnamedFiles()), UnnamedFiles().orphans().kinds) == (0, {})
+    assert (len(UnreferencedFiles()), UnreferencedFiles().orphans().kinds) == (0, {})

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.options import MergeEngine
-from lakelsm.read.stale_rows import CHUNK_BITS, StaleRows, stale_chunks
-from lakelsm.schema.system_columns import STALE_CHUNK, STALE_FILE, STALE_SIZE, STALE_WORDS
+from lakelsm.read.hidden_row_task import CHUNK_BITS, HiddenRowTask, hidden_chunks
+from lakelsm.schema.system_columns import HIDDEN_CHUNK, HIDDEN_FILE, HIDDEN_SIZE, HIDDEN_WORDS
 from lakelsm.schema.table_schema import create_schema
 from tests.examples import examples
 from tests.merge.run_files import Row, reader_of, write_run
@@ -28,14 +28,14 @@ def set_bits(words: list[int]) -> set[int]:
     return {64 * at + bit for at, word in enumerate(words) for bit in range(64) if (word % 2**64) >> bit & 1}
 
 
-def hidden_rows(task: StaleRows, units: list[MergeUnit]) -> dict[str, set[int]]:
+def hidden_rows(task: HiddenRowTask, units: list[MergeUnit]) -> dict[str, set[int]]:
     """Hidden positions by file name, from the rows of all units."""
     found: dict[str, set[int]] = {}
     for batch in task(units):
         for row in batch.to_pylist():
-            assert row[STALE_WORDS][-1] != 0, "no zero words at the end"
-            first = row[STALE_CHUNK] << CHUNK_BITS
-            found.setdefault(row[STALE_FILE], set()).update(first + bit for bit in set_bits(row[STALE_WORDS]))
+            assert row[HIDDEN_WORDS][-1] != 0, "no zero words at the end"
+            first = row[HIDDEN_CHUNK] << CHUNK_BITS
+            found.setdefault(row[HIDDEN_FILE], set()).update(first + bit for bit in set_bits(row[HIDDEN_WORDS]))
     return found
 
 
@@ -91,7 +91,7 @@ def test_the_hidden_rows_are_the_losers_and_the_retractions(
         if change.value not in shown:
             name, at = change.value
             wanted.setdefault(name, set()).add(at)
-    task = StaleRows(reader_of(SCHEMA, ["id", "s"]), spec)
+    task = HiddenRowTask(reader_of(SCHEMA, ["id", "s"]), spec)
     assert hidden_rows(task, units) == wanted
     if in_order:
         assert hidden_rows(task, proved) == wanted
@@ -100,7 +100,7 @@ def test_the_hidden_rows_are_the_losers_and_the_retractions(
 def test_a_file_without_hidden_rows_has_no_bitmap(tmp_path: Path) -> None:
     old = write_run(tmp_path, SCHEMA, [(0, 0, {"id": 1}), (1, 0, {"id": 5})])
     new = write_run(tmp_path, SCHEMA, [(2, 0, {"id": 1})])
-    task = StaleRows(reader_of(SCHEMA, ["id"]), MergeSpec(("id",)))
+    task = HiddenRowTask(reader_of(SCHEMA, ["id"]), MergeSpec(("id",)))
     assert hidden_rows(task, [MergeUnit((old, new))]) == {old[0].path.rsplit("/", 1)[-1]: {0}}
     assert hidden_rows(task, [MergeUnit((new,))]) == {}
 
@@ -113,14 +113,15 @@ def test_where_the_plan_proves_it_nothing_but_keys_is_read(tmp_path: Path) -> No
     reader, by_field = reader_of(SCHEMA, ["id", "s"]), MergeSpec(("id",), sequence_columns=("s",))
     aggregation = MergeSpec(("id",), engine=MergeEngine.AGGREGATION)
     name, other = old[0].name, new[0].name
-    assert hidden_rows(StaleRows(reader, MergeSpec(("id",))), [proved]) == {name: {0}}
-    assert hidden_rows(StaleRows(reader, aggregation), [replace(proved, newest_last=False)]) == {name: {0}, other: {0}}
+    assert hidden_rows(HiddenRowTask(reader, MergeSpec(("id",))), [proved]) == {name: {0}}
+    combined = HiddenRowTask(reader, aggregation)
+    assert hidden_rows(combined, [replace(proved, newest_last=False)]) == {name: {0}, other: {0}}
     for spec, unit in (
         (MergeSpec(("id",)), replace(proved, newest_last=False)),
         (MergeSpec(("id",)), replace(proved, adds_only=False)),
         (by_field, proved),
     ):
-        assert hidden_rows(StaleRows(reader, spec), [unit]) == {other: {0}}
+        assert hidden_rows(HiddenRowTask(reader, spec), [unit]) == {other: {0}}
 
 
 @given(st.lists(st.dictionaries(st.integers(0, 2), st.sets(st.integers(0, 5 << CHUNK_BITS), min_size=1)), min_size=1))
@@ -133,12 +134,12 @@ def test_chunks_have_exactly_the_bits_of_their_positions(parts: list[dict[int, s
     if not held:
         return
     files = [RunFile(f"x/{name}", schema_id=0, row_count=1, file_size=ord(name)) for name in "abc"]
-    rows = stale_chunks(files, held).to_pylist()
-    assert all(row[STALE_SIZE] == ord(row[STALE_FILE]) for row in rows)
-    assert len({(row[STALE_FILE], row[STALE_CHUNK]) for row in rows}) == len(rows)
+    rows = hidden_chunks(files, held).to_pylist()
+    assert all(row[HIDDEN_SIZE] == ord(row[HIDDEN_FILE]) for row in rows)
+    assert len({(row[HIDDEN_FILE], row[HIDDEN_CHUNK]) for row in rows}) == len(rows)
     found = {
-        (row[STALE_FILE], (row[STALE_CHUNK] << CHUNK_BITS) + bit)
+        (row[HIDDEN_FILE], (row[HIDDEN_CHUNK] << CHUNK_BITS) + bit)
         for row in rows
-        for bit in set_bits(row[STALE_WORDS])
+        for bit in set_bits(row[HIDDEN_WORDS])
     }
     assert found == {("abc"[number], place) for part in parts for number, places in part.items() for place in places}

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelsm.format.row.bucket_hash import bucket_ids
-from lakelsm.local.bucket_places import BucketPlaces
+from lakelsm.local.bucket_codes import BucketCodes
 from lakelsm.options import TableOptions
 from lakelsm.schema.table_schema import create_schema
 from lakelsm.snapshots.hash_indexes import hash_indexes
@@ -20,12 +20,12 @@ from tests.compact.local_table import LocalTable
 PARTITIONS = st.sampled_from([None, 0.0, -0.0, float("nan"), 1.5])
 
 
-def places_of(partition_by: list[str], **options: str) -> BucketPlaces:
+def places_of(partition_by: list[str], **options: str) -> BucketCodes:
     keys = ["k", *partition_by]
     given = {"bucket": "3", **options}
     schema = create_schema("k BIGINT, p DOUBLE, q STRING", keys, partition_by, given, None, 0)
     indexes = {} if given["bucket"] == "-1" else None
-    return BucketPlaces(schema, TableOptions.parse(dict(schema.options)), LocalFileIO(), indexes)
+    return BucketCodes(schema, TableOptions.parse(dict(schema.options)), LocalFileIO(), indexes)
 
 
 def batch(rows: list[tuple[int, float | None, str]]) -> pa.RecordBatch:
@@ -71,7 +71,7 @@ def test_the_buckets_of_keys_that_are_there_are_theirs(tmp_path: Path) -> None:
         table.write(*((k, "a") for k in range(start, start + 2)))
     known = {entry.bucket: table.stored(entry)["id"].to_pylist() for entry in table.live()}
     store = table.store
-    places = BucketPlaces(store.schema, store.options, store.file_io, hash_indexes(store, table.latest))
+    places = BucketCodes(store.schema, store.options, store.file_io, hash_indexes(store, table.latest))
     found = places.of(pa.record_batch({"id": pa.array(range(6), pa.int32())}))
     assert [places.buckets[place] for place in found.tolist()] == [
         next(bucket for bucket, ids in known.items() if k in ids) for k in range(6)

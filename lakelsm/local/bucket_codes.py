@@ -23,10 +23,10 @@ Places = npt.NDArray[np.int32]
 _Buckets = npt.NDArray[np.int32]
 
 #: Numbers up to which a table of all is made instead of a sort.
-_MOST_COUNTED = 1 << 20
+_MAX_COUNTED = 1 << 20
 
 
-class BucketPlaces:
+class BucketCodes:
     """Numbers the buckets of a write as it sees them; ``indexes`` have the bucket of a key if buckets are dynamic."""
 
     def __init__(
@@ -108,7 +108,7 @@ def _ranked(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 def _distinct(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """The numbers that occur, ascending."""
-    if len(numbers) and int(numbers.max()) < _MOST_COUNTED:
+    if len(numbers) and int(numbers.max()) < _MAX_COUNTED:
         found: npt.NDArray[np.int64] = np.flatnonzero(np.bincount(numbers))
         return found
     return np.unique(numbers)

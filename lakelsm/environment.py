@@ -1,7 +1,7 @@
 """The external inputs of the engine besides storage: time, waiting, random numbers and ids.
 
 No other module reads them from the system (the linter enforces it): commit, writer, compaction and their tasks are
-handed a `Surroundings`, so that the same ones give the same run. It travels to Spark tasks, so what it holds must pickle.
+handed a `Environment`, so that the same ones give the same run. It travels to Spark tasks, so what it holds must pickle.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _new_uuid() -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Surroundings:
+class Environment:
     """``clock`` gives milliseconds since 1970, ``local_offset`` the seconds that the local zone is ahead of UTC at a time
     in seconds since 1970. ``monotonic`` gives seconds that never go back, for durations. ``sleep`` takes seconds.
     ``chance`` returns numbers in [0, 1), ``new_uuid`` a unique version 4 uuid.
@@ -60,7 +60,7 @@ class Surroundings:
 
 
 #: The real ones.
-SYSTEM = Surroundings()
+SYSTEM = Environment()
 
 
 def is_submitted() -> bool:

@@ -18,7 +18,7 @@ _BATCHES = 4
 
 
 @dataclass(frozen=True)
-class KeyPlaces:
+class KeyPositions:
     """Finds the keys of rows in other files. ``keys`` reads the key columns alone."""
 
     keys: RunReader
@@ -29,12 +29,12 @@ class KeyPlaces:
         return self.keys.memory_bytes
 
     def __call__(self, unit: KeySearch) -> Iterator[pa.RecordBatch]:
-        """Look the keys of one file up; yield their row indexes in the targets as the marks of a message."""
+        """Look the keys of one file up; yield their row indexes in the targets as the positions of a message."""
         found = ReplacedRows(self.keys, unit.targets)
         marked = np.frombuffer(unit.rows.to_array(), np.uint32).astype(np.int64)
         allowance = self.keys.memory_bytes // _BATCHES
         for start, rows in self.keys.open_file(unit.source, system=False).batches(lambda: allowance):
             first, stop = np.searchsorted(marked, [start, start + len(rows)])
             found.add_keys(rows.take(pa.array(marked[first:stop] - start)))
-        marks = found.marks()
-        yield TaskMessages(marks={unit.bucket: marks} if marks else {}).to_batch()
+        positions = found.positions()
+        yield TaskMessages(positions={unit.bucket: positions} if positions else {}).to_batch()

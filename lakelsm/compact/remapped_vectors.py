@@ -1,4 +1,4 @@
-"""A compaction that lost only to other vectors continues: its marks follow their rows by key to other files."""
+"""A compaction that lost only to other vectors continues: the rows that it masks are found by key in other files."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from lakelsm.merge.merge_unit import KeySearch
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.plan.bucket_files import BucketId
 from lakelsm.plan.compaction_plan import BucketCompaction, CompactionPlan, live_entries_of
-from lakelsm.plan.remap_units import moved_marks, remap_units
-from lakelsm.read.key_places import KeyPlaces
+from lakelsm.plan.remap_units import moved_positions, remap_units
+from lakelsm.read.key_positions import KeyPositions
 from lakelsm.runner.runner import Runner
-from lakelsm.runner.task_messages import Marks, TaskMessages
+from lakelsm.runner.task_messages import MaskedPositions, TaskMessages
 from lakelsm.snapshots.deletion_vectors import DeletionVectors, deletion_vectors
 from lakelsm.snapshots.table_store import TableStore
 
 
 @dataclass(frozen=True, kw_only=True)
-class RemappedMarks:
-    """A compaction's marks as a newer snapshot needs them, with that snapshot's vectors and the files that can have some.
+class RemappedVectors:
+    """The rows that a compaction masks, in the files of a newer snapshot, its vectors and the files that may have one.
 
-    ``found`` counts the rows that are in other files than when they were marked.
+    ``found`` counts the rows that are in other files than when the compaction masked them.
     """
 
     snapshot: Snapshot
     vectors: DeletionVectors
     files: Sequence[ManifestEntry]
-    marks: Marks
+    positions: MaskedPositions
     found: int
 
 
-class MarkRemapper:
-    """Maps the marks of one attempt at a compaction to newer snapshots, each time from the plan."""
+class VectorRemapper:
+    """Maps the masked rows of one attempt at a compaction to newer snapshots, each time from the plan."""
 
     def __init__(
         self,
@@ -62,8 +62,8 @@ class MarkRemapper:
         rewritten = (plan.entries[file.index] for bucket in buckets for file in bucket.rewritten_files)
         self._rewritten = frozenset(map(_place, rewritten))
 
-    def on(self, snapshot: Snapshot, lost: VectorsChangedError) -> RemappedMarks:
-        """Return the marks as of a snapshot.
+    def on(self, snapshot: Snapshot, lost: VectorsChangedError) -> RemappedVectors:
+        """Return the positions as of a snapshot.
 
         Raises ``lost`` again if a masked row of an input is visible again, or if files of the plan have expired.
         """
@@ -74,28 +74,29 @@ class MarkRemapper:
                 raise lost from None
             raise
 
-    def _carried_over(self, snapshot: Snapshot, lost: VectorsChangedError) -> RemappedMarks:
+    def _carried_over(self, snapshot: Snapshot, lost: VectorsChangedError) -> RemappedVectors:
         store = self._store
         now = live_entries_of(store, snapshot, self._ids)
         vectors = deletion_vectors(store, snapshot)
         grown = self._grown(now, vectors, lost)
         base, live, new = map(_by_bucket, (self._plan.entries, now, self._written.entries))
-        marks = {
-            bucket: moved_marks(
+        moved = {
+            bucket: moved_positions(
                 base[bucket],
                 live[bucket],
                 new[bucket],
-                marks=self._written.marks.get(bucket, {}),
+                positions=self._written.positions.get(bucket, {}),
                 grown=grown.get(bucket, {}),
             )
             for bucket in sorted(self._ids)
         }
-        found = self._looked_up(list(remap_units(store, marks)))
-        rows = sum(len(positions) for files in found.marks.values() for positions in files.values())
-        found.add(TaskMessages(marks={bucket: dict(known.staying) for bucket, known in marks.items() if known.staying}))
+        found = self._looked_up(list(remap_units(store, moved)))
+        count = sum(len(rows) for files in found.positions.values() for rows in files.values())
+        staying = {bucket: dict(known.staying) for bucket, known in moved.items() if known.staying}
+        found.add(TaskMessages(positions=staying))
         files = [entry for entry in now if _place(entry) not in self._rewritten]
         files += self._written.entries
-        return RemappedMarks(snapshot=snapshot, vectors=vectors, files=files, marks=found.marks, found=rows)
+        return RemappedVectors(snapshot=snapshot, vectors=vectors, files=files, positions=found.positions, found=count)
 
     def _grown(
         self, now: Sequence[ManifestEntry], vectors: DeletionVectors, lost: VectorsChangedError
@@ -127,7 +128,7 @@ class MarkRemapper:
             columns=store.schema.trimmed_primary_keys,
             memory_bytes=self._task_memory // 2,
         )
-        return self._runner.messages(units, KeyPlaces(keys), store.paths, self._names)
+        return self._runner.messages(units, KeyPositions(keys), store.paths, self._names)
 
 
 def _place(entry: ManifestEntry) -> tuple[bytes, int, str]:

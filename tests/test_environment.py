@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lakelsm.surroundings import SYSTEM, Surroundings, login_and_host
+from lakelsm.environment import SYSTEM, Environment, login_and_host
 from tests.compact.local_table import LocalTable
 
 ROOT = Path(__file__).parent.parent
@@ -28,15 +28,15 @@ def _new_uuid() -> str:
     return f"{_asked['id']:08x}-0000-4000-8000-{_asked['id']:012x}"
 
 
-def _simulated() -> Surroundings:
+def _simulated() -> Environment:
     _asked.update(time=0, id=0)
-    return Surroundings(clock=_clock, local_offset=lambda seconds: 3600, new_uuid=_new_uuid, chance=lambda: 0.5)
+    return Environment(clock=_clock, local_offset=lambda seconds: 3600, new_uuid=_new_uuid, chance=lambda: 0.5)
 
 
 def _history(root: Path) -> dict[str, bytes]:
     """Write, delete, overwrite and compact; return every file of the table."""
     table = LocalTable(root, "p INT NOT NULL, id INT NOT NULL, v STRING", ("p", "id"), ("p",), changelog_producer="input")
-    table.surroundings = _simulated()
+    table.environment = _simulated()
     table.write((1, 1, "a"), (2, 1, "a"), (2, 2, "a"))
     table.delete((2, 1, "a"))
     table.overwrite((1, 7, "b"), partitions=None)
@@ -53,7 +53,7 @@ def test_the_same_surroundings_give_the_same_files_byte_for_byte(tmp_path: Path)
 
 def test_creation_times_are_of_the_clock_and_zone_that_were_handed_over(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t")
-    table.surroundings = _simulated()
+    table.environment = _simulated()
     table.write((1, "a"))
     table.write((1, "b"))
     table.compact()
@@ -63,7 +63,7 @@ def test_creation_times_are_of_the_clock_and_zone_that_were_handed_over(tmp_path
 
 
 def test_the_local_wall_clock_is_read_as_if_it_were_utc() -> None:
-    assert Surroundings(local_offset=lambda seconds: -seconds).local_wall_clock(5_500) == 500
+    assert Environment(local_offset=lambda seconds: -seconds).local_wall_clock(5_500) == 500
 
 
 def test_the_real_ones_travel_to_tasks_by_name() -> None:
@@ -84,12 +84,12 @@ def test_the_linter_refuses_every_other_clock_and_chance(file: str) -> None:
     code += "from uuid import uuid4\nfrom time import time as now\nfrom datetime import datetime\ndatetime.now()\n"
     found = _complaints(code, file)
     for name in BANNED:
-        assert f"`{name}` is banned: take it from the Surroundings" in found
+        assert f"`{name}` is banned: take it from the Environment" in found
     assert found.count("TID251") >= len(BANNED) + 3
 
 
 def test_the_linter_lets_the_one_place_and_tests_have_them() -> None:
-    for file in ("lakelsm/surroundings.py", "tests/commit/new.py", "benchmarks/new.py", "jobs/new.py"):
+    for file in ("lakelsm/environment.py", "tests/commit/new.py", "benchmarks/new.py", "jobs/new.py"):
         assert "TID251" not in _complaints("import time\ntime.time()\n", file)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lakelsm.errors import CorruptTableError
-from lakelsm.format.data_file.file_index_place import FileIndexPlace
+from lakelsm.format.data_file.file_index_location import FileIndexLocation
 from lakelsm.format.index.file_index.file_index_container import FileIndexContainer, sealed
 from lakelsm.storage import LocalFileIO
 from lakelsm.types import parse_columns
@@ -18,9 +18,9 @@ CONTAINER = FileIndexContainer({"v": {"bitmap": b"x"}}).encode()
 FILESYSTEM = LocalFileIO().filesystem()
 
 
-def _place(folder: Path, *extra: str, embedded: bytes | None = None) -> FileIndexPlace | None:
+def _place(folder: Path, *extra: str, embedded: bytes | None = None) -> FileIndexLocation | None:
     file = replace(entry().file, file_name="d.parquet", row_count=3, extra_files=extra, embedded_index=embedded)
-    return FileIndexPlace.of(file, str(folder))
+    return FileIndexLocation.of(file, str(folder))
 
 
 def test_indexes_are_embedded_or_beside_the_file_or_nowhere(tmp_path: Path) -> None:

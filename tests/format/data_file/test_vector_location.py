@@ -14,16 +14,16 @@ from pyarrow.fs import LocalFileSystem
 from pyroaring import BitMap
 
 from lakelsm.errors import CorruptTableError
-from lakelsm.format.data_file.vector_place import VectorPlace, masked_alike, positions_within, read_vectors
+from lakelsm.format.data_file.vector_location import VectorLocation, masked_alike, positions_within, read_vectors
 from lakelsm.format.index.deletion_vector_file import encode_vectors
 
 
-def placed(path: Path, vectors: dict[str, BitMap], bitmap64: bool = False) -> dict[str, VectorPlace]:
+def placed(path: Path, vectors: dict[str, BitMap], bitmap64: bool = False) -> dict[str, VectorLocation]:
     """Write an index file; return the places of its vectors."""
     data, ranges = encode_vectors(vectors, bitmap64)
     path.write_bytes(data)
     return {
-        found.data_file_name: VectorPlace(
+        found.data_file_name: VectorLocation(
             str(path),
             index_size=len(data),
             data_file=found.data_file_name,
@@ -110,7 +110,7 @@ def test_rows_from_2_to_the_32_on_are_refused(tmp_path: Path) -> None:
     two_parts += "0100030005000700a086" + "010000003a300000010000000000000010000000" + "0200" + "207a78e5"
     data = bytes.fromhex("01" + two_parts)
     (tmp_path / "index-1").write_bytes(data)
-    place = VectorPlace(
+    place = VectorLocation(
         str(tmp_path / "index-1"), index_size=len(data), data_file="d", offset=1, length=len(data) - 1, cardinality=6
     )
     with pytest.raises(CorruptTableError, match="from 2\\^32 on"):

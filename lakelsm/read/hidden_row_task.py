@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lakelsm.format.data_file.vector_place import positions_within, read_vectors
+from lakelsm.format.data_file.vector_location import positions_within, read_vectors
 from lakelsm.format.row_kinds import is_retract
 from lakelsm.merge.grouped_rows import Mask
 from lakelsm.merge.kernel import contested, surviving_rows
@@ -28,11 +28,11 @@ from lakelsm.options import MergeEngine
 from lakelsm.read.stored_rows import TASK_MEMORY
 from lakelsm.schema.system_columns import (
     FILE_NUMBER,
+    HIDDEN_CHUNK,
+    HIDDEN_FILE,
+    HIDDEN_SIZE,
+    HIDDEN_WORDS,
     POSITION,
-    STALE_CHUNK,
-    STALE_FILE,
-    STALE_SIZE,
-    STALE_WORDS,
     VALUE_KIND,
 )
 from lakelsm.schema.table_schema import TableSchema
@@ -47,7 +47,7 @@ _HELD_POSITIONS = 1 << 20
 
 
 @dataclass(frozen=True)
-class StaleRows:
+class HiddenRowTask:
     """The task that finds the hidden rows of some units.
 
     Only keys are decoded of a unit whose plan proves that they decide.
@@ -57,15 +57,15 @@ class StaleRows:
     spec: MergeSpec
 
     @staticmethod
-    def of(store: TableStore, schemas: Mapping[int, TableSchema]) -> StaleRows:
+    def of(store: TableStore, schemas: Mapping[int, TableSchema]) -> HiddenRowTask:
         """The task for units of a table, whose files have been written under ``schemas``."""
         spec = MergeSpec.of(store.schema, store.options)
         columns = tuple(dict.fromkeys((*spec.key_columns, *(spec.sequence_columns if spec.keeps_rows else ()))))
         reader = RunReader(store.file_io, store.schema, schemas=schemas, columns=columns, memory_bytes=TASK_MEMORY)
-        return StaleRows(reader, spec)
+        return HiddenRowTask(reader, spec)
 
     def __call__(self, units: Sequence[MergeUnit]) -> Iterator[pa.RecordBatch]:
-        """Yield the chunks of the units' files that have hidden rows, as `stale_chunks` has them."""
+        """Yield the chunks of the units' files that have hidden rows, as `hidden_chunks` has them."""
         for unit in units:
             yield from self._of_unit(unit)
 
@@ -92,10 +92,10 @@ class StaleRows:
             held.append((at.column(FILE_NUMBER).to_numpy(), at.column(POSITION).to_numpy()))
             count += len(at)
             if count > _HELD_POSITIONS:
-                yield stale_chunks(unit.files, held)
+                yield hidden_chunks(unit.files, held)
                 held, count = [], 0
         if count:
-            yield stale_chunks(unit.files, held)
+            yield hidden_chunks(unit.files, held)
 
     def _hidden_by_keys(self, rows: pa.Table, keys: OrderKeys | None) -> Mask:
         if keys is None:
@@ -121,7 +121,7 @@ class StaleRows:
 
 
 @dataclass(frozen=True)
-class MaskedRows:
+class MaskedRowTask:
     """The task that returns the rows that the deletion vectors of files mask."""
 
     file_io: FileIO
@@ -134,10 +134,10 @@ class MaskedRows:
             for start in range(0, file.row_count, _HELD_POSITIONS):
                 positions = positions_within(masked, start, start + _HELD_POSITIONS)
                 if len(positions):
-                    yield stale_chunks([file], [(np.zeros(len(positions), np.int32), positions)])
+                    yield hidden_chunks([file], [(np.zeros(len(positions), np.int32), positions)])
 
 
-def stale_chunks(
+def hidden_chunks(
     files: Sequence[RunFile], held: Sequence[tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]]
 ) -> pa.RecordBatch:
     """Return hidden rows, given as (numbers into ``files``, positions), as one row a chunk of a file's rows.
@@ -161,7 +161,7 @@ def stale_chunks(
             pa.array(chunks[starts]),
             pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(np.concatenate(words))),
         ],
-        names=[STALE_FILE, STALE_SIZE, STALE_CHUNK, STALE_WORDS],
+        names=[HIDDEN_FILE, HIDDEN_SIZE, HIDDEN_CHUNK, HIDDEN_WORDS],
     )
 
 

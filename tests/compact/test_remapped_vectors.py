@@ -13,11 +13,11 @@ from pyroaring import BitMap
 
 from lakelsm.commit.commit_message import CommitMessage
 from lakelsm.commit.committer import Committer
-from lakelsm.compact import remapped_marks
+from lakelsm.compact import remapped_vectors
 from lakelsm.compact.bucket_vectors import write_vectors
 from lakelsm.compact.compactor import Compactor
 from lakelsm.errors import CorruptTableError
-from lakelsm.format.data_file.vector_place import VectorPlace
+from lakelsm.format.data_file.vector_location import VectorLocation
 from lakelsm.format.file_names import AttemptNames
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.snapshot import CommitKind, Snapshot
@@ -35,11 +35,11 @@ ROWS = 3000
 class VectorTable(LocalTable):
     """A table whose readers merge nothing: what they see is asked for file by file."""
 
-    def places(self) -> list[tuple[ManifestEntry, VectorPlace | None]]:
+    def places(self) -> list[tuple[ManifestEntry, VectorLocation | None]]:
         entries = self.live()
         return list(zip(entries, deletion_vectors(self.store, self.latest).of(entries)))
 
-    def shown(self, entry: ManifestEntry, place: VectorPlace | None) -> list[dict[str, object]]:
+    def shown(self, entry: ManifestEntry, place: VectorLocation | None) -> list[dict[str, object]]:
         rows: list[dict[str, object]] = self.stored(entry).to_pylist()
         if place is None:
             return rows
@@ -72,7 +72,7 @@ class VectorTable(LocalTable):
 
     def replay(self, snapshot: Snapshot, full: bool = True) -> CompactionResult:
         """A compaction that was planned on an older snapshot, and commits now."""
-        compactor = Compactor(self.runner, self.store, self.surroundings)
+        compactor = Compactor(self.runner, self.store, self.environment)
         return compactor.compact(CompactionScope(full), snapshot=snapshot)
 
     def during(self, action: Callable[[], object]) -> None:
@@ -193,7 +193,7 @@ def test_a_file_of_the_plan_that_is_gone_is_a_conflict_where_its_snapshot_expire
             Path(table.store.paths.snapshot_file(base.id)).unlink()
         return live_entries_of(*arguments)
 
-    monkeypatch.setattr(remapped_marks, "live_entries_of", expire)
+    monkeypatch.setattr(remapped_vectors, "live_entries_of", expire)
     table.during(lambda: table.replay(planned))
     if expired:
         assert table.compact(full=False).status == "conflict"
@@ -208,9 +208,9 @@ def test_a_row_that_another_engine_shows_again_is_no_mark_to_carry_over(table: V
         store, entries = table.store, table.live()
         (masked,) = (entry for entry, place in table.places() if place is not None)
         bucket = (masked.partition, masked.bucket)
-        names = AttemptNames.new(table.surroundings.new_uuid)
-        marks = {bucket: {masked.file.file_name: BitMap([0])}}
-        vectors = write_vectors(store, DeletionVectors(), entries, [bucket], marks=marks, names=names)
+        names = AttemptNames.new(table.environment.new_uuid)
+        positions = {bucket: {masked.file.file_name: BitMap([0])}}
+        vectors = write_vectors(store, DeletionVectors(), entries, [bucket], positions=positions, names=names)
         message = CommitMessage(index_adds=vectors.adds, base_snapshot_id=table.latest.id)
         Committer(store).commit(CommitKind.COMPACT, message, "another engine")
 

@@ -14,7 +14,7 @@ from lakelsm.maintain.orphans.listing_task import KINDS
 _NAMES = 1 << 19
 
 
-class UnnamedFiles:
+class UnreferencedFiles:
     """The files of some listings. ``directories`` are indexes: each name and each directory is kept once."""
 
     def __init__(self, listed: Iterable[pa.RecordBatch] = ()) -> None:

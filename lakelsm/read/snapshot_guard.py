@@ -15,7 +15,7 @@ Unit = TypeVar("Unit")
 
 
 @dataclass(frozen=True)
-class OfSnapshots(Generic[Unit]):
+class SnapshotGuard(Generic[Unit]):
     """The same as ``task``, which reads files of snapshots. If one was removed, it raises as `TableStore.while_read`."""
 
     store: TableStore
