@@ -221,7 +221,7 @@ def checked(check: Callable[[str, str], Value]) -> Callable[[str], Value]:
         try:
             return check("it", text)
         except InvalidInputError as error:
-            raise ArgumentTypeError(str(error)) from None
+            raise ArgumentTypeError(str(error).removeprefix("it: ")) from None
 
     return parse
 
