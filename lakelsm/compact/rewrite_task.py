@@ -146,7 +146,7 @@ class RewriteTask:
             )
             if unit.masks and merged.replaced is not None:
                 places = rows.select([FILE_NUMBER, POSITION]).take(pa.array(merged.replaced))
-                replaced.add_places([file.name for file in section.files], places)
+                replaced.add_positions([file.name for file in section.files], places)
         return replace(merged, rows=without_retractions(merged.rows)) if unit.drop_delete else merged
 
     def _open(self, section: MergeUnit, positions: bool = False) -> list[Iterator[pa.Table]]:

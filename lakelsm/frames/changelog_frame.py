@@ -17,7 +17,7 @@ from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.plan.changelog_plan import ChangelogPlan
-from lakelsm.plan.merge_units import packed_for_tasks
+from lakelsm.plan.merge_units import pack_for_tasks
 from lakelsm.read.changelog_tasks import Differences, MergedChanges
 from lakelsm.read.snapshot_guard import SnapshotGuard
 from lakelsm.read.stored_rows import TASK_MEMORY
@@ -70,7 +70,7 @@ def changelog_frame(
     spec = MergeSpec.of(store.schema, store.options)
     changes = _scanned(spark, store, schemas, plan)
     if plan.merged:
-        task = SnapshotGuard(store, plan.ends, MergedChanges(reader, spec, arrow), not plan.of_states)
+        task = SnapshotGuard(store, plan.ends, MergedChanges(reader, spec, arrow), not plan.reads_states)
         merged = _of_units(spark, store, plan.merged, lambda unit: unit, task, columns)
         changes.append(_from_snapshot(merged, None))
     if plan.compared:
@@ -115,5 +115,5 @@ def _of_units(
     columns: T.StructType,
 ) -> DataFrame:
     """What a task yields for units, several a task where they are small."""
-    packed = packed_for_tasks(store.options, units, lambda unit: merged(unit).files)
+    packed = pack_for_tasks(store.options, units, lambda unit: merged(unit).files)
     return read_units(spark, packed, task, columns)

@@ -15,7 +15,7 @@ from lakelsm.frames.scan_frame import scan_frame
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.options import TableOptions
 from lakelsm.plan.read_plan import plan_read
-from lakelsm.plan.update_plan import NO_SEQUENCE, check_microseconds
+from lakelsm.plan.update_plan import NO_SEQUENCE_FAULT, check_microseconds
 from lakelsm.schema.engine_rules import check_deletable
 from lakelsm.schema.row_rules import key_schema
 from lakelsm.schema.system_columns import CHANGED_KIND
@@ -67,7 +67,7 @@ def _retracted(store: TableStore, rows: DataFrame) -> DataFrame:
     kind = F.lit(ROW_KINDS[DELETE])
     empty = [quoted(name).isNull() for name in MergeSpec.of(store.schema, store.options).removing_sequences]
     if empty:
-        lost = F.raise_error(F.lit(CHECK_MARK + NO_SEQUENCE))
+        lost = F.raise_error(F.lit(CHECK_MARK + NO_SEQUENCE_FAULT))
         kind = F.when(reduce(Column.__and__, empty), lost).otherwise(kind)
     return prepared_changes(store, rows, {}, kind)
 

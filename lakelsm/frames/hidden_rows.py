@@ -21,7 +21,7 @@ from pyspark.sql import types as T
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
-from lakelsm.plan.merge_units import packed_for_tasks
+from lakelsm.plan.merge_units import pack_for_tasks
 from lakelsm.read.hidden_row_task import CHUNK_BITS, HiddenRowTask, MaskedRowTask
 from lakelsm.read.snapshot_guard import SnapshotGuard
 from lakelsm.schema.system_columns import HIDDEN_CHUNK, HIDDEN_FILE, HIDDEN_SIZE, HIDDEN_WORDS
@@ -175,11 +175,11 @@ def _found(
 ) -> DataFrame:
     parts = []
     if masked:
-        packed = packed_for_tasks(store.options, masked, lambda file: [file])
+        packed = pack_for_tasks(store.options, masked, lambda file: [file])
         find_masked = SnapshotGuard(store, (snapshot,), MaskedRowTask(store.file_io))
         parts.append(read_units(spark, packed, find_masked, HIDDEN_SCHEMA))
     if units:
-        merged = packed_for_tasks(store.options, units, lambda unit: unit.files)
+        merged = pack_for_tasks(store.options, units, lambda unit: unit.files)
         task = SnapshotGuard(store, (snapshot,), HiddenRowTask.of(store, schemas))
         parts.append(read_units(spark, merged, task, HIDDEN_SCHEMA))
     return reduce(DataFrame.unionAll, parts)

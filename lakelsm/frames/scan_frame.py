@@ -33,10 +33,10 @@ from lakelsm.frames.task_scan import ROW_INDEX, nanosecond_files, parted_by_read
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import RunFile
 from lakelsm.merge.run_reader import RunReader
-from lakelsm.plan.merge_units import packed_for_tasks
+from lakelsm.plan.merge_units import pack_for_tasks
 from lakelsm.plan.read_plan import ReadPlan
 from lakelsm.read.hidden_row_task import CHUNK_BITS
-from lakelsm.read.merged_rows import EVERY_FILE, MergedRows, is_handed_over
+from lakelsm.read.merged_rows import EVERY_FILE, MergedRows, is_read_by_task
 from lakelsm.read.snapshot_guard import SnapshotGuard
 from lakelsm.read.stored_rows import TASK_MEMORY
 from lakelsm.schema.system_columns import (
@@ -102,7 +102,7 @@ def scan_frame(
     scanned = list(plan.merged_files)
     if plan.units and not MergeSpec.of(store.schema, store.options).keeps_rows:
         small = store.options.source_split_open_file_cost if _are_few(columns, store.schema) else EVERY_FILE
-        scanned = [file for file in scanned if not is_handed_over(file, small)]
+        scanned = [file for file in scanned if not is_read_by_task(file, small)]
         parts.append(_merged(spark, store, schemas, plan, small, exact))
     if masked or scanned:
         vectors = [file for file in (*masked, *scanned) if file.vector is not None]
@@ -221,7 +221,7 @@ def _merged(
     spec = MergeSpec.of(store.schema, store.options)
     sources = {copy.name: name for name, copy in exact_fields(store.schema.fields).items()}
     task = MergedRows(reader, spec, to_spark_arrow(fields), small_file, sources=sources)
-    packed = packed_for_tasks(store.options, plan.units, lambda unit: unit.files)
+    packed = pack_for_tasks(store.options, plan.units, lambda unit: unit.files)
     return read_units(spark, packed, SnapshotGuard(store, (plan.snapshot,), task), to_struct(fields))
 
 

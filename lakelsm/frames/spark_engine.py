@@ -14,7 +14,7 @@ from lakelsm.frames.scan_frame import read_frame
 from lakelsm.frames.update import updates
 from lakelsm.plan.read_plan import plan_read
 from lakelsm.predicate.predicate import Predicate
-from lakelsm.read.hidden_count import counted
+from lakelsm.read.hidden_count import count_rows
 from lakelsm.results import CountResult
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.expressions import predicate_of
@@ -91,4 +91,4 @@ class SparkEngine:
             with translated(store.paths.root):
                 return read_frame(self.session, store, plan, where, store.schema.primary_keys).count()
 
-        return counted(self.runner, store, plan, predicate, read)
+        return count_rows(self.runner, store, plan, predicate, read)

@@ -27,7 +27,7 @@ from lakelsm.format.data_file.int96_timestamps import FLOORED_MARK, leaves_of, s
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.merge.merge_unit import RunFile
 from lakelsm.merge.run_reader import RunReader
-from lakelsm.plan.merge_units import packed_for_tasks
+from lakelsm.plan.merge_units import pack_for_tasks
 from lakelsm.read.snapshot_guard import SnapshotGuard
 from lakelsm.read.stored_rows import TASK_MEMORY, StoredRows
 from lakelsm.schema.identifiers import alike, folded
@@ -94,7 +94,7 @@ def task_scan(
     # Nullable, as in a scan of Spark's: a retraction may have its key alone.
     columns = T.StructType([T.StructField(column.name, to_spark(column.type)) for column in stored])
     struct = columns.add(FILE_NAME, T.StringType()).add(POSITION, T.LongType())
-    packed = packed_for_tasks(store.options, files, lambda file: [file])
+    packed = pack_for_tasks(store.options, files, lambda file: [file])
     sources = {copy.name: name for name, copy in copies.items()}
     task = SnapshotGuard(store, (snapshot,), StoredRows(reader, to_spark_arrow(stored), sources))
     return read_units(spark, packed, task, struct)

@@ -20,7 +20,15 @@ from lakelsm.format.row_kinds import ROW_KINDS, UPDATE_AFTER
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.frames.delete_frame import matching_rows, prepared_changes
 from lakelsm.frames.prepare import fits
-from lakelsm.plan.update_plan import RowCheck, RowFault, UpdatePlan, check_microseconds, no_place, other_type, plan_update
+from lakelsm.plan.update_plan import (
+    RowCheck,
+    RowFault,
+    UpdatePlan,
+    check_microseconds,
+    other_type,
+    out_of_range,
+    plan_update,
+)
 from lakelsm.predicate.shown_text import shown_condition
 from lakelsm.schema.system_columns import NEW_VALUE
 from lakelsm.snapshots.table_store import TableStore
@@ -67,7 +75,7 @@ def _assigned(field: DataField, value: Column, kind: T.DataType) -> Column:
     target = to_spark(field.type)
     if isinstance(kind, T.NumericType) and isinstance(target, T.NumericType) and kind != target:
         cast = value.try_cast(target)
-        return _refused(value.isNotNull() & cast.isNull(), no_place(field), cast)
+        return _refused(value.isNotNull() & cast.isNull(), out_of_range(field), cast)
     if not fits(kind, field.type):
         raise other_type(field, kind.simpleString(), target.simpleString())
     return value if kind == target else value.cast(target)

@@ -133,7 +133,7 @@ def changes_reader(
     task = ChangesTask(reader, spec, schema, predicate=predicate, positions=positions, timestamps=timestamps)
 
     def batches() -> Iterator[pa.RecordBatch]:
-        with store.while_read(*plan.ends, changes=not plan.of_states):
+        with store.while_read(*plan.ends, changes=not plan.reads_states):
             yield from runner.batches(units, task, schema, store.paths)
 
     return pa.RecordBatchReader.from_batches(schema, batches())

@@ -15,7 +15,7 @@ from lakelsm.local.arrow_rows import prepare_arrow
 from lakelsm.local.arrow_scan import matching_rows, stored_schema
 from lakelsm.local.key_set import KeySet
 from lakelsm.merge.merge_spec import MergeSpec
-from lakelsm.plan.update_plan import NO_SEQUENCE
+from lakelsm.plan.update_plan import NO_SEQUENCE_FAULT
 from lakelsm.predicate.predicate import Predicate
 from lakelsm.runner.runner import Runner
 from lakelsm.schema.engine_rules import check_deletable
@@ -66,5 +66,5 @@ def _removable(rows: Iterable[pa.RecordBatch], sequences: tuple[str, ...]) -> It
         empty = batch.column(sequences[0]).is_null()
         for name in sequences[1:]:
             empty = pc.and_(empty, batch.column(name).is_null())
-        refuse_any(empty, NO_SEQUENCE)
+        refuse_any(empty, NO_SEQUENCE_FAULT)
         yield batch

@@ -18,7 +18,7 @@ from lakelsm.local.arrow_delete import prepared_changes
 from lakelsm.local.arrow_faults import refuse_any
 from lakelsm.local.arrow_scan import matching_rows
 from lakelsm.merge.key_order import order_keys
-from lakelsm.plan.update_plan import RowCheck, RowFault, UpdatePlan, no_place, other_type, plan_update
+from lakelsm.plan.update_plan import RowCheck, RowFault, UpdatePlan, other_type, out_of_range, plan_update
 from lakelsm.predicate.exact_numbers import number_cast
 from lakelsm.predicate.expression import NULL_TYPE, Expression, is_number, reduced
 from lakelsm.predicate.expression_evaluation import evaluated
@@ -72,7 +72,7 @@ class _Assignment:
         found, target = evaluated(self.expression, rows), reduced(self.field.type)
         if self.expression.type != NULL_TYPE and is_number(target):
             cast = number_cast(found, target)
-            refuse_any(pc.and_(found.is_valid(), cast.is_null()), no_place(self.field))
+            refuse_any(pc.and_(found.is_valid(), cast.is_null()), out_of_range(self.field))
             found = cast
         return cast_column(found, to_arrow(self.field.type))
 

@@ -20,7 +20,7 @@ from lakelsm.plan.read_plan import plan_read
 from lakelsm.predicate.evaluation import check_understood
 from lakelsm.predicate.parser import parse_where
 from lakelsm.predicate.predicate import Predicate, columns
-from lakelsm.read.hidden_count import counted
+from lakelsm.read.hidden_count import count_rows
 from lakelsm.results import CountResult
 from lakelsm.runner.local_runner import LocalRunner
 from lakelsm.snapshots.table_store import TableStore
@@ -87,7 +87,7 @@ class LocalEngine:
             scan = ArrowScan(store, plan, names or tuple(store.schema.primary_keys), predicate=predicate)
             return sum(len(batch) for batch in scan.stored_batches(self.runner))
 
-        return counted(self.runner, store, plan, predicate, read)
+        return count_rows(self.runner, store, plan, predicate, read)
 
     def exact(self, store: TableStore, where: str | None) -> Predicate | None:
         """A condition that is judged here, each part of it: raises UnsupportedFeatureError for one not understood."""

@@ -57,7 +57,7 @@ class Lookup:
         for NULL, for a value of another type, and for a key that may have several rows: `get_all` finds these.
         """
         with self._fresh.current() as current:
-            if not current.defined.one_row_a_key:
+            if not current.defined.has_one_row_per_key:
                 primary = ", ".join(current.defined.store.schema.primary_keys)
                 raise InvalidInputError(
                     f"Table {self._store.name}: a key of {current.keys.text} may have several rows, as it is not the "

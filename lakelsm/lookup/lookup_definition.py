@@ -263,7 +263,7 @@ class DefinedLookup:
         return any(pa.types.is_nested(to_arrow(self.store.schema.field(name).type)) for name in self.columns)
 
     @cached_property
-    def one_row_a_key(self) -> bool:
+    def has_one_row_per_key(self) -> bool:
         """Whether a key never has more than one row."""
         schema, known = self.store.schema, set(self.key)
         if self.choice is not None and self.choice.one_at_most(self.store):

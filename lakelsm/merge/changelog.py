@@ -84,7 +84,7 @@ def merge_with_lookup(
         return MergedRange(rows.slice(0, 0), None)
     replaced = np.flatnonzero((levels > output_level) & (fresh & present)[groups.ids])
     found = above & (levels == lowest[groups.ids])
-    before = groups.place_of(found)
+    before = groups.row_of(found)
     merging = present[groups.ids] & ((levels == 0) | found)
     merged = _merged(rows, groups, merging, spec, fresh if rewrites else None)
     if rule is None:
@@ -105,7 +105,7 @@ def merge_to_top(
     """Merge a key range of a full compaction and record how the rows of the top level changed."""
     groups = KeyGroups.of(keys, len(rows))
     top = levels == output_level
-    before = groups.place_of(top)
+    before = groups.row_of(top)
     merging = combined_rows(groups, levels) if spec.lookup else np.ones(len(rows), dtype=bool)
     merged = _merged(rows, groups, merging, spec)
     counted = groups.any(~top)

@@ -33,7 +33,7 @@ def system_columns(numbers: npt.NDArray[np.int64], kinds: npt.NDArray[np.int8]) 
     return {SEQUENCE_NUMBER: pa.array(numbers, pa.int64()), VALUE_KIND: pa.array(kinds, pa.int8())}
 
 
-def put_together(table: pa.Table, heads: Indices, contested: Mask, result: EngineResult) -> pa.Table:
+def assemble_rows(table: pa.Table, heads: Indices, contested: Mask, result: EngineResult) -> pa.Table:
     """The merged rows in key order.
 
     ``heads`` has for each key a row index in ``table``, its only row if it has one; ``contested`` selects the keys of

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelsm.format.row_kinds import is_retract
-from lakelsm.merge.engine_result import EngineResult, put_together
+from lakelsm.merge.engine_result import EngineResult, assemble_rows
 from lakelsm.merge.engines.aggregation import merge_aggregation
 from lakelsm.merge.engines.first_row import merge_first_row
 from lakelsm.merge.engines.partial_update import merge_partial_update
@@ -52,7 +52,7 @@ def merge_rows(table: pa.Table, keys: OrderKeys, spec: MergeSpec, always: Mask |
     group = np.cumsum(starts).astype(np.int64, copy=False)[~alone]
     groups = grouped_rows(table, order[~alone], group, spec)
     result = _ENGINES[spec.engine](table, groups, spec)
-    return put_together(table, order[starts], ~alone[starts], result)
+    return assemble_rows(table, order[starts], ~alone[starts], result)
 
 
 def surviving_rows(table: pa.Table, keys: OrderKeys, spec: MergeSpec) -> Indices:

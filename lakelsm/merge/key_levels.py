@@ -56,7 +56,7 @@ class KeyGroups:
         found[self.ids[mask]] = True
         return found
 
-    def place_of(self, mask: Mask) -> Indices:
+    def row_of(self, mask: Mask) -> Indices:
         """The row of each group where the mask holds (the last of several), -1 for none."""
         places = np.full(self.count, -1, dtype=np.int64)
         chosen = np.flatnonzero(mask)

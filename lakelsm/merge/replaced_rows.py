@@ -43,7 +43,7 @@ class ReplacedRows:
         if self._held_bytes > self._keys.memory_bytes // _HELD_SHARE:
             self._look_up()
 
-    def add_places(self, names: Sequence[str], rows: pa.Table) -> None:
+    def add_positions(self, names: Sequence[str], rows: pa.Table) -> None:
         """Add replaced rows, which have `FILE_NUMBER` (an index in ``names``) and `POSITION`."""
         numbers, positions = rows.column(FILE_NUMBER).to_numpy(), rows.column(POSITION).to_numpy()
         for number in np.unique(numbers).tolist():

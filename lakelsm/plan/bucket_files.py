@@ -74,7 +74,7 @@ def is_shown(options: TableOptions, level: int, fresh: bool = False) -> bool:
     return not options.deletion_vectors_enabled or options.deletion_vectors_merge_on_read
 
 
-def one_row_a_key(options: TableOptions) -> bool:
+def has_one_row_per_key(options: TableOptions) -> bool:
     """Whether no key is on two levels above 0: compactions leave out keys that lie below (`first-row`) or mask them."""
     return options.merge_engine is MergeEngine.FIRST_ROW or options.deletion_vectors_enabled
 
@@ -104,7 +104,7 @@ def partition_filter(store: TableStore, predicate: Predicate | None) -> Partitio
     return keep
 
 
-def among_buckets(only: Collection[int] | None) -> BucketFilter | None:
+def bucket_filter(only: Collection[int] | None) -> BucketFilter | None:
     """Tells of entries whether they are of one of some buckets; None for all."""
     if only is None:
         return None

@@ -15,7 +15,7 @@ from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.lsm.interval_partition import Section, fewest_runs, overlap_groups
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.options import ChangelogProducer
-from lakelsm.plan.bucket_files import among_buckets, by_bucket, is_shown, partition_filter
+from lakelsm.plan.bucket_files import bucket_filter, by_bucket, is_shown, partition_filter
 from lakelsm.plan.merge_units import MergeUnits
 from lakelsm.predicate.predicate import Predicate
 from lakelsm.snapshots.deletion_vectors import deletion_vectors
@@ -74,14 +74,14 @@ class ChangelogPlan:
 
     ``scanned`` files contain the changes: each snapshot's, oldest first (None: of any snapshots, in no order).
     The changes of ``merged`` units are what their merge gives, those of ``compared`` units the differences. ``ends`` are
-    the first and the last snapshot whose changelogs, or (``of_states``) states, are read.
+    the first and the last snapshot whose changelogs, or (``reads_states``) states, are read.
     """
 
     scanned: tuple[tuple[int | None, tuple[RunFile, ...]], ...] = ()
     merged: tuple[MergeUnit, ...] = ()
     compared: tuple[DifferenceUnit, ...] = ()
     ends: tuple[Snapshot, ...] = field(default=(), compare=False, kw_only=True)
-    of_states: bool = field(default=False, compare=False, kw_only=True)
+    reads_states: bool = field(default=False, compare=False, kw_only=True)
 
 
 def plan_changelog(
@@ -115,7 +115,7 @@ def plan_difference(
     store.check_schema(after)
     with store.while_read(*ends):
         old, new = (live_files(store, snapshot, keep, only) for snapshot in (before, after))
-    alike = shown_alike(store, old, new)
+    alike = unchanged_files(store, old, new)
     found: list[tuple[LiveFile, tuple[bool, bool]]] = []
     for identity in {**old, **new}:
         if identity in alike:
@@ -136,7 +136,7 @@ def plan_difference(
             for unit in make.of_section(Section(fewest_runs(group)), target):
                 places = [known[file] for file in unit.files]
                 units.append(DifferenceUnit(unit, *(tuple(side[place] for place in places) for side in sides)))
-    return ChangelogPlan(compared=tuple(units), ends=ends, of_states=True)
+    return ChangelogPlan(compared=tuple(units), ends=ends, reads_states=True)
 
 
 def plan_state(store: TableStore, snapshot: Snapshot | None) -> ChangelogPlan:
@@ -154,7 +154,7 @@ def plan_state(store: TableStore, snapshot: Snapshot | None) -> ChangelogPlan:
             for unit in make.of_section(Section(fewest_runs(group)), target)
         ),
         ends=() if snapshot is None else (snapshot,),
-        of_states=True,
+        reads_states=True,
     )
 
 
@@ -177,7 +177,7 @@ def live_files(
         store.paths,
         snapshot,
         keep_partitions=keep,
-        keep_buckets=among_buckets(only),
+        keep_buckets=bucket_filter(only),
         stats=False,
     )
     entries = [entry for entry in live if is_shown(store.options, entry.file.level)]
@@ -185,7 +185,7 @@ def live_files(
     return {entry.identity: LiveFile(entry, vector) for entry, vector in zip(entries, vectors.of(entries))}
 
 
-def shown_alike(store: TableStore, old: Mapping[_Name, LiveFile], new: Mapping[_Name, LiveFile]) -> set[_Name]:
+def unchanged_files(store: TableStore, old: Mapping[_Name, LiveFile], new: Mapping[_Name, LiveFile]) -> set[_Name]:
     """The files with the same visible rows in two states. Index files are also rewritten because of other files."""
     alike: set[_Name] = set()
     places: dict[_Name, tuple[VectorLocation, VectorLocation, int]] = {}

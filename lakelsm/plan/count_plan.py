@@ -17,7 +17,7 @@ from lakelsm.format.row.binary_row_slots import TIMESTAMP_ROOTS
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.lsm.pruning import partitions_that_may_match
 from lakelsm.merge.key_order import rank_keys
-from lakelsm.plan.bucket_files import is_shown, one_row_a_key, partition_filter
+from lakelsm.plan.bucket_files import has_one_row_per_key, is_shown, partition_filter
 from lakelsm.predicate.predicate import Predicate, columns, is_exact
 from lakelsm.results import CountResult
 from lakelsm.snapshots.deletion_vectors import DeletionVectors, deletion_vectors
@@ -31,15 +31,15 @@ _Mask = npt.NDArray[np.bool_]
 _BUCKETS = 1 << 32
 
 
-def chooses_partitions(store: TableStore, predicate: Predicate | None) -> bool:
+def selects_partitions(store: TableStore, predicate: Predicate | None) -> bool:
     """Whether a condition takes partitions whole: it is on partition columns alone, and understood."""
     return predicate is None or (is_exact(predicate) and columns(predicate) <= {*store.schema.partition_keys})
 
 
-def takes_partitions_whole(store: TableStore, predicate: Predicate | None) -> bool:
+def prunes_exactly(store: TableStore, predicate: Predicate | None) -> bool:
     """Whether the partitions of a `ReadPlan` are those that match: Python cannot compare all dates of a calendar."""
     calendar = {field.name for field in store.schema.partition_fields if field.type.root in ("DATE", *TIMESTAMP_ROOTS)}
-    return predicate is None or (chooses_partitions(store, predicate) and not columns(predicate) & calendar)
+    return predicate is None or (selects_partitions(store, predicate) and not columns(predicate) & calendar)
 
 
 def metadata_count(
@@ -50,7 +50,7 @@ def metadata_count(
     ``fresh`` includes level 0 if reads of the table leave it out. Manifests are enough if each file is read unchanged: it
     overlaps no other one that is shown, and has no retraction.
     """
-    if not chooses_partitions(store, predicate):
+    if not selects_partitions(store, predicate):
         return None
     if snapshot is None:
         return 0
@@ -74,7 +74,7 @@ def metadata_count(
     return sum(int(part.counts.rows.sum()) for part in parts) - sum(filter(None, masked))
 
 
-def joined_count(one: CountResult, other: CountResult) -> CountResult:
+def combined_count(one: CountResult, other: CountResult) -> CountResult:
     """Two counts of different rows as one, of the first one's snapshot."""
     return replace(
         one,
@@ -137,7 +137,7 @@ def _all_raw(store: TableStore, parts: Sequence[_Part]) -> bool:
     lowest, highest = np.full(len(buckets), np.iinfo(np.int64).max), np.zeros(len(buckets), np.int64)
     np.minimum.at(lowest, buckets, levels)
     np.maximum.at(highest, buckets, levels)
-    one_run = (lowest > 0) & ((lowest == highest) | one_row_a_key(store.options))
+    one_run = (lowest > 0) & ((lowest == highest) | has_one_row_per_key(store.options))
     unsure = ~one_run[buckets]
     if not unsure.any():
         return True

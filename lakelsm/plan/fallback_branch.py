@@ -69,7 +69,7 @@ def check_fallback(paths: TablePaths, branches: BranchStore, old: Mapping[str, s
         raise InvalidInputError(f"option '{_OPTION}' = '{name}' must be another branch of the table; it has: {known}.")
 
 
-def joined_plan(plans: Sequence[ReadPlan]) -> ReadPlan:
+def combined_plan(plans: Sequence[ReadPlan]) -> ReadPlan:
     """The plans of some states as one, of the first one's snapshot."""
     first = plans[0]
     return replace(

@@ -26,7 +26,7 @@ from lakelsm.snapshots.table_store import TableStore
 Work = TypeVar("Work")
 
 
-def packed_for_tasks(
+def pack_for_tasks(
     options: TableOptions, work: Iterable[Work], files: Callable[[Work], Iterable[RunFile]]
 ) -> list[list[Work]]:
     """What each task of a read gets, in order: about ``source.split.target-size`` bytes of files.

@@ -10,7 +10,7 @@ from lakelsm.lsm.interval_partition import Section, fewest_runs, overlap_groups
 from lakelsm.merge.merge_unit import MergeUnit
 from lakelsm.merge.record_expiry import RecordExpiry
 from lakelsm.options import MergeEngine
-from lakelsm.plan.bucket_files import BucketId, among_buckets, by_bucket, is_shown
+from lakelsm.plan.bucket_files import BucketId, bucket_filter, by_bucket, is_shown
 from lakelsm.plan.merge_units import MergeUnits
 from lakelsm.snapshots.manifest_scan import read_delta_entries, read_live_entries
 from lakelsm.snapshots.sequence_base import NO_SEQUENCE, table_max_sequence
@@ -34,7 +34,7 @@ def plan_newest_rows(
         return None
     least = table_max_sequence(store.file_io, store.paths, before)
     if not _are_newer(appends, {}, least):
-        live = read_live_entries(store.file_io, store.paths, before, keep_buckets=among_buckets(only), stats=False)
+        live = read_live_entries(store.file_io, store.paths, before, keep_buckets=bucket_filter(only), stats=False)
         if not _are_newer(appends, _newest_numbers(live), NO_SEQUENCE):
             return None
     return _units(store, [entry for entries in appends for entry in entries])

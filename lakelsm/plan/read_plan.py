@@ -20,11 +20,11 @@ from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.options import MergeEngine, TableOptions
 from lakelsm.plan.bucket_files import (
     BucketId,
-    among_buckets,
     both_filters,
+    bucket_filter,
     by_bucket,
+    has_one_row_per_key,
     is_shown,
-    one_row_a_key,
     partition_filter,
 )
 from lakelsm.plan.file_index_pruning import FileIndexPruning
@@ -97,7 +97,7 @@ def plan_read(
         store.paths,
         snapshot,
         keep_partitions=partition_filter(store, predicate),
-        keep_buckets=both_filters(_bucket_filter(store, predicate), among_buckets(only)),
+        keep_buckets=both_filters(_bucket_key_filter(store, predicate), bucket_filter(only)),
         stats=prunes_files,
     )
     every = by_bucket(store, entries)
@@ -115,7 +115,7 @@ def plan_read(
     units = MergeUnits(store, entries, deletion_vectors(store, snapshot, buckets).of(entries))
     target = store.options.source_split_target_size
     for files in buckets.values():
-        parts = read_units(files, no_merge=one_row_a_key(store.options))
+        parts = read_units(files, no_merge=has_one_row_per_key(store.options))
         raw.extend(map(units.file, parts.raw_files))
         for section in parts.merge_sections:
             merged.extend(map(units.file, section.files))
@@ -136,7 +136,7 @@ def _version_rule(options: TableOptions, fresh: bool) -> VersionRule:
     return VersionRule.LAST_BY_SEQUENCE
 
 
-def _bucket_filter(store: TableStore, predicate: Predicate | None) -> BucketFilter | None:
+def _bucket_key_filter(store: TableStore, predicate: Predicate | None) -> BucketFilter | None:
     """Buckets that equality conditions on the bucket key allow; only for the fixed buckets that a file was written in."""
     keys = store.schema.bucket_keys
     if predicate is None or store.options.bucket <= 0:

@@ -9,8 +9,8 @@ from lakelsm.format.data_file.vector_location import VectorLocation
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.merge.merge_unit import RunFile
 from lakelsm.options import TableOptions
-from lakelsm.plan.bucket_files import is_shown, one_row_a_key
-from lakelsm.plan.changelog_plan import LiveFile, live_files, shown_alike
+from lakelsm.plan.bucket_files import has_one_row_per_key, is_shown
+from lakelsm.plan.changelog_plan import LiveFile, live_files, unchanged_files
 from lakelsm.plan.merge_units import MergeUnits
 from lakelsm.snapshots.table_store import TableStore
 
@@ -31,7 +31,7 @@ class ShownFile:
 
 def shows_rows_of_files(options: TableOptions) -> bool:
     """Whether reads show each row of files that no vector masks, and merge none."""
-    return one_row_a_key(options) and not is_shown(options, 0)
+    return has_one_row_per_key(options) and not is_shown(options, 0)
 
 
 def plan_shown_rows(
@@ -42,7 +42,7 @@ def plan_shown_rows(
     ``only``: the buckets looked at (None: all).
     """
     old, new = (_by_name(live_files(store, snapshot, None, only).values()) for snapshot in (before, after))
-    alike = shown_alike(store, old, new)
+    alike = unchanged_files(store, old, new)
     changed = [(old.get(name), new.get(name)) for name in {**old, **new} if name not in alike]
     listed = [(had, has, live) for had, has in changed if (live := has or had) is not None]
     make = MergeUnits(store, [live.entry for _, _, live in listed])

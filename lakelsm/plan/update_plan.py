@@ -14,7 +14,7 @@ from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import DataField, has_nanoseconds
 
 #: The fault of a row that its delete would not remove.
-NO_SEQUENCE = (
+NO_SEQUENCE_FAULT = (
     "a row that matches has no sequence in any group of 'partial-update.remove-record-on-sequence-group', so that the "
     "delete would be lost"
 )
@@ -92,7 +92,7 @@ class UpdatePlan:
                 yield RowCheck(RowFault.ALL_NULL, sequence.columns, text)
 
 
-def no_place(field: DataField) -> str:
+def out_of_range(field: DataField) -> str:
     """The fault of a number that its column cannot have."""
     return f"set gives column '{field.name}' a number that {field.type.sql()} has no place for"
 

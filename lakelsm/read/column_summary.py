@@ -76,11 +76,11 @@ class ColumnSummary:
             low, high = decode_rows([row["bounds"]], [self.data_type] * 2)
             self._widen(pa.concat_arrays([low, high]))
 
-    def told(self, place: int) -> dict[str, Any]:
+    def to_row(self, index: int) -> dict[str, Any]:
         """A row of `SUMMARY_SCHEMA`."""
         kinds = [self.data_type] * 2
         return {
-            "column": place,
+            "column": index,
             "rows": 0,
             "nulls": self.nulls,
             "length": self.length,
@@ -102,8 +102,8 @@ class ColumnSummary:
             self.bounds = values.take(pa.concat_arrays([order[:1], order[-1:]]))
             return
         ends = pc.min_max(ranks)
-        places = [pc.index(ranks, ends[name]).as_py() for name in ("min", "max")]
-        self.bounds = values.take(pa.array(places))
+        indexes = [pc.index(ranks, ends[name]).as_py() for name in ("min", "max")]
+        self.bounds = values.take(pa.array(indexes))
 
 
 @dataclass
@@ -131,11 +131,11 @@ class RowSummary:
             else:
                 self.summaries[row["column"]].merge(row)
 
-    def told(self) -> pa.RecordBatch:
-        """All values, in the form of a task."""
+    def to_batch(self) -> pa.RecordBatch:
+        """Return one row for the number of rows, then one for each column, in `SUMMARY_SCHEMA`."""
         head = {"column": _ROWS, "rows": self.rows}
-        told = [head, *(summary.told(place) for place, summary in enumerate(self.summaries))]
-        return pa.RecordBatch.from_pylist(told, SUMMARY_SCHEMA)
+        rows = [head, *(summary.to_row(index) for index, summary in enumerate(self.summaries))]
+        return pa.RecordBatch.from_pylist(rows, SUMMARY_SCHEMA)
 
 
 @dataclass(frozen=True)
@@ -152,4 +152,4 @@ class SummaryTask(Generic[Unit]):
         for unit in units:
             for batch in self.scan(unit):
                 summary.add(batch)
-        yield summary.told()
+        yield summary.to_batch()

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit
-from lakelsm.plan.count_plan import takes_partitions_whole
-from lakelsm.plan.merge_units import packed_for_tasks
+from lakelsm.plan.count_plan import prunes_exactly
+from lakelsm.plan.merge_units import pack_for_tasks
 from lakelsm.plan.read_plan import ReadPlan
 from lakelsm.predicate.predicate import Predicate
 from lakelsm.read.hidden_row_task import HiddenRowTask
@@ -45,19 +45,19 @@ class HiddenCount:
         yield pa.record_batch([pa.array([hidden], pa.int64())], schema=HIDDEN_COUNT_SCHEMA)
 
 
-def counted(
+def count_rows(
     runner: Runner, store: TableStore, plan: ReadPlan, predicate: Predicate | None, read: Callable[[], int]
 ) -> CountResult:
     """Count the rows of a plan: those of its files less the hidden ones, or else those that ``read`` finds."""
-    whole = takes_partitions_whole(store, predicate)
-    rows, files = rows_less_hidden(runner, store, plan) if whole else None, len(plan.merged_files)
+    whole = prunes_exactly(store, predicate)
+    rows, files = visible_row_count(runner, store, plan) if whole else None, len(plan.merged_files)
     if rows is None:
         rows, files = read(), plan.files_scanned
     how = "files" if files else "metadata"
     return CountResult(snapshot_id=plan.snapshot_id, rows=rows, how=how, files_opened=files)
 
 
-def rows_less_hidden(runner: Runner, store: TableStore, plan: ReadPlan) -> int | None:
+def visible_row_count(runner: Runner, store: TableStore, plan: ReadPlan) -> int | None:
     """The rows of a plan's files less those that vectors mask and merges hide; None where that is not the answer.
 
     Raises as a read of the files that overlap others.
@@ -71,7 +71,7 @@ def rows_less_hidden(runner: Runner, store: TableStore, plan: ReadPlan) -> int |
         return rows
     schemas = store.schemas_of((file.schema_id for file in plan.merged_files), plan.snapshot)
     task = HiddenCount(HiddenRowTask.of(store, schemas))
-    units = packed_for_tasks(store.options, plan.units, lambda unit: unit.files)
+    units = pack_for_tasks(store.options, plan.units, lambda unit: unit.files)
     found = runner.batches(units, task, HIDDEN_COUNT_SCHEMA, store.paths)
     hidden: list[int] = [number for batch in found for number in batch.column(0).to_pylist()]
     return rows - sum(hidden)

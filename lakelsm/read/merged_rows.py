@@ -31,7 +31,7 @@ EVERY_FILE = 1 << 62
 _HANDED_ROWS = 1 << 16
 
 
-def is_handed_over(file: RunFile, small_file: int) -> bool:
+def is_read_by_task(file: RunFile, small_file: int) -> bool:
     """Whether the rows of a file of a merged section come from the tasks alone; ``small_file`` is bytes."""
     return file.file_size < small_file
 
@@ -55,7 +55,7 @@ class MergedRows:
     def __call__(self, units: Sequence[MergeUnit]) -> Iterator[pa.RecordBatch]:
         """Yield the merged rows and those of the small files."""
         for unit in units:
-            small = np.array([is_handed_over(file, self.small_file) for file in unit.files])
+            small = np.array([is_read_by_task(file, self.small_file) for file in unit.files])
             runs = self.reader.open_runs(unit, positions=True)
             for rows, keys in key_ranges(runs, self.spec.key_columns):
                 merged = self._merged(unit, rows, keys, small)

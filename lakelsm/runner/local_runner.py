@@ -51,7 +51,7 @@ class LocalRunner:
     def messages(self, units: Sequence[Unit], task: Task[Unit], paths: TablePaths, names: AttemptNames) -> TaskMessages:
         """See `Runner.messages`."""
         joined = TaskMessages()
-        with closing(self._run(units, task, paths.name, fails_at_once=True)) as batches:
+        with closing(self._run(units, task, paths.name, fail_fast=True)) as batches:
             for batch in batches:
                 for row in zip(*(column.to_pylist() for column in batch.columns)):
                     joined.add(TaskMessages.of_row(row))
@@ -64,14 +64,14 @@ class LocalRunner:
 
         What a unit yields comes even where a later one fails.
         """
-        return self._run(units, task, paths.name, fails_at_once=False)
+        return self._run(units, task, paths.name, fail_fast=False)
 
     def _run(
-        self, units: Sequence[Unit], task: Task[Unit], table: str, fails_at_once: bool
+        self, units: Sequence[Unit], task: Task[Unit], table: str, fail_fast: bool
     ) -> Generator[pa.RecordBatch, None, None]:
         threads = self._cores
         work: object = task
         if isinstance(work, BoundedTask):
             threads = min(threads, max(self._memory // max(work.memory_bytes, 1), 1))
-        pool = OrderedPool(units, task, read_ahead=_READ_AHEAD, fails_at_once=fails_at_once)
+        pool = OrderedPool(units, task, read_ahead=_READ_AHEAD, fail_fast=fail_fast)
         return pool.run(min(threads, len(units)), table)

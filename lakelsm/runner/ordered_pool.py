@@ -19,17 +19,17 @@ class OrderedPool(Generic[Unit]):
     """One run of some units.
 
     Units are begun in order. A thread waits where ``read_ahead`` bytes wait to be taken, unless nothing waits of the unit
-    that is taken from. With ``fails_at_once`` the first failure ends all work; else only that of later units, so that
+    that is taken from. With ``fail_fast`` the first failure ends all work; else only that of later units, so that
     what is taken before the failure is raised does not depend on chance.
     """
 
     def __init__(
-        self, units: Sequence[Unit], task: Task[Unit], *, read_ahead: int, fails_at_once: bool = False
+        self, units: Sequence[Unit], task: Task[Unit], *, read_ahead: int, fail_fast: bool = False
     ) -> None:
         self._units = units
         self._task = task
         self._read_ahead = read_ahead
-        self._fails_at_once = fails_at_once
+        self._fails_at_once = fail_fast
         self._changed = threading.Condition()
         # All below is read and written under the condition's lock, but for what `_unwanted` reads.
         self._begun = 0

@@ -21,8 +21,8 @@ from lakelsm.arguments import (
 from lakelsm.engine import Engine, chosen_engine, local_engine, spark_session
 from lakelsm.errors import LakelsmError
 from lakelsm.operation_log import TABLE_LOG, OperationLine, log_step, logged, operation_line
-from lakelsm.plan.count_plan import joined_count, metadata_count
-from lakelsm.plan.fallback_branch import ReadState, fallback_of, joined_plan, read_states, refuse_fallback
+from lakelsm.plan.count_plan import combined_count, metadata_count
+from lakelsm.plan.fallback_branch import ReadState, combined_plan, fallback_of, read_states, refuse_fallback
 from lakelsm.plan.read_plan import ReadPlan, plan_read
 from lakelsm.predicate.parser import parse_where
 from lakelsm.results import CountResult
@@ -195,7 +195,7 @@ class ReadableTable(OpenedTable):
     def explain(self, where: str | None = None, *, fresh: bool = False) -> ReadPlan:
         """What `read` would open: its ``files_scanned`` of ``files_live``. Needs no session."""
         engine = chosen_engine(None, self._spark)
-        return self._on_newest(lambda: joined_plan([plan for _, plan in self._plans(engine, where, fresh)]))
+        return self._on_newest(lambda: combined_plan([plan for _, plan in self._plans(engine, where, fresh)]))
 
     @logged("count")
     def count(
@@ -215,7 +215,7 @@ class ReadableTable(OpenedTable):
         chosen = self._engine(engine)
         return self._on_newest(
             lambda: reduce(
-                joined_count, (_counted(chosen, state, where, fresh) for state in self._states(chosen, where))
+                combined_count, (_counted(chosen, state, where, fresh) for state in self._states(chosen, where))
             )
         )
 

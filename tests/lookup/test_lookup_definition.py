@@ -49,7 +49,7 @@ def asked(table: Table, **request: Any) -> DefinedLookup:
 def test_the_key_is_the_primary_key_in_its_order_and_columns_are_all(tmp_path: Path) -> None:
     found = asked(made(tmp_path))
     assert (found.key, found.columns) == (("id", "dt"), ("dt", "id", "name", "n"))
-    assert found.one_row_a_key
+    assert found.has_one_row_per_key
     assert not found.adds_partitions
 
 
@@ -63,7 +63,7 @@ def test_names_are_found_in_any_case_and_kept_as_labels(tmp_path: Path) -> None:
 def test_a_key_with_all_columns_of_the_primary_key_has_one_row(
     key: tuple[str, ...], expected: bool, tmp_path: Path
 ) -> None:
-    assert asked(made(tmp_path), key=key).one_row_a_key is expected
+    assert asked(made(tmp_path), key=key).has_one_row_per_key is expected
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_chosen_partitions_complete_the_key(
     found = asked(made(tmp_path), key=key, options={"scan.partitions": text})
     assert found.choice is not None
     spec = found.spec(found.choice.partitions(found.store, None))
-    assert (spec.key, found.one_row_a_key) == (spec_key, one_row)
+    assert (spec.key, found.has_one_row_per_key) == (spec_key, one_row)
     assert spec.predicate is not None
 
 
@@ -95,9 +95,9 @@ def test_a_primary_key_without_the_partition_may_have_many_rows_and_gets_no_part
         partition_by=["dt"],
         options={"bucket": 1, "lakelsm.key-per-partition": True},
     )
-    assert not asked(table).one_row_a_key
+    assert not asked(table).has_one_row_per_key
     found = asked(table, options={"scan.partitions": "max_pt()"})
-    assert found.one_row_a_key
+    assert found.has_one_row_per_key
     assert not found.adds_partitions
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from lakelsm.merge.engine_result import EngineResult, put_together, system_columns
+from lakelsm.merge.engine_result import EngineResult, assemble_rows, system_columns
 
 #: Rows 0 and 3 have a key each; rows 1 and 2 contest the key between them.
 TABLE = pa.table(
@@ -21,7 +21,7 @@ HEADS, CONTESTED = np.array([0, 2, 3]), np.array([False, True, False])
 
 def put(**changes: object) -> list[dict[str, object]]:
     result = EngineResult(np.array([2]), changes.pop("columns", {}), **changes)  # type: ignore[arg-type]
-    table = put_together(TABLE, HEADS, CONTESTED, result)
+    table = assemble_rows(TABLE, HEADS, CONTESTED, result)
     assert table.schema == TABLE.schema
     return table.to_pylist()
 

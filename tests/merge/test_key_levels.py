@@ -42,7 +42,7 @@ def test_no_rows_have_no_groups(groups: KeyGroups) -> None:
 
 def test_the_place_of_a_group_is_its_last_chosen_row_or_none() -> None:
     groups = groups_of([1, 2, 1, 1, 3])
-    assert groups.place_of(np.array([True, False, True, False, True])).tolist() == [2, -1, 4]
+    assert groups.row_of(np.array([True, False, True, False, True])).tolist() == [2, -1, 4]
 
 
 def test_level_0_and_the_lowest_other_level_of_a_key_are_combined() -> None:

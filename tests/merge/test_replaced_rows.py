@@ -77,7 +77,7 @@ def test_places_and_keys_come_together(tmp_path: Path) -> None:
     found = replaced_rows(files)
     found.add_keys(keys(range(19, 21)))
     places = pa.table({FILE_NUMBER: pa.array([0, 1, 1, 2], pa.int32()), POSITION: pa.array([3, 0, 7, 9])})
-    found.add_places([files[0].name, files[1].name, "data-other"], places)
+    found.add_positions([files[0].name, files[1].name, "data-other"], places)
     assert {name: list(rows) for name, rows in found.positions().items()} == {
         files[0].name: [3, 19],
         files[1].name: [0, 7],

@@ -35,7 +35,7 @@ from lakelsm.plan.compaction_plan import CompactionScope
 from lakelsm.plan.read_plan import ReadPlan, plan_read
 from lakelsm.read.changelog_tasks import Differences, MergedChanges
 from lakelsm.read.hidden_row_task import CHUNK_BITS, HiddenRowTask
-from lakelsm.read.merged_rows import MergedRows, is_handed_over
+from lakelsm.read.merged_rows import MergedRows, is_read_by_task
 from lakelsm.runner.local_runner import LocalRunner
 from lakelsm.schema import unbuilt_features
 from lakelsm.schema.option_rules import check_rules
@@ -174,7 +174,7 @@ class FileTable(LocalTable):
                 assert sizes[name] == size
                 bits = np.unpackbits(np.array(words, np.int64).view(np.uint8), bitorder="little")
                 hidden.setdefault(name, []).extend((np.flatnonzero(bits) + (chunk << CHUNK_BITS)).tolist())
-        scanned = [file for file in plan.merged_files if not is_handed_over(file, small_file)]
+        scanned = [file for file in plan.merged_files if not is_read_by_task(file, small_file)]
         for file in (*plan.raw_files, *scanned):
             rows = self._file_rows(file, names)
             kept = ~np.isin(rows.column(POSITION).to_numpy(), hidden.get(file.name, []))

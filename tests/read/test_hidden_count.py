@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lakelsm.errors import CorruptTableError
 from lakelsm.plan.read_plan import plan_read
-from lakelsm.read.hidden_count import rows_less_hidden
+from lakelsm.read.hidden_count import visible_row_count
 from lakelsm.runner.local_runner import LocalRunner
 from tests.compact.local_table import LocalTable
 from tests.examples import examples
@@ -19,7 +19,7 @@ ROWS = st.lists(st.tuples(st.integers(0, 20), st.sampled_from("abc")), min_size=
 
 
 def counted(table: LocalTable) -> int | None:
-    return rows_less_hidden(table.runner, table.store, plan_read(table.store, table.latest, None))
+    return visible_row_count(table.runner, table.store, plan_read(table.store, table.latest, None))
 
 
 @examples(30)
@@ -65,7 +65,7 @@ def test_a_pool_of_this_process_counts_the_same(tmp_path: Path) -> None:
     for start in (0, 50, 75):
         table.write(*((number, "a") for number in range(start, start + 100)))
     plan = plan_read(table.store, table.latest, None)
-    assert rows_less_hidden(LocalRunner(), table.store, plan) == 175
+    assert visible_row_count(LocalRunner(), table.store, plan) == 175
 
 
 def test_merges_that_make_rows_are_not_counted_by_what_they_hide(tmp_path: Path) -> None:

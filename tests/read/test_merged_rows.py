@@ -12,7 +12,7 @@ import pytest
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit
 from lakelsm.options import TableOptions
-from lakelsm.read.merged_rows import EVERY_FILE, MergedRows, is_handed_over
+from lakelsm.read.merged_rows import EVERY_FILE, MergedRows, is_read_by_task
 from lakelsm.schema.table_schema import create_schema
 from tests.merge.run_files import reader_of, write_run
 
@@ -37,8 +37,8 @@ def handed(*units: MergeUnit, small: int = 0, **options: str) -> list[tuple[int,
 
 def test_a_file_is_handed_over_below_the_size_of_small_ones(tmp_path: Path) -> None:
     (file,) = run(tmp_path, (0, 0, 1, 1))
-    assert is_handed_over(file, file.file_size + 1)
-    assert not is_handed_over(file, file.file_size)
+    assert is_read_by_task(file, file.file_size + 1)
+    assert not is_read_by_task(file, file.file_size)
 
 
 def test_only_contested_keys_are_merged_and_handed_over(tmp_path: Path) -> None:

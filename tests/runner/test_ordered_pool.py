@@ -163,7 +163,7 @@ def test_what_comes_before_a_failure_is_given_first(threads_of_pools: Callable[[
 
 def test_a_failure_ends_earlier_units_where_it_is_told_at_once() -> None:
     work = Work(batches=100_000, seconds=0.001)
-    found = pool(20, failing(1, CorruptTableError("file 1 is damaged"), work), fails_at_once=True).run(2, "/t")
+    found = pool(20, failing(1, CorruptTableError("file 1 is damaged"), work), fail_fast=True).run(2, "/t")
     with pytest.raises(CorruptTableError, match="file 1 is damaged"):
         values(found)
     assert work.begun == work.closed == [0] and work.yielded < work.batches

@@ -25,7 +25,7 @@ from lakelsm.lsm.levels import FileRange
 from lakelsm.merge.key_order import order_keys
 from lakelsm.merge.merge_unit import RunFile
 from lakelsm.options import BucketFunction, MergeEngine, TableOptions
-from lakelsm.plan.bucket_files import by_bucket, is_shown, one_row_a_key, partition_filter
+from lakelsm.plan.bucket_files import by_bucket, has_one_row_per_key, is_shown, partition_filter
 from lakelsm.plan.merge_units import MergeUnits
 from lakelsm.snapshots.deletion_vectors import deletion_vectors
 from lakelsm.snapshots.manifest_scan import BucketFilter, read_live_entries
@@ -282,7 +282,7 @@ def _generations(options: TableOptions, files: Sequence[FileRange]) -> tuple[tup
 
 def _no_key_twice(options: TableOptions) -> bool:
     """Whether no two shown files have a key, but for rows that are masked."""
-    return one_row_a_key(options) and not is_shown(options, 0)
+    return has_one_row_per_key(options) and not is_shown(options, 0)
 
 
 def _newest_wins(options: TableOptions) -> bool:

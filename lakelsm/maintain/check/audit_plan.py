@@ -13,8 +13,8 @@ from lakelsm.format.manifest import ManifestEntry
 from lakelsm.lsm.splits import pack_in_order, read_units
 from lakelsm.maintain.check.file_audit import AuditedBucket, AuditedFile
 from lakelsm.merge.merge_unit import MergeUnit
-from lakelsm.plan.bucket_files import BucketId, by_bucket, one_row_a_key
-from lakelsm.plan.merge_units import MergeUnits, packed_for_tasks
+from lakelsm.plan.bucket_files import BucketId, by_bucket, has_one_row_per_key
+from lakelsm.plan.merge_units import MergeUnits, pack_for_tasks
 from lakelsm.snapshots.deletion_vectors import DeletionVectors
 from lakelsm.snapshots.hash_indexes import HashIndex, HashIndexes
 from lakelsm.snapshots.table_store import TableStore
@@ -119,7 +119,7 @@ def _key_work(
     store: TableStore, entries: Sequence[ManifestEntry], units: MergeUnits, data: CheckedData, chance: float
 ) -> list[list[MergeUnit]]:
     """Sections of files above level 0 whose key ranges overlap, where a key may have one row alone there."""
-    if not one_row_a_key(store.options) or data in (CheckedData.NONE, CheckedData.FOOTERS):
+    if not has_one_row_per_key(store.options) or data in (CheckedData.NONE, CheckedData.FOOTERS):
         return []
     sections = [
         section
@@ -130,7 +130,7 @@ def _key_work(
     target = store.options.source_split_target_size
     chosen = _in_full(sections, data, chance)
     work = [unit for section in sections if section in chosen for unit in units.of_section(section, target)]
-    return packed_for_tasks(store.options, work, lambda unit: unit.files)
+    return pack_for_tasks(store.options, work, lambda unit: unit.files)
 
 
 def _in_full(items: Sequence[Work], data: CheckedData, chance: float) -> Collection[Work]:

@@ -19,7 +19,7 @@ from lakelsm.maintain.check.rules import BRANCH_UNFINISHED, BRANCH_UNREADABLE
 from lakelsm.maintain.check.state_references import CheckedState
 from lakelsm.maintain.check.stray_manifests import StrayManifests
 from lakelsm.plan.bucket_files import partition_filter
-from lakelsm.plan.count_plan import chooses_partitions
+from lakelsm.plan.count_plan import selects_partitions
 from lakelsm.predicate.predicate import Predicate
 from lakelsm.results import CheckResult
 from lakelsm.runner.runner import Runner
@@ -43,7 +43,7 @@ def checked_check_scope(
     store: TableStore, data: CheckedData, partitions: Predicate | None, deadline: float | None
 ) -> CheckScope:
     """The scope that a caller requests. Raises InvalidInputError unless the condition selects whole partitions."""
-    if not chooses_partitions(store, partitions):
+    if not selects_partitions(store, partitions):
         raise InvalidInputError(
             f"where must be on partition columns ({', '.join(store.schema.partition_keys) or 'none'}) alone, compared "
             "with literals: a check takes partitions whole."

@@ -43,5 +43,5 @@ def merge_aggregation(table: pa.Table, groups: GroupedRows, spec: MergeSpec) -> 
 
 
 def _places(positions: np.ndarray, groups: GroupedRows) -> np.ndarray:
-    """Places in the table of positions in the groups."""
+    """ElementIndexes in the table of positions in the groups."""
     return np.where(positions >= 0, groups.rows[positions], -1)

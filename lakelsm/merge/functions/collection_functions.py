@@ -17,8 +17,8 @@ from lakelsm.merge.events import RETRACT, REVERSED, SEED, Events, Items, Values
 from lakelsm.merge.functions.value_codes import element_codes
 from lakelsm.merge.merge_spec import ColumnRule
 
-#: Places in the flattened elements of a column; None is NULL.
-Places = list[int] | None
+#: ElementIndexes in the flattened elements of a column; None is NULL.
+ElementIndexes = list[int] | None
 #: (accumulator, value, op) -> accumulator; the op is ADD, REVERSED or RETRACT.
 Fold = Callable[[Any, Any, int], Any]
 
@@ -38,14 +38,14 @@ def fold_groups(items: Items, values: Sequence[Any], count: int, fold: Fold) -> 
     return result
 
 
-def element_places(array: pa.ListArray | pa.MapArray) -> list[Places]:
+def element_indexes(array: pa.ListArray | pa.MapArray) -> list[ElementIndexes]:
     """For each list or map the indexes of its elements in the flattened ones."""
     offsets = array.offsets.to_numpy(zero_copy_only=False).tolist()
     valid = array.is_valid().to_pylist()
     return [list(range(offsets[i], offsets[i + 1])) if valid[i] else None for i in range(len(array))]
 
 
-def lists_of(kind: pa.DataType, places: Sequence[Places], elements: pa.Array) -> pa.Array:
+def lists_of(kind: pa.DataType, places: Sequence[ElementIndexes], elements: pa.Array) -> pa.Array:
     """Build lists or maps of type ``kind`` from indexes in flattened elements (of a map: its entries)."""
     lengths = np.array([0 if held is None else len(held) for held in places], dtype=np.int64)
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
@@ -109,7 +109,7 @@ def collect(values: Values, events: Events, rule: ColumnRule) -> pa.Array:
     array = values.at(items.positions)
     codes = element_codes(array.values)
 
-    def fold(held: Places, value: Places, op: int) -> Places:
+    def fold(held: ElementIndexes, value: ElementIndexes, op: int) -> ElementIndexes:
         if op == RETRACT:
             return _without(held, value, codes)
         if op == REVERSED and rule.ignore_retract:
@@ -124,10 +124,10 @@ def collect(values: Values, events: Events, rule: ColumnRule) -> pa.Array:
             first.setdefault(codes[place], place)
         return list(first.values())
 
-    return lists_of(array.type, fold_groups(items, element_places(array), events.groups.count, fold), array.values)
+    return lists_of(array.type, fold_groups(items, element_indexes(array), events.groups.count, fold), array.values)
 
 
-def _without(held: Places, gone: Places, codes: Sequence[int]) -> Places:
+def _without(held: ElementIndexes, gone: ElementIndexes, codes: Sequence[int]) -> ElementIndexes:
     if not held or not gone:
         return held
     left: dict[int, int] = {}
@@ -154,7 +154,7 @@ def merge_map(values: Values, events: Events, rule: ColumnRule) -> pa.Array:
     array = values.at(items.positions)
     codes = element_codes(array.keys)
 
-    def fold(held: Places, value: Places, op: int) -> Places:
+    def fold(held: ElementIndexes, value: ElementIndexes, op: int) -> ElementIndexes:
         if op == RETRACT:
             if not held or not value:
                 return held
@@ -167,7 +167,7 @@ def merge_map(values: Values, events: Events, rule: ColumnRule) -> pa.Array:
         merged.update((codes[place], place) for place in newer)
         return list(merged.values())
 
-    folded = fold_groups(items, element_places(array), events.groups.count, fold)
+    folded = fold_groups(items, element_indexes(array), events.groups.count, fold)
     return lists_of(array.type, folded, _entries(array))
 
 
@@ -192,7 +192,7 @@ def merge_map_with_keytime(values: Values, events: Events, rule: ColumnRule) -> 
             if old is None or absent[old] or times[old] is None or time > times[old]:
                 held[code] = place
 
-    def fold(held: Places, value: Places, op: int) -> Places:
+    def fold(held: ElementIndexes, value: ElementIndexes, op: int) -> ElementIndexes:
         if held is None or value is None:
             return value if held is None else held
         first, second = (value, held) if op == REVERSED else (held, value)
@@ -201,5 +201,5 @@ def merge_map_with_keytime(values: Values, events: Events, rule: ColumnRule) -> 
             put(merged, place)
         return list(merged.values())
 
-    folded = fold_groups(items, element_places(array), events.groups.count, fold)
+    folded = fold_groups(items, element_indexes(array), events.groups.count, fold)
     return lists_of(array.type, folded, _entries(array))

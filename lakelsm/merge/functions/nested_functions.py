@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lakelsm.errors import InvalidInputError
 from lakelsm.merge.events import RETRACT, REVERSED, Events, Items, Values
-from lakelsm.merge.functions.collection_functions import Places, element_places, fold_groups, lists_of
+from lakelsm.merge.functions.collection_functions import ElementIndexes, element_indexes, fold_groups, lists_of
 from lakelsm.merge.functions.value_codes import element_codes, row_codes
 from lakelsm.merge.grouped_rows import ranks
 from lakelsm.merge.merge_spec import ColumnRule
@@ -55,7 +55,7 @@ def nested_update(values: Values, events: Events, rule: ColumnRule) -> pa.Array:
     array = values.at(items.positions)
     rows = _NestedRows(array.values, rule)
 
-    def fold(held: Places, value: Places, op: int) -> Places:
+    def fold(held: ElementIndexes, value: ElementIndexes, op: int) -> ElementIndexes:
         if op == RETRACT:
             return _retracted(held, value, rows, bool(rule.nested_key))
         if op == REVERSED:
@@ -64,11 +64,11 @@ def nested_update(values: Values, events: Events, rule: ColumnRule) -> pa.Array:
             return held
         return _keyed(held, value, rows, rule) if rule.nested_key else _appended(held, value, rows, rule)
 
-    folded = fold_groups(items, element_places(array), events.groups.count, fold)
+    folded = fold_groups(items, element_indexes(array), events.groups.count, fold)
     return lists_of(array.type, folded, array.values)
 
 
-def _appended(held: Places, value: list[int], rows: _NestedRows, rule: ColumnRule) -> Places:
+def _appended(held: ElementIndexes, value: list[int], rows: _NestedRows, rule: ColumnRule) -> ElementIndexes:
     room = rule.count_limit - len(held or ())
     if held is not None and room <= 0:
         return held
@@ -76,7 +76,7 @@ def _appended(held: Places, value: list[int], rows: _NestedRows, rule: ColumnRul
     return old + [place for place in value if rows.present[place]][: max(room, 0)]
 
 
-def _keyed(held: Places, value: list[int], rows: _NestedRows, rule: ColumnRule) -> Places:
+def _keyed(held: ElementIndexes, value: list[int], rows: _NestedRows, rule: ColumnRule) -> ElementIndexes:
     merged: dict[int, int] = {}
     for places, limited in ((held or (), False), (value, True)):
         for place in places:
@@ -91,7 +91,7 @@ def _keyed(held: Places, value: list[int], rows: _NestedRows, rule: ColumnRule) 
     return list(merged.values())
 
 
-def _retracted(held: Places, value: Places, rows: _NestedRows, keyed: bool) -> Places:
+def _retracted(held: ElementIndexes, value: ElementIndexes, rows: _NestedRows, keyed: bool) -> ElementIndexes:
     if held is None or value is None:
         return held
     gone = {rows.keys[place] for place in value if rows.counts(place)}
@@ -112,7 +112,7 @@ def nested_partial_update(values: Values, events: Events, rule: ColumnRule) -> p
     made = [[place if valid[place] else -1 for valid in filled] for place in range(len(rows.elements))]
     keys = list(rows.keys)
 
-    def fold(held: Places, value: Places, op: int) -> Places:
+    def fold(held: ElementIndexes, value: ElementIndexes, op: int) -> ElementIndexes:
         if op == REVERSED:
             held, value = value, held
         if value is None:
@@ -130,7 +130,7 @@ def nested_partial_update(values: Values, events: Events, rule: ColumnRule) -> p
             merged[keys[number]] = len(made) - 1
         return list(merged.values())
 
-    folded = fold_groups(items, element_places(array), events.groups.count, fold)
+    folded = fold_groups(items, element_indexes(array), events.groups.count, fold)
     places = np.array(made, dtype=np.int64).reshape(len(made), len(members))
     columns = [member.take(pa.array(at, mask=at < 0)) for member, at in zip(members, places.T)]
     fields = [rows.elements.type.field(at) for at in range(len(members))]

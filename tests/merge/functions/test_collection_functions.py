@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakelsm.merge.functions.collection_functions import element_places, lists_of
+from lakelsm.merge.functions.collection_functions import element_indexes, lists_of
 from tests.merge.one_key import DELETE, GROUP, INSERT, UPDATE_BEFORE, function, merged
 
 MAP, TIMED = "MAP<STRING, INT>", "MAP<STRING, ROW<v INT, t STRING>>"
@@ -127,7 +127,7 @@ def test_the_time_may_be_another_member_than_the_last() -> None:
 
 def test_lists_are_places_in_their_elements_and_back() -> None:
     array = pa.array([[7], [1], None, [], [2, None]], pa.list_(pa.int32())).slice(1)
-    places = element_places(array)
+    places = element_indexes(array)
     assert places == [[1], None, [], [2, 3]]
     assert lists_of(array.type, places, array.values).to_pylist() == [[1], None, [], [2, None]]
     assert lists_of(array.type, [], array.values).to_pylist() == []
