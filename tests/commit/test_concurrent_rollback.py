@@ -55,7 +55,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return warehouse / "db.db" / "t"
 
 
-@pytest.fingerprint.parametrize(("change", "to"), [*((change, 1) for change in CHANGES), ("write", 2), ("compact", 2)])
+@pytest.mark.parametrize(("change", "to"), [*((change, 1) for change in CHANGES), ("write", 2), ("compact", 2)])
 def test_a_rollback_at_any_moment_of_a_change_is_a_conflict_or_before_it(
     made: Path, tmp_path: Path, change: str, to: int
 ) -> None:
@@ -96,7 +96,7 @@ def three(table: CommitTable) -> None:
         table.append(add(file(f"f{number}", seq=(10 * number, 10 * number + 9))))
 
 
-@pytest.fingerprint.parametrize("at", ["base-list-written", "delta-list-written", "snapshot-published"])
+@pytest.mark.parametrize("at", ["base-list-written", "delta-list-written", "snapshot-published"])
 def test_a_commit_on_a_snapshot_that_was_rolled_back_is_taken_back_and_refused(table: CommitTable, at: str) -> None:
     three(table)
     before = table.metadata_names()
@@ -149,7 +149,7 @@ def others_come_and_go(table: CommitTable, first: int) -> None:
     table.expire(*range(1, first + 2))
 
 
-@pytest.fingerprint.parametrize(("kind", "snapshots"), [(OVERWRITE, 0), (OVERWRITE, 3), (APPEND, 3)])
+@pytest.mark.parametrize(("kind", "snapshots"), [(OVERWRITE, 0), (OVERWRITE, 3), (APPEND, 3)])
 def test_a_commit_under_an_id_that_expired_is_refused_and_not_lost(
     table: CommitTable, kind: CommitKind, snapshots: int
 ) -> None:
@@ -194,7 +194,7 @@ def late(table: CommitTable) -> None:
     table.append(add(file("late", seq=(9, 9))))
 
 
-@pytest.fingerprint.parametrize("hint", [b"3", b"2", b"77", b"", None])
+@pytest.mark.parametrize("hint", [b"3", b"2", b"77", b"", None])
 def test_a_snapshot_that_is_missing_below_the_newest_is_damage(table: CommitTable, hint: bytes | None) -> None:
     numbered(table, 3)
     table.expire(2)
@@ -226,7 +226,7 @@ def test_the_newest_snapshot_that_the_hint_names_is_missed(table: CommitTable) -
     assert list(table.snapshots.ids()) == [1, 2]
 
 
-@pytest.fingerprint.parametrize("gone", [2, 3])
+@pytest.mark.parametrize("gone", [2, 3])
 def test_a_gap_that_a_rollback_leaves_while_it_runs_is_a_conflict(table: CommitTable, gone: int) -> None:
     numbered(table, 3)
     table.expire(gone)
@@ -302,7 +302,7 @@ class Unanswered(LocalFileIO):
         return super().create_if_absent(path, data)
 
 
-@pytest.fingerprint.parametrize("rollback", ["", "under way", "ended", "ended, and another commit took the id"])
+@pytest.mark.parametrize("rollback", ["", "under way", "ended", "ended, and another commit took the id"])
 def test_a_snapshot_that_is_sent_again_is_committed_only_where_no_rollback_may_have_removed_it(
     tmp_path: Path, rollback: str
 ) -> None:

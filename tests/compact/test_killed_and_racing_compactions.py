@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from tests.compact.test_remapped_marks import VectorTable, rows
 
 from lakelsm import Catalog, Table
 from lakelsm.maintain.history import maintenance_runs
@@ -16,6 +15,7 @@ from lakelsm.results import CompactionStatus
 from lakelsm.snapshots.manifest_scan import read_index_entries, read_live_entries
 from lakelsm.storage import LocalFileIO
 from tests.compact.local_table import LocalTable
+from tests.compact.test_remapped_vectors import VectorTable, rows
 from tests.dying_file_io import dies
 from tests.processes import ended, started
 

@@ -72,7 +72,7 @@ def test_a_state_that_is_published_is_opened_by_others_and_older_files_go(direct
     assert another is not None and another.content == "c" and another.generations == ()
 
 
-@pytest.fingerprint.parametrize("damage", ["empty", "cut", "changed", "other facts", "a directory", "fifo", "endless"])
+@pytest.mark.parametrize("damage", ["empty", "cut", "changed", "other facts", "a directory", "fifo", "endless"])
 def test_a_damaged_state_is_told(directory: CacheDirectory, damage: str) -> None:
     state(directory).publish(directory)
     path = directory.file(STATE)

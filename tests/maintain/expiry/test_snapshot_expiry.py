@@ -197,7 +197,7 @@ def before_operation(moment: int, act: Callable[[], object]) -> ActingFileIO:
     return ActingFileIO(act, "read", "list", "write", "delete", first=moment)
 
 
-@pytest.fingerprint.parametrize("options", OPTIONS[1:4], ids=["input", "input decoupled", "none decoupled"])
+@pytest.mark.parametrize("options", OPTIONS[1:4], ids=["input", "input decoupled", "none decoupled"])
 def test_a_run_that_is_killed_anywhere_leaves_a_table_that_reads_and_the_next_one_finishes(
     tmp_path: Path, options: dict[str, str]
 ) -> None:
