@@ -15,26 +15,26 @@ class WorkCancelled(BaseException):
     """Ends a task whose result is not needed. Not an Exception: no task treats it as a failure of its own."""
 
 
-class _Asked(threading.local):
+class _Check(threading.local):
     """The check of each thread's work."""
 
     unwanted: Callable[[], bool] | None = None
 
 
-_asked = _Asked()
+_check = _Check()
 
 
 @contextmanager
 def cancelled_by(unwanted: Callable[[], bool]) -> Iterator[None]:
-    """Let `end_if_cancelled` end what this thread does in the context, once ``unwanted`` is true."""
-    before, _asked.unwanted = _asked.unwanted, unwanted
+    """Let `raise_if_cancelled` end what this thread does in the context, once ``unwanted`` is true."""
+    before, _check.unwanted = _check.unwanted, unwanted
     try:
         yield
     finally:
-        _asked.unwanted = before
+        _check.unwanted = before
 
 
-def end_if_cancelled() -> None:
+def raise_if_cancelled() -> None:
     """Raise `WorkCancelled` where this thread's work is not wanted any more."""
-    if _asked.unwanted is not None and _asked.unwanted():
+    if _check.unwanted is not None and _check.unwanted():
         raise WorkCancelled

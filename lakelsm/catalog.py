@@ -127,7 +127,7 @@ class Catalog:
             created = create_schema(given.columns, key, partition_by, options, comment, SYSTEM.clock())
         file_io = self._file_io.within(paths.root)
         if if_not_exists and SchemaStore(file_io, paths).ids():
-            current_line().found_nothing()
+            current_line().set_nothing_done()
             return self.table(name)  # Also one that is no longer created so.
         with error_context(f"Table {name}"):
             validate_table(created)
@@ -220,7 +220,7 @@ class Catalog:
         checked_flag("if_not_exists", if_not_exists)
         if name in self.list_databases():
             if if_not_exists:
-                current_line().found_nothing()
+                current_line().set_nothing_done()
                 return
             raise InvalidInputError(f"Database {name} exists already: pass if_not_exists=True to keep it.")
         if is_object_uri(self._root):
@@ -247,7 +247,7 @@ class Catalog:
         checked_flag("if_exists", if_exists)
         if name not in self.list_databases():
             if if_exists:
-                current_line().found_nothing()
+                current_line().set_nothing_done()
                 return
             raise self._unknown_database(name)
         own = {entry.name for entry in self._file_io.entries(self._root) if entry.is_directory}

@@ -70,12 +70,12 @@ class TableAlreadyExistsError(InvalidInputError):
 class SnapshotNotFoundError(InvalidInputError):
     """The requested snapshot, tag or time does not exist, or has expired.
 
-    ``was_there``: the snapshot existed when the operation began, and expired or was rolled back since.
+    ``was_removed``: the snapshot existed when the operation began, and expired or was rolled back since.
     """
 
-    def __init__(self, text: str, *, was_there: bool = False) -> None:
+    def __init__(self, text: str, *, was_removed: bool = False) -> None:
         super().__init__(text)
-        self.was_there = was_there
+        self.was_removed = was_removed
 
 
 class BatchHistoryExpiredError(InvalidInputError):

@@ -23,7 +23,7 @@ def logged_text(error: BaseException) -> str:
     return shown_text(error_text(error))
 
 
-def warn_committed(text: str) -> None:
+def warn_after_commit(text: str) -> None:
     """Issue a failure after a commit as a UserWarning, and log it where a handler is installed.
 
     Without a handler logging would print it on standard error, where the UserWarning is already. No Exception leaves it:
@@ -33,7 +33,7 @@ def warn_committed(text: str) -> None:
 
 
 def warn_and_log(logger: logging.Logger, text: str, category: type[Warning] = UserWarning) -> None:
-    """Issue a Python warning of what does not end the work, and log it as `warn_committed` does."""
+    """Issue a Python warning of what does not end the work, and log it as `warn_after_commit` does."""
     shown = shown_text(text)
     with suppress(Exception):
         if logger.hasHandlers():
@@ -56,11 +56,11 @@ def after_commit_step(
     except Exception as error:  # noqa: BLE001  The commit stands, whatever it is.
         failures.append(Failure.of(error, step, remedy))
         reason = failures[-1].text.rstrip(".")
-        warn_committed(f"Table {table}: {done} succeeded, and {step} after it failed: {reason}. {remedy}")
+        warn_after_commit(f"Table {table}: {done} succeeded, and {step} after it failed: {reason}. {remedy}")
 
 
 @contextmanager
-def schema_stands(table: str, schema_id: int, changes: Sequence[object]) -> Iterator[None]:
+def report_schema_on_failure(table: str, schema_id: int, changes: Sequence[object]) -> Iterator[None]:
     """An error within says that a schema with these changes is published. Without changes it is not modified."""
     text = f"The schema changes that were made first stand: schema {schema_id} has {', '.join(map(str, changes))}."
     try:
@@ -76,7 +76,7 @@ def schema_stands(table: str, schema_id: int, changes: Sequence[object]) -> Iter
 
 
 @contextmanager
-def commit_stands(table: str, snapshot_ids: Sequence[int]) -> Iterator[None]:
+def note_if_interrupted(table: str, snapshot_ids: Sequence[int]) -> Iterator[None]:
     """An interruption within (KeyboardInterrupt, SystemExit) says that these snapshots are committed.
 
     It has them as the attribute ``committed_snapshot_ids`` (a tuple) and in a note of its traceback, and the log has a
@@ -87,11 +87,11 @@ def commit_stands(table: str, snapshot_ids: Sequence[int]) -> Iterator[None]:
     except Exception:
         raise
     except BaseException as interruption:
-        note_commit(interruption, table, snapshot_ids)
+        add_commit_note(interruption, table, snapshot_ids)
         raise
 
 
-def note_commit(interruption: BaseException, table: str, snapshot_ids: Sequence[int]) -> None:
+def add_commit_note(interruption: BaseException, table: str, snapshot_ids: Sequence[int]) -> None:
     """Say on an interruption which snapshots of a table are committed."""
     known = getattr(interruption, "committed_snapshot_ids", ())
     new = [number for number in snapshot_ids if number not in known]

@@ -56,24 +56,24 @@ class OperationLine:
         with suppress(Exception):
             self._fields.update({name: _shown(value) for name, value in fields().items()})
 
-    def found_nothing(self) -> None:
+    def set_nothing_done(self) -> None:
         """There was nothing to do."""
         self._outcome = "nothing"
 
-    def take(self, result: object, *, dry_run: bool = False) -> None:
+    def add_result(self, result: object, *, dry_run: bool = False) -> None:
         """Add the fields of a result that have another value than their default, and its outcome."""
         with suppress(Exception):
             if isinstance(result, OperationResult):
                 self._outcome = result.outcome
             elif isinstance(result, list) and not result:
-                self.found_nothing()
+                self.set_nothing_done()
             elif dry_run and self._outcome == "done":
                 self._outcome = "planned"
             if isinstance(result, Result):
                 shown = {name: _shown(value) for name, value in changed_fields(result).items() if name not in _LEFT_OUT}
                 self._fields.update({_RENAMED.get(name, name): value for name, value in shown.items()})
 
-    def over(self, reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
+    def count_stream(self, reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
         """The same stream. It ends the line, which has the rows and bytes that were taken."""
         self._has_stream = True
         counted = self._counted(reader)
@@ -95,7 +95,7 @@ class OperationLine:
             fields = {self._kind.lower(): name, "operation": self._operation, "outcome": self._outcome, **self._fields}
             self._logger.info("%s %s: %s %s (%s)", self._kind, name, self._operation, self._outcome, text, extra=fields)
 
-    def leave(self) -> None:
+    def end_without_stream(self) -> None:
         """End the line where no stream does."""
         if not self._has_stream:
             self.end()
@@ -127,20 +127,20 @@ class _NoLine(OperationLine):
     def add(self, fields: Callable[[], Mapping[str, object]]) -> None:
         """Compute nothing."""
 
-    def found_nothing(self) -> None:
+    def set_nothing_done(self) -> None:
         """Keep nothing."""
 
-    def take(self, result: object, *, dry_run: bool = False) -> None:
+    def add_result(self, result: object, *, dry_run: bool = False) -> None:
         """Compute nothing."""
 
-    def over(self, reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
+    def count_stream(self, reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
         """The reader itself."""
         return reader
 
     def end(self, error: BaseException | None = None) -> None:
         """Log nothing."""
 
-    def leave(self) -> None:
+    def end_without_stream(self) -> None:
         """Log nothing."""
 
 
@@ -176,7 +176,7 @@ def operation_line(
     finally:
         _CURRENT.reset(outer)
     if not only_failures:
-        line.leave()
+        line.end_without_stream()
 
 
 def logged(operation: str) -> Callable[[Callable[Concatenate[NamedT, P], R]], Callable[Concatenate[NamedT, P], R]]:
@@ -190,7 +190,7 @@ def logged(operation: str) -> Callable[[Callable[Concatenate[NamedT, P], R]], Ca
                 if is_dry:
                     line.add(lambda: {"dry_run": True})
                 result = method(self, *args, **named)
-                line.take(result, dry_run=is_dry)
+                line.add_result(result, dry_run=is_dry)
                 return result
 
         return call

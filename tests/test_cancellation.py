@@ -8,24 +8,24 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lakelsm.cancellation import WorkCancelled, cancelled_by, end_if_cancelled
+from lakelsm.cancellation import WorkCancelled, cancelled_by, raise_if_cancelled
 from tests.compact.local_table import LocalTable
 
 
 def test_work_ends_where_it_asks_and_only_while_it_is_not_wanted() -> None:
-    end_if_cancelled()
+    raise_if_cancelled()
     with cancelled_by(lambda: False):
-        end_if_cancelled()
+        raise_if_cancelled()
         with pytest.raises(WorkCancelled), cancelled_by(lambda: True):
-            end_if_cancelled()
-        end_if_cancelled()
+            raise_if_cancelled()
+        raise_if_cancelled()
 
 
 def test_other_threads_go_on() -> None:
     ended = []
 
     def work() -> None:
-        end_if_cancelled()
+        raise_if_cancelled()
         ended.append(True)
 
     with cancelled_by(lambda: True):

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from lakelsm.failures import after_commit_step, commit_stands
+from lakelsm.failures import after_commit_step, note_if_interrupted
 
 
 def test_a_step_after_a_commit_warns_logs_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
@@ -23,15 +23,15 @@ def test_a_step_after_a_commit_warns_logs_and_goes_on(caplog: pytest.LogCaptureF
 
 
 def test_an_interruption_keeps_its_class_and_arguments_and_has_every_commit_once() -> None:
-    with pytest.raises(SystemExit) as raised, commit_stands("d.t", [3, 4]), commit_stands("d.t", [4]):
+    with pytest.raises(SystemExit) as raised, note_if_interrupted("d.t", [3, 4]), note_if_interrupted("d.t", [4]):
         raise SystemExit(3)
     assert raised.value.code == 3
     assert raised.value.committed_snapshot_ids == (4, 3)  # type: ignore[attr-defined]
     assert "snapshot 4 is committed" in raised.value.__notes__[0]
-    with pytest.raises(KeyboardInterrupt) as interrupted, commit_stands("d.t", []):
+    with pytest.raises(KeyboardInterrupt) as interrupted, note_if_interrupted("d.t", []):
         raise KeyboardInterrupt
     assert not hasattr(interrupted.value, "committed_snapshot_ids")
-    with pytest.raises(ValueError, match="x") as other, commit_stands("d.t", [3]):
+    with pytest.raises(ValueError, match="x") as other, note_if_interrupted("d.t", [3]):
         raise ValueError("x")
     assert not hasattr(other.value, "committed_snapshot_ids")
 
@@ -41,7 +41,7 @@ def test_the_library_adds_no_handler_to_a_logger() -> None:
 
 
 def test_a_user_without_logging_sees_a_failure_once_and_one_with_it_in_the_log_too() -> None:
-    said = "from lakelsm.failures import warn_committed; warn_committed('the hint failed')"
+    said = "from lakelsm.failures import warn_after_commit; warn_after_commit('the hint failed')"
     for setup, most in (("", 1), ("import logging; logging.basicConfig(format='%(levelname)s %(message)s'); ", 2)):
         run = subprocess.run([sys.executable, "-c", setup + said], capture_output=True, text=True, check=True)
         assert run.stderr.count("the hint failed") == most

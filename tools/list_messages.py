@@ -17,7 +17,7 @@ FOLDERS = ("lakelsm", "jobs")
 #: Calls whose first text argument a user sees, by the last part of their name.
 _KINDS = {
     "warn": "warning",
-    "warn_committed": "warning",
+    "warn_after_commit": "warning",
     "debug": "log",
     "info": "log",
     "warning": "log",

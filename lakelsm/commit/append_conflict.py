@@ -25,7 +25,7 @@ from lakelsm.format.snapshot import CommitKind
 
 
 @dataclass(frozen=True)
-class Intervening:
+class InterveningSnapshot:
     """A snapshot committed after the one that an append was planned on, with the entries of its delta."""
 
     snapshot_id: int
@@ -40,7 +40,7 @@ class Intervening:
 def check_append(
     delta: Sequence[ManifestEntry],
     index_adds: Sequence[IndexManifestEntry],
-    since: Sequence[Intervening],
+    since: Sequence[InterveningSnapshot],
     base_index: Sequence[IndexManifestEntry] | None,
     index_now: Sequence[IndexManifestEntry],
 ) -> list[Conflict]:
@@ -57,7 +57,7 @@ def check_append(
 
 
 def check_rows_read(
-    delta: Sequence[ManifestEntry], since: Sequence[Intervening], rank_keys: RankKeys
+    delta: Sequence[ManifestEntry], since: Sequence[InterveningSnapshot], rank_keys: RankKeys
 ) -> list[Conflict]:
     """Check an append of rows that were read before against what was written since in the ranges of their keys."""
     conflicts = []
@@ -71,7 +71,7 @@ def check_rows_read(
 
 
 def rewritten_in_range(
-    delta: Sequence[ManifestEntry], snapshot: Intervening, rank_keys: RankKeys
+    delta: Sequence[ManifestEntry], snapshot: InterveningSnapshot, rank_keys: RankKeys
 ) -> list[ManifestEntry]:
     """Files that a snapshot added or removed whose key range overlaps that of a file of ``delta`` in the same bucket.
 
@@ -100,7 +100,7 @@ def _overlapping(
     ]
 
 
-def _check_sequences(delta: Sequence[ManifestEntry], snapshot: Intervening) -> list[Conflict]:
+def _check_sequences(delta: Sequence[ManifestEntry], snapshot: InterveningSnapshot) -> list[Conflict]:
     """Rows committed since must have smaller sequence numbers than ours: ties differ between readers."""
     if snapshot.kind is CommitKind.COMPACT:
         return []
@@ -118,7 +118,7 @@ def _check_sequences(delta: Sequence[ManifestEntry], snapshot: Intervening) -> l
     return []
 
 
-def _check_counts_since(delta: Sequence[ManifestEntry], snapshot: Intervening) -> list[Conflict]:
+def _check_counts_since(delta: Sequence[ManifestEntry], snapshot: InterveningSnapshot) -> list[Conflict]:
     """A partition that was rescaled since holds our rows under a count that no reader expects."""
     ours = {entry.partition: entry for entry in adds(delta) if entry.total_buckets > 0}
     for entry in adds(snapshot.entries):
@@ -132,7 +132,7 @@ def _check_counts_since(delta: Sequence[ManifestEntry], snapshot: Intervening) -
 def _check_assignment(
     delta: Sequence[ManifestEntry],
     index_adds: Sequence[IndexManifestEntry],
-    since: Sequence[Intervening],
+    since: Sequence[InterveningSnapshot],
     base_index: Sequence[IndexManifestEntry] | None,
     index_now: Sequence[IndexManifestEntry],
 ) -> list[Conflict]:

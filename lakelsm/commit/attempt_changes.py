@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from lakelsm.commit.append_conflict import Intervening, check_append, check_rows_read
+from lakelsm.commit.append_conflict import InterveningSnapshot, check_append, check_rows_read
 from lakelsm.commit.commit_message import CommitOutcome, CommitRequest
 from lakelsm.commit.conflict import Conflict, ConflictKind, check_changes
 from lakelsm.commit.live_files import LiveFiles, combine_index
-from lakelsm.commit.vector_conflict import check_named_files, check_vectors, live_levels, of_live_files
+from lakelsm.commit.vector_conflict import check_vector_files, check_vectors, live_levels, vectors_of_live_files
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.index.index_manifest import IndexManifestEntry
 from lakelsm.format.manifest import FileKind, ManifestEntry
@@ -54,7 +54,7 @@ class AttemptChanges:
         self._raise(conflicts, latest)
         combined = combine_index(index, message.index_deletes, message.index_adds)
         if checked:
-            combined = of_live_files(combined, live_levels(live, message.entries))
+            combined = vectors_of_live_files(combined, live_levels(live, message.entries))
         return Changes(message.entries, None if combined == index else combined)
 
     def published_before(self, latest: Snapshot | None, attempts: int) -> CommitOutcome | None:
@@ -97,7 +97,7 @@ class AttemptChanges:
         index = self._live.index(latest)
         live = [entry for entry in self._live.of_partitions(latest, wanted) if entry.bucket >= 0]
         delta = [replace(entry, kind=FileKind.DELETE) for entry in live] + list(message.entries)
-        named = check_named_files(delta, message.index_adds, live)
+        named = check_vector_files(delta, message.index_adds, live)
         self._raise(self._check(live, delta) + named, latest)
         kept = [entry for entry in index if wanted is not None and not wanted(entry.partition)]
         combined = combine_index(kept, message.index_deletes, message.index_adds)
@@ -192,7 +192,7 @@ class AttemptChanges:
         if snapshots is None:
             text = f"snapshots since {base_id or 0}, which this write was planned on, have expired"
             return [Conflict(unknown, text)]
-        since = [Intervening(s.id, s.commit_kind, s.commit_user, tuple(self._live.delta(s))) for s in snapshots]
+        since = [InterveningSnapshot(s.id, s.commit_kind, s.commit_user, tuple(self._live.delta(s))) for s in snapshots]
         conflicts = check_append(
             message.entries,
             message.index_adds,

@@ -43,10 +43,10 @@ def keeps_files(error: BaseException) -> bool:
 
 
 class AttemptFiles:
-    """Owns the files that the tasks of one attempt write under ``names``: leaving the context deletes by the rule.
+    """Owns the files that the tasks of one attempt write under ``names``; leaving the context deletes them by the rule.
 
-    ``directories`` lists where the tasks may write; it is called only if there is something to delete, and `wrote`
-    narrows it down.
+    ``directories`` lists where the tasks may write. It is called only if files must be deleted; `record_written` narrows
+    it down.
     """
 
     def __init__(self, store: TableStore, names: AttemptNames, directories: Directories) -> None:
@@ -65,7 +65,7 @@ class AttemptFiles:
             with suppress(Exception):
                 delete_unpublished(self._store.file_io, self._found())
 
-    def wrote(self, entries: Sequence[ManifestEntry], *, has_indexes: bool) -> None:
+    def record_written(self, entries: Sequence[ManifestEntry], *, has_indexes: bool) -> None:
         """The tasks are done, and all that they wrote lies in the buckets of ``entries``, and among the index files."""
         self._directories = lambda: _directories_of(self._store, entries, has_indexes)
 

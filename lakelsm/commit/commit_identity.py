@@ -32,13 +32,13 @@ def checked_commit_user(commit_user: object) -> str:
     return commit_user
 
 
-def _check_name(what: str, name: str, most: int) -> None:
+def _check_name(what: str, name: str, max_length: int) -> None:
     # Control characters and halves of surrogate pairs: no text of a name.
     strange = next((char for char in name if unicodedata.category(char) in ("Cc", "Cs")), None)
     if strange is not None:
         raise InvalidInputError(f"{what} {name!r} has the character {strange!r}: use printable text.")
-    if len(name) > most:
-        raise InvalidInputError(f"{what} {name[:20] + '...'!r} has {len(name)} characters: use at most {most}.")
+    if len(name) > max_length:
+        raise InvalidInputError(f"{what} {name[:20] + '...'!r} has {len(name)} characters: use at most {max_length}.")
 
 
 def commit_identity(

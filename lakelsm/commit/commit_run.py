@@ -26,7 +26,7 @@ from lakelsm.commit.next_snapshot import Attempt, NextSnapshot
 from lakelsm.commit.replay import ReplayCheck
 from lakelsm.environment import Environment
 from lakelsm.errors import CommitConflictError, CommitOutcomeUnknownError, CorruptTableError, LakelsmError
-from lakelsm.failures import after_commit_step, note_commit
+from lakelsm.failures import add_commit_note, after_commit_step
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.operation_log import log_step
 from lakelsm.options import TableOptions
@@ -80,7 +80,7 @@ class CommitRun:
                 if obstacle is not None:
                     self._wait_for(obstacle, seen is not None and obstacle.latest.matches(seen.latest), tries)
                     continue
-                made = self._made(latest, attempt, tries)
+                made = self._prepared(latest, attempt, tries)
                 if isinstance(made, CommitOutcome):
                     self._files.delete_except()
                     return made
@@ -102,7 +102,7 @@ class CommitRun:
             self._files.delete_except()
             raise
 
-    def _made(self, latest: Snapshot | None, before: Attempt | None, tries: Tries) -> Attempt | CommitOutcome | None:
+    def _prepared(self, latest: Snapshot | None, before: Attempt | None, tries: Tries) -> Attempt | CommitOutcome | None:
         """An attempt on the newest snapshot, or the outcome where the request was committed before.
 
         None where files of the newest snapshot went because a rollback removed it.
@@ -132,9 +132,9 @@ class CommitRun:
             raise
         except Exception as error:
             raise self._unknown(error) from error
-        if sent.in_doubt and self._looked(snapshot, partial(may_be_rolled_back, self._store, snapshot)):
+        if sent.in_doubt and self._retried(snapshot, partial(may_be_rolled_back, self._store, snapshot)):
             if sent.is_ours:
-                self._looked(snapshot, partial(remove_unless_followed, self._store, snapshot))
+                self._retried(snapshot, partial(remove_unless_followed, self._store, snapshot))
             raise CommitOutcomeUnknownError(
                 f"{self._table}: no answer told whether snapshot {snapshot.id} was published, and a rollback may have "
                 f"removed it since. {_RERUN}"
@@ -152,8 +152,8 @@ class CommitRun:
             self._step("snapshot-published")
         except Exception as error:
             raise self._unknown(error) from error
-        if not self._looked(snapshot, partial(is_in_history, self._store, self._changes, attempt.base, snapshot)):
-            self._looked(snapshot, partial(remove_snapshot, self._store, snapshot))
+        if not self._retried(snapshot, partial(is_in_history, self._store, self._changes, attempt.base, snapshot)):
+            self._retried(snapshot, partial(remove_snapshot, self._store, snapshot))
             keeps = may_be_needed(self._store, snapshot)
             if not keeps:
                 self._files.delete_except()
@@ -165,7 +165,7 @@ class CommitRun:
         try:
             return CommitOutcome(snapshot, attempts=tries.failed + 1, failures=self._finish(attempt))
         except BaseException as error:  # No Exception gets here.
-            note_commit(error, self._store.name, [snapshot.id])
+            add_commit_note(error, self._store.name, [snapshot.id])
             raise
 
     def _finish(self, attempt: Attempt) -> tuple[Failure, ...]:
@@ -177,7 +177,7 @@ class CommitRun:
         self._files.delete_except(attempt.used)
         return tuple(failures)
 
-    def _looked(self, snapshot: Snapshot, look: Callable[[], Found]) -> Found:
+    def _retried(self, snapshot: Snapshot, look: Callable[[], Found]) -> Found:
         """What a look after the publication finds. Where the store fails it again and again, the outcome is unknown."""
         for wait in (*_LOOK_WAITS, None):
             try:

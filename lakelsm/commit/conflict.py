@@ -40,7 +40,7 @@ class ConflictKind(Enum):
     BUCKET_ASSIGNMENT = "another commit assigned keys of the partition to buckets"
     ROWS_CHANGED = "another commit wrote keys of the rows that the work was done from"
     VECTORS_CHANGED = "deletion vectors that the work was done under changed"
-    VECTOR_MISPLACED = "a deletion vector is of no file that can have it, or one too many"
+    INVALID_VECTOR = "a deletion vector is of no file that can have it, or one too many"
     VECTORS_SWITCHED = "deletion vectors of the table were switched on or off since the work was planned"
     BASE_EXPIRED = "the snapshot that the work was planned on has expired"
 
@@ -133,20 +133,20 @@ def _merge(
 ) -> tuple[list[ManifestEntry], list[Conflict]]:
     """Apply a delta in order; return the files live after it, and what could not be applied."""
     live: dict[EntryIdentity, ManifestEntry] = {entry.identity: entry for entry in base}
-    gone: set[EntryIdentity] = set()
+    deleted: set[EntryIdentity] = set()
     twice: list[ManifestEntry] = []
     missing: list[ManifestEntry] = []
     for entry in delta:
         identity = entry.identity
         if entry.kind == FileKind.ADD:
             # An identity that was ever deleted must not come back: every reader drops it (docs/format.md 11.1).
-            if identity in live or identity in gone:
+            if identity in live or identity in deleted:
                 twice.append(entry)
             live[identity] = entry
         elif live.pop(identity, None) is None:
             missing.append(entry)
         else:
-            gone.add(identity)
+            deleted.add(identity)
     found = (
         (ConflictKind.DUPLICATE_FILE, "adding files that exist", twice),
         (ConflictKind.MISSING_FILE, "deleting files that are no longer in the table", missing),

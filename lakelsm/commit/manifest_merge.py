@@ -103,10 +103,10 @@ def plan_minor_merge(metas: Sequence[ManifestFileMeta], policy: MergePolicy) -> 
 def _leave_out_large(metas: Sequence[ManifestFileMeta]) -> tuple[list[ManifestFileMeta], list[ManifestFileMeta]]:
     """Split off the first manifests that are each larger than all the later ones together."""
     rest = sum(meta.file_size for meta in metas)
-    for place, meta in enumerate(metas):
+    for position, meta in enumerate(metas):
         rest -= meta.file_size
         if meta.file_size <= rest:
-            return list(metas[:place]), list(metas[place:])
+            return list(metas[:position]), list(metas[position:])
     return list(metas), []
 
 

@@ -40,19 +40,19 @@ def check_vectors(
     """
     rewritten = _rewritten(delta)
     changed_indexes = {(e.partition, e.bucket) for e in (*index_adds, *index_deletes) if _is_vectors(e)}
-    places = changed_indexes | set(rewritten)
-    before = None if base_index is None else _vectors(base_index, places)
-    now = _vectors(index_now, places)
+    buckets = changed_indexes | set(rewritten)
+    before = None if base_index is None else _vectors(base_index, buckets)
+    now = _vectors(index_now, buckets)
     conflicts = []
-    for place in sorted(places):
-        concerned = None if place in changed_indexes else rewritten[place]
-        conflict = _changed_since(place, concerned, before, now)
+    for bucket in sorted(buckets):
+        concerned = None if bucket in changed_indexes else rewritten[bucket]
+        conflict = _changed_since(bucket, concerned, before, now)
         if conflict is not None:
             conflicts.append(conflict)
-    return sorted([*conflicts, *check_named_files(delta, index_adds, live)], key=_can_be_carried_over)
+    return sorted([*conflicts, *check_vector_files(delta, index_adds, live)], key=_can_be_carried_over)
 
 
-def check_named_files(
+def check_vector_files(
     delta: Sequence[ManifestEntry], index_adds: Sequence[IndexManifestEntry], live: Sequence[ManifestEntry]
 ) -> list[Conflict]:
     """Check that new vectors name files that are live after the delta, above level 0, and each of them once."""
@@ -62,23 +62,23 @@ def check_named_files(
             files[entry.partition, entry.bucket].append(entry.file.file_name)
     before, after = live_levels(live, ()), live_levels(live, delta)
     conflicts = []
-    for place in sorted(files):
-        names = Counter(_names(entry for entry in index_adds if (entry.partition, entry.bucket) == place))
-        unknown = sorted(name for name in names if name not in after.get(place, {}))
-        lost = [name for name in unknown if name not in before.get(place, {})]
-        misplaced = [
-            ("the bucket would have two files", files[place][1:] and files[place]),
+    for bucket in sorted(files):
+        names = Counter(_names(entry for entry in index_adds if (entry.partition, entry.bucket) == bucket))
+        unknown = sorted(name for name in names if name not in after.get(bucket, {}))
+        lost = [name for name in unknown if name not in before.get(bucket, {})]
+        invalid = [
+            ("the bucket would have two files", files[bucket][1:] and files[bucket]),
             ("the work deletes the file itself", [name for name in unknown if name not in lost]),
             ("a file has two", sorted(name for name, count in names.items() if count > 1)),
-            ("a file is on level 0", sorted(name for name in names if after.get(place, {}).get(name) == 0)),
+            ("a file is on level 0", sorted(name for name in names if after.get(bucket, {}).get(name) == 0)),
         ]
-        for why, wrong in misplaced:
+        for why, wrong in invalid:
             if wrong:
                 text = f"deletion vectors cannot be as the work has them, {why}: {shown_names(wrong)}"
-                conflicts.append(Conflict(ConflictKind.VECTOR_MISPLACED, text, tuple(wrong), place[0], bucket=place[1]))
+                conflicts.append(Conflict(ConflictKind.INVALID_VECTOR, text, tuple(wrong), bucket[0], bucket=bucket[1]))
         if lost:
             text = f"files that the work marks rows of are no longer in the table: {shown_names(lost)}"
-            conflicts.append(Conflict(ConflictKind.VECTORS_CHANGED, text, tuple(lost), place[0], bucket=place[1]))
+            conflicts.append(Conflict(ConflictKind.VECTORS_CHANGED, text, tuple(lost), bucket[0], bucket=bucket[1]))
     return conflicts
 
 
@@ -98,7 +98,7 @@ def live_levels(live: Iterable[ManifestEntry], delta: Iterable[ManifestEntry]) -
     return levels
 
 
-def of_live_files(index: Sequence[IndexManifestEntry], live: LiveLevels) -> list[IndexManifestEntry]:
+def vectors_of_live_files(index: Sequence[IndexManifestEntry], live: LiveLevels) -> list[IndexManifestEntry]:
     """Leave vectors out whose files are not live, in the buckets whose live files are known.
 
     The bytes stay in the index file, whose other vectors stay; only the manifest drops their ranges. An
@@ -120,22 +120,22 @@ def of_live_files(index: Sequence[IndexManifestEntry], live: LiveLevels) -> list
 
 
 def _changed_since(
-    place: BucketKey,
+    bucket: BucketKey,
     concerned: set[str] | None,
     before: Mapping[BucketKey, set[_Vector]] | None,
     now: Mapping[BucketKey, set[_Vector]],
 ) -> Conflict | None:
     """A conflict if vectors of a bucket changed; ``concerned``: of these files (None: of any)."""
-    then = set() if before is None else before.get(place, set())
-    names = {vector[0] for vector in then ^ now.get(place, set())}
+    then = set() if before is None else before.get(bucket, set())
+    names = {vector[0] for vector in then ^ now.get(bucket, set())}
     changed = sorted(names if concerned is None else names & concerned)
     if before is None and (changed or concerned is None):
         text = "the snapshot whose deletion vectors this work was done under has expired"
-        return Conflict(ConflictKind.BASE_EXPIRED, text, tuple(changed), place[0], bucket=place[1])
+        return Conflict(ConflictKind.BASE_EXPIRED, text, tuple(changed), bucket[0], bucket=bucket[1])
     if not changed:
         return None
     text = f"deletion vectors changed since the work was planned, those of {shown_names(changed)}"
-    return Conflict(ConflictKind.VECTORS_CHANGED, text, tuple(changed), place[0], bucket=place[1])
+    return Conflict(ConflictKind.VECTORS_CHANGED, text, tuple(changed), bucket[0], bucket=bucket[1])
 
 
 def _rewritten(delta: Sequence[ManifestEntry]) -> dict[BucketKey, set[str]]:
@@ -148,11 +148,11 @@ def _rewritten(delta: Sequence[ManifestEntry]) -> dict[BucketKey, set[str]]:
     return found
 
 
-def _vectors(index: Iterable[IndexManifestEntry], places: Collection[BucketKey]) -> dict[BucketKey, set[_Vector]]:
+def _vectors(index: Iterable[IndexManifestEntry], buckets: Collection[BucketKey]) -> dict[BucketKey, set[_Vector]]:
     """The vectors of some buckets."""
     found: dict[BucketKey, set[_Vector]] = defaultdict(set)
     for entry in index:
-        if (entry.partition, entry.bucket) in places and _is_vectors(entry):
+        if (entry.partition, entry.bucket) in buckets and _is_vectors(entry):
             found[entry.partition, entry.bucket].update(
                 (item.data_file_name, entry.file.file_name, item.offset, item.length)
                 for item in entry.file.dv_ranges or ()

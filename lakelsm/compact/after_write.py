@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from lakelsm.compact.compactor import Compactor, joined
+from lakelsm.compact.compactor import Compactor, combined
 from lakelsm.failures import after_commit_step
 from lakelsm.format.snapshot import CommitKind
 from lakelsm.plan.bucket_files import is_shown
@@ -17,7 +17,7 @@ from lakelsm.write.batch_write import BatchResult
 
 _REMEDY = "The next write to these buckets compacts them, and Table.compact() does it at once."
 
-def result_of(batch: BatchResult) -> CommitResult:
+def batch_result(batch: BatchResult) -> CommitResult:
     """What a batch did, without the compaction that may follow it."""
     snapshot = batch.outcome.snapshot
     return CommitResult(
@@ -31,11 +31,11 @@ def result_of(batch: BatchResult) -> CommitResult:
     )
 
 
-def finished_write(
+def finish_write(
     runner: Runner, store: TableStore, batch: BatchResult, user: str, identifier: int
 ) -> CommitResult:
     """The result of a batch, after the compaction of what it wrote unless the table is ``write-only``."""
-    result = result_of(batch)
+    result = batch_result(batch)
     if store.options.write_only or not batch.entries:
         return result
     return replace(result, compaction=compact_after_write(runner, store, batch, user, identifier))
@@ -58,10 +58,10 @@ def compact_after_write(
     result: CompactionResult | None = None
     with after_commit_step(store.name, "the compaction", _REMEDY) as failures:
         for part in _compactions(runner, store, batch, user, identifier):
-            result = part if result is None else joined(result, part)
+            result = part if result is None else combined(result, part)
     for failure in failures:
         failed = CompactionResult(table=store.name, status=CompactionStatus.FAILED, error=failure)
-        result = failed if result is None else joined(result, failed)
+        result = failed if result is None else combined(result, failed)
     assert result is not None
     return result
 

@@ -56,10 +56,10 @@ def write_vectors(
         written = list(
             pool.map(lambda bucket, name: _write(store, before, bucket, positions, rows, name), work, file_names)
         )
-    gone = [bucket for bucket, (entry, _) in zip(work, written) if entry is None]
+    emptied = [bucket for bucket, (entry, _) in zip(work, written) if entry is None]
     return IndexChanges(
         adds=[entry for entry, _ in written if entry is not None],
-        deletes=[entry for bucket in gone for entry in before.entries.get(bucket, ())],
+        deletes=[entry for bucket in emptied for entry in before.entries.get(bucket, ())],
         masked=sum(masked for _, masked in written),
     )
 
@@ -67,8 +67,8 @@ def write_vectors(
 def _changed(
     before: DeletionVectors, bucket: BucketId, positions: MaskedPositions, rows: Mapping[tuple[bytes, int, str], int]
 ) -> bool:
-    gone = any((*bucket, name) not in rows for name in before.of_bucket(*bucket))
-    return gone or bool(positions.get(bucket))
+    dropped = any((*bucket, name) not in rows for name in before.of_bucket(*bucket))
+    return dropped or bool(positions.get(bucket))
 
 
 def _write(
@@ -81,8 +81,8 @@ def _write(
 ) -> tuple[IndexManifestEntry | None, int]:
     """Write a bucket's vectors, None where it has none any more; and how many rows more are masked in its files."""
     filesystem = store.file_io.filesystem()
-    kept = {name: place for name, place in before.of_bucket(*bucket).items() if (*bucket, name) in rows}
-    wanted = ((place, rows[bucket[0], bucket[1], name]) for name, place in kept.items())
+    kept = {name: location for name, location in before.of_bucket(*bucket).items() if (*bucket, name) in rows}
+    wanted = ((location, rows[bucket[0], bucket[1], name]) for name, location in kept.items())
     vectors = dict(zip(kept, read_vectors(filesystem, wanted)))
     masked = sum(map(len, vectors.values()))
     for name, added in positions.get(bucket, {}).items():

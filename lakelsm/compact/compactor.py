@@ -16,7 +16,7 @@ from lakelsm.compact.remapped_vectors import RemappedVectors, VectorRemapper
 from lakelsm.compact.rewrite_task import RewriteTask
 from lakelsm.environment import SYSTEM, Environment, login_and_host
 from lakelsm.errors import CommitConflictError, VectorsChangedError
-from lakelsm.failures import after_commit_step, commit_stands
+from lakelsm.failures import after_commit_step, note_if_interrupted
 from lakelsm.format.data_file.key_value_file import FileLayout
 from lakelsm.format.file_names import AttemptNames
 from lakelsm.format.manifest import FileKind, ManifestEntry
@@ -123,7 +123,7 @@ class Compactor:
             full = whole_table and last
             work = partial(self._run, plan, group, limits.task_memory, identifier, full, changelog, so_far)
             run = partial(self._run_or_lose, snapshot, work)
-            total = joined(total, run() if not total.snapshot_ids else self._run_on(run, total.snapshot_ids))
+            total = combined(total, run() if not total.snapshot_ids else self._run_on(run, total.snapshot_ids))
             if total.status is CompactionStatus.FAILED:
                 break
         return replace(total, seconds=self._seconds_since(started))
@@ -145,7 +145,7 @@ class Compactor:
         """Run a group after others were committed, whose snapshots an error of this one must not hide."""
         result = CompactionResult(table=self._store.name, status=CompactionStatus.NOTHING)
         with (
-            commit_stands(self._store.name, committed),
+            note_if_interrupted(self._store.name, committed),
             after_commit_step(self._store.name, "the compaction of further buckets", _REMEDY) as failures,
         ):
             result = run()
@@ -241,8 +241,8 @@ class Compactor:
         `Committer.commit`.
         """
         store = self._store
-        gone = {file.index for bucket in buckets for file in bucket.rewritten_files}
-        stay = [entry for index, entry in enumerate(plan.entries) if index not in gone]
+        replaced = {file.index for bucket in buckets for file in bucket.rewritten_files}
+        stay = [entry for index, entry in enumerate(plan.entries) if index not in replaced]
         remapped = RemappedVectors(
             snapshot=plan.snapshot, vectors=plan.vectors, files=stay, positions=written.positions, found=0
         )
@@ -330,7 +330,7 @@ def _replaced(plan: CompactionPlan, buckets: Sequence[BucketCompaction]) -> list
     return entries
 
 
-def joined(total: CompactionResult, part: CompactionResult) -> CompactionResult:
+def combined(total: CompactionResult, part: CompactionResult) -> CompactionResult:
     """The result of one compaction and of what followed it."""
     status = _joined(total.status, part.status)
     error = (part.error or total.error) if status is part.status else total.error

@@ -60,7 +60,7 @@ class VectorRemapper:
         self._names = names
         self._ids = frozenset((bucket.partition, bucket.bucket) for bucket in buckets)
         rewritten = (plan.entries[file.index] for bucket in buckets for file in bucket.rewritten_files)
-        self._rewritten = frozenset(map(_place, rewritten))
+        self._rewritten = frozenset(map(_file_key, rewritten))
 
     def on(self, snapshot: Snapshot, lost: VectorsChangedError) -> RemappedVectors:
         """Return the positions as of a snapshot.
@@ -94,7 +94,7 @@ class VectorRemapper:
         count = sum(len(rows) for files in found.positions.values() for rows in files.values())
         staying = {bucket: dict(known.staying) for bucket, known in moved.items() if known.staying}
         found.add(TaskMessages(positions=staying))
-        files = [entry for entry in now if _place(entry) not in self._rewritten]
+        files = [entry for entry in now if _file_key(entry) not in self._rewritten]
         files += self._written.entries
         return RemappedVectors(snapshot=snapshot, vectors=vectors, files=files, positions=found.positions, found=count)
 
@@ -103,13 +103,13 @@ class VectorRemapper:
     ) -> Mapping[BucketId, Mapping[str, BitMap]]:
         """The rows of the compaction's inputs that were masked since it was planned."""
         filesystem = self._store.file_io.filesystem()
-        inputs = [entry for entry in now if _place(entry) in self._rewritten]
+        inputs = [entry for entry in now if _file_key(entry) in self._rewritten]
         grown: dict[BucketId, dict[str, BitMap]] = defaultdict(dict)
-        for entry, before, after in zip(inputs, self._plan.vectors.of(inputs), vectors.of(inputs)):
-            if before == after:
+        for entry, *pair in zip(inputs, vectors.of(inputs), self._plan.vectors.of(inputs)):
+            if pair[0] == pair[1]:
                 continue
             masked, known = (
-                BitMap() if place is None else place.read(filesystem, entry.file.row_count) for place in (after, before)
+                BitMap() if vector is None else vector.read(filesystem, entry.file.row_count) for vector in pair
             )
             if not known <= masked:
                 raise lost
@@ -131,7 +131,7 @@ class VectorRemapper:
         return self._runner.messages(units, KeyPositions(keys), store.paths, self._names)
 
 
-def _place(entry: ManifestEntry) -> tuple[bytes, int, str]:
+def _file_key(entry: ManifestEntry) -> tuple[bytes, int, str]:
     return entry.partition, entry.bucket, entry.file.file_name
 
 

@@ -281,7 +281,7 @@ class DefinedLookup:
             with store.while_read(newest):
                 return choice.partitions(store, newest)
 
-        return store.on_newest(chosen)
+        return store.run_on_newest(chosen)
 
     def spec(self, partitions: tuple[bytes, ...] | None) -> LookupSpec:
         """The request to a cache, with the chosen ``partitions`` (None: all)."""

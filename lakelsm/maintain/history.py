@@ -18,7 +18,7 @@ from lakelsm.errors import InvalidInputError, LakelsmError, UnsupportedFeatureEr
 from lakelsm.format.file_names import is_maintenance_record
 from lakelsm.maintain.deletion.file_deletion import delete_unneeded
 from lakelsm.operation_log import current_line
-from lakelsm.snapshots.maintenance_record import DONE, FAILED, PARTIAL, MaintenanceRecord, recorded_text, records_of
+from lakelsm.snapshots.maintenance_record import DONE, FAILED, PARTIAL, MaintenanceRecord, inherited_records, records_of
 from lakelsm.snapshots.table_store import TableStore
 
 #: So many files of records are kept, of so many bytes at most.
@@ -53,7 +53,7 @@ def recorded(
         yield totals
         outcome = DONE if totals.complete else PARTIAL
         if not totals.has_begun:
-            current_line().found_nothing()
+            current_line().set_nothing_done()
     except Exception as error:
         if not isinstance(error, (InvalidInputError, UnsupportedFeatureError)):
             outcome = f"{FAILED}: {type(error).__name__}"
@@ -100,7 +100,7 @@ def maintenance_record(
 
 def maintenance_runs(store: TableStore, limit: int) -> list[MaintenanceRecord]:
     """The records of the newest runs, newest first, without those that are damaged or of a time that no calendar has."""
-    records = records_of(recorded_text(store.snapshots.latest(), store.snapshots.try_get))
+    records = records_of(inherited_records(store.snapshots.latest(), store.snapshots.try_get))
     for name in sorted(_files(store), reverse=True)[:limit]:
         with suppress(OSError, LakelsmError):  # It may have been deleted since.
             records += records_of(store.file_io.read(f"{store.paths.service_dir}/{name}", _MAX_BYTES))

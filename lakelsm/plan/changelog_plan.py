@@ -207,7 +207,7 @@ def _between(store: TableStore, start: int, end: int, mode: ChangelogMode) -> It
         try:
             found = found or store.snapshots.get(snapshot_id)
         except SnapshotNotFoundError as error:
-            error.was_there = True  # The range was made of retained snapshots and changelogs.
+            error.was_removed = True  # The range was made of retained snapshots and changelogs.
             raise
         yield found
 

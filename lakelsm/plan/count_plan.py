@@ -158,7 +158,7 @@ def _are_apart(buckets: _Longs, lows: _Longs, highs: _Longs) -> bool:
 
 def _masked_rows(part: _Part, vectors: DeletionVectors) -> int | None:
     """How many rows of the files the deletion vectors mask, None if one does not record it."""
-    if not vectors.places or not len(part.rows):
+    if not vectors.locations or not len(part.rows):
         return 0
     codes, buckets = part.batch.partition_codes[part.rows], part.batch.buckets[part.rows]
     pairs, inverse = np.unique(codes * _BUCKETS + buckets, return_inverse=True)

@@ -10,7 +10,7 @@ from typing import Generic
 
 import pyarrow as pa
 
-from lakelsm.cancellation import WorkCancelled, cancelled_by, end_if_cancelled
+from lakelsm.cancellation import WorkCancelled, cancelled_by, raise_if_cancelled
 from lakelsm.runner.runner import Task, Unit
 from lakelsm.runner.task_failures import known_failure
 
@@ -154,7 +154,7 @@ class OrderedPool(Generic[Unit]):
                 if unit == self._taken_from and not waiting:
                     break
                 self._changed.wait()
-            end_if_cancelled()
+            raise_if_cancelled()
             waiting.append((batch, size))
             self._waiting_bytes += size
             self._changed.notify_all()

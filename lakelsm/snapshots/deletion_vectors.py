@@ -23,12 +23,12 @@ _BucketId: TypeAlias = tuple[bytes, int]
 class DeletionVectors:
     """Where the vectors of a snapshot lie, by bucket and data file name, and the entries of their index files."""
 
-    places: Mapping[_BucketId, Mapping[str, VectorLocation]] = field(default_factory=dict)
+    locations: Mapping[_BucketId, Mapping[str, VectorLocation]] = field(default_factory=dict)
     entries: Mapping[_BucketId, Sequence[IndexManifestEntry]] = field(default_factory=dict)
 
     def of_bucket(self, partition: bytes, bucket: int) -> Mapping[str, VectorLocation]:
         """The vectors of one bucket by data file name. Vectors of files that do not exist mask nothing."""
-        return self.places.get((partition, bucket), {})
+        return self.locations.get((partition, bucket), {})
 
     def of(self, entries: Iterable[ManifestEntry]) -> list[VectorLocation | None]:
         """The vector of each entry's data file, None where none of its rows is masked."""
@@ -44,7 +44,7 @@ def deletion_vectors(
     """
     if snapshot is None:
         return DeletionVectors()
-    places: dict[_BucketId, dict[str, VectorLocation]] = {}
+    locations: dict[_BucketId, dict[str, VectorLocation]] = {}
     entries: dict[_BucketId, list[IndexManifestEntry]] = {}
     for entry in read_index_entries(store.file_io, store.paths, snapshot):
         if entry.file.index_type != DELETION_VECTORS_INDEX:
@@ -53,19 +53,19 @@ def deletion_vectors(
         if buckets is not None and bucket not in buckets:
             continue
         entries.setdefault(bucket, []).append(entry)
-        known = places.setdefault(bucket, {})
-        for place in _places(store, snapshot, entry):
-            if place.data_file in known:
+        known = locations.setdefault(bucket, {})
+        for location in _locations(store, snapshot, entry):
+            if location.data_file in known:
                 raise _wrong(
                     snapshot,
-                    f"has two deletion vectors of data file {place.data_file}, in {known[place.data_file].index_path} "
-                    f"and {place.index_path}",
+                    f"has two deletion vectors of data file {location.data_file}, in "
+                    f"{known[location.data_file].index_path} and {location.index_path}",
                 )
-            known[place.data_file] = place
-    return DeletionVectors(places, entries)
+            known[location.data_file] = location
+    return DeletionVectors(locations, entries)
 
 
-def _places(store: TableStore, snapshot: Snapshot, entry: IndexManifestEntry) -> Iterator[VectorLocation]:
+def _locations(store: TableStore, snapshot: Snapshot, entry: IndexManifestEntry) -> Iterator[VectorLocation]:
     file = entry.file
     refuse_external_path(file.external_path, file.file_name)
     if file.dv_ranges is None:

@@ -77,9 +77,9 @@ def hash_indexes(store: TableStore, base: Snapshot | None) -> HashIndexes:
         _refuse_rows_without_index(store, base)
     found: HashIndexes = {}
     for entry in entries:
-        place = entry.partition, entry.bucket
-        if not 0 <= entry.bucket <= MAX_BUCKETS or place in found:
-            problem = "a second index file" if place in found else f"no possible number (0 to {MAX_BUCKETS})"
+        bucket = entry.partition, entry.bucket
+        if not 0 <= entry.bucket <= MAX_BUCKETS or bucket in found:
+            problem = "a second index file" if bucket in found else f"no possible number (0 to {MAX_BUCKETS})"
             raise CorruptTableError(
                 f"Index manifest {base.index_manifest} of {_bucket(store, entry)} names {entry.file.file_name}, "
                 f"but the bucket has {problem}: overwrite the partition, which gives its keys their buckets anew."
@@ -87,11 +87,11 @@ def hash_indexes(store: TableStore, base: Snapshot | None) -> HashIndexes:
         refuse_external_path(entry.file.external_path, entry.file.file_name)
         path = store.paths.index(entry.file.file_name)
         file = entry.file
-        found[place] = HashIndex(path, _bucket(store, entry), file.file_size, file.row_count, checksum=file.checksum)
+        found[bucket] = HashIndex(path, _bucket(store, entry), file.file_size, file.row_count, checksum=file.checksum)
     return found
 
 
-def check_one_bucket_a_hash(hashes: int, distinct: int, indexes: Collection[HashIndex]) -> None:
+def check_one_bucket_per_hash(hashes: int, distinct: int, indexes: Collection[HashIndex]) -> None:
     """Raise CorruptTableError where the files of a partition have ``hashes`` that are not all ``distinct``."""
     if hashes != distinct:
         files = ", ".join(index.path for index in indexes)

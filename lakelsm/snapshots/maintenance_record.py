@@ -80,7 +80,7 @@ def records_of(text: str | bytes | None) -> list[MaintenanceRecord]:
     return [record for record in found if record is not None]
 
 
-def recorded_text(latest: Snapshot | None, older: Callable[[int], Snapshot | None]) -> str | None:
+def inherited_records(latest: Snapshot | None, older: Callable[[int], Snapshot | None]) -> str | None:
     """The records as of a snapshot: its own, or those of the newest of lakelsm's before it, a few snapshots back; where
     there is none of lakelsm's, those that another engine copied.
 
@@ -110,7 +110,7 @@ def with_maintenance_records(
 
     The record of a run replaces an earlier one of the same run.
     """
-    kept = recorded_text(latest, older)
+    kept = inherited_records(latest, older)
     own = [
         replace(record, snapshot_ids=(*record.snapshot_ids, snapshot_id)[-_MAX_IDS:])
         for record in records_of(properties.get(MAINTENANCE_PROPERTY))

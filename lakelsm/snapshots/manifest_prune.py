@@ -38,13 +38,13 @@ def select_manifests(
     verdicts = [True] * len(near)
     probes = _probes(wanted)
     bounds = list(zip(map(_values, lows), map(_values, highs), strict=True))
-    for place, meta in enumerate(near):
+    for index, meta in enumerate(near):
         counts = meta.partition_stats.null_counts
         columns = [
-            (low[place], high[place], None if not counts or column >= len(counts) else counts[column])
+            (low[index], high[index], None if not counts or column >= len(counts) else counts[column])
             for column, (low, high) in enumerate(bounds)
         ]
-        verdicts[place] = any(
+        verdicts[index] = any(
             all(_inside(*span, *column) for span, column in zip(probe, columns, strict=True))
             for probe in probes
         )

@@ -111,8 +111,8 @@ class SnapshotManager:
 
         A rollback points LATEST below what it removes. What is left above then was published beside it, and goes.
         """
-        told = self.hinted_latest_id()
-        is_named = told is None or told >= snapshot_id
+        hinted = self.hinted_latest_id()
+        is_named = hinted is None or hinted >= snapshot_id
         if self._exists(snapshot_id) or not is_named or self.is_expiring(snapshot_id):
             return
         if not ConsumerStore(self._file_io, self._paths).is_rolled_back(later) and self._exists(later):
@@ -186,7 +186,7 @@ class SnapshotManager:
 
         Raises what the store raises: a hint that cannot be read is not a missing one.
         """
-        return self._told(self._paths.latest_hint)
+        return self._read_hint(self._paths.latest_hint)
 
     def hinted_earliest_id(self) -> int | None:
         """The oldest snapshot's id, which EARLIEST then records, so that no later call lists for it."""
@@ -203,7 +203,7 @@ class SnapshotManager:
 
         A new reference to an old snapshot (a tag) checks `is_expiring` afterwards, so at least one sees the other.
         """
-        hint = self._told(self._paths.earliest_hint)
+        hint = self._read_hint(self._paths.earliest_hint)
         if hint is None or hint < snapshot_id or not self._exists(hint):
             self._file_io.write(self._paths.earliest_hint, str(snapshot_id).encode("ascii"))
 
@@ -213,16 +213,16 @@ class SnapshotManager:
         Raises what the store raises: an EARLIEST that cannot be read may announce the expiry. Where what it names is
         not there, it is read again: the next expiry moves EARLIEST on before it removes that one, a rollback does not.
         """
-        known, earliest = None, self._told(self._paths.earliest_hint)
+        known, earliest = None, self._read_hint(self._paths.earliest_hint)
         while earliest is not None and snapshot_id < earliest and earliest != known:
             if self._exists(earliest):
                 return True
-            known, earliest = earliest, self._told(self._paths.earliest_hint)
+            known, earliest = earliest, self._read_hint(self._paths.earliest_hint)
         return False
 
     def withdraw_earliest(self, snapshot_id: int) -> None:
         """Take an announcement back that names a later snapshot than this one: what it named was rolled back."""
-        hint = self._told(self._paths.earliest_hint)
+        hint = self._read_hint(self._paths.earliest_hint)
         if hint is not None and hint > snapshot_id:
             self._file_io.write(self._paths.earliest_hint, str(min(self._listed(), default=1)).encode("ascii"))
 
@@ -300,16 +300,16 @@ class SnapshotManager:
         for attempt in range(_LATEST_RETRIES):
             if attempt:
                 self._sleep(_LATEST_WAIT)
-            newest, told = max(self._listed(), default=0), self.hinted_latest_id() or 0
-            if told <= newest or ConsumerStore(self._file_io, self._paths).is_rolled_back(told):
+            newest, hinted = max(self._listed(), default=0), self.hinted_latest_id() or 0
+            if hinted <= newest or ConsumerStore(self._file_io, self._paths).is_rolled_back(hinted):
                 return newest or None
-            if self._exists(told):
-                return told
+            if self._exists(hinted):
+                return hinted
             if newest and is_left_by_rollback(self._file_io, self._paths, self.try_get(newest)):
                 return newest
         remedy = f"or accept its loss: roll back to snapshot {newest}" if newest else "or delete the hint"
         raise CorruptTableError(
-            f"Table {self._paths.name}: {self._paths.snapshot_file(told)} is missing, which the LATEST hint names; the "
+            f"Table {self._paths.name}: {self._paths.snapshot_file(hinted)} is missing, which the LATEST hint names; the "
             f"newest snapshot that is there is {newest or 'none'}. Restore the file, {remedy}."
         )
 
@@ -325,11 +325,11 @@ class SnapshotManager:
     def _hint(self, path: str) -> int | None:
         """Return a hint's number; None when it is missing, being replaced, no number or no readable file."""
         try:
-            return self._told(path)
+            return self._read_hint(path)
         except OSError:
             return None
 
-    def _told(self, path: str) -> int | None:
+    def _read_hint(self, path: str) -> int | None:
         """Return a hint's number; None when it is missing, being replaced or no number. Raises what the store raises."""
         try:
             text = self._file_io.read(path, _MAX_HINT_BYTES).decode("ascii").strip()

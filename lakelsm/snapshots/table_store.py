@@ -115,13 +115,13 @@ class TableStore:
         """The same table as another schema of it has it."""
         return replace(self, schema=schema, options=_options(self.name, schema))
 
-    def to_change(self) -> TableStore:
+    def for_changes(self) -> TableStore:
         """The same table, whose options are fit for upkeep. Raises as `validate_changes`."""
         with error_context(f"Table {self.name}"):
             validate_changes(self.schema, self.options)
         return self
 
-    def to_write(self) -> TableStore:
+    def for_writes(self) -> TableStore:
         """The same table, whose options are fit for writes. Raises as `validate_writes`."""
         with error_context(f"Table {self.name}"):
             validate_writes(self.schema, self.options)
@@ -209,10 +209,10 @@ class TableStore:
             raise SnapshotNotFoundError(
                 f"Table {self.name}: snapshot {removed.id} went while it was read: it expired, was rolled back, or its "
                 "tag was deleted. Read another one; a tag or a consumer keeps a snapshot for long reads.",
-                was_there=True,
+                was_removed=True,
             ) from error
 
-    def on_newest(self, work: Callable[[], Result], sleep: Callable[[float], None] = SYSTEM.sleep) -> Result:
+    def run_on_newest(self, work: Callable[[], Result], sleep: Callable[[float], None] = SYSTEM.sleep) -> Result:
         """Run ``work``, which looks up the newest snapshot, and run it again if that snapshot expires or is rolled back.
 
         After five runs the SnapshotNotFoundError of ``work`` is raised.
@@ -221,7 +221,7 @@ class TableStore:
             try:
                 return work()
             except SnapshotNotFoundError as error:
-                if not error.was_there:
+                if not error.was_removed:
                     raise
                 log_step(_LOG, "The newest snapshot was removed; the work on it runs again: %s", error)
             sleep(wait)

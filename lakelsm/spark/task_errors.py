@@ -106,7 +106,7 @@ def lakelsm_error(text: str, root: str) -> LakelsmError | None:
         kind = getattr(errors, name, None)
         if isinstance(kind, type) and issubclass(kind, LakelsmError):
             # A task reads a snapshot that was planned, so that it existed.
-            return SnapshotNotFoundError(message, was_there=True) if kind is SnapshotNotFoundError else kind(message)
+            return SnapshotNotFoundError(message, was_removed=True) if kind is SnapshotNotFoundError else kind(message)
     full = _DISK_FULL.search(text)
     if full is not None:
         return StorageError(

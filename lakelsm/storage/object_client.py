@@ -14,7 +14,7 @@ from datetime import timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from lakelsm.cancellation import end_if_cancelled
+from lakelsm.cancellation import raise_if_cancelled
 from lakelsm.environment import SYSTEM
 from lakelsm.errors import (
     CorruptTableError,
@@ -181,7 +181,7 @@ class ObjectClient:
                 raise failure
             log_step(_LOG, "%s: asked again in %.2f s: %s", path, wait, failure)
             SYSTEM.sleep(wait)
-            end_if_cancelled()
+            raise_if_cancelled()
 
     def _opened(self, *, patient: bool) -> ObjectStore:
         if _first_process() != os.getpid():

@@ -241,7 +241,7 @@ def _masked_rows(store: TableStore, files: ShownFiles, vectors: DeletionVectors)
     masked = np.zeros(len(files.table), np.int64)
     codes = {partition: code for code, partition in enumerate(files.batch.partitions)}
     rows = files.table["_ROW_COUNT"].to_numpy()
-    for (partition, bucket), places in vectors.places.items():
+    for (partition, bucket), places in vectors.locations.items():
         here = np.flatnonzero((files.partition_codes == codes.get(partition, -1)) & (files.buckets == bucket))
         names = files.table["_FILE_NAME"].take(pa.array(here))
         found = pc.index_in(pa.array(list(places), pa.large_string()), value_set=names)

@@ -16,7 +16,7 @@ from lakelsm.arguments import (
 from lakelsm.commit.commit_identity import commit_identity
 from lakelsm.compact.compactor import DEFAULT_TASK_MEMORY, CompactionLimits, Compactor
 from lakelsm.environment import SYSTEM
-from lakelsm.failures import commit_stands
+from lakelsm.failures import note_if_interrupted
 from lakelsm.maintain.after_commit import after_commit
 from lakelsm.operation_log import logged
 from lakelsm.plan.compaction_plan import checked_scope
@@ -56,13 +56,13 @@ class CompactableTable(OpenedTable):
         full, dry_run = checked_flag("full", full), checked_flag("dry_run", dry_run)
         numbers = checked_buckets("buckets", buckets)
         checked_condition(where)
-        store = self._store().to_write()
+        store = self._store().for_writes()
         user, _ = commit_identity(store.options, commit_user, None, SYSTEM.new_uuid)
         chosen = self._engine(engine)
         scope = checked_scope(store, full, None if where is None else chosen.predicate(store, where), numbers)
         result = Compactor(chosen.runner, store).compact(scope, limits, dry_run=dry_run, commit_user=user)
         if not result.snapshot_ids:
             return result
-        with commit_stands(store.name, result.snapshot_ids):
+        with note_if_interrupted(store.name, result.snapshot_ids):
             failures = after_commit(store)
         return replace(result, after_commit_failures=result.after_commit_failures + failures)

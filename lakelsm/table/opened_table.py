@@ -35,7 +35,7 @@ class OpenedTable:
 
     def _on_newest(self, work: Callable[[], Result]) -> Result:
         """Run ``work``, which reads the newest snapshot; run it again if that snapshot expires or is rolled back."""
-        return self._opened.on_newest(work)
+        return self._opened.run_on_newest(work)
 
     def _point(self, store: TableStore, argument: str, value: object, *, least: int = 1) -> Point | None:
         """A snapshot that a caller passes: its id, a time, or the name of a tag."""

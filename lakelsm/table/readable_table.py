@@ -128,7 +128,7 @@ class ReadableTable(OpenedTable):
         with operation_line(self._log_name, "to_reader") as line:
             reader, plans = self._on_newest(lambda: self._rows(request))
             line.add(lambda: _planned(plans))
-            return line.over(reader)
+            return line.count_stream(reader)
 
     def to_arrow(
         self,

@@ -167,7 +167,7 @@ class Table(ReadableTable, WritableTable, ChangesReader, CompactableTable):
         or tag, or where it has expired.
         """
         checked_flag("dry_run", dry_run)
-        store, asked = self._store().to_change(), None
+        store, asked = self._store().for_changes(), None
         point = self._point(store, "to", to)
         if point is None:
             raise wrong_argument("to", to, "a snapshot id, a time, or the name of a tag")

@@ -51,7 +51,7 @@ class TableBranches(OpenedTable, Generic[AnyTable]):
         checked_branch("name", name, new=True)
         checked_tag("tag", tag)
         checked_flag("ignore_if_exists", ignore_if_exists)
-        store, dry = self._store().to_change(), checked_flag("dry_run", dry_run)
+        store, dry = self._store().for_changes(), checked_flag("dry_run", dry_run)
         with recorded(store, "create_branch", dry_run=dry) as run:
             run.has_begun = create_branch(store, name, tag, ignore_if_exists=ignore_if_exists, dry_run=dry)
 
@@ -62,7 +62,7 @@ class TableBranches(OpenedTable, Generic[AnyTable]):
         With ``dry_run`` nothing is changed. Raises TableNotFoundError without the branch, InvalidInputError where the new
         name is taken or refused.
         """
-        store = self._store().to_change()
+        store = self._store().for_changes()
         old, new = checked_branch("name", name), checked_branch("new_name", new_name, new=True)
         dry = checked_flag("dry_run", dry_run)
         with recorded(store, "rename_branch", dry_run=dry):
@@ -77,7 +77,7 @@ class TableBranches(OpenedTable, Generic[AnyTable]):
         TableNotFoundError without the branch, InvalidInputError for the option 'scan.fallback-branch' and for a table
         that is a branch itself.
         """
-        store, branch = self._store().to_change(), checked_branch("name", name)
+        store, branch = self._store().for_changes(), checked_branch("name", name)
         dry = checked_flag("dry_run", dry_run)
         with recorded(store, "delete_branch", dry_run=dry):
             delete_branch(store, branch, dry_run=dry)
@@ -94,7 +94,7 @@ class TableBranches(OpenedTable, Generic[AnyTable]):
         snapshot or tag that is kept needs a schema that the branch lacks, CommitConflictError if others committed
         concurrently.
         """
-        store, branch = self._store().to_change(), checked_branch("name", name)
+        store, branch = self._store().for_changes(), checked_branch("name", name)
         dry = checked_flag("dry_run", dry_run)
         with recorded(store, "fast_forward", dry_run=dry):
             return fast_forward(store, branch, dry_run=dry)

@@ -68,7 +68,7 @@ class ChangesReader(OpenedTable):
             )
             if consumed is not None:
                 reader = pa.RecordBatchReader.from_batches(reader.schema, consumed.of(reader))
-            return line.over(reader)
+            return line.count_stream(reader)
 
     def _planned_changes(
         self, engine: Engine, request: ChangesRequest

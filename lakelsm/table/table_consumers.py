@@ -37,7 +37,7 @@ class TableConsumers(OpenedTable):
         """
         name = checked_consumer("consumer_id", consumer_id, optional=False)
         number, dry = checked_number("next_snapshot", next_snapshot, least=1), checked_flag("dry_run", dry_run)
-        record_consumer(self._store().to_change(), name, number, dry_run=dry)
+        record_consumer(self._store().for_changes(), name, number, dry_run=dry)
 
     @logged("delete_consumer")
     def delete(self, consumer_id: str, *, dry_run: bool = False) -> None:
@@ -46,7 +46,7 @@ class TableConsumers(OpenedTable):
         With ``dry_run`` nothing is changed.
         """
         name, dry = checked_consumer("consumer_id", consumer_id, optional=False), checked_flag("dry_run", dry_run)
-        delete_consumer(self._store().to_change(), name, dry_run=dry)
+        delete_consumer(self._store().for_changes(), name, dry_run=dry)
 
     @logged("expire_consumers")
     def expire(
@@ -58,7 +58,7 @@ class TableConsumers(OpenedTable):
         nothing is changed.
         """
         age, dry = checked_age("older_than", older_than), checked_flag("dry_run", dry_run)
-        store = self._store().to_change()
+        store = self._store().for_changes()
         before = consumer_bound(store, age, SYSTEM.clock())
         with recorded(store, "expire_consumers", dry_run=dry):
             return expire_consumers(store, before, dry_run=dry)

@@ -115,7 +115,7 @@ class TableInspection(Inspection):
         most = checked_number("max_buckets", max_buckets, least=0)
 
         def status(state: TableState) -> TableStatus:
-            store, now = state.store.to_change(), SYSTEM.clock()
+            store, now = state.store.for_changes(), SYSTEM.clock()
             wall = SYSTEM.local_wall_clock(now)
             files = table_status(store, state.snapshot, wall, now, max_buckets=most)
             return replace(files, upkeep=upkeep_status(store))

@@ -149,7 +149,7 @@ class TableMaintenance(OpenedTable):
         limit = None if max_deletes is None else checked_number("max_deletes", max_deletes, least=1)
         age, dry = checked_age("older_than", older_than), checked_flag("dry_run", dry_run)
         within = checked_seconds("deadline", deadline)
-        store, now = self._store().to_change(), SYSTEM.clock()
+        store, now = self._store().for_changes(), SYSTEM.clock()
         retention = requested_retention(
             store.options,
             now,
@@ -191,7 +191,7 @@ class TableMaintenance(OpenedTable):
             raise wrong_argument("older_than", older_than, "an age such as '1 day', or a datetime")
         dry_run, force = checked_flag("dry_run", dry_run), checked_flag("force", force)
         within = checked_seconds("deadline", deadline)
-        store, chosen = self._store().to_change(), self._engine(engine)
+        store, chosen = self._store().for_changes(), self._engine(engine)
         bound = age.bound(SYSTEM.clock(), store.text_zone)
         with recorded(store, "remove_orphans", dry_run=dry_run) as run:
             result = remove_orphans(chosen.runner, store, bound, dry_run=dry_run, force=force, deadline=within)
@@ -209,7 +209,7 @@ class TableMaintenance(OpenedTable):
         Files are deleted when the snapshots before it expire. Raises InvalidInputError for a condition on other columns.
         """
         checked_condition(where, optional=False)
-        store, dry_run = self._store().to_write(), checked_flag("dry_run", dry_run)
+        store, dry_run = self._store().for_writes(), checked_flag("dry_run", dry_run)
         user, _ = commit_identity(store.options, commit_user, None, SYSTEM.new_uuid)
         predicate = self._engine(None).predicate(store, where)
         return drop_partitions(store, predicate, commit_user=user, dry_run=dry_run)
@@ -236,7 +236,7 @@ class TableMaintenance(OpenedTable):
         checked_choice("strategy", strategy, EXPIRATION_STRATEGIES)
         checked_flag("dry_run", dry_run)
         within = checked_seconds("deadline", deadline)
-        store, now = self._store().to_write(), SYSTEM.clock()
+        store, now = self._store().for_writes(), SYSTEM.clock()
         if age is not None:
             bound = age.bound(now, store.text_zone)
         elif store.options.partition_expiration_time is not None:
@@ -256,7 +256,7 @@ class TableMaintenance(OpenedTable):
         UnsupportedFeatureError for other actions, InvalidInputError for a table without partitions.
         """
         checked_condition(where)
-        store, dry = self._store().to_change(), checked_flag("dry_run", dry_run)
+        store, dry = self._store().for_changes(), checked_flag("dry_run", dry_run)
         return list(mark_partitions_done(store, self._on_partitions(store, where), dry_run=dry))
 
     @logged("analyze")
@@ -280,7 +280,7 @@ class TableMaintenance(OpenedTable):
 
         names = None if columns is None else checked_names("columns", columns)
         dry = checked_flag("dry_run", dry_run)
-        store, chosen = self._store().to_write(), self._engine(engine)
+        store, chosen = self._store().for_writes(), self._engine(engine)
         user, _ = commit_identity(store.options, commit_user, None, SYSTEM.new_uuid)
         return analyze(chosen, store, analyzed_columns(store, names), user, dry_run=dry)
 

@@ -53,7 +53,7 @@ class TableTags(OpenedTable):
         """
         tag, retained = checked_tag("name", name, optional=False), _retained(time_retained)
         checked_flag("if_not_exists", if_not_exists)
-        store, dry = self._store().to_change(), checked_flag("dry_run", dry_run)
+        store, dry = self._store().for_changes(), checked_flag("dry_run", dry_run)
         tagged = self._tagged(store, snapshot)
         with recorded(store, "create_tag", dry_run=dry) as run:
             run.has_begun = not (if_not_exists and store.tags.try_get(tag))
@@ -74,7 +74,7 @@ class TableTags(OpenedTable):
         Files that only the tag's old snapshot kept are deleted, as by `delete`; with ``dry_run`` nothing is changed.
         """
         tag, retained = checked_tag("name", name, optional=False), _retained(time_retained)
-        store, dry = self._store().to_change(), checked_flag("dry_run", dry_run)
+        store, dry = self._store().for_changes(), checked_flag("dry_run", dry_run)
         tagged = self._tagged(store, snapshot)
         with recorded(store, "replace_tag", dry_run=dry):
             make = partial(replace_tag, store, tag, time_retained=retained, dry_run=dry)
@@ -84,7 +84,7 @@ class TableTags(OpenedTable):
     def rename(self, name: str, new_name: str, *, dry_run: bool = False) -> TagInfo:
         """Give a tag another name, which no other tag may have. With ``dry_run`` nothing is changed."""
         old, new = checked_tag("name", name, optional=False), checked_tag("new_name", new_name, optional=False)
-        store, dry = self._store().to_change(), checked_flag("dry_run", dry_run)
+        store, dry = self._store().for_changes(), checked_flag("dry_run", dry_run)
         with recorded(store, "rename_tag", dry_run=dry):
             return rename_tag(store, old, new, dry_run=dry)
 
@@ -95,7 +95,7 @@ class TableTags(OpenedTable):
         With ``dry_run`` nothing is deleted. Raises SnapshotNotFoundError, which lists the tags, if it is unknown.
         """
         tag = checked_tag("name", name, optional=False)
-        store, dry = self._store().to_change(), checked_flag("dry_run", dry_run)
+        store, dry = self._store().for_changes(), checked_flag("dry_run", dry_run)
         with recorded(store, "delete_tag", dry_run=dry) as run:
             result = delete_tags(store, [tag], dry_run=dry)
             run.files, run.bytes = result.files, result.bytes
@@ -111,7 +111,7 @@ class TableTags(OpenedTable):
         whatever their time. With ``dry_run`` nothing is deleted.
         """
         age, dry = checked_age("older_than", older_than), checked_flag("dry_run", dry_run)
-        store = self._store().to_change()
+        store = self._store().for_changes()
         before = None if age is None else age.bound(SYSTEM.clock(), store.text_zone)
         with recorded(store, "expire_tags", dry_run=dry) as run:
             result = expire_tags(store, before, dry_run=dry)

@@ -18,10 +18,10 @@ from lakelsm.arguments import (
 )
 from lakelsm.commit.commit_identity import commit_identity
 from lakelsm.commit.committer import Committer
-from lakelsm.compact.after_write import finished_write, result_of
+from lakelsm.compact.after_write import batch_result, finish_write
 from lakelsm.engine import Engine, chosen_engine
 from lakelsm.environment import SYSTEM
-from lakelsm.failures import after_commit_step, commit_stands, schema_stands, warn_committed
+from lakelsm.failures import after_commit_step, note_if_interrupted, report_schema_on_failure, warn_after_commit
 from lakelsm.local.arrow_input import is_spark_frame
 from lakelsm.maintain.after_commit import after_commit
 from lakelsm.merge.batch_check import ignored_deletes_reason
@@ -75,7 +75,7 @@ class WritableTable(OpenedTable):
         checked_name("row_kind", row_kind, "the name of a column as text", optional=True)
         checked_flag("merge_schema", merge_schema)
         overrides = option_texts("options", options)
-        store = self._store().with_options(overrides).to_write()
+        store = self._store().with_options(overrides).for_writes()
         written = WrittenFrame(engine, store, frame, safe_casts=safe_casts, row_kind=row_kind, options=overrides)
 
         def append(given: WrittenFrame, writer: BatchWriter[Any], user: str, identifier: int) -> BatchResult:
@@ -105,7 +105,7 @@ class WritableTable(OpenedTable):
         """
         engine, safe_casts = self._engine_of(frame), checked_cast(cast)
         checked_flag("merge_schema", merge_schema)
-        store = self._store().to_write()
+        store = self._store().for_writes()
         fixed = checked_partition(store, partition)
         written = WrittenFrame(engine, store, frame, safe_casts=safe_casts, fixed=fixed)
 
@@ -138,7 +138,7 @@ class WritableTable(OpenedTable):
         InvalidInputError where the table's merge engine would not remove the rows, CommitConflictError where others are
         always first.
         """
-        store, chosen = self._store().to_write(), self._engine(engine)
+        store, chosen = self._store().for_writes(), self._engine(engine)
         if keys is None:
             checked_condition(where, optional=False)
             rows = partial(chosen.retractions, store, where or "")
@@ -172,7 +172,7 @@ class WritableTable(OpenedTable):
         """
         values, chosen = checked_assignments(set), self._engine(engine)
         checked_condition(where, optional=False)
-        store = self._store().to_write()
+        store = self._store().for_writes()
         rows = partial(chosen.updates, store, where, values)
         return self._change(chosen, store, "UPDATE", rows, commit_user, batch_id)
 
@@ -212,7 +212,7 @@ class WritableTable(OpenedTable):
         if earlier is not None:
             return earlier
         written = frame.merged() if merge_schema else frame
-        with schema_stands(written.store.name, written.store.schema.id, written.changes):
+        with report_schema_on_failure(written.store.name, written.store.schema.id, written.changes):
             result = _committed(written.engine, written.store, partial(write, written), user, identifier)
         return replace(result, schema_changes=written.changes)
 
@@ -223,18 +223,18 @@ def _known_batch(
     """The commit user and the identifier of a call, and the result where this batch was committed before."""
     user, identifier = commit_identity(store.options, commit_user, batch_id, SYSTEM.new_uuid)
     earlier = Committer(store).committed(user, identifier)
-    return user, identifier, None if earlier is None else result_of(BatchResult(earlier, ()))
+    return user, identifier, None if earlier is None else batch_result(BatchResult(earlier, ()))
 
 
 def _committed(engine: Engine, store: TableStore, write: _Write, user: str, identifier: int) -> CommitResult:
     """Write and commit one batch, and do what follows a commit."""
     batch = write(BatchWriter(engine.writer(store), store), user, identifier)
     snapshot = batch.outcome.snapshot
-    with commit_stands(store.name, [] if snapshot is None else [snapshot.id]):
+    with note_if_interrupted(store.name, [] if snapshot is None else [snapshot.id]):
         if batch.ignored_deletes:
             reason = ignored_deletes_reason(MergeSpec.of(store.schema, store.options))
-            warn_committed(f"Table {store.name}: rows of kind -D without effect: {batch.ignored_deletes}. {reason}")
-        result = finished_write(engine.runner, store, batch, user, identifier)
+            warn_after_commit(f"Table {store.name}: rows of kind -D without effect: {batch.ignored_deletes}. {reason}")
+        result = finish_write(engine.runner, store, batch, user, identifier)
         if snapshot is None:
             return result
         failures = after_commit(store, {entry.partition for entry in batch.entries})
@@ -246,7 +246,7 @@ def _warn_consumers(store: TableStore, snapshot_id: int | None) -> None:
     with after_commit_step(store.name, "the look for consumers", "Check table.consumers by yourself."):
         names = store.consumers.names()
         if names:
-            warn_committed(
+            warn_after_commit(
                 f"Table {store.name}: snapshot {snapshot_id} is an overwrite, which no changelog has, so that consumers "
                 f"({', '.join(names)}) do not see it. Read changelog(mode='diff') over it, or load their tables again."
             )

@@ -8,7 +8,7 @@ from typing import Any
 
 from lakelsm.engine import Engine
 from lakelsm.errors import error_context
-from lakelsm.failures import schema_stands
+from lakelsm.failures import report_schema_on_failure
 from lakelsm.frame_columns import FrameColumns
 from lakelsm.schema.schema_merge import merge_changes
 from lakelsm.schema.table_schema import TableSchema
@@ -60,9 +60,9 @@ class WrittenFrame:
                     pass
 
         schema = alter_schema(self.store, changes_of, check)
-        with schema_stands(self.store.name, schema.id, changes):
+        with report_schema_on_failure(self.store.name, schema.id, changes):
             return replace(self._on(self.store.schemas.get(schema.id), rows()), changes=changes)
 
     def _on(self, schema: TableSchema, rows: Any) -> WrittenFrame:
-        store = self.store.with_schema(schema).with_options(self.options).to_write()
+        store = self.store.with_schema(schema).with_options(self.options).for_writes()
         return replace(self, store=store, rows=rows)

@@ -147,7 +147,7 @@ class BatchWriter(Generic[Rows]):
                         # A later try of the same rows writes the files of the first, which lack rows that it dropped.
                         first = written if first is None or changed else first
                         entries = [*written.entries, *written.changelog_entries]
-                        files.wrote(entries, has_indexes=bool(written.index_entries))
+                        files.record_written(entries, has_indexes=bool(written.index_entries))
                         log_step(_LOG, "Table %s: %d files of a batch are written", self._store.name, len(entries))
                         self._step("data-files-written")
                         message = self._message(written, base, partitions)

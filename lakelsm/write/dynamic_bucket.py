@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lakelsm.merge.key_order import order_keys
 from lakelsm.options import TableOptions
-from lakelsm.snapshots.hash_indexes import MAX_BUCKETS, HashIndex, check_one_bucket_a_hash
+from lakelsm.snapshots.hash_indexes import MAX_BUCKETS, HashIndex, check_one_bucket_per_hash
 from lakelsm.storage import FileIO
 
 Hashes = npt.NDArray[np.int32]
@@ -97,7 +97,7 @@ class Assigner:
             hashes.append(own)
             buckets.append(np.full(len(own), bucket, np.int32))
         joined, at = np.unique(np.concatenate(hashes), return_index=True)
-        check_one_bucket_a_hash(sum(map(len, hashes)), len(joined), stored_indexes.values())
+        check_one_bucket_per_hash(sum(map(len, hashes)), len(joined), stored_indexes.values())
         return _PartitionIndex(joined, np.concatenate(buckets)[at], sizes)
 
     def _add_new(self, index: _PartitionIndex, new: Hashes, owner: int) -> None:

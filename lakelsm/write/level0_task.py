@@ -135,10 +135,10 @@ class _Level0Task:
         starts = np.flatnonzero(group_starts(groups))
         stops = np.append(starts[1:], len(rows))
         firsts = starts if order is None else order[starts]
-        for start, stop, first, place in zip(starts, stops, firsts, self._places(heads, firsts)):
+        for start, stop, first, bucket_key in zip(starts, stops, firsts, self._bucket_keys(heads, firsts)):
             # Copies: what waits to be written of one bucket must not keep the rows of all in memory.
             part = values.slice(start, stop - start) if order is None else values.take(pa.array(order[start:stop]))
-            self._writer_of(place, [head[first] for head in heads[:-1]]).write(part)
+            self._writer_of(bucket_key, [head[first] for head in heads[:-1]]).write(part)
         if self._job.interleaved:
             self._bound_pending()
 
@@ -156,7 +156,7 @@ class _Level0Task:
             self._ignored += int(ignored.sum())
             self._ignored_deletes += int((ignored & (kinds.to_numpy() == DELETE)).sum())
 
-    def _places(self, heads: Sequence[pa.ChunkedArray], firsts: np.ndarray) -> list[tuple[bytes, int]]:
+    def _bucket_keys(self, heads: Sequence[pa.ChunkedArray], firsts: np.ndarray) -> list[tuple[bytes, int]]:
         """Partition (BinaryRow with arity, so NaN is itself and -0.0 not 0.0) and bucket of rows."""
         taken = [head.take(pa.array(firsts)) for head in heads]
         partitions = [EMPTY_ROW] * len(firsts)
@@ -165,13 +165,13 @@ class _Level0Task:
             partitions = with_arity(encode_rows(taken[:-1], types), len(types)).to_pylist()
         return list(zip(partitions, taken[-1].to_pylist()))
 
-    def _writer_of(self, place: tuple[bytes, int], partition_values: Sequence[pa.Scalar]) -> _BucketWriter:
-        found = self._open.get(place)
+    def _writer_of(self, bucket_key: tuple[bytes, int], partition_values: Sequence[pa.Scalar]) -> _BucketWriter:
+        found = self._open.get(bucket_key)
         if found is None:
             if not self._job.interleaved:
                 self._close_buckets()
-            partition, bucket = place
-            found = self._open[place] = _BucketWriter(
+            partition, bucket = bucket_key
+            found = self._open[bucket_key] = _BucketWriter(
                 self._job, self._filesystem, partition=partition, partition_values=partition_values, bucket=bucket
             )
             self._buckets.append(found.files)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from pyroaring import BitMap
 
-from lakelsm.commit.append_conflict import Intervening, rewritten_in_range
+from lakelsm.commit.append_conflict import InterveningSnapshot, rewritten_in_range
 from lakelsm.environment import SYSTEM
 from lakelsm.format.data_file.key_value_file import key_types
 from lakelsm.format.file_names import AttemptNames
@@ -36,7 +36,7 @@ def others_wrote_keys(
         if snapshot is None:
             return True
         delta = tuple(read_delta_entries(store.file_io, store.paths, snapshot))
-        since = Intervening(snapshot.id, snapshot.commit_kind, snapshot.commit_user, delta)
+        since = InterveningSnapshot(snapshot.id, snapshot.commit_kind, snapshot.commit_user, delta)
         theirs += rewritten_in_range(ours, since, lambda keys: rank_keys(keys, types).tolist())
     if any(entry.kind is FileKind.DELETE for entry in theirs):
         return True

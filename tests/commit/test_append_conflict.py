@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from lakelsm.commit.append_conflict import Intervening, check_append, check_rows_read
+from lakelsm.commit.append_conflict import InterveningSnapshot, check_append, check_rows_read
 from lakelsm.commit.conflict import ConflictKind
 from lakelsm.format.index.index_manifest import IndexManifestEntry
 from lakelsm.format.manifest import ManifestEntry
@@ -30,8 +30,8 @@ DYNAMIC = add(file("dyn", seq=(10, 19)), total=-1)
 H1, H2 = hash_index("index-1"), hash_index("index-2")
 
 
-def since(kind: CommitKind, *entries: ManifestEntry) -> list[Intervening]:
-    return [Intervening(5, kind, "them", entries)]
+def since(kind: CommitKind, *entries: ManifestEntry) -> list[InterveningSnapshot]:
+    return [InterveningSnapshot(5, kind, "them", entries)]
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Append:
 
     what: str
     delta: list[ManifestEntry]
-    between: list[Intervening]
+    between: list[InterveningSnapshot]
     conflict: ConflictKind | None = None
     adds: Sequence[IndexManifestEntry] = ()
     before: Sequence[IndexManifestEntry] | None = ()
@@ -90,7 +90,7 @@ def test_append(case: Append) -> None:
 
 
 READ = add(file("read", keys=(3, 5)))
-ROWS_READ: list[tuple[str, list[Intervening], bool]] = [
+ROWS_READ: list[tuple[str, list[InterveningSnapshot], bool]] = [
     ("nothing since", [], False),
     ("an append of the same keys", since(APPEND, add(file(keys=(3, 5)))), True),
     ("an append that touches the first key", since(APPEND, add(file(keys=(1, 3)))), True),
@@ -113,6 +113,6 @@ ROWS_READ: list[tuple[str, list[Intervening], bool]] = [
 
 
 @pytest.mark.parametrize(("between", "conflicts"), [c[1:] for c in ROWS_READ], ids=[c[0] for c in ROWS_READ])
-def test_rows_that_were_read(between: list[Intervening], conflicts: bool) -> None:
+def test_rows_that_were_read(between: list[InterveningSnapshot], conflicts: bool) -> None:
     found = check_rows_read([add(file(keys=(20, 30))), READ], between, ranks)
     assert {conflict.kind for conflict in found} == ({ConflictKind.ROWS_CHANGED} if conflicts else set())

@@ -12,7 +12,7 @@ import pytest
 
 from lakelsm.commit.commit_message import CommitMessage
 from lakelsm.commit.conflict import ConflictKind
-from lakelsm.commit.vector_conflict import check_vectors, live_levels, of_live_files
+from lakelsm.commit.vector_conflict import check_vectors, live_levels, vectors_of_live_files
 from lakelsm.errors import (
     CommitConflictError,
     RowsChangedError,
@@ -350,10 +350,10 @@ def test_vectors_of_an_unknown_base_matter_where_the_work_deletes_their_files_or
 
 
 MISPLACED = [
-    ("a file on level 0", [], [vector_index("i", "low")], "level 0: low", ConflictKind.VECTOR_MISPLACED),
-    ("a file twice", [], [vector_index("i", "a", "a")], "has two: a", ConflictKind.VECTOR_MISPLACED),
-    ("two files of a bucket", [], [AT_A, vector_index("j", "b")], "two files: i, j", ConflictKind.VECTOR_MISPLACED),
-    ("a file that is deleted", [delete(A)], [AT_A], "deletes the file itself: a", ConflictKind.VECTOR_MISPLACED),
+    ("a file on level 0", [], [vector_index("i", "low")], "level 0: low", ConflictKind.INVALID_VECTOR),
+    ("a file twice", [], [vector_index("i", "a", "a")], "has two: a", ConflictKind.INVALID_VECTOR),
+    ("two files of a bucket", [], [AT_A, vector_index("j", "b")], "two files: i, j", ConflictKind.INVALID_VECTOR),
+    ("a file that is deleted", [delete(A)], [AT_A], "deletes the file itself: a", ConflictKind.INVALID_VECTOR),
     ("a file that is gone", [], [vector_index("i", "c")], "no longer in the table: c", ConflictKind.VECTORS_CHANGED),
     ("a file that moves up", upgrade(LOW, 5), [vector_index("i", "low")], None, None),
     ("a file that is new", [add(file("n", level=4))], [vector_index("i", "n", "a")], None, None),
@@ -372,7 +372,7 @@ def test_vectors_name_live_files_above_level_0_once(
 def test_what_can_be_carried_over_is_told_last() -> None:
     adds = [vector_index("i", "c", "low")]
     found = check_vectors([delete(A)], adds, [], [A, LOW], base_index=[], index_now=[AT_A])
-    assert [conflict.kind.name for conflict in found] == ["VECTOR_MISPLACED", "VECTORS_CHANGED", "VECTORS_CHANGED"]
+    assert [conflict.kind.name for conflict in found] == ["INVALID_VECTOR", "VECTORS_CHANGED", "VECTORS_CHANGED"]
 
 
 def test_an_overwrite_marks_its_own_files_only(marked: Marked) -> None:
@@ -388,9 +388,9 @@ def test_an_overwrite_marks_its_own_files_only(marked: Marked) -> None:
 
 def test_vectors_of_buckets_whose_files_are_not_known_stay() -> None:
     index = [AT_BOTH, vector_index("k", "a", bucket=1), hash_index("h")]
-    assert of_live_files(index, live_levels([A, B], [])) == index
-    assert of_live_files(index, live_levels([A], [])) == [AT_A_OF_BOTH, *index[1:]]
-    assert of_live_files(index, live_levels([A], [delete(A)])) == index[1:]
+    assert vectors_of_live_files(index, live_levels([A, B], [])) == index
+    assert vectors_of_live_files(index, live_levels([A], [])) == [AT_A_OF_BOTH, *index[1:]]
+    assert vectors_of_live_files(index, live_levels([A], [delete(A)])) == index[1:]
 
 
 AT_A_OF_BOTH = IndexManifestEntry(

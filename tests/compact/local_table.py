@@ -69,11 +69,11 @@ class InlineRunner:
         self.after_tasks: Callable[[], None] | None = None
 
     def messages(self, units: Sequence[Any], task: Task[Any], paths: TablePaths, names: AttemptNames) -> TaskMessages:
-        joined = TaskMessages()
+        combined = TaskMessages()
         for batch in self._worked_off(units, task):
             for row in zip(*(column.to_pylist() for column in batch.columns)):
-                joined.add(TaskMessages.of_row(row))
-        return joined
+                combined.add(TaskMessages.of_row(row))
+        return combined
 
     def batches(
         self, units: Sequence[Any], task: Task[Any], schema: pa.Schema, paths: TablePaths

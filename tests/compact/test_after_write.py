@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lakelsm.commit.commit_message import CommitOutcome
-from lakelsm.compact.after_write import compact_after_write, finished_write, result_of
+from lakelsm.compact.after_write import batch_result, compact_after_write, finish_write
 from lakelsm.compact.compactor import Compactor
 from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.plan.compaction_plan import CompactionScope
@@ -216,7 +216,7 @@ def test_what_an_overwrite_wrote_makes_no_changelog_and_later_rows_do(tmp_path: 
 def test_the_result_of_a_write_tells_its_files_and_the_compaction_that_followed(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t")
     batch = write(table, 1, 2, 3, 4, 5)
-    result = finished_write(table.runner, table.store, batch, "u", 1)
+    result = finish_write(table.runner, table.store, batch, "u", 1)
     assert (result.snapshot_id, result.already_committed, result.rows) == (5, False, 3)
     assert result.files == len(batch.entries) > 0
     assert result.compaction is not None and result.compaction.status is CompactionStatus.DONE
@@ -225,5 +225,5 @@ def test_the_result_of_a_write_tells_its_files_and_the_compaction_that_followed(
 def test_what_was_committed_before_wrote_nothing_and_is_not_compacted_again(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t")
     earlier = BatchResult(replace(write(table, 1).outcome, already_committed=True), ())
-    assert result_of(earlier) == CommitResult(snapshot_id=1, already_committed=True)
-    assert finished_write(table.runner, table.store, earlier, "u", 1) == result_of(earlier)
+    assert batch_result(earlier) == CommitResult(snapshot_id=1, already_committed=True)
+    assert finish_write(table.runner, table.store, earlier, "u", 1) == batch_result(earlier)

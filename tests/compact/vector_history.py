@@ -227,7 +227,7 @@ class VectorHistory:
             return
         vectors, filesystem = deletion_vectors(table.store, table.latest), table.store.file_io.filesystem()
         entries = [entry for entry in table.live() if entry.file.level > 0]
-        named = {(*bucket, name) for bucket, places in vectors.places.items() for name in places}
+        named = {(*bucket, name) for bucket, places in vectors.locations.items() for name in places}
         assert named <= {(entry.partition, entry.bucket, entry.file.file_name) for entry in entries}
         seen: set[Key] = set()
         for entry, place in zip(entries, vectors.of(entries)):

@@ -113,7 +113,7 @@ class Turns:
         store = self.ours.store
         vectors = deletion_vectors(store, store.snapshots.latest())
         live = {(e.partition, e.bucket, e.file.file_name): e.file for e in self.ours.live()}
-        for bucket, places in vectors.places.items():
+        for bucket, places in vectors.locations.items():
             assert len(vectors.entries[bucket]) == 1
             for name, place in places.items():
                 file = live.get((*bucket, name))

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakelsm.cancellation import WorkCancelled, end_if_cancelled
+from lakelsm.cancellation import WorkCancelled, raise_if_cancelled
 from lakelsm.errors import CorruptTableError, StorageError
 from lakelsm.runner.ordered_pool import OrderedPool
 from tests.processes import PATIENCE
@@ -129,7 +129,7 @@ def test_a_long_step_free_task_ends_where_it_asks(threads_of_pools: Callable[[],
         for _ in range(100_000):
             time.sleep(0.001)
             asked.set()
-            end_if_cancelled()
+            raise_if_cancelled()
         done.append(unit)
 
     found = pool(1, task).run(1, "/t")
@@ -212,7 +212,7 @@ def test_an_interrupt_while_tasks_end_waits_for_them(threads_of_pools: Callable[
         yield numbers(unit)
         with suppress(WorkCancelled):
             while True:  # Until the run is closed.
-                end_if_cancelled()
+                raise_if_cancelled()
                 time.sleep(0.001)
         time.sleep(0.05)
         os.kill(os.getpid(), signal.SIGINT)

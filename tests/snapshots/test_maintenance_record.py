@@ -13,7 +13,7 @@ from lakelsm.format.snapshot import Snapshot
 from lakelsm.snapshots.maintenance_record import (
     MAINTENANCE_PROPERTY,
     MaintenanceRecord,
-    recorded_text,
+    inherited_records,
     records_of,
     with_maintenance_records,
 )
@@ -41,7 +41,7 @@ def committed(table: CommitTable, record: MaintenanceRecord | None = None) -> Sn
 
 
 def recorded(table: CommitTable) -> list[MaintenanceRecord]:
-    return records_of(recorded_text(table.snapshots.latest(), table.snapshots.try_get))
+    return records_of(inherited_records(table.snapshots.latest(), table.snapshots.try_get))
 
 
 def test_a_record_reads_back_with_the_snapshot_that_it_is_in() -> None:
@@ -81,8 +81,8 @@ def test_a_snapshot_before_that_cannot_be_read_ends_it_and_fails_nothing(table: 
     def damaged(snapshot_id: int) -> Snapshot | None:
         raise CorruptTableError("damaged")
 
-    assert recorded_text(latest, damaged) is None
-    assert recorded_text(latest, lambda snapshot_id: None) is None
+    assert inherited_records(latest, damaged) is None
+    assert inherited_records(latest, lambda snapshot_id: None) is None
 
 
 def test_of_one_run_the_newest_record_stays_with_the_ids_of_all_its_snapshots() -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs as arrow_fs
 
-from lakelsm.cancellation import end_if_cancelled
+from lakelsm.cancellation import raise_if_cancelled
 from lakelsm.errors import CorruptTableError, InvalidInputError, StorageError, UnsupportedFeatureError
 from lakelsm.format.data_file.column_evolution import cast_column, evolve_array
 from lakelsm.format.data_file.column_stats import StatsCollector, StatsMode, column_modes
@@ -180,7 +180,7 @@ class KeyValueReader:
 
     def _steps(self, group: int, steps: DecodeSteps) -> Iterator[pa.RecordBatch]:
         for batch in self._file.iter_batches(steps.rows, [group], self._names(), use_threads=False):
-            end_if_cancelled()
+            raise_if_cancelled()
             yield batch
             del batch
             self._file.reader.set_batch_size(steps.rows)

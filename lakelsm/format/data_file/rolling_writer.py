@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import fs as arrow_fs
 
-from lakelsm.cancellation import end_if_cancelled
+from lakelsm.cancellation import raise_if_cancelled
 from lakelsm.environment import SYSTEM, Environment
 from lakelsm.errors import LakelsmError
 from lakelsm.format.data_file.column_evolution import cast_column
@@ -130,7 +130,7 @@ class RollingWriter:
         """End the row group now."""
         if not self._pending:
             return
-        end_if_cancelled()
+        raise_if_cancelled()
         rows = pa.concat_tables(self._pending)
         self._pending, self._pending_bytes = [], 0
         if self._open is None:

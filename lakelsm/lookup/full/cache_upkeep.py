@@ -49,7 +49,7 @@ class CacheUpkeep:
 
     def refreshed(self, own: CacheState | None) -> tuple[CacheState, Refreshed]:
         """The state of the newest snapshot, and how it differs from the state ``own`` (None: unknown)."""
-        return self.spec.store.on_newest(lambda: self._at_newest(own))
+        return self.spec.store.run_on_newest(lambda: self._at_newest(own))
 
     def _at_newest(self, own: CacheState | None) -> tuple[CacheState, Refreshed]:
         state = self._published(own)
@@ -78,7 +78,7 @@ class CacheUpkeep:
 
         It is of the same snapshot if that still exists.
         """
-        return self.spec.store.on_newest(lambda: self._in_place_of(damaged))
+        return self.spec.store.run_on_newest(lambda: self._in_place_of(damaged))
 
     def _in_place_of(self, damaged: CacheState) -> CacheState:
         published = self._published(damaged)

@@ -134,7 +134,7 @@ class LiveBuckets:
             with spec.store.while_read(snapshot):
                 return LiveBuckets.of(spec, snapshot)
 
-        return spec.store.on_newest(read)
+        return spec.store.run_on_newest(read)
 
     @staticmethod
     def of(spec: LookupSpec, snapshot: Snapshot | None) -> LiveBuckets:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import fs as arrow_fs
 
-from lakelsm.cancellation import end_if_cancelled
+from lakelsm.cancellation import raise_if_cancelled
 from lakelsm.errors import CorruptStoreError, CorruptTableError, UnsupportedFeatureError
 from lakelsm.format.data_file.file_check import ExpectedFile
 from lakelsm.format.row.binary_row import decode_rows
@@ -229,7 +229,7 @@ def _pieces(filesystem: arrow_fs.FileSystem, source: str, most: int) -> Iterator
     try:
         with filesystem.open_input_file(source) as stored:
             while most:
-                end_if_cancelled()
+                raise_if_cancelled()
                 piece = stored.read(min(most, _COPIED_BYTES))
                 if not piece:
                     return

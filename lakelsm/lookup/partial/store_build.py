@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from lakelsm.cancellation import end_if_cancelled
+from lakelsm.cancellation import raise_if_cancelled
 from lakelsm.errors import CorruptStoreError
 from lakelsm.failures import warn_and_log
 from lakelsm.lookup.cache import LookupSpec
@@ -153,7 +153,7 @@ class StoreBuild:
         )
         allowance = min(self.memory_bytes // 8, _BATCH_BYTES)
         for start, rows in reader.open_file(file).batches(lambda: allowance):
-            end_if_cancelled()
+            raise_if_cancelled()
             if self.stored.positions:
                 rows = rows.append_column(POSITION, pa.array(np.arange(start, start + len(rows))))
             yield rows.select(list(names))

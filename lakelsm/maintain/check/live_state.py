@@ -72,7 +72,7 @@ class LiveState:
             self._add(VECTOR_PLACE, self._index_manifest, str(error))
             return None
         rows = {(entry.partition, entry.bucket, entry.file.file_name): entry.file.row_count for entry in entries}
-        for (partition, bucket), places in found.places.items():
+        for (partition, bucket), places in found.locations.items():
             for name, place in places.items():
                 count = rows.get((partition, bucket, name))
                 if count is None and not self._is_written_by_lakelsm_alone:

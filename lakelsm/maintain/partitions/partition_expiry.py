@@ -11,7 +11,7 @@ from lakelsm.commit.commit_message import CommitOutcome
 from lakelsm.environment import SYSTEM, Environment
 from lakelsm.epoch_time import bound_time
 from lakelsm.errors import InvalidInputError, RowsChangedError, UnsupportedFeatureError
-from lakelsm.failures import after_commit_step, commit_stands
+from lakelsm.failures import after_commit_step, note_if_interrupted
 from lakelsm.format.partition_path import partition_text
 from lakelsm.format.row.binary_row import decode_rows
 from lakelsm.maintain.history import maintenance_record
@@ -61,7 +61,7 @@ def expire_partitions(
     for first in commits:  # What fails before the first commit is raised.
         result = first
         break
-    with commit_stands(store.name, result.snapshot_ids), after_commit_step(store.name, _STEP, _REMEDY) as failures:
+    with note_if_interrupted(store.name, result.snapshot_ids), after_commit_step(store.name, _STEP, _REMEDY) as failures:
         for later in commits:
             result = later
     return replace(result, complete=False, error=failures[0]) if failures else result

@@ -29,7 +29,7 @@ _FIRST_YEAR, _LAST_YEAR = 200, 9998
 def create_after_commit(store: TableStore, environment: Environment) -> None:
     """Create the tags of ``tag.automatic-creation``, and delete those beyond ``tag.num-retained-max``."""
     if store.options.tag_automatic_creation is not TagCreation.NONE:
-        store.on_newest(partial(_create, store, environment), environment.sleep)
+        store.run_on_newest(partial(_create, store, environment), environment.sleep)
 
 
 def _create(store: TableStore, environment: Environment) -> None:

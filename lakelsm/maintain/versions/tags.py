@@ -78,7 +78,7 @@ def tag_of(
     """
     if snapshot_id is not None:
         return make(tagged_snapshot(store, snapshot_id))
-    return store.on_newest(lambda: make(tagged_snapshot(store, None)), environment.sleep)
+    return store.run_on_newest(lambda: make(tagged_snapshot(store, None)), environment.sleep)
 
 
 def restorable(store: TableStore, tagged: Snapshot) -> Snapshot:
@@ -339,7 +339,7 @@ def _held(store: TableStore, snapshot: Snapshot, what: str, environment: Environ
             raise SnapshotNotFoundError(
                 f"Table {store.name}: snapshot {snapshot.id} expired, or was rolled back, while {what}. Nothing was "
                 "changed: choose a snapshot that is retained.",
-                was_there=True,
+                was_removed=True,
             )
         yield holder
     finally:

@@ -32,7 +32,7 @@ def test_a_file_that_was_opened_has_its_vector_in_another_state_looked_at(tmp_pa
     audit = DataAudit(InlineRunner(), findings, CheckedData.FULL, chance=0.0, proceed=lambda: True)
     schemas = store.schemas_of(store.schemas.ids())
     audit.audit(store, table.live(), schemas, vectors=None, indexes={}, owner=str(table.root))
-    (place, *_) = [place for places in vectors.places.values() for place in places.values()]
+    (place, *_) = [place for places in vectors.locations.values() for place in places.values()]
     Path(place.index_path).write_bytes(b"\1" * place.index_size)
     audit.audit(store, table.live(), schemas, vectors=vectors, indexes={}, owner=str(table.root))
     assert {found.rule for found in findings.told(store.file_io)[0]} == {"vector-unreadable"}
