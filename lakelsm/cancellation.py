@@ -1,7 +1,6 @@
-"""Ends work that is no longer needed: long work checks between two of its steps.
+"""Cancellation: long work calls `raise_if_cancelled` between its steps.
 
-A pool of threads sets with `cancelled_by` how its work learns that it is not needed; elsewhere nothing
-ever cancels it.
+A pool of threads declares with `cancelled_by` when the work of a thread is cancelled. Other work is never cancelled.
 """
 
 from __future__ import annotations
@@ -12,29 +11,29 @@ from contextlib import contextmanager
 
 
 class WorkCancelled(BaseException):
-    """Ends a task whose result is not needed. Not an Exception: no task treats it as a failure of its own."""
+    """Ends a task whose result is not needed. It is not an Exception, so no task handles it as its own failure."""
 
 
-class _Check(threading.local):
-    """The check of each thread's work."""
+class _Cancellation(threading.local):
+    """The function that says whether this thread's work is cancelled; None for work that is never cancelled."""
 
-    unwanted: Callable[[], bool] | None = None
+    is_cancelled: Callable[[], bool] | None = None
 
 
-_check = _Check()
+_cancellation = _Cancellation()
 
 
 @contextmanager
-def cancelled_by(unwanted: Callable[[], bool]) -> Iterator[None]:
-    """Let `raise_if_cancelled` end what this thread does in the context, once ``unwanted`` is true."""
-    before, _check.unwanted = _check.unwanted, unwanted
+def cancelled_by(is_cancelled: Callable[[], bool]) -> Iterator[None]:
+    """Cancel what this thread does in the context as soon as ``is_cancelled()`` is true."""
+    before, _cancellation.is_cancelled = _cancellation.is_cancelled, is_cancelled
     try:
         yield
     finally:
-        _check.unwanted = before
+        _cancellation.is_cancelled = before
 
 
 def raise_if_cancelled() -> None:
-    """Raise `WorkCancelled` where this thread's work is not wanted any more."""
-    if _check.unwanted is not None and _check.unwanted():
+    """Raise `WorkCancelled` if this thread's work is cancelled."""
+    if _cancellation.is_cancelled is not None and _cancellation.is_cancelled():
         raise WorkCancelled

@@ -1,7 +1,7 @@
 """The external inputs of the engine besides storage: time, waiting, random numbers and ids.
 
 No other module reads them from the system (the linter enforces it): commit, writer, compaction and their tasks are
-handed a `Environment`, so that the same ones give the same run. It travels to Spark tasks, so what it holds must pickle.
+handed an `Environment`, so that the same ones give the same run. It travels to Spark tasks, so what it holds must pickle.
 """
 
 from __future__ import annotations
