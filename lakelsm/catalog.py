@@ -328,7 +328,7 @@ class Catalog:
 
     def _not_found(self, name: TableName) -> TableNotFoundError:
         known = self.list_tables(name.database)
-        text = f"Table {name.of_main} does not exist: the database has {_shown(known) if known else 'no tables'}"
+        text = f"Table {name.main_name} does not exist: the database has {_shown(known) if known else 'no tables'}"
         with suppress(LakelsmError):  # The error is that of the table, whatever the warehouse is.
             databases = self.list_databases()
             if databases and name.database not in databases:
@@ -349,7 +349,7 @@ class Catalog:
     def _opened(self, name: TableName) -> TableStore:
         try:
             root = table_path(self._root, name.database, name.table)
-            store = TableStore.within(self._file_io, root, name.of_main)
+            store = TableStore.within(self._file_io, root, name.main_name)
         except TableNotFoundError as error:
             raise self._not_found(name) from error
         return replace(store, catalog_zone=self._options.lakelsm_time_zone).on_branch(name.branch)
@@ -360,7 +360,7 @@ class Catalog:
         if parsed.branch != MAIN_BRANCH:
             raise InvalidInputError(
                 f"{argument} is {name!r}, a branch of a table: make and delete branches with table.branches.create and "
-                f"table.branches.delete of the table {parsed.of_main}."
+                f"table.branches.delete of the table {parsed.main_name}."
             )
         return TablePaths(table_path(self._root, parsed.database, parsed.table), name)
 

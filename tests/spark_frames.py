@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lakelsm.types import parse_columns, shown_arrow
+from lakelsm.types import output_arrow, parse_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -17,7 +17,7 @@ def arrow_of(rows: Sequence[Sequence[Any]], ddl: str) -> pa.Table:
     """The rows in Arrow."""
     fields = parse_columns(ddl)
     columns = list(zip(*rows, strict=True)) or [()] * len(fields)
-    arrays = [pa.array(column, shown_arrow(field.type)) for column, field in zip(columns, fields, strict=True)]
+    arrays = [pa.array(column, output_arrow(field.type)) for column, field in zip(columns, fields, strict=True)]
     return pa.Table.from_arrays(arrays, [field.name for field in fields])
 
 

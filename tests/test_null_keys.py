@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lakelsm import Catalog, Table
-from lakelsm.types import shown_arrow
+from lakelsm.types import output_arrow
 from tests.engines import ON_SPARK, TableEngine
 from tests.typed_values import TYPED_VALUES, TypedValues
 
@@ -55,7 +55,7 @@ class _Model:
         return list(dict.fromkeys([tuple([None] * len(self.key)), *some]))
 
     def frame(self, keys: list[tuple[Any, ...]]) -> pa.Table:
-        kinds = [shown_arrow(typed.type) for typed in self.key.values()]
+        kinds = [output_arrow(typed.type) for typed in self.key.values()]
         columns = [pa.array([key[at] for key in keys], kind) for at, kind in enumerate(kinds)]
         return pa.Table.from_arrays(columns, list(self.key))
 

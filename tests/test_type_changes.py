@@ -13,7 +13,7 @@ import pytest
 
 from lakelsm import Table
 from lakelsm.errors import UnsupportedFeatureError
-from lakelsm.types import AtomicType, DataType, parse_type, shown_arrow, to_arrow
+from lakelsm.types import AtomicType, DataType, output_arrow, parse_type, to_arrow
 from tests.engines import ON_SPARK, TableEngine
 from tests.interop.value_form import Rows, cut_to_micros, rows_of_arrow
 from tests.type_changes import BEFORE, CHANGES, NESTED, rows_before, schema_changes
@@ -48,7 +48,7 @@ def _expected(rows: pa.Table, table: Table) -> Rows:
         inner = {"element": lambda k: k.element, "value": lambda k: k.value}.get(part, lambda k: k.fields[0].type)(kind)
         columns[f"n{at}"] = [_nested(value, inner, parse_type(new)) for value in columns[f"n{at}"]]
     fields = table.schema.fields
-    arrays = [pa.array(columns[field.name], shown_arrow(field.type)) for field in fields]
+    arrays = [pa.array(columns[field.name], output_arrow(field.type)) for field in fields]
     return rows_of_arrow(pa.Table.from_arrays(arrays, [field.name for field in fields]), fields)
 
 

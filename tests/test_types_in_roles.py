@@ -11,7 +11,7 @@ import pytest
 
 from lakelsm import Catalog
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
-from lakelsm.types import parse_columns, shown_arrow
+from lakelsm.types import output_arrow, parse_columns
 from tests.engines import ON_SPARK, Row, TableEngine
 from tests.typed_values import TYPED_VALUES, TypedValues, millis_of
 
@@ -29,7 +29,7 @@ def _arrow(ddl: str, rows: Sequence[Row], timed: bool = True) -> pa.Table:
     for field, values in zip(fields, zip(*rows) if rows else [()] * len(fields), strict=True):
         numbers = field.type.root == "TIME" and not timed
         given = [value if value is None else millis_of(value) for value in values] if numbers else values
-        columns.append(pa.array(given, pa.int32() if numbers else shown_arrow(field.type)))
+        columns.append(pa.array(given, pa.int32() if numbers else output_arrow(field.type)))
         names.append(field.name)
     return pa.Table.from_arrays(columns, names)
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lakelsm.schema.type_widening import can_change
 from lakelsm.schema_changes import SchemaChange, UpdateColumnType
-from lakelsm.types import AtomicType, parse_type, shown_arrow
+from lakelsm.types import AtomicType, output_arrow, parse_type
 from tests.typed_values import TYPED_VALUES
 
 #: The types of the list, and decimals that conversions to floating-point numbers treat in ways of their own.
@@ -50,7 +50,7 @@ def rows_before(count: int, seed: int = 20) -> pa.Table:
     columns["n0"] = NESTED[0][0], [[value, None] if at % 7 else None for at, value in enumerate(fives)]
     columns["n1"] = NESTED[1][0], [[("a", value)] if at % 7 else None for at, value in enumerate(eighteens)]
     columns["n2"] = NESTED[2][0], [{"x": value, "y": at} if at % 7 else None for at, value in enumerate(longest)]
-    arrays = [pa.array(values, shown_arrow(parse_type(kind))) for kind, values in columns.values()]
+    arrays = [pa.array(values, output_arrow(parse_type(kind))) for kind, values in columns.values()]
     return pa.Table.from_arrays(arrays, list(columns))
 
 

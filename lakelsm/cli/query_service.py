@@ -102,7 +102,7 @@ def _store(table: Table, arguments: Namespace) -> TableStore:
     location, main, branch = arguments.path, None, arguments.branch or MAIN_BRANCH
     if location is None:
         name = TableName.parse(table.name)
-        location, main, branch = table_path(arguments.warehouse, name.database, name.table), name.of_main, name.branch
+        location, main, branch = table_path(arguments.warehouse, name.database, name.table), name.main_name, name.branch
     file_io, root = opened_storage(location, None, dict(arguments.storage_option))
     return TableStore.within(file_io, root, main).on_branch(branch)
 

@@ -34,7 +34,7 @@ _OTHER_FORMATS = frozenset(["orc", "avro", "csv", "text", "json", "row", "lance"
 _COMPRESSIONS = frozenset(["gz", "bz2", "deflate", "snappy", "lz4", "zst"])
 
 #: Characters of a uuid that the files of one job share.
-_MARK_LENGTH = 18
+_UUID_PREFIX_LENGTH = 18
 
 
 def new_data_file_name(prefix: str, uuid: str, counter: int, extension: str) -> str:
@@ -55,7 +55,7 @@ def file_index_name(file_name: str) -> str:
     return file_name + _FILE_INDEX_SUFFIX
 
 
-def file_index_among(extra_files: Sequence[str]) -> list[str]:
+def file_index_names(extra_files: Sequence[str]) -> list[str]:
     """Return those of a data file's extra files that hold indexes."""
     return [name for name in extra_files if name.endswith(_FILE_INDEX_SUFFIX)]
 
@@ -178,21 +178,21 @@ class AttemptNames:
     So the files of a task are known even if its message was lost. ``new_uuid`` gives version 4 uuids.
     """
 
-    mark: str
+    uuid_prefix: str
     new_uuid: Callable[[], str]
 
     @staticmethod
     def new(new_uuid: Callable[[], str]) -> AttemptNames:
         """Names that no other job has."""
-        return AttemptNames(new_uuid()[:_MARK_LENGTH], new_uuid)
+        return AttemptNames(new_uuid()[:_UUID_PREFIX_LENGTH], new_uuid)
 
     def uuid(self) -> str:
         """Return the uuid for the names of one writer."""
-        return self.mark + self.new_uuid()[_MARK_LENGTH:]
+        return self.uuid_prefix + self.new_uuid()[_UUID_PREFIX_LENGTH:]
 
     def owns(self, file_name: str) -> bool:
         """Whether a file was written by this job."""
-        return self.mark in file_name
+        return self.uuid_prefix in file_name
 
 
 class FileNames:

@@ -34,7 +34,7 @@ DATABASE_SUFFIX = ".db"
 MAIN_BRANCH = "main"
 
 #: Between a table's name and that of one of its branches, as in Paimon's identifiers.
-BRANCH_MARK = "$branch_"
+BRANCH_SEPARATOR = "$branch_"
 
 
 def database_path(warehouse: str, database: str) -> str:
@@ -66,8 +66,8 @@ class TablePaths:
 
     def of_branch(self, branch: str) -> TablePaths:
         """The paths of another branch of the same table."""
-        table = self.name.removesuffix(f"{BRANCH_MARK}{self.branch}")
-        name = table if branch == MAIN_BRANCH else f"{table}{BRANCH_MARK}{branch}"
+        table = self.name.removesuffix(f"{BRANCH_SEPARATOR}{self.branch}")
+        name = table if branch == MAIN_BRANCH else f"{table}{BRANCH_SEPARATOR}{branch}"
         return TablePaths(self.root, name, branch)
 
     @property

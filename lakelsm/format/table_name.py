@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lakelsm.arguments import checked_branch, checked_file_name, checked_name, wrong_argument
 from lakelsm.errors import InvalidInputError
-from lakelsm.format.paths import BRANCH_MARK, DATABASE_SUFFIX, MAIN_BRANCH
+from lakelsm.format.paths import BRANCH_SEPARATOR, DATABASE_SUFFIX, MAIN_BRANCH
 
 __all__ = ["SYSTEM_DATABASE", "TableName", "checked_database"]
 
@@ -27,7 +27,7 @@ class TableName:
         """The parts of a name. Raises InvalidInputError for what is no such name, and for the name of a system table."""
         wanted = "'database.table' as text"
         database, dot, rest = str(checked_name(argument, name, wanted)).partition(".")
-        table, mark, branch = rest.partition(BRANCH_MARK)
+        table, mark, branch = rest.partition(BRANCH_SEPARATOR)
         if not dot or "." in table:
             raise wrong_argument(argument, name, wanted)
         checked_file_name(f"the table's part of {argument}", table, "a name as in 'database.table'")
@@ -41,7 +41,7 @@ class TableName:
         return TableName(checked_database(database), table, branch)
 
     @property
-    def of_main(self) -> str:
+    def main_name(self) -> str:
         """The name of the table itself."""
         return f"{self.database}.{self.table}"
 

@@ -289,5 +289,5 @@ def check_files(file_io: FileIO, schemas: Mapping[int, TableSchema], files: Sequ
         paths += expected
         checks += FileCheck.of(list(expected.values()), schema)
     with ThreadPoolExecutor(_THREADS) as pool:
-        for _ in pool.map(lambda path, check: check.stored(filesystem, path), paths, checks):
+        for _ in pool.map(lambda path, check: check.check_file(filesystem, path), paths, checks):
             pass

@@ -23,7 +23,7 @@ from pyspark.sql import types as T
 
 from lakelsm.errors import StorageError
 from lakelsm.format.data_file.file_check import PARQUET_ERRORS, unreadable
-from lakelsm.format.data_file.int96_timestamps import FLOORED_MARK, leaves_of, stored_type
+from lakelsm.format.data_file.int96_timestamps import FLOORED_INT96, leaves_of, stored_type
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.merge.merge_unit import RunFile
 from lakelsm.merge.run_reader import RunReader
@@ -44,7 +44,7 @@ from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.spark_types import exact_fields, to_spark, to_spark_arrow
 from lakelsm.spark.tasks import read_units
 from lakelsm.storage import FileIO
-from lakelsm.types import DataField, rows_within, to_arrow
+from lakelsm.types import DataField, nested_row_fields, to_arrow
 
 #: File names that Spark lists, and shows unchanged in ``_metadata.file_name``.
 _PLAIN_NAME = re.compile(r"[-a-zA-Z0-9!$&'()*+,;=:@~][-\w.!$&'()*+,;=:@~]*", re.ASCII)
@@ -107,7 +107,7 @@ def _names_are_apart(fields: Sequence[DataField]) -> bool:
 
 
 def _members_are_apart(fields: Sequence[DataField]) -> bool:
-    nested = (members for field in fields for members in rows_within(field.type))
+    nested = (members for field in fields for members in nested_row_fields(field.type))
     return alike(field.name for field in fields) is None and all(map(_members_are_apart, nested))
 
 
@@ -145,6 +145,6 @@ def _is_left(footer: pq.FileMetaData, names: frozenset[str]) -> bool:
     leaves = leaves_of(footer.schema, names)
     if any("nanoseconds" in str(leaf.logical_type) for leaf in leaves):
         return True
-    key, value = FLOORED_MARK
+    key, value = FLOORED_INT96
     is_floored = (footer.metadata or {}).get(key) == value
     return not is_floored and any(leaf.physical_type == "INT96" for leaf in leaves)

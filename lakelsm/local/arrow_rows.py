@@ -42,7 +42,7 @@ from lakelsm.schema.row_rules import (
     untouched_columns,
 )
 from lakelsm.schema.table_schema import TableSchema
-from lakelsm.types import STRING_ROOTS, DataField, DataType, python_arrow, shown_arrow, to_arrow
+from lakelsm.types import STRING_ROOTS, DataField, DataType, output_arrow, python_arrow, to_arrow
 
 _KINDS = pa.array(ROW_KINDS)
 
@@ -187,7 +187,7 @@ class _GivenColumn:
             source = field.type if as_it_is else value_type(plain_type(kind))
         is_exact = is_assignable(source, field.type)
         if not is_exact and not (safe_casts and is_castable(source, field.type)):
-            raise not_assignable(field, str(kind), str(shown_arrow(field.type)), _remedy(kind, field))
+            raise not_assignable(field, str(kind), str(output_arrow(field.type)), _remedy(kind, field))
         is_partition = field.name in schema.partition_keys
         keyed = not stored and (is_partition or field.name in schema.primary_keys)
         may_be_null = field.type.nullable or constant is not None

@@ -145,7 +145,7 @@ class ScanTask:
         groups = [at for at in range(len(counts)) if stops[at] < part.stop and stops[at + 1] > part.first]
         if self.predicate is None:
             return groups
-        bounds = {name: _bounds(opened.group_bounds(name)) for name in columns(self.predicate)}
+        bounds = {name: _bounds(opened.row_group_bounds(name)) for name in columns(self.predicate)}
         verdicts = may_match(self.predicate, StatsTable(counts, bounds))
         return [group for group in groups if verdicts[group]]
 
@@ -166,7 +166,7 @@ class ScanTask:
 
 
 def _bounds(groups: Sequence[GroupBounds]) -> ColumnBounds:
-    return ColumnBounds([one.least for one in groups], [one.most for one in groups], [one.nulls for one in groups])
+    return ColumnBounds([one.low for one in groups], [one.high for one in groups], [one.nulls for one in groups])
 
 
 def _shown(part: LivePart, hidden: BitMap, start: int, rows: int) -> Mask | None:

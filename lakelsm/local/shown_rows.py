@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.format.data_file.column_evolution import cast_column
-from lakelsm.types import DataField, shown_arrow
+from lakelsm.types import DataField, output_arrow
 
 if TYPE_CHECKING:
     import pandas
@@ -22,7 +22,7 @@ def shown_schema(fields: Sequence[DataField], all_nullable: bool = False, timest
     TIMESTAMP(7..9) have the form ``timestamps`` (`TIMESTAMP_FORMS`).
     """
     return pa.schema(
-        [pa.field(f.name, shown_arrow(f.type, timestamps), f.type.nullable or all_nullable) for f in fields]
+        [pa.field(f.name, output_arrow(f.type, timestamps), f.type.nullable or all_nullable) for f in fields]
     )
 
 

@@ -27,7 +27,7 @@ from lakelsm.local.python_input import column_values, is_column
 from lakelsm.schema.identifiers import folded
 from lakelsm.schema.row_rules import OnlyNull, is_comparable
 from lakelsm.schema.table_schema import TableSchema
-from lakelsm.types import INTEGER_BITS, DataField, DataType, python_arrow, shown_arrow, to_arrow
+from lakelsm.types import INTEGER_BITS, DataField, DataType, output_arrow, python_arrow, to_arrow
 
 #: Holds the numbers of all integers and decimals, of which the greatest are below `_ALL_DIGITS`.
 _WHOLE = pa.decimal256(76, 38)
@@ -188,7 +188,7 @@ class LookupKeys:
             source = value_type(plain_type(column.type))
         zeros = field.name in self.partitioned
         if not is_comparable(source, field.type):
-            target = shown_arrow(field.type)
+            target = output_arrow(field.type)
             raise InvalidInputError(
                 f"Key column '{field.name}' is {column.type} in the keys and {target} in the table ({field.type.sql()}): "
                 f"cast it to {target} before the lookup."
@@ -269,7 +269,7 @@ _PLAIN: dict[str, type] = {
 
 def _one(field: DataField, value: Any, zeros: bool) -> Any:
     """One value of Python's in its stored form. Raises InvalidInputError for NULL, and for one of another type."""
-    wanted = f"a value of {field.type.sql()} ({shown_arrow(field.type)})"
+    wanted = f"a value of {field.type.sql()} ({output_arrow(field.type)})"
     argument = f"key column '{field.name}'"
     if hasattr(type(value), "__iter__") and not isinstance(value, (str, bytes, bytearray)):
         raise wrong_argument(argument, value, wanted)
@@ -312,6 +312,6 @@ def _given(field: DataField, values: Sequence[Any]) -> pa.Array:
         except (pa.ArrowException, OverflowError):  # Integers beyond 64 bits, or beside decimals.
             found = pa.array([Decimal(value) if type(value) is int else value for value in values])
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        wanted = f"a value of {field.type.sql()} ({shown_arrow(field.type)})"
+        wanted = f"a value of {field.type.sql()} ({output_arrow(field.type)})"
         raise wrong_argument(f"key column '{field.name}'", values[0] if len(values) == 1 else values, wanted) from error
-    return found.cast(shown_arrow(field.type)) if pa.types.is_null(found.type) else found
+    return found.cast(output_arrow(field.type)) if pa.types.is_null(found.type) else found

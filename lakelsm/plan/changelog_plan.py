@@ -9,7 +9,7 @@ from itertools import compress
 from typing import TypeVar
 
 from lakelsm.errors import InvalidInputError, SnapshotNotFoundError
-from lakelsm.format.data_file.vector_location import VectorLocation, masked_alike
+from lakelsm.format.data_file.vector_location import VectorLocation, mask_same_rows
 from lakelsm.format.manifest import EntryIdentity, ManifestEntry
 from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.lsm.interval_partition import Section, fewest_runs, overlap_groups
@@ -195,7 +195,7 @@ def unchanged_files(store: TableStore, old: Mapping[_Name, LiveFile], new: Mappi
             places[identity] = one, other, old[identity].entry.file.row_count
         elif one is other:
             alike.add(identity)
-    return alike | set(compress(places, masked_alike(store.file_io.filesystem(), list(places.values()))))
+    return alike | set(compress(places, mask_same_rows(store.file_io.filesystem(), list(places.values()))))
 
 
 def _between(store: TableStore, start: int, end: int, mode: ChangelogMode) -> Iterator[Snapshot]:

@@ -169,7 +169,7 @@ def _masked_rows(part: _Part, vectors: DeletionVectors) -> int | None:
         if places:
             here = inverse.reshape(-1) == number
             files = zip(part.batch.file_names(part.rows[here]), part.counts.rows[here].tolist())
-            found = [places[name].said_rows(rows) for name, rows in files if name in places]
+            found = [places[name].recorded_cardinality(rows) for name, rows in files if name in places]
             if None in found:
                 return None
             total += sum(filter(None, found))

@@ -75,7 +75,7 @@ class _Tally:
         self.bytes += file.file_size
         self.runs.add(file.level or file.file_name)
         if vector is not None:
-            self.masked.append(vector.said_rows(file.row_count))
+            self.masked.append(vector.recorded_cardinality(file.row_count))
         if file.level > 0 and file.file_size < small:
             self.small_files += 1
             self.small_bytes += file.file_size

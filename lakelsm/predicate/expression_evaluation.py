@@ -37,7 +37,7 @@ from lakelsm.predicate.expression import (
 )
 from lakelsm.schema.row_rules import refused_rows
 from lakelsm.types import AtomicType, DataType, to_arrow
-from lakelsm.types.nano_timestamps import NANO_TIMESTAMP, outside_microseconds, with_nanoseconds, without_nanoseconds
+from lakelsm.types.nano_timestamps import NANO_TIMESTAMP, timestamp_out_of_range, with_nanoseconds, without_nanoseconds
 
 
 def arrow_type(kind: DataType) -> pa.DataType:
@@ -186,7 +186,7 @@ def _times(values: pa.Array, kind: pa.DataType) -> pa.Array:
             return with_nanoseconds(values.cast(pa.timestamp("us")) if pa.types.is_date(values.type) else values)
         return without_nanoseconds(values, kind) if values.type == NANO_TIMESTAMP else values.cast(kind)
     except pa.ArrowInvalid as error:
-        raise outside_microseconds() from error
+        raise timestamp_out_of_range() from error
 
 
 __all__ = ["arrow_type", "evaluated"]

@@ -63,7 +63,7 @@ def visible_row_count(runner: Runner, store: TableStore, plan: ReadPlan) -> int 
     Raises as a read of the files that overlap others.
     """
     files = [*plan.raw_files, *plan.merged_files]
-    masked = [0 if file.vector is None else file.vector.said_rows(file.row_count) for file in files]
+    masked = [0 if file.vector is None else file.vector.recorded_cardinality(file.row_count) for file in files]
     if None in masked or not MergeSpec.of(store.schema, store.options).keeps_rows:
         return None
     rows = sum(file.row_count for file in files) - sum(filter(None, masked))

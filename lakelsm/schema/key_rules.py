@@ -9,7 +9,7 @@ from lakelsm.options import BucketFunction, TableOptions
 from lakelsm.schema.identifiers import alike, folded, hint
 from lakelsm.schema.system_columns import KEY_FIELD_PREFIX, RESERVED_NAMES, SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.schema.table_schema import TableSchema
-from lakelsm.types import DataField, rows_within
+from lakelsm.types import DataField, nested_row_fields
 
 _NOT_A_KEY = frozenset(["ARRAY", "MAP", "MULTISET", "ROW", "VECTOR", "VARIANT"])
 _SYSTEM_COLUMNS = (SEQUENCE_NUMBER, VALUE_KIND)
@@ -104,7 +104,7 @@ def _check_names_apart(what: str, fields: Sequence[DataField]) -> None:
             f"{what} '{clash[0]}' and {what} '{clash[1]}' differ only by case, and Spark takes them for one; rename one"
         )
     for field in fields:
-        for members in rows_within(field.type):
+        for members in nested_row_fields(field.type):
             _check_names_apart(f"member of '{field.name}'", members)
 
 

@@ -34,8 +34,8 @@ from lakelsm.types import (
     field_from_arrow,
     field_from_json,
     field_to_json,
+    nested_row_fields,
     parse_columns,
-    rows_within,
 )
 
 #: Columns that a one-line text shows.
@@ -333,12 +333,12 @@ def check_new_names(fields: Sequence[DataField], what: str = "column") -> None:
     """Raises InvalidInputError for names that no new column or member of one may have."""
     for column in fields:
         check_new_name(column.name, what)
-        for members in rows_within(column.type):
+        for members in nested_row_fields(column.type):
             check_new_names(members, f"member of '{column.name}'")
 
 
 def _check_members(path: str, data_type: DataType) -> None:
-    for members in rows_within(data_type):
+    for members in nested_row_fields(data_type):
         check_unique([member.name for member in members], f"member of column '{path}':")
         for member in members:
             _check_members(f"{path}.{member.name}", member.type)

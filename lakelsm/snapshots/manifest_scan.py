@@ -202,7 +202,7 @@ def read_named_entries(
     found: list[tuple[int, EntryIdentity]] = []
     for batch in _open(file_io, paths, [meta], None, COUNTED):
         everything = np.arange(batch.count)
-        rows = everything[batch.are_named(everything, names)]
+        rows = everything[batch.have_names(everything, names)]
         found += zip(batch.kinds[rows].tolist(), batch.identities(rows))
     return found
 
@@ -251,7 +251,7 @@ def _without(batch: EntryBatch, rows: Longs, deleted: set[EntryIdentity]) -> Lon
     """Return those of ``rows`` whose identity is not in ``deleted``."""
     if not deleted:
         return rows
-    suspects = batch.are_named(rows, {identity[3] for identity in deleted})
+    suspects = batch.have_names(rows, {identity[3] for identity in deleted})
     identities = batch.identities(rows[suspects])
     alive = np.ones(len(rows), np.bool_)
     alive[suspects] = [identity not in deleted for identity in identities]

@@ -258,7 +258,7 @@ def collect_messages(frame: DataFrame, root: str, names: AttemptNames) -> TaskMe
     What lakelsm knows of a task's failure is raised as a LakelsmError. No task runs any more when it is.
     """
     with translated(root):
-        rows = collect_to_end(frame, names.mark)
+        rows = collect_to_end(frame, names.uuid_prefix)
     joined = TaskMessages()
     for row in rows:
         joined.add(TaskMessages.of_row(row))

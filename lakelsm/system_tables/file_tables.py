@@ -247,7 +247,7 @@ def _masked_rows(store: TableStore, files: ShownFiles, vectors: DeletionVectors)
         found = pc.index_in(pa.array(list(places), pa.large_string()), value_set=names)
         for place, at in zip(places.values(), found.to_pylist()):
             if at is not None:
-                masked[here[at]] = place.masked_rows(store.file_io.filesystem(), int(rows[here[at]]))
+                masked[here[at]] = place.masked_row_count(store.file_io.filesystem(), int(rows[here[at]]))
     return pa.array(masked)
 
 

@@ -14,7 +14,7 @@ from lakelsm.environment import SYSTEM, Environment
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.types import DataField, parse_columns, shown_arrow
+from lakelsm.types import DataField, output_arrow, parse_columns
 from lakelsm.types.python_arrays import array_of
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class SystemTable:
     @cached_property
     def schema(self) -> pa.Schema:
         """The columns in Arrow."""
-        return pa.schema([pa.field(each.name, shown_arrow(each.type), each.type.nullable) for each in self.fields])
+        return pa.schema([pa.field(each.name, output_arrow(each.type), each.type.nullable) for each in self.fields])
 
     def frame(self, spark: SparkSession, rows: pa.Table) -> DataFrame:
         """The rows on Spark, as Spark has the columns."""

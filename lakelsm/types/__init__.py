@@ -7,8 +7,8 @@ from lakelsm.types.arrow_types import (
     contiguous,
     field_from_arrow,
     from_arrow,
+    output_arrow,
     python_arrow,
-    shown_arrow,
     to_arrow,
 )
 from lakelsm.types.data_types import (
@@ -32,7 +32,7 @@ from lakelsm.types.data_types import (
     check_nesting,
     field_to_json,
     has_nanoseconds,
-    rows_within,
+    nested_row_fields,
     same_layout,
     type_to_json,
 )
@@ -64,12 +64,12 @@ __all__ = [
     "field_to_json",
     "from_arrow",
     "has_nanoseconds",
+    "nested_row_fields",
+    "output_arrow",
     "parse_columns",
     "parse_type",
     "python_arrow",
-    "rows_within",
     "same_layout",
-    "shown_arrow",
     "to_arrow",
     "type_to_json",
 ]

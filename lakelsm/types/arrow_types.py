@@ -77,21 +77,21 @@ def python_arrow(data_type: DataType) -> pa.DataType:
     return pa.timestamp("us", _zone(data_type))
 
 
-def shown_arrow(data_type: DataType, timestamps: str = "ns") -> pa.DataType:
+def output_arrow(data_type: DataType, timestamps: str = "ns") -> pa.DataType:
     """The Arrow type of the values that users receive: as `to_arrow`, and TIMESTAMP(7..9) as ``timestamps`` says.
 
     It is one of `arguments.TIMESTAMP_FORMS`: Arrow's nanoseconds, Arrow's microseconds, or text.
     """
 
     def part(name: str, of: DataType) -> pa.Field:
-        return pa.field(name, shown_arrow(of, timestamps), of.nullable)
+        return pa.field(name, output_arrow(of, timestamps), of.nullable)
 
     if isinstance(data_type, ArrayType):
         return pa.list_(part("element", data_type.element))
     if isinstance(data_type, MapType):
-        return pa.map_(shown_arrow(data_type.key, timestamps), part("value", data_type.value))
+        return pa.map_(output_arrow(data_type.key, timestamps), part("value", data_type.value))
     if isinstance(data_type, MultisetType):
-        return pa.map_(shown_arrow(data_type.element, timestamps), part("value", AtomicType("INT", nullable=False)))
+        return pa.map_(output_arrow(data_type.element, timestamps), part("value", AtomicType("INT", nullable=False)))
     if isinstance(data_type, RowType):
         return pa.struct([part(member.name, member.type) for member in data_type.fields])
     kind = to_arrow(data_type)
@@ -224,4 +224,4 @@ def _nested_from_arrow(arrow_type: pa.DataType) -> DataType | None:
     return None
 
 
-__all__ = ["arrow_field", "contiguous", "field_from_arrow", "from_arrow", "python_arrow", "shown_arrow", "to_arrow"]
+__all__ = ["arrow_field", "contiguous", "field_from_arrow", "from_arrow", "output_arrow", "python_arrow", "to_arrow"]

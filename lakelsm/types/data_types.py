@@ -273,15 +273,15 @@ def same_layout(one: DataType, other: DataType) -> bool:
     return one.with_nullable(True) == other.with_nullable(True)
 
 
-def rows_within(data_type: DataType) -> Iterator[tuple[DataField, ...]]:
+def nested_row_fields(data_type: DataType) -> Iterator[tuple[DataField, ...]]:
     """The members of the ROW that a type is, or of those that are its elements, keys or values."""
     if isinstance(data_type, RowType):
         yield data_type.fields
     elif isinstance(data_type, (ArrayType, MultisetType, VectorType)):
-        yield from rows_within(data_type.element)
+        yield from nested_row_fields(data_type.element)
     elif isinstance(data_type, MapType):
-        yield from rows_within(data_type.key)
-        yield from rows_within(data_type.value)
+        yield from nested_row_fields(data_type.key)
+        yield from nested_row_fields(data_type.value)
 
 
 def type_to_json(data_type: DataType) -> JsonType:

@@ -60,7 +60,7 @@ def with_nanoseconds(times: pa.Array) -> pa.Array:
     factor = _MICROS_PER_UNIT[times.type.unit]
     bound = (1 << 63) // factor
     if len(raw) and (int(raw.max()) >= bound or int(raw.min()) < -bound):
-        raise outside_microseconds()
+        raise timestamp_out_of_range()
     return nano_timestamps(raw * factor, np.zeros(len(raw), dtype=np.int64), validity)
 
 
@@ -76,7 +76,7 @@ def without_nanoseconds(times: pa.Array, target: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(target, len(values), [buffer, pa.py_buffer(values)])
 
 
-def texts_of(times: pa.Array) -> pa.Array:
+def timestamp_texts(times: pa.Array) -> pa.Array:
     """`NANO_TIMESTAMP` as text, '0001-01-01 00:00:00.000000000': ISO 8601 with a space, always nine digits."""
     if not len(times):
         return pa.array([], pa.string())
@@ -107,7 +107,7 @@ def nanos_of(time: pa.Scalar) -> int:
     return int(micros[0]) * 1_000 + int(nanos[0])
 
 
-def outside_microseconds() -> UnsupportedFeatureError:
+def timestamp_out_of_range() -> UnsupportedFeatureError:
     """The error for a time that 64-bit microseconds cannot hold."""
     return UnsupportedFeatureError("a timestamp lies outside the years -290307 to 294246, which lakelsm and Spark hold")
 
@@ -123,8 +123,8 @@ __all__ = [
     "micros_and_nanos",
     "nano_timestamps",
     "nanos_of",
-    "outside_microseconds",
-    "texts_of",
+    "timestamp_out_of_range",
+    "timestamp_texts",
     "validity_buffer",
     "with_nanoseconds",
     "without_nanoseconds",

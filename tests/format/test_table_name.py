@@ -21,7 +21,7 @@ from lakelsm.format.table_name import TableName
 def test_a_name_has_a_database_a_table_and_perhaps_a_branch(name: str, parts: tuple[str, str, str]) -> None:
     found = TableName.parse(name)
     assert (found.database, found.table, found.branch) == parts
-    assert found.of_main == "db.t"
+    assert found.main_name == "db.t"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lakelsm.types import shown_arrow
+from lakelsm.types import output_arrow
 from tests.interop.lakelsm_tables import LakelsmTables
 from tests.interop.peers import JavaPaimon
 from tests.typed_values import TYPED_VALUES
@@ -23,7 +23,7 @@ def _rows(first: int) -> pa.Table:
     for at in range(len(_TYPES)):
         keys.append([None if place == at else typed.values[0] for place, typed in enumerate(_TYPES)])
     columns = {f"k{at}": list(values) for at, values in enumerate(zip(*keys))}
-    arrays = [pa.array(columns[f"k{at}"], shown_arrow(typed.type)) for at, typed in enumerate(_TYPES)]
+    arrays = [pa.array(columns[f"k{at}"], output_arrow(typed.type)) for at, typed in enumerate(_TYPES)]
     numbers = pa.array([first + at for at in range(len(keys))], pa.int32())
     return pa.Table.from_arrays([*arrays, numbers], [*columns, "v"])
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lakelsm.types import shown_arrow
+from lakelsm.types import output_arrow
 from tests.interop.lakelsm_tables import LakelsmTables
 from tests.interop.peers import JavaPaimon
 from tests.typed_values import TYPED_VALUES
@@ -27,7 +27,7 @@ def test_a_partition_of_any_type_has_javas_directory(
     columns = ", ".join([*(f"{name} {typed.sql}" for name, typed in names.items()), "k INT"])
     options = {"bucket": "1", "partition.legacy-name": legacy, "primary-key.nullable": "true", "write-only": "true"}
     values = {name: [None, *typed.values] for name, typed in names.items()}
-    arrays = [pa.array(values[name], shown_arrow(typed.type)) for name, typed in names.items()]
+    arrays = [pa.array(values[name], output_arrow(typed.type)) for name, typed in names.items()]
     rows = pa.Table.from_arrays([*arrays, pa.array(range(4), pa.int32())], [*names, "k"])
     beside = path.with_name("beside")
     for made in (path, beside):

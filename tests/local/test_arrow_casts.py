@@ -151,8 +151,8 @@ def test_nanoseconds_of_texts_are_kept_where_the_column_has_them() -> None:
     kind = parse_type("TIMESTAMP(9)")
     assert isinstance(kind, AtomicType)
     texts = pa.array(["2026-01-31 10:00:00.123456789", None, "0001-01-01"])
-    from lakelsm.types.nano_timestamps import texts_of
+    from lakelsm.types.nano_timestamps import timestamp_texts
 
-    assert texts_of(cast_values(texts, parse_type("STRING"), kind)).to_pylist() == [
+    assert timestamp_texts(cast_values(texts, parse_type("STRING"), kind)).to_pylist() == [
         "2026-01-31 10:00:00.123456789", None, "0001-01-01 00:00:00.000000000"
     ]  # fmt: skip

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from lakelsm.local.arrow_casts import UnfitValueError
 from lakelsm.local.python_values import column_of
 from lakelsm.types import parse_type, to_arrow
-from lakelsm.types.nano_timestamps import texts_of
+from lakelsm.types.nano_timestamps import timestamp_texts
 from tests.safe_casts import stored_value
 
 DAY, NOON = dt.date(2026, 1, 31), dt.datetime(2026, 1, 31, 12)
@@ -125,7 +125,7 @@ def test_the_first_value_that_does_not_fit_is_told(kind: str, values: list[Any],
 def test_nanoseconds_of_pandas_and_numpy_are_kept_where_the_column_has_them() -> None:
     texts = "2026-01-31 12:00:00.123456789"
     for value in (pd.Timestamp(texts), np.datetime64(texts), texts):
-        assert texts_of(column_of([value], parse_type("TIMESTAMP(9)"))).to_pylist() == [texts]
+        assert timestamp_texts(column_of([value], parse_type("TIMESTAMP(9)"))).to_pylist() == [texts]
 
 
 _CLASSES: dict[str, tuple[st.SearchStrategy[Any], str]] = {

@@ -161,6 +161,6 @@ def test_columns_with_dots_are_not_taken_for_members(tmp_path: Path) -> None:
     assert found == [row for _, _, row in rows[2:4]]
     (meta,) = write_files(tmp_path, layout_of(schema), [rows_table(schema, rows)])
     (check,) = FileCheck.of([ExpectedFile.of(meta, b"")], schema)
-    check.stored(LocalFileIO().filesystem(), f"{tmp_path}/{meta.file_name}")
+    check.check_file(LocalFileIO().filesystem(), f"{tmp_path}/{meta.file_name}")
     footer = pq.read_metadata(f"{tmp_path}/{meta.file_name}")
     assert [leaf.path for leaf in leaves_of(footer.schema, ["t.u", "r.s"])] == ["t.u", "r.s.x"]

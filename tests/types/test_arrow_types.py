@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
-from lakelsm.types import DataField, arrow_field, contiguous, from_arrow, parse_type, shown_arrow, to_arrow
+from lakelsm.types import DataField, arrow_field, contiguous, from_arrow, output_arrow, parse_type, to_arrow
 from lakelsm.types.nano_timestamps import NANO_TIMESTAMP
 
 
@@ -56,7 +56,7 @@ def test_each_type_has_its_arrow_type(text: str, arrow: pa.DataType) -> None:
     ],
 )
 def test_users_get_nanoseconds_as_arrow_has_them(text: str, arrow: pa.DataType) -> None:
-    assert shown_arrow(parse_type(text)) == arrow
+    assert output_arrow(parse_type(text)) == arrow
 
 
 @pytest.mark.parametrize("text", ["VARIANT", "BLOB", "VECTOR<FLOAT, 4>"])

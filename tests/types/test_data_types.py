@@ -8,7 +8,7 @@ import pytest
 
 from lakelsm.errors import InvalidInputError
 from lakelsm.types import MAX_LENGTH, ArrayType, AtomicType, DataField, RowType, check_nesting, parse_type
-from lakelsm.types.data_types import ATOMIC_ROOTS, MAX_NESTING, field_to_json, rows_within, same_layout
+from lakelsm.types.data_types import ATOMIC_ROOTS, MAX_NESTING, field_to_json, nested_row_fields, same_layout
 
 
 def test_a_type_is_nested_as_deep_as_any_table_needs() -> None:
@@ -105,10 +105,10 @@ def test_members_are_alike_only_with_the_same_id_whatever_their_comments() -> No
 def test_the_rows_within_a_type_are_the_outermost_ones() -> None:
     found = [
         [member.name for member in members]
-        for members in rows_within(parse_type("MAP<ROW<k INT>, ARRAY<ROW<a INT, b ROW<c INT>>>>"))
+        for members in nested_row_fields(parse_type("MAP<ROW<k INT>, ARRAY<ROW<a INT, b ROW<c INT>>>>"))
     ]
     assert found == [["k"], ["a", "b"]]
-    assert list(rows_within(parse_type("ARRAY<INT>"))) == []
+    assert list(nested_row_fields(parse_type("ARRAY<INT>"))) == []
 
 
 def test_a_field_in_a_schema_file_has_only_what_it_says() -> None:

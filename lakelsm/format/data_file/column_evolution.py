@@ -14,8 +14,8 @@ from lakelsm.format.data_file.int96_timestamps import INT96, from_int96, to_int9
 from lakelsm.types import ArrayType, DataType, MapType, MultisetType, RowType, python_arrow, same_layout, to_arrow
 from lakelsm.types.nano_timestamps import (
     NANO_TIMESTAMP,
-    outside_microseconds,
-    texts_of,
+    timestamp_out_of_range,
+    timestamp_texts,
     with_nanoseconds,
     without_nanoseconds,
 )
@@ -30,7 +30,7 @@ def cast_column(column: pa.Array | pa.ChunkedArray, target: pa.DataType) -> pa.A
     """Cast to the wanted type: the same values in another layout, Paimon's widening, or coarser timestamps (floor).
 
     Times may also be `NANO_TIMESTAMP`, or INT96 as files have it, where times are wanted; `NANO_TIMESTAMP` also becomes
-    text (`texts_of`). Raises
+    text (`timestamp_texts`). Raises
     UnsupportedFeatureError for a time that 64-bit microseconds cannot hold.
     """
     if column.type.equals(target):
@@ -91,7 +91,7 @@ def _midnights(days: pa.Array) -> pa.Array:
     try:
         return days.cast(pa.timestamp("us"))
     except pa.ArrowInvalid as error:
-        raise outside_microseconds() from error
+        raise timestamp_out_of_range() from error
 
 
 def _cast_time(column: pa.Array, target: pa.DataType) -> pa.Array:
@@ -102,13 +102,13 @@ def _cast_time(column: pa.Array, target: pa.DataType) -> pa.Array:
     if target == NANO_TIMESTAMP:
         return column if column.type == NANO_TIMESTAMP else with_nanoseconds(column)
     if column.type == NANO_TIMESTAMP:
-        return texts_of(column) if pa.types.is_string(target) else without_nanoseconds(column, target)
+        return timestamp_texts(column) if pa.types.is_string(target) else without_nanoseconds(column, target)
     if target.unit in _UNITS:
         column = pc.floor_temporal(column, unit=_UNITS[target.unit])
     try:
         return column.cast(target)
     except pa.ArrowInvalid as error:
-        raise outside_microseconds() from error
+        raise timestamp_out_of_range() from error
 
 
 def evolve_array(array: pa.Array, source: DataType, target: DataType) -> pa.Array:

@@ -99,18 +99,18 @@ class FileCheck:
         """The checks of files of one schema."""
         return [FileCheck(file, ranges, schema) for file, ranges in zip(files, _known_ranges(files, schema))]
 
-    def stored(self, filesystem: arrow_fs.FileSystem, path: str) -> None:
+    def check_file(self, filesystem: arrow_fs.FileSystem, path: str) -> None:
         """Raise CorruptTableError unless the file at ``path`` exists and is the expected one."""
         try:
             with filesystem.open_input_file(path) as source:
-                self.content(path, source)
-                self.footer(path, pq.read_metadata(source))
+                self.check_content(path, source)
+                self.check_footer(path, pq.read_metadata(source))
         except StorageError:  # A fault of the store, not of the file.
             raise
         except PARQUET_ERRORS as error:
             raise unreadable(path, error) from error
 
-    def content(self, path: str, source: pa.NativeFile) -> None:
+    def check_content(self, path: str, source: pa.NativeFile) -> None:
         """Raise CorruptTableError unless an open file has the size and the footer of its manifest entry."""
         size, checksum = source.size(), self.expected.footer_checksum
         if size != self.expected.file_size:
@@ -124,7 +124,7 @@ class FileCheck:
                 f"replaced. {_REMEDY}"
             )
 
-    def footer(self, path: str, footer: pq.FileMetaData) -> None:
+    def check_footer(self, path: str, footer: pq.FileMetaData) -> None:
         """Raise CorruptTableError unless a file's footer agrees with its entry. Statistics that it lacks are let pass."""
         expected, schema = self.expected, self.schema
         # Readers go by the row groups, whose number a damaged footer may have wrong.

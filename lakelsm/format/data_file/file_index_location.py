@@ -9,7 +9,7 @@ from pyarrow import fs as arrow_fs
 
 from lakelsm.errors import CorruptTableError, StorageError
 from lakelsm.format.data_file.file_check import refused_read
-from lakelsm.format.file_names import check_name, file_index_among
+from lakelsm.format.file_names import check_name, file_index_names
 from lakelsm.format.index.file_index.file_index import FileIndex
 from lakelsm.format.index.file_index.file_index_container import check_seal
 from lakelsm.format.manifest.data_file_meta import DataFileMeta
@@ -42,7 +42,7 @@ class FileIndexLocation:
         path = f"{directory}/{file.file_name}"
         if file.embedded_index is not None:
             return FileIndexLocation(path, row_count=file.row_count, embedded=file.embedded_index)
-        names = file_index_among(file.extra_files)
+        names = file_index_names(file.extra_files)
         if len(names) > 1:
             raise CorruptTableError(
                 f"The manifest entry of data file {path} names several index files: {', '.join(names)}."

@@ -19,14 +19,14 @@ from lakelsm.types.nano_timestamps import (
     Longs,
     micros_and_nanos,
     nano_timestamps,
-    outside_microseconds,
+    timestamp_out_of_range,
     validity_buffer,
 )
 
 INT96 = pa.binary(12)
 
 #: Key and value in the metadata of files whose INT96 times Spark reads correctly. Persisted: do not change
-FLOORED_MARK = (b"lakelsm.int96", b"floored")
+FLOORED_INT96 = (b"lakelsm.int96", b"floored")
 
 _LAYOUT = np.dtype([("nanos", "<i8"), ("day", "<i4")])
 _JULIAN_EPOCH = 2_440_588
@@ -51,7 +51,7 @@ def from_int96(values: pa.Array) -> pa.Array:
     """INT96 values as `NANO_TIMESTAMP`. UnsupportedFeatureError where microseconds cannot hold one."""
     days, nanos = _days_and_nanos(values)
     if len(days) and max(int(days.max()), -int(days.min())) > _MAX_DAYS:
-        raise outside_microseconds()
+        raise timestamp_out_of_range()
     micros = nanos // 1_000
     validity = values.is_valid() if values.null_count else None
     return nano_timestamps(days * _MICROS_PER_DAY + micros, nanos - micros * 1_000, validity)

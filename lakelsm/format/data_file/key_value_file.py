@@ -32,7 +32,7 @@ from lakelsm.types import INTEGER_ROOTS, AtomicType, DataField, DataType, arrow_
 ROW_GROUP_BYTES = 64 << 20
 
 #: A small target file size makes row groups smaller, as files end with a row group; but not smaller than this.
-_LEAST_GROUP_BYTES = 64 << 10
+_MIN_GROUP_BYTES = 64 << 10
 
 #: Rows of a file without a limit.
 _ANY_ROWS = 2**63 - 1
@@ -56,8 +56,8 @@ ValueRange: TypeAlias = tuple[Any, Any]
 class GroupBounds(NamedTuple):
     """The bounds of a column's values in a row group and how many are NULL; None if not recorded."""
 
-    least: Any
-    most: Any
+    low: Any
+    high: Any
     nulls: int | None
 
 
@@ -98,10 +98,10 @@ class KeyValueReader:
         try:
             source = filesystem.open_input_file(path)
             if check is not None:
-                check.content(path, source)
+                check.check_content(path, source)
             self._file = opened(source)
             if check is not None:
-                check.footer(path, self._file.metadata)
+                check.check_footer(path, self._file.metadata)
             if have_int96(self._file.schema, self._names()):
                 self._file = opened(source, metadata_with_int96_as_bytes(read_footer(source)))
         except StorageError:  # A fault of the store, not of the file.
@@ -141,7 +141,7 @@ class KeyValueReader:
         """How many rows each row group has."""
         return [self._file.metadata.row_group(group).num_rows for group in range(self._file.metadata.num_row_groups)]
 
-    def group_bounds(self, name: str) -> list[GroupBounds]:
+    def row_group_bounds(self, name: str) -> list[GroupBounds]:
         """The statistics of a wanted column in each row group, in the values of the column."""
         field, source = next(pair for pair in self._mapping if pair[0].name == name)
         found: list[GroupBounds] = []
@@ -151,9 +151,9 @@ class KeyValueReader:
                 continue
             same = same_layout(source.type, field.type) or {source.type.root, field.type.root} <= INTEGER_ROOTS
             statistics = self._statistics_of(group, name) if same else None
-            least, most = (self._range_of(group, name) if same else None) or (None, None)
+            low, high = (self._range_of(group, name) if same else None) or (None, None)
             nulls = statistics.null_count if statistics is not None and statistics.has_null_count else None
-            found.append(GroupBounds(least, most, nulls))
+            found.append(GroupBounds(low, high, nulls))
         return found
 
     def _gathered(self, group: int, start: int, allowance: Callable[[], int]) -> Iterator[tuple[int, pa.Table]]:
@@ -315,7 +315,7 @@ class FileLayout:
             compression=compression,
             compression_level=options.file_compression_zstd_level if compression == "zstd" else None,
             target_file_size=options.target_file_size,
-            row_group_bytes=min(group_bytes, max(options.target_file_size, _LEAST_GROUP_BYTES)),
+            row_group_bytes=min(group_bytes, max(options.target_file_size, _MIN_GROUP_BYTES)),
             prefix=options.data_file_prefix,
             stats_modes=modes,
             stats_dense=options.metadata_stats_dense_store,

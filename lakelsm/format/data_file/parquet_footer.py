@@ -88,7 +88,7 @@ class Int96Sink:
     def flush(self) -> None:
         """Nothing is held back but the end of the file."""
 
-    def begin_end(self) -> None:
+    def begin_footer(self) -> None:
         """The last row group is written: what follows ends with the footer."""
         self._tail = []
 

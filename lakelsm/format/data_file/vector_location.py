@@ -15,7 +15,7 @@ from pyroaring import BitMap
 
 from lakelsm.errors import CorruptTableError, StorageError
 from lakelsm.format.data_file.file_check import refused_read
-from lakelsm.format.index.deletion_vector_file import AROUND, VERSION, decode_vector
+from lakelsm.format.index.deletion_vector_file import FRAME_BYTES, VERSION, decode_vector
 
 #: Size of the largest index file that is read.
 _MAX_BYTES = 1 << 30
@@ -49,7 +49,7 @@ class VectorLocation:
         """
         return next(read_vectors(filesystem, [(self, row_count)]))
 
-    def said_rows(self, row_count: int) -> int | None:
+    def recorded_cardinality(self, row_count: int) -> int | None:
         """The number of masked rows in the index manifest, None if it lacks it.
 
         Raises CorruptTableError where they are more than the data file has.
@@ -58,17 +58,17 @@ class VectorLocation:
             raise self.wrong(f"the index manifest says {self.cardinality} masked rows, and the data file has {row_count}")
         return self.cardinality
 
-    def masked_rows(self, filesystem: arrow_fs.FileSystem, row_count: int) -> int:
+    def masked_row_count(self, filesystem: arrow_fs.FileSystem, row_count: int) -> int:
         """The number of masked rows. The index file is read only if its manifest lacks it."""
-        said = self.said_rows(row_count)
+        said = self.recorded_cardinality(row_count)
         return len(self.read(filesystem, row_count)) if said is None else said
 
-    def may_mask_as(self, other: VectorLocation) -> bool:
+    def may_mask_same_rows(self, other: VectorLocation) -> bool:
         """Whether another vector of the data file may mask the same rows, according to manifests."""
         return None in (self.cardinality, other.cardinality) or self.cardinality == other.cardinality
 
     @property
-    def bytes_at(self) -> tuple[str, int, int]:
+    def byte_range(self) -> tuple[str, int, int]:
         """Where its bytes are: vectors with the same ones are one."""
         return self.index_path, self.offset, self.length
 
@@ -96,7 +96,7 @@ def read_vectors(filesystem: arrow_fs.FileSystem, wanted: Iterable[tuple[VectorL
             yield _decoded(place, data, row_count)
 
 
-def masked_alike(
+def mask_same_rows(
     filesystem: arrow_fs.FileSystem, pairs: Sequence[tuple[VectorLocation, VectorLocation, int]]
 ) -> list[bool]:
     """For each pair of vectors of one data file, with its row count, whether they mask the same rows.
@@ -104,9 +104,9 @@ def masked_alike(
     Index files are only read for pairs that manifests do not decide, each once for all of its vectors. Raises as
     `VectorLocation.read`.
     """
-    alike = [one.bytes_at == other.bytes_at for one, other, _ in pairs]
-    unsure = [at for at, (one, other, _) in enumerate(pairs) if not alike[at] and one.may_mask_as(other)]
-    unsure.sort(key=lambda at: (pairs[at][0].bytes_at, pairs[at][1].bytes_at))
+    alike = [one.byte_range == other.byte_range for one, other, _ in pairs]
+    unsure = [at for at, (one, other, _) in enumerate(pairs) if not alike[at] and one.may_mask_same_rows(other)]
+    unsure.sort(key=lambda at: (pairs[at][0].byte_range, pairs[at][1].byte_range))
     ones = read_vectors(filesystem, ((pairs[at][0], pairs[at][2]) for at in unsure))
     others = read_vectors(filesystem, ((pairs[at][1], pairs[at][2]) for at in unsure))
     for at, masked, known in zip(unsure, ones, others):
@@ -129,7 +129,7 @@ def _stored(filesystem: arrow_fs.FileSystem, places: Sequence[VectorLocation]) -
             if first.index_checksum is not None and _checksum(source) != first.index_checksum:
                 raise first.wrong("the index file is damaged or is another one: it does not have its manifest's checksum")
             return [
-                source.read_at(min(max(place.length, 0) + AROUND, place.index_size - place.offset), place.offset)
+                source.read_at(min(max(place.length, 0) + FRAME_BYTES, place.index_size - place.offset), place.offset)
                 if 0 <= place.offset < place.index_size
                 else b""
                 for place in places

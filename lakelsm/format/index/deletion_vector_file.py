@@ -25,7 +25,7 @@ _CHECKSUM = struct.Struct(">I")
 _MAPS = struct.Struct("<Q")
 
 #: Bytes around a vector that its length does not count: the length itself and the checksum.
-AROUND = _LENGTH.size + _CHECKSUM.size
+FRAME_BYTES = _LENGTH.size + _CHECKSUM.size
 
 
 def decode_vector(data: bytes, length: int) -> BitMap:
@@ -33,17 +33,17 @@ def decode_vector(data: bytes, length: int) -> BitMap:
 
     Raises ValueError, saying what is wrong, for anything but a whole vector of that length.
     """
-    if len(data) < AROUND + 4:
+    if len(data) < FRAME_BYTES + 4:
         raise ValueError("there is no vector")
     (bytes_said,) = _LENGTH.unpack_from(data)
     magic = data[4:8]
     if magic not in (_MAGIC_32, _MAGIC_64):
         raise ValueError(f"its magic number is {magic.hex()}, which no known layout has")
-    expected = length if magic == _MAGIC_32 else length - AROUND
+    expected = length if magic == _MAGIC_32 else length - FRAME_BYTES
     if bytes_said != expected:
         raise ValueError(f"it has {bytes_said} bytes, but the index manifest says {expected}")
     body = data[4 : 4 + bytes_said]
-    checksum = data[4 + bytes_said : AROUND + bytes_said]
+    checksum = data[4 + bytes_said : FRAME_BYTES + bytes_said]
     if bytes_said < 4 or len(checksum) < _CHECKSUM.size:
         raise ValueError(f"its {bytes_said} bytes and a checksum reach beyond the end of the index file")
     if zlib.crc32(body) != _CHECKSUM.unpack(checksum)[0]:

@@ -125,7 +125,7 @@ class EntryColumns:
         check_names(beside, "_EXTRA_FILES", self._source)
         return [*self.file_names(rows), *beside]
 
-    def are_named(self, rows: Longs, names: Collection[str]) -> npt.NDArray[np.bool_]:
+    def have_names(self, rows: Longs, names: Collection[str]) -> npt.NDArray[np.bool_]:
         """Return which of the files ``rows`` have one of the names."""
         wanted = pa.array([name.encode() for name in names], pa.large_binary())
         found: npt.NDArray[np.bool_] = pc.is_in(self._fields.binary("_FILE._FILE_NAME", rows), wanted).to_numpy(False)
@@ -151,8 +151,8 @@ class EntryColumns:
         return FileCounts(
             self._fields.longs("_FILE._LEVEL")[rows],
             self._fields.longs("_FILE._ROW_COUNT")[rows],
-            self._fields.told_longs("_FILE._DELETE_ROW_COUNT", rows),
-            self._fields.told_longs("_FILE._FILE_SOURCE", rows),
+            self._fields.longs_or_minus_one("_FILE._DELETE_ROW_COUNT", rows),
+            self._fields.longs_or_minus_one("_FILE._FILE_SOURCE", rows),
         )
 
     def key_bounds(self, rows: Longs) -> tuple[pa.LargeBinaryArray, pa.LargeBinaryArray]:

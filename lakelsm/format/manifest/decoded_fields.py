@@ -40,7 +40,7 @@ class DecodedFields:
         values: Longs = self._column(path, LongColumn, required=True).values
         return values
 
-    def told_longs(self, path: str, rows: Longs) -> Longs:
+    def longs_or_minus_one(self, path: str, rows: Longs) -> Longs:
         """Return the numbers of an optional field, -1 where there is none."""
         column: LongColumn | None = self._column(path, LongColumn, required=False)
         if column is None:

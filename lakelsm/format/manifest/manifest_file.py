@@ -75,7 +75,7 @@ class EntryBatch(Protocol):
         """Return the names of all files of the entries: data files, and what lies beside them."""
         ...
 
-    def are_named(self, rows: Longs, names: Collection[str]) -> npt.NDArray[np.bool_]:
+    def have_names(self, rows: Longs, names: Collection[str]) -> npt.NDArray[np.bool_]:
         """Return which of the files of the entries ``rows`` have one of the names."""
         ...
 
@@ -121,7 +121,7 @@ class EntryList:
         """Return the names of all files of the entries: data files, and what lies beside them."""
         return [name for entry in self._entries for name in (entry.file.file_name, *entry.file.extra_files)]
 
-    def are_named(self, rows: Longs, names: Collection[str]) -> npt.NDArray[np.bool_]:
+    def have_names(self, rows: Longs, names: Collection[str]) -> npt.NDArray[np.bool_]:
         """Return which of the files of the entries ``rows`` have one of the names."""
         return np.array([file.file_name in names for file in self._files(rows)], np.bool_)
 

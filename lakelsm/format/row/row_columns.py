@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.row.binary_row_slots import Longs, Mask, Words
-from lakelsm.types.nano_timestamps import NANO_TIMESTAMP, nano_timestamps, outside_microseconds
+from lakelsm.types.nano_timestamps import NANO_TIMESTAMP, nano_timestamps, timestamp_out_of_range
 
 MILLIS_PER_DAY = 86_400_000
 
@@ -52,7 +52,7 @@ def time_column(arrow_type: pa.DataType, millis: Longs, nanos: Longs, nulls: Mas
     millis = np.where(nulls, 0, millis)
     bound = (1 << 63) // 1_000 - 1
     if ((millis > bound) | (millis < -bound)).any():
-        raise outside_microseconds()
+        raise timestamp_out_of_range()
     micros = millis * 1_000 + nanos // 1_000
     if arrow_type == NANO_TIMESTAMP:
         return nano_timestamps(micros, nanos % 1_000, pa.array(~nulls) if nulls.any() else None)

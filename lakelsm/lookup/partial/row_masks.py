@@ -33,15 +33,15 @@ class RowMasks:
 
     def _of(self, place: VectorLocation, row_count: int) -> npt.NDArray[np.uint8]:
         with self._lock:
-            if place.bytes_at in self._bits:
-                self._bits.move_to_end(place.bytes_at)
-                return self._bits[place.bytes_at]
+            if place.byte_range in self._bits:
+                self._bits.move_to_end(place.byte_range)
+                return self._bits[place.byte_range]
         (masked,) = read_vectors(self._file_io.filesystem(), [(place, row_count)])
         rows = np.zeros(row_count, np.bool_)
         rows[np.frombuffer(masked.to_array(), np.uint32)] = True
         bits = np.packbits(rows, bitorder="little")
         with self._lock:
-            self._bits[place.bytes_at] = bits
+            self._bits[place.byte_range] = bits
             while len(self._bits) > 1 and sum(len(one) for one in self._bits.values()) > self._memory_bytes:
                 self._bits.popitem(last=False)
         return bits

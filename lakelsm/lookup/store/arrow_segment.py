@@ -24,7 +24,7 @@ from lakelsm.format.row.binary_row_slots import primitive_values
 from lakelsm.lookup.cache import no_python_time
 from lakelsm.lookup.store.key_index import EntryWriter
 from lakelsm.lookup.store.store_file import Stamp, StoreFile, StoreFileWriter
-from lakelsm.types import DataField, shown_arrow, to_arrow
+from lakelsm.types import DataField, output_arrow, to_arrow
 
 Longs = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -222,7 +222,7 @@ class SegmentRows:
         for segment in self.segments:
             if segment.schema != self.schema:
                 raise segment.file.damaged(f"it has the columns {segment.schema.names} instead of {self.schema.names}")
-        shown = {field.name: shown_arrow(field.type) for field in fields}
+        shown = {field.name: output_arrow(field.type) for field in fields}
         self._shown = {name: kind for name, kind in shown.items() if kind != self.schema.field(name).type}
         self._chunks = [(segment, number) for segment in self.segments for number in range(len(segment.lengths))]
         lengths = [segment.lengths[number] for segment, number in self._chunks]

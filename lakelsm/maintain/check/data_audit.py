@@ -109,14 +109,14 @@ class DataAudit:
         files: list[AuditedFile] = []
         for audited in bucket.files:
             file, vector = audited.file, audited.file.vector
-            if vector is not None and (vector.bytes_at in self._vectors or self._findings.tell_of(vector.index_path)):
+            if vector is not None and (vector.byte_range in self._vectors or self._findings.tell_of(vector.index_path)):
                 file = replace(file, vector=None)
             if file.path in self._opened and file.vector is None:
                 continue
             files.append(replace(audited, file=file, in_full=audited.in_full and file.path not in self._opened))
             self._opened.add(file.path)
             if file.vector is not None:
-                self._vectors.add(file.vector.bytes_at)
+                self._vectors.add(file.vector.byte_range)
         return AuditedBucket(files=tuple(files), hash_index=None if told else index)
 
     def _is_sound(self, unit: MergeUnit) -> bool:

@@ -144,7 +144,7 @@ class FileAudit:
 
     def _audit_footer(self, file: AuditedFile, check: FileCheck, report: AuditReport) -> None:
         try:
-            check.stored(self.file_io.filesystem(), file.file.path)
+            check.check_file(self.file_io.filesystem(), file.file.path)
         except LakelsmError as error:
             report.find(DATA_FILE_FOOTER, file.file.path, str(error))
 
@@ -245,6 +245,6 @@ def _denied(index: FileIndex, schema: TableSchema, start: int, rows: pa.Table) -
     for field in schema.fields:
         if field.name in index.columns:
             values = cast_column(contiguous(asked.column(field.name)), to_arrow(field.type))
-            if index.denies(field, values, start):
+            if index.contradicts(field, values, start):
                 return field.name
     return None

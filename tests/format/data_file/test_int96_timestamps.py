@@ -52,7 +52,7 @@ def foreign_file(path: Path, columns: dict[str, pa.Array]) -> None:
     sink = Int96Sink(buffer)
     with pq.ParquetWriter(sink, table.schema, store_schema=False, write_statistics=False) as writer:
         writer.write_table(table, row_group_size=2)
-        sink.begin_end()
+        sink.begin_footer()
     sink.finish()
     path.write_bytes(buffer.getvalue())
 

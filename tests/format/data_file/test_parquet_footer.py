@@ -34,7 +34,7 @@ def parquet(table: pa.Table, **options: Any) -> bytes:
     with pq.ParquetWriter(sink, table.schema, store_schema=False, **options) as writer:
         writer.write_table(table, row_group_size=2)
         assert sink.tell() == len(buffer.getvalue())
-        sink.begin_end()
+        sink.begin_footer()
     sink.finish()
     return buffer.getvalue()
 

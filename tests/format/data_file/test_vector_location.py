@@ -14,7 +14,7 @@ from pyarrow.fs import LocalFileSystem
 from pyroaring import BitMap
 
 from lakelsm.errors import CorruptTableError
-from lakelsm.format.data_file.vector_location import VectorLocation, masked_alike, positions_within, read_vectors
+from lakelsm.format.data_file.vector_location import VectorLocation, mask_same_rows, positions_within, read_vectors
 from lakelsm.format.index.deletion_vector_file import encode_vectors
 
 
@@ -152,11 +152,11 @@ def test_two_vectors_of_a_file_are_compared_by_their_rows_only_where_they_may_be
     more = placed(tmp_path / "index-4", {"d": BitMap([1, 2, 3])})["d"]
     filesystem = CountingFileSystem()
     for against, same, opened in ((one, True, 0), (more, False, 0), (moved, True, 2), (other, False, 4)):
-        assert masked_alike(filesystem, [(one, against, 50)]) == [same]  # type: ignore[arg-type]
+        assert mask_same_rows(filesystem, [(one, against, 50)]) == [same]  # type: ignore[arg-type]
         assert filesystem.opened == opened
     uncounted = replace(more, cardinality=None)
-    assert masked_alike(filesystem, [(one, uncounted, 50)]) == [False]  # type: ignore[arg-type]
-    assert uncounted.masked_rows(filesystem, 50) == 3  # type: ignore[arg-type]
+    assert mask_same_rows(filesystem, [(one, uncounted, 50)]) == [False]  # type: ignore[arg-type]
+    assert uncounted.masked_row_count(filesystem, 50) == 3  # type: ignore[arg-type]
 
 
 def test_vectors_of_many_files_are_compared_with_their_index_files_opened_once(tmp_path: Path) -> None:
@@ -165,5 +165,5 @@ def test_vectors_of_many_files_are_compared_with_their_index_files_opened_once(t
     after = placed(tmp_path / "index-2", {**vectors, "data-7": BitMap([1, 40])})
     filesystem = CountingFileSystem()
     pairs = [(before[name], after[name], 50) for name in sorted(vectors)]
-    assert masked_alike(filesystem, pairs) == [name != "data-7" for name in sorted(vectors)]  # type: ignore[arg-type]
+    assert mask_same_rows(filesystem, pairs) == [name != "data-7" for name in sorted(vectors)]  # type: ignore[arg-type]
     assert filesystem.opened == 2

@@ -40,7 +40,7 @@ def test_rows_are_as_they_were_written_in_any_order(fields: DecodedFields) -> No
     assert fields.longs("n")[rows].tolist() == wanted["n"]
     assert fields.slices("b", rows) == fields.binary("b", rows).to_pylist() == wanted["b"]
     assert fields.optional_longs("on", rows) == fields.optional_numbers("on", rows).to_pylist() == wanted["on"]
-    assert fields.told_longs("on", rows).tolist() == [-1 if value is None else value for value in wanted["on"]]
+    assert fields.longs_or_minus_one("on", rows).tolist() == [-1 if value is None else value for value in wanted["on"]]
     assert fields.optional_texts("ot", rows) == fields.optional_text("ot", rows).to_pylist() == wanted["ot"]
     assert fields.text_tuples("ls", rows) == [None if names is None else tuple(names) for names in wanted["ls"]]
     assert fields.long_tuples("ln", rows) == [None if found is None else tuple(found) for found in wanted["ln"]]

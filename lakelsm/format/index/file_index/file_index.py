@@ -77,8 +77,8 @@ class FileIndex:
                 return True
         return False
 
-    def denies(self, column: DataField, values: pa.Array, start: int) -> bool:
-        """Whether an index denies one of the ``values`` that the file has from its row ``start`` on: it is false then.
+    def contradicts(self, column: DataField, values: pa.Array, start: int) -> bool:
+        """Return whether an index contradicts one of the ``values`` that the file has from row ``start``: it is wrong then.
 
         Bitmaps are checked for the NULLs and for some of the values.
         """
