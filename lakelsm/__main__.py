@@ -1,9 +1,9 @@
-"""``python -m lakelsm VERB …``, and the program of a ``spark-submit`` that is given the path of this file."""
+"""The program of ``python -m lakelsm VERB …``, and of a ``spark-submit`` with the path of this file."""
 
 import os
 import sys
 
-if not __package__:  # By its path: the package's own directory would hide the standard library's module `types`.
+if not __package__:  # Run by path: the directory of the package would hide the standard module `types`.
     _HERE = os.path.dirname(os.path.realpath(__file__))
     sys.path[:] = [path for path in sys.path if os.path.realpath(path) != _HERE]
 
@@ -13,8 +13,8 @@ except ModuleNotFoundError as error:
     if error.name != "lakelsm":
         raise
     sys.exit(
-        f"lakelsm: {sys.executable} has no lakelsm. Install it there (pip install lakelsm), or name the Python that has "
-        "it in PYSPARK_PYTHON."
+        f"lakelsm: the package lakelsm is not installed for {sys.executable}. Install it (pip install lakelsm), or set "
+        "PYSPARK_PYTHON to a Python that has it."
     )
 
 if __name__ == "__main__":

@@ -53,6 +53,11 @@ def _shown_value(value: pa.Scalar) -> Any:
         return value.cast(pa.string()).as_py()
 
 
+def amount(count: int, one: str, many: str = "") -> str:
+    """Return a number with its noun: '1 tag', '2,000 tags', or 'no tags'. ``many`` is an irregular plural."""
+    return f"1 {one}" if count == 1 else f"{f'{count:,}' if count else 'no'} {many or one + 's'}"
+
+
 def size(count: int) -> str:
     """Bytes in the largest unit of which there is one at least."""
     number, unit = float(count), 0

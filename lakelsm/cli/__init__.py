@@ -1,1 +1,1 @@
-"""The command line ``lakelsm``: main finds the verb, each verb is a file, report prints."""
+"""The command ``lakelsm``: `main` finds the verb, each verb is one module, and `report` prints the outcome."""

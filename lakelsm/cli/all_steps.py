@@ -1,4 +1,4 @@
-"""``lakelsm all``: all the upkeep of a table, step by step, under one deadline."""
+"""``lakelsm all``: all upkeep of a table, step by step, under one deadline."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ from lakelsm.table import Table
 from lakelsm.table.table_maintenance import ORPHANS_OLDER_THAN, UPKEEP_STEPS
 
 _DETAILS = f"""\
-The steps, in this order, each as the table's options say:
-  tags        tags that are past their time go
-  consumers   consumers that stopped are forgotten, where consumer.expiration-time is set
-  partitions  partitions that are too old are dropped, where partition.expiration-time is set
-  compact     an ordinary compaction, in half of the time at most
-  expire      old snapshots go, with the files that nothing needs then; 10,000 at most, whatever
-              snapshot.expire.limit says
-  orphans     files go that nothing names and that are older than --orphans-older-than
-  check       references, entries and footers are checked
-A step that fails does not stop the others. After --deadline no step begins.
+Steps, in this order, by the options of the table:
+  tags        delete tags whose retention time has passed
+  consumers   delete inactive consumers, if consumer.expiration-time is set
+  partitions  drop old partitions, if partition.expiration-time is set
+  compact     run an ordinary compaction, for at most half of the time that is left
+  expire      expire at most 10,000 snapshots (snapshot.expire.limit has no effect), and delete the
+              files that only they need
+  orphans     delete unreferenced files older than --orphans-older-than
+  check       check references, manifest entries and file footers
+If a step fails, the other steps still run. No step starts after --deadline.
 
 {EXIT_STATUSES}
-The exit status is that of the worst step: 1, else 5, 4, 0; 3 where none had anything to do.
+The exit status is that of the worst step: 1, else 5, 4, 0; 3 if no step had anything to do.
 The JSON has each step with its status and its result.
 """
 
 
-#: The report of what a step returned, by the step's name.
+#: The function that reports the result of a step, by the name of the step.
 _REPORTS: Mapping[str, Callable[[Any], Report]] = {
     "tags": deletion_report,
     "consumers": expired_consumers_report,
@@ -63,23 +63,23 @@ def _add_arguments(parser: ArgumentParser) -> None:
         metavar="STEP,STEP…",
         type=checked(_step_names),
         default=list(UPKEEP_STEPS),
-        help=f"only these, in the order below, of {', '.join(UPKEEP_STEPS)}",
+        help=f"steps to run, in the order below (default: {','.join(UPKEEP_STEPS)})",
     )
     parser.add_argument(
         "--orphans-older-than",
         metavar="AGE",
         type=age,
         default=ORPHANS_OLDER_THAN,
-        help=f"orphans that were last changed before (default: {ORPHANS_OLDER_THAN})",
+        help=f"minimum age of deleted orphan files (default: {ORPHANS_OLDER_THAN})",
     )
     parser.add_argument(
         "--data",
         choices=[each.value for each in CheckedData],
         default=CheckedData.FOOTERS.value,
-        help="what the check opens of data files (default: footers)",
+        help="part of the data files that the check reads (default: footers)",
     )
     add_dry_run(parser)
-    add_deadline(parser, "begin no further step, and stop in one,")
+    add_deadline(parser, "no step starts after it, and the running step stops early")
     add_engine(parser)
 
 
@@ -113,7 +113,7 @@ def _step_report(table: str, step: UpkeepStep, arguments: Namespace) -> Report:
 
 ALL = Verb(
     name="all",
-    summary="Do all the upkeep of a table, step by step, under one deadline.",
+    summary="Run all upkeep of tables: expiry, compaction, orphan removal and a check.",
     details=_DETAILS,
     add_arguments=_add_arguments,
     run=_run,

@@ -27,8 +27,8 @@ from lakelsm.schema_changes import (
 from lakelsm.types import parse_columns
 
 _DETAILS = f"""\
-The changes of a table are made in the order of the command line, in one new schema: all or none. Data
-files stay as they are.
+Changes are made in the order of the command line, in one new schema: all of them or none. Data files
+are not rewritten.
 
 examples:
   lakelsm alter --warehouse /tmp/wh --table shop.orders --add-column "note STRING" --drop-column v
@@ -40,14 +40,14 @@ examples:
 def _parts(text: str, form: str) -> tuple[str, str]:
     name, separator, rest = text.partition("=")
     if not name or not separator:
-        raise InvalidInputError(f"it must be {form}")
+        raise InvalidInputError(f"expected {form}")
     return name, rest
 
 
 def _added(text: str) -> AddColumn:
     columns = parse_columns(text)
     if len(columns) != 1:
-        raise InvalidInputError("it must be one column, such as 'n INT'; give the flag again for each")
+        raise InvalidInputError("expected one column, such as 'n INT'; repeat the flag for more")
     return AddColumn(columns[0].name, columns[0].type, comment=columns[0].description)
 
 
@@ -57,35 +57,35 @@ def _moved(text: str) -> MoveColumn:
         return MoveColumn(words[0], first=words[1].lower() == "first")
     if len(words) == 3 and words[1].lower() == "after":
         return MoveColumn(words[0], after=words[2])
-    raise InvalidInputError("it must be 'NAME first', 'NAME last' or 'NAME after OTHER'")
+    raise InvalidInputError(f"expected 'NAME first', 'NAME last' or 'NAME after OTHER', got {text!r}")
 
 
-#: Flag, metavar, help, and the change that its text makes.
+#: Flag, metavar, help, and the function that makes a change of its text.
 _FLAGS: tuple[tuple[str, str, str, Callable[[str], SchemaChange]], ...] = (
-    ("--add-column", "'NAME TYPE'", "add a column, as in DDL; a COMMENT 'text' may follow", _added),
+    ("--add-column", "'NAME TYPE'", "add a column, as in DDL; the type may be followed by COMMENT 'text'", _added),
     ("--drop-column", "NAME", "drop a column", DropColumn),
     ("--rename-column", "NAME=NEW", "rename a column", lambda text: RenameColumn(*_parts(text, "NAME=NEW"))),
-    ("--column-type", "NAME=TYPE", "widen a column", lambda text: UpdateColumnType(*_parts(text, "NAME=TYPE"))),
+    ("--column-type", "NAME=TYPE", "widen a column's type", lambda text: UpdateColumnType(*_parts(text, "NAME=TYPE"))),
     (
         "--column-comment",
         "NAME=TEXT",
         "set the comment of a column",
         lambda text: UpdateColumnComment(*_parts(text, "NAME=TEXT")),
     ),
-    ("--nullable", "NAME", "let a column be NULL", lambda text: UpdateColumnNullability(text, True)),
-    ("--not-null", "NAME", "let a column be NULL no more", lambda text: UpdateColumnNullability(text, False)),
+    ("--nullable", "NAME", "allow NULL in a column", lambda text: UpdateColumnNullability(text, True)),
+    ("--not-null", "NAME", "forbid NULL in a column", lambda text: UpdateColumnNullability(text, False)),
     ("--move-column", "'NAME first'", "move a column; or 'NAME last', 'NAME after OTHER'", _moved),
     ("--set", "KEY=VALUE", "set an option", lambda text: SetOption(*_parts(text, "KEY=VALUE"))),
-    ("--unset", "KEY", "set an option back to its default", RemoveOption),
-    ("--comment", "TEXT", "set the table's comment", UpdateComment),
+    ("--unset", "KEY", "reset an option to its default", RemoveOption),
+    ("--comment", "TEXT", "set the comment of the table", UpdateComment),
 )
 
 
 class _Change(Action):
-    """Adds the change of a flag to those before it."""
+    """Appends the change of a flag to the changes of the command line."""
 
     def __call__(self, parser: ArgumentParser, namespace: Namespace, values: Any, option: str | None = None) -> None:
-        """Called by argparse for each flag."""
+        """Append the change; argparse calls this for each flag."""
         make = next(make for flag, _, _, make in _FLAGS if flag == option)
         try:
             change = make(values)
@@ -95,14 +95,14 @@ class _Change(Action):
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
-    changes = parser.add_argument_group("changes (again for each)")
+    changes = parser.add_argument_group("changes (repeatable)")
     for flag, metavar, text, _ in _FLAGS:
         changes.add_argument(flag, metavar=metavar, action=_Change, dest="changes", help=text, default=())
 
 
 def _check(parser: ArgumentParser, arguments: Namespace) -> None:
     if not arguments.changes:
-        parser.error("name a change, such as --set KEY=VALUE")
+        parser.error("no change is given, such as --set KEY=VALUE")
 
 
 def _alter(catalog: Catalog, arguments: Namespace) -> Report:
@@ -113,7 +113,7 @@ def _alter(catalog: Catalog, arguments: Namespace) -> Report:
 
 ALTER = CatalogVerb(
     name="alter",
-    summary="Change columns, options and the comment of tables.",
+    summary="Change columns, options and comments of tables.",
     details=_DETAILS,
     add_arguments=_add_arguments,
     check=_check,

@@ -1,4 +1,4 @@
-"""``lakelsm analyze``: write statistics of a table's rows, by which other engines plan."""
+"""``lakelsm analyze``: write statistics of the rows of a table, which other engines use for their plans."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lakelsm.cli.arguments import add_commit_user, add_dry_run, add_engine, chec
 from lakelsm.cli.report import Report, failure_lines, result_report
 from lakelsm.cli.verb import Verb
 from lakelsm.table import Table
-from lakelsm.text_table import size
+from lakelsm.text_table import amount, size
 
 
 def _names(argument: str, text: str) -> list[str]:
@@ -19,9 +19,9 @@ def _names(argument: str, text: str) -> list[str]:
 def _add_arguments(parser: ArgumentParser) -> None:
     columns = parser.add_mutually_exclusive_group()
     columns.add_argument(
-        "--columns", metavar="NAME,NAME…", type=checked(_names), help="of these columns (default: all but nested ones)"
+        "--columns", metavar="NAME,NAME…", type=checked(_names), help="analyzed columns (default: all except nested ones)"
     )
-    columns.add_argument("--rows-alone", action="store_true", help="of no column: how many rows and bytes there are")
+    columns.add_argument("--rows-alone", action="store_true", help="count rows and bytes only, no column statistics")
     add_commit_user(parser)
     add_dry_run(parser)
     add_engine(parser)
@@ -37,10 +37,11 @@ def _run(table: Table, arguments: Namespace) -> Report:
     if result.analyzed_snapshot_id is None:
         text = f"{result.table}: no snapshot to analyze"
     else:
-        kept = "not written (a dry run)" if result.dry_run else f"written as snapshot {result.snapshot_id}"
+        published = "not written (dry run)" if result.dry_run else f"written as snapshot {result.snapshot_id}"
+        columns = amount(len(result.columns), "column")
         text = (
-            f"{result.table}: {result.rows:,} rows, {size(result.bytes)} in snapshot {result.analyzed_snapshot_id}; "
-            f"statistics of {len(result.columns)} columns {kept} ({result.seconds:.1f} s)"
+            f"{result.table}: {amount(result.rows, 'row')}, {size(result.bytes)} in snapshot "
+            f"{result.analyzed_snapshot_id}; statistics of {columns} {published} ({result.seconds:.1f} s)"
         )
     text = "\n".join([text, *failure_lines(None, result.after_commit_failures)])
     return result_report(text, result)
@@ -48,7 +49,7 @@ def _run(table: Table, arguments: Namespace) -> Report:
 
 ANALYZE = Verb(
     name="analyze",
-    summary="Write statistics of the rows, as Paimon's ANALYZE does.",
+    summary="Write statistics of the rows of tables, like Paimon's ANALYZE.",
     add_arguments=_add_arguments,
     run=_run,
 )

@@ -1,4 +1,4 @@
-"""Arguments that every verb has, and checks of the Python methods as argparse takes them."""
+"""Arguments that several verbs share, and checks of the Python API in the form that argparse needs."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from lakelsm.table import Table, TableView
 
 Value = TypeVar("Value")
 
-#: How times are written, for help.
+#: The form of a time, for help texts.
 _TIMES = (
-    "as 'YYYY-MM-DD HH:MM:SS', in the table's time zone (lakelsm.time-zone, else UTC) unless an offset or a zone follows"
+    "'YYYY-MM-DD HH:MM:SS' with an optional offset or zone (default: the table's lakelsm.time-zone, else UTC)"
 )
 
 
 class Tables(Enum):
-    """The tables that a verb takes."""
+    """The tables that a verb accepts."""
 
-    #: No table: the verb is about the warehouse.
+    #: No table: the verb works on the warehouse.
     NONE = "none"
-    #: One that is named.
+    #: One named table.
     ONE = "one"
-    #: Those that are named, or all of a database.
+    #: Named tables, or all tables of a database.
     SEVERAL = "several"
-    #: The same, but all of a database only by --force, as the verb removes what nothing brings back.
+    #: Like SEVERAL, but --database needs --force, because the verb cannot be undone.
     BY_FORCE = "by force"
-    #: Those that are named, or all of a database, or all of the warehouse.
+    #: Named tables, all tables of a database, or all tables of the warehouse.
     ALL = "all"
 
 
@@ -42,36 +42,36 @@ _TITLES = {
     Tables.ONE: "the table: --warehouse and --table",
     Tables.SEVERAL: "the tables: --warehouse with --table or --database",
     Tables.BY_FORCE: "the tables: --warehouse with --table or --database",
-    Tables.ALL: "the tables: --warehouse alone for all, or with --table or --database",
+    Tables.ALL: "the tables: --warehouse (all its tables), or with --table or --database",
 }
 
 
 def add_table(parser: ArgumentParser, tables: Tables = Tables.SEVERAL, *, by_path: bool = True) -> None:
-    """The tables: by their names in a warehouse, all of them, or ``by_path`` by one's own directory."""
+    """Add the arguments that name the tables; ``by_path`` adds --path and --branch."""
     table = parser.add_argument_group(f"{_TITLES[tables]}, or --path" if by_path else _TITLES[tables])
-    table.add_argument("--warehouse", metavar="URI", help="the warehouse directory, such as /tmp/wh")
+    table.add_argument("--warehouse", metavar="URI", help="warehouse directory, such as /tmp/wh")
     if tables is not Tables.NONE:
-        again = "" if tables is Tables.ONE else "; again for each of several"
+        repeatable = "" if tables is Tables.ONE else " (repeatable)"
         table.add_argument(
-            "--table", metavar="DB.TABLE", action="append", help=f"the table's name in the warehouse{again}"
+            "--table", metavar="DB.TABLE", action="append", help=f"name of the table in the warehouse{repeatable}"
         )
-    what = "of" if tables is Tables.NONE else "all tables of"
+    what = "only this" if tables is Tables.NONE else "all tables of this"
     table.add_argument(
-        "--database", metavar="DB", help=SUPPRESS if tables is Tables.ONE else f"{what} this database of the warehouse"
+        "--database", metavar="DB", help=SUPPRESS if tables is Tables.ONE else f"{what} database of the warehouse"
     )
     if tables is Tables.BY_FORCE:
         table.add_argument("--force", action="store_true", help="allow --database")
     if by_path:
-        table.add_argument("--path", metavar="URI", help="the table's own directory")
-        table.add_argument("--branch", metavar="NAME", help="work on this branch of it")
+        table.add_argument("--path", metavar="URI", help="directory of the table")
+        table.add_argument("--branch", metavar="NAME", help="branch of the table (default: main)")
     table.add_argument(
         "--storage-option",
         metavar="KEY=VALUE",
         action="append",
         type=key_and_value,
         default=[],
-        help="an option of the object store, such as s3.endpoint=…; again for each. Other users of the machine see "
-        "what a command line says: leave credentials to the environment (AWS_…, GOOGLE_…, AZURE_…)",
+        help="option of the object store, such as s3.endpoint=… (repeatable). Set credentials in the environment "
+        "(AWS_…, GOOGLE_…, AZURE_…): other users of the machine can see the command line",
     )
     table.add_argument(
         "--catalog-option",
@@ -79,32 +79,32 @@ def add_table(parser: ArgumentParser, tables: Tables = Tables.SEVERAL, *, by_pat
         action="append",
         type=key_and_value,
         default=[],
-        help="with --warehouse, an option of the catalog, such as lakelsm.time-zone=Asia/Tokyo; again for each",
+        help="with --warehouse: option of the catalog, such as lakelsm.time-zone=Asia/Tokyo (repeatable)",
     )
-    left_out = [*(["table"] if tables is Tables.NONE else []), *([] if by_path else ["path", "branch"])]
-    parser.set_defaults(tables=tables, by_path=by_path, **dict.fromkeys(left_out))
+    absent = [*(["table"] if tables is Tables.NONE else []), *([] if by_path else ["path", "branch"])]
+    parser.set_defaults(tables=tables, by_path=by_path, **dict.fromkeys(absent))
 
 
 def add_report(parser: ArgumentParser) -> None:
-    """The form of the report."""
+    """Add the arguments for the form of the report."""
     report = parser.add_argument_group("report")
     report.add_argument(
         "--report",
         choices=("text", "json"),
         default="text",
-        help="json: one JSON object as the last line of standard output",
+        help="form of the report; json is one JSON object as the last line of standard output (default: text)",
     )
     report.add_argument(
-        "--distinct-exit-status", action="store_true", help="end with 3 instead of 0 where there is nothing to do"
+        "--distinct-exit-status", action="store_true", help="exit with 3 instead of 0 if there is nothing to do"
     )
     add_log_arguments(report)
 
 
 def check_table(parser: ArgumentParser, arguments: Namespace) -> None:
-    """End the program as argparse does unless the arguments name tables in one way, and no more than the verb takes."""
+    """Exit with 2, as argparse does, unless the arguments name tables in one way that the verb accepts."""
     tables, named, database = arguments.tables, arguments.table, arguments.database
     if arguments.path is not None and arguments.catalog_option:
-        parser.error("--catalog-option is for tables of a --warehouse: set the option of the table instead")
+        parser.error("--catalog-option needs --warehouse: with --path, set the option of the table instead")
     if arguments.path is not None:
         is_right = (arguments.warehouse, named, database) == (None, None, None)
     elif tables is Tables.ONE:
@@ -114,35 +114,35 @@ def check_table(parser: ArgumentParser, arguments: Namespace) -> None:
     else:
         is_right = arguments.warehouse is not None and (named is None) != (database is None)
     if not is_right:
-        one = "--database is for verbs that take several tables: " if tables is Tables.ONE and database else ""
-        parser.error(f"{one}{_ways(arguments)}")
+        reason = "this verb takes one table, not a --database: " if tables is Tables.ONE and database else ""
+        parser.error(f"{reason}{_wanted_flags(arguments)}")
     if tables is Tables.BY_FORCE and database is not None and not arguments.force:
-        parser.error("--database needs --force: it means all tables of the database")
+        parser.error("--database needs --force: the verb changes all tables of the database")
 
 
-def _ways(arguments: Namespace) -> str:
-    """How the tables of a verb are named."""
+def _wanted_flags(arguments: Namespace) -> str:
+    """Return how the tables of a verb can be named."""
     if arguments.tables is Tables.NONE:
-        return "name the warehouse by --warehouse"
-    what = "one table by --warehouse and --table" if arguments.tables is Tables.ONE else (
-        "the table by --warehouse and --table or --database"
+        return "name the warehouse with --warehouse"
+    what = "one table with --warehouse and --table" if arguments.tables is Tables.ONE else (
+        "the table with --warehouse and --table or --database"
     )
-    return f"name {what}{', or by --path' if arguments.by_path else ''}"
+    return f"name {what}{', or with --path' if arguments.by_path else ''}"
 
 
 def for_each_table(arguments: Namespace) -> list[Namespace]:
-    """The arguments once for each table that they name. Raises InvalidInputError where a database has no tables."""
+    """Return the arguments once for each table that they name. Raises InvalidInputError if a database has no tables."""
     if arguments.path is not None or arguments.tables is Tables.NONE:
         return [arguments]
     names = arguments.table or open_catalog(arguments).list_tables(arguments.database)
     if not names:
         within = "" if arguments.database is None else f" in database {arguments.database}"
-        raise InvalidInputError(f"Warehouse {arguments.warehouse} has no tables{within}: look at the name.")
+        raise InvalidInputError(f"Warehouse {arguments.warehouse} has no tables{within}. Check the name.")
     return [Namespace(**{**vars(arguments), "table": name}) for name in dict.fromkeys(names)]
 
 
 def open_table(arguments: Namespace) -> Table:
-    """The table that the arguments name, one of those of `for_each_table`."""
+    """Open the table of one result of `for_each_table`."""
     if arguments.path is not None:
         table = Table.for_path(arguments.path, storage_options=_options(arguments))
     else:
@@ -151,48 +151,48 @@ def open_table(arguments: Namespace) -> Table:
 
 
 def add_dry_run(parser: ArgumentParser) -> None:
-    """Whether to do it."""
-    parser.add_argument("--dry-run", action="store_true", help="say what would be done, change nothing")
+    """Add --dry-run."""
+    parser.add_argument("--dry-run", action="store_true", help="report what would be done, and change nothing")
 
 
 def add_deadline(parser: ArgumentParser, what: str) -> None:
-    """The time limit; ``what`` describes where it stops."""
+    """Add --deadline; ``what`` describes its effect on the verb."""
     parser.add_argument(
         "--deadline",
         metavar="TIME",
         type=checked(checked_seconds),
-        help=f"{what} after so long, for all tables together: seconds, or a duration such as '30 min'",
+        help=f"time limit for all tables together: seconds, or a duration such as '30 min'; {what} (default: none)",
     )
 
 
 def add_engine(parser: ArgumentParser) -> None:
-    """Where it runs."""
+    """Add --engine."""
     parser.add_argument(
         "--engine",
         choices=ENGINES,
-        help="where it runs: spark, or local, this process alone (default: spark under spark-submit, else local)",
+        help="engine: spark, or local for this process alone (default: spark under spark-submit, else local)",
     )
 
 
 def add_commit_user(parser: ArgumentParser) -> None:
-    """The commit user."""
-    parser.add_argument("--commit-user", metavar="NAME", help="the commit user that snapshots name (default: a new one)")
+    """Add --commit-user."""
+    parser.add_argument("--commit-user", metavar="NAME", help="commit user of new snapshots (default: a generated one)")
 
 
 def add_older_than(parser: ArgumentParser, what: str) -> None:
-    """An age or a moment."""
+    """Add --older-than, an age or a time; ``what`` begins its help text."""
     parser.add_argument(
         "--older-than", metavar="AGE", type=age, help=f"{what}: an age such as '7 days', or a time {_TIMES}"
     )
 
 
 def add_timestamp(parser: _ActionsContainer, what: str) -> None:
-    """A time."""
-    parser.add_argument("--timestamp", metavar="TIME", type=time, help=f"{what} {_TIMES}")
+    """Add --timestamp; ``what`` begins its help text."""
+    parser.add_argument("--timestamp", metavar="TIME", type=time, help=f"{what}: {_TIMES}")
 
 
 def chosen_point(arguments: Namespace) -> Any:
-    """The snapshot that --snapshot, --tag or --timestamp chooses, as `Table.rollback` takes it; None without one."""
+    """Return the point that --snapshot, --tag or --timestamp names, in the form of `Table.rollback`; None without one."""
     if arguments.timestamp is not None:
         return checked_time("--timestamp", arguments.timestamp)
     tag = getattr(arguments, "tag", None)
@@ -200,22 +200,22 @@ def chosen_point(arguments: Namespace) -> Any:
 
 
 def add_point(parser: ArgumentParser) -> None:
-    """The snapshot that is looked at."""
+    """Add the arguments that select the snapshot to show."""
     point = parser.add_mutually_exclusive_group()
-    point.add_argument("--snapshot", metavar="ID", type=checked(positive), help="of this snapshot (default: the newest)")
-    point.add_argument("--tag", metavar="NAME", help="of the snapshot of this tag")
-    add_timestamp(point, "of the newest snapshot that is not later than this time,")
+    point.add_argument("--snapshot", metavar="ID", type=checked(positive), help="snapshot id (default: the newest)")
+    point.add_argument("--tag", metavar="NAME", help="tag of the snapshot")
+    add_timestamp(point, "newest snapshot that is not later than a time")
 
 
 def view_of(table: Table, arguments: Namespace) -> Table | TableView:
-    """The table, or the view of it that the arguments of `add_point` name."""
+    """Return the table, or its view at the snapshot that the arguments of `add_point` select."""
     points = {"snapshot": arguments.snapshot, "tag": arguments.tag, "timestamp": arguments.timestamp}
     given = {name: point for name, point in points.items() if point is not None}
     return table.at(**given) if given else table
 
 
 def checked(check: Callable[[str, str], Value]) -> Callable[[str], Value]:
-    """A check of an argument's text as argparse takes it: the same one as of the Python method."""
+    """Return a check of a Python argument as the ``type`` of an argparse argument."""
 
     def parse(text: str) -> Value:
         try:
@@ -227,22 +227,22 @@ def checked(check: Callable[[str, str], Value]) -> Callable[[str], Value]:
 
 
 def positive(argument: str, text: str) -> int:
-    """A whole number of 1 or more from its text."""
+    """Parse a whole number of 1 or more."""
     return checked_number(argument, int(text) if text.strip().isdecimal() else text, least=1)
 
 
 def age(text: str) -> str:
-    """An age or a moment as the Python methods take it: its own text."""
+    """Check an age or a time, and return its text for the Python API."""
     return checked(_age_text)(text)
 
 
 def time(text: str) -> str:
-    """A time as the Python methods take it: its own text."""
+    """Check a time, and return its text for the Python API."""
     return checked(_time_text)(text)
 
 
 def duration(text: str) -> str:
-    """A length of time as the Python methods take it: its own text."""
+    """Check a duration, and return its text for the Python API."""
     return checked(_duration_text)(text)
 
 
@@ -262,15 +262,15 @@ def _duration_text(argument: str, text: str) -> str:
 
 
 def key_and_value(text: str) -> tuple[str, str]:
-    """A key with its value, of KEY=VALUE."""
+    """Split KEY=VALUE."""
     key, equals, value = text.partition("=")
     if not key or not equals:
-        raise ArgumentTypeError("it must be KEY=VALUE")  # Without the text, which may be a secret.
+        raise ArgumentTypeError("expected KEY=VALUE")  # The text may be a secret.
     return key, value
 
 
 def open_catalog(arguments: Namespace) -> Catalog:
-    """The catalog that the arguments name."""
+    """Open the catalog of --warehouse."""
     return Catalog(
         arguments.warehouse, storage_options=_options(arguments), options=dict(arguments.catalog_option) or None
     )

@@ -9,25 +9,25 @@ from lakelsm.cli.exit_status import ExitStatus
 from lakelsm.cli.report import Report, outcome_report, result_report
 from lakelsm.cli.verb import Verb, VerbGroup
 from lakelsm.table import Table
-from lakelsm.text_table import aligned, moment
+from lakelsm.text_table import aligned, amount, moment
 
 
 def _changed(table: Table, arguments: Namespace, what: str, **values: object) -> Report:
     did = "would be " if arguments.dry_run else ""
     text = f"{table.name}: branch {arguments.name} {did}{what}"
-    told = {"table": table.name, "dry_run": arguments.dry_run, "branch": arguments.name, **values}
-    return outcome_report(text, told, changed=True, dry_run=arguments.dry_run)
+    reported = {"table": table.name, "dry_run": arguments.dry_run, "branch": arguments.name, **values}
+    return outcome_report(text, reported, changed=True, dry_run=arguments.dry_run)
 
 
 def _add_name(parser: ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="the branch's name")
+    parser.add_argument("name", metavar="NAME", help="name of the branch")
     add_dry_run(parser)
 
 
 def _add_created(parser: ArgumentParser) -> None:
     _add_name(parser)
-    parser.add_argument("--tag", metavar="NAME", help="with the rows of this tag (default: empty)")
-    parser.add_argument("--ignore-if-exists", action="store_true", help="one that is there stays, and nothing is wrong")
+    parser.add_argument("--tag", metavar="NAME", help="tag whose rows the branch begins with (default: an empty branch)")
+    parser.add_argument("--ignore-if-exists", action="store_true", help="keep an existing branch and succeed")
 
 
 def _create(table: Table, arguments: Namespace) -> Report:
@@ -39,7 +39,7 @@ def _create(table: Table, arguments: Namespace) -> Report:
 
 def _add_renamed(parser: ArgumentParser) -> None:
     _add_name(parser)
-    parser.add_argument("new_name", metavar="NEW_NAME", help="its new name")
+    parser.add_argument("new_name", metavar="NEW_NAME", help="new name of the branch")
 
 
 def _rename(table: Table, arguments: Namespace) -> Report:
@@ -54,11 +54,11 @@ def _delete(table: Table, arguments: Namespace) -> Report:
 
 def _fast_forward(table: Table, arguments: Namespace) -> Report:
     result = table.branches.fast_forward(arguments.name, dry_run=arguments.dry_run)
-    did = "would be" if result.dry_run else "is"
+    did = "would be fast-forwarded" if result.dry_run else "fast-forwarded"
     lines = [
-        f"{result.table}: {did} as branch {result.branch} at snapshot {result.snapshot_id}",
-        f"  snapshots  {result.snapshots_added} taken over, {result.snapshots_removed} of its own gone",
-        f"  tags       {len(result.tags_added)} taken over, {len(result.tags_removed)} of its own gone",
+        f"{result.table}: {did} to branch {result.branch} at snapshot {result.snapshot_id}",
+        f"  snapshots  {result.snapshots_added} added, {result.snapshots_removed} deleted",
+        f"  tags       {len(result.tags_added)} added, {len(result.tags_removed)} deleted",
     ]
     return result_report("\n".join(lines), result)
 
@@ -67,24 +67,24 @@ def _list(table: Table, arguments: Namespace) -> Report:
     branches = table.branches.list()
     rows = [(each.name, moment(each.created), each.schema_id, each.snapshot_id) for each in branches]
     header = ("branch", "created (UTC)", "schema", "snapshot")
-    text = f"{table.name}: {len(rows) or 'no'} branches" + (f"\n{aligned(header, rows)}" if rows else "")
+    text = f"{table.name}: {amount(len(rows), 'branch', 'branches')}" + (f"\n{aligned(header, rows)}" if rows else "")
     values = {"table": table.name, "status": "done", "branches": [each.as_dict() for each in branches]}
     return Report(ExitStatus.DONE, text, values)
 
 
 BRANCH = VerbGroup(
     name="branch",
-    summary="Branches: states of a table that are written apart from it.",
+    summary="Manage branches: lines of snapshots apart from the main one.",
     verbs=(
-        Verb(name="create", summary="Make a branch.", add_arguments=_add_created, run=_create),
+        Verb(name="create", summary="Create a branch.", add_arguments=_add_created, run=_create),
         Verb(
             name="fast-forward",
-            summary="Make the table what a branch is. Let nobody write to it meanwhile.",
+            summary="Make the main branch equal to another branch. Stop writers of the table first.",
             add_arguments=_add_name,
             run=_fast_forward,
         ),
-        Verb(name="rename", summary="Give a branch another name.", add_arguments=_add_renamed, run=_rename),
+        Verb(name="rename", summary="Rename a branch. Stop its writers first.", add_arguments=_add_renamed, run=_rename),
         Verb(name="delete", summary="Delete a branch.", add_arguments=_add_name, run=_delete),
-        Verb(name="list", summary="Show the branches.", add_arguments=lambda parser: None, run=_list, tables=Tables.ALL),
+        Verb(name="list", summary="List the branches.", add_arguments=lambda parser: None, run=_list, tables=Tables.ALL),
     ),
 )

@@ -1,4 +1,4 @@
-"""``lakelsm check``: whether a table is sound."""
+"""``lakelsm check``: check a table for missing, damaged and inconsistent files."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from lakelsm.results import CheckResult
 from lakelsm.table import Table
 
 _DETAILS = f"""\
-Nothing is changed. docs/check.md has each rule, docs/maintenance.md what to do at each finding.
+Nothing is changed. docs/check.md lists the rules, docs/maintenance.md the remedy of each finding.
 
 {EXIT_STATUSES}
-The JSON's status is "done" (sound), "findings" (errors: the exit status is 5), "warnings" (0), or
-"deadline" (0: nothing wrong was found until then).
+The JSON's status is "done" (no findings), "findings" (errors: exit status 5), "warnings" (exit status
+0), or "deadline" (exit status 0: no errors were found before the deadline).
 """
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
-    what = parser.add_argument_group("what to look at")
+    what = parser.add_argument_group("scope")
     what.add_argument(
         "--data",
         choices=[each.value for each in CheckedData],
         default=CheckedData.SAMPLE.value,
-        help="what to open of live data files: nothing, their footers, all rows of some of them too, or of all "
-        "(default: sample)",
+        help="part of the live data files to read: none, their footers, footers and all rows of a sample of files, or "
+        "full (default: sample)",
     )
     what.add_argument(
-        "--where", metavar="SQL", help="data files of partitions that match a condition on partition columns"
+        "--where", metavar="SQL", help="condition on partition columns: check data files of these partitions only"
     )
-    add_deadline(parser, "end")
+    add_deadline(parser, "then the check ends and reports its findings so far")
     add_engine(parser)
 
 
@@ -45,13 +45,13 @@ def _run(table: Table, arguments: Namespace) -> Report:
 
 
 def check_report(result: CheckResult) -> Report:
-    """The report of a check: errors have an exit status of their own."""
+    """Return the report of a check."""
     return result_report(result.as_text(), result)
 
 
 CHECK = Verb(
     name="check",
-    summary="Check that every reference resolves and every rule of the format holds.",
+    summary="Check that every referenced file exists and every rule of the format holds.",
     details=_DETAILS,
     add_arguments=_add_arguments,
     run=_run,

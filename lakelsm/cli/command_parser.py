@@ -1,4 +1,4 @@
-"""argparse as the command uses it: whole names of options, help unchanged, and no secret in an error."""
+"""argparse with full option names only, unwrapped help, and errors without secrets."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _NAME = re.compile(r"-{0,2}[\w.-]+")
 
 
 class CommandParser(ArgumentParser):
-    """The parser of the command, and of each of its verbs."""
+    """The parser of the command, and of each verb."""
 
     def __init__(self, *, prog: str, description: str, epilog: str) -> None:
         self._words: Sequence[str] = ()
-        #: The verb of a group that is meant where none is named.
+        #: The verb of a group that runs if the command line names none.
         self.default_verb: str | None = None
         super().__init__(
             prog=prog,
@@ -32,19 +32,19 @@ class CommandParser(ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Namespace | None = None
     ) -> tuple[Namespace, list[str]]:
-        """As argparse does, which would take '--option=--' for a list of no value."""
+        """Parse like argparse, but refuse '--option=--', which argparse would read as an empty list."""
         words = self._words = sys.argv[1:] if args is None else list(args)
         if self.default_verb is not None and not any(_is_verb_or_help(word) for word in words[:1]):
             words = [self.default_verb, *words]
         for word in takewhile("--".__ne__, words):
             if word.startswith("--") and word.endswith("=--"):
-                self.error(f"argument {word.removesuffix('=--')}: '--' alone is no value")
+                self.error(f"argument {word.removesuffix('=--')}: '--' is not a value")
         return super().parse_known_args(words, namespace)
 
     def parse_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Namespace | None = None
     ) -> Namespace:
-        """As argparse does, which would show its own usage, and not the verb's, where a verb lacks an argument."""
+        """Parse like argparse, but show the usage of the verb, not of the command, for an unknown argument."""
         found, unknown = self.parse_known_args(args, namespace)
         if unknown:
             parser: ArgumentParser = getattr(found, "parser", self)
@@ -52,7 +52,7 @@ class CommandParser(ArgumentParser):
         return found
 
     def error(self, message: str) -> NoReturn:
-        """Report what is wrong with the command line, without secrets, and exit with 2."""
+        """Print an error without secrets, and exit with 2."""
         for word in self._words:
             message = message.replace(word, shown_uri(word))
         for secret in _secrets(self._words):
@@ -65,7 +65,7 @@ def _is_verb_or_help(word: str) -> bool:
 
 
 def _secrets(words: Sequence[str]) -> Iterator[str]:
-    """What may be secrets of a command line: the values of keys with such names, in one word with them or the next."""
+    """Yield values that may be secrets: values of keys with such names, as KEY=VALUE or as the next word."""
     for word, following in zip(words, [*words[1:], ""]):
         key, _, value = word.removeprefix("--").partition("=")
         while value:

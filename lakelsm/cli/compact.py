@@ -1,4 +1,4 @@
-"""``lakelsm compact``: compact a table and report the result."""
+"""``lakelsm compact``: compact a table."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ _MIB = 1 << 20
 
 _HEADLINES = {
     CompactionStatus.DONE: "compacted",
-    CompactionStatus.PLANNED: "a dry run, nothing was changed",
-    CompactionStatus.DEADLINE: "the deadline stopped it between commits; run it again for the rest",
-    CompactionStatus.CONFLICT: "another commit came first; what lost to it was discarded, run it again",
-    CompactionStatus.FAILED: "an error ended it after some commits, which stay",
+    CompactionStatus.PLANNED: "dry run, nothing is changed",
+    CompactionStatus.DEADLINE: "stopped at the deadline between commits; run it again for the rest",
+    CompactionStatus.CONFLICT: "conflict with another commit, conflicting work is discarded; run it again",
+    CompactionStatus.FAILED: "failed after some commits, which remain",
 }
 
 _DETAILS = """\
 exit status:
-  0  done, or nothing to do (the report tells: status "done" or "nothing"). Also: a dry run; a run
-     that --deadline stopped after some commits (status "deadline": run it again for the rest)
-  1  failed; one line on standard error says why and what to do (--verbose adds the traceback;
-     spark-submit joins the job's standard error to its standard output, the JSON report stays last).
-     Where commits of --commit-every were made before, they stay: the report has them and the error
-  2  the command line is wrong
-  3  nothing to do, with --distinct-exit-status only
-  4  another commit came first: what lost was discarded, nothing of the other commit is lost
-     (commits of --commit-every that were made before stay); or the storage did not answer. The
-     report has the reason of each conflict. Run it again
+  0  done, or nothing to do (status "done" or "nothing" in the report); also a dry run, and a run that
+     --deadline stopped after some commits (status "deadline": run it again for the rest)
+  1  failed; one line on standard error has the reason and the remedy (--verbose adds the traceback;
+     spark-submit joins standard error to standard output, the JSON report stays last). Earlier
+     commits of --commit-every remain: the report lists them and the error
+  2  wrong command line
+  3  nothing to do (only with --distinct-exit-status)
+  4  conflict with another commit: the conflicting work is discarded, the other commit is not affected,
+     earlier commits of --commit-every remain, and the report has the reason of each conflict; or no
+     answer from the storage. Run it again
   5  a file of the table is missing or damaged
 
 examples:
@@ -46,12 +46,12 @@ examples:
 
 
 def compact_text(result: CompactionResult) -> str:
-    """The result as text for people."""
+    """Return the result as text."""
     name, seconds = result.table, f"{result.seconds:.1f} s"
     if result.status is CompactionStatus.NOTHING:
         return f"{name}: nothing to compact ({seconds})"
     would = "would be " if result.status is CompactionStatus.PLANNED else ""
-    moved = f", {result.files_upgraded} moved up without a rewrite" if result.files_upgraded else ""
+    moved = f", {result.files_upgraded} moved to a higher level without a rewrite" if result.files_upgraded else ""
     lines = [
         f"{name}: {_HEADLINES[result.status]} ({seconds})",
         f"  buckets    {result.buckets}",
@@ -62,8 +62,8 @@ def compact_text(result: CompactionResult) -> str:
         written = f"{result.rows_written:,} rows, {result.bytes_written / _MIB:.1f} MiB, {result.files_written} files"
         lines.append(f"  written    {written}")
         if result.rows_masked:
-            again = f", {result.rows_remapped:,} found again after another commit" if result.rows_remapped else ""
-            lines.append(f"  masked     {result.rows_masked:,} rows of files that stay as they are{again}")
+            again = f", {result.rows_remapped:,} located again after another commit" if result.rows_remapped else ""
+            lines.append(f"  masked     {result.rows_masked:,} rows of files that are not rewritten{again}")
         lines.append(f"  snapshots  {', '.join(map(str, result.snapshot_ids)) or 'none'}")
     lines += [f"  conflict   {conflict.text}" for conflict in result.conflicts]
     error = result.error if result.status is CompactionStatus.FAILED else None
@@ -72,29 +72,28 @@ def compact_text(result: CompactionResult) -> str:
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
-    what = parser.add_argument_group("what to compact (by default what the table's options pick, in every bucket)")
-    what.add_argument("--full", action="store_true", help="everything to the top level; drops deleted rows")
-    what.add_argument("--where", metavar="SQL", help="only partitions that match a condition on partition columns")
+    scope = parser.add_argument_group("scope (default: the files that the options of the table select, in every bucket)")
+    scope.add_argument("--full", action="store_true", help="compaction of all files to the top level; drops deleted rows")
+    scope.add_argument("--where", metavar="SQL", help="condition on partition columns: compact these partitions only")
     buckets = checked(checked_buckets)
-    what.add_argument("--buckets", metavar="N,N…", type=buckets, help="only these buckets, such as 0,1,2")
-    how = parser.add_argument_group("how")
-    how.add_argument(
+    scope.add_argument("--buckets", metavar="N,N…", type=buckets, help="buckets to compact, such as 0,1,2 (default: all)")
+    limits = parser.add_argument_group("limits")
+    limits.add_argument(
         "--commit-every",
         metavar="N",
         type=checked(positive),
-        help="commit after so many buckets (default: all in one commit, or with --deadline as many as there are cores)",
+        help="number of buckets in one commit (default: all; with --deadline the number of cores)",
     )
-    how.add_argument(
+    limits.add_argument(
         "--max-task-memory",
         metavar="SIZE",
         type=checked(checked_task_memory),
         default=DEFAULT_TASK_MEMORY,
-        help=f"what the rows of one task may take in memory, whatever the bucket's size (default: "
-        f"{DEFAULT_TASK_MEMORY // _MIB}mb)",
+        help=f"memory for the rows of one task, for buckets of any size (default: {DEFAULT_TASK_MEMORY // _MIB}mb)",
     )
     add_commit_user(parser)
     add_dry_run(parser)
-    add_deadline(parser, "begin no further commit")
+    add_deadline(parser, "no commit starts after it")
     add_engine(parser)
 
 
@@ -114,13 +113,13 @@ def _run(table: Table, arguments: Namespace) -> Report:
 
 
 def compact_report(result: CompactionResult) -> Report:
-    """The report of a compaction."""
+    """Return the report of a compaction."""
     return result_report(compact_text(result), result)
 
 
 COMPACT = Verb(
     name="compact",
-    summary="Compact a table: merge its sorted runs, also of a write-only table.",
+    summary="Compact tables: merge the sorted runs of their buckets. Also for write-only tables.",
     details=_DETAILS,
     add_arguments=_add_arguments,
     run=_run,

@@ -10,25 +10,25 @@ from lakelsm.cli.report import Report, outcome_report, result_report
 from lakelsm.cli.verb import Verb, VerbGroup
 from lakelsm.results import ConsumerExpiryResult
 from lakelsm.table import Table
-from lakelsm.text_table import aligned, moment, older_than_text
+from lakelsm.text_table import aligned, amount, moment, older_than_text
 
 
 def _add_name(parser: ArgumentParser) -> None:
-    parser.add_argument("consumer", metavar="CONSUMER", help="the consumer's id")
+    parser.add_argument("consumer", metavar="CONSUMER", help="id of the consumer")
     add_dry_run(parser)
 
 
 def _add_recorded(parser: ArgumentParser) -> None:
     _add_name(parser)
     parser.add_argument(
-        "--next-snapshot", metavar="ID", type=checked(positive), required=True, help="the snapshot that it reads next"
+        "--next-snapshot", metavar="ID", type=checked(positive), required=True, help="id of the next snapshot to read"
     )
 
 
 def _record(table: Table, arguments: Namespace) -> Report:
     table.consumers.record(arguments.consumer, arguments.next_snapshot, dry_run=arguments.dry_run)
-    would = "would read" if arguments.dry_run else "reads"
-    text = f"{table.name}: consumer {arguments.consumer} {would} snapshot {arguments.next_snapshot} next"
+    verb = "would read" if arguments.dry_run else "reads"
+    text = f"{table.name}: consumer {arguments.consumer} {verb} snapshot {arguments.next_snapshot} next"
     values = {
         "table": table.name,
         "dry_run": arguments.dry_run,
@@ -40,14 +40,14 @@ def _record(table: Table, arguments: Namespace) -> Report:
 
 def _delete(table: Table, arguments: Namespace) -> Report:
     table.consumers.delete(arguments.consumer, dry_run=arguments.dry_run)
-    did = "would be forgotten" if arguments.dry_run else "forgotten"
+    did = "would be deleted" if arguments.dry_run else "deleted"
     values = {"table": table.name, "dry_run": arguments.dry_run, "consumer": arguments.consumer}
     text = f"{table.name}: consumer {arguments.consumer} {did}"
     return outcome_report(text, values, changed=True, dry_run=arguments.dry_run)
 
 
 def _add_expired(parser: ArgumentParser) -> None:
-    add_older_than(parser, "those whose progress was last recorded before (default: consumer.expiration-time)")
+    add_older_than(parser, "minimum time since the last record (default: consumer.expiration-time)")
     add_dry_run(parser)
 
 
@@ -56,8 +56,8 @@ def _expire(table: Table, arguments: Namespace) -> Report:
 
 
 def expired_consumers_report(result: ConsumerExpiryResult) -> Report:
-    """The report of an expiry."""
-    did = "would be forgotten" if result.dry_run else "forgotten"
+    """Return the report of an expiry of consumers."""
+    did = "would be deleted" if result.dry_run else "deleted"
     text = f"{result.table}: {', '.join(result.consumers) or 'no consumers'} {did}"
     text = "\n".join([text, *older_than_text(result.older_than)])
     return result_report(text, result)
@@ -70,18 +70,18 @@ def _list(table: Table, arguments: Namespace) -> Report:
         for each in consumers
     ]
     header = ("consumer", "next snapshot", "lag (snapshots)", "lag (seconds)", "recorded (UTC)")
-    text = f"{table.name}: {len(rows) or 'no'} consumers" + (f"\n{aligned(header, rows)}" if rows else "")
+    text = f"{table.name}: {amount(len(rows), 'consumer')}" + (f"\n{aligned(header, rows)}" if rows else "")
     values = {"table": table.name, "status": "done", "consumers": [each.as_dict() for each in consumers]}
     return Report(ExitStatus.DONE, text, values)
 
 
 CONSUMERS = VerbGroup(
     name="consumers",
-    summary="Consumers: readers of changes, for which expiry keeps what they read next.",
+    summary="Manage consumers: readers of changes, whose next snapshot expiry keeps.",
     verbs=(
-        Verb(name="list", summary="Show the consumers.", add_arguments=lambda parser: None, run=_list, tables=Tables.ALL),
-        Verb(name="record", summary="Say what a consumer reads next.", add_arguments=_add_recorded, run=_record),
-        Verb(name="delete", summary="Forget a consumer.", add_arguments=_add_name, run=_delete),
-        Verb(name="expire", summary="Forget consumers that stopped.", add_arguments=_add_expired, run=_expire),
+        Verb(name="list", summary="List the consumers.", add_arguments=lambda parser: None, run=_list, tables=Tables.ALL),
+        Verb(name="record", summary="Record the next snapshot of a consumer.", add_arguments=_add_recorded, run=_record),
+        Verb(name="delete", summary="Delete a consumer.", add_arguments=_add_name, run=_delete),
+        Verb(name="expire", summary="Delete inactive consumers.", add_arguments=_add_expired, run=_expire),
     ),
 )

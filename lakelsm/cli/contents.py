@@ -1,4 +1,4 @@
-"""``lakelsm head``, ``lakelsm snapshots`` and ``lakelsm files``: what is in tables."""
+"""``lakelsm head``, ``lakelsm snapshots`` and ``lakelsm files``: show the contents of tables."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from lakelsm.cli.exit_status import ExitStatus
 from lakelsm.cli.report import Report
 from lakelsm.cli.verb import Verb
 from lakelsm.table import Table
-from lakelsm.text_table import aligned, shown_values
+from lakelsm.text_table import aligned, amount, shown_values
 
-#: Characters of a value that a text shows.
+#: Maximum number of characters of a value in a text report.
 _MAX_SHOWN = 60
 
 
-def _whole(argument: str, text: str) -> int:
+def _row_limit(argument: str, text: str) -> int:
     return checked_number(argument, int(text) if text.strip().isdecimal() else text, least=0)
 
 
@@ -30,11 +30,11 @@ def _names(argument: str, text: str) -> list[str]:
 
 def _add_head(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "-n", "--limit", metavar="N", type=checked(_whole), default=10, help="at most so many rows (default: 10)"
+        "-n", "--limit", metavar="N", type=checked(_row_limit), default=10, help="maximum number of rows (default: 10)"
     )
-    parser.add_argument("--columns", metavar="NAME,NAME…", type=checked(_names), help="these columns (default: all)")
-    parser.add_argument("--where", metavar="SQL", help="rows that match a condition")
-    parser.add_argument("--ordered", action="store_true", help="in the order of the primary key (default: any rows)")
+    parser.add_argument("--columns", metavar="NAME,NAME…", type=checked(_names), help="columns to show (default: all)")
+    parser.add_argument("--where", metavar="SQL", help="condition on the rows")
+    parser.add_argument("--ordered", action="store_true", help="first rows by primary key (default: any rows)")
     add_point(parser)
 
 
@@ -43,31 +43,31 @@ def _head(table: Table, arguments: Namespace) -> Report:
     rows = view.to_arrow(
         arguments.where, arguments.columns, limit=arguments.limit, ordered=arguments.ordered, timestamps="text"
     )
-    return _rows_report(table, "rows", rows)
+    return _rows_report(table, "row", rows)
 
 
 def _snapshots(table: Table, arguments: Namespace) -> Report:
-    return _rows_report(table, "snapshots", table.inspect.snapshots().to_arrow())
+    return _rows_report(table, "snapshot", table.inspect.snapshots().to_arrow())
 
 
 def _files(table: Table, arguments: Namespace) -> Report:
-    return _rows_report(table, "files", view_of(table, arguments).inspect.files().to_arrow())
+    return _rows_report(table, "file", view_of(table, arguments).inspect.files().to_arrow())
 
 
-def _rows_report(table: Table, what: str, rows: pa.Table) -> Report:
+def _rows_report(table: Table, noun: str, rows: pa.Table) -> Report:
     found = [dict(zip(rows.column_names, map(_plain, row))) for row in zip(*map(shown_values, rows.columns))]
-    text = f"{table.name}: {len(found) or 'no'} {what}"
+    text = f"{table.name}: {amount(len(found), noun)}"
     if found:
         text += "\n" + aligned(rows.column_names, [list(map(_short, row.values())) for row in found])
-    return Report(ExitStatus.DONE, text, {"table": table.name, "status": "done", what: found})
+    return Report(ExitStatus.DONE, text, {"table": table.name, "status": "done", f"{noun}s": found})
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it: times as ISO 8601, bytes as hexadecimal digits, others as their text."""
+    """Return a value for JSON: times as ISO 8601, bytes as hexadecimal digits, values of other types as text."""
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):
-        return value if value - value == 0 else str(value)  # JSON has no NaN and no infinity.
+        return value if value - value == 0 else str(value)  # JSON has neither NaN nor infinity.
     if isinstance(value, (bytes, bytearray)):
         return value.hex()
     if isinstance(value, Mapping):
@@ -83,12 +83,12 @@ def _short(value: Any) -> str | None:
 
 
 HEAD = Verb(
-    name="head", summary="Show some rows of a table.", add_arguments=_add_head, run=_head, tables=Tables.ALL
+    name="head", summary="Show some rows of tables.", add_arguments=_add_head, run=_head, tables=Tables.ALL
 )
 
 SNAPSHOTS = Verb(
     name="snapshots",
-    summary="Show the retained snapshots of a table.",
+    summary="List the retained snapshots of tables.",
     add_arguments=lambda parser: None,
     run=_snapshots,
     tables=Tables.ALL,
@@ -96,7 +96,7 @@ SNAPSHOTS = Verb(
 
 FILES = Verb(
     name="files",
-    summary="Show the live data files of a table.",
+    summary="List the live data files of tables.",
     add_arguments=lambda parser: add_point(parser),
     run=_files,
     tables=Tables.ALL,

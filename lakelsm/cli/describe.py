@@ -1,4 +1,4 @@
-"""``lakelsm describe``: the columns, keys and options of tables."""
+"""``lakelsm describe``: show the columns, keys and options of tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lakelsm.table import Table
 
 
 def schema_values(schema: TableSchema) -> dict[str, Any]:
-    """A schema as in its file, without the values of options that may be secrets."""
+    """Return the keys of a schema file, with the values of secret options replaced."""
     values: dict[str, Any] = json.loads(schema.to_json())
     return {**values, "options": _shown(schema)}
 
@@ -36,7 +36,7 @@ def _describe(table: Table, arguments: Namespace) -> Report:
 
 DESCRIBE = Verb(
     name="describe",
-    summary="Show the columns, keys and options of a table.",
+    summary="Show the columns, keys and options of tables.",
     add_arguments=lambda parser: None,
     run=_describe,
     tables=Tables.ALL,

@@ -1,4 +1,4 @@
-"""Exit statuses: what a scheduler learns of an outcome without reading it."""
+"""Exit statuses, by which a scheduler decides without reading a report."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ class ExitStatus(IntEnum):
     USAGE = 2  # argparse's own
     NOTHING_TO_DO = 3
     CONFLICT = 4
-    FINDINGS = 5  # A check found errors, or a command met a file of the table that is missing or damaged.
+    FINDINGS = 5  # A check found errors, or a file of the table is missing or damaged.
 
 
-#: For several tables or steps, the first of these that any of them ended with.
+#: The exit status of several tables or steps is the first of these that one of them has.
 _WORST_FIRST = (
     ExitStatus.FAILED, ExitStatus.FINDINGS, ExitStatus.CONFLICT, ExitStatus.DONE, ExitStatus.NOTHING_TO_DO
 )
 
 
-_OF_KINDS = {ErrorKind.RETRY.value: ExitStatus.CONFLICT, ErrorKind.CORRUPT.value: ExitStatus.FINDINGS}
+_STATUS_OF_KIND = {ErrorKind.RETRY.value: ExitStatus.CONFLICT, ErrorKind.CORRUPT.value: ExitStatus.FINDINGS}
 
 
 def status_of(error: Exception) -> ExitStatus:
-    """The status of a command that ended with an error."""
+    """Return the exit status of a command that an error ended."""
     return status_of_kind(error.kind.value if isinstance(error, LakelsmError) else None)
 
 
 def status_of_kind(kind: str | None) -> ExitStatus:
-    """The status for an error of a kind: CONFLICT if it may succeed later, FINDINGS if a file is damaged."""
-    return _OF_KINDS.get(kind or "", ExitStatus.FAILED)
+    """Return the exit status for an `ErrorKind`: CONFLICT if a retry may succeed, FINDINGS if a file is damaged."""
+    return _STATUS_OF_KIND.get(kind or "", ExitStatus.FAILED)
 
 
 def worst(statuses: Iterable[ExitStatus]) -> ExitStatus:
-    """The status of several outcomes: the most severe, and NOTHING_TO_DO only if all had nothing to do."""
+    """Return the exit status of several outcomes: the worst one; NOTHING_TO_DO only if no run had anything to do."""
     return min(statuses, key=_WORST_FIRST.index)

@@ -1,4 +1,4 @@
-"""The ``lakelsm`` command: finds the verb and runs it. A new verb is its own file and one line in `VERBS`."""
+"""The command ``lakelsm``: finds the verb and runs it. A new verb is one module and one entry of `VERBS`."""
 
 from __future__ import annotations
 
@@ -31,32 +31,31 @@ from lakelsm.version import VERSION
 
 _AnyVerb: TypeAlias = Verb | CatalogVerb | VerbGroup
 
-#: What keeps a table in order.
+#: Verbs that maintain tables.
 UPKEEP: tuple[_AnyVerb, ...] = (
     *(ALL, COMPACT, EXPIRE, TAG, BRANCH, ROLLBACK, ORPHANS, PARTITIONS, CONSUMERS, ANALYZE),
     *(CHECK, STATUS, HISTORY),
 )
-#: What shows and makes tables.
+#: Verbs that show and create tables.
 CATALOG: tuple[_AnyVerb, ...] = (TABLES, DESCRIBE, HEAD, SNAPSHOTS, FILES, CREATE, ALTER, DROP)
 VERBS: tuple[_AnyVerb, ...] = (*CATALOG, *UPKEEP, QUERY_SERVICE)
 
 
 def main(argv: Sequence[str] | None = None, program: str = "lakelsm") -> int:
-    """Run ``lakelsm <verb> …`` and return its exit status; the arguments are those of the process by default.
+    """Run ``lakelsm VERB …`` and return its exit status. The default of ``argv`` is the command line of the process.
 
-    Another ``program`` has the verbs of upkeep alone.
-
-    Raises SystemExit for ``--help``, ``--version`` and a wrong command line, as argparse does.
+    Another ``program`` than 'lakelsm' has only the verbs of `UPKEEP`. Raises SystemExit for ``--help``, ``--version``
+    and a wrong command line, as argparse does.
     """
     return run_parsed(command_parser(program).parse_args(argv))
 
 
 def command_parser(program: str) -> CommandParser:
-    """The parser of the command, or of a program with the verbs of upkeep."""
+    """Return the parser of the command, or of a program with the verbs of `UPKEEP` only."""
     parser = CommandParser(
         prog=program,
-        description="Work on LSM primary-key tables in Apache Paimon's format.",
-        epilog=f"{program} VERB --help shows a verb's arguments and exit statuses.",
+        description="Manage LSM primary-key tables in Apache Paimon's format.",
+        epilog=f"{program} VERB --help shows the arguments and exit statuses of a verb.",
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
     add_log_arguments(parser)
@@ -65,22 +64,22 @@ def command_parser(program: str) -> CommandParser:
 
 
 def console() -> int:
-    """The console entry point ``lakelsm``."""
-    return _ending_the_session(main)
+    """Run the command ``lakelsm`` as a console entry point."""
+    return _then_stop_session(main)
 
 
 def job(verb: Verb | CatalogVerb, program: str) -> int:
-    """A verb as the program of a ``spark-submit``."""
-    return _ending_the_session(lambda: run_alone(verb, program))
+    """Run one verb as the program of a ``spark-submit``."""
+    return _then_stop_session(lambda: run_alone(verb, program))
 
 
 def upkeep_job(program: str) -> int:
-    """All verbs of upkeep as the program of a ``spark-submit``."""
-    return _ending_the_session(lambda: main(program=program))
+    """Run the verbs of `UPKEEP` as the program of a ``spark-submit``."""
+    return _then_stop_session(lambda: main(program=program))
 
 
-def _ending_the_session(run: Callable[[], int]) -> int:
-    """Run and end the Spark session that the process had."""
+def _then_stop_session(run: Callable[[], int]) -> int:
+    """Run a program, then stop the Spark session of the process."""
     try:
         return run()
     finally:

@@ -1,4 +1,4 @@
-"""``lakelsm orphans``: remove files that nothing retained names."""
+"""``lakelsm orphans``: remove orphan files."""
 
 from __future__ import annotations
 
@@ -10,33 +10,34 @@ from lakelsm.cli.verb import Verb
 from lakelsm.results import OrphanResult
 from lakelsm.table import Table
 from lakelsm.table.table_maintenance import ORPHANS_OLDER_THAN
-from lakelsm.text_table import failures_text, size
+from lakelsm.text_table import amount, failures_text, size
 
 
 def orphans_text(result: OrphanResult) -> str:
-    """The result as text for people."""
-    did = "to be removed" if result.dry_run else "removed"
-    ended = "" if result.complete else "; the deadline stopped it, run it again for the rest"
-    lines = [f"{result.table}: {result.files} orphans {did}, {size(result.bytes)} ({result.seconds:.1f} s){ended}"]
+    """Return the result as text."""
+    did = "would be removed" if result.dry_run else "removed"
+    ended = "" if result.complete else "; stopped at the deadline, run it again for the rest"
+    files = amount(result.files, "orphan file")
+    lines = [f"{result.table}: {files} {did}, {size(result.bytes)} ({result.seconds:.1f} s){ended}"]
     if result.kinds:
         lines.append(f"  kinds      {', '.join(f'{count} {kind}' for kind, count in result.kinds.items())}")
-        lines.append(f"  such as    {result.examples[0]}")
-    young = f"{result.files_too_young} unreferenced files are younger than {result.older_than.isoformat()}"
-    lines.append(f"  looked at  {result.files_listed} files; {young}")
+        lines.append(f"  example    {result.examples[0]}")
+    young = f"{result.files_too_young} unreferenced but not older than {result.older_than.isoformat()}"
+    lines.append(f"  listed     {amount(result.files_listed, 'file')}; {young}")
     if result.directories:
-        lines.append(f"  emptied    {result.directories} directories")
+        lines.append(f"  removed    {amount(result.directories, 'empty directory', 'empty directories')}")
     return "\n".join(lines + failures_text(result.failures))
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
     add_older_than(
         parser,
-        f"files that were last changed before (default: {ORPHANS_OLDER_THAN}). Leave the slowest job several times its "
-        "time: younger files may be of a commit that is under way",
+        f"minimum age of removed files (default: {ORPHANS_OLDER_THAN}). Choose several times the duration of the slowest "
+        "job, because younger files may belong to a commit in progress",
     )
-    parser.add_argument("--force", action="store_true", help="allow a bound of less than an hour")
+    parser.add_argument("--force", action="store_true", help="allow an age of less than an hour")
     add_dry_run(parser)
-    add_deadline(parser, "end")
+    add_deadline(parser, "the run stops at it")
     add_engine(parser)
 
 
@@ -53,13 +54,13 @@ def _run(table: Table, arguments: Namespace) -> Report:
 
 
 def orphans_report(result: OrphanResult) -> Report:
-    """The report of a removal."""
+    """Return the report of a removal."""
     return result_report(orphans_text(result), result)
 
 
 ORPHANS = Verb(
     name="orphans",
-    summary="Remove files that no snapshot, tag or changelog of any branch names: leftovers of writers that died.",
+    summary="Remove orphan files: files that no snapshot, tag or changelog of any branch references.",
     add_arguments=_add_arguments,
     run=_run,
 )

@@ -1,4 +1,4 @@
-"""``lakelsm partitions``: list, drop, expire and mark partitions."""
+"""``lakelsm partitions``: list, drop and expire partitions, or mark them as done."""
 
 from __future__ import annotations
 
@@ -12,36 +12,37 @@ from lakelsm.cli.verb import Verb, VerbGroup
 from lakelsm.options.partition_options import EXPIRATION_STRATEGIES
 from lakelsm.results import PartitionDropResult, PartitionExpiryResult
 from lakelsm.table import Table
-from lakelsm.text_table import aligned, moment, older_than_text, size
+from lakelsm.text_table import aligned, amount, moment, older_than_text, size
 
-#: So many partitions are named in a text.
-_NAMED = 10
+#: Maximum number of partitions that a text report names.
+_MAX_NAMED = 10
 
 
 def dropped_text(result: PartitionDropResult | PartitionExpiryResult) -> str:
-    """What was dropped as text for people."""
+    """Return the dropped partitions as text."""
     did = "would be dropped" if result.dry_run else "dropped"
-    names = ", ".join(result.partitions[:_NAMED]) + (", …" if len(result.partitions) > _NAMED else "")
-    lines = [f"{result.table}: {len(result.partitions) or 'no'} partitions {did}"]
+    names = ", ".join(result.partitions[:_MAX_NAMED]) + (", …" if len(result.partitions) > _MAX_NAMED else "")
+    lines = [f"{result.table}: {amount(len(result.partitions), 'partition')} {did}"]
     if result.partitions:
         lines.append(f"  partitions {names}")
-        lines.append(f"  files      {result.files}, {size(result.bytes)}, deleted when the snapshots before expire")
+        lines.append(f"  files      {result.files}, {size(result.bytes)}, deleted when the earlier snapshots expire")
     return "\n".join(lines)
 
 
 def expired_report(result: PartitionExpiryResult) -> Report:
-    """The report of an expiry."""
+    """Return the report of an expiry of partitions."""
     lines = [dropped_text(result), *older_than_text(result.older_than)]
     if result.waiting:
-        lines.append(f"  waiting    {result.waiting} have expired too: run it again")
+        lines.append(f"  waiting    {result.waiting} more have expired: run it again")
     if result.unread:
-        lines.append(f"  unread     the values of {len(result.unread)} tell no time, such as {result.unread[0]}")
+        unread = amount(len(result.unread), "partition")
+        lines.append(f"  unread     {unread} with values that are not times, such as {result.unread[0]}")
     lines += failure_lines(result.error, result.after_commit_failures)
     return result_report("\n".join(lines), result)
 
 
 def _add_where(parser: ArgumentParser) -> None:
-    parser.add_argument("--where", metavar="SQL", help="only partitions that match a condition on partition columns")
+    parser.add_argument("--where", metavar="SQL", help="condition on partition columns (default: all partitions)")
 
 
 def _list(table: Table, arguments: Namespace) -> Report:
@@ -51,7 +52,7 @@ def _list(table: Table, arguments: Namespace) -> Report:
         for each in found
     ]
     header = ("partition", "rows", "files", "bytes", "updated")
-    text = f"{table.name}: {len(rows) or 'no'} partitions" + (f"\n{aligned(header, rows)}" if rows else "")
+    text = f"{table.name}: {amount(len(rows), 'partition')}" + (f"\n{aligned(header, rows)}" if rows else "")
     values = {"table": table.name, "status": "done", "partitions": [_plain(each) for each in found]}
     return Report(ExitStatus.DONE, text, values)
 
@@ -62,7 +63,7 @@ def _plain(partition: dict[str, Any]) -> dict[str, Any]:
 
 
 def _add_dropped(parser: ArgumentParser) -> None:
-    parser.add_argument("--where", metavar="SQL", required=True, help="a condition on partition columns")
+    parser.add_argument("--where", metavar="SQL", required=True, help="condition on partition columns")
     add_commit_user(parser)
     add_dry_run(parser)
 
@@ -76,14 +77,14 @@ def _drop(table: Table, arguments: Namespace) -> Report:
 
 
 def _add_expired(parser: ArgumentParser) -> None:
-    add_older_than(parser, "those that are older (default: partition.expiration-time)")
+    add_older_than(parser, "minimum age of dropped partitions (default: partition.expiration-time)")
     parser.add_argument(
         "--strategy",
         choices=EXPIRATION_STRATEGIES,
-        help="what tells a partition's age (default: partition.expiration-strategy)",
+        help="source of a partition's age (default: partition.expiration-strategy)",
     )
     add_dry_run(parser)
-    add_deadline(parser, "begin no further commit (of partition.expiration-batch-size)")
+    add_deadline(parser, "no commit (of partition.expiration-batch-size) starts after it")
 
 
 def _expire(table: Table, arguments: Namespace) -> Report:
@@ -106,20 +107,20 @@ def _mark_done(table: Table, arguments: Namespace) -> Report:
     names = table.maintenance.mark_partitions_done(arguments.where, dry_run=arguments.dry_run)
     did = "would be marked" if arguments.dry_run else "marked"
     values = {"table": table.name, "dry_run": arguments.dry_run, "partitions": names}
-    text = f"{table.name}: {len(names) or 'no'} partitions {did} as done"
+    text = f"{table.name}: {amount(len(names), 'partition')} {did} as done"
     return outcome_report(text, values, changed=bool(names), dry_run=arguments.dry_run)
 
 
 PARTITIONS = VerbGroup(
     name="partitions",
-    summary="Partitions: what they come to, and those that are dropped, expire or are complete.",
+    summary="Manage partitions: list, drop, expire them, or mark them as done.",
     verbs=(
-        Verb(name="list", summary="Show the partitions.", add_arguments=_add_where, run=_list, tables=Tables.ALL),
-        Verb(name="drop", summary="Drop partitions, whole.", add_arguments=_add_dropped, run=_drop),
-        Verb(name="expire", summary="Drop partitions that are too old.", add_arguments=_add_expired, run=_expire),
+        Verb(name="list", summary="List the partitions.", add_arguments=_add_where, run=_list, tables=Tables.ALL),
+        Verb(name="drop", summary="Drop whole partitions.", add_arguments=_add_dropped, run=_drop),
+        Verb(name="expire", summary="Drop old partitions.", add_arguments=_add_expired, run=_expire),
         Verb(
             name="mark-done",
-            summary="Mark partitions as complete by a file _SUCCESS (all without --where).",
+            summary="Mark partitions as done with a file _SUCCESS.",
             add_arguments=_add_marked,
             run=_mark_done,
         ),

@@ -1,6 +1,4 @@
-"""``lakelsm query-service``: servers that answer lookups of a table until they are told to
-end.
-"""
+"""``lakelsm query-service``: servers that answer lookups of a table until a signal ends them."""
 
 from __future__ import annotations
 
@@ -27,16 +25,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _DETAILS = """\
-Servers run until SIGTERM or SIGINT (Ctrl-C); the table's file
-service/service-primary-key-lookup-flight has their addresses meanwhile. A service that is started
-for the same table later takes over, and this one ends. What happens is told on standard error.
+The servers run until SIGTERM or SIGINT (Ctrl-C). Their addresses are in the table's file
+service/service-primary-key-lookup-flight. A later service for the same table takes over, and this one
+ends. Events are reported on standard error.
 
 exit status:
-  0  ended as it was told to, or another service took over
-  1  failed; one line on standard error says why and what to do
-  2  the command line is wrong
-  4  its servers ended by themselves or did not start; run it again (the status of its JSON is
-     "failed", the error_kind "retry")
+  0  ended by a signal, or another service took over
+  1  failed; one line on standard error has the reason and the remedy
+  2  wrong command line
+  4  a server ended unexpectedly or did not start: run it again (the JSON has status "failed" and
+     error_kind "retry")
 
 examples:
   lakelsm query-service --warehouse file:///tmp/wh --table shop.customers --servers 2
@@ -53,32 +51,32 @@ def _add_arguments(parser: ArgumentParser) -> None:
         metavar="N",
         type=checked(positive),
         default=1,
-        help="how many share the buckets: processes of this machine, or tasks of one Spark stage (default: 1)",
+        help="number of servers that share the buckets: local processes, or tasks of one Spark stage (default: 1)",
     )
     servers.add_argument(
         "--host",
-        help="the address that they answer at (default: 127.0.0.1; with a token on Spark the machine of each)",
+        help="address to listen on (default: 127.0.0.1; on Spark with a token, the host of each task)",
     )
     servers.add_argument(
         "--refresh",
         metavar="TIME",
         type=checked(checked_seconds),
-        help="how often they look for a newer snapshot: seconds, or a duration such as '1 min' (default: the table's "
+        help="interval of checks for a newer snapshot: seconds, or a duration such as '1 min' (default: the table's "
         "lookup.continuous.discovery-interval)",
     )
     servers.add_argument(
         "--engine",
         choices=ENGINES,
-        help="where they run: spark, or local, this machine (default: spark under spark-submit, else local)",
+        help="engine: spark, or local for this machine (default: spark under spark-submit, else local)",
     )
-    access = parser.add_argument_group("who may ask (by default anybody on this machine)")
-    access.add_argument("--token-file", metavar="FILE", help="a file with the token that clients must show")
-    access.add_argument("--tls-cert", metavar="FILE", help="the servers' certificate (PEM); clients ask by TLS then")
-    access.add_argument("--tls-key", metavar="FILE", help="the certificate's key (PEM)")
+    access = parser.add_argument_group("access (default: every user of this machine)")
+    access.add_argument("--token-file", metavar="FILE", help="file with the token that clients must send")
+    access.add_argument("--tls-cert", metavar="FILE", help="certificate of the servers (PEM); clients then use TLS")
+    access.add_argument("--tls-key", metavar="FILE", help="private key of the certificate (PEM)")
 
 
 def _run(table: Table, arguments: Namespace) -> Report:
-    # Flight is loaded by this verb alone.
+    # Only this verb loads Arrow Flight.
     from lakelsm.lookup.service.query_service import QueryService
     from lakelsm.lookup.service.servers import ServerSetup
     from lakelsm.lookup.service.service_access import ServerAccess
@@ -92,9 +90,9 @@ def _run(table: Table, arguments: Namespace) -> Report:
         access=ServerAccess.of_files(arguments.token_file, arguments.tls_cert, arguments.tls_key),
         refresh=arguments.refresh,
     )
-    with _told_to_end(spark) as stop:
-        stopped = QueryService(setup, spark).run(stop, _say)
-    text = f"{table.name}: the query service has ended" + ("" if stopped else ", as another one has taken over")
+    with _stop_on_signals(spark) as stop:
+        stopped = QueryService(setup, spark).run(stop, _print_event)
+    text = f"{table.name}: the query service has ended" + ("" if stopped else ": another one has taken over")
     return Report(ExitStatus.DONE, text, {"table": table.name, "status": "stopped" if stopped else "replaced"})
 
 
@@ -107,13 +105,13 @@ def _store(table: Table, arguments: Namespace) -> TableStore:
     return TableStore.within(file_io, root, main).on_branch(branch)
 
 
-def _say(line: str) -> None:
+def _print_event(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
 @contextmanager
-def _told_to_end(spark: SparkSession | None) -> Iterator[threading.Event]:
-    """An event that SIGTERM and SIGINT set, be it this process that gets them or the JVM of its Spark session."""
+def _stop_on_signals(spark: SparkSession | None) -> Iterator[threading.Event]:
+    """Yield an event that SIGTERM and SIGINT set, in this process or in the JVM of its Spark session."""
     stop = threading.Event()
     with ExitStack() as handlers:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -127,7 +125,7 @@ def _told_to_end(spark: SparkSession | None) -> Iterator[threading.Event]:
 
 QUERY_SERVICE = Verb(
     name="query-service",
-    summary="Answer lookups of a table's rows by primary key for other processes.",
+    summary="Serve lookups of a table by primary key to other processes.",
     details=_DETAILS,
     add_arguments=_add_arguments,
     run=_run,

@@ -1,4 +1,4 @@
-"""What a command prints: its result as text or as one JSON object, its failure as one line."""
+"""Output of a command: its result as text or as one JSON object, its failure as one line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lakelsm.results.result import OperationResult, outcome_of
 from lakelsm.secret_values import shown_uri
 
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
-#: The exit status of each outcome. A run that its deadline stopped has done what it could: run it again for the rest.
+#: The exit status of each outcome. 'deadline' is a success: the work that is done is committed.
 _OUTCOME_STATUS = {
     "done": ExitStatus.DONE,
     "planned": ExitStatus.DONE,
@@ -30,9 +30,9 @@ _OUTCOME_STATUS = {
 
 @dataclass(frozen=True)
 class Report:
-    """A verb's outcome: its exit status, the text for people, and the values of the JSON object.
+    """The outcome of a verb: its exit status, its text, and the values of its JSON object.
 
-    ``raised``: an error ended the verb, and its line is printed on standard error already.
+    ``raised``: an error ended the verb, and is already printed on standard error.
     """
 
     status: ExitStatus
@@ -42,7 +42,7 @@ class Report:
 
 
 def result_report(text: str, result: OperationResult) -> Report:
-    """The report of a result: ``status`` is its outcome. Where it failed, the kind of its error is the exit status."""
+    """Return the report of a result, with its outcome as ``status``. The kind of its error decides the exit status."""
     outcome, error = result.outcome, getattr(result, "error", None)
     status = status_of_kind(error and error.kind) if outcome == "failed" else _OUTCOME_STATUS[outcome]
     return Report(status, text, {**result.as_dict(), "status": outcome})
@@ -51,19 +51,19 @@ def result_report(text: str, result: OperationResult) -> Report:
 def outcome_report(
     text: str, values: Mapping[str, object], *, changed: bool, dry_run: bool = False, complete: bool = True
 ) -> Report:
-    """The report of a verb whose call returns no such result: ``status`` is as `OperationResult.outcome`."""
+    """Return the report of a call without a result object; ``status`` is defined as for `OperationResult.outcome`."""
     outcome = outcome_of(changed=changed, dry_run=dry_run, complete=complete)
     return Report(_OUTCOME_STATUS[outcome], text, {**values, "status": outcome})
 
 
 def failure_lines(error: Failure | None, after_commit: Sequence[Failure]) -> list[str]:
-    """Lines of a text report for the error of a result, and for the steps after its commits that failed."""
+    """Return the lines of a text report for the error of a result, and for failed steps after its commits."""
     lines = [] if error is None else [f"  error      {error.text}", f"  remedy     {error.remedy}"]
     return lines + [f"  warning    {each.step} failed: {each.text.rstrip('.')}. {each.remedy}" for each in after_commit]
 
 
 def failure_report(error: Exception, table: str | None) -> Report:
-    """The report of a failure; its text is one line. ``table`` is its name or location."""
+    """Return the report of an error, with a text of one line. ``table`` is the name or location of the table."""
     message = _one_line(error)
     kind = error.kind.value if isinstance(error, LakelsmError) else None
     outcome = "conflict" if isinstance(error, CommitConflictError) else "failed"
@@ -78,32 +78,32 @@ def failure_report(error: Exception, table: str | None) -> Report:
 
 
 def step_failure_report(table: str, outcome: str, error: Failure) -> Report:
-    """The report of a step of a table's upkeep that failed."""
+    """Return the report of a failed step of `TableMaintenance.run_all`."""
     values = {"table": table, "status": outcome, **error_values(error)}
     return Report(status_of_kind(error.kind), error.text, values, raised=True)
 
 
 def joined_report(reports: Sequence[Report]) -> Report:
-    """The report of the same verb on several tables."""
+    """Return one report for several tables."""
     status = worst(report.status for report in reports)
     tables = [{**report.values, "exit_status": int(report.status)} for report in reports]
     return Report(status, "\n".join(report.text for report in reports), {"tables": tables})
 
 
 def print_report(report: Report, status: ExitStatus, form: str) -> None:
-    """Print a result on standard output; as ``json`` it is one line with the exit status that the command ends with."""
+    """Print a result on standard output. ``json`` prints one line, which has the exit status of the command."""
     print(_json(report.values, status) if form == "json" else printable(report.text), flush=True)
 
 
 def print_failure(report: Report, program: str) -> None:
-    """Print the line of a failure on standard error."""
+    """Print a failure on standard error, in one line."""
     print(f"{program}: {printable(report.text)}", file=sys.stderr, flush=True)
 
 
 def printable(text: str) -> str:
-    """A text as standard output can show it: control characters and what its encoding lacks are escaped.
+    """Return a text with control characters and characters that standard output cannot encode escaped.
 
-    Names may have any character, and a terminal obeys some.
+    Names of files may have any character, and control characters can change a terminal.
     """
     encoding = sys.stdout.encoding or "utf-8"
     text = _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
@@ -115,9 +115,9 @@ def _json(values: Mapping[str, object], status: ExitStatus) -> str:
 
 
 def _one_line(error: Exception) -> str:
-    """The message of an error; errors that are not lakelsm's own are cut at their first line and named."""
+    """Return the message of an error in one line; of another library's error its class and its first line."""
     text = str(error).strip()
     if isinstance(error, LakelsmError):
         return " ".join(text.split())
     first = text.splitlines()[0] if text else "no message"
-    return f"{type(error).__name__}: {first} (--verbose shows the whole of it)"
+    return f"{type(error).__name__}: {first} (--verbose shows the full text)"

@@ -1,4 +1,4 @@
-"""``lakelsm status`` and ``lakelsm history``: what a table is like now, and what was done to it."""
+"""``lakelsm status`` and ``lakelsm history``: show the state of tables and the operations on them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lakelsm.cli.exit_status import ExitStatus
 from lakelsm.cli.report import Report
 from lakelsm.cli.verb import Verb
 from lakelsm.table import Table
-from lakelsm.text_table import aligned, moment, size
+from lakelsm.text_table import aligned, amount, moment, size
 
 
 def _add_status_arguments(parser: ArgumentParser) -> None:
@@ -18,7 +18,7 @@ def _add_status_arguments(parser: ArgumentParser) -> None:
         metavar="N",
         type=checked(positive),
         default=10,
-        help="so many of the buckets that need a compaction most are shown one by one (default: 10)",
+        help="number of listed buckets, those that most need a compaction first (default: 10)",
     )
 
 
@@ -33,7 +33,7 @@ def _add_history_arguments(parser: ArgumentParser) -> None:
         metavar="N",
         type=checked(positive),
         default=20,
-        help="so many of the newest commits and runs (default: 20)",
+        help="maximum number of commits and runs (default: 20)",
     )
 
 
@@ -52,7 +52,7 @@ def _run_history(table: Table, arguments: Namespace) -> Report:
         for run in runs
     ]
     header = ("started (UTC)", "operation", "outcome", "snapshots", "rows", "files", "bytes", "seconds", "by", "on")
-    text = f"{table.name}: {len(runs) or 'no'} commits and runs of maintenance"
+    text = f"{table.name}: {amount(len(runs), 'commit or maintenance run', 'commits and maintenance runs')}"
     text += f"\n{aligned(header, rows)}" if rows else ""
     runs = [{**run, "started": run["started"].isoformat()} for run in runs]
     values = {"table": table.name, "status": "done", "runs": runs}
@@ -61,7 +61,7 @@ def _run_history(table: Table, arguments: Namespace) -> Report:
 
 STATUS = Verb(
     name="status",
-    summary="Show what waits for a compaction or an expiry, on one screen.",
+    summary="Show the state of tables: files, pending compaction, retained snapshots, consumers.",
     add_arguments=_add_status_arguments,
     run=_run_status,
     tables=Tables.ALL,
@@ -69,7 +69,7 @@ STATUS = Verb(
 
 HISTORY = Verb(
     name="history",
-    summary="Show the newest commits and runs of maintenance: who did what, when, and the outcome.",
+    summary="List the newest commits and maintenance runs: time, operation, outcome, user and host.",
     add_arguments=_add_history_arguments,
     run=_run_history,
     tables=Tables.ALL,

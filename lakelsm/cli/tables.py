@@ -1,4 +1,4 @@
-"""``lakelsm tables`` and ``lakelsm drop``: which tables there are, and their end."""
+"""``lakelsm tables`` and ``lakelsm drop``: list and drop tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _list(catalog: Catalog, arguments: Namespace) -> Report:
 
 
 def _add_dropped(parser: ArgumentParser) -> None:
-    parser.add_argument("--if-exists", action="store_true", help="a table that does not exist is no error")
+    parser.add_argument("--if-exists", action="store_true", help="succeed if the table does not exist")
     add_dry_run(parser)
 
 
@@ -33,7 +33,7 @@ def _drop(catalog: Catalog, arguments: Namespace) -> Report:
     except TableNotFoundError:
         if not arguments.if_exists:
             raise
-        return outcome_report(f"{name}: no such table", {"table": name}, changed=False)
+        return outcome_report(f"{name}: does not exist", {"table": name}, changed=False)
     text = f"{name}: {'would be ' if arguments.dry_run else ''}dropped with all its files"
     values = {"table": name, "dry_run": arguments.dry_run}
     return outcome_report(text, values, changed=True, dry_run=arguments.dry_run)
@@ -49,7 +49,7 @@ TABLES = CatalogVerb(
 
 DROP = CatalogVerb(
     name="drop",
-    summary="Drop tables with all their files, for good.",
+    summary="Drop tables and delete all their files. This cannot be undone.",
     add_arguments=_add_dropped,
     run=_drop,
     tables=Tables.BY_FORCE,

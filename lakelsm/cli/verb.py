@@ -1,4 +1,4 @@
-"""A verb of the command line: its arguments, what it does with a table, and the report of its outcome."""
+"""Verbs of the command line: their arguments, the call on a table, and the report of its outcome."""
 
 from __future__ import annotations
 
@@ -38,25 +38,24 @@ from lakelsm.environment import SYSTEM
 from lakelsm.errors import LakelsmError
 from lakelsm.table import Table
 
-#: The end of the ``--help`` of verbs without their own.
+#: The end of ``--help`` of a verb that has no details.
 EXIT_STATUSES = """\
 exit status:
-  0  done, or nothing to do (the JSON's status tells: done, nothing, planned for a dry run, or deadline
-     where --deadline stopped it: run it again for the rest)
-  1  failed; one line on standard error says why and what to do (--verbose adds the traceback)
-  2  the command line is wrong
-  3  nothing to do, with --distinct-exit-status only
-  4  others came first, or the storage did not answer: run it again
+  0  done, or nothing to do. The JSON has the status: done, nothing, planned (dry run), or deadline
+     (stopped by --deadline: run it again for the rest)
+  1  failed; one line on standard error has the reason and the remedy (--verbose adds the traceback)
+  2  wrong command line
+  3  nothing to do (only with --distinct-exit-status)
+  4  conflict with another commit, or no answer from the storage: run it again
   5  a check found errors, or a file of the table is missing or damaged
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verb:
-    """One verb. ``add_arguments`` adds its own arguments, ``run`` does the work; `details` end its ``--help``.
+    """A verb that runs on opened tables. ``add_arguments`` adds its arguments, ``details`` end its ``--help``.
 
-    ``tables`` are those that it takes, one after another; ``check`` ends the program for arguments that do not go
-    together.
+    ``tables`` are the tables that it accepts, one at a time. ``check`` exits for arguments that exclude each other.
     """
 
     name: str
@@ -68,7 +67,7 @@ class Verb:
     check: Callable[[ArgumentParser, Namespace], None] = lambda parser, arguments: None
 
     def set_up(self, parser: CommandParser) -> None:
-        """Make the parser this verb's: its arguments, and the verb and the parser beside them."""
+        """Add the arguments of the verb to its parser, and make both defaults of the parsed arguments."""
         self.add_arguments(parser)
         add_table(parser, self.tables, by_path=True)
         add_report(parser)
@@ -81,9 +80,9 @@ class Verb:
 
 @dataclass(frozen=True, kw_only=True)
 class CatalogVerb:
-    """A verb that works on the catalog, as the table that it names need not exist or be one that can be opened.
+    """A verb that runs on a catalog, because its table may not exist or cannot be opened.
 
-    ``run`` finds the table's name in ``arguments.table``, unless ``tables`` is `Tables.NONE`.
+    ``run`` gets the name of the table in ``arguments.table``, unless ``tables`` is `Tables.NONE`.
     """
 
     name: str
@@ -95,7 +94,7 @@ class CatalogVerb:
     check: Callable[[ArgumentParser, Namespace], None] = lambda parser, arguments: None
 
     def set_up(self, parser: CommandParser) -> None:
-        """Make the parser this verb's."""
+        """Add the arguments of the verb to its parser, and make both defaults of the parsed arguments."""
         self.add_arguments(parser)
         add_table(parser, self.tables, by_path=False)
         add_report(parser)
@@ -108,21 +107,21 @@ class CatalogVerb:
 
 @dataclass(frozen=True, kw_only=True)
 class VerbGroup:
-    """A verb with verbs below it: ``lakelsm tag create``."""
+    """A group of verbs, such as ``lakelsm tag create``."""
 
     name: str
     summary: str
     verbs: tuple[Verb, ...]
-    details: str = "Without VERB it lists. VERB --help shows a verb's arguments and exit statuses."
+    details: str = "The default verb is list. VERB --help shows the arguments and exit statuses of a verb."
 
     def set_up(self, parser: CommandParser) -> None:
-        """Make the parser this group's; 'list' is the verb where none is named."""
+        """Add the verbs of the group to its parser. The default verb is 'list'."""
         add_verbs(parser, self.verbs)
         parser.default_verb = "list"
 
 
 def add_verbs(parser: CommandParser, verbs: Sequence[Verb | CatalogVerb | VerbGroup]) -> None:
-    """Let a parser take one of some verbs."""
+    """Make a parser accept one of some verbs."""
     below = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
     for verb in verbs:
         verb.set_up(
@@ -131,7 +130,7 @@ def add_verbs(parser: CommandParser, verbs: Sequence[Verb | CatalogVerb | VerbGr
 
 
 def run_alone(verb: Verb | CatalogVerb, program: str, argv: Sequence[str] | None = None) -> int:
-    """Run a verb as a program and return its exit status; the arguments are the process's by default.
+    """Run a verb as a program, and return its exit status. The default of ``argv`` is the command line of the process.
 
     Raises SystemExit for ``--help`` and for a wrong command line, as argparse does.
     """
@@ -141,9 +140,9 @@ def run_alone(verb: Verb | CatalogVerb, program: str, argv: Sequence[str] | None
 
 
 def run_parsed(arguments: Namespace) -> int:
-    """Run the verb of parsed arguments on each table: print the reports and failures, and return the exit status.
+    """Run a verb on each of its tables, print reports and failures, and return the exit status.
 
-    A table that fails does not keep the others from their turn.
+    If a table fails, the verb still runs on the others.
     """
     check_table(arguments.parser, arguments)
     arguments.verb.check(arguments.parser, arguments)
@@ -156,21 +155,21 @@ def _run_on_all(arguments: Namespace) -> int:
     try:
         tables = for_each_table(arguments)
     except _failures() as error:
-        return _tell([_failed(error, arguments)], arguments)
+        return _print_reports([_failed(error, arguments)], arguments)
     reports: list[Report] = []
     for each in tables:
         reports.append(_run_on_one(each, SYSTEM.monotonic() - started if reports else 0.0))
         if len(tables) > 1 and arguments.report == "text" and not reports[-1].raised:
             print(printable(reports[-1].text), flush=True)
-    return _tell(reports, arguments)
+    return _print_reports(reports, arguments)
 
 
 def _run_on_one(arguments: Namespace, passed: float) -> Report:
-    """Run on one table, within what is left of the deadline."""
+    """Run on one table, within the rest of the deadline; ``passed`` is in seconds."""
     verb: Verb | CatalogVerb = arguments.verb
     if getattr(arguments, "deadline", None) is not None:
         if passed > arguments.deadline:
-            text = f"{arguments.table}: not begun, the deadline had passed; run it again"
+            text = f"{arguments.table}: not started before the deadline; run it again"
             return outcome_report(text, {"table": arguments.table}, changed=False, complete=False)
         arguments.deadline -= passed
     try:
@@ -180,7 +179,7 @@ def _run_on_one(arguments: Namespace, passed: float) -> Report:
 
 
 def _failures() -> tuple[type[Exception], ...]:
-    """What is a failure of the work; all else is a fault of the program."""
+    """Return the exceptions that are failures of the work. Others are bugs, and end with a traceback."""
     return (LakelsmError, ArrowException, OSError, MemoryError, *spark_errors())
 
 
@@ -193,18 +192,18 @@ def _failed(error: Exception, arguments: Namespace) -> Report:
 
 
 def failed(found: Report, arguments: Namespace) -> Report:
-    """The report of a failure with the flags of the command line, printed as one line on standard error."""
+    """Print the failure on standard error in one line, with flags for Python arguments, and return its report."""
     text = without_credentials(arguments)(in_flags(found.text, arguments.parser))
     report = replace(found, text=text, values={**found.values, "error": text})
     print_failure(report, arguments.parser.prog)
     return report
 
 
-def _tell(reports: Sequence[Report], arguments: Namespace) -> ExitStatus:
+def _print_reports(reports: Sequence[Report], arguments: Namespace) -> ExitStatus:
     report = reports[0] if len(reports) == 1 else joined_report(reports)
     status = report.status
     if status is ExitStatus.NOTHING_TO_DO and not arguments.distinct_exit_status:
-        status = ExitStatus.DONE  # Schedulers take any other number for a failure.
+        status = ExitStatus.DONE  # Schedulers treat any other number as a failure.
     if arguments.report == "json" or (len(reports) == 1 and not report.raised):
         print_report(report, status, arguments.report)
     return status

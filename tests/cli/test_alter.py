@@ -33,12 +33,12 @@ def test_changes_are_made_in_their_order_in_one_schema(called: Called) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "name a change, such as --set KEY=VALUE"),
-        (["--add-column", "x INT, y INT"], "--add-column: it must be one column"),
+        ([], "no change is given, such as --set KEY=VALUE"),
+        (["--add-column", "x INT, y INT"], "--add-column: expected one column"),
         (["--add-column", "x BLAH"], "--add-column: .*BLAH"),
-        (["--rename-column", "x"], "--rename-column: it must be NAME=NEW"),
-        (["--move-column", "x before y"], "--move-column: it must be 'NAME first'"),
-        (["--set", "a-token-hidden"], "--set: it must be KEY=VALUE$"),
+        (["--rename-column", "x"], "--rename-column: expected NAME=NEW"),
+        (["--move-column", "x before y"], "--move-column: expected 'NAME first'"),
+        (["--set", "a-token-hidden"], "--set: expected KEY=VALUE$"),
     ],
 )
 def test_a_wrong_change_is_a_wrong_command_line(called: Called, words: list[str], message: str) -> None:

@@ -56,7 +56,7 @@ def test_any_other_way_is_a_wrong_command_line(arguments: list[str], capsys: pyt
     with pytest.raises(SystemExit) as ended:
         parsed(*arguments)
     assert ended.value.code == 2
-    assert "verb: error: name the table by --warehouse and --table or --database, or by --path" in capsys.readouterr().err
+    assert "verb: error: name the table with --warehouse and --table or --database, or with --path" in capsys.readouterr().err
 
 
 def test_a_table_is_opened_by_name_or_path(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_storage_options_reach_the_store_and_a_wrong_one_is_not_shown(
         parsed("--path", "/t", "--storage-option", "hidden")
     assert ended.value.code == 2
     told = capsys.readouterr().err
-    assert "--storage-option: it must be KEY=VALUE" in told and "hidden" not in told
+    assert "--storage-option: expected KEY=VALUE" in told and "hidden" not in told
 
 
 @pytest.mark.parametrize("text", ["7 days", "90", "2025-12-31 10:00:00"])

@@ -38,5 +38,5 @@ def test_two_dashes_are_no_value(words: list[str], capsys: pytest.CaptureFixture
     parser.add_subparsers().add_parser("below", description="", epilog="").add_argument("--name", action="append")
     with pytest.raises(SystemExit) as ended:
         parser.parse_args(words)
-    assert ended.value.code == 2 and "'--' alone is no value" in capsys.readouterr().err
+    assert ended.value.code == 2 and "'--' is not a value" in capsys.readouterr().err
     assert parser.parse_args(["--deadline=-", "below", "--name=---"]).name == ["---"]

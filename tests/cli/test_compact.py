@@ -58,7 +58,7 @@ def test_each_option_reaches_the_compaction(table: FakeTable, arguments: list[st
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "name the table by --warehouse and --table or --database, or by --path"),
+        ([], "name the table with --warehouse and --table or --database, or with --path"),
         ([*NAMED, "--path", "/wh/d.db/t"], "name the table"),
         ([*NAMED, "--buckets", "1,x"], "--buckets: it is '1,x'; it must be bucket numbers, such as"),
         ([*NAMED, "--buckets", "-1"], "--buckets"),
@@ -170,7 +170,7 @@ def test_the_text_report_says_what_was_read_and_written(
     assert capsys.readouterr().out.splitlines() == [
         "d.t: compacted (12.3 s)",
         "  buckets    4",
-        "  files      12 rewritten, 3 moved up without a rewrite",
+        "  files      12 rewritten, 3 moved to a higher level without a rewrite",
         "  read       1,234,567 rows, 4.0 MiB",
         "  written    1,000 rows, 2.0 MiB, 5 files",
         "  snapshots  8, 9",
@@ -190,7 +190,7 @@ def test_the_text_report_of_a_dry_run_says_that_nothing_changed(
     )
     run([*NAMED, "--dry-run"])
     text = capsys.readouterr().out
-    assert "a dry run, nothing was changed" in text
+    assert "dry run, nothing is changed" in text
     assert "6 would be rewritten" in text
     assert "written  " not in text and "snapshots" not in text
 
@@ -200,7 +200,7 @@ def test_the_text_report_says_how_many_rows_are_masked_where_some_are(
 ) -> None:
     table.answer = replace(DONE, rows_masked=12_345)
     run(NAMED)
-    assert "  masked     12,345 rows of files that stay as they are" in capsys.readouterr().out.splitlines()
+    assert "  masked     12,345 rows of files that are not rewritten" in capsys.readouterr().out.splitlines()
     table.answer = replace(table.answer, rows_remapped=5_000)
     run(NAMED)
-    assert "rows of files that stay as they are, 5,000 found again after another commit" in capsys.readouterr().out
+    assert "rows of files that are not rewritten, 5,000 located again after another commit" in capsys.readouterr().out

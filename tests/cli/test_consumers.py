@@ -14,7 +14,7 @@ def test_consumers_are_recorded_listed_and_forgotten(called: Called) -> None:
     assert (found["name"], found["next_snapshot_id"]) == ("etl", 2)
     assert called.text("consumers", "list").splitlines()[2].startswith("etl       2")
     called.planned("consumers", "delete", "etl")
-    assert called.text("consumers", "delete", "etl") == "db.t: consumer etl forgotten\n"
+    assert called.text("consumers", "delete", "etl") == "db.t: consumer etl deleted\n"
     assert called.text("consumers", "list") == "db.t: no consumers\n"
 
 

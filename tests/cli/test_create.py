@@ -54,12 +54,12 @@ def test_a_table_is_created_from_names_and_types(called: Called) -> None:
         (["id INT", "--primary-key", "no"], "no"),
         (["id INT", "--primary-key", "id", "--option", "buckets=1"], "'buckets'"),
         (["{"], "SCHEMA"),
-        (['{"primaryKeys": ["id"]}'], "SCHEMA is no JSON of a schema: it has neither 'fields' nor types"),
-        (['{"fields": "id INT"}'], "SCHEMA is no JSON of a schema"),
-        (['{"fields": [], "columns": []}'], "it has columns, and may have fields, primaryKeys"),
-        ([JSON, "--primary-key", "id"], "--primary-key is ['id'], and 'primaryKeys' of SCHEMA is ['id', 'p']"),
+        (['{"primaryKeys": ["id"]}'], "SCHEMA is not the JSON of a schema: expected 'fields', or types"),
+        (['{"fields": "id INT"}'], "SCHEMA is not the JSON of a schema"),
+        (['{"fields": [], "columns": []}'], "unknown keys columns; allowed are fields, primaryKeys"),
+        ([JSON, "--primary-key", "id"], "--primary-key: ['id'] differs from 'primaryKeys' of SCHEMA, ['id', 'p']"),
         (["@/nothing/here", "--primary-key", "id"], "/nothing/here"),
-        (['{"fields": [{"name": "id", "type": "INT"}], "options": 5, "primaryKeys": ["id"]}'], "SCHEMA is no JSON"),
+        (['{"fields": [{"name": "id", "type": "INT"}], "options": 5, "primaryKeys": ["id"]}'], "SCHEMA is not the JSON"),
         (['{"fields": [{"name": "id", "type": "INT"}], "primaryKeys": 5}'], "--primary-key is 5"),
     ],
 )
@@ -69,6 +69,6 @@ def test_a_wrong_schema_is_one_line_and_creates_nothing(called: Called, words: l
 
 
 def test_one_table_is_created_by_its_name(called: Called) -> None:
-    assert "name one table by --warehouse and --table" in called.usage("create", "id INT", "--database", "db")
+    assert "name one table with --warehouse and --table" in called.usage("create", "id INT", "--database", "db")
     assert "name one table" in called.usage("create", "id INT", "--table", "db.u")
     assert "required: SCHEMA" in called.usage("create")

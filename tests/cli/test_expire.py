@@ -24,14 +24,14 @@ def test_where_nothing_is_due_there_is_nothing_to_do(called: Called) -> None:
     versioned_table(called.warehouse, 3)
     assert called.json("expire")["status"] == "nothing"
     assert called.json("expire", "--distinct-exit-status", status=3)["snapshots"] == 0
-    assert "0 snapshots expired" in called.text("expire", "--older-than", "7 days")
+    assert "no snapshots expired" in called.text("expire", "--older-than", "7 days")
 
 
 def test_the_text_says_what_holds_older_snapshots(called: Called) -> None:
     versioned_table(called.warehouse, 4).consumers.record("etl", 2)
     text = called.text("expire", "--retain-last", "1")
-    assert text.startswith("db.t: 1 snapshots expired")
-    assert "  oldest     snapshot 2" in text
+    assert text.startswith("db.t: 1 snapshot expired")
+    assert "  earliest   snapshot 2" in text
     assert "  held by    consumer etl, which reads snapshot 2 next" in text
 
 

@@ -118,7 +118,7 @@ def test_the_flags_stand_before_the_verb_or_after_it(
         told = capsys.readouterr().err
         assert "INFO lakelsm.anything: here" in told and "Traceback" in told
     assert main(named) == 1
-    assert capsys.readouterr().err.splitlines() == ["lakelsm compact: OSError: broken (--verbose shows the whole of it)"]
+    assert capsys.readouterr().err.splitlines() == ["lakelsm compact: OSError: broken (--verbose shows the full text)"]
     assert verbosity(Namespace()) == 0
 
 

@@ -54,11 +54,11 @@ def test_help_lists_the_verbs_with_what_they_do(capsys: pytest.CaptureFixture[st
         (["vacuum"], "invalid choice: 'vacuum' (choose from"),
         ([], "the following arguments are required: VERB"),
         (["--full"], "lakelsm: error:"),
-        (["compact"], "lakelsm compact: error: name the table by"),
+        (["compact"], "lakelsm compact: error: name the table with"),
         (["partitions"], "usage: lakelsm partitions list "),
         (["tag", "--nothing"], "lakelsm tag list: error: unrecognized arguments: --nothing"),
         (["compact", *NAMED, "--foo"], "usage: lakelsm compact "),
-        (["query-service", "--warehouse", "/wh", "--database", "d"], "--database is for verbs that take several"),
+        (["query-service", "--warehouse", "/wh", "--database", "d"], "this verb takes one table, not a --database"),
         (["comp", *NAMED], "invalid choice: 'comp'"),
     ],
 )

@@ -42,8 +42,8 @@ def test_the_text_names_one_of_them(called: Called) -> None:
     versioned_table(called.warehouse, 1)
     (path,) = leave_orphans(called, 1)
     text = called.text("orphans", "--dry-run")
-    assert text.startswith("db.t: 1 orphans to be removed, 4 bytes")
-    assert f"  such as    bucket-0/{path.name}" in text
+    assert text.startswith("db.t: 1 orphan file would be removed, 4 bytes")
+    assert f"example    bucket-0/{path.name}" in text
 
 
 def test_a_bound_of_less_than_an_hour_needs_force(called: Called) -> None:

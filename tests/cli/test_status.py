@@ -18,13 +18,13 @@ def test_a_status_is_one_screen_or_one_object(called: Called) -> None:
 
 def test_the_history_tells_what_was_done(called: Called) -> None:
     table = versioned_table(called.warehouse, 2)
-    assert called.text("history").startswith("db.t: 2 commits and runs of maintenance\n")
+    assert called.text("history").startswith("db.t: 2 commits and maintenance runs\n")
     table.tags.create("a")
     table.compact(full=True)
     found = called.json("history")
     operations = [(run["operation"], run["outcome"]) for run in found["runs"]]
     assert sorted(operations) == [("WRITE", "done")] * 2 + [("compact", "done"), ("create_tag", "done")]
     lines = called.text("history", "--limit", "1").splitlines()
-    assert lines[0] == "db.t: 1 commits and runs of maintenance"
+    assert lines[0] == "db.t: 1 commit or maintenance run"
     assert lines[1].startswith("started (UTC)") and "compact" in lines[2]
     assert len(lines) == 3

@@ -54,8 +54,8 @@ def test_tables_that_are_named_are_dropped(warehouse: list[str], words: list[str
     ("words", "message"),
     [
         (["--database", "a"], "--database needs --force"),
-        ([], "name the table by --warehouse and --table or --database\n"),
-        (["--force"], "name the table by"),
+        ([], "name the table with --warehouse and --table or --database\n"),
+        (["--force"], "name the table with"),
         (["--path", "/a"], "unrecognized arguments: --path /a"),
     ],
 )

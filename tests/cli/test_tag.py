@@ -21,7 +21,7 @@ def test_a_tag_is_made_replaced_renamed_and_deleted(called: Called) -> None:
     assert "tag b renamed from a, of snapshot 3" in called.text("tag", "rename", "a", "b")
     assert [tag["name"] for tag in called.json("tag", "list")["tags"]] == ["b"]
     assert called.planned("tag", "delete", "b")["tags"] == ["b"]
-    assert "tags b deleted, with 0 files" in called.text("tag", "delete", "b")
+    assert "tags b deleted, with no files" in called.text("tag", "delete", "b")
     assert called.text("tag", "list") == "db.t: no tags\n"
 
 
