@@ -1,4 +1,4 @@
-"""The protocol of caches (`Cache`), lookups (`LookupSpec`), its result (`FoundRows`), shared closing (`HeldCache`)."""
+"""The protocol of caches (`Cache`), lookups (`LookupSpec`), its result (`FoundRows`), shared closing (`CountedCache`)."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class FoundRows:
     rows: pa.Table
 
     @staticmethod
-    def together(parts: Sequence[FoundRows]) -> FoundRows:
+    def combined(parts: Sequence[FoundRows]) -> FoundRows:
         """What one or more lookups found of the same keys. Rows of a key come in the order of the parts."""
         if len(parts) == 1:
             return parts[0]
@@ -116,21 +116,21 @@ class FoundRows:
         return FoundRows(probes[order], rows.take(pa.array(order)))
 
 
-def matched(keys: int, places: Longs, is_inner: bool) -> tuple[Longs | None, pa.Array | None]:
+def matched(keys: int, probes: Longs, is_inner: bool) -> tuple[Longs | None, pa.Array | None]:
     """For each joined row the index of its key, ascending, and of its row among those found (NULL: none).
 
-    ``places``, ascending, are those of the keys of the rows found, among so many ``keys``. A key without a row is left
+    ``probes``, ascending, are those of the keys of the rows found, among so many ``keys``. A key without a row is left
     out (``is_inner``) or stays. None stands for all in their order, each once.
     """
     rows = None
     if not is_inner:
-        counts = np.bincount(places, minlength=keys)
+        counts = np.bincount(probes, minlength=keys)
         if not counts.all():
-            places = np.repeat(np.arange(keys), np.maximum(counts, 1))
-            has_row = counts[places] > 0
+            probes = np.repeat(np.arange(keys), np.maximum(counts, 1))
+            has_row = counts[probes] > 0
             rows = pa.array(np.cumsum(has_row) - 1, mask=~has_row)
-    is_each = len(places) == keys and bool((places == np.arange(keys)).all())
-    return None if is_each else places, rows
+    is_each = len(probes) == keys and bool((probes == np.arange(keys)).all())
+    return None if is_each else probes, rows
 
 
 @dataclass(frozen=True)
@@ -199,13 +199,13 @@ class Cache(Protocol):
 
 #: Opens a cache of the newest snapshot.
 Opener: TypeAlias = Callable[[LookupSpec], Cache]
-_Held = TypeVar("_Held", bound="HeldCache")
+_Counted = TypeVar("_Counted", bound="CountedCache")
 
 
-class HeldCache:
+class CountedCache:
     """An open cache and the number of its users, the owner among them. It is closed when the last of them releases it.
 
-    A user calls `hold`, and then uses it in a ``with``, which releases it.
+    A user calls `acquire`, and then uses it in a ``with``, which releases it.
     """
 
     def __init__(self, spec: LookupSpec, opener: Opener, environment: Environment = SYSTEM) -> None:
@@ -217,7 +217,7 @@ class HeldCache:
         self._lock = Lock()
         self._log("open lookup", "a lookup was opened", began)
 
-    def hold(self) -> bool:
+    def acquire(self) -> bool:
         """Add a user. False if the cache is closed."""
         with self._lock:
             if self._users:
@@ -249,7 +249,7 @@ class HeldCache:
             fields = {"table": self._table, "operation": operation, "outcome": "done", **state}
             _LOG.info("Table %s: %s", self._table, text, extra=fields)
 
-    def __enter__(self: _Held) -> _Held:
+    def __enter__(self: _Counted) -> _Counted:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -40,23 +40,23 @@ _UNHARMED = "The table is unharmed"
 class CacheDirectory:
     """A directory of caches. Several threads, and of a shared one several processes, may use it at a time."""
 
-    def __init__(self, path: Path, environment: Environment, most: int | None = None) -> None:
+    def __init__(self, path: Path, environment: Environment, max_bytes: int | None = None) -> None:
         """Use `private`, `in_memory` or `shared`."""
         self.path = path
         self._environment = environment
-        self._most = most
+        self._max_bytes = max_bytes
         self._removal: weakref.finalize[..., CacheDirectory] | None = None
 
     @staticmethod
     def private(
-        environment: Environment = SYSTEM, root: Path | None = None, most: int | None = None
+        environment: Environment = SYSTEM, root: Path | None = None, max_bytes: int | None = None
     ) -> CacheDirectory:
-        """A new directory in ``root`` (None: in the one that TMPDIR names), whose files may have ``most`` bytes.
+        """A new directory in ``root`` (None: in the one that TMPDIR names), whose files may have ``max_bytes`` bytes.
 
         It goes with `close`, or when the process ends. The next one to be made removes what a killed process left.
         """
         root = Path(tempfile.gettempdir()) if root is None else root
-        with _told(root / _PREFIX):
+        with _storage_errors(root / _PREFIX):
             _remove_orphans(root)
             while True:
                 path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=root))
@@ -64,18 +64,18 @@ class CacheDirectory:
                 if (path / _OWNER).exists():  # Else another process took it for one that was left, before it was locked.
                     break
                 os.close(owner)
-        directory = CacheDirectory(path, environment, most)
+        directory = CacheDirectory(path, environment, max_bytes)
         directory._removal = weakref.finalize(directory, _remove, path, owner, os.getpid())
         return directory
 
     @staticmethod
-    def in_memory(most: int, environment: Environment = SYSTEM) -> CacheDirectory:
+    def in_memory(max_bytes: int, environment: Environment = SYSTEM) -> CacheDirectory:
         """As `private`, in the machine's memory. Raises UnsupportedFeatureError if the system has no directory there."""
         if not _MEMORY.is_dir():
             raise UnsupportedFeatureError(
                 f"'lookup.cache' = 'memory' keeps rows in {_MEMORY}, which this system does not have: set it to 'full'."
             )
-        return CacheDirectory.private(environment, _MEMORY, most)
+        return CacheDirectory.private(environment, _MEMORY, max_bytes)
 
     @staticmethod
     def shared(path: Path, environment: Environment = SYSTEM) -> CacheDirectory:
@@ -83,7 +83,7 @@ class CacheDirectory:
 
         Raises InvalidInputError if another user can write to it, or can replace it or one of the directories above it.
         """
-        with _told(path):
+        with _storage_errors(path):
             directory = CacheDirectory(_trusted(path), environment)
             directory._remove_unfinished()
         return directory
@@ -102,16 +102,16 @@ class CacheDirectory:
 
     def names(self) -> list[str]:
         """The names of the published files."""
-        with _told(self.path):
+        with _storage_errors(self.path):
             return sorted(name for name in os.listdir(self.path) if not name.startswith("."))
 
-    def published(self, name: str, write: Callable[[Path], Result]) -> Result:
+    def publish(self, name: str, write: Callable[[Path], Result]) -> Result:
         """Make or replace a file in one step: ``write`` fills it under another name. Returns what ``write`` does.
 
         Whatever fails leaves nothing behind; raises StorageError where the file system refuses.
         """
         temporary = self.file(temporary_name(name, self._environment.new_uuid()))
-        with _told(self.file(name)), _lock(self.path / _WRITERS, fcntl.LOCK_SH):
+        with _storage_errors(self.file(name)), _lock(self.path / _WRITERS, fcntl.LOCK_SH):
             try:
                 result = write(temporary)
                 self._remove_directory(name)
@@ -131,19 +131,19 @@ class CacheDirectory:
 
     def check_space(self) -> None:
         """Raise OutOfMemoryError where the files of a directory in memory take more than they may."""
-        if self._most is None:
+        if self._max_bytes is None:
             return
-        with _told(self.path):
+        with _storage_errors(self.path):
             taken = self.size_of(os.listdir(self.path))
-        if taken > self._most:
+        if taken > self._max_bytes:
             raise OutOfMemoryError(
                 f"The rows of a lookup take {taken} bytes in memory, more than 'lookup.cache-max-memory-size' "
-                f"({self._most}). Raise the option, or keep them on disk: set 'lookup.cache' to 'full'."
+                f"({self._max_bytes}). Raise the option, or keep them on disk: set 'lookup.cache' to 'full'."
             )
 
     def discard(self, name: str) -> None:
         """Remove a file, or what has its name; a missing file is no error, and processes with it open can read it."""
-        with _told(self.file(name)):
+        with _storage_errors(self.file(name)):
             self._remove_directory(name)
             self.file(name).unlink(missing_ok=True)
 
@@ -239,7 +239,7 @@ def _remove_orphans(root: Path) -> None:
 
 def _locked(path: Path, operation: int) -> int:
     """A descriptor of a file, which is created if it is missing, locked for the process and all its threads."""
-    with _told(path):
+    with _storage_errors(path):
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             fcntl.flock(descriptor, operation)
@@ -260,7 +260,7 @@ def _lock(path: Path, operation: int) -> Iterator[None]:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
+def _storage_errors(path: Path) -> Iterator[None]:
     """Raise what the system refuses as a StorageError that names the file."""
     try:
         yield

@@ -16,7 +16,7 @@ from lakelsm.environment import SYSTEM, Environment
 from lakelsm.errors import InvalidInputError, LakelsmError
 from lakelsm.failures import logged_text
 from lakelsm.format.row.binary_row import decode_rows
-from lakelsm.lookup.cache import FoundRows, HeldCache, Opener
+from lakelsm.lookup.cache import CountedCache, FoundRows, Opener
 from lakelsm.lookup.lookup_definition import DefinedLookup, LookupDefinition, RefreshPolicy
 from lakelsm.lookup.lookup_keys import LookupKeys
 from lakelsm.lookup.store.key_index import hashes_of
@@ -38,7 +38,7 @@ class RowCache:
 
     def __init__(self, fields: Sequence[DataField], max_rows: int) -> None:
         self._fields = fields
-        self._most = max_rows
+        self._max_rows = max_rows
         self._rows: OrderedDict[Key, Rows] = OrderedDict()
         self._count = 0
         self._lock = Lock()
@@ -57,11 +57,11 @@ class RowCache:
         """Keep the rows of a key that were looked for in an era."""
         size = max(len(rows), 1)
         with self._lock:
-            if era != self.era or key in self._rows or size > self._most:
+            if era != self.era or key in self._rows or size > self._max_rows:
                 return
             self._rows[key] = rows
             self._count += size
-            while self._count > self._most:
+            while self._count > self._max_rows:
                 self._count -= max(len(self._rows.popitem(last=False)[1]), 1)
 
     def drop(self, changed: pa.Table | None) -> None:
@@ -86,7 +86,7 @@ class RowCache:
         return [kept[at] for at in np.flatnonzero(found).tolist()]
 
 
-class DefinedCache(HeldCache):
+class DefinedCache(CountedCache):
     """The cache of a definition in chosen ``partitions`` (None: in all), and the most recently used rows."""
 
     def __init__(
@@ -98,22 +98,22 @@ class DefinedCache(HeldCache):
         store = defined.store
         self.keys = LookupKeys.of(store.schema, defined.key)
         self._single = self.keys.single()
-        self.kept = RowCache([store.schema.field(name) for name in defined.key], store.options.lookup_cache_rows)
-        self._added: pa.Table | None = None
+        self.row_cache = RowCache([store.schema.field(name) for name in defined.key], store.options.lookup_cache_rows)
+        self._added_values: pa.Table | None = None
         self._added_keys: list[Key] | None = None
         if partitions is not None and defined.adds_partitions:
             columns = decode_rows(list(partitions), store.partition_types)
-            self._added = pa.table(dict(zip(store.schema.partition_keys, columns)))
+            self._added_values = pa.table(dict(zip(store.schema.partition_keys, columns)))
             self._added_keys = list(zip(*(column.to_pylist() for column in columns)))
 
     def find(self, keys: pa.Table) -> FoundRows:
         """The rows of keys in stored types; where they leave out partition columns, of all chosen partitions."""
-        if self._added is None:
+        if self._added_values is None:
             return self.cache.find(keys)
-        chosen = [self._added.slice(at, 1) for at in range(len(self._added))]
+        chosen = [self._added_values.slice(at, 1) for at in range(len(self._added_values))]
         if not chosen:
-            keys, chosen = keys.slice(0, 0), [self._added]
-        return FoundRows.together([self.cache.find(_within(keys, each)) for each in chosen])
+            keys, chosen = keys.slice(0, 0), [self._added_values]
+        return FoundRows.combined([self.cache.find(_within(keys, each)) for each in chosen])
 
     def rows_of(self, values: tuple[Any, ...], named: Mapping[str, Any]) -> Rows:
         """The rows of one key, whose values are given by position or by name."""
@@ -122,12 +122,12 @@ class DefinedCache(HeldCache):
 
     def find_key(self, key: Key) -> Rows:
         """The rows of one key, from those that are kept where they are."""
-        found = self.kept.get(key)
+        found = self.row_cache.get(key)
         if found is None:
-            era = self.kept.era
+            era = self.row_cache.era
             keys = [key] if self._added_keys is None else [(*key, *added) for added in self._added_keys]
             found = [row for each in keys for row in self.cache.find_key(each)]
-            self.kept.put(key, found, era)
+            self.row_cache.put(key, found, era)
         return found
 
 
@@ -164,31 +164,31 @@ class FreshCache:
         self._closed = Event()
         self._failure: BaseException | None = None
         self._background: Thread | None = None
-        self._chose = self._note_look(environment.monotonic())
+        self._chosen_at = self._note_check(environment.monotonic())
         self._current: DefinedCache | None = self._open(definition.of_table(store))
 
     @property
     def seconds_since_look(self) -> float:
         """The seconds since the last look for a newer snapshot."""
-        return self.environment.monotonic() - self._looked
+        return self.environment.monotonic() - self._checked_at
 
     def current(self) -> DefinedCache:
         """The cache to ask, held for the caller, refreshed if that is due. Raises InvalidInputError once it is closed."""
         now = self.environment.monotonic()
-        if now >= self._due:
+        if now >= self._due_at:
             self._refresh_due(now)
-        return self.held()
+        return self.acquire()
 
-    def held(self) -> DefinedCache:
+    def acquire(self) -> DefinedCache:
         """The present cache, held for the caller. Raises InvalidInputError once it is closed."""
         while (current := self._current) is not None:
-            if current.hold():  # Else it was replaced since.
+            if current.acquire():  # Else it was replaced since.
                 return current
         raise InvalidInputError(f"Table {self.store.name}: the lookup is closed; open another one with Table.lookup.")
 
     def refresh(self) -> None:
         """Take the newest snapshot now."""
-        self._raise_failure()
+        self._raise_background_failure()
         with self._refreshing:
             self._take_newest(partitions=True)
 
@@ -204,39 +204,39 @@ class FreshCache:
         if current is not None:
             current.release()
 
-    def _note_look(self, now: float) -> float:
+    def _note_check(self, now: float) -> float:
         """Take a time for that of the last look for a newer snapshot."""
-        self._looked = now
-        self._due = float("inf") if self._policy.interval is None else now + self._policy.interval
+        self._checked_at = now
+        self._due_at = float("inf") if self._policy.interval is None else now + self._policy.interval
         return now
 
-    def _refresh_due(self, asked: float) -> None:
+    def _refresh_due(self, now: float) -> None:
         """Refresh, or start to in the background."""
-        self._raise_failure()
+        self._raise_background_failure()
         if self._closed.is_set() or self._policy.is_quiet(self.environment):
             return
         if self._policy.in_background and not self._is_far_behind():
-            self._start_background(asked)
+            self._start_background(now)
             return
         with self._refreshing:
-            if self._looked <= asked and self._due <= asked:  # Else another thread has looked since.
+            if self._checked_at <= now and self._due_at <= now:  # Else another thread has looked since.
                 self._take_newest()
 
     def _is_far_behind(self) -> bool:
-        with self.held() as held:
+        with self.acquire() as held:
             snapshot, newest = held.cache.snapshot, self.store.snapshots.latest_id() or 0
             return newest - (0 if snapshot is None else snapshot.id) > self._policy.max_pending
 
-    def _start_background(self, asked: float) -> None:
+    def _start_background(self, now: float) -> None:
         """Refresh in a thread that ends with the process, unless one does already."""
         with self._switching:
             if self._closed.is_set() or (self._background is not None and self._background.is_alive()):
                 return
-            self._note_look(asked)
-            self._background = Thread(target=self._refresh_behind, name="lakelsm-lookup-refresh", daemon=True)
+            self._note_check(now)
+            self._background = Thread(target=self._refresh_in_background, name="lakelsm-lookup-refresh", daemon=True)
             self._background.start()
 
-    def _refresh_behind(self) -> None:
+    def _refresh_in_background(self) -> None:
         try:
             with self._refreshing, cancelled_by(self._closed.is_set):
                 self._take_newest()
@@ -245,30 +245,30 @@ class FreshCache:
         except BaseException as error:  # noqa: BLE001  Whatever it is, the next lookup raises it.
             _LOG.warning("Table %s: a refresh in the background failed: %s", self.store.name, logged_text(error))
             self._failure = error
-            self._due = float("-inf")
+            self._due_at = float("-inf")
 
-    def _raise_failure(self) -> None:
+    def _raise_background_failure(self) -> None:
         """Raise what failed in the background, once."""
         with self._switching:
             failure, self._failure = self._failure, None
             if failure is None:
                 return
-            self._note_look(self._looked)
+            self._note_check(self._checked_at)
         if isinstance(failure, LakelsmError):
             raise type(failure)(f"A refresh in the background failed: {failure}") from failure
         raise failure
 
     def _take_newest(self, partitions: bool = False) -> None:
         """Refresh the cache, or replace it where the table, its columns or the chosen partitions are others."""
-        self._note_look(self.environment.monotonic())
-        with self.held() as held:
+        self._note_check(self.environment.monotonic())
+        with self.acquire() as held:
             newest = self.store.refreshed()
             defined = held.defined if newest is self.store else self._definition.of_table(newest)
             is_other = newest is not self.store and self._is_recreated()
-            if is_other or not defined.is_as_before(held.defined) or self._chooses_others(held, partitions):
+            if is_other or not defined.matches(held.defined) or self._has_other_partitions(held, partitions):
                 self._replace(self._open(defined))
             else:
-                held.kept.drop(held.refresh().changed)
+                held.row_cache.drop(held.refresh().changed)
             self.store = newest
 
     def _is_recreated(self) -> bool:
@@ -276,13 +276,13 @@ class FreshCache:
         schemas, own = self.store.schemas, self.store.schema
         return own.id not in schemas.ids() or schemas.get(own.id) != own
 
-    def _chooses_others(self, held: DefinedCache, now: bool) -> bool:
+    def _has_other_partitions(self, held: DefinedCache, now: bool) -> bool:
         """Whether it is time to look for the greatest partitions, and they are others."""
         choice, time = held.defined.choice, self.environment.monotonic()
-        is_early = not now and time < self._chose + self._policy.partition_interval
-        if choice is None or not choice.moves or is_early:
+        is_early = not now and time < self._chosen_at + self._policy.partition_interval
+        if choice is None or not choice.may_change or is_early:
             return False
-        self._chose = time
+        self._chosen_at = time
         return held.defined.partitions() != held.partitions
 
     def _open(self, defined: DefinedLookup) -> DefinedCache:

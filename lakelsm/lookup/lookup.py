@@ -88,14 +88,14 @@ class Lookup:
         with self._fresh.current() as current:
             defined, given = current.defined, current.keys.many(keys)
             found = current.find(given.stored)
-        places = found.probes if given.places is None else given.places[found.probes]
+        indexes = found.probes if given.indexes is None else given.indexes[found.probes]
         others = {name: label for name, label in zip(defined.columns, defined.labels) if name not in defined.key}
         shown = shown_schema([*map(defined.store.schema.field, others)], all_nullable=True, timestamps=form)
         rows = shown_rows(found.rows, shown).rename_columns(list(others.values()))
-        at, rows_at = matched(len(given.rows), places, is_inner)
-        joined = given.rows if at is None else given.rows.take(pa.array(at))
-        if rows_at is not None:
-            rows = rows.combine_chunks().take(rows_at)
+        key_positions, row_positions = matched(len(given.rows), indexes, is_inner)
+        joined = given.rows if key_positions is None else given.rows.take(pa.array(key_positions))
+        if row_positions is not None:
+            rows = rows.combine_chunks().take(row_positions)
         for field, column in zip(rows.schema, rows.columns):
             joined = joined.append_column(field, column)
         return joined
@@ -107,13 +107,13 @@ class Lookup:
 
     def staleness(self) -> Staleness:
         """Which snapshot answers, and how old it is. It looks at the table, and does not refresh."""
-        with self._fresh.held() as held:
-            snapshot, newest = held.cache.snapshot, self._store.snapshots.latest()
+        with self._fresh.acquire() as current:
+            snapshot, newest = current.cache.snapshot, self._store.snapshots.latest()
             own, last = (0 if each is None else each.id for each in (snapshot, newest))
             millis = None if snapshot is None else snapshot.time_millis
             return Staleness(
                 table=self._store.name,
-                cache=held.cache.kind,
+                cache=current.cache.kind,
                 snapshot_id=None if snapshot is None else snapshot.id,
                 committed_at=None if millis is None else datetime.fromtimestamp(millis / 1000, timezone.utc),
                 age_seconds=None if millis is None else max(self._fresh.environment.clock() - millis, 0) / 1000,
@@ -141,8 +141,8 @@ class Lookup:
 
     def _state(self) -> dict[str, object]:
         try:
-            with self._fresh.held() as held:
-                return {"table": self._store.name, **cache_state(held.cache)}
+            with self._fresh.acquire() as current:
+                return {"table": self._store.name, **cache_state(current.cache)}
         except InvalidInputError:
             return {"table": self._store.name, "closed": True}
 
@@ -199,10 +199,10 @@ def chosen_cache(spec: LookupSpec) -> str:
     'auto' is Paimon's choice: by the whole primary key the table's query service where there is one, else files indexed
     on demand; by other keys a full cache.
     """
-    asked = spec.store.options.lookup_cache
-    if asked is LookupCache.AUTO and spec.by_primary_key:
+    option = spec.store.options.lookup_cache
+    if option is LookupCache.AUTO and spec.by_primary_key:
         return PartialCache.kind if published_addresses(spec.store) is None else RemoteCache.kind
-    return PartialCache.kind if asked is LookupCache.PARTIAL else FullCache.kind
+    return PartialCache.kind if option is LookupCache.PARTIAL else FullCache.kind
 
 
 def opened_cache(spec: LookupSpec, shared: Path | None) -> Cache:
@@ -227,5 +227,5 @@ def cache_name(spec: LookupSpec) -> str:
     """A name of a directory that two specs share only where one cache answers both."""
     store = spec.store
     schema = (store.schema.id, store.schema.time_millis, sorted(store.schema.options.items()))
-    asked = (spec.key, spec.columns, spec.predicate, None if spec.buckets is None else sorted(spec.buckets))
-    return hashlib.sha256(repr((store.paths.branch_root, schema, asked)).encode()).hexdigest()[:32]
+    wanted = (spec.key, spec.columns, spec.predicate, None if spec.buckets is None else sorted(spec.buckets))
+    return hashlib.sha256(repr((store.paths.branch_root, schema, wanted)).encode()).hexdigest()[:32]

@@ -124,11 +124,11 @@ class PartitionChoice:
             return PartitionChoice(tuple(dict.fromkeys(_named(store, spec) for spec in specs)))
 
     @property
-    def moves(self) -> bool:
+    def may_change(self) -> bool:
         """Whether other partitions may be chosen later."""
         return self.named is None
 
-    def one_at_most(self, store: TableStore) -> bool:
+    def has_one_partition(self, store: TableStore) -> bool:
         """Whether never more than one partition is chosen."""
         is_one = self.greatest == 1 and self.levels == len(store.schema.partition_keys)
         return is_one if self.named is None else len(self.named) == 1
@@ -266,7 +266,7 @@ class DefinedLookup:
     def has_one_row_per_key(self) -> bool:
         """Whether a key never has more than one row."""
         schema, known = self.store.schema, set(self.key)
-        if self.choice is not None and self.choice.one_at_most(self.store):
+        if self.choice is not None and self.choice.has_one_partition(self.store):
             known |= set(schema.partition_keys)
         return {*schema.primary_keys, *schema.partition_keys} <= known
 
@@ -292,10 +292,10 @@ class DefinedLookup:
                 key = (*key, *self.store.schema.partition_keys)
         return LookupSpec(self.store, key, self.columns, predicate=all_of(conditions) if conditions else None)
 
-    def is_as_before(self, other: DefinedLookup) -> bool:
+    def matches(self, other: DefinedLookup) -> bool:
         """Whether a cache made for another state of the table's schema answers this too."""
-        asked = [(each.key, each.columns, each.condition, each.choice) for each in (self, other)]
-        return asked[0] == asked[1] and _read_fields(self) == _read_fields(other)
+        requests = [(each.key, each.columns, each.condition, each.choice) for each in (self, other)]
+        return requests[0] == requests[1] and _read_fields(self) == _read_fields(other)
 
 
 def checked_lookup(

@@ -37,12 +37,12 @@ _ALL_DIGITS = 10**38
 @dataclass(frozen=True)
 class GivenKeys:
     """Keys as a user gave them, in ``rows`` whose columns are in the order of the key; ``stored`` are those that rows of
-    the table can have, and ``places`` are their indexes among the rows (None: all of them can).
+    the table can have, and ``positions`` are their indexes among the rows (None: all of them can).
     """
 
     rows: pa.Table
     stored: pa.Table
-    places: npt.NDArray[np.int64] | None
+    indexes: npt.NDArray[np.int64] | None
 
 
 @dataclass(frozen=True)
@@ -75,11 +75,11 @@ class LookupKeys:
 
     def single(self) -> Callable[[tuple[Any, ...], Mapping[str, Any]], tuple[Any, ...] | None]:
         """Converts the values of one key, by position or by name, to the stored form; None if no row can have it."""
-        makers = [_maker(field, field.name in self.partitioned) for field in self.fields]
+        converters = [_converter(field, field.name in self.partitioned) for field in self.fields]
 
         def stored(values: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...] | None:
-            given = values if len(values) == len(makers) and not named else self._ordered(values, named)
-            found = tuple([make(value) for make, value in zip(makers, given)])
+            given = values if len(values) == len(converters) and not named else self._ordered(values, named)
+            found = tuple([convert(value) for convert, value in zip(converters, given)])
             return None if None in found else found
 
         return stored
@@ -114,7 +114,7 @@ class LookupKeys:
             rows = self._columns(keys if isinstance(keys, Mapping) else {self.names[0]: keys})
         else:
             given = ArrowInput.of(keys, "keys")
-            rows = pa.Table.from_batches(given.batches, given.schema).select(self._places(given.schema.names))
+            rows = pa.Table.from_batches(given.batches, given.schema).select(self._positions(given.schema.names))
         stored = [self._stored(field, column) for field, column in zip(self.fields, rows.columns)]
         table = pa.Table.from_arrays(stored, self.names)
         if not any(column.null_count for column in stored):
@@ -132,8 +132,8 @@ class LookupKeys:
             names = list(dict.fromkeys(chain.from_iterable(keys)))
             if not all(isinstance(name, str) for name in names):
                 raise wrong_argument("keys", keys, f"a list of dicts by the names of columns ({self.text})")
-            places = self._places(names)
-            names = [names[place] for place in places]
+            positions = self._positions(names)
+            names = [names[position] for position in positions]
             missing = next((name for name in names if not all(name in key for key in keys)), None)
             if missing is not None:
                 raise InvalidInputError(f"keys have a dict without '{missing}': each needs all columns of ({self.text}).")
@@ -144,28 +144,28 @@ class LookupKeys:
             columns = [keys for _ in names]
         else:
             raise wrong_argument("keys", keys, f"a list of tuples of {len(names)} values ({self.text}), or of dicts")
-        return pa.Table.from_arrays([_given(field, values) for field, values in zip(self.fields, columns)], names)
+        return pa.Table.from_arrays([_arrow_values(field, values) for field, values in zip(self.fields, columns)], names)
 
     def _columns(self, columns: Mapping[Any, Any]) -> pa.Table:
         """Keys as a dict of columns."""
         if not all(isinstance(name, str) for name in columns):
             raise wrong_argument("keys", columns, f"a dict of the columns {self.text}")
-        names = [list(columns)[place] for place in self._places(list(columns))]
+        names = [list(columns)[position] for position in self._positions(list(columns))]
         found = []
         for field, name in zip(self.fields, names):
             values = column_values(columns[name], name, "keys")
-            found.append(values if isinstance(values, pa.ChunkedArray) else _given(field, list(values)))
+            found.append(values if isinstance(values, pa.ChunkedArray) else _arrow_values(field, list(values)))
         if len(set(map(len, found))) > 1:
             raise InvalidInputError(f"the columns of keys ({self.text}) differ in length: give each as many values.")
         return pa.Table.from_arrays(found, names)
 
-    def _places(self, given: Sequence[str]) -> list[int]:
+    def _positions(self, given: Sequence[str]) -> list[int]:
         """Where the columns of the key stand among those given, which are found in any case."""
         counts = Counter(map(folded, given))
         twice = sorted({name for name in given if counts[folded(name)] > 1})
         if twice:
             raise InvalidInputError(f"keys have column {', '.join(twice)} more than once: rename or drop one.")
-        at = {folded(name): place for place, name in enumerate(given)}
+        at = {folded(name): position for position, name in enumerate(given)}
         missing = [name for name in self.names if folded(name) not in at]
         if missing:
             raise InvalidInputError(
@@ -240,7 +240,7 @@ def _equal_decimals(values: pa.Array, wanted: pa.DataType) -> pa.Array:
     return _where_equal(stored, stored.cast(_WHOLE), numbers)
 
 
-def _maker(field: DataField, zeros: bool) -> Callable[[Any], Any]:
+def _converter(field: DataField, zeros: bool) -> Callable[[Any], Any]:
     """What makes the stored form of one value, as `pa.Array.to_pylist` has it: None where no row can have it."""
     plain, bits = _PLAIN.get(field.type.root), INTEGER_BITS.get(field.type.root)
     end = 1 << bits - 1 if bits else 0
@@ -251,7 +251,7 @@ def _maker(field: DataField, zeros: bool) -> Callable[[Any], Any]:
             return value if -end <= value < end else None
         if kind is plain and (kind is not str or value.isascii()):
             return value
-        return _one(field, value, zeros)
+        return _stored_value(field, value, zeros)
 
     return stored
 
@@ -267,7 +267,7 @@ _PLAIN: dict[str, type] = {
 }
 
 
-def _one(field: DataField, value: Any, zeros: bool) -> Any:
+def _stored_value(field: DataField, value: Any, zeros: bool) -> Any:
     """One value of Python's in its stored form. Raises InvalidInputError for NULL, and for one of another type."""
     wanted = f"a value of {field.type.sql()} ({output_arrow(field.type)})"
     argument = f"key column '{field.name}'"
@@ -275,7 +275,7 @@ def _one(field: DataField, value: Any, zeros: bool) -> Any:
         raise wrong_argument(argument, value, wanted)
     if type(value) is int and abs(value) >= _ALL_DIGITS:
         return None
-    given = pa.repeat(value, 1) if isinstance(value, pa.Scalar) else _given(field, [value])
+    given = pa.repeat(value, 1) if isinstance(value, pa.Scalar) else _arrow_values(field, [value])
     if given.null_count:
         raise wrong_argument(argument, None, f"{wanted}: NULL is equal to no value, and get_many finds no row for it")
     with error_context(argument):
@@ -297,7 +297,7 @@ def _one(field: DataField, value: Any, zeros: bool) -> Any:
         ) from error
 
 
-def _given(field: DataField, values: Sequence[Any]) -> pa.Array:
+def _arrow_values(field: DataField, values: Sequence[Any]) -> pa.Array:
     """Values of Python's or numpy's as Arrow has them, unchanged. Raises InvalidInputError where it cannot."""
     root = field.type.root
     try:

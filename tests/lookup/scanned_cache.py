@@ -25,7 +25,7 @@ class ScannedCache:
         self.spec = spec
         self.changed: pa.Table | None = None
         self.failure: BaseException | None = None
-        self.refreshes = self.asked = 0
+        self.refreshes = self.lookups = 0
         self.closed = False
         self._read()
 
@@ -38,25 +38,25 @@ class ScannedCache:
         self._rows = pa.Table.from_batches(batches) if batches else _empty(spec, names)
         self.shown = shown_rows(self._rows, shown_schema(fields)).select(list(spec.columns)).to_pylist()
         self.rows = len(self._rows)
-        self.places: dict[tuple[Any, ...], list[int]] = defaultdict(list)
-        for place, key in enumerate(zip(*(self._rows.column(name).to_pylist() for name in spec.key))):
-            self.places[key].append(place)
+        self.indexes: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+        for index, key in enumerate(zip(*(self._rows.column(name).to_pylist() for name in spec.key))):
+            self.indexes[key].append(index)
 
     def find(self, keys: pa.Table) -> FoundRows:
         assert not self.closed and keys.column_names == list(self.spec.key)
         assert keys.schema.types == [self._rows.schema.field(name).type for name in self.spec.key]
         found = [
-            (probe, place)
+            (probe, index)
             for probe, key in enumerate(zip(*(column.to_pylist() for column in keys.columns)))
-            for place in self.places.get(key, ())
+            for index in self.indexes.get(key, ())
         ]
-        probes, places = (np.array([pair[at] for pair in found], np.int64) for at in (0, 1))
-        return FoundRows(probes, self._rows.select(list(self.spec.columns)).take(pa.array(places)))
+        probes, rows = (np.array([pair[at] for pair in found], np.int64) for at in (0, 1))
+        return FoundRows(probes, self._rows.select(list(self.spec.columns)).take(pa.array(rows)))
 
     def find_key(self, key: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         assert not self.closed
-        self.asked += 1
-        return [tuple(self.shown[place].values()) for place in self.places.get(key, ())]
+        self.lookups += 1
+        return [tuple(self.shown[index].values()) for index in self.indexes.get(key, ())]
 
     def refresh(self) -> Refreshed:
         self.refreshes += 1
@@ -75,11 +75,11 @@ class Opened:
     def __init__(self, kind: type[ScannedCache] = ScannedCache) -> None:
         self.kind = kind
         self.caches: list[ScannedCache] = []
-        self.places: list[Path | None] = []
+        self.directories: list[Path | None] = []
 
     def __call__(self, spec: LookupSpec, shared: Path | None = None) -> ScannedCache:
         self.caches.append(self.kind(spec))
-        self.places.append(shared)
+        self.directories.append(shared)
         return self.caches[-1]
 
 

@@ -73,11 +73,11 @@ def found(probes: list[int], rows: list[str]) -> FoundRows:
 
 
 def test_rows_of_several_lookups_come_in_the_order_of_the_keys_and_of_a_key_in_that_of_the_lookups() -> None:
-    together = FoundRows.together([found([0, 2, 2], ["a", "b", "c"]), found([], []), found([0, 1], ["d", "e"])])
+    together = FoundRows.combined([found([0, 2, 2], ["a", "b", "c"]), found([], []), found([0, 1], ["d", "e"])])
     assert together.probes.tolist() == [0, 0, 1, 2, 2]
     assert together.rows.column("v").to_pylist() == ["a", "d", "e", "b", "c"]
     only = found([1], ["a"])
-    assert FoundRows.together([only]) is only
+    assert FoundRows.combined([only]) is only
 
 
 @pytest.mark.parametrize(

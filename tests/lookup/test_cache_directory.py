@@ -28,7 +28,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_private_directory_goes_when_it_is_closed(temporary: Path) -> None:
     directory = CacheDirectory.private()
-    directory.published("a", lambda path: path.write_text("x"))
+    directory.publish("a", lambda path: path.write_text("x"))
     assert directory.names() == ["a"] and directory.path.parent == temporary
     directory.close()
     directory.close()
@@ -83,14 +83,14 @@ def test_a_fork_does_not_remove_the_directory_of_its_parent() -> None:
 
 def test_a_file_is_published_whole_or_not_at_all(tmp_path: Path) -> None:
     directory = CacheDirectory.shared(tmp_path / "a" / "b")
-    assert directory.published("f", lambda path: path.write_text("one")) == 3
+    assert directory.publish("f", lambda path: path.write_text("one")) == 3
 
     def broken(path: Path) -> None:
         path.write_text("tw")
         raise KeyError("stopped")
 
     with pytest.raises(KeyError):
-        directory.published("f", broken)
+        directory.publish("f", broken)
     assert directory.file("f").read_text() == "one"
     assert [name for name in os.listdir(directory.path) if name.endswith(".tmp")] == []
     directory.discard("f")
@@ -107,7 +107,7 @@ def test_a_directory_in_the_place_of_a_file_is_replaced_and_removed_and_what_a_l
         directory.file(name).mkdir()
         (directory.file(name) / "in it").write_text("")
     directory.file("link").symlink_to(tmp_path / "elsewhere")
-    directory.published("f", lambda path: path.write_text("x"))
+    directory.publish("f", lambda path: path.write_text("x"))
     assert directory.file("f").read_text() == "x"
     for name in ("f", "g", "link"):
         directory.discard(name)
@@ -122,7 +122,7 @@ def test_a_full_disk_is_told_with_the_file_and_the_remedy(tmp_path: Path) -> Non
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with pytest.raises(StorageError, match=r"c/f cannot be written: No space left.*The table is unharmed\. Free space"):
-        directory.published("f", full)
+        directory.publish("f", full)
     assert [name for name in os.listdir(directory.path) if name.endswith(".tmp")] == []
 
 
@@ -132,7 +132,7 @@ def test_a_directory_that_is_gone_is_told(tmp_path: Path) -> None:
         path.unlink()
     directory.path.rmdir()
     with pytest.raises(StorageError, match=r"c/\.writers cannot be written: No such file"):
-        directory.published("f", lambda path: path.write_text("x"))
+        directory.publish("f", lambda path: path.write_text("x"))
     with pytest.raises(StorageError, match=r"c/\.lock cannot be"), directory.lock():
         pass
 
@@ -216,7 +216,7 @@ def _count(path: Path, times: int) -> None:
         with directory.lock():
             counter = directory.file("counter")
             before = int(counter.read_text()) if counter.exists() else 0
-            directory.published("counter", lambda path, now=before + 1: path.write_text(str(now)))
+            directory.publish("counter", lambda path, now=before + 1: path.write_text(str(now)))
 
 
 def test_the_lock_keeps_threads_and_processes_apart(tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ def write(path):
     print("writing", flush=True)
     sys.stdin.readline()
 with directory.lock():
-    directory.published("f", write)
+    directory.publish("f", write)
 """
 
 
@@ -265,10 +265,10 @@ def test_a_killed_writer_leaves_no_lock_and_its_file_goes_when_nobody_writes(tmp
 def test_a_directory_in_memory_has_its_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     directory = CacheDirectory.in_memory(10)
     assert directory.path.parent == Path("/dev/shm")
-    directory.published("a", lambda path: path.write_text("x" * 10))
+    directory.publish("a", lambda path: path.write_text("x" * 10))
     directory.file("gone").symlink_to("gone since")
     directory.check_space()
-    directory.published("b", lambda path: path.write_text("x"))
+    directory.publish("b", lambda path: path.write_text("x"))
     with pytest.raises(OutOfMemoryError, match=r"11 bytes in memory, more than 'lookup\.cache-max-memory-size' \(10\)"):
         directory.check_space()
     directory.close()

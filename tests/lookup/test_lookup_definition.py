@@ -156,7 +156,7 @@ def test_other_schemas_ask_for_another_cache_only_where_they_change_what_is_read
     table = made(tmp_path)
     before = asked(table, columns=columns)
     Catalog(str(tmp_path)).alter_table("db.t", change)
-    assert asked(table, columns=columns).is_as_before(before) is same
+    assert asked(table, columns=columns).matches(before) is same
 
 
 def test_what_becomes_of_a_key_without_a_row_is_one_of_two_words() -> None:

@@ -44,8 +44,8 @@ def many(kind: str, values: pa.Array) -> tuple[list[Any], list[int]]:
     found = keys.many(pa.table({"k": values}))
     assert found.stored.schema.types == [to_arrow(keys.fields[0].type)]
     assert found.rows.column("k").to_pylist() == values.to_pylist()
-    places = list(range(len(values))) if found.places is None else found.places.tolist()
-    return found.stored.column("k").to_pylist(), places
+    indexes = list(range(len(values))) if found.indexes is None else found.indexes.tolist()
+    return found.stored.column("k").to_pylist(), indexes
 
 
 DAY = datetime.date(2026, 1, 2)
@@ -183,7 +183,7 @@ def test_missing_and_surplus_values_are_refused(values: tuple[Any, ...], named: 
 
 
 @pytest.mark.parametrize(
-    ("kind", "values", "expected", "places"),
+    ("kind", "values", "expected", "indexes"),
     [
         ("INT", pa.array([1, 2**40, None, 3]), [1, 3], [0, 3]),
         ("INT", pa.array([1, 255], pa.uint8()), [1, 255], [0, 1]),
@@ -199,9 +199,9 @@ def test_missing_and_surplus_values_are_refused(values: tuple[Any, ...], named: 
     ],
 )
 def test_many_values_are_stored_where_a_row_can_have_them(
-    kind: str, values: pa.Array, expected: list[Any], places: list[int]
+    kind: str, values: pa.Array, expected: list[Any], indexes: list[int]
 ) -> None:
-    assert many(kind, values) == (expected, places)
+    assert many(kind, values) == (expected, indexes)
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ NANO = pd.Timestamp("2026-01-02 12:00:00.000000001")
 
 
 @pytest.mark.parametrize(
-    ("types", "given", "stored", "places"),
+    ("types", "given", "stored", "indexes"),
     [
         ("k INT", [1, None, 2**40, 2], [(1,), (2,)], [0, 3]),
         ("k INT", (1, 2), [(1,), (2,)], None),
@@ -268,12 +268,12 @@ NANO = pd.Timestamp("2026-01-02 12:00:00.000000001")
         ("a INT, b STRING", [], [], None),
     ],
 )
-def test_keys_in_a_list_are_values_tuples_or_dicts(types: str, given: Any, stored: Any, places: Any) -> None:
+def test_keys_in_a_list_are_values_tuples_or_dicts(types: str, given: Any, stored: Any, indexes: Any) -> None:
     names = [part.split()[0] for part in types.split(", ") if part[0] in "kab"]
     found = keys_of(types, names).many(given)
     assert list(zip(*(column.to_pylist() for column in found.stored.columns))) == stored
     assert len(found.rows) == len(given) and len(found.rows.columns) == len(names)
-    assert (None if found.places is None else found.places.tolist()) == places
+    assert (None if found.indexes is None else found.indexes.tolist()) == indexes
 
 
 @pytest.mark.parametrize(

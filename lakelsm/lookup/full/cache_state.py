@@ -29,14 +29,14 @@ _NO_ROWS = ("lookup.", "cache-page-size", "continuous.", "scan.partitions")
 
 @dataclass(frozen=True)
 class CacheContents:
-    """The contents of a cache: ``layout`` is that of its rows, of which index ``asked`` is that of the lookup's key.
+    """What a full cache contains: the ``layout`` of its rows; ``key_position`` is that of the lookup's key in it.
 
     ``unique``: each key has one row. ``found`` are the columns that lookups give, ``read`` those that changes must have.
     ``fingerprint`` differs for other rows, columns, types, or options that may change rows.
     """
 
     layout: CacheLayout
-    asked: int
+    key_position: int
     _: KW_ONLY
     unique: bool
     found: pa.Schema
@@ -72,7 +72,7 @@ class CacheContents:
     def no_keys(self) -> pa.Table:
         """Keys, but none."""
         schema = self.layout.schema
-        return pa.schema([schema.field(field.name) for field in self.layout.keys[self.asked]]).empty_table()
+        return pa.schema([schema.field(field.name) for field in self.layout.keys[self.key_position]]).empty_table()
 
 
 @dataclass(frozen=True)
@@ -93,29 +93,29 @@ class CacheState:
         parts: list[FoundRows] = []
         left = np.arange(len(keys))
         for generation in self.generations:
-            asked = keys if len(left) == len(keys) else keys.take(pa.array(left))
-            found, rows = generation.places(contents.asked, asked)
+            wanted = keys if len(left) == len(keys) else keys.take(pa.array(left))
+            found, rows = generation.row_indexes(contents.key_position, wanted)
             if len(rows):
                 parts.append(FoundRows(left[found], generation.rows.take(rows, contents.found.names)))
             if contents.unique:
                 if len(found) == len(left):
                     break
                 left = np.delete(left, found)
-        return FoundRows.together(parts or [FoundRows(np.empty(0, np.int64), contents.found.empty_table())])
+        return FoundRows.combined(parts or [FoundRows(np.empty(0, np.int64), contents.found.empty_table())])
 
     def find_plain(self, contents: CacheContents, key: Sequence[Any]) -> list[tuple[Any, ...]] | None:
         """The rows of one key, as `Cache.find_plain` has them. As `find`."""
         found: list[tuple[Any, ...]] = []
-        asked, names = contents.asked, contents.names
+        key_position, names = contents.key_position, contents.names
         if not self.generations:
             return found
-        key_hash = self.generations[0].keyed[asked].hash_of(key)
+        key_hash = self.generations[0].keyed[key_position].hash_of(key)
         if key_hash is None:
             return None
         for generation in self.generations:
-            if not generation.keyed[asked].index.may_have(key_hash):
+            if not generation.keyed[key_position].index.may_have(key_hash):
                 continue
-            found += [generation.rows.row(row, names) for row in generation.live_rows_of(asked, key, key_hash)]
+            found += [generation.rows.row(row, names) for row in generation.live_rows_of(key_position, key, key_hash)]
             if contents.unique and found:
                 break
         return found
@@ -133,7 +133,7 @@ class CacheState:
             "snapshot": None if self.snapshot is None else self.snapshot.to_json(),
             "generations": [asdict(generation.files) for generation in self.generations],
         }
-        directory.published(STATE, partial(_write, state))
+        directory.publish(STATE, partial(_write, state))
         for name in set(directory.names()) - self.names:
             if name.startswith(NAME_PREFIX):
                 directory.discard(name)

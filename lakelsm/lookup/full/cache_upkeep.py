@@ -56,7 +56,7 @@ class CacheUpkeep:
         newest = self.spec.store.snapshots.latest()
         if state is None:
             return self._loaded(newest, None if own is None else "its files were damaged or removed")
-        why = self._why_anew(state, newest)
+        why = self._reload_reason(state, newest)
         if why is not None:
             return self._loaded(newest, why)
         if state.snapshot == newest:
@@ -78,9 +78,9 @@ class CacheUpkeep:
 
         It is of the same snapshot if that still exists.
         """
-        return self.spec.store.run_on_newest(lambda: self._in_place_of(damaged))
+        return self.spec.store.run_on_newest(lambda: self._replacement(damaged))
 
-    def _in_place_of(self, damaged: CacheState) -> CacheState:
+    def _replacement(self, damaged: CacheState) -> CacheState:
         published = self._published(damaged)
         if published is not None and published is not damaged and published.content == self.contents.fingerprint:
             return published
@@ -101,9 +101,9 @@ class CacheUpkeep:
             self.warn(error)
             return None
 
-    def _why_anew(self, state: CacheState, newest: Snapshot | None) -> str | None:
+    def _reload_reason(self, state: CacheState, newest: Snapshot | None) -> str | None:
         """Why a state cannot follow the table's changes; None where it can."""
-        before, most = state.snapshot, self.spec.store.options.lookup_refresh_full_load_threshold
+        before, max_behind = state.snapshot, self.spec.store.options.lookup_refresh_full_load_threshold
         if state.content != self.contents.fingerprint:
             return "it was made for other columns, conditions or options of the table"
         if before is None:
@@ -118,9 +118,9 @@ class CacheUpkeep:
             return f"snapshot {before.id} is another one now: the table was rolled back, or made anew"
         if newest.id > before.id and self.spec.store.schema.cross_partition:
             return "its changes are told by the primary key, which lacks a partition column: it may have several rows"
-        if newest.id - before.id > most:
+        if newest.id - before.id > max_behind:
             behind = newest.id - before.id
-            return f"it was {behind} snapshots behind, more than 'lookup.refresh.full-load-threshold' ({most})"
+            return f"it was {behind} snapshots behind, more than 'lookup.refresh.full-load-threshold' ({max_behind})"
         return None
 
     def _followed(self, state: CacheState, before: Snapshot, newest: Snapshot) -> tuple[CacheState, pa.Table | None]:
@@ -204,15 +204,15 @@ class SegmentTask:
         yield pa.RecordBatch.from_pylist([vars(written)], schema=_WRITTEN)
 
 
-def _shares(name: str, units: Sequence[_Unit], most: int) -> list[SegmentShare]:
+def _shares(name: str, units: Sequence[_Unit], max_behind: int) -> list[SegmentShare]:
     """Units in shares of about the same size, the order of a read within each: so the same read gives the same shares."""
-    sizes = [0] * min(most, len(units))
-    places: list[list[int]] = [[] for _ in sizes]
+    sizes = [0] * min(max_behind, len(units))
+    members: list[list[int]] = [[] for _ in sizes]
     for at in sorted(range(len(units)), key=lambda at: -_size(units[at])):
-        least = sizes.index(min(sizes))
-        sizes[least] += _size(units[at])
-        places[least].append(at)
-    shares = enumerate(places)
+        smallest = sizes.index(min(sizes))
+        sizes[smallest] += _size(units[at])
+        members[smallest].append(at)
+    shares = enumerate(members)
     return [SegmentShare(f"{name}.{number}.rows", tuple(units[at] for at in sorted(share))) for number, share in shares]
 
 

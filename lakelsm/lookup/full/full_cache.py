@@ -16,7 +16,7 @@ from lakelsm.lookup.full.cache_state import CacheContents, CacheState
 from lakelsm.lookup.full.cache_upkeep import CacheUpkeep
 
 Answer = TypeVar("Answer")
-_Held: TypeAlias = tuple[CacheContents, CacheState]
+_Loaded: TypeAlias = tuple[CacheContents, CacheState]
 
 
 class FullCache(Cache):
@@ -28,9 +28,9 @@ class FullCache(Cache):
         """Use `open`."""
         self.spec = spec
         self._directory = directory
-        self._held: _Held | None = None
+        self._loaded: _Loaded | None = None
         self._closed = False
-        self._work = threading.Lock()
+        self._refreshing = threading.Lock()
 
     @staticmethod
     def open(spec: LookupSpec, directory: CacheDirectory) -> FullCache:
@@ -52,36 +52,36 @@ class FullCache(Cache):
         return self._directory.size_of(self._now()[1].names)
 
     def find(self, keys: pa.Table) -> FoundRows:
-        return self._answered(lambda contents, state: state.find(contents, keys))
+        return self._find(lambda contents, state: state.find(contents, keys))
 
     def find_plain(self, key: tuple[Any, ...]) -> list[tuple[Any, ...]] | None:
-        return self._answered(lambda contents, state: state.find_plain(contents, key))
+        return self._find(lambda contents, state: state.find_plain(contents, key))
 
     def refresh(self) -> Refreshed:
         """See `Cache.refresh`. Where it fails the state before answers on."""
-        with self._work:
+        with self._refreshing:
             upkeep, own = self._upkeep(), None
-            if self._held is not None:
-                contents, own = self._held
+            if self._loaded is not None:
+                contents, own = self._loaded
                 newest = upkeep.spec.store.snapshots.latest()
                 if contents.fingerprint == upkeep.contents.fingerprint and newest == own.snapshot:
                     return Refreshed(newest, changed=contents.no_keys)
             with self._directory.lock():
                 state, refreshed = upkeep.refreshed(own)
-            self._held = upkeep.contents, state
+            self._loaded = upkeep.contents, state
             return refreshed
 
     def close(self) -> None:
-        with self._work:
+        with self._refreshing:
             self._closed = True
-            self._held = None
+            self._loaded = None
         self._directory.close()
 
-    def _now(self) -> _Held:
-        held = self._held
-        if held is None:
+    def _now(self) -> _Loaded:
+        loaded = self._loaded
+        if loaded is None:
             raise InvalidInputError(f"The lookup of table {self.spec.store.name} is closed: open another one.")
-        return held
+        return loaded
 
     def _upkeep(self) -> CacheUpkeep:
         if self._closed:
@@ -89,20 +89,20 @@ class FullCache(Cache):
         spec = self.spec.on_newest_schema()
         return CacheUpkeep(spec, self._directory, CacheContents.of(spec))
 
-    def _answered(self, ask: Callable[[CacheContents, CacheState], Answer]) -> Answer:
+    def _find(self, search: Callable[[CacheContents, CacheState], Answer]) -> Answer:
         """The answer of what is held; a state that is damaged is loaded again, once."""
-        held = self._now()
+        loaded = self._now()
         try:
-            return ask(*held)
+            return search(*loaded)
         except CorruptStoreError as error:
-            return ask(*self._repaired(held, error))
+            return search(*self._repaired(loaded, error))
 
-    def _repaired(self, damaged: _Held, error: CorruptStoreError) -> _Held:
-        with self._work:
-            held = self._now()
-            if held is damaged:
+    def _repaired(self, damaged: _Loaded, error: CorruptStoreError) -> _Loaded:
+        with self._refreshing:
+            loaded = self._now()
+            if loaded is damaged:
                 upkeep = self._upkeep()
                 upkeep.warn(error)
                 with self._directory.lock():
-                    self._held = held = upkeep.contents, upkeep.repaired(damaged[1])
-            return held
+                    self._loaded = loaded = upkeep.contents, upkeep.repaired(damaged[1])
+            return loaded

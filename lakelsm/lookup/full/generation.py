@@ -116,9 +116,9 @@ class Generation:
         """How many rows are not dead."""
         return self.files.rows - self.files.dead_rows
 
-    def places(self, key: int, keys: pa.Table) -> tuple[Longs, Longs]:
+    def row_indexes(self, key: int, keys: pa.Table) -> tuple[Longs, Longs]:
         """The indexes of keys that have live rows, ascending, and those rows; ``key`` is the number of the index."""
-        probes, rows = self.keyed[key].places(keys)
+        probes, rows = self.keyed[key].row_indexes(keys)
         if self._dead is None or not len(rows):
             return probes, rows
         live = ~self._are_dead(rows)

@@ -114,29 +114,29 @@ class ChangedRowsTask:
         elif isinstance(unit, DifferenceUnit):
             yield from Differences(self.reader, self.spec, self.schema)([unit])
         elif not unit.has:
-            yield from self._rows(unit.file, self._masked(unit.file, unit.before), DELETE)
+            yield from self._rows(unit.file, self._masked_rows(unit.file, unit.before), DELETE)
         elif not unit.had:
-            yield from self._rows(unit.file, self._masked(unit.file, unit.file.vector), INSERT)
+            yield from self._rows(unit.file, self._masked_rows(unit.file, unit.file.vector), INSERT)
         else:
-            before, now = (self._masked(unit.file, vector) for vector in (unit.before, unit.file.vector))
+            before, now = (self._masked_rows(unit.file, vector) for vector in (unit.before, unit.file.vector))
             every = BitMap(range(unit.file.row_count))
             yield from self._rows(unit.file, every - (now - before), DELETE)
             yield from self._rows(unit.file, every - (before - now), INSERT)
 
-    def _masked(self, file: RunFile, vector: VectorLocation | None) -> BitMap:
+    def _masked_rows(self, file: RunFile, vector: VectorLocation | None) -> BitMap:
         if vector is None:
             return BitMap()
         (masked,) = read_vectors(self.reader.file_io.filesystem(), [(vector, file.row_count)])
         return masked
 
-    def _rows(self, file: RunFile, hidden: BitMap, kind: int) -> Iterator[pa.RecordBatch]:
+    def _rows(self, file: RunFile, masked: BitMap, kind: int) -> Iterator[pa.RecordBatch]:
         """The rows of a file but the hidden ones, all of one kind; of deleted rows only the keys."""
-        if len(hidden) == file.row_count:
+        if len(masked) == file.row_count:
             return
         names = self.schema.names[1:] if kind == INSERT else self.reader.schema.primary_keys
         reader = replace(self.reader, columns=tuple(names))
         for start, rows in reader.open_file(file, system=False).batches(lambda: self.memory_bytes // _SCAN_SHARE):
-            found = positions_within(hidden, start, start + len(rows))
+            found = positions_within(masked, start, start + len(rows))
             if len(found) == len(rows):
                 continue
             if len(found):
@@ -164,7 +164,7 @@ class StateChange:
         self.layout = layout
         self.directory = directory
         self.predicate = predicate
-        self._killed, self._kept, self._told = ([BitMap() for _ in state.generations] for _ in range(3))
+        self._deleted, self._unchanged, self._reported = ([BitMap() for _ in state.generations] for _ in range(3))
         self._key_schema = pa.schema([layout.schema.field(field.name) for field in layout.keys[-1]])
         self._keys, self._key_bytes = [self._key_schema.empty_table()], 0
 
@@ -173,10 +173,10 @@ class StateChange:
         segment = write_segment(self.directory, f"{name}.rows", self.layout, self._new_rows(changes))
         generations = []
         for at, generation in enumerate(self.state.generations):
-            dead = self._killed[at] - self._kept[at]  # Not those that came again as they were.
+            dead = self._deleted[at] - self._unchanged[at]  # Not those that came again as they were.
             if dead:
-                self._add_dead(generation, _places(dead - self._told[at]))
-                generation = generation.without(self.directory, f"{name}.{at}.dead", _places(dead))
+                self._add_dead(generation, _row_indexes(dead - self._reported[at]))
+                generation = generation.without(self.directory, f"{name}.{at}.dead", _row_indexes(dead))
             if generation.live_rows:
                 generations.append(generation)
         if segment.rows:
@@ -209,34 +209,34 @@ class StateChange:
             if self.predicate is not None:
                 added &= matching(self.predicate, rows).to_numpy(zero_copy_only=False)
             new = rows.select(self.layout.schema.names)
-            changed = self._replaced(new, added)
+            changed = self._note_replaced(new, added)
             if not changed.all():
                 new = new.filter(pa.array(changed))
             if len(new):
                 self._add_keys(new)
                 yield new
 
-    def _replaced(self, rows: pa.Table, added: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    def _note_replaced(self, rows: pa.Table, added: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """Note the rows that some changes delete; return which of these are new rows different from the earlier ones."""
         changed: npt.NDArray[np.bool_] = added.copy()
         left, missing = np.arange(len(rows)), np.ones(len(rows), dtype=bool)
         for at, generation in enumerate(self.state.generations):
-            probes, found = generation.places(0, rows if not at else rows.take(pa.array(left)))
+            probes, found = generation.row_indexes(0, rows if not at else rows.take(pa.array(left)))
             if not len(found):
                 continue
             probes = left[probes]
             missing[probes] = False  # A key has one row in all generations.
             left = np.flatnonzero(missing)
             same = added[probes]
-            same[same] = self._are_same(generation, found[same], rows, probes[same])
+            same[same] = self._are_equal(generation, found[same], rows, probes[same])
             changed[probes[same]] = False
-            self._kept[at].update(_numbers(found[same]))
-            self._killed[at].update(_numbers(found[~same]))
+            self._unchanged[at].update(_bitmap_values(found[same]))
+            self._deleted[at].update(_bitmap_values(found[~same]))
             if len(self.layout.keys) == 1:  # The key is that of the new row, which is reported.
-                self._told[at].update(_numbers(found[added[probes] & ~same]))
+                self._reported[at].update(_bitmap_values(found[added[probes] & ~same]))
         return changed
 
-    def _are_same(self, generation: Generation, old: Longs, rows: pa.Table, new: Longs) -> npt.NDArray[np.bool_]:
+    def _are_equal(self, generation: Generation, old: Longs, rows: pa.Table, new: Longs) -> npt.NDArray[np.bool_]:
         """Which rows of a generation are as the new ones; values are taken of rows that are the same so far alone."""
         left = np.arange(len(old))
         for name in self._compared:
@@ -259,23 +259,23 @@ class StateChange:
     def _merged(self, generations: Sequence[Generation], name: str) -> list[Generation]:
         """The same rows in few generations, none of which is half dead."""
         merged: list[Generation] = []
-        for place, run in enumerate(_runs_to_merge(generations)):
+        for number, run in enumerate(_runs_to_merge(generations)):
             if len(run) == 1 and run[0].files.dead_rows <= run[0].files.rows // 2:
                 merged += run
                 continue
-            own = f"{name}.{place}.merged"
+            own = f"{name}.{number}.merged"
             live = (rows for generation in run for rows in generation.live())
             segment = write_segment(self.directory, f"{own}.rows", self.layout, live)
             merged.append(index_segments(self.directory, own, self.layout, [segment]))
         return merged
 
 
-def _places(rows: BitMap) -> Longs:
+def _row_indexes(rows: BitMap) -> Longs:
     """The numbers of rows, ascending."""
     return np.frombuffer(rows.to_array(), np.uint32).astype(np.int64)
 
 
-def _numbers(rows: Longs) -> array[int]:
+def _bitmap_values(rows: Longs) -> array[int]:
     """Numbers of rows as bitmaps take them."""
     return array("I", rows.astype(np.uint32).tobytes())
 

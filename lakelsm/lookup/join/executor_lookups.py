@@ -44,9 +44,9 @@ class SharedLookup:
     @property
     def name(self) -> str:
         """A text that two lookups share only where they ask for the same."""
-        schema, asked = self.store.schema, self.definition
+        schema, definition = self.store.schema, self.definition
         table = (self.store.paths.branch_root, schema.id, schema.time_millis)
-        wanted = (asked.key, asked.columns, asked.where, sorted(asked.options.items()))
+        wanted = (definition.key, definition.columns, definition.where, sorted(definition.options.items()))
         return repr((table, wanted, self.policy, None if self.buckets is None else sorted(self.buckets)))
 
     def open(self, environment: Environment) -> FreshCache:

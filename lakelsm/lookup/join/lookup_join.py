@@ -142,8 +142,8 @@ class JoinTask:
             self._check_types(current.defined.store.schema)
             given = current.keys.many(pa.table([facts.column(at) for at in self.keys], current.keys.names))
             answer = current.find(given.stored)
-        probes = answer.probes if given.places is None else given.places[answer.probes]
-        yield from self._handed(facts, *matched(len(facts), probes, self.inner), answer)
+        probes = answer.probes if given.indexes is None else given.indexes[answer.probes]
+        yield from self._joined_batches(facts, *matched(len(facts), probes, self.inner), answer)
 
     def _check_types(self, schema: TableSchema) -> None:
         """Raise InvalidInputError where a column's type is another than it was when the query was made."""
@@ -155,16 +155,16 @@ class JoinTask:
                     f"{field.type.sql()} when the join with it was made: start the query again."
                 )
 
-    def _handed(
-        self, facts: pa.RecordBatch, places: Longs | None, rows: pa.Array | None, answer: FoundRows
+    def _joined_batches(
+        self, facts: pa.RecordBatch, fact_indexes: Longs | None, rows: pa.Array | None, answer: FoundRows
     ) -> Iterator[pa.RecordBatch]:
         """The facts at some indexes, each with one of the rows found; see `matched`."""
         columns = [cast_column(answer.rows.column(own.name), to.type) for own, to in zip(self.fields, self.found)]
         found = pa.table(columns, schema=self.found).combine_chunks()
         names = [*facts.schema.names, *self.found.names]
-        for start in range(0, len(facts) if places is None else len(places), _HANDED_ROWS):
+        for start in range(0, len(facts) if fact_indexes is None else len(fact_indexes), _HANDED_ROWS):
             part = slice(start, start + _HANDED_ROWS)
-            own = facts.slice(start, _HANDED_ROWS) if places is None else facts.take(pa.array(places[part]))
+            own = facts.slice(start, _HANDED_ROWS) if fact_indexes is None else facts.take(pa.array(fact_indexes[part]))
             added = found.slice(start, _HANDED_ROWS) if rows is None else found.take(rows[part])
             yield pa.RecordBatch.from_arrays([*own.columns, *map(contiguous, added.columns)], names=names)
 

@@ -19,7 +19,7 @@ from lakelsm.format.row.binary_row import decode_rows, encode_row
 from lakelsm.format.row.single_hash import SingleHash
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.local.bucket_codes import members_of, partition_codes
-from lakelsm.lookup.cache import LookupSpec
+from lakelsm.lookup.cache import Longs, LookupSpec
 from lakelsm.lsm.interval_partition import fewest_runs
 from lakelsm.lsm.levels import FileRange
 from lakelsm.merge.key_order import order_keys
@@ -32,7 +32,6 @@ from lakelsm.snapshots.manifest_scan import BucketFilter, read_live_entries
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.write.fixed_buckets import FixedBuckets
 
-Places = npt.NDArray[np.int64]
 #: Numbers of files whose key ranges are disjoint, in key order.
 Run = tuple[int, ...]
 #: Partitions whose buckets are kept in memory for single keys.
@@ -44,7 +43,7 @@ class LiveBucket:
     """The shown files of one bucket of one partition.
 
     ``bounds`` has for each column of the trimmed primary key the smallest values of all files, then the largest ones.
-    ``generations`` come newest first: what a generation has of a key hides what older ones have. Of each, its runs come
+    ``groups`` come newest first: what a generation has of a key hides what older ones have. Of each, its runs come
     oldest first.
     """
 
@@ -52,9 +51,9 @@ class LiveBucket:
     _: KW_ONLY
     total_buckets: int
     bounds: tuple[pa.Array, ...]
-    generations: tuple[tuple[Run, ...], ...]
+    groups: tuple[tuple[Run, ...], ...]
 
-    def holders(self, keys: Sequence[pa.Array]) -> KeyRanges:
+    def key_ranges(self, keys: Sequence[pa.Array]) -> KeyRanges:
         """Which files may have some keys, given as the columns of the trimmed primary key."""
         both = [pa.chunked_array([bounds, key]) for bounds, key in zip(self.bounds, keys)]
         count = len(self.files)
@@ -66,7 +65,7 @@ class LiveBucket:
         """The runs for single keys, newest first; None where a key may be in several files of a generation, whose rows
         are merged, or where Python has no values for a range.
         """
-        if any(len(runs) > 1 for runs in self.generations) or any(column.null_count for column in self.bounds):
+        if any(len(runs) > 1 for runs in self.groups) or any(column.null_count for column in self.bounds):
             return None
         try:
             bounds = list(zip(*(column.to_pylist() for column in self.bounds)))
@@ -75,7 +74,7 @@ class LiveBucket:
         lows, highs = bounds[: len(self.files)], bounds[len(self.files) :]
         return [
             SingleRun([lows[at] for at in run], [highs[at] for at in run], [self.files[at] for at in run])
-            for (run,) in self.generations
+            for (run,) in self.groups
         ]
 
 
@@ -101,7 +100,7 @@ class KeyRanges:
     highs: npt.NDArray[np.generic]
     keys: npt.NDArray[np.generic]
 
-    def of_run(self, run: Run, wanted: Places) -> Iterator[tuple[int, Places]]:
+    def of_run(self, run: Run, wanted: Longs) -> Iterator[tuple[int, Longs]]:
         """Yield each file of a run that may have some of the keys at ``wanted``, with the indexes of these."""
         keys = self.keys if len(wanted) == len(self.keys) else self.keys[wanted]
         if len(run) == 1:
@@ -178,9 +177,9 @@ class LiveBuckets:
         if not _newest_wins(self.spec.store.options):
             return True
         buckets = (bucket for some in self.partitions.values() for bucket in some.values())
-        return any(len(runs) > 1 for bucket in buckets for runs in bucket.generations)
+        return any(len(runs) > 1 for bucket in buckets for runs in bucket.groups)
 
-    def places(self, keys: pa.RecordBatch) -> Iterator[tuple[LiveBucket, Places]]:
+    def buckets_of(self, keys: pa.RecordBatch) -> Iterator[tuple[LiveBucket, Longs]]:
         """Yield each bucket that may have some of the ``keys`` (columns of the primary key), and their indexes."""
         schema = self.spec.store.schema
         codes, partitions = partition_codes(keys, schema.partition_fields)
@@ -191,7 +190,7 @@ class LiveBuckets:
                 if total <= 0:
                     yield from ((bucket, members) for bucket in buckets.values() if bucket.total_buckets == total)
                     continue
-                numbers = self._numbers(keys if whole else keys.take(pa.array(members)), total)
+                numbers = self._bucket_ids(keys if whole else keys.take(pa.array(members)), total)
                 for number, inside in members_of(numbers, total):
                     bucket = buckets.get(number)
                     if bucket is not None and bucket.total_buckets == total and len(inside):
@@ -202,7 +201,7 @@ class LiveBuckets:
         """The buckets for single keys."""
         return SingleRouting(self)
 
-    def _numbers(self, keys: pa.RecordBatch, total: int) -> Places:
+    def _bucket_ids(self, keys: pa.RecordBatch, total: int) -> Longs:
         """The bucket of each key, of so many."""
         store = self.spec.store
         buckets = replace(FixedBuckets.of(store.schema, store.options), number=total)
@@ -258,36 +257,36 @@ def _live_bucket(
         tuple(map(units.file, files)),
         total_buckets=entries[files[0].index].total_buckets,
         bounds=tuple(bounds),
-        generations=_generations(store.options, files),
+        groups=_groups(store.options, files),
     )
 
 
-def _generations(options: TableOptions, files: Sequence[FileRange]) -> tuple[tuple[Run, ...], ...]:
+def _groups(options: TableOptions, files: Sequence[FileRange]) -> tuple[tuple[Run, ...], ...]:
     runs = _runs(files)
-    if _no_key_twice(options):
+    if _has_unique_keys(options):
         # No key is in two of them.
-        return tuple((_numbers(files, run),) for run in reversed(runs))
+        return tuple((_positions(files, run),) for run in reversed(runs))
     if not _newest_wins(options):
-        return (tuple(_numbers(files, run) for run in runs),)
-    generations: list[tuple[Run, ...]] = []
+        return (tuple(_positions(files, run) for run in runs),)
+    groups: list[tuple[Run, ...]] = []
     newest = list(accumulate((max(file.max_seq for file in run) for run in runs), max))
     oldest = list(accumulate((min(file.min_seq for file in run) for run in reversed(runs)), min))[::-1]
     first = 0
     for at in range(1, len(runs) + 1):
         if at == len(runs) or newest[at - 1] < oldest[at]:
-            generations.append(tuple(_numbers(files, run) for run in runs[first:at]))
+            groups.append(tuple(_positions(files, run) for run in runs[first:at]))
             first = at
-    return tuple(reversed(generations))
+    return tuple(reversed(groups))
 
 
-def _no_key_twice(options: TableOptions) -> bool:
+def _has_unique_keys(options: TableOptions) -> bool:
     """Whether no two shown files have a key, but for rows that are masked."""
     return has_one_row_per_key(options) and not is_shown(options, 0)
 
 
 def _newest_wins(options: TableOptions) -> bool:
     """Whether the newest run that has a key decides alone; sequence numbers determine the newest."""
-    return _no_key_twice(options) or (options.merge_engine is MergeEngine.DEDUPLICATE and not options.sequence_field)
+    return _has_unique_keys(options) or (options.merge_engine is MergeEngine.DEDUPLICATE and not options.sequence_field)
 
 
 def _runs(files: Sequence[FileRange]) -> list[tuple[FileRange, ...]]:
@@ -301,6 +300,6 @@ def _runs(files: Sequence[FileRange]) -> list[tuple[FileRange, ...]]:
     return sorted(runs, key=lambda run: max(file.max_seq for file in run))
 
 
-def _numbers(files: Sequence[FileRange], run: Sequence[FileRange]) -> Run:
-    places = {file.index: place for place, file in enumerate(files)}
-    return tuple(places[file.index] for file in run)
+def _positions(files: Sequence[FileRange], run: Sequence[FileRange]) -> Run:
+    positions = {file.index: position for position, file in enumerate(files)}
+    return tuple(positions[file.index] for file in run)

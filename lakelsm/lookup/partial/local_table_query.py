@@ -16,8 +16,8 @@ import pyarrow as pa
 from lakelsm.format.row.single_hash import SingleHash
 from lakelsm.format.row_kinds import RETRACTIONS, is_retract
 from lakelsm.local.arrow_rows import one_bit_pattern
-from lakelsm.lookup.cache import FoundRows
-from lakelsm.lookup.partial.live_buckets import KeyRanges, LiveBucket, LiveBuckets, Places, Run
+from lakelsm.lookup.cache import FoundRows, Longs
+from lakelsm.lookup.partial.live_buckets import KeyRanges, LiveBucket, LiveBuckets, Run
 from lakelsm.lookup.partial.lookup_files import LookupFiles
 from lakelsm.lookup.partial.row_masks import RowMasks
 from lakelsm.merge.grouped_rows import Mask
@@ -30,9 +30,9 @@ from lakelsm.schema.system_columns import POSITION, ROW, VALUE_KIND
 from lakelsm.types import arrow_field, contiguous
 
 #: Slots, and a row of each.
-_Found: TypeAlias = tuple[Places, pa.Table]
+_Found: TypeAlias = tuple[Longs, pa.Table]
 #: A data file, and the slots and keys that are looked for in it.
-_FileSearch: TypeAlias = tuple[RunFile, Places, pa.Table]
+_FileSearch: TypeAlias = tuple[RunFile, Longs, pa.Table]
 
 
 @dataclass(frozen=True)
@@ -40,14 +40,14 @@ class _Slots:
     """A number for each key and bucket that it is looked for in; ``owners`` has the index of each in ``probes``."""
 
     probes: pa.RecordBatch
-    owners: Places
+    owners: Longs
 
-    def with_keys(self, slots: Places, rows: pa.Table) -> pa.Table:
+    def with_keys(self, slots: Longs, rows: pa.Table) -> pa.Table:
         """Rows of some slots with the columns of their keys, which stores do not keep twice."""
-        places = self.owners[slots]
+        owners = self.owners[slots]
         probes = self.probes
-        if not np.array_equal(places, np.arange(len(probes))):
-            probes = probes.take(pa.array(places))
+        if not np.array_equal(owners, np.arange(len(probes))):
+            probes = probes.take(pa.array(owners))
         for field, column in zip(probes.schema, probes.columns):
             rows = rows.append_column(field, column)
         return rows
@@ -62,11 +62,11 @@ class _BucketSearch:
     keys: pa.Table
     ranges: KeyRanges
 
-    def of_run(self, run: Run, wanted: Places) -> Iterator[_FileSearch]:
+    def of_run(self, run: Run, wanted: Longs) -> Iterator[_FileSearch]:
         """The searches of a run's files for the keys at ``wanted``."""
-        for number, places in self.ranges.of_run(run, wanted):
-            keys = self.keys if len(places) == len(self.keys) else self.keys.take(pa.array(places))
-            yield self.bucket.files[number], places + self.first, keys
+        for number, key_indexes in self.ranges.of_run(run, wanted):
+            keys = self.keys if len(key_indexes) == len(self.keys) else self.keys.take(pa.array(key_indexes))
+            yield self.bucket.files[number], key_indexes + self.first, keys
 
 
 class LocalTableQuery:
@@ -118,8 +118,8 @@ class LocalTableQuery:
         searches, slots = self._searches(self._as_stored(keys))
         wanted: Mask = np.ones(len(slots.owners), np.bool_)
         found: list[_Found] = []
-        for depth in range(max((len(search.bucket.generations) for search in searches), default=0)):
-            found += self._generation(searches, slots, depth, wanted)
+        for depth in range(max((len(search.bucket.groups) for search in searches), default=0)):
+            found += self._group(searches, slots, depth, wanted)
         return self._answer(slots, found)
 
     def _decides(self, file: RunFile, row: tuple[Any, ...]) -> bool:
@@ -127,7 +127,7 @@ class LocalTableQuery:
         merge = self.files.stored.merge
         if merge.engine is MergeEngine.DEDUPLICATE and merge.ignore_delete and row[self._kind] in RETRACTIONS:
             return False
-        return self._position is None or self.masks.hidden(file, np.array([row[self._position]])) is None
+        return self._position is None or self.masks.masked(file, np.array([row[self._position]])) is None
 
     def _as_stored(self, keys: pa.Table) -> pa.RecordBatch:
         """The columns of the primary key, in its order and with the bits that are stored."""
@@ -143,19 +143,19 @@ class LocalTableQuery:
         """The searches of buckets, and their slots."""
         names = [field.name for field in self.files.stored.keys]
         searches: list[_BucketSearch] = []
-        owners: list[Places] = []
+        owners: list[Longs] = []
         first = 0
-        for bucket, places in self.live.places(probes) if len(probes) else ():
+        for bucket, key_indexes in self.live.buckets_of(probes) if len(probes) else ():
             keys = pa.Table.from_batches([probes]).select(names)
-            if len(places) < len(probes):
-                keys = keys.take(pa.array(places))
-            ranges = bucket.holders([contiguous(column) for column in keys.columns])
+            if len(key_indexes) < len(probes):
+                keys = keys.take(pa.array(key_indexes))
+            ranges = bucket.key_ranges([contiguous(column) for column in keys.columns])
             searches.append(_BucketSearch(bucket, first, keys, ranges))
-            owners.append(places)
-            first += len(places)
+            owners.append(key_indexes)
+            first += len(key_indexes)
         return searches, _Slots(probes, np.concatenate([np.empty(0, np.int64), *owners]))
 
-    def _generation(
+    def _group(
         self, searches: Sequence[_BucketSearch], slots: _Slots, depth: int, wanted: Mask
     ) -> Iterator[_Found]:
         """Yield the merged rows that a generation of each bucket has of the ``wanted`` slots, retractions left out.
@@ -165,37 +165,37 @@ class LocalTableQuery:
         tasks: list[_FileSearch] = []
         for search in searches:
             open_ = np.flatnonzero(wanted[search.first : search.first + len(search.keys)])
-            if depth < len(search.bucket.generations) and len(open_):
-                for run in search.bucket.generations[depth]:
+            if depth < len(search.bucket.groups) and len(open_):
+                for run in search.bucket.groups[depth]:
                     tasks += search.of_run(run, open_)
         every = self.files.find([(file, keys) for file, _, keys in tasks])
-        hits = [(file, *self._shown(file, asked, found)) for (file, asked, _), found in zip(tasks, every)]
+        hits = [(file, *self._shown(file, own, found)) for (file, own, _), found in zip(tasks, every)]
         hits = [hit for hit in hits if len(hit[1])]
         if not hits:
             return
-        found = np.concatenate([places for _, places, _ in hits])
+        found = np.concatenate([own for _, own, _ in hits])
         rows = pa.concat_tables([table for _, _, table in hits])
         if int(np.bincount(found).max()) > 1:
-            levels = np.repeat([file.level for file, _, _ in hits], [len(places) for _, places, _ in hits])
+            levels = np.repeat([file.level for file, _, _ in hits], [len(own) for _, own, _ in hits])
             found, rows = self._merged(found, slots.with_keys(found, rows), levels)
         wanted[found] = False
         retract = is_retract(rows.column(VALUE_KIND))
         yield (found[~retract], rows.filter(pa.array(~retract))) if retract.any() else (found, rows)
 
-    def _shown(self, file: RunFile, asked: Places, found: FoundRows) -> _Found:
+    def _shown(self, file: RunFile, file_slots: Longs, found: FoundRows) -> _Found:
         """The rows that no deletion vector masks, and that the merge does not pass over."""
-        slots, rows = asked[found.probes], found.rows
+        slots, rows = file_slots[found.probes], found.rows
         merge = self.files.stored.merge
-        passed = None
+        skipped = None
         if self.files.stored.positions:
-            passed = self.masks.hidden(file, rows.column(POSITION).to_numpy())
+            skipped = self.masks.masked(file, rows.column(POSITION).to_numpy())
             rows = rows.drop_columns([POSITION])
         if merge.engine is MergeEngine.DEDUPLICATE and merge.ignore_delete:
             retract = is_retract(rows.column(VALUE_KIND))
-            passed = retract if passed is None else passed | retract
-        return (slots, rows) if passed is None else (slots[~passed], rows.filter(pa.array(~passed)))
+            skipped = retract if skipped is None else skipped | retract
+        return (slots, rows) if skipped is None else (slots[~skipped], rows.filter(pa.array(~skipped)))
 
-    def _merged(self, slots: Places, rows: pa.Table, levels: Places) -> _Found:
+    def _merged(self, slots: Longs, rows: pa.Table, levels: Longs) -> _Found:
         """One row for each slot, from rows of one or more versions of its key."""
         stored = self.files.stored
         rows = rows.append_column(ROW, pa.array(slots)).combine_chunks()
@@ -212,15 +212,15 @@ class LocalTableQuery:
         if not found:
             fields = [arrow_field(spec.store.schema.field(name)) for name in names]
             return FoundRows(np.empty(0, np.int64), pa.schema(fields).empty_table())
-        numbers = np.concatenate([places for places, _ in found])
+        numbers = np.concatenate([own for own, _ in found])
         rows = pa.concat_tables([table for _, table in found])
-        places = slots.owners[numbers]
-        if len(places) > 1 and not bool((places[1:] > places[:-1]).all()):
-            order = np.argsort(places, kind="stable")
-            numbers, places, rows = numbers[order], places[order], rows.combine_chunks().take(pa.array(order))
+        probes = slots.owners[numbers]
+        if len(probes) > 1 and not bool((probes[1:] > probes[:-1]).all()):
+            order = np.argsort(probes, kind="stable")
+            numbers, probes, rows = numbers[order], probes[order], rows.combine_chunks().take(pa.array(order))
         rows = slots.with_keys(numbers, rows)
         if spec.predicate is not None:
             matches = matching(spec.predicate, rows).to_numpy(zero_copy_only=False)
             if not matches.all():
-                places, rows = places[matches], rows.filter(pa.array(matches))
-        return FoundRows(places, rows.select(names))
+                probes, rows = probes[matches], rows.filter(pa.array(matches))
+        return FoundRows(probes, rows.select(names))

@@ -22,7 +22,7 @@ from lakelsm.errors import CorruptStoreError
 from lakelsm.lookup.cache import FoundRows, LookupSpec
 from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.partial.remote_lookup_file import RemoteLookupFile
-from lakelsm.lookup.partial.store_build import StoreBuild, StoredColumns, warn_of
+from lakelsm.lookup.partial.store_build import StoreBuild, StoredColumns, warn_of_rebuild
 from lakelsm.lookup.store.lookup_store import LookupStore, StoreFormat
 from lakelsm.lookup.store.sort_reader import SortFileReader
 from lakelsm.merge.merge_unit import RunFile
@@ -102,13 +102,13 @@ class LookupFiles:
                 try:
                     found.append(one.store.find(keys))
                 except CorruptStoreError as error:
-                    warn_of(self.spec, file, error)
+                    warn_of_rebuild(self.spec, file, error)
                     self._drop([one])
                     (again,) = self._opened([file], runner, copies=False)
                     found.append(again.store.find(keys))
             if self._grown.is_set():
                 self._grown.clear()
-                self._keep_to_bounds()
+                self._drop_beyond_limits()
         return found
 
     def find_plain(self, file: RunFile, key: tuple[Any, ...]) -> list[tuple[Any, ...]] | None:
@@ -126,12 +126,12 @@ class LookupFiles:
         """Drop the files of all other data files, and those that have not been used for long."""
         paths = {file.path for file in live}
         with self._lock:
-            gone = [one for one in self._open.values() if one.path not in paths]
+            unused = [one for one in self._open.values() if one.path not in paths]
             for path in {*self._names} - paths:
                 del self._names[path]
-        self._drop(gone)
-        self._keep_to_bounds()
-        self._remove_left_behind()
+        self._drop(unused)
+        self._drop_beyond_limits()
+        self._remove_unused()
 
     def close(self) -> None:
         """Close all files, each when no search uses it. They stay in the directory, where others may use them."""
@@ -146,7 +146,7 @@ class LookupFiles:
         missing = {name: file for name, file, one in zip(names, files, opened) if one is None}
         if missing:
             self._build(missing, runner, copies=copies)
-        return [one or self._added(name, file, runner) for name, file, one in zip(names, files, opened)]
+        return [one or self._open_store(name, file, runner) for name, file, one in zip(names, files, opened)]
 
     def _used(self, name: str) -> _OpenFile | None:
         """An open store, which is used now."""
@@ -186,12 +186,12 @@ class LookupFiles:
             for _ in runner.batches([*missing], build, pa.schema([]), store.paths):
                 raise AssertionError("a build yields nothing")
 
-    def _added(self, name: str, file: RunFile, runner: LocalRunner) -> _OpenFile:
+    def _open_store(self, name: str, file: RunFile, runner: LocalRunner) -> _OpenFile:
         """Open a file of the directory that was there a moment ago; made again where it cannot be opened."""
         try:
             store = self._store(name, file)
         except CorruptStoreError as error:
-            warn_of(self.spec, file, error)
+            warn_of_rebuild(self.spec, file, error)
             self._directory.discard(name)
             self._build({name: file}, runner, copies=False)
             store = self._store(name, file)
@@ -215,21 +215,21 @@ class LookupFiles:
         """What the open files take; the lock is held."""
         return sum(one.store.disk_bytes for one in self._open.values())
 
-    def _keep_to_bounds(self) -> None:
+    def _drop_beyond_limits(self) -> None:
         """Drop files that have not been used for long, and as many more as the limit of disk space requires."""
         options = self.spec.store.options
         oldest = self._environment.monotonic() - options.lookup_cache_file_retention / 1000
         with self._lock:
             size = self._size()
-            gone = []
+            unused = []
             for one in self._open.values():
                 if size <= options.lookup_cache_max_disk_size and one.used >= oldest:
                     break
-                gone.append(one)
+                unused.append(one)
                 size -= one.store.disk_bytes
-        self._drop(gone)
+        self._drop(unused)
 
-    def _remove_left_behind(self) -> None:
+    def _remove_unused(self) -> None:
         """Remove old files of the table that are not open here: those of ended processes, in a shared directory.
 
         A process that has one open can still read it; one that opens it later builds it again.

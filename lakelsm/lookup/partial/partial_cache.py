@@ -80,16 +80,16 @@ class PartialCache(Cache):
 
     def find(self, keys: pa.Table) -> FoundRows:
         """See `Cache.find`."""
-        return self._answered(lambda query: query.find(keys))
+        return self._find(lambda query: query.find(keys))
 
     def find_plain(self, key: tuple[Any, ...]) -> list[tuple[Any, ...]] | None:
         """See `Cache.find_plain`."""
-        return self._answered(lambda query: query.find_plain(key))
+        return self._find(lambda query: query.find_plain(key))
 
     def refresh(self) -> Refreshed:
         """See `Cache.refresh`. Which keys changed is known only where none did."""
         with self._refreshing:
-            self._go_on()
+            self._take_newest()
             snapshot = self._current().live.snapshot
             same, self._reported = snapshot == self._reported, snapshot
             spec = self._current().live.spec
@@ -112,7 +112,7 @@ class PartialCache(Cache):
             raise InvalidInputError("The lookup is closed: open another one.")
         return query
 
-    def _go_on(self) -> None:
+    def _take_newest(self) -> None:
         """Take the newest snapshot; files of the directory go that no file of it needs."""
         before = self._current()
         spec = before.live.spec.on_newest_schema()
@@ -121,11 +121,11 @@ class PartialCache(Cache):
             self._query = _query_of(live, before, self._format, self._directory, self._environment)
         self._current().files.keep_only(self._current().live.files)
 
-    def _answered(self, ask: Callable[[LocalTableQuery], Answer]) -> Answer:
+    def _find(self, search: Callable[[LocalTableQuery], Answer]) -> Answer:
         """The answer of one state; of the newest one if its files were deleted with its snapshot."""
         query = self._current()
         try:
-            return ask(query)
+            return search(query)
         except CorruptStoreError:
             raise
         except CorruptTableError as error:
@@ -133,14 +133,14 @@ class PartialCache(Cache):
             if snapshot is None or store.snapshots.try_get(snapshot.id) == snapshot:
                 raise
             with self._refreshing:
-                self._go_on()
+                self._take_newest()
             now = self._current().live.snapshot
             text = (
                 f"Table {store.name}: snapshot {snapshot.id} is gone, and a file that lookups of it need ({error}). They "
                 f"go on with snapshot {None if now is None else now.id}."
             )
             warn_and_log(_LOG, text, RuntimeWarning)
-            return ask(self._current())
+            return search(self._current())
 
 
 def _query_of(

@@ -167,9 +167,9 @@ class RemoteLookupFile:
                     f"{reader.path}: the lookup file has {reader.disk_bytes} bytes instead of {self.bytes}"
                 )
             check = _RowCheck(layout, values, expected)
-            reader.verify(expected.row_count, _ERROR_RATE, check.see)
+            reader.verify(expected.row_count, _ERROR_RATE, check.check)
             with reader.error_context("the end"):
-                check.end()
+                check.finish()
             return SortStore(reader, layout, values)
         except BaseException as error:
             reader.close()
@@ -194,7 +194,7 @@ class _RowCheck:
         self._count = 0
         self._sequences: list[int] = []
 
-    def see(self, keys: RowBytes, values: RowBytes) -> None:
+    def check(self, keys: RowBytes, values: RowBytes) -> None:
         """Check the next rows."""
         if not len(keys.starts):
             return
@@ -213,7 +213,7 @@ class _RowCheck:
         self._count += len(keys.starts)
         self._last = [column.slice(len(column) - 1) for column in columns]
 
-    def end(self) -> None:
+    def finish(self) -> None:
         """Check what only the last rows show."""
         if self._last is None:
             return
@@ -224,17 +224,17 @@ class _RowCheck:
             raise CorruptTableError("it is of other rows than the data file")
 
 
-def _pieces(filesystem: arrow_fs.FileSystem, source: str, most: int) -> Iterator[bytes]:
+def _pieces(filesystem: arrow_fs.FileSystem, source: str, max_bytes: int) -> Iterator[bytes]:
     """The first bytes of a file."""
     try:
         with filesystem.open_input_file(source) as stored:
-            while most:
+            while max_bytes:
                 raise_if_cancelled()
-                piece = stored.read(min(most, _COPIED_BYTES))
+                piece = stored.read(min(max_bytes, _COPIED_BYTES))
                 if not piece:
                     return
                 yield piece
-                most -= len(piece)
+                max_bytes -= len(piece)
     except OSError as error:
         raise CorruptStoreError(f"Lookup file {source} cannot be read: {error}") from error
 

@@ -23,7 +23,7 @@ class RowMasks:
         self._lock = threading.Lock()
         self._bits: OrderedDict[tuple[str, int, int], npt.NDArray[np.uint8]] = OrderedDict()
 
-    def hidden(self, file: RunFile, positions: npt.NDArray[np.int64]) -> Mask | None:
+    def masked(self, file: RunFile, positions: npt.NDArray[np.int64]) -> Mask | None:
         """Which rows of a data file are masked, by their positions; None for none."""
         if file.vector is None or not len(positions):
             return None
@@ -31,17 +31,17 @@ class RowMasks:
         masked: Mask = (bits[positions >> 3] >> (positions & 7).astype(np.uint8) & 1).astype(np.bool_)
         return masked if masked.any() else None
 
-    def _of(self, place: VectorLocation, row_count: int) -> npt.NDArray[np.uint8]:
+    def _of(self, vector: VectorLocation, row_count: int) -> npt.NDArray[np.uint8]:
         with self._lock:
-            if place.byte_range in self._bits:
-                self._bits.move_to_end(place.byte_range)
-                return self._bits[place.byte_range]
-        (masked,) = read_vectors(self._file_io.filesystem(), [(place, row_count)])
+            if vector.byte_range in self._bits:
+                self._bits.move_to_end(vector.byte_range)
+                return self._bits[vector.byte_range]
+        (masked,) = read_vectors(self._file_io.filesystem(), [(vector, row_count)])
         rows = np.zeros(row_count, np.bool_)
         rows[np.frombuffer(masked.to_array(), np.uint32)] = True
         bits = np.packbits(rows, bitorder="little")
         with self._lock:
-            self._bits[place.byte_range] = bits
+            self._bits[vector.byte_range] = bits
             while len(self._bits) > 1 and sum(len(one) for one in self._bits.values()) > self._memory_bytes:
                 self._bits.popitem(last=False)
         return bits

@@ -125,7 +125,7 @@ class StoreBuild:
         """Make the store; nothing is yielded."""
         layout = self.stored.layout(file)
         if file not in self.remote or not self._copied(file, self.remote[file]):
-            self.directory.published(
+            self.directory.publish(
                 self.names[file], lambda path: self.format.write(path, layout, self._rows(file))
             )
         yield from ()
@@ -139,9 +139,9 @@ class StoreBuild:
             return False
         filesystem = file_io.filesystem()
         try:
-            self.directory.published(self.names[file], lambda path: remote.copy(filesystem, source, path))
+            self.directory.publish(self.names[file], lambda path: remote.copy(filesystem, source, path))
         except CorruptStoreError as error:
-            warn_of(self.spec, file, error)
+            warn_of_rebuild(self.spec, file, error)
             return False
         return True
 
@@ -159,7 +159,7 @@ class StoreBuild:
             yield rows.select(list(names))
 
 
-def warn_of(spec: LookupSpec, file: RunFile, error: CorruptStoreError) -> None:
+def warn_of_rebuild(spec: LookupSpec, file: RunFile, error: CorruptStoreError) -> None:
     """Warn that the store of a data file is made from it, for what is wrong with the one there was."""
     text = f"Table {spec.store.name}: the lookup file of data file {file.path} is made again: {error}"
     warn_and_log(_LOG, text, RuntimeWarning)

@@ -76,7 +76,7 @@ class OpenCalls(flight.ServerMiddlewareFactory):  # type: ignore[misc]
         super().__init__()
         self._table = table
         self._access = access
-        self._most = options.lakelsm_lookup_service_max_calls
+        self._max_calls = options.lakelsm_lookup_service_max_calls
         self.idle_seconds = options.lakelsm_lookup_service_idle_timeout / 1000
         self.now = environment.monotonic
         self._lock = threading.Lock()
@@ -89,20 +89,20 @@ class OpenCalls(flight.ServerMiddlewareFactory):  # type: ignore[misc]
     def start_call(self, info: Any, headers: dict[str, list[str | bytes]]) -> OpenCall:
         """Raise a FlightError for a call that is not let in."""
         try:
-            return self._let_in(info, headers)
+            return self._admitted(info, headers)
         except flight.FlightError as error:
             _LOG.warning("Table %s: its query service refused a call: %s", self._table, logged_text(error))
             raise
 
-    def _let_in(self, info: Any, headers: dict[str, list[str | bytes]]) -> OpenCall:
+    def _admitted(self, info: Any, headers: dict[str, list[str | bytes]]) -> OpenCall:
         self._access.check_token(headers)
         if info.method not in _METHODS:  # Others would keep a thread until a first message comes.
             raise _refusal("A server of a query service takes lookups and actions alone.")
         call = OpenCall(self, self.now())
         with self._lock:
-            if len(self._calls) >= self._most:
+            if len(self._calls) >= self._max_calls:
                 raise _refusal(
-                    f"It answers {self._most} calls at a time ('lakelsm.lookup-service.max-calls'): look up again later, "
+                    f"It answers {self._max_calls} calls at a time ('lakelsm.lookup-service.max-calls'): look up again later, "
                     "start more servers, or raise the option and start the service again."
                 )
             self._calls.add(call)
@@ -123,7 +123,7 @@ class OpenCalls(flight.ServerMiddlewareFactory):  # type: ignore[misc]
         """
         with self._lock:
             calls = list(self._calls)
-        is_full = len(calls) >= self._most
+        is_full = len(calls) >= self._max_calls
         oldest = self.now() - (min(self.idle_seconds, _IDLE_WHEN_FULL) if is_full else self.idle_seconds)
         late = [call for call in calls if call.waiting_since is not None and call.waiting_since < oldest]
         peers = {call.peer for call in late}

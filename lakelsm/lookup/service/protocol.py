@@ -167,7 +167,7 @@ class ServerConnection:
 
     def find(self, keys: pa.Table, bucket: int | None) -> FoundRows:
         """The rows of some keys, `MAX_KEYS` at most; ``bucket`` is that of one of them, for errors."""
-        with self._blamed(bucket) as client:
+        with self._connected_errors(bucket) as client:
             descriptor = flight.FlightDescriptor.for_command(self._request)
             writer, reader = client.do_exchange(descriptor, self._access.call_options())
             with writer:
@@ -186,7 +186,7 @@ class ServerConnection:
 
     def act(self, action: str) -> Snapshot | None:
         """The snapshot that the server names in answer to an action."""
-        with self._blamed(None) as client:
+        with self._connected_errors(None) as client:
             results = list(client.do_action(flight.Action(action, self._request), self._access.call_options()))
             if len(results) != 1:
                 raise LookupServiceError("the answer is empty")
@@ -204,8 +204,8 @@ class ServerConnection:
             raise LookupServiceError("the answer has other columns")
         answer.validate(full=True)
         probes = answer.column(0)
-        places = probes.to_numpy()
-        within = not len(places) or (places[0] >= 0 and places[-1] < keys and bool((np.diff(places) > 0).all()))
+        indexes = probes.to_numpy()
+        within = not len(indexes) or (indexes[0] >= 0 and indexes[-1] < keys and bool((np.diff(indexes) > 0).all()))
         if probes.null_count or not within:
             raise LookupServiceError("the answer has rows of keys that were not asked for")
 
@@ -217,7 +217,7 @@ class ServerConnection:
             return self._client
 
     @contextmanager
-    def _blamed(self, bucket: int | None) -> Iterator[flight.FlightClient]:
+    def _connected_errors(self, bucket: int | None) -> Iterator[flight.FlightClient]:
         where = "" if bucket is None else f", bucket {bucket}"
         server = f"Table {self._table}{where}: the server of its query service at {self._address}"
         try:
@@ -233,9 +233,9 @@ class ServerConnection:
                 f"{server} has not answered for {self._access.timeout:g} s ('lakelsm.lookup-service.timeout'). {_REMEDY}"
             ) from error
         except (flight.FlightError, pa.ArrowException, OSError) as error:
-            told = decoded_error(getattr(error, "extra_info", None))
-            if told is None or isinstance(told, LookupServiceError):
-                reason = str(told or error).splitlines()[0][:300].rstrip(". ")
+            sent = decoded_error(getattr(error, "extra_info", None))
+            if sent is None or isinstance(sent, LookupServiceError):
+                reason = str(sent or error).splitlines()[0][:300].rstrip(". ")
                 raise LookupServiceError(f"{server} fails: {reason}. {_REMEDY}") from error
             with error_context(server):
-                raise told from error
+                raise sent from error

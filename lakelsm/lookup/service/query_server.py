@@ -21,7 +21,7 @@ from pyarrow import flight
 from lakelsm.errors import InvalidInputError, LakelsmError, LookupServiceError
 from lakelsm.failures import logged_text, warn_and_log
 from lakelsm.format.snapshot import Snapshot
-from lakelsm.lookup.cache import FoundRows, HeldCache, LookupSpec, Opener
+from lakelsm.lookup.cache import CountedCache, FoundRows, LookupSpec, Opener
 from lakelsm.lookup.service.open_calls import CALLS, OpenCalls, close_connections
 from lakelsm.lookup.service.protocol import (
     MAX_KEYS,
@@ -48,7 +48,7 @@ _MAX_LISTED = 100
 _SHOWN = 1000
 
 
-class _ServedCache(HeldCache):
+class _ServedCache(CountedCache):
     """The cache of one schema, with some of its columns."""
 
     def __init__(self, store: TableStore, columns: tuple[str, ...], opener: Opener) -> None:
@@ -81,7 +81,7 @@ class ServedTable:
 
         Raises InvalidInputError for columns that the schema lacks.
         """
-        with self._held(schema, columns) as served:
+        with self._acquired(schema, columns) as served:
             snapshot = served.cache.snapshot
             found = served.cache.find(keys)
             return FoundRows(found.probes, found.rows.select(list(columns))), snapshot
@@ -89,9 +89,9 @@ class ServedTable:
     def snapshot(self, schema: int, columns: Sequence[str], *, refreshed: bool) -> Snapshot | None:
         """The snapshot that answers for these columns, after a refresh if requested."""
         if refreshed:
-            with self._held(schema, columns) as served:
+            with self._acquired(schema, columns) as served:
                 self._refresh(schema, served)
-        with self._held(schema, columns) as served:
+        with self._acquired(schema, columns) as served:
             return served.cache.snapshot
 
     def refresh(self) -> None:
@@ -99,7 +99,7 @@ class ServedTable:
         with self._lock:
             every = list(self._caches.items())
         for schema, served in every:
-            if served.hold():
+            if served.acquire():
                 with served:
                     self._refresh(schema, served)
 
@@ -126,7 +126,7 @@ class ServedTable:
             served.release()
 
     @contextmanager
-    def _held(self, schema: int, columns: Sequence[str]) -> Iterator[_ServedCache]:
+    def _acquired(self, schema: int, columns: Sequence[str]) -> Iterator[_ServedCache]:
         """The cache of a schema with these columns; opened if there is none."""
         replaced = []
         with self._lock:
@@ -136,7 +136,7 @@ class ServedTable:
                 served = self._opened(schema, () if served is None else served.columns, columns)
                 self._caches[schema] = served
             self._caches.move_to_end(schema)
-            served.hold()
+            served.acquire()
             if len(self._caches) > _MAX_SCHEMAS:
                 replaced.append(self._caches.popitem(last=False)[1])
         with served:
@@ -344,7 +344,7 @@ def _listed(schema: pa.Schema) -> str:
 
 def _answer(found: FoundRows, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
     """The rows with the indexes of their keys, at least one batch."""
-    places = pa.array(found.probes, pa.int64())
-    answer = pa.Table.from_arrays([places, *found.rows.columns], names=["", *columns])
+    indexes = pa.array(found.probes, pa.int64())
+    answer = pa.Table.from_arrays([indexes, *found.rows.columns], names=["", *columns])
     rows = max(1, answer.num_rows * _ANSWER_BYTES // max(answer.nbytes, 1))
     yield from answer.to_batches(max_chunksize=rows) or [pa.RecordBatch.from_pylist([], answer.schema)]

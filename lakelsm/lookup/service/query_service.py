@@ -30,29 +30,29 @@ class QueryService:
     setup: ServerSetup
     spark: SparkSession | None = None
 
-    def run(self, stop: threading.Event, say: Callable[[str], None]) -> bool:
-        """Run until ``stop`` is set (True) or another service takes over (False); ``say`` receives what happens.
+    def run(self, stop: threading.Event, report: Callable[[str], None]) -> bool:
+        """Run until ``stop`` is set (True) or another service takes over (False); ``report`` receives what happens.
 
         Raises LookupServiceError if servers do not start or do not continue, and InvalidInputError if they cannot be
         started as requested.
         """
         setup = self.setup
         older = leases(setup.store)
-        servers = LocalServers(setup, say) if self.spark is None else ClusterServers(setup, self.spark)
-        return run_service(setup.store, servers, stop, say, older)
+        servers = LocalServers(setup, report) if self.spark is None else ClusterServers(setup, self.spark)
+        return run_service(setup.store, servers, stop, report, older)
 
 
 def run_service(
     store: TableStore,
     servers: Servers,
     stop: threading.Event,
-    say: Callable[[str], None],
+    report: Callable[[str], None],
     older: Sequence[ServerLease] = (),
 ) -> bool:
     """Keep the addresses of servers published until ``stop`` is set, then end them. ``older`` are leases of services that
     were started before: they end when these servers have replaced them.
 
-    True if it was; False if another service was started for the table since, which ends this one. ``say`` receives
+    True if it was; False if another service was started for the table since, which ends this one. ``report`` receives
     each change as one line. In every case addresses are removed before servers end.
     """
     published: Addresses | None = None
@@ -61,18 +61,18 @@ def run_service(
         while not stop.is_set():
             found = readable_addresses(store)
             if published is not None and found is not None and found != published:
-                say(f"{store.name}: another query service has taken over at {_listed(found)}")
+                report(f"{store.name}: another query service has taken over at {_listed(found)}")
                 return False
             addresses = servers.addresses()
             if addresses is not None and addresses != found:
                 if published is None and found is not None:
-                    say(f"{store.name}: takes over from the query service at {_listed(found)}")
-                _check_there(store, table)
+                    report(f"{store.name}: takes over from the query service at {_listed(found)}")
+                _check_exists(store, table)
                 publish(store, addresses)
                 published = addresses
                 for lease in older:
                     lease.end()
-                say(f"{store.name}: {len(addresses)} servers answer at {_listed(addresses)}")
+                report(f"{store.name}: {len(addresses)} servers answer at {_listed(addresses)}")
             stop.wait(_TICK)
         return True
     finally:
@@ -83,7 +83,7 @@ def run_service(
             servers.stop()
 
 
-def _check_there(store: TableStore, table: TableIdentity) -> None:
+def _check_exists(store: TableStore, table: TableIdentity) -> None:
     """Raise TableNotFoundError where the table was dropped: its directory is not to be made again."""
     try:
         same = TableIdentity.of(store) == table

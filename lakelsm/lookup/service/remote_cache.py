@@ -116,7 +116,7 @@ class RemoteCache(Cache):
             raise InvalidInputError(f"Table {spec.store.name}: a query service {spec.not_by_primary_key}")
         cache = RemoteCache(spec, ClientAccess.of(spec.store.options))
         try:
-            cache._told("open")
+            cache._run_action("open")
         except BaseException:
             cache.close()
             raise
@@ -130,7 +130,7 @@ class RemoteCache(Cache):
     def find(self, keys: pa.Table) -> FoundRows:
         slices = list(_slices(keys.select(self._key_schema.names)))
         starts = accumulate((len(part) for part in slices), initial=0)
-        parts = [self._answered(partial(self._asked, part)) for part in slices]
+        parts = [self._called(partial(self._requested, part)) for part in slices]
         probes = np.concatenate([part.probes + start for part, start in zip(parts, starts)])
         rows = pa.concat_tables([part.rows for part in parts])
         if self.spec.predicate is not None:
@@ -142,7 +142,7 @@ class RemoteCache(Cache):
     def refresh(self) -> Refreshed:
         """See `Cache.refresh`: all servers take the newest snapshot."""
         before = [one.snapshot for one in self._servers.connections]
-        after = self._told("refresh")
+        after = self._run_action("refresh")
         same = [_id(snapshot) for snapshot in before] == [_id(snapshot) for snapshot in after]
         keys = self._key_schema.empty_table().select(list(self.spec.key))
         return Refreshed(_oldest(after), changed=keys if same else None)
@@ -151,35 +151,35 @@ class RemoteCache(Cache):
         self._closed = True
         self._pool.shutdown()
 
-    def _asked(self, keys: pa.Table, servers: _Servers) -> FoundRows:
+    def _requested(self, keys: pa.Table, servers: _Servers) -> FoundRows:
         """Ask each server for its keys, all at the same time."""
         buckets = servers.choice.buckets_of(keys)
         if len(servers.connections) == 1:
             return servers.connections[0].find(keys, _bucket(buckets, 0))
         numbers = servers.choice.servers_of(keys, buckets)
         order = np.argsort(numbers, kind="stable")
-        asked, starts = np.unique(numbers[order], return_index=True)
-        if not len(asked):
+        called, starts = np.unique(numbers[order], return_index=True)
+        if not len(called):
             return FoundRows(np.empty(0, np.int64), self._row_schema.empty_table())
-        parts = list(zip(asked.tolist(), np.split(order, starts[1:])))
-        answers = self._at_once([
+        parts = list(zip(called.tolist(), np.split(order, starts[1:])))
+        answers = self._in_parallel([
             partial(servers.connections[number].find, keys.take(pa.array(at)), _bucket(buckets, int(at[0])))
             for number, at in parts
         ])
         together = [FoundRows(at[answer.probes], answer.rows) for (_, at), answer in zip(parts, answers)]
-        return FoundRows.together(together)
+        return FoundRows.combined(together)
 
-    def _told(self, action: str) -> list[Snapshot | None]:
+    def _run_action(self, action: str) -> list[Snapshot | None]:
         """The answers of all servers to an action."""
-        return self._answered(lambda servers: self._at_once([partial(one.act, action) for one in servers.connections]))
+        return self._called(lambda servers: self._in_parallel([partial(one.act, action) for one in servers.connections]))
 
-    def _answered(self, ask: Callable[[_Servers], Answer]) -> Answer:
+    def _called(self, call: Callable[[_Servers], Answer]) -> Answer:
         """Call; if a server does not answer, read the addresses again and repeat the call once."""
         if self._closed:
             raise InvalidInputError("The lookup is closed: open another one.")
         servers = self._servers
         try:
-            return ask(servers)
+            return call(servers)
         except LookupServiceError as error:
             name = self.spec.store.name
             _LOG.debug("Table %s: the addresses of its servers are read again: %s", name, logged_text(error))
@@ -187,16 +187,16 @@ class RemoteCache(Cache):
                 if self._servers is servers:  # Else another thread has read them since.
                     self._servers = self._connected()
                 servers = self._servers
-            return ask(servers)
+            return call(servers)
 
-    def _at_once(self, calls: Sequence[Callable[[], Answer]]) -> list[Answer]:
+    def _in_parallel(self, calls: Sequence[Callable[[], Answer]]) -> list[Answer]:
         """What calls give, in their order, when all have ended. Where one fails no more begin; its error is raised."""
         if len(calls) == 1:
             return [calls[0]()]
         waiting = [self._pool.submit(call) for call in calls]
         _, others = wait(waiting, return_when=FIRST_EXCEPTION)
-        begun = [future for future in waiting if future not in others or not future.cancel()]
-        for error in [future.exception() for future in begun]:
+        started = [future for future in waiting if future not in others or not future.cancel()]
+        for error in [future.exception() for future in started]:
             if error is not None:
                 raise error
         return [future.result() for future in waiting]
@@ -209,11 +209,11 @@ class RemoteCache(Cache):
                 f"Table {store.name} has no query service ({store.paths.lookup_service} does not exist): start one with "
                 "'lakelsm query-service', or set 'lookup.cache' = 'partial' or 'full'."
             )
-        asked = LookupRequest(
+        request = LookupRequest(
             table=self._identity, server=0, servers=len(addresses), schema=store.schema.id, columns=self._needed
         )
         connections = [
-            ServerConnection(store.name, address, replace(asked, server=number), self._row_schema, access=self._access)
+            ServerConnection(store.name, address, replace(request, server=number), self._row_schema, access=self._access)
             for number, address in enumerate(addresses)
         ]
         return _Servers(tuple(connections), ServerChoice(store, len(addresses)))

@@ -41,7 +41,7 @@ _LONGEST_STAGE_END = 15.0
 #: Seconds between two looks of a task for its lease.
 _TICK = 0.5
 #: Ends a process without a word: calls of clients that hold on to them are not waited for.
-_ended_at_once = os._exit
+_exit_now = os._exit
 
 Addresses: TypeAlias = tuple[ServerAddress, ...]
 
@@ -112,20 +112,20 @@ class _Process:
 class LocalServers:
     """Fulfils `Servers`. A server that ends is replaced by a new one, at another port."""
 
-    def __init__(self, setup: ServerSetup, say: Callable[[str], None]) -> None:
+    def __init__(self, setup: ServerSetup, report: Callable[[str], None]) -> None:
         self._setup = setup
-        self._say = say
+        self._report = report
         self._context = multiprocessing.get_context("spawn")
         self._processes = [self._started(number) for number in range(setup.servers)]
 
     def addresses(self) -> Addresses | None:
         for number, server in enumerate(self._processes):
             if server.address is None:
-                self._hear(number, server)
+                self._receive_address(number, server)
             elif not server.process.is_alive():
                 ended = f"server {number} at {server.address} has ended (exit code {server.process.exitcode})"
                 _LOG.warning("Table %s: %s, and a new one starts", self._setup.store.name, ended)
-                self._say(f"{self._setup.store.name}: {ended}, and a new one starts")
+                self._report(f"{self._setup.store.name}: {ended}, and a new one starts")
                 server.pipe.close()
                 self._processes[number] = self._started(number)
         known = tuple(server.address for server in self._processes if server.address is not None)
@@ -147,21 +147,21 @@ class LocalServers:
         theirs.close()
         return _Process(process, ours)
 
-    def _hear(self, number: int, server: _Process) -> None:
+    def _receive_address(self, number: int, server: _Process) -> None:
         """Take the address of a server that has started. Raises what keeps it from that."""
         if not server.pipe.poll():
             return
         try:
-            told = server.pipe.recv_bytes()
+            message = server.pipe.recv_bytes()
         except EOFError:
             server.process.join(_LONGEST_END)
             raise LookupServiceError(
                 f"Table {self._setup.store.name}: server {number} of its query service ended before it answered (exit "
                 f"code {server.process.exitcode}): start the service again."
             ) from None
-        if (error := decoded_error(told)) is not None:
+        if (error := decoded_error(message)) is not None:
             raise error
-        server.address = ServerAddress.parse(told.decode())
+        server.address = ServerAddress.parse(message.decode())
 
 
 def _run(setup: ServerSetup, number: int, pipe: Connection) -> None:
@@ -177,7 +177,7 @@ def _run(setup: ServerSetup, number: int, pipe: Connection) -> None:
         pipe.poll(None)  # Nothing is ever sent: this waits for the end of the pipe.
     finally:
         if not server.stop():
-            _ended_at_once(0)
+            _exit_now(0)
 
 
 class ClusterServers:
@@ -211,7 +211,7 @@ class ClusterServers:
         if isinstance(reason, LakelsmError):
             raise reason
         why = "" if reason is None else f" ({str(reason).splitlines()[0]})"
-        if reason is None and not self._lease.lasts:
+        if reason is None and not self._lease.exists:
             why = f", as {self._lease.path} is gone (another service was started meanwhile, or the file was deleted)"
         raise LookupServiceError(
             f"Table {self._store.name}: the stage of its query service has ended{why}: start the service again."
@@ -250,10 +250,10 @@ class ServerTask:
         server = self.setup.server(number, host if self.setup.access.token is not None else None)
         try:
             addresses = gather(str(server.address))
-            if number == 0 and self.lease.lasts:
+            if number == 0 and self.lease.exists:
                 self.lease.write(addresses)
             gather("")  # The first task has written.
-            while self.lease.lasts:
+            while self.lease.exists:
                 threading.Event().wait(_TICK)
         except Exception as error:
             name = self.setup.store.name

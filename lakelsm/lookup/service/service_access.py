@@ -122,7 +122,7 @@ class ServerLease:
         return ServerLease(store.file_io, store.paths.lookup_lease(uuid))
 
     @property
-    def lasts(self) -> bool:
+    def exists(self) -> bool:
         """Whether servers continue."""
         return self.file_io.exists(self.path)
 
@@ -165,7 +165,7 @@ class ServerAccess:
         if (certificate is None) != (private_key is None):
             raise InvalidInputError("TLS needs a certificate and its key: name both files, or none.")
         return ServerAccess(
-            token=None if token is None else token_of(token),
+            token=None if token is None else read_token(token),
             certificate=None if certificate is None else _content(certificate, "certificate", _MAX_CERTIFICATES),
             private_key=None if private_key is None else _content(private_key, "private key", _MAX_CERTIFICATES),
         )
@@ -210,7 +210,7 @@ class ClientAccess:
         """From the options. Raises InvalidInputError for a file that cannot be read."""
         token, roots = options.lakelsm_lookup_service_token_file, options.lakelsm_lookup_service_tls_roots
         return ClientAccess(
-            token=None if token is None else token_of(token),
+            token=None if token is None else read_token(token),
             roots=None if roots is None else _content(roots, "certificates", _MAX_CERTIFICATES),
             timeout=options.lakelsm_lookup_service_timeout / 1000,
         )
@@ -226,7 +226,7 @@ class ClientAccess:
         return flight.FlightCallOptions(timeout=self.timeout, headers=headers)
 
 
-def token_of(path: str) -> str:
+def read_token(path: str) -> str:
     """The token in a file: its only line. Raises InvalidInputError for a file without one."""
     text = _content(path, "token", _MAX_TOKEN).strip()
     if not text or any(not 0x21 <= byte <= 0x7E for byte in text):

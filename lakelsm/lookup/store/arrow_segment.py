@@ -246,7 +246,7 @@ class SegmentRows:
         """Columns of rows by their numbers, in that order, repeated or not; copies of what the files have."""
         self.check()
         try:
-            return self.placed(rows).take(names)
+            return self.by_batch(rows).take(names)
         except TOO_LARGE:
             if len(rows) < 2:
                 raise
@@ -274,23 +274,23 @@ class SegmentRows:
         kind = self._shown.get(name)
         return (column[row] if kind is None else cast_column(column.slice(row, 1), kind)[0]).as_py()
 
-    def placed(self, rows: Longs) -> RowNumbers:
+    def by_batch(self, rows: Longs) -> RowsByBatch:
         """The rows by the record batches that have them. The caller looks at the files' stamps before (`check`)."""
         if len(self._chunks) == 1:
-            return RowNumbers(self.schema, self._arrays([0]), bounds=[0, len(rows)], local=rows, order=None)
+            return RowsByBatch(self.schema, self._arrays([0]), bounds=[0, len(rows)], local=rows, order=None)
         at = np.searchsorted(self._first_rows, rows, side="right") - 1
         order = np.argsort(at.astype(np.uint16) if len(self._chunks) <= 1 << 16 else at, kind="stable")
         counts = np.bincount(at, minlength=len(self._chunks))
         touched = np.flatnonzero(counts)
         local = (rows - self._first_rows[at])[order] if len(rows) else rows
         bounds = [0, *np.cumsum(counts[touched]).tolist()]
-        return RowNumbers(self.schema, self._arrays(touched.tolist()), bounds=bounds, local=local, order=order)
+        return RowsByBatch(self.schema, self._arrays(touched.tolist()), bounds=bounds, local=local, order=order)
 
     def _arrays(self, chunks: Sequence[int]) -> list[dict[str, pa.Array]]:
         return [segment.chunk(number) for segment, number in (self._chunks[at] for at in chunks)]
 
 
-class RowNumbers:
+class RowsByBatch:
     """Rows by their record batches: those from ``bounds[i]`` to ``bounds[i + 1]`` are of ``chunks[i]``, at ``local``.
 
     ``order[i]`` (None: i) is the index of row i among the requested rows.
@@ -315,15 +315,15 @@ class RowNumbers:
         """Columns of the rows, in the requested order."""
         if not names:
             return pa.table({"": pa.nulls(len(self._local))}).select([])
-        places = None
+        back_order = None
         if self._order is not None:
             back = np.empty(len(self._order), dtype=np.int64)
             back[self._order] = np.arange(len(back))
-            places = pa.array(back)
-        columns = [self._column(name) if places is None else self._column(name).take(places) for name in names]
+            back_order = pa.array(back)
+        columns = [self._column(name) if back_order is None else self._column(name).take(back_order) for name in names]
         return pa.Table.from_arrays(columns, schema=pa.schema([self._schema.field(name) for name in names]))
 
-    def have(self, name: str, values: pa.Array) -> Mask:
+    def have_values(self, name: str, values: pa.Array) -> Mask:
         """Which rows, in the requested order, have these values. Neither has NULLs.
 
         Values are equal as keys are: 0.0 and -0.0, and any two NaN.
@@ -332,11 +332,11 @@ class RowNumbers:
         if not self._is_plain(kind):
             order = None if self._order is None else pa.array(self._order)
             same = pc.equal(self._column(name), values if order is None else values.take(order))
-            return self._as_asked(same.to_numpy(zero_copy_only=False))
+            return self._in_requested_order(same.to_numpy(zero_copy_only=False))
         stored = np.empty(len(self._local), dtype=primitive_values(values).dtype)
         for chunk, start, stop in self._pieces():
             np.take(primitive_values(chunk[name]), self._local[start:stop], out=stored[start:stop], mode="clip")
-        stored, wanted = self._as_asked(stored), primitive_values(values)
+        stored, wanted = self._in_requested_order(stored), primitive_values(values)
         equal: Mask = stored == wanted
         return equal | (np.isnan(stored) & np.isnan(wanted)) if pa.types.is_floating(kind) else equal
 
@@ -352,9 +352,9 @@ class RowNumbers:
         parts = [chunk[name].take(local.slice(start, stop - start)) for chunk, start, stop in self._pieces()]
         return pa.concat_arrays(parts) if parts else pa.nulls(0, self._schema.field(name).type)
 
-    def _as_asked(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def _in_requested_order(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         if self._order is None:
             return values
-        asked = np.empty_like(values)
-        asked[self._order] = values
-        return asked
+        requested = np.empty_like(values)
+        requested[self._order] = values
+        return requested

@@ -27,8 +27,8 @@ Words = npt.NDArray[np.uint64]
 Entries = npt.NDArray[np.uint64]
 
 #: Bits of a slot's last word: the value's offset plus one; above them how far the slot is from the key's home.
-_PLACE_BITS = 48
-_PLACE = np.uint64((1 << _PLACE_BITS) - 1)
+_OFFSET_BITS = 48
+_OFFSET_MASK = np.uint64((1 << _OFFSET_BITS) - 1)
 _FARTHEST = (1 << 16) - 1
 #: Bytes of keys that are held until they are written as a run, and of those that are merged at once.
 _HELD_BYTES = 32 << 20
@@ -46,7 +46,7 @@ class KeyRuns:
     def __init__(self, path: Path, held_bytes: int = _HELD_BYTES) -> None:
         self._path = path
         self._files = ExitStack()
-        self._most = held_bytes
+        self._max_held_bytes = held_bytes
         self._held: dict[int, list[Entries]] = {}
         self._held_bytes = 0
         self._runs: dict[int, list[Entries]] = {}
@@ -64,7 +64,7 @@ class KeyRuns:
         """Add entries of keys of one length. Raises StorageError where a scratch file cannot be written."""
         self._held.setdefault(entries.shape[1] - 2, []).append(entries)
         self._held_bytes += entries.nbytes
-        if self._held_bytes > self._most:
+        if self._held_bytes > self._max_held_bytes:
             try:
                 self._spill()
             except OSError as error:
@@ -94,13 +94,13 @@ class KeyRuns:
     def _spill(self) -> None:
         file = TemporaryFile(prefix="lakelsm-keys-", dir=self._path.parent)  # noqa: SIM115 It is closed with the others.
         self._files.callback(file.close)
-        places = {}
+        offsets = {}
         for length, held in self._held.items():
-            places[length] = (file.tell(), sum(map(len, held)))
+            offsets[length] = (file.tell(), sum(map(len, held)))
             file.write(_sorted(held).data)
         file.flush()
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        for length, (start, count) in places.items():
+        for length, (start, count) in offsets.items():
             run = np.frombuffer(mapped, np.uint64, count * (length + 2), start).reshape(count, length + 2)
             self._runs.setdefault(length, []).append(run)
         self._held, self._held_bytes = {}, 0
@@ -137,34 +137,35 @@ def filled_slots(parts: Iterable[Entries], homes: int) -> Iterator[tuple[Hashes,
         part = np.zeros((int(slots[-1]) + 1 - written, entries.shape[1] - 1), np.uint64)
         rows = slots - written
         part[rows] = entries[:, 1:]
-        part[rows, -1] += np.uint64(1) + (np.minimum(slots - home, _FARTHEST).astype(np.uint64) << np.uint64(_PLACE_BITS))
+        distance = np.minimum(slots - home, _FARTHEST).astype(np.uint64)
+        part[rows, -1] += np.uint64(1) + (distance << np.uint64(_OFFSET_BITS))
         written = int(slots[-1]) + 1
         yield hashes, part
         width = part.shape[1]
     yield np.empty(0, np.int32), np.zeros((max(homes - written, 0) + 1, width), np.uint64)
 
 
-def find_places(slots: Words, keys: Words, home: Longs, check: Callable[[Longs], None]) -> Longs:
+def value_offsets(slots: Words, keys: Words, home: Longs, check: Callable[[Longs], None]) -> Longs:
     """Where the value of each key is, -1 for a key that the table lacks.
 
     ``slots`` are those of the table, a row each, ``keys`` the words of a key in each row. Before slots are read,
     ``check`` is called with their numbers.
     """
-    places = np.full(len(keys), -1, np.int64)
-    asked = np.arange(len(keys), dtype=np.int64)
+    offsets = np.full(len(keys), -1, np.int64)
+    left = np.arange(len(keys), dtype=np.int64)
     distance = 0
-    while len(asked):
-        at = home[asked] + distance
+    while len(left):
+        at = home[left] + distance
         check(at)
         read = slots.take(at, axis=0)
         last = read[:, -1]
         same = last != 0
-        own = (last >> np.uint64(_PLACE_BITS)).astype(np.int64)
+        own = (last >> np.uint64(_OFFSET_BITS)).astype(np.int64)
         # A key whose home is before the slot's own key's would lie before it.
-        going = same & ((own >= distance) | (own == _FARTHEST))
+        may_follow = same & ((own >= distance) | (own == _FARTHEST))
         for word in range(keys.shape[1]):
-            same &= read[:, word] == (keys[:, word] if distance == 0 else keys[asked, word])
-        places[asked[same]] = (last[same] & _PLACE).astype(np.int64) - 1
-        asked = asked[going & ~same]
+            same &= read[:, word] == (keys[:, word] if distance == 0 else keys[left, word])
+        offsets[left[same]] = (last[same] & _OFFSET_MASK).astype(np.int64) - 1
+        left = left[may_follow & ~same]
         distance += 1
-    return places
+    return offsets

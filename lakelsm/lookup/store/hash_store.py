@@ -26,7 +26,7 @@ from lakelsm.format.row.binary_row_slots import is_row_type
 from lakelsm.format.row.bucket_hash import Hashes, hash_rows
 from lakelsm.local.arrow_rows import one_bit_pattern
 from lakelsm.lookup.cache import FoundRows
-from lakelsm.lookup.store.hash_keys import KeyRuns, filled_slots, find_places, home_count, homes_of
+from lakelsm.lookup.store.hash_keys import KeyRuns, filled_slots, home_count, homes_of, value_offsets
 from lakelsm.lookup.store.lookup_store import BlockCache, LookupStore, StoreFormat, StoreLayout
 from lakelsm.lookup.store.sort_block import BlockForm
 from lakelsm.lookup.store.store_bloom import StoreBloom
@@ -40,7 +40,7 @@ _KIND = "hash-2"
 _BLOOM = "bloom"
 #: Rows that are encoded, and keys that are searched, at once.
 _BLOCK_ROWS = 1 << 16
-_ASKED_ROWS = 1 << 18
+_MAX_KEYS = 1 << 18
 #: Bytes of rows that are encoded, and about as many that are decoded, at once.
 _BLOCK_BYTES = 64 << 20
 _DECODED_BYTES = 1 << 29
@@ -113,11 +113,11 @@ class HashStore(LookupStore):
         """As `lookup_store.LookupStore.find`."""
         self._file.check()
         probes, tables, start = [np.empty(0, np.int64)], [self._schema.empty_table()], 0
-        for block in _blocks(keys, _ASKED_ROWS):
-            places = self._places(_key_bytes(block, self._layout.keys))
-            hits = np.flatnonzero(places >= 0)
+        for block in _blocks(keys, _MAX_KEYS):
+            offsets = self._value_offsets(_key_bytes(block, self._layout.keys))
+            hits = np.flatnonzero(offsets >= 0)
             probes.append(hits + start)
-            tables.append(self._found(places[hits]))
+            tables.append(self._found(offsets[hits]))
             start += len(block)
         return FoundRows(np.concatenate(probes), pa.concat_tables(tables))
 
@@ -126,19 +126,19 @@ class HashStore(LookupStore):
         self._values.close()
         self._file.close()
 
-    def _places(self, keys: pa.BinaryArray) -> Longs:
+    def _value_offsets(self, keys: pa.BinaryArray) -> Longs:
         """The offset of the value of each key, -1 without one."""
         hashes = hash_rows(keys)
         starts, words = row_words(keys)
         lengths = np.diff(starts)
         possible = self._may_have(hashes)
-        places = np.full(len(keys), -1, np.int64)
+        offsets = np.full(len(keys), -1, np.int64)
         for table in self._tables:
-            asked = np.flatnonzero((lengths == table.length) & possible)
-            if len(asked):
-                own = words[starts[asked][:, None] + np.arange(table.length)]
-                places[asked] = find_places(table.slots, own, homes_of(hashes[asked], table.homes), table.check)
-        return places
+            members = np.flatnonzero((lengths == table.length) & possible)
+            if len(members):
+                own = words[starts[members][:, None] + np.arange(table.length)]
+                offsets[members] = value_offsets(table.slots, own, homes_of(hashes[members], table.homes), table.check)
+        return offsets
 
     def _may_have(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
         """For each hash, False where the bloom filter, if there is one, knows that no key has it."""
@@ -147,10 +147,10 @@ class HashStore(LookupStore):
         self._bloom_section.check(0, self._bloom_section.size)
         return self._bloom.may_have(hashes)
 
-    def _found(self, places: Longs) -> pa.Table:
+    def _found(self, offsets: Longs) -> pa.Table:
         """The rows at offsets, in their order."""
         tables, numbers = [self._schema.empty_table()], []
-        for part, values in self._values.values(places):
+        for part, values in self._values.values(offsets):
             numbers.append(part)
             group = np.frombuffer(values.buffers()[1], np.int64)[:-1] // _DECODED_BYTES
             cuts = [0, *(np.flatnonzero(np.diff(group)) + 1).tolist(), len(values)]
@@ -188,16 +188,16 @@ def _written_slots(file: StoreFileWriter, keys: KeyRuns, length: int, homes: int
 def _add_rows(rows: pa.Table, layout: StoreLayout, keys: KeyRuns, values: ValueWriter) -> None:
     """Write the values of rows and remember their keys with the offsets of the values."""
     own = _key_bytes(rows, layout.keys)
-    places = values.add(_value_bytes(rows, layout.values))
+    offsets = values.add(_value_bytes(rows, layout.values))
     hashes = hash_rows(own).view(np.uint32)
     starts, words = row_words(own)
     lengths = np.diff(starts)
     for length in np.unique(lengths).tolist():
-        these = np.flatnonzero(lengths == length)
-        entries = np.empty((len(these), length + 2), np.uint64)
-        entries[:, 0] = hashes[these]
-        entries[:, 1:-1] = words[starts[these][:, None] + np.arange(length)]
-        entries[:, -1] = places[these]
+        members = np.flatnonzero(lengths == length)
+        entries = np.empty((len(members), length + 2), np.uint64)
+        entries[:, 0] = hashes[members]
+        entries[:, 1:-1] = words[starts[members][:, None] + np.arange(length)]
+        entries[:, -1] = offsets[members]
         keys.add(entries)
 
 
@@ -211,10 +211,10 @@ def _value_bytes(rows: pa.Table, fields: Sequence[DataField]) -> pa.BinaryArray:
     return encode_rows([rows.column(field.name) for field in fields], [field.type for field in fields])
 
 
-def _blocks(rows: pa.Table, most: int) -> Iterator[pa.Table]:
+def _blocks(rows: pa.Table, max_rows: int) -> Iterator[pa.Table]:
     """Rows in their order, not too many nor too large to be encoded at once; no empty table."""
-    for start in range(0, len(rows), most):
-        block = rows.slice(start, most)
+    for start in range(0, len(rows), max_rows):
+        block = rows.slice(start, max_rows)
         if block.nbytes > _BLOCK_BYTES and len(block) > 1:
             yield from _blocks(block, -(-len(block) // 2))
         else:

@@ -203,8 +203,8 @@ class KeyIndex:
         self._sorted = self._sections[1].array(np.uint64)
         if len(self._directory) != (1 << self._bits) + 1 or len(self._sorted) != self.entries:
             raise file.damaged("its index is not whole")
-        self._places = self._directory.data
-        self._numbers = self._sorted.data
+        self._starts = self._directory.data
+        self._entry_view = self._sorted.data
         self._filter: bytes | None = None
         self._filter_shift = 32 - min(max(_FILTER_BITS * self.entries - 1, 7).bit_length(), 32)
 
@@ -225,9 +225,9 @@ class KeyIndex:
         stop = self._directory.take(slots + 1).astype(np.int64)
         entries.check_values(first, stop, 8)
         counts = stop - first
-        places = np.repeat(first - (np.cumsum(counts) - counts), counts)
-        places += np.arange(len(places))
-        rows = self._sorted.take(places, mode="clip")  # None is outside, and no check is the fastest.
+        positions = np.repeat(first - (np.cumsum(counts) - counts), counts)
+        positions += np.arange(len(positions))
+        rows = self._sorted.take(positions, mode="clip")  # None is outside, and no check is the fastest.
         rows ^= np.repeat(hashes.astype(np.uint64) << np.uint64(32), counts)
         hit = np.flatnonzero(rows <= np.uint64(0xFFFFFFFF))
         probes = np.repeat(np.arange(start, start + len(hashes)), counts)
@@ -238,15 +238,15 @@ class KeyIndex:
         slot = key_hash >> (32 - self._bits)
         directory, entries = self._sections
         directory.check(4 * slot, 4 * slot + 8)
-        first, stop = self._places[slot], self._places[slot + 1]
+        first, stop = self._starts[slot], self._starts[slot + 1]
         if first == stop:
             return []
         entries.check(8 * first, 8 * stop)
         low = key_hash << 32
         if stop - first > _FEW:
-            first = bisect_left(self._numbers, low, first, stop)
-            stop = bisect_left(self._numbers, low + (1 << 32), first, stop)
-        return [entry - low for entry in self._numbers[first:stop] if entry >> 32 == key_hash]
+            first = bisect_left(self._entry_view, low, first, stop)
+            stop = bisect_left(self._entry_view, low + (1 << 32), first, stop)
+        return [entry - low for entry in self._entry_view[first:stop] if entry >> 32 == key_hash]
 
     def may_have(self, key_hash: int) -> bool:
         """Whether `rows_of` may find one: of small indexes a filter in memory knows most hashes that have none.

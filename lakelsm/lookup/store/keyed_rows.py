@@ -33,7 +33,7 @@ class KeyedRows:
         self._names = tuple(field.name for field in key)
         self._hash = SingleHash([field.type for field in key])
 
-    def places(self, keys: pa.Table) -> tuple[Longs, Longs]:
+    def row_indexes(self, keys: pa.Table) -> tuple[Longs, Longs]:
         """Which rows have some keys: the indexes of the keys, ascending, and the row indexes, ascending of each.
 
         ``keys`` has the key's columns, by name, in stored types; they may be repeated. A key with a NULL has no rows.
@@ -41,17 +41,17 @@ class KeyedRows:
         self.index.file.check()
         self.rows.check()
         probes, rows = self.index.candidates(hashes_of(keys, self._key))
-        placed = self.rows.placed(rows)
+        by_batch = self.rows.by_batch(rows)
         is_each = len(probes) == len(keys) and bool((probes == np.arange(len(keys))).all())
         equal = np.ones(len(rows), dtype=bool)
         for name in self._names:
             values = contiguous(keys.column(name))
-            equal &= placed.have(name, values if is_each else values.take(pa.array(probes)))
+            equal &= by_batch.have_values(name, values if is_each else values.take(pa.array(probes)))
         return (probes, rows) if equal.all() else (probes[equal], rows[equal])
 
     def find(self, keys: pa.Table, names: Sequence[str]) -> FoundRows:
         """The columns ``names`` of the rows that have some keys."""
-        probes, rows = self.places(keys)
+        probes, rows = self.row_indexes(keys)
         return FoundRows(probes, self.rows.take(rows, names))
 
     def hash_of(self, key: Sequence[Any]) -> int | None:

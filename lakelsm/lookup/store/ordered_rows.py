@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from lakelsm.format.row.binary_row_slots import byte_layout, primitive_values
 from lakelsm.lookup.cache import FoundRows
-from lakelsm.lookup.store.arrow_segment import TOO_LARGE, RowNumbers, SegmentRows
+from lakelsm.lookup.store.arrow_segment import TOO_LARGE, RowsByBatch, SegmentRows
 from lakelsm.lookup.store.store_file import StoreFileWriter
 from lakelsm.types import DataField, contiguous, to_arrow
 
@@ -56,8 +56,8 @@ class OrderedRows:
     def find(self, keys: pa.Table, names: Sequence[str]) -> FoundRows:
         """The columns ``names`` of the rows that have some keys."""
         try:
-            probes, placed = self._placed(keys)
-            return FoundRows(probes, placed.take(names))
+            probes, selected = self._rows_by_batch(keys)
+            return FoundRows(probes, selected.take(names))
         except TOO_LARGE:
             if len(keys) < 2:
                 raise
@@ -66,24 +66,24 @@ class OrderedRows:
             rows = pa.concat_tables([one.rows, other.rows])
             return FoundRows(np.concatenate([one.probes, other.probes + half]), rows)
 
-    def _placed(self, keys: pa.Table) -> tuple[Longs, RowNumbers]:
+    def _rows_by_batch(self, keys: pa.Table) -> tuple[Longs, RowsByBatch]:
         """The indexes of the keys that have a row, ascending, and these rows.
 
         They are searched and taken in the order of the keys: what lies close to each other is in the processor's cache.
         """
         self._segment.file.check()
         chunks, bounds, hits, local = [], [0], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-        for at, places, rows in self._found(contiguous(keys.column(self._name))):
+        for at, key_indexes, rows in self._found(contiguous(keys.column(self._name))):
             chunks.append(self._segment.chunk(at))
-            hits.append(places)
+            hits.append(key_indexes)
             local.append(rows)
             bounds.append(bounds[-1] + len(rows))
         found = np.concatenate(hits)
         has_row = np.zeros(len(keys), dtype=bool)
         has_row[found] = True
         order = (np.cumsum(has_row) - 1)[found]
-        placed = RowNumbers(self.rows.schema, chunks, bounds=bounds, local=np.concatenate(local), order=order)
-        return np.flatnonzero(has_row), placed
+        selected = RowsByBatch(self.rows.schema, chunks, bounds=bounds, local=np.concatenate(local), order=order)
+        return np.flatnonzero(has_row), selected
 
     def _found(self, keys: pa.Array) -> Iterator[tuple[int, Longs, Longs]]:
         """The record batches that some keys may be in, the indexes of those that are, and their rows there."""
@@ -93,9 +93,9 @@ class OrderedRows:
         starts = [*np.searchsorted(wanted, np.array(self._firsts, dtype=wanted.dtype)).tolist(), len(wanted)]
         for at, start in enumerate(starts[:-1]):
             if start < starts[at + 1]:
-                stored, asked = primitive_values(self._segment.chunk(at)[self._name]), wanted[start : starts[at + 1]]
-                rows = np.searchsorted(stored, asked)
-                hit = np.flatnonzero(stored.take(rows, mode="clip") == asked)
+                stored, own = primitive_values(self._segment.chunk(at)[self._name]), wanted[start : starts[at + 1]]
+                rows = np.searchsorted(stored, own)
+                hit = np.flatnonzero(stored.take(rows, mode="clip") == own)
                 yield at, order[hit + start], rows[hit]
 
     def rows_of(self, key: Sequence[Any]) -> list[int]:
@@ -147,22 +147,22 @@ class OrderedTexts(OrderedRows):
         for first in self._firsts:
             batches += pc.greater_equal(keys, first).to_numpy(zero_copy_only=False)
         for at in np.flatnonzero(np.bincount(batches + 1)[1:]).tolist():
-            places = np.flatnonzero(batches == at)
-            asked = key_words(keys, self._common[at], places)
-            order = np.argsort(asked)
-            yield at, *self._equal(at, keys, asked[order], places[order])
+            key_indexes = np.flatnonzero(batches == at)
+            wanted = key_words(keys, self._common[at], key_indexes)
+            order = np.argsort(wanted)
+            yield at, *self._equal(at, keys, wanted[order], key_indexes[order])
 
-    def _equal(self, at: int, keys: pa.Array, asked: Words, places: Longs) -> tuple[Longs, Longs]:
-        """Those ``places`` of keys that a record batch has, and their rows there; ``asked`` are their words."""
+    def _equal(self, at: int, keys: pa.Array, wanted: Words, key_indexes: Longs) -> tuple[Longs, Longs]:
+        """The ``key_indexes`` of keys that a record batch has, and their rows in it; ``wanted`` are their words."""
         words, stored = self._numbers(at), self._segment.chunk(at)[self._name].cast(pa.binary())
-        lowest = np.searchsorted(words, asked)
+        lowest = np.searchsorted(words, wanted)
         found, found_rows = [], []
         for step in range(self._alike[at]):
             rows = lowest + step
-            hit = np.flatnonzero((words.take(rows, mode="clip") == asked) & (rows < len(words)))
-            same = pc.equal(stored.take(pa.array(rows[hit])), keys.take(pa.array(places[hit])))
+            hit = np.flatnonzero((words.take(rows, mode="clip") == wanted) & (rows < len(words)))
+            same = pc.equal(stored.take(pa.array(rows[hit])), keys.take(pa.array(key_indexes[hit])))
             hit = hit[same.to_numpy(zero_copy_only=False)]
-            found.append(places[hit])
+            found.append(key_indexes[hit])
             found_rows.append(rows[hit])
         return np.concatenate(found), np.concatenate(found_rows)
 
@@ -236,8 +236,8 @@ class OrderedKeys:
         return True
 
 
-def key_words(texts: pa.Array, skipped: int, places: Longs | None = None) -> Words:
-    """The eight bytes behind the first ``skipped`` of texts, or of those at ``places``, as numbers in byte order.
+def key_words(texts: pa.Array, skipped: int, key_indexes: Longs | None = None) -> Words:
+    """The eight bytes behind the first ``skipped`` of texts, or of those at ``key_indexes``, as numbers in byte order.
 
     A NUL stands for each byte that a text lacks.
     """
@@ -245,9 +245,9 @@ def key_words(texts: pa.Array, skipped: int, places: Longs | None = None) -> Wor
     if len(data) < _WIDTH:
         data = np.concatenate([data, np.zeros(_WIDTH, np.uint8)])
     windows: Words = np.ndarray(len(data) - _WIDTH + 1, np.dtype(">u8"), data.data, strides=(1,))
-    words = np.empty(len(texts) if places is None else len(places), np.uint64)
+    words = np.empty(len(texts) if key_indexes is None else len(key_indexes), np.uint64)
     for block in (slice(start, start + _BLOCK) for start in range(0, len(words), _BLOCK)):
-        some = block if places is None else places[block]
+        some = block if key_indexes is None else key_indexes[block]
         starts = offsets[:-1][some] + skipped
         inside = np.minimum(starts, len(windows) - 1)
         found = windows[inside].astype(np.uint64)

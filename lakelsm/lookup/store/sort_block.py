@@ -64,7 +64,7 @@ def block_ends(sizes: Longs, page_size: int) -> list[int]:
     Entries behind the last end are of a block that is not full yet.
     """
     ends = np.cumsum(sizes)
-    with_places = ends + np.arange(4, 4 * len(sizes) + 1, 4)
+    with_offsets = ends + np.arange(4, 4 * len(sizes) + 1, 4)
     changes = np.append(np.flatnonzero(sizes[1:] != sizes[:-1]) + 1, len(sizes))
     found: list[int] = []
     start, room = 0, page_size - _TAIL.size
@@ -73,7 +73,7 @@ def block_ends(sizes: Longs, page_size: int) -> list[int]:
         unlike = int(changes[np.searchsorted(changes, start, side="right")])
         last = int(np.searchsorted(ends[:unlike], before + room, side="right"))
         if last == unlike:
-            last = max(int(np.searchsorted(with_places, before + 4 * start + room, side="right")), unlike)
+            last = max(int(np.searchsorted(with_offsets, before + 4 * start + room, side="right")), unlike)
         if last >= len(sizes):
             break
         start = last + 1
@@ -85,8 +85,8 @@ def block_bytes(entries: bytes, sizes: Longs) -> bytes:
     """A block of entries that lie one behind the other: they, and how each is found."""
     if len(sizes) and (sizes == sizes[0]).all():
         return entries + _TAIL.pack(int(sizes[0]), _ALIGNED)
-    places = (np.cumsum(sizes) - sizes).astype("<i4")
-    return entries + places.tobytes() + _TAIL.pack(len(sizes), _UNALIGNED)
+    offsets = (np.cumsum(sizes) - sizes).astype("<i4")
+    return entries + offsets.tobytes() + _TAIL.pack(len(sizes), _UNALIGNED)
 
 
 def stored_block(block: bytes, compression: BlockCompression) -> bytes:
@@ -207,17 +207,17 @@ class BlockGroup:
         """The keys of some entries (their numbers in their blocks)."""
         sizes = self.sizes[blocks]
         listed = self.lists[blocks] + np.where(sizes, 0, 4 * entries)
-        places = np.where(sizes, entries * sizes, load_numbers(self.buffer, listed, "<i4"))
+        offsets = np.where(sizes, entries * sizes, load_numbers(self.buffer, listed, "<i4"))
         ends = self.ends[blocks]
-        places = places + self.starts[blocks]
-        check_rows((places < self.starts[blocks]) | (places >= ends), "has an entry outside its block")
-        return self._counted(places, ends)
+        offsets = offsets + self.starts[blocks]
+        check_rows((offsets < self.starts[blocks]) | (offsets >= ends), "has an entry outside its block")
+        return self._counted(offsets, ends)
 
     def values(self, blocks: Longs, keys: RowBytes) -> RowBytes:
         """The values that lie behind keys."""
         return self._counted(keys.starts + keys.lengths, self.ends[blocks])
 
-    def _counted(self, places: Longs, ends: Longs) -> RowBytes:
-        lengths, sizes = load_varints(self.buffer, places, ends)
-        check_rows(lengths > ends - places - sizes, "has an entry that goes on behind its block")
-        return RowBytes(self.buffer, places + sizes, lengths)
+    def _counted(self, offsets: Longs, ends: Longs) -> RowBytes:
+        lengths, sizes = load_varints(self.buffer, offsets, ends)
+        check_rows(lengths > ends - offsets - sizes, "has an entry that goes on behind its block")
+        return RowBytes(self.buffer, offsets + sizes, lengths)

@@ -54,9 +54,9 @@ class SortFileReader:
         for number in numbers:
             block = self._cache.get(self._store, number)
             if block is None:
-                place = int(self._offsets[number])
-                stored = self._read(place, int(self._sizes[number]) + TRAILER_BYTES)
-                with self.error_context(f"block {number} at byte {place}"):
+                offset = int(self._offsets[number])
+                stored = self._read(offset, int(self._sizes[number]) + TRAILER_BYTES)
+                with self.error_context(f"block {number} at byte {offset}"):
                     block = plain_block(stored)
                 self._cache.put(self._store, number, block)
             yield block
@@ -121,30 +121,30 @@ class SortFileReader:
         if self.disk_bytes < FOOTER.size:
             raise CorruptStoreError(f"{self.path}: the lookup store has {self.disk_bytes} bytes, and no footer")
         footer = FOOTER.unpack(self._read(self.disk_bytes - FOOTER.size, FOOTER.size))
-        bloom_place, bloom_size, entries, index_place, index_size, magic = footer
+        bloom_offset, bloom_size, entries, index_offset, index_size, magic = footer
         end = self.disk_bytes - FOOTER.size
         with self.error_context("the footer"):
             if magic != MAGIC:
                 raise CorruptTableError(f"it ends with {magic} instead of {MAGIC}")
-            if index_place < 0 or index_size < 0 or index_place + index_size + TRAILER_BYTES != end:
-                raise CorruptTableError(f"its index block would be at {index_place}, of {index_size} bytes")
+            if index_offset < 0 or index_size < 0 or index_offset + index_size + TRAILER_BYTES != end:
+                raise CorruptTableError(f"its index block would be at {index_offset}, of {index_size} bytes")
         with self.error_context("the index block"):
-            block = plain_block(self._read(index_place, index_size + TRAILER_BYTES))
+            block = plain_block(self._read(index_offset, index_size + TRAILER_BYTES))
             self.last_keys, self._offsets, self._sizes = _index(BlockGroup.of([block]))
             data_end = int(self._offsets[-1] + self._sizes[-1]) + TRAILER_BYTES if len(self._offsets) else 0
         with self.error_context("the bloom filter"):
-            if (bloom_place, bloom_size, entries) == (0, 0, 0):
-                bloom_place = data_end
-            if bloom_place != data_end or bloom_size < 0 or entries < 0 or (bloom_size > 0) != (entries > 0):
-                raise CorruptTableError(f"it would be at {bloom_place}, of {bloom_size} bytes and {entries} keys")
-            rest = index_place - bloom_place - bloom_size
+            if (bloom_offset, bloom_size, entries) == (0, 0, 0):
+                bloom_offset = data_end
+            if bloom_offset != data_end or bloom_size < 0 or entries < 0 or (bloom_size > 0) != (entries > 0):
+                raise CorruptTableError(f"it would be at {bloom_offset}, of {bloom_size} bytes and {entries} keys")
+            rest = index_offset - bloom_offset - bloom_size
             self.has_digest = rest != 0
             if rest not in (0, _SEAL_BYTES) or (rest == 0 and digest is not None):
                 raise CorruptTableError(f"it is followed by {rest} bytes instead of {_SEAL_BYTES}")
             if rest == 0:
                 return None
-            bits = bytes(self._read(bloom_place, bloom_size))
-            found = bytes(self._read(bloom_place + bloom_size, rest))
+            bits = bytes(self._read(bloom_offset, bloom_size))
+            found = bytes(self._read(bloom_offset + bloom_size, rest))
             if found != seal(bits, entries, found[:DIGEST_BYTES]):
                 raise CorruptTableError("its checksum is not that of its bytes")
             if digest is not None and found[:DIGEST_BYTES] != digest:

@@ -125,7 +125,7 @@ class SortStore(LookupStore):
             encoded = contiguous(encode_compacted(columns, self._types))
             probes = np.flatnonzero(self._reader.bloom.may_have(hash_bytes(RowBytes.of(encoded))))
             columns = [column.take(pa.array(probes)) for column in columns]
-        columns, probes, blocks = self._placed(columns, probes)
+        columns, probes, blocks = self._by_block(columns, probes)
         found: list[Longs] = [np.zeros(0, np.int64)]
         tables = [pa.schema([(field.name, to_arrow(field.type)) for field in self._layout.values]).empty_table()]
         names = tables[0].column_names
@@ -137,14 +137,14 @@ class SortStore(LookupStore):
                 for some_values in _batches(values):
                     tables.append(self._values.decode(some_values).select(names))
             found.append(probes[start:end][hits])
-        places = np.concatenate(found)
-        order = np.argsort(places, kind="stable")
-        return FoundRows(places[order], pa.concat_tables(tables).take(pa.array(order)))
+        indexes = np.concatenate(found)
+        order = np.argsort(indexes, kind="stable")
+        return FoundRows(indexes[order], pa.concat_tables(tables).take(pa.array(order)))
 
-    def _placed(self, columns: list[pa.Array], probes: Longs) -> tuple[list[pa.Array], Longs, Longs]:
+    def _by_block(self, columns: list[pa.Array], probes: Longs) -> tuple[list[pa.Array], Longs, Longs]:
         """Keys in their order, which probe each is, and the block where it would be; none behind the last."""
         last = len(self._reader.last_keys.starts)
-        ordered = order_keys(_behind(self._last_keys, columns))
+        ordered = order_keys(_concatenated(self._last_keys, columns))
         order = stable_order(ordered[last:])
         blocks = np.searchsorted(ordered[:last], ordered[last:][order], side="left")
         order, blocks = order[blocks < last], blocks[blocks < last]
@@ -175,11 +175,11 @@ class SortStore(LookupStore):
     def _among_all(self, group: BlockGroup, blocks: Longs, probes: list[pa.Array]) -> tuple[RowBytes, Longs]:
         """The entries of keys, and which keys have one, from all entries."""
         of_blocks, keys = group.entry_blocks, group.all_keys()
-        ordered = order_keys(_behind(decode_compacted(keys, self._types), probes))
+        ordered = order_keys(_concatenated(decode_compacted(keys, self._types), probes))
         here, wanted = ordered[: len(of_blocks)], ordered[len(of_blocks) :]
-        places = np.minimum(np.searchsorted(here, wanted, side="left"), len(here) - 1)
-        hits = np.flatnonzero((here[places] == wanted) & (of_blocks[places] == blocks))
-        return keys.take(places[hits]), hits
+        indexes = np.minimum(np.searchsorted(here, wanted, side="left"), len(here) - 1)
+        hits = np.flatnonzero((here[indexes] == wanted) & (of_blocks[indexes] == blocks))
+        return keys.take(indexes[hits]), hits
 
     def _by_halves(self, group: BlockGroup, blocks: Longs, probes: list[pa.Array]) -> tuple[RowBytes, Longs]:
         """The same by a binary search in the block of each key, which decodes few entries of many."""
@@ -188,15 +188,15 @@ class SortStore(LookupStore):
         while True:
             entries = np.minimum((low + high) >> 1, counts - 1)
             keys = group.keys(blocks, entries)
-            ordered = order_keys(_behind(decode_compacted(keys, self._types), probes))
+            ordered = order_keys(_concatenated(decode_compacted(keys, self._types), probes))
             here, wanted = ordered[: len(blocks)], ordered[len(blocks) :]
-            going = low < high
-            if not going.any():
+            is_open = low < high
+            if not is_open.any():
                 hits = np.flatnonzero(here == wanted)
                 return keys.take(hits), hits
             below = here < wanted
-            low = np.where(going & below, entries + 1, low)
-            high = np.where(going & ~below, entries, high)
+            low = np.where(is_open & below, entries + 1, low)
+            high = np.where(is_open & ~below, entries, high)
 
 
 def _batches(values: RowBytes) -> Iterator[RowBytes]:
@@ -221,7 +221,7 @@ def _one_zero_and_nan(column: pa.Array) -> pa.Array:
     return pc.if_else(pc.is_nan(column), nan, pc.add(column, zero))
 
 
-def _behind(first: Sequence[pa.Array], second: Sequence[pa.Array]) -> list[pa.Array]:
+def _concatenated(first: Sequence[pa.Array], second: Sequence[pa.Array]) -> list[pa.Array]:
     return [pa.concat_arrays([one, other]) for one, other in zip(first, second, strict=True)]
 
 

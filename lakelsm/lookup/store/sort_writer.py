@@ -90,9 +90,9 @@ class SortFileWriter:
     def _store(self, block: bytes) -> tuple[int, int]:
         """Write a block; return its offset, and its bytes without the trailer."""
         stored = stored_block(block, self._form.compression)
-        place = self._position
+        offset = self._position
         self._write(stored)
-        return place, len(stored) - TRAILER_BYTES
+        return offset, len(stored) - TRAILER_BYTES
 
     def _write(self, data: bytes) -> None:
         self._file.write(data)

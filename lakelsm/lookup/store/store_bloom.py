@@ -30,18 +30,18 @@ class StoreBloom:
             return None
         bloom = cls(np.zeros(max(size, 1), np.uint8), entries)
         for some in hashes:
-            for places in bloom._places(some):
-                np.bitwise_or.at(bloom.bits, places >> 3, np.uint8(1) << (places & 7).astype(np.uint8))
+            for positions in bloom._bit_positions(some):
+                np.bitwise_or.at(bloom.bits, positions >> 3, np.uint8(1) << (positions & 7).astype(np.uint8))
         return bloom
 
     def may_have(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
         """Whether there may be a key of each hash."""
         found = np.ones(len(hashes), bool)
-        for places in self._places(hashes):
-            found &= (self.bits[places >> 3] >> (places & 7).astype(np.uint8)) & np.uint8(1) != 0
+        for positions in self._bit_positions(hashes):
+            found &= (self.bits[positions >> 3] >> (positions & 7).astype(np.uint8)) & np.uint8(1) != 0
         return found
 
-    def _places(self, hashes: Hashes) -> Iterable[npt.NDArray[np.uint32]]:
+    def _bit_positions(self, hashes: Hashes) -> Iterable[npt.NDArray[np.uint32]]:
         """The bits of each hash, one after the other."""
         size = 8 * len(self.bits)
         count = max(1, math.floor(size / self.entries * math.log(2) + 0.5))

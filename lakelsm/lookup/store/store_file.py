@@ -122,22 +122,22 @@ class StoreFileWriter:
         starts = range(0, self._end, _BLOCK_BYTES)
         return np.array([zlib.crc32(view[start : start + _BLOCK_BYTES]) for start in starts], "<u4").tobytes()
 
-    def _read(self, place: int, size: int) -> bytes:
-        data = os.pread(self._descriptor, size, place)
+    def _read(self, offset: int, size: int) -> bytes:
+        data = os.pread(self._descriptor, size, offset)
         while len(data) < size:
-            more = os.pread(self._descriptor, size - len(data), place + len(data))
+            more = os.pread(self._descriptor, size - len(data), offset + len(data))
             if not more:
                 raise CorruptStoreError(f"{self.path} was cut while it was written")
             data += more
         return data
 
-    def _write(self, place: int, parts: Sequence[Any]) -> None:
+    def _write(self, offset: int, parts: Sequence[Any]) -> None:
         """Write parts one after the other, in as few calls as can be: each lets another thread run first."""
         views = [memoryview(part).cast("B") for part in parts if memoryview(part).nbytes]
         try:
             while views:
-                written = os.pwritev(self._descriptor, views[:_MAX_PARTS], place)
-                place += written
+                written = os.pwritev(self._descriptor, views[:_MAX_PARTS], offset)
+                offset += written
                 while views and written >= views[0].nbytes:
                     written -= views.pop(0).nbytes
                 if written:

@@ -46,7 +46,7 @@ class ValueWriter:
     def add(self, rows: pa.BinaryArray) -> Longs:
         """Add row bytes; return the place of each in the stream."""
         starts, values = row_words(rows)
-        begun = self._starts[-1][0]
+        first_word = self._starts[-1][0]
         heads = starts[:-1] + np.arange(len(rows)) + len(self._waiting)
         stream = np.empty(len(self._waiting) + len(values) + len(rows), np.uint64)
         stream[: len(self._waiting)] = self._waiting
@@ -62,8 +62,8 @@ class ValueWriter:
             self._write(stream[start : ends[value - 1]])
             start = int(ends[value - 1])
         self._waiting, self._ends = stream[start:].copy(), ends[value:] - start
-        places: Longs = heads + begun
-        return places
+        positions: Longs = heads + first_word
+        return positions
 
     def finish(self) -> None:
         """Write what is left, and where the pages begin."""
@@ -89,23 +89,23 @@ class ValuePages:
         self._store = cache.new_store()
         self.close = weakref.finalize(self, cache.drop, self._store)
 
-    def values(self, places: Longs) -> Iterator[tuple[Longs, pa.BinaryArray]]:
+    def values(self, positions: Longs) -> Iterator[tuple[Longs, pa.BinaryArray]]:
         """The row bytes at places: some at a time, with the numbers of the places that they are of."""
-        if not len(places):
+        if not len(positions):
             return
-        pages = np.searchsorted(self._starts, places, side="right") - 1
+        pages = np.searchsorted(self._starts, positions, side="right") - 1
         touched = np.zeros(len(self._starts), bool)
         touched[pages] = True
         sizes = np.where(touched[:-1], np.diff(self._starts), 0)
         group = (np.cumsum(sizes) // _AT_ONCE)[pages]
         if (group == group[0]).all():
-            yield np.arange(len(places)), self._gathered(places, pages)
+            yield np.arange(len(positions)), self._gathered(positions, pages)
             return
         order = np.argsort(pages, kind="stable")
         for numbers in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
-            yield numbers, self._gathered(places[numbers], pages[numbers])
+            yield numbers, self._gathered(positions[numbers], pages[numbers])
 
-    def _gathered(self, places: Longs, pages: Longs) -> pa.BinaryArray:
+    def _gathered(self, positions: Longs, pages: Longs) -> pa.BinaryArray:
         """The row bytes at places, whose pages are read at once."""
         shifts = np.full(len(self._starts), -1)
         shifts[pages] = 0
@@ -113,14 +113,14 @@ class ValuePages:
         parts = [self._page(number) for number in touched.tolist()]
         words = parts[0] if len(parts) == 1 else np.concatenate(parts)
         shifts[touched] = np.cumsum([0, *map(len, parts)])[:-1] - self._starts[touched]
-        starts = places + shifts[pages] + 1
+        starts = positions + shifts[pages] + 1
         lengths = words[starts - 1].astype(np.int64)
-        offsets = np.zeros(len(places) + 1, np.int64)
+        offsets = np.zeros(len(positions) + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])
         picks = np.repeat(starts - offsets[:-1], lengths)
         picks += np.arange(len(picks))
         data = pa.py_buffer(words[picks])
-        return pa.Array.from_buffers(pa.large_binary(), len(places), [None, pa.py_buffer(offsets << 3), data])
+        return pa.Array.from_buffers(pa.large_binary(), len(positions), [None, pa.py_buffer(offsets << 3), data])
 
     def _page(self, number: int) -> Words:
         page = self._cache.get(self._store, number)

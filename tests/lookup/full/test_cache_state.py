@@ -101,10 +101,10 @@ def test_the_layout_has_the_keys_and_what_is_found_once(tmp_path: Path) -> None:
     contents = CacheContents.of(LookupSpec(store, ("g",), ("v", "g"), predicate=Compare("w", "=", "x")))
     assert contents.layout.schema.names == ["id", "g", "v"] and contents.read == ("id", "g", "v", "w")
     assert [[field.name for field in key] for key in contents.layout.keys] == [["id"], ["g"]]
-    assert contents.asked == 1 and not contents.unique
+    assert contents.key_position == 1 and not contents.unique
     assert contents.found.names == ["v", "g"] and contents.no_keys.schema.names == ["g"]
     primary = CacheContents.of(LookupSpec(store, ("id",), ("v",)))
-    assert len(primary.layout.keys) == 1 and primary.asked == 0 and primary.unique
+    assert len(primary.layout.keys) == 1 and primary.key_position == 0 and primary.unique
 
 
 def test_other_rows_columns_and_options_have_another_mark(tmp_path: Path) -> None:

@@ -295,7 +295,7 @@ def test_a_refresh_that_is_killed_leaves_a_state_that_opens(tmp_path: Path) -> N
 
 
 def cache_files(cache: FullCache) -> set[str]:
-    held = cache._held
+    held = cache._loaded
     assert held is not None
     return held[1].names
 

@@ -48,12 +48,12 @@ def live_rows_of(generation: Generation, key: int, value: int) -> list[int]:
 def test_rows_are_found_by_each_key_until_they_are_dead(directory: CacheDirectory) -> None:
     generation = made(directory)
     assert sorted(generation.files.names) == sorted(directory.names()), "hashes went once the indexes were there"
-    probes, found = generation.places(0, keys("id", 9, 8, 5))
+    probes, found = generation.row_indexes(0, keys("id", 9, 8, 5))
     assert (probes.tolist(), found.tolist()) == ([0, 2], [5, 0])
-    assert [part.tolist() for part in generation.places(1, keys("g", 2, 0))] == [[0, 0, 1], [0, 4, 1]]
+    assert [part.tolist() for part in generation.row_indexes(1, keys("g", 2, 0))] == [[0, 0, 1], [0, 4, 1]]
     younger = generation.without(directory, "full-b.0.dead", np.array([4, 5]))
     assert younger.live_rows == 4 and generation.live_rows == 6, "a generation never changes"
-    assert [part.tolist() for part in younger.places(1, keys("g", 2, 0))] == [[0, 1], [0, 1]]
+    assert [part.tolist() for part in younger.row_indexes(1, keys("g", 2, 0))] == [[0, 1], [0, 1]]
     assert live_rows_of(younger, 1, 2) == [0] and live_rows_of(younger, 0, 2) == []
     assert live_rows_of(generation, 1, 2) == [0, 4]
     again = Generation.open(directory, LAYOUT, younger.files)

@@ -74,7 +74,7 @@ def test_files_lie_in_the_directory_of_the_executor(
         with process.current(lookup_of(table, opened)):
             pass
         process.close()
-    assert opened.places == [tmp_path / "blocks" / "lakelsm-lookup"] * 2
+    assert opened.directories == [tmp_path / "blocks" / "lakelsm-lookup"] * 2
 
 
 def test_a_process_that_is_no_executor_shares_none(
@@ -83,7 +83,7 @@ def test_a_process_that_is_no_executor_shares_none(
     monkeypatch.delenv("SPARK_LOCAL_DIRS", raising=False)
     opened = Opened()
     with lookups.current(lookup_of(table, opened)):
-        assert opened.places == [None]
+        assert opened.directories == [None]
 
 
 def test_lookups_share_a_cache_only_where_they_ask_for_the_same(table: LocalTable) -> None:

@@ -30,15 +30,16 @@ class DictStore:
         self._on_find = on_find
         self._keys = [field.name for field in layout.keys]
         self._values = rows.select([field.name for field in layout.values])
-        self._places = {key: at for at, key in enumerate(_keys(rows.select(self._keys)))}
+        self._indexes = {key: at for at, key in enumerate(_keys(rows.select(self._keys)))}
 
     def find(self, keys: pa.Table) -> FoundRows:
         if self._on_find is not None:
             self._on_find()
         assert not self.closed
-        found = [(at, self._places[key]) for at, key in enumerate(_keys(keys.select(self._keys))) if key in self._places]
+        wanted = enumerate(_keys(keys.select(self._keys)))
+        found = [(at, self._indexes[key]) for at, key in wanted if key in self._indexes]
         probes = np.array([at for at, _ in found], np.int64)
-        return FoundRows(probes, self._values.take(pa.array([place for _, place in found], pa.int64())))
+        return FoundRows(probes, self._values.take(pa.array([index for _, index in found], pa.int64())))
 
     def find_plain(self, key: Any) -> None:
         return None

@@ -18,7 +18,7 @@ def _live(table: LocalTable, **more: object) -> LiveBuckets:
 
 
 def _levels(bucket: LiveBucket) -> list[list[list[int]]]:
-    return [[[bucket.files[at].level for at in run] for run in runs] for runs in bucket.generations]
+    return [[[bucket.files[at].level for at in run] for run in runs] for runs in bucket.groups]
 
 
 def _table(root: Path, **options: str) -> LocalTable:
@@ -58,13 +58,13 @@ def test_with_vectors_level_0_is_not_shown(tmp_path: Path) -> None:
 def test_a_key_is_looked_for_only_where_the_range_of_a_file_holds_it(tmp_path: Path) -> None:
     (bucket,) = _live(_table(tmp_path)).partitions[bytes(12)].values()
     keys = [5, 6, 7, 250, 1000, -1]
-    ranges = bucket.holders([pa.array(keys, pa.int32())])
+    ranges = bucket.key_ranges([pa.array(keys, pa.int32())])
     found = [
         (bucket.files[file].level, keys[at])
-        for runs in bucket.generations
+        for runs in bucket.groups
         for run in runs
-        for file, places in ranges.of_run(run, np.array([0, 1, 3, 4, 5]))
-        for at in places.tolist()
+        for file, indexes in ranges.of_run(run, np.array([0, 1, 3, 4, 5]))
+        for at in indexes.tolist()
     ]
     assert sorted(found) == [(0, 5), (0, 5), (0, 6), (0, 6), (5, 5), (5, 6), (5, 250)]
 
@@ -73,15 +73,15 @@ def test_keys_are_looked_for_in_their_bucket_alone_and_only_in_those_that_are_re
     table = LocalTable(tmp_path, bucket="3")
     table.write(*((at, "v") for at in range(30)))
     keys = pa.record_batch({"id": pa.array(range(40), pa.int32())})
-    places = [found.tolist() for _, found in _live(table).places(keys)]
-    assert sorted(at for some in places for at in some) == list(range(40))
-    assert len(places) == 3
+    indexes = [found.tolist() for _, found in _live(table).buckets_of(keys)]
+    assert sorted(at for some in indexes for at in some) == list(range(40))
+    assert len(indexes) == 3
     required = _live(table, buckets=frozenset({1}))
-    assert [found.tolist() in places for _, found in required.places(keys)] == [True]
+    assert [found.tolist() in indexes for _, found in required.buckets_of(keys)] == [True]
 
 
 def test_an_empty_table_has_no_files(tmp_path: Path) -> None:
     table = LocalTable(tmp_path)
     live = LiveBuckets.of(LookupSpec(table.store, ("id",), ("v",)), None)
     assert not live.files
-    assert list(live.places(pa.record_batch({"id": pa.array([1], pa.int32())}))) == []
+    assert list(live.buckets_of(pa.record_batch({"id": pa.array([1], pa.int32())}))) == []

@@ -33,10 +33,10 @@ def test_masked_rows_are_told_by_their_positions(tmp_path: Path) -> None:
             assert file.vector is not None
             every = np.arange(file.row_count)
             expected = set(file.vector.read(table.store.file_io.filesystem(), file.row_count))
-            hidden = masks.hidden(file, every)
-            assert hidden is not None
-            assert set(np.flatnonzero(hidden).tolist()) == expected
+            masked = masks.masked(file, every)
+            assert masked is not None
+            assert set(np.flatnonzero(masked).tolist()) == expected
             shown = np.array(sorted({*every.tolist()} - expected))
-            assert masks.hidden(file, shown) is None
-            assert masks.hidden(file, shown[:0]) is None
+            assert masks.masked(file, shown) is None
+            assert masks.masked(file, shown[:0]) is None
     assert len(masks._bits) == 1

@@ -106,8 +106,8 @@ def connected(*batches: pa.RecordBatch) -> Iterator[ServerConnection]:
         yield ServerConnection("shop.customers", ServerAddress("127.0.0.1", server.port), OF_VALUES, ROWS, access=access)
 
 
-def answer(places: list[int | None], values: Any) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array(places, pa.int64()), pa.array(values)], names=["", "v"])
+def answer(probes: list[int | None], values: Any) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array(probes, pa.int64()), pa.array(values)], names=["", "v"])
 
 
 def test_batches_of_an_answer_are_joined() -> None:

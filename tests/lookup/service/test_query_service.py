@@ -68,7 +68,7 @@ def test_rows_are_those_of_a_read_for_every_engine_while_the_table_changes(
             expected = {(row["dt"], row["id"]): row for row in Table.for_path(str(table.root)).to_arrow().to_pylist()}
             found = cache.find(keys)
             asked = [(row["dt"], row["id"]) for row in keys.to_pylist()]
-            assert found.probes.tolist() == [place for place, key in enumerate(asked) if key in expected]
+            assert found.probes.tolist() == [index for index, key in enumerate(asked) if key in expected]
             assert found.rows.to_pylist() == [expected[key] for key in asked if key in expected]
             assert cache.snapshot == table.latest
 
@@ -275,7 +275,7 @@ def test_leases_of_older_services_end_once_the_new_servers_are_published(table: 
     older.write(["127.0.0.1:2"])
     seen: list[bool] = []
     stop = threading.Event()
-    look = lambda: seen.append(older.lasts)  # noqa: E731
+    look = lambda: seen.append(older.exists)  # noqa: E731
     run_service(table.store, Scripted([None, look, ONE, look], stop.set), stop, lambda line: None, [older])
     assert seen == [True, False]
 

@@ -61,7 +61,7 @@ def test_rows_are_those_of_a_read_in_the_order_of_the_keys(tmp_path: Path, serve
         cache = RemoteCache.open(spec_of(table, key=["id", "dt"]))
         found = cache.find(keys)
         cache.close()
-    assert found.probes.tolist() == [place for place, key in enumerate(asked) if key in expected]
+    assert found.probes.tolist() == [index for index, key in enumerate(asked) if key in expected]
     assert found.rows.to_pylist() == [expected[key] for key in asked if key in expected]
 
 
@@ -102,8 +102,8 @@ def test_more_keys_than_one_request_may_have_and_none_at_all(tmp_path: Path) -> 
     with service(table.store, 2):
         cache = RemoteCache.open(spec_of(table))
         found = cache.find(keys)
-        assert found.probes.tolist() == [place for place in range(150_000) if place % 200 < 100]
-        assert found.rows.column("id").to_pylist() == [place % 200 for place in found.probes.tolist()]
+        assert found.probes.tolist() == [index for index in range(150_000) if index % 200 < 100]
+        assert found.rows.column("id").to_pylist() == [index % 200 for index in found.probes.tolist()]
         nothing = cache.find(keys.slice(0, 0))
         assert len(nothing.probes) == nothing.rows.num_rows == 0
         assert nothing.rows.schema.names == ["id", "v"]

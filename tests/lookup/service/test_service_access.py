@@ -19,7 +19,7 @@ from lakelsm.lookup.service.service_access import (
     leases,
     publish,
     published_addresses,
-    token_of,
+    read_token,
     withdraw,
 )
 from tests.compact.local_table import LocalTable
@@ -93,12 +93,12 @@ def test_a_host_that_is_not_of_this_machine_is_refused_by_name(table: LocalTable
 @pytest.mark.parametrize("text", ["", "\n", "two words", "two\nlines", "ünïcode", "x" * 5000, "nul\0"])
 def test_a_file_that_is_no_token_is_refused_by_name(tmp_path: Path, text: str) -> None:
     with pytest.raises(InvalidInputError, match="token"):
-        token_of(file_of(tmp_path, text))
+        read_token(file_of(tmp_path, text))
 
 
 def test_files_that_cannot_be_read_are_named(table: LocalTable, tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"token file .*nowhere cannot be read"):
-        token_of(str(tmp_path / "nowhere"))
+        read_token(str(tmp_path / "nowhere"))
     with pytest.raises(InvalidInputError, match="certificate file"):
         ServerAccess.of_files(None, str(tmp_path), str(tmp_path))
     with pytest.raises(InvalidInputError, match="TLS needs a certificate and its key"):
@@ -210,14 +210,14 @@ def test_a_link_out_of_the_table_is_not_followed(empty: LocalTable, tmp_path: Pa
 
 def test_a_lease_lasts_until_it_ends_and_has_the_servers_that_started(tmp_path: Path) -> None:
     lease = ServerLease.of(LocalTable(tmp_path / "t").store, "u")
-    assert (lease.lasts, lease.addresses()) == (False, None)
+    assert (lease.exists, lease.addresses()) == (False, None)
     lease.write(())
-    assert (lease.lasts, lease.addresses()) == (True, None)
+    assert (lease.exists, lease.addresses()) == (True, None)
     lease.write(["127.0.0.1:1", "[::1]:2"])
     assert lease.addresses() == (ServerAddress("127.0.0.1", 1), ServerAddress("::1", 2))
     lease.end()
     lease.end()
-    assert (lease.lasts, lease.addresses()) == (False, None)
+    assert (lease.exists, lease.addresses()) == (False, None)
 
 
 def test_the_leases_of_a_table_are_those_beside_its_addresses(tmp_path: Path) -> None:

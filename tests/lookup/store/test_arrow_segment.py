@@ -12,7 +12,7 @@ import pytest
 
 from lakelsm.errors import CorruptStoreError, UnsupportedFeatureError
 from lakelsm.lookup.store import arrow_segment
-from lakelsm.lookup.store.arrow_segment import RowNumbers, Segment, SegmentRows, SegmentWriter
+from lakelsm.lookup.store.arrow_segment import RowsByBatch, Segment, SegmentRows, SegmentWriter
 from lakelsm.types import DataField, parse_type
 from lakelsm.types.nano_timestamps import nano_timestamps
 
@@ -76,16 +76,16 @@ def test_single_rows_have_values_as_users_get_them(tmp_path: Path) -> None:
 def test_columns_of_more_than_arrow_holds_at_once_are_taken_in_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    take, sizes = RowNumbers.take, []
+    take, sizes = RowsByBatch.take, []
 
-    def bounded(placed: RowNumbers, names: list[str]) -> pa.Table:
+    def bounded(placed: RowsByBatch, names: list[str]) -> pa.Table:
         rows = take(placed, names)
         sizes.append(len(rows))
         if len(rows) > 4:
             raise pa.ArrowInvalid("offset overflow")
         return rows
 
-    monkeypatch.setattr(RowNumbers, "take", bounded)
+    monkeypatch.setattr(RowsByBatch, "take", bounded)
     rows = SegmentRows(_FIELDS, [_segment(tmp_path / "a", _rows(0, 10))])
     assert rows.take(np.arange(9, -1, -1), ["id"]).column("id").to_pylist() == list(range(9, -1, -1))
     assert sizes == [10, 5, 2, 3, 5, 2, 3]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lakelsm.errors import StorageError
 from lakelsm.lookup.store import hash_keys
-from lakelsm.lookup.store.hash_keys import Entries, KeyRuns, filled_slots, find_places, home_count, homes_of
+from lakelsm.lookup.store.hash_keys import Entries, KeyRuns, filled_slots, home_count, homes_of, value_offsets
 
 HASHES = st.integers(0, 50) | st.integers(2**32 - 50, 2**32 - 1) | st.integers(0, 2**32 - 1)
 #: A hash and the two words of a key. The same words never have two hashes: the hash is a part of them.
@@ -38,7 +38,7 @@ def places_of(slots: npt.NDArray[np.uint64], asked: Entries, homes: int) -> list
         seen[at] = True
 
     hashes = asked[:, 0].astype(np.uint32).view(np.int32)
-    found = find_places(slots, asked[:, 1:3], homes_of(hashes, homes), check).tolist()
+    found = value_offsets(slots, asked[:, 1:3], homes_of(hashes, homes), check).tolist()
     assert seen.any() == (len(asked) > 0)
     return found  # type: ignore[no-any-return]
 
@@ -66,7 +66,7 @@ def test_a_key_far_from_its_home_is_found() -> None:
     slots = np.concatenate([slots for _, slots in filled_slots([entries], 10)])
     asked = [0, 3, rows - 1]
     keys = np.array([*asked, rows], np.uint64)[:, None]
-    assert find_places(slots, keys, np.zeros(4, np.int64), lambda _: None).tolist() == [*asked, -1]
+    assert value_offsets(slots, keys, np.zeros(4, np.int64), lambda _: None).tolist() == [*asked, -1]
 
 
 def test_a_table_is_as_full_as_is_said() -> None:

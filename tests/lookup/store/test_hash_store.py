@@ -57,7 +57,7 @@ def test_most_missing_keys_are_known_by_the_bloom_filter_alone(tmp_path: Path, m
         asked.append(len(keys))
         return np.full(len(keys), -1)
 
-    monkeypatch.setattr(hash_store, "find_places", noted)
+    monkeypatch.setattr(hash_store, "value_offsets", noted)
     misses = pa.table({"k": np.arange(10_000) * 2 + 1})
     for fpp, most in ((0.05, 700), (0.001, 40), (None, 10_000)):
         written(tmp_path / "s", bloom_fpp=fpp)
@@ -80,7 +80,7 @@ def test_keys_beyond_the_memory_for_them_wait_in_scratch_files(tmp_path: Path, m
 def test_large_rows_are_encoded_and_decoded_some_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hash_store, "_BLOCK_BYTES", 2_000)
     monkeypatch.setattr(hash_store, "_DECODED_BYTES", 1_000)
-    monkeypatch.setattr(hash_store, "_ASKED_ROWS", 70)
+    monkeypatch.setattr(hash_store, "_MAX_KEYS", 70)
     rows = pa.table({"k": np.arange(300), "v": ["x" * (at * 37 % 5_000) for at in range(300)]})
     path = tmp_path / "s"
     store_format().write(path, layout(), [rows])

@@ -68,7 +68,7 @@ def test_found_rows_are_those_of_a_dict(case: Any, chunk_rows: int, parted: bool
             patch.setattr(key_index, "_PART_ENTRIES", 2)
         keyed = _keyed(Path(directory), fields, tables)
         expected = expected_rows(pa.concat_tables(tables), keys)
-        probes, rows = keyed.places(keys)
+        probes, rows = keyed.row_indexes(keys)
         assert list(zip(probes.tolist(), rows.tolist(), strict=True)) == expected
         for at, one in enumerate(keys.to_pylist()):
             wanted = [row for probe, row in expected if probe == at]
@@ -84,7 +84,7 @@ def test_keys_of_one_hash_are_told_apart(tmp_path: Path, monkeypatch: pytest.Mon
         monkeypatch.setattr(f"lakelsm.lookup.store.{module}", lambda rows, _: np.full(len(rows), 7, np.uint32))
     monkeypatch.setattr("lakelsm.format.row.single_hash.SingleHash.__call__", lambda *_: 7)
     keyed = _keyed(tmp_path, fields, [table])
-    probes, rows = keyed.places(pa.table({"k0": [2, 1, 3], "k1": ["a", "b", "a"]}))
+    probes, rows = keyed.row_indexes(pa.table({"k0": [2, 1, 3], "k1": ["a", "b", "a"]}))
     assert probes.tolist() == [0, 1] and rows.tolist() == [2, 1]
     assert keyed.rows_of((2, "b")) == [3] and keyed.rows_of((3, "b")) == []
 
@@ -96,7 +96,7 @@ def test_a_key_of_very_many_rows_is_found_with_all_of_them(tmp_path: Path, monke
     table = pa.table({"k0": pa.array(numbers, pa.int32()), "v": list(range(len(numbers)))})
     keyed = _keyed(tmp_path, fields, [table.slice(0, 4000), table.slice(4000)])
     of_five = [row for row, number in enumerate(numbers) if number == 5]
-    probes, rows = keyed.places(pa.table({"k0": pa.array([4, 100, 5, 99], pa.int32())}))
+    probes, rows = keyed.row_indexes(pa.table({"k0": pa.array([4, 100, 5, 99], pa.int32())}))
     assert probes.tolist() == [1] + [2] * len(of_five) and rows.tolist() == [5000, *of_five]
     assert keyed.rows_of((5,)) == of_five and keyed.rows_of((99,)) == []
 

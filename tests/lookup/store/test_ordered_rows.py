@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from lakelsm.errors import CorruptStoreError
 from lakelsm.lookup.store import arrow_segment, ordered_rows
-from lakelsm.lookup.store.arrow_segment import RowNumbers
+from lakelsm.lookup.store.arrow_segment import RowsByBatch
 from lakelsm.lookup.store.arrow_store import ArrowStore, ArrowStoreFormat
 from lakelsm.lookup.store.keyed_rows import KeyedRows
 from lakelsm.lookup.store.lookup_store import StoreLayout
@@ -141,14 +141,14 @@ def test_answers_that_are_too_large_for_one_array_are_put_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = _store(tmp_path / "store", [*range(50)])
-    take = RowNumbers.take
+    take = RowsByBatch.take
 
-    def refusing(self: RowNumbers, names: list[str]) -> pa.Table:
+    def refusing(self: RowsByBatch, names: list[str]) -> pa.Table:
         if len(self._local) > 4:
             raise pa.ArrowInvalid("offset overflow")
         return take(self, names)
 
-    monkeypatch.setattr(RowNumbers, "take", refusing)
+    monkeypatch.setattr(RowsByBatch, "take", refusing)
     found = store.find(pa.table({"k0": pa.array(range(49, -10, -1), pa.int32())}))
     assert found.probes.tolist() == list(range(50))
     assert found.rows.column("v").to_pylist() == list(range(49, -1, -1))

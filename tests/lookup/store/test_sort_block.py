@@ -51,11 +51,11 @@ def test_entries_of_many_blocks_are_found_at_once(blocks: list[list[tuple[bytes,
         made.append(np.frombuffer(block_bytes(b"".join(entries), np.array([len(e) for e in entries])), np.uint8))
     group = BlockGroup.of(made)
     assert group.counts.tolist() == [len(block) for block in blocks]
-    places = [(number, at) for number, block in enumerate(blocks) for at in range(len(block))][::-1]
-    numbers, entries_ = (np.array(column) for column in zip(*places))
+    positions = [(number, at) for number, block in enumerate(blocks) for at in range(len(block))][::-1]
+    numbers, entries_ = (np.array(column) for column in zip(*positions))
     keys = group.keys(numbers, entries_)
     values = group.values(numbers, keys)
-    for row, (number, at) in enumerate(places):
+    for row, (number, at) in enumerate(positions):
         pair = [bytes(part.buffer[part.starts[row] :][: part.lengths[row]]) for part in (keys, values)]
         assert tuple(pair) == blocks[number][at]
 
@@ -126,9 +126,9 @@ def test_tails_that_contradict_their_block_are_refused(tail: str, problem: str) 
         BlockGroup.of([np.frombuffer(bytes.fromhex(tail), np.uint8)])
 
 
-@pytest.mark.parametrize("places", ["07000000", "ffffffff"])
-def test_entries_outside_their_block_are_refused(places: str) -> None:
-    group = BlockGroup.of([np.frombuffer(entry(b"k", b"v") + bytes.fromhex(places + "01000000 01"), np.uint8)])
+@pytest.mark.parametrize("positions", ["07000000", "ffffffff"])
+def test_entries_outside_their_block_are_refused(positions: str) -> None:
+    group = BlockGroup.of([np.frombuffer(entry(b"k", b"v") + bytes.fromhex(positions + "01000000 01"), np.uint8)])
     with pytest.raises(CorruptTableError, match="outside its block"):
         group.keys(np.array([0]), np.array([0]))
 

@@ -42,9 +42,9 @@ def test_blocks_that_are_kept_are_not_read_again(path: Path, monkeypatch: pytest
     reads: list[tuple[int, int]] = []
     pread = os.pread
 
-    def counted(descriptor: int, size: int, place: int) -> bytes:
-        reads.append((size, place))
-        return pread(descriptor, size, place)
+    def counted(descriptor: int, size: int, offset: int) -> bytes:
+        reads.append((size, offset))
+        return pread(descriptor, size, offset)
 
     reader = SortFileReader(path, BlockCache(1 << 20), DIGEST)
     monkeypatch.setattr(os, "pread", counted)
@@ -60,9 +60,9 @@ def test_blocks_that_are_kept_are_not_read_again(path: Path, monkeypatch: pytest
 
 def test_each_byte_that_changes_is_found_by_name(path: Path) -> None:
     whole = path.read_bytes()
-    for place in [*range(0, len(whole) - 80, 5), *range(len(whole) - 80, len(whole))]:
+    for offset in [*range(0, len(whole) - 80, 5), *range(len(whole) - 80, len(whole))]:
         damaged = bytearray(whole)
-        damaged[place] ^= 0x10
+        damaged[offset] ^= 0x10
         path.write_bytes(damaged)
         with pytest.raises(CorruptStoreError, match=r"f\.sort: .*"):
             read_all(path)
