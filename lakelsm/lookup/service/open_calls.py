@@ -97,13 +97,13 @@ class OpenCalls(flight.ServerMiddlewareFactory):  # type: ignore[misc]
     def _admitted(self, info: Any, headers: dict[str, list[str | bytes]]) -> OpenCall:
         self._access.check_token(headers)
         if info.method not in _METHODS:  # Others would keep a thread until a first message comes.
-            raise _refusal("A server of a query service takes lookups and actions alone.")
+            raise _refusal("it accepts only lookups and actions")
         call = OpenCall(self, self.now())
         with self._lock:
             if len(self._calls) >= self._max_calls:
                 raise _refusal(
-                    f"It answers {self._max_calls} calls at a time ('lakelsm.lookup-service.max-calls'): look up again later, "
-                    "start more servers, or raise the option and start the service again."
+                    f"it answers {self._max_calls} calls at a time ('lakelsm.lookup-service.max-calls'); raise the option, "
+                    "or start more servers"
                 )
             self._calls.add(call)
             self.started += 1

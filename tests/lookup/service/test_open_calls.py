@@ -175,7 +175,7 @@ def test_other_calls_of_flight_are_refused_before_they_wait_for_a_message(tmp_pa
             lambda: list(client.list_actions()),
         ]
         for other in others:
-            with pytest.raises(flight.FlightUnavailableError, match="takes lookups and actions alone"):
+            with pytest.raises(flight.FlightUnavailableError, match="accepts only lookups and actions"):
                 other()
         assert server._calls.started == 0
 
