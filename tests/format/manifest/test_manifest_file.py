@@ -206,7 +206,8 @@ def test_many_blocks_go_to_lanes_and_few_do_not() -> None:
     assert few.identities(rows) == many.identities(rows)
     assert few.file_names(rows) == many.file_names(rows)
     names = {entries[3].file.file_name, entries[150].file.file_name, "none"}
-    assert few.have_names(rows, names).tolist() == many.are_named(rows, names).tolist() == [row == 3 for row in range(20)]
+    wanted = [row == 3 for row in range(20)]
+    assert few.have_names(rows, names).tolist() == many.have_names(rows, names).tolist() == wanted
     assert few.partitions == many.partitions
     for name in ("kinds", "buckets", "total_buckets", "partition_codes"):
         assert np.array_equal(getattr(few, name), getattr(many, name)[:20])

@@ -78,7 +78,7 @@ class FileIndex:
         return False
 
     def contradicts(self, column: DataField, values: pa.Array, start: int) -> bool:
-        """Return whether an index contradicts one of the ``values`` that the file has from row ``start``: it is wrong then.
+        """Return whether an index wrongly excludes one of the ``values`` that the file has from row ``start``.
 
         Bitmaps are checked for the NULLs and for some of the values.
         """
