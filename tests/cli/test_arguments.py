@@ -56,7 +56,8 @@ def test_any_other_way_is_a_wrong_command_line(arguments: list[str], capsys: pyt
     with pytest.raises(SystemExit) as ended:
         parsed(*arguments)
     assert ended.value.code == 2
-    assert "verb: error: name the table with --warehouse and --table or --database, or with --path" in capsys.readouterr().err
+    wanted = "verb: error: name the table with --warehouse and --table or --database, or with --path"
+    assert wanted in capsys.readouterr().err
 
 
 def test_a_table_is_opened_by_name_or_path(tmp_path: Path) -> None:
