@@ -29,13 +29,13 @@ _MAX_FILES, _MAX_BYTES = 100, 4096
 class RunTotals:
     """What a run that is being recorded has deleted or written so far; ``complete`` unless a deadline ended it.
 
-    ``has_begun`` unless the requested state existed already: then it leaves no record.
+    ``is_recorded`` unless the requested state existed already: then it leaves no record.
     """
 
     files: int = 0
     bytes: int = 0
     complete: bool = True
-    has_begun: bool = True
+    is_recorded: bool = True
 
 
 @contextmanager
@@ -52,14 +52,14 @@ def recorded(
     try:
         yield totals
         outcome = DONE if totals.complete else PARTIAL
-        if not totals.has_begun:
+        if not totals.is_recorded:
             current_line().set_nothing_done()
     except Exception as error:
         if not isinstance(error, (InvalidInputError, UnsupportedFeatureError)):
             outcome = f"{FAILED}: {type(error).__name__}"
         raise
     finally:
-        if outcome is not None and totals.has_begun and not dry_run:
+        if outcome is not None and totals.is_recorded and not dry_run:
             with suppress(Exception):
                 record = maintenance_record(
                     operation, login_and_host()[0], started, environment, files=totals.files, bytes=totals.bytes

@@ -30,7 +30,7 @@ class AuditLog:
 
     name: str
     lists: bool
-    travels: bool = True
+    can_time_travel: bool = True
 
     def frame(self, spark: SparkSession, state: TableState) -> DataFrame:
         """The rows on Spark."""
@@ -62,7 +62,7 @@ class ReadOptimized:
     """The rows of the top level, which are merged and need no merge: what the last full compaction left."""
 
     name: str
-    travels: bool = True
+    can_time_travel: bool = True
 
     def frame(self, spark: SparkSession, state: TableState) -> DataFrame:
         """The rows on Spark."""

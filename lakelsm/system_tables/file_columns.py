@@ -23,7 +23,7 @@ _FILES_AT_ONCE = 16_384
 
 
 @dataclass(frozen=True)
-class ShownFiles:
+class FileBatch:
     """Some files of one batch of entries: their table (`FILE_TABLE`), and of each its partition's code and bucket."""
 
     batch: EntryBatch
@@ -32,12 +32,12 @@ class ShownFiles:
     buckets: npt.NDArray[np.int64]
 
     @staticmethod
-    def of(live: Iterable[tuple[EntryBatch, npt.NDArray[np.int64]]]) -> Iterator[ShownFiles]:
+    def of(live: Iterable[tuple[EntryBatch, npt.NDArray[np.int64]]]) -> Iterator[FileBatch]:
         """The files of entries, a part at a time."""
         for batch, rows in live:
             for start in range(0, len(rows), _FILES_AT_ONCE):
                 part = rows[start : start + _FILES_AT_ONCE]
-                yield ShownFiles(batch, batch.file_table(part), batch.partition_codes[part], batch.buckets[part])
+                yield FileBatch(batch, batch.file_table(part), batch.partition_codes[part], batch.buckets[part])
 
     def partitions(self, store: TableStore) -> pa.Array:
         """The partition of each, as Paimon casts a row to a text."""

@@ -26,7 +26,7 @@ from lakelsm.snapshots.manifest_scan import (
     read_manifest_metas,
 )
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.system_tables.file_columns import ShownFiles, partition_rows
+from lakelsm.system_tables.file_columns import FileBatch, partition_rows
 from lakelsm.system_tables.system_table import SystemTable, TableState, columns_of
 
 _FILES_DDL = (
@@ -40,7 +40,7 @@ def _files(state: TableState) -> Sequence[pa.Array | pa.ChunkedArray | Sequence[
     return _columns(state, statistics=True)
 
 
-def _file_key_ranges(state: TableState) -> Sequence[pa.Array | pa.ChunkedArray | Sequence[Any]]:
+def _key_ranges(state: TableState) -> Sequence[pa.Array | pa.ChunkedArray | Sequence[Any]]:
     return _columns(state, statistics=False)
 
 
@@ -48,12 +48,12 @@ def _columns(state: TableState, statistics: bool) -> Sequence[pa.ChunkedArray | 
     """The columns of the live files; without ``statistics`` the row ids follow the keys."""
     store, snapshot = state.store, state.snapshot
     live = [] if snapshot is None else read_live_batches(store.file_io, store.paths, snapshot)
-    parts = [_part(state, files, statistics) for files in ShownFiles.of(live)]
+    parts = [_part(state, files, statistics) for files in FileBatch.of(live)]
     count = len((FILES if statistics else FILE_KEY_RANGES).fields)
     return [pa.chunked_array(columns) for columns in zip(*parts)] or [()] * count
 
 
-def _part(state: TableState, files: ShownFiles, statistics: bool) -> list[pa.Array]:
+def _part(state: TableState, files: FileBatch, statistics: bool) -> list[pa.Array]:
     store, table = state.store, files.table
     head = [
         files.partitions(store),
@@ -85,9 +85,9 @@ FILES = SystemTable(
     "min_sequence_number BIGINT, max_sequence_number BIGINT, creation_time TIMESTAMP(3), deleteRowCount BIGINT, "
     "file_source STRING, first_row_id BIGINT, write_cols ARRAY<STRING>",
     _files,
-    travels=True,
+    can_time_travel=True,
 )
-FILE_KEY_RANGES = SystemTable("file_key_ranges", f"{_FILES_DDL}, first_row_id BIGINT", _file_key_ranges, travels=True)
+FILE_KEY_RANGES = SystemTable("file_key_ranges", f"{_FILES_DDL}, first_row_id BIGINT", _key_ranges, can_time_travel=True)
 
 
 def _sums(state: TableState, by_bucket: bool) -> tuple[list[bytes], pa.Table]:
@@ -153,7 +153,7 @@ PARTITIONS = SystemTable(
     "last_update_time TIMESTAMP(3), created_at TIMESTAMP(3), created_by STRING, updated_by STRING, options STRING, "
     "total_buckets INT NOT NULL, done BOOLEAN NOT NULL, deleted_record_count BIGINT",
     _partitions,
-    travels=True,
+    can_time_travel=True,
 )
 
 
@@ -174,7 +174,7 @@ BUCKETS = SystemTable(
     "partition STRING, bucket INT NOT NULL, record_count BIGINT NOT NULL, file_size_in_bytes BIGINT NOT NULL, "
     "file_count BIGINT NOT NULL, last_update_time TIMESTAMP(3)",
     _buckets,
-    travels=True,
+    can_time_travel=True,
 )
 
 
@@ -218,11 +218,11 @@ def _layout(state: TableState) -> Sequence[pa.ChunkedArray | Sequence[Any]]:
     store, snapshot = state.store, state.snapshot
     live = [] if snapshot is None else read_live_batches(store.file_io, store.paths, snapshot)
     vectors = deletion_vectors(store, snapshot)
-    parts = [_layout_part(store, files, vectors) for files in ShownFiles.of(live)]
+    parts = [_layout_part(store, files, vectors) for files in FileBatch.of(live)]
     return [pa.chunked_array(columns) for columns in zip(*parts)] or [()] * 11
 
 
-def _layout_part(store: TableStore, files: ShownFiles, vectors: DeletionVectors) -> list[pa.Array]:
+def _layout_part(store: TableStore, files: FileBatch, vectors: DeletionVectors) -> list[pa.Array]:
     table = files.table
     labels = pa.array([store.partition_label(partition) for partition in files.batch.partitions], pa.string())
     return [
@@ -236,7 +236,7 @@ def _layout_part(store: TableStore, files: ShownFiles, vectors: DeletionVectors)
     ]
 
 
-def _masked_rows(store: TableStore, files: ShownFiles, vectors: DeletionVectors) -> pa.Array:
+def _masked_rows(store: TableStore, files: FileBatch, vectors: DeletionVectors) -> pa.Array:
     """How many rows of each file its deletion vector masks."""
     masked = np.zeros(len(files.table), np.int64)
     codes = {partition: code for code, partition in enumerate(files.batch.partitions)}
@@ -258,7 +258,7 @@ LAYOUT = SystemTable(
     "file_size_in_bytes BIGINT, schema_id BIGINT, min_sequence_number BIGINT, max_sequence_number BIGINT, "
     "masked_record_count BIGINT",
     _layout,
-    travels=True,
+    can_time_travel=True,
 )
 
 
@@ -292,7 +292,7 @@ MANIFESTS = SystemTable(
     "num_deleted_files BIGINT NOT NULL, schema_id BIGINT NOT NULL, min_partition_stats STRING, "
     "max_partition_stats STRING, min_row_id BIGINT, max_row_id BIGINT",
     _manifests,
-    travels=True,
+    can_time_travel=True,
 )
 
 
@@ -333,5 +333,5 @@ TABLE_INDEXES = SystemTable(
     "dv_ranges ARRAY<ROW<f0 STRING NOT NULL, f1 INT NOT NULL, f2 INT NOT NULL, _CARDINALITY BIGINT>>, "
     "row_range_start BIGINT, row_range_end BIGINT, index_field_id INT, index_field_name STRING",
     _table_indexes,
-    travels=True,
+    can_time_travel=True,
 )

@@ -251,5 +251,5 @@ STATISTICS = SystemTable(
     "snapshot_id BIGINT NOT NULL, schema_id BIGINT NOT NULL, mergedRecordCount BIGINT, mergedRecordSize BIGINT, "
     "colstat STRING",
     _statistics,
-    travels=True,
+    can_time_travel=True,
 )

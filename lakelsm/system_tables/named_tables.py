@@ -20,7 +20,7 @@ from lakelsm.system_tables.metadata_tables import (
 )
 from lakelsm.system_tables.system_table import SystemTable
 
-#: What a name stands for: `travels`, `frame` and `rows` are those of `SystemTable`.
+#: What a name stands for: `can_time_travel`, `frame` and `rows` are those of `SystemTable`.
 AnySystemTable: TypeAlias = SystemTable | AuditLog | ReadOptimized
 
 #: All by name.
@@ -58,10 +58,10 @@ def checked_system_table(name: object) -> AnySystemTable:
     return found
 
 
-def check_travel(table: AnySystemTable) -> None:
+def check_time_travel(table: AnySystemTable) -> None:
     """Raise InvalidInputError for a table that does not show one snapshot."""
-    if not table.travels:
-        known = ", ".join(sorted(each.name for each in SYSTEM_TABLES.values() if each.travels))
+    if not table.can_time_travel:
+        known = ", ".join(sorted(each.name for each in SYSTEM_TABLES.values() if each.can_time_travel))
         raise InvalidInputError(
             f"System table {table.name} does not show one snapshot: call table.inspect.system({table.name!r}). Those of "
             f"a snapshot are {known}."

@@ -47,13 +47,13 @@ class TableState:
 class SystemTable:
     """A system table by Paimon's name. ``ddl`` has its columns; ``make`` their values, in that order.
 
-    ``travels``: it shows one snapshot, so another one can be chosen.
+    ``can_time_travel``: it shows one snapshot, so another one can be chosen.
     """
 
     name: str
     ddl: str
     make: Callable[[TableState], Sequence[pa.Array | pa.ChunkedArray | Sequence[Any]]]
-    travels: bool = False
+    can_time_travel: bool = False
 
     @cached_property
     def fields(self) -> tuple[DataField, ...]:

@@ -28,7 +28,7 @@ BUCKET_TOTALS = SystemTable(
     "buckets",
     "partition STRING, bucket INT, level INT, files BIGINT, records BIGINT, bytes BIGINT",
     _bucket_totals,
-    travels=True,
+    can_time_travel=True,
 )
 
 
@@ -41,7 +41,7 @@ def partition_totals(engine: Engine, where: str | None) -> SystemTable:
         return columns_of(((it.label, it.rows, it.files, it.bytes, it.updated) for it in found), 5)
 
     ddl = "partition STRING, rows BIGINT, files BIGINT, bytes BIGINT, updated_at TIMESTAMP(3)"
-    return SystemTable("partitions", ddl, rows, travels=True)
+    return SystemTable("partitions", ddl, rows, can_time_travel=True)
 
 
 def history_table(limit: int) -> SystemTable:

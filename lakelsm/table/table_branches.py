@@ -53,7 +53,7 @@ class TableBranches(OpenedTable, Generic[AnyTable]):
         checked_flag("ignore_if_exists", ignore_if_exists)
         store, dry = self._store().for_changes(), checked_flag("dry_run", dry_run)
         with recorded(store, "create_branch", dry_run=dry) as run:
-            run.has_begun = create_branch(store, name, tag, ignore_if_exists=ignore_if_exists, dry_run=dry)
+            run.is_recorded = create_branch(store, name, tag, ignore_if_exists=ignore_if_exists, dry_run=dry)
 
     @logged("rename_branch")
     def rename(self, name: str, new_name: str, *, dry_run: bool = False) -> None:

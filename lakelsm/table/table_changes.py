@@ -90,7 +90,7 @@ class ChangesReader(OpenedTable):
         between, plan = self._on_newest(planned)
         if name is None or between.after is None:
             return store, plan, None
-        return store, plan, ConsumedChanges.begun(store, name, between.first, between.after)
+        return store, plan, ConsumedChanges.begin(store, name, between.first, between.after)
 
 
 def _files(plan: ChangelogPlan) -> int:

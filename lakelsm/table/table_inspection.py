@@ -16,7 +16,7 @@ from lakelsm.results import TableStatus
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.system_tables.file_tables import LAYOUT
 from lakelsm.system_tables.metadata_tables import COMMITS, OPTIONS, SCHEMAS
-from lakelsm.system_tables.named_tables import AnySystemTable, check_travel, checked_system_table
+from lakelsm.system_tables.named_tables import AnySystemTable, check_time_travel, checked_system_table
 from lakelsm.system_tables.system_table import SystemTable, TableState
 from lakelsm.table.inspection_tables import BUCKET_TOTALS, history_table, partition_totals
 from lakelsm.table.opened_table import OpenedTable, Result
@@ -94,7 +94,7 @@ class SnapshotInspection(Inspection):
         self._snapshot = snapshot
 
     def _check_system_table(self, table: AnySystemTable) -> None:
-        check_travel(table)
+        check_time_travel(table)
 
     def _state(self) -> TableState:
         return TableState(self._opened, self._snapshot)

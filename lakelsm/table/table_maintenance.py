@@ -24,7 +24,7 @@ from lakelsm.maintain.check.table_check import check_table, checked_check_scope
 from lakelsm.maintain.expiry.retention import requested_retention
 from lakelsm.maintain.expiry.snapshot_expiry import expire_snapshots, expire_until
 from lakelsm.maintain.history import recorded
-from lakelsm.maintain.orphans.orphan_removal import LEAST_AGE, remove_orphans
+from lakelsm.maintain.orphans.orphan_removal import MIN_AGE, remove_orphans
 from lakelsm.maintain.partitions.partition_done import mark_partitions_done
 from lakelsm.maintain.partitions.partition_drop import drop_partitions
 from lakelsm.maintain.partitions.partition_expiry import expire_partitions
@@ -89,7 +89,7 @@ class TableMaintenance(OpenedTable):
             checked_choice("steps", name, list(_STEPS))
         age = checked_age("orphans_older_than", orphans_older_than)
         now = SYSTEM.clock()
-        if age is None or now - age.bound(now, self._opened.text_zone) < LEAST_AGE:
+        if age is None or now - age.bound(now, self._opened.text_zone) < MIN_AGE:
             raise wrong_argument("orphans_older_than", orphans_older_than, "an age of an hour or more, such as '1 day'")
         checked_choice("data", data, _CHECKED_DATA)
         self._engine(engine)

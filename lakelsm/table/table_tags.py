@@ -16,9 +16,9 @@ from lakelsm.maintain.versions.tags import (
     expire_tags,
     rename_tag,
     replace_tag,
+    snapshot_to_tag,
     tag_infos,
-    tag_of,
-    tagged_snapshot,
+    tag_snapshot,
 )
 from lakelsm.operation_log import logged
 from lakelsm.plan.time_travel import snapshot_at
@@ -56,9 +56,9 @@ class TableTags(OpenedTable):
         store, dry = self._store().for_changes(), checked_flag("dry_run", dry_run)
         tagged = self._tagged(store, snapshot)
         with recorded(store, "create_tag", dry_run=dry) as run:
-            run.has_begun = not (if_not_exists and store.tags.try_get(tag))
+            run.is_recorded = not (if_not_exists and store.tags.try_get(tag))
             make = partial(create_tag, store, tag, time_retained=retained, if_not_exists=if_not_exists, dry_run=dry)
-            return make(tagged) if snapshot is not None else tag_of(store, None, make)
+            return make(tagged) if snapshot is not None else tag_snapshot(store, None, make)
 
     @logged("replace_tag")
     def replace(
@@ -78,7 +78,7 @@ class TableTags(OpenedTable):
         tagged = self._tagged(store, snapshot)
         with recorded(store, "replace_tag", dry_run=dry):
             make = partial(replace_tag, store, tag, time_retained=retained, dry_run=dry)
-            return make(tagged) if snapshot is not None else tag_of(store, None, make)
+            return make(tagged) if snapshot is not None else tag_snapshot(store, None, make)
 
     @logged("rename_tag")
     def rename(self, name: str, new_name: str, *, dry_run: bool = False) -> TagInfo:
@@ -121,7 +121,7 @@ class TableTags(OpenedTable):
     def _tagged(self, store: TableStore, snapshot: int | str | datetime | None) -> Snapshot:
         point = self._point(store, "snapshot", snapshot)
         if point is None or isinstance(point, int):
-            return tagged_snapshot(store, point)
+            return snapshot_to_tag(store, point)
         return snapshot_at(store, point)
 
 

@@ -75,4 +75,4 @@ def test_a_wrong_command_line_is_named(called: Called, arguments: list[str], mes
 def test_what_the_method_refuses_is_one_line(called: Called) -> None:
     versioned_table(called.warehouse, 1)
     told = called.error("expire", "--retain-last", "2", "--retain-max", "1")
-    assert "--retain-max is 1; it must not be less than --retain-last" in told
+    assert "--retain-max: 1 is less than --retain-last" in told

@@ -27,7 +27,7 @@ from lakelsm.maintain.expiry.snapshot_expiry import expire_snapshots
 from lakelsm.maintain.orphans.orphan_removal import remove_orphans
 from lakelsm.maintain.versions.branches import create_branch, delete_branch
 from lakelsm.maintain.versions.rollback import rollback, rollback_target
-from lakelsm.maintain.versions.tags import create_tag, delete_tags, rename_tag, replace_tag, tag_of
+from lakelsm.maintain.versions.tags import create_tag, delete_tags, rename_tag, replace_tag, tag_snapshot
 from lakelsm.plan.compaction_plan import CompactionScope
 from lakelsm.plan.read_plan import plan_read
 from lakelsm.results import CompactionStatus, TagInfo
@@ -318,7 +318,7 @@ class ActorRun:
     def _tag(self, action: Action, make: Callable[..., TagInfo] = create_tag) -> None:
         environment = self._process.environment
         making = partial(make, self._table, action.name, environment=environment)
-        tag_of(self._table, self._some_id(action), making, environment)
+        tag_snapshot(self._table, self._some_id(action), making, environment)
         self._ledger.hold(self._table.paths.tag(action.name), f"tag {action.name}")
 
     def _retag(self, action: Action) -> None:

@@ -29,7 +29,7 @@ from lakelsm.commit.next_snapshot import Attempt, NextSnapshot
 from lakelsm.commit.replay import ReplayCheck
 from lakelsm.errors import CommitOutcomeUnknownError, StorageError
 from lakelsm.format.snapshot import Snapshot
-from lakelsm.maintain.deletion.needed_files import file_key
+from lakelsm.maintain.deletion.deletion_candidates import file_key
 from lakelsm.maintain.expiry.expired_files import ExpiredFiles
 from lakelsm.maintain.orphans import orphan_removal
 from lakelsm.maintain.versions import tags

@@ -18,7 +18,7 @@ from lakelsm.format.data_file.vector_location import read_vectors
 from lakelsm.format.index.file_index.file_index import FileIndex
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.row.bucket_hash import BucketFunction
-from lakelsm.maintain.check.file_rows import FileRows, RowLocation
+from lakelsm.maintain.check.file_rows import FileRows, RowExpectations
 from lakelsm.maintain.check.rules import (
     DATA_FILE_FOOTER,
     DATA_FILE_UNREADABLE,
@@ -125,7 +125,7 @@ class FileAudit:
             checks = self._checks(bucket.files)
             for file, check in zip(bucket.files, checks):
                 if file.in_full:
-                    place = RowLocation(self.function, hashes, in_order=not file.is_changelog)
+                    place = RowExpectations(self.function, hashes, in_order=not file.is_changelog)
                     self._audit_rows(file, place, report)
                 else:
                     self._audit_footer(file, check, report)
@@ -164,7 +164,7 @@ class FileAudit:
                 report.find(DATA_FILE_FOOTER, path, problem)
                 return
 
-    def _audit_rows(self, file: AuditedFile, place: RowLocation, report: AuditReport) -> None:
+    def _audit_rows(self, file: AuditedFile, place: RowExpectations, report: AuditReport) -> None:
         schema, path = self.schemas[file.file.schema_id], file.file.path
         names = schema.field_names
         reader = RunReader(self.file_io, schema, schemas=self.schemas, columns=names, memory_bytes=TASK_MEMORY)

@@ -37,7 +37,7 @@ Problem: TypeAlias = tuple[Rule, str]
 
 
 @dataclass(frozen=True)
-class RowLocation:
+class RowExpectations:
     """Where the rows of a file belong. ``hashes`` are those of its HASH index, ascending; None without one.
 
     ``in_order``: by key, each once; the rows of a changelog file need not be.
@@ -63,7 +63,7 @@ class _Statistics:
 class FileRows:
     """Judges the rows of a file of ``schema`` that come in batches; a rule is broken once, by the first rows."""
 
-    def __init__(self, entry: ManifestEntry, schema: TableSchema, place: RowLocation) -> None:
+    def __init__(self, entry: ManifestEntry, schema: TableSchema, place: RowExpectations) -> None:
         self._entry = entry
         self._schema = schema
         self._place = place

@@ -73,8 +73,8 @@ class _Listed:
 class StateReferences:
     """Follows the references of single states of a branch. What several states name is looked at once.
 
-    ``named`` takes the names of the metadata files that are read (`StrayManifests.named`). ``judge_changelog`` is called
-    with the entries of each changelog, if given.
+    It adds the names of the metadata files that it reads to ``named`` (`UnreferencedManifests.named`). It calls
+    ``judge_changelog``, if given, with the entries of each changelog.
     """
 
     def __init__(

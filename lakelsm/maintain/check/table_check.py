@@ -17,7 +17,7 @@ from lakelsm.maintain.check.live_state import LiveState
 from lakelsm.maintain.check.manifests import StoredFiles
 from lakelsm.maintain.check.rules import BRANCH_UNFINISHED, BRANCH_UNREADABLE
 from lakelsm.maintain.check.state_references import CheckedState
-from lakelsm.maintain.check.stray_manifests import StrayManifests
+from lakelsm.maintain.check.unreferenced_manifests import UnreferencedManifests
 from lakelsm.plan.bucket_files import partition_filter
 from lakelsm.plan.count_plan import selects_partitions
 from lakelsm.predicate.predicate import Predicate
@@ -69,7 +69,7 @@ class _Check:
         self._began = environment.monotonic()
         self._complete = True
         self._findings = Findings()
-        self._strays = StrayManifests(store)
+        self._strays = UnreferencedManifests(store)
         self._references: list[BranchReferences] = []
         self._unfinished: dict[str, str] = {}
         self._snapshots = self._tags = self._manifests = self._files = 0

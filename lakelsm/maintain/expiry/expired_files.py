@@ -25,12 +25,12 @@ from lakelsm.format.manifest import FileKind, ManifestEntry, ManifestFileMeta
 from lakelsm.format.manifest.data_file_meta import FileSource
 from lakelsm.format.paths import MAIN_BRANCH
 from lakelsm.format.snapshot import CommitKind, Snapshot
-from lakelsm.maintain.deletion.needed_files import (
+from lakelsm.maintain.deletion.deletion_candidates import (
+    DeletionCandidates,
     FileKey,
-    FoundFiles,
-    NeededFiles,
+    ReferenceFilter,
     file_key,
-    if_there,
+    read_if_exists,
     unexpired_snapshots,
 )
 from lakelsm.maintain.expiry.expiry_range import ExpiryRange
@@ -59,10 +59,10 @@ class ExpiredFiles:
         self._deleted_at: dict[FileKey, int] = {}
         self._has_gap = False
         self._keeps_deltas = _ever_without_changelog_files(store)
-        self.found = FoundFiles()
+        self.found = DeletionCandidates()
         self.kept_by: dict[str, int] = {}
 
-    def find(self, retained: Sequence[RetainedBranch]) -> FoundFiles:
+    def find(self, retained: Sequence[RetainedBranch]) -> DeletionCandidates:
         """Return what may be deleted. ``retained`` is all that the table keeps, read after the expiry was announced.
 
         Raises CorruptTableError where something that stays cannot be read.
@@ -74,7 +74,7 @@ class ExpiredFiles:
         elsewhere = (s for branch in others for s in (*unexpired_snapshots(file_io, branch), *branch.changelogs))
         self._find_changelog_files({snapshot.changelog_manifest_list for snapshot in elsewhere})
         self._find_metadata()
-        needed = NeededFiles(self._store, self.found)
+        needed = ReferenceFilter(self._store, self.found)
         self._keep_own_snapshots(needed, own)
         self._keep_changelogs(needed)
         self._keep_own_tags(needed, own)
@@ -88,14 +88,14 @@ class ExpiredFiles:
         going, store = self._going, self._store
         for changelog in going.changelogs:
             if changelog.changelog_manifest_list is None:
-                delta = if_there(read_delta_entries, store.file_io, store.paths, changelog)
+                delta = read_if_exists(read_delta_entries, store.file_io, store.paths, changelog)
                 self._add_deletions(changelog.id, delta or [])
         snapshots = [*going.snapshots, going.first]
         for before, snapshot in pairwise(snapshots):
             if snapshot is going.first:
                 delta = read_delta_entries(store.file_io, store.paths, snapshot)
             else:
-                delta = if_there(read_delta_entries, store.file_io, store.paths, snapshot)
+                delta = read_if_exists(read_delta_entries, store.file_io, store.paths, snapshot)
             self._has_gap |= delta is None or snapshot.id != before.id + 1
             self._add_deletions(snapshot.id, delta or [])
         if self._keeps_deltas and (going.turned or going.kept_changelogs):
@@ -134,7 +134,7 @@ class ExpiredFiles:
             metas = self._add_list(snapshot, name, snapshot.changelog_manifest_list_size)
             store = self._store
             for meta in metas:
-                entries = if_there(read_manifest, store.file_io, store.paths, meta)
+                entries = read_if_exists(read_manifest, store.file_io, store.paths, meta)
                 for entry in entries or ():
                     self.found.changelog[file_key(entry)] = entry
 
@@ -146,7 +146,7 @@ class ExpiredFiles:
             if not (snapshot.id in turned and self._keeps_deltas and snapshot.changelog_manifest_list is None):
                 self._add_list(snapshot, snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
             if snapshot.index_manifest is not None:
-                entries = if_there(read_index_entries, store.file_io, store.paths, snapshot)
+                entries = read_if_exists(read_index_entries, store.file_io, store.paths, snapshot)
                 self.found.add_index(snapshot.index_manifest, entries or ())
             if snapshot.statistics is not None:
                 self.found.statistics[snapshot.statistics] = 0
@@ -158,13 +158,13 @@ class ExpiredFiles:
     def _add_list(self, snapshot: Snapshot, name: str, size: int | None) -> Sequence[ManifestFileMeta]:
         """Add a manifest list and its manifests; return these: none where a run that was killed deleted the list."""
         store = self._store
-        metas = if_there(read_manifest_list, store.file_io, store.paths, snapshot, name, size)
+        metas = read_if_exists(read_manifest_list, store.file_io, store.paths, snapshot, name, size)
         self.found.add_list(name, size, metas or ())
         return metas or ()
 
     # -- what stays ------------------------------------------------------------------------------------------------
 
-    def _keep_own_snapshots(self, needed: NeededFiles, own: RetainedBranch) -> None:
+    def _keep_own_snapshots(self, needed: ReferenceFilter, own: RetainedBranch) -> None:
         needed.keep_state(self._going.first, lambda key: self._has_gap)
         store = self._store
         for snapshot in own.snapshots:
@@ -173,7 +173,7 @@ class ExpiredFiles:
                 delta = read_delta_entries(store.file_io, store.paths, snapshot)
                 needed.keep_entries(entry for entry in delta if entry.kind == FileKind.ADD)
 
-    def _keep_changelogs(self, needed: NeededFiles) -> None:
+    def _keep_changelogs(self, needed: ReferenceFilter) -> None:
         """Keep the manifests of long-lived changelogs that are deltas; those of changelog files are in no snapshot."""
         if not self._keeps_deltas or not self.found.manifests:
             return
@@ -181,10 +181,10 @@ class ExpiredFiles:
         kept = (store.changelogs.try_get(snapshot_id) for snapshot_id in self._going.kept_changelogs)
         for changelog in (*self._going.turned, *(each for each in kept if each is not None)):
             if changelog.changelog_manifest_list is None:
-                metas = if_there(read_delta_metas, store.file_io, store.paths, changelog)
+                metas = read_if_exists(read_delta_metas, store.file_io, store.paths, changelog)
                 needed.keep_manifests([changelog.delta_manifest_list], metas or ())
 
-    def _keep_own_tags(self, needed: NeededFiles, own: RetainedBranch) -> None:
+    def _keep_own_tags(self, needed: ReferenceFilter, own: RetainedBranch) -> None:
         going = self._going
         history = {snapshot.id: _lists(snapshot) for snapshot in (*own.snapshots, *going.snapshots, going.first)}
         tagged = {tag.snapshot.id for tag in own.tags.values()}
@@ -205,7 +205,7 @@ class ExpiredFiles:
             return False
         return nearest[deleted_at] == state.id or not self._is_younger(key, state)
 
-    def _keep_branch(self, needed: NeededFiles, branch: RetainedBranch) -> None:
+    def _keep_branch(self, needed: ReferenceFilter, branch: RetainedBranch) -> None:
         name = "the main branch" if branch.paths.branch == MAIN_BRANCH else f"branch {branch.paths.branch}"
         snapshots = unexpired_snapshots(self._store.file_io, branch)
         first = self._going.first.id

@@ -98,7 +98,7 @@ def is_due(store: TableStore, retention: Retention) -> bool:
     time = None if earliest is None else _times(store)(earliest)
     if earliest is None or time is None:  # There is none, or only the newest.
         return False
-    if time >= retention.older_than and retention.most >= UNLIMITED:
+    if time >= retention.older_than and retention.max_count >= UNLIMITED:
         return False
     latest = store.snapshots.latest_id() or earliest
     worth = min((latest - earliest + 1) // _SHARE or 1, retention.limit)

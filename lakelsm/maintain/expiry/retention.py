@@ -16,24 +16,24 @@ UNLIMITED = 2**31 - 1
 
 @dataclass(frozen=True, kw_only=True)
 class Retention:
-    """The newest ``least`` stay, no more than ``most`` do, and between the two what is not ``older_than``.
+    """The newest ``min_count`` stay, no more than ``max_count`` do, and between the two what is not ``older_than``.
 
     ``older_than`` is in epoch millis. One run takes ``limit`` at most.
     """
 
-    least: int
-    most: int
+    min_count: int
+    max_count: int
     older_than: int
     limit: int
 
     @property
     def age_bound(self) -> datetime | None:
         """``older_than`` in UTC; None where numbers alone decide."""
-        return bound_time(self.older_than) if self.least < self.most else None
+        return bound_time(self.older_than) if self.min_count < self.max_count else None
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptRange:
     """``first`` is the id of the oldest that is kept, and ``held_by`` is what keeps it besides numbers and ages."""
 
     first: int
@@ -42,11 +42,11 @@ class Kept:
 
 def snapshot_retention(options: TableOptions, now: int) -> Retention:
     """The retention of snapshots in a table's options. Raises InvalidInputError if the maximum is below the minimum."""
-    least, most = options.snapshot_num_retained_min, options.snapshot_num_retained_max
-    _check("snapshot", least, most)
+    min_count, max_count = options.snapshot_num_retained_min, options.snapshot_num_retained_max
+    _check("snapshot", min_count, max_count)
     return Retention(
-        least=least,
-        most=most,
+        min_count=min_count,
+        max_count=max_count,
         older_than=now - options.snapshot_time_retained,
         limit=options.snapshot_expire_limit,
     )
@@ -66,17 +66,17 @@ def requested_retention(
     A call with a number to retain and without an age retains exactly these.
     """
     kept = snapshot_retention(options, now)
-    least = kept.least if retain_last is None else retain_last
-    most = max(kept.most, least) if retain_max is None else retain_max
+    min_count = kept.min_count if retain_last is None else retain_last
+    max_count = max(kept.max_count, min_count) if retain_max is None else retain_max
     if retain_max is not None and retain_last is None:
-        least = min(least, retain_max)
+        min_count = min(min_count, retain_max)
     if retain_max is None and retain_last is not None and older_than is None:
-        most = retain_last
-    if most < least:
-        raise InvalidInputError(f"retain_max is {most}; it must not be less than retain_last, which is {least}.")
+        max_count = retain_last
+    if max_count < min_count:
+        raise InvalidInputError(f"retain_max: {max_count} is less than retain_last, which is {min_count}.")
     return Retention(
-        least=least,
-        most=most,
+        min_count=min_count,
+        max_count=max_count,
         older_than=kept.older_than if older_than is None else older_than,
         limit=kept.limit if max_deletes is None else max_deletes,
     )
@@ -85,18 +85,18 @@ def requested_retention(
 def changelog_retention(options: TableOptions, now: int) -> Retention:
     """The retention of changelogs in the options; by default that of snapshots."""
     kept = snapshot_retention(options, now)
-    least, most, age = (
+    min_count, max_count, age = (
         options.changelog_num_retained_min,
         options.changelog_num_retained_max,
         options.changelog_time_retained,
     )
     changelog = replace(
         kept,
-        least=kept.least if least is None else least,
-        most=kept.most if most is None else most,
+        min_count=kept.min_count if min_count is None else min_count,
+        max_count=kept.max_count if max_count is None else max_count,
         older_than=kept.older_than if age is None else now - age,
     )
-    _check("changelog", changelog.least, changelog.most)
+    _check("changelog", changelog.min_count, changelog.max_count)
     return changelog
 
 
@@ -104,8 +104,8 @@ def outlives_snapshots(options: TableOptions) -> bool:
     """Whether changelogs are kept longer than snapshots: in number or in age."""
     snapshots, changelogs = snapshot_retention(options, 0), changelog_retention(options, 0)
     return (
-        changelogs.most > snapshots.most
-        or changelogs.least > snapshots.least
+        changelogs.max_count > snapshots.max_count
+        or changelogs.min_count > snapshots.min_count
         or changelogs.older_than < snapshots.older_than
     )
 
@@ -116,13 +116,13 @@ def first_kept(
     latest: int,
     consumers: Mapping[str, int],
     time_of: Callable[[int], int | None],
-) -> Kept:
+) -> KeptRange:
     """The oldest of the ids ``earliest`` to ``latest`` that stays.
 
     ``time_of`` gives the epoch millis until which an id counts as new (None: deleted), ``consumers`` the id that each
     still has to read.
     """
-    end = max(latest - retention.least + 1, earliest)
+    end = max(latest - retention.min_count + 1, earliest)
     held: tuple[str, ...] = ()
     slowest = min(consumers.items(), key=lambda item: item[1], default=None)
     if slowest is not None and slowest[1] < end:
@@ -131,11 +131,11 @@ def first_kept(
     if earliest + retention.limit < end:
         end = earliest + retention.limit
         held = (limit_text(retention.limit),)
-    for candidate in range(max(latest - retention.most + 1, earliest), end):
+    for candidate in range(max(latest - retention.max_count + 1, earliest), end):
         time = time_of(candidate)
         if time is not None and time >= retention.older_than:
-            return Kept(candidate)
-    return Kept(end, held)
+            return KeptRange(candidate)
+    return KeptRange(end, held)
 
 
 def limit_text(limit: int) -> str:
@@ -143,8 +143,8 @@ def limit_text(limit: int) -> str:
     return f"the limit of {limit} a run"
 
 
-def _check(what: str, least: int, most: int) -> None:
-    if most < least:
+def _check(what: str, min_count: int, max_count: int) -> None:
+    if max_count < min_count:
         raise InvalidInputError(
-            f"{what}.num-retained.max is {most}; it must not be less than {what}.num-retained.min, which is {least}."
+            f"option '{what}.num-retained.max': {max_count} is less than '{what}.num-retained.min', which is {min_count}."
         )

@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 from lakelsm.environment import SYSTEM, Environment
 from lakelsm.errors import CommitConflictError, CorruptTableError
 from lakelsm.format.manifest import ManifestEntry
+from lakelsm.maintain.deletion.deletion_candidates import DeletionCandidates
 from lakelsm.maintain.deletion.file_deletion import DeletedFiles, delete_empty_directories, delete_unneeded
-from lakelsm.maintain.deletion.needed_files import FoundFiles
-from lakelsm.maintain.deletion.released_files import are_retained
+from lakelsm.maintain.deletion.removed_states import are_retained
 from lakelsm.maintain.expiry.expired_files import ExpiredFiles
 from lakelsm.maintain.expiry.expiry_range import ExpiryRange, expiry_range, is_due
 from lakelsm.maintain.expiry.retention import Retention, limit_text, snapshot_retention
@@ -156,7 +156,7 @@ class _Deletion:
 
     store: TableStore
     going: ExpiryRange
-    found: FoundFiles
+    found: DeletionCandidates
 
     def run(self) -> DeletedFiles:
         self._check_first()

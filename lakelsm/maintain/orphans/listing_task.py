@@ -47,7 +47,7 @@ class ListFiles:
     file_io: FileIO
     before: int
 
-    def __call__(self, directories: Sequence[Searched]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, directories: Sequence[DirectoryToList]) -> Iterator[pa.RecordBatch]:
         """Yield their files, as `LISTED_SCHEMA` has them. Files of no kind are left out."""
         waiting, rows = list(directories), _ListedFiles()
         while waiting:
@@ -61,7 +61,7 @@ class ListFiles:
         if rows.files:
             yield rows.batch()
 
-    def _add(self, rows: _ListedFiles, directory: Searched, files: Sequence[FileEntry]) -> None:
+    def _add(self, rows: _ListedFiles, directory: DirectoryToList, files: Sequence[FileEntry]) -> None:
         names = pa.array([file.name for file in files], pa.string())
         kinds = kinds_of(names, directory.role)
         known = np.flatnonzero(kinds >= 0)
@@ -113,7 +113,7 @@ _ENOUGH = 256
 
 
 @dataclass(frozen=True)
-class Searched:
+class DirectoryToList:
     """A directory to look into. ``columns``: of a directory of partitions, the columns of those below it, outermost first
     (none: buckets lie in it); None where its files alone are looked at.
     """
@@ -122,7 +122,7 @@ class Searched:
     role: DirectoryRole
     columns: tuple[str, ...] | None = None
 
-    def below(self, entries: Sequence[FileEntry]) -> Iterator[Searched]:
+    def below(self, entries: Sequence[FileEntry]) -> Iterator[DirectoryToList]:
         """The directories of partitions or buckets among what is in it."""
         if self.columns is None:
             return
@@ -130,23 +130,23 @@ class Searched:
             if not entry.is_directory:
                 continue
             if self.columns and is_partition_name(entry.name, self.columns[0]):
-                yield Searched(f"{self.path}/{entry.name}", DirectoryRole.OTHER, self.columns[1:])
+                yield DirectoryToList(f"{self.path}/{entry.name}", DirectoryRole.OTHER, self.columns[1:])
             elif not self.columns and is_bucket_name(entry.name):
-                yield Searched(f"{self.path}/{entry.name}", DirectoryRole.BUCKET)
+                yield DirectoryToList(f"{self.path}/{entry.name}", DirectoryRole.BUCKET)
 
 
-def searched_directories(store: TableStore) -> list[Searched]:
+def directories_to_list(store: TableStore) -> list[DirectoryToList]:
     """The directories of a table, down to those of its buckets where partitions are few, else to those of partitions."""
     paths, file_io = store.paths, store.file_io
     found = [
-        Searched(paths.manifest_dir, DirectoryRole.MANIFEST),
-        Searched(paths.index_dir, DirectoryRole.INDEX),
-        Searched(paths.statistics_dir, DirectoryRole.STATISTICS),
+        DirectoryToList(paths.manifest_dir, DirectoryRole.MANIFEST),
+        DirectoryToList(paths.index_dir, DirectoryRole.INDEX),
+        DirectoryToList(paths.statistics_dir, DirectoryRole.STATISTICS),
     ]
     for branch in store.branches.paths():
         own = (branch.snapshot_dir, branch.changelog_dir, branch.schema_dir, branch.tag_dir, branch.consumer_dir)
-        found += [Searched(path, DirectoryRole.OTHER) for path in (*own, branch.service_dir)]
-    inner = [Searched(paths.root, DirectoryRole.OTHER, tuple(store.schema.partition_keys))]
+        found += [DirectoryToList(path, DirectoryRole.OTHER) for path in (*own, branch.service_dir)]
+    inner = [DirectoryToList(paths.root, DirectoryRole.OTHER, tuple(store.schema.partition_keys))]
     while inner and len(inner) < _ENOUGH:
         below = [part for each in inner for part in each.below(file_io.entries(each.path))]
         found += [replace(each, columns=None) for each in inner]

@@ -23,14 +23,14 @@ from lakelsm.environment import SYSTEM, Environment
 from lakelsm.epoch_time import bound_time
 from lakelsm.errors import CorruptTableError, InvalidInputError, StorageUnavailableError
 from lakelsm.maintain.deletion.file_deletion import DeletedFiles, delete_empty_directories, delete_unneeded
-from lakelsm.maintain.orphans.listing_task import LISTED_SCHEMA, ListFiles, searched_directories
-from lakelsm.maintain.orphans.retained_files import (
+from lakelsm.maintain.orphans.listing_task import LISTED_SCHEMA, ListFiles, directories_to_list
+from lakelsm.maintain.orphans.reference_tasks import (
     NAMED_SCHEMA,
-    KeptState,
     ManifestToRead,
     ReadManifests,
     ReadStates,
-    kept_states,
+    RetainedState,
+    retained_states,
 )
 from lakelsm.maintain.orphans.unreferenced_files import Orphans, UnreferencedFiles
 from lakelsm.results import OrphanResult
@@ -160,7 +160,7 @@ class _Search:
         """The files of the table, as many at a time as memory has room for."""
         files = UnreferencedFiles()
         task = ListFiles(self._store.file_io, before)
-        for batch in self._run(searched_directories(self._store), _DIRECTORIES, task, LISTED_SCHEMA):
+        for batch in self._run(directories_to_list(self._store), _DIRECTORIES, task, LISTED_SCHEMA):
             files.add(batch)
             if len(files) >= _MAX_LISTED:
                 yield files
@@ -177,7 +177,7 @@ class _Search:
         read: set[ManifestToRead] = set()
         lost: Counter[str] = Counter()
         while True:
-            retained = kept_states(self._store.branches.retained())
+            retained = retained_states(self._store.branches.retained())
             states = [state for state in retained if state.key not in seen]
             if not states:
                 return
@@ -198,7 +198,9 @@ class _Search:
                 )
             self._environment.sleep(_WAIT * 2 ** (times - 1))
 
-    def _named_by(self, states: Sequence[KeptState], files: UnreferencedFiles) -> tuple[set[ManifestToRead], set[str]]:
+    def _named_by(
+        self, states: Sequence[RetainedState], files: UnreferencedFiles
+    ) -> tuple[set[ManifestToRead], set[str]]:
         """Drop the metadata files that states name; return the manifests among them, and what does not exist."""
         manifests: set[ManifestToRead] = set()
 
@@ -241,7 +243,7 @@ class _Search:
 
 
 #: The least age in milliseconds without ``force``: a commit that is under way may take that long.
-LEAST_AGE = 3_600_000
+MIN_AGE = 3_600_000
 
 
 def age_bound(store: TableStore, bound: int, environment: Environment, *, force: bool, dry_run: bool) -> int:
@@ -252,7 +254,7 @@ def age_bound(store: TableStore, bound: int, environment: Environment, *, force:
     """
     now = environment.clock()
     age = max(now - bound, 0)
-    if age < LEAST_AGE and not force:
+    if age < MIN_AGE and not force:
         raise InvalidInputError(
             f"Table {store.name}: older_than leaves {age // 60_000} minutes to commits that are under way, whose files "
             "nothing names yet: give an hour or more (a day is usual), or force=True where surely nobody writes."

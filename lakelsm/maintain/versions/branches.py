@@ -21,7 +21,7 @@ from lakelsm.errors import (
 from lakelsm.format.file_names import schema_id_of
 from lakelsm.format.paths import MAIN_BRANCH, TablePaths
 from lakelsm.format.snapshot import Tag
-from lakelsm.maintain.versions.tags import restorable
+from lakelsm.maintain.versions.tags import restorable_snapshot
 from lakelsm.results import BranchInfo
 from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.snapshots.snapshot_manager import SnapshotManager
@@ -44,7 +44,7 @@ def create_branch(
     Raises InvalidInputError where the branch exists, if an interrupted call left something else under its name, or where
     ``store`` is a branch itself, SnapshotNotFoundError without the tag.
     """
-    require_main(store, "make a branch")
+    require_main_branch(store, "make a branch")
     checked_branch("name", name, new=True)
     if store.branches.is_whole(name):
         if ignore_if_exists:
@@ -75,7 +75,7 @@ def delete_branch(store: TableStore, name: str, *, dry_run: bool = False) -> Non
     Also completes an interrupted creation or deletion. Raises TableNotFoundError without the branch,
     InvalidInputError for one that reads of the table fall back to.
     """
-    require_main(store, "delete a branch")
+    require_main_branch(store, "delete a branch")
     _require_there(store, name)
     _require_no_fallback(store, name)
     if not dry_run:
@@ -88,7 +88,7 @@ def rename_branch(store: TableStore, name: str, new_name: str, *, dry_run: bool 
     An interrupted call leaves the branch unchanged, and the same call completes it. Raises TableNotFoundError
     without the branch, InvalidInputError where the new name is taken.
     """
-    require_main(store, "rename a branch")
+    require_main_branch(store, "rename a branch")
     checked_branch("new_name", new_name, new=True)
     _require_there(store, name)
     _require_no_fallback(store, name)
@@ -114,7 +114,7 @@ def rename_branch(store: TableStore, name: str, new_name: str, *, dry_run: bool 
     _remove(store, source)
 
 
-def require_main(store: TableStore, what: str) -> None:
+def require_main_branch(store: TableStore, what: str) -> None:
     """Raise InvalidInputError for a store of a branch: branches have no branches."""
     if store.paths.branch != MAIN_BRANCH:
         raise InvalidInputError(
@@ -173,11 +173,11 @@ def _copy_tag(store: TableStore, branch: TablePaths, name: str, tag: Tag) -> Non
 
     The tag is checked again afterwards: the branch keeps its files now, but a deletion may have begun before.
     """
-    snapshot = restorable(store, tag.snapshot)
+    snapshot = restorable_snapshot(store, tag.snapshot)
     snapshot_file = branch.snapshot_file(snapshot.id)
     store.file_io.create_if_absent(branch.tag(name), tag.to_json().encode())
     store.file_io.create_if_absent(snapshot_file, snapshot.to_json().encode())
-    if store.tags.try_get(name) != tag or restorable(store, tag.snapshot) != snapshot:
+    if store.tags.try_get(name) != tag or restorable_snapshot(store, tag.snapshot) != snapshot:
         store.file_io.delete_dir(branch.branch_root)
         raise CommitConflictError(
             f"Table {store.name}: tag {name!r} was deleted or replaced while branch {branch.branch!r} was made of it, or "

@@ -106,7 +106,7 @@ def expire_after_commit(store: TableStore, environment: Environment) -> None:
         expire_consumers(store, environment.clock() - kept)
 
 
-def reset_beyond(store: TableStore, next_snapshot: int) -> None:
+def reset_consumers_beyond(store: TableStore, next_snapshot: int) -> None:
     """Set consumers beyond a snapshot to the one after it: the later snapshots that they read were rolled back.
 
     Consumers of killed rollbacks to later snapshots are deleted.
@@ -127,7 +127,7 @@ class ConsumedChanges:
     last: Snapshot
 
     @staticmethod
-    def begun(store: TableStore, consumer_id: str, first: int, last: Snapshot) -> ConsumedChanges:
+    def begin(store: TableStore, consumer_id: str, first: int, last: Snapshot) -> ConsumedChanges:
         """A consumer begins to read; a new one is recorded, so that expiry keeps what it reads."""
         if store.consumers.try_get(consumer_id) is None:
             store.file_io.write(store.paths.consumer(consumer_id), consumer_text(first))

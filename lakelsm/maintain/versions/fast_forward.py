@@ -14,8 +14,8 @@ from lakelsm.arguments import wrong_argument
 from lakelsm.errors import CommitConflictError, InvalidInputError
 from lakelsm.format.paths import MAIN_BRANCH, TablePaths
 from lakelsm.format.snapshot import Snapshot, Tag
-from lakelsm.maintain.versions.branches import require_main
-from lakelsm.maintain.versions.consumers import reset_beyond
+from lakelsm.maintain.versions.branches import require_main_branch
+from lakelsm.maintain.versions.consumers import reset_consumers_beyond
 from lakelsm.results import FastForwardResult
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.manifest_scan import read_manifest_metas
@@ -46,7 +46,7 @@ def fast_forward(store: TableStore, name: str, *, dry_run: bool = False) -> Fast
     Raises TableNotFoundError without the branch, InvalidInputError where it has no snapshot or if what the main branch
     keeps needs schemas that differ in the branch, CommitConflictError if others committed since: run it again.
     """
-    require_main(store, "fast-forward")
+    require_main_branch(store, "fast-forward")
     if name == MAIN_BRANCH:
         raise wrong_argument("name", name, "the name of a branch as text; 'main' is the table itself")
     source = store.on_branch(name)
@@ -192,7 +192,7 @@ class _FastForward:
         expected = sorted({*self._kept, *self._branch.snapshots})
         self._file_io.write(self._paths.latest_hint, str(expected[-1]).encode(), durable=False)
         self._file_io.write(self._paths.earliest_hint, str(expected[0]).encode(), durable=False)
-        reset_beyond(self._store, self._last + 1)
+        reset_consumers_beyond(self._store, self._last + 1)
         if list(self._store.snapshots.ids()) != expected:
             raise self._raced()
 

@@ -3,7 +3,7 @@
 A crash anywhere leaves a table that reads, and the same call finishes. Snapshots go from the newest one down, so that the
 rest are without gaps, and LATEST names one that stays all the time. A snapshot that a tag kept is put back before any
 goes. Files go last: those of removed snapshots that nothing needs which is retained then
-(`maintain/deletion/released_files.py`).
+(`maintain/deletion/removed_states.py`).
 
 A commit that is published concurrently on a deleted snapshot is above a gap, or records another base than the one that
 is before it: it is removed too. Its writer sees it (`commit/concurrent_rollback.py`).
@@ -29,9 +29,9 @@ from lakelsm.environment import SYSTEM, Environment
 from lakelsm.errors import CommitConflictError, InvalidInputError
 from lakelsm.format.snapshot import Snapshot, Tag
 from lakelsm.maintain.deletion.file_deletion import delete_unneeded
-from lakelsm.maintain.deletion.released_files import ReleasedFiles
-from lakelsm.maintain.versions.consumers import reset_beyond
-from lakelsm.maintain.versions.tags import restorable
+from lakelsm.maintain.deletion.removed_states import RemovedStates
+from lakelsm.maintain.versions.consumers import reset_consumers_beyond
+from lakelsm.maintain.versions.tags import restorable_snapshot
 from lakelsm.results import RollbackResult
 from lakelsm.snapshots.branch_store import RetainedBranch
 from lakelsm.snapshots.consumer_store import ROLLBACK_CONSUMER, consumer_text
@@ -79,7 +79,7 @@ def rollback(
     later = replace(later, tags=_tags_without_snapshot(store, target))
     for name in later.tags:
         store.file_io.delete(store.paths.tag(name))
-    reset_beyond(store, target.id + 1)
+    reset_consumers_beyond(store, target.id + 1)
     store.snapshots.withdraw_earliest(target.id)
     # Files of commits that came in between are their writers' to delete, or orphan removal's.
     released.keep_retained(target)
@@ -113,7 +113,7 @@ class _Later:
         self,
         store: TableStore,
         target: Snapshot,
-        released: ReleasedFiles,
+        released: RemovedStates,
         *,
         dry_run: bool = False,
         failures: tuple[str, ...] = (),
@@ -135,9 +135,9 @@ class _Later:
         )
 
 
-def _released(store: TableStore, target: Snapshot, later: _Later) -> ReleasedFiles:
+def _released(store: TableStore, target: Snapshot, later: _Later) -> RemovedStates:
     """The files of all later states, read before they are deleted."""
-    released = ReleasedFiles(store)
+    released = RemovedStates(store)
     for before, snapshot in pairwise([target, *later.snapshots]):
         if _goes_on(snapshot, before):
             released.add_commit(snapshot)
@@ -210,7 +210,7 @@ def _restore(store: TableStore, target: Snapshot, environment: Environment) -> N
     path = store.paths.snapshot_file(target.id)
     if store.tags.name_of(target) is not None and not target.matches(store.snapshots.try_get(target.id)):
         store.file_io.write(store.paths.earliest_hint, str(target.id).encode("ascii"))
-        content = checked_bytes(restorable(store, target), path, MAX_SNAPSHOT_BYTES)
+        content = checked_bytes(restorable_snapshot(store, target), path, MAX_SNAPSHOT_BYTES)
         published = publish(store.file_io, path, content, environment.sleep)
         if published and store.tags.name_of(target) is None:  # The deletion of the tag may not have seen the snapshot.
             store.file_io.delete(path)

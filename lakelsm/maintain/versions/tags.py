@@ -17,7 +17,7 @@ from lakelsm.errors import CommitOutcomeUnknownError, CorruptTableError, Invalid
 from lakelsm.failures import after_commit_step
 from lakelsm.format.snapshot import Snapshot, Tag
 from lakelsm.maintain.deletion.file_deletion import DeletedFiles, delete_unneeded
-from lakelsm.maintain.deletion.released_files import ReleasedFiles
+from lakelsm.maintain.deletion.removed_states import RemovedStates
 from lakelsm.results import TagDeletionResult, TagInfo
 from lakelsm.snapshots.branch_store import RetainedBranch
 from lakelsm.snapshots.json_file import checked_bytes, publish
@@ -56,7 +56,7 @@ def tag_info(name: str, tag: Tag) -> TagInfo:
     )
 
 
-def tagged_snapshot(store: TableStore, snapshot_id: int | None) -> Snapshot:
+def snapshot_to_tag(store: TableStore, snapshot_id: int | None) -> Snapshot:
     """The snapshot of an id, which another tag may have kept; the newest for None. Raises SnapshotNotFoundError."""
     if snapshot_id is None:
         latest = store.snapshots.latest()
@@ -69,19 +69,19 @@ def tagged_snapshot(store: TableStore, snapshot_id: int | None) -> Snapshot:
     return store.tags.snapshot_of(snapshot_id) or store.snapshots.get(snapshot_id)
 
 
-def tag_of(
+def tag_snapshot(
     store: TableStore, snapshot_id: int | None, make: Callable[[Snapshot], TagInfo], environment: Environment = SYSTEM
 ) -> TagInfo:
     """Create a tag of the snapshot of an id; for None of the newest one, and of the next if that one is removed.
 
-    ``make`` is `create_tag` or `replace_tag` of one name. Errors as theirs and as of `tagged_snapshot`.
+    ``make`` is `create_tag` or `replace_tag` of one name. Errors as theirs and as of `snapshot_to_tag`.
     """
     if snapshot_id is not None:
-        return make(tagged_snapshot(store, snapshot_id))
-    return store.run_on_newest(lambda: make(tagged_snapshot(store, None)), environment.sleep)
+        return make(snapshot_to_tag(store, snapshot_id))
+    return store.run_on_newest(lambda: make(snapshot_to_tag(store, None)), environment.sleep)
 
 
-def restorable(store: TableStore, tagged: Snapshot) -> Snapshot:
+def restorable_snapshot(store: TableStore, tagged: Snapshot) -> Snapshot:
     """A tag's snapshot as it can be one again: without its changelog where that expired, which no tag keeps."""
     kept = store.snapshots.try_get(tagged.id), store.changelogs.try_get(tagged.id)
     expiring = store.snapshots.is_expiring(tagged.id)
@@ -212,14 +212,14 @@ def delete_tags(store: TableStore, names: Sequence[str], *, dry_run: bool = Fals
     )
 
 
-def _released(store: TableStore, states: Iterable[Snapshot], left: Mapping[str, Tag]) -> ReleasedFiles | None:
+def _released(store: TableStore, states: Iterable[Snapshot], left: Mapping[str, Tag]) -> RemovedStates | None:
     """The files of tagged states that neither a snapshot of their own nor another tag is of; None where all have one."""
     kept = {tag.snapshot.fingerprint for tag in left.values()}
     untagged = [state for state in states if state.fingerprint not in kept]
     alone = [state for state in untagged if not state.matches(store.snapshots.try_get(state.id))]
     if not alone:
         return None
-    released = ReleasedFiles(store)
+    released = RemovedStates(store)
     for state in {state.fingerprint: state for state in alone}.values():
         try:
             released.add_state(state)

@@ -70,7 +70,7 @@ class ExpiryTable(CommitTable):
 
     def expire_to(self, last: int, **more: int) -> ExpiryResult:
         """Keep the last so many snapshots."""
-        retention = Retention(least=last, most=last, older_than=0, limit=more.get("limit", 1000))
+        retention = Retention(min_count=last, max_count=last, older_than=0, limit=more.get("limit", 1000))
         return expire_snapshots(self.store, retention)
 
     def tag(self, name: str, snapshot: Snapshot | None = None) -> None:

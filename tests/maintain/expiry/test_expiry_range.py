@@ -25,7 +25,7 @@ def grown(root: Path, snapshots: int = 6, **options: str) -> ExpiryTable:
 
 
 def taken(table: ExpiryTable, keep: int) -> ExpiryRange:
-    found = expiry_range(table.store, Retention(least=keep, most=keep, older_than=0, limit=1000), now=10**13)
+    found = expiry_range(table.store, Retention(min_count=keep, max_count=keep, older_than=0, limit=1000), now=10**13)
     assert found is not None
     return found
 
@@ -44,7 +44,7 @@ def test_the_oldest_go_and_the_others_are_told_apart(tmp_path: Path) -> None:
 
 def test_a_table_without_snapshots_has_nothing_to_expire(tmp_path: Path) -> None:
     table = ExpiryTable(tmp_path / "t")
-    assert expiry_range(table.store, Retention(least=1, most=1, older_than=0, limit=1), now=0) is None
+    assert expiry_range(table.store, Retention(min_count=1, max_count=1, older_than=0, limit=1), now=0) is None
 
 
 def test_what_a_killed_run_announced_goes_though_more_is_to_be_kept_now(tmp_path: Path) -> None:
@@ -90,23 +90,23 @@ def test_that_nothing_is_due_is_told_by_a_few_reads(tmp_path: Path) -> None:
     table = grown(tmp_path, 30)
     file_io = ReadingFileIO()
     table.file_io = file_io
-    wide = Retention(least=10, most=UNLIMITED, older_than=5, limit=50)
+    wide = Retention(min_count=10, max_count=UNLIMITED, older_than=5, limit=50)
     assert not is_due(table.store, wide)
     assert Path(table.paths.earliest_hint).read_text() == "1"
     file_io.reads.clear()
     assert not is_due(table.store, wide)
     assert [name for name in file_io.reads if name != "schema-0"] == ["EARLIEST", "snapshot-2"]
-    assert is_due(table.store, Retention(least=10, most=1000, older_than=10**13, limit=50))
-    assert is_due(table.store, Retention(least=1, most=20, older_than=0, limit=50))
-    assert not is_due(ExpiryTable(tmp_path / "empty").store, Retention(least=1, most=1, older_than=0, limit=50))
+    assert is_due(table.store, Retention(min_count=10, max_count=1000, older_than=10**13, limit=50))
+    assert is_due(table.store, Retention(min_count=1, max_count=20, older_than=0, limit=50))
+    assert not is_due(ExpiryTable(tmp_path / "empty").store, Retention(min_count=1, max_count=1, older_than=0, limit=50))
 
 
 def test_after_a_commit_an_expiry_is_due_once_a_twentieth_of_what_is_retained_may_go(tmp_path: Path) -> None:
     table = grown(tmp_path, 100)
-    beyond = [Retention(least=1, most=most, older_than=0, limit=50) for most in (96, 95)]
+    beyond = [Retention(min_count=1, max_count=most, older_than=0, limit=50) for most in (96, 95)]
     assert [is_due(table.store, retention) for retention in beyond] == [False, True]
-    assert is_due(table.store, Retention(least=1, most=98, older_than=0, limit=2)), "one run takes no more"
-    aged = [Retention(least=1, most=UNLIMITED, older_than=time, limit=50) for time in times_of(table, 5, 6)]
+    assert is_due(table.store, Retention(min_count=1, max_count=98, older_than=0, limit=2)), "one run takes no more"
+    aged = [Retention(min_count=1, max_count=UNLIMITED, older_than=time, limit=50) for time in times_of(table, 5, 6)]
     assert [is_due(table.store, retention) for retention in aged] == [False, True]
 
 

@@ -25,7 +25,7 @@ def options(**values: str) -> TableOptions:
 
 def kept(earliest: int, latest: int, consumers: dict[str, int] | None = None, **values: int) -> int:
     """Each snapshot counts as new until its own id as a time."""
-    retention = Retention(**{"least": 1, "most": 1000, "older_than": 0, "limit": 1000, **values})
+    retention = Retention(**{"min_count": 1, "max_count": 1000, "older_than": 0, "limit": 1000, **values})
     return first_kept(retention, earliest, latest, consumers or {}, lambda number: number).first
 
 
@@ -33,15 +33,15 @@ def kept(earliest: int, latest: int, consumers: dict[str, int] | None = None, **
     "limits, first",
     [
         ({"older_than": 1000}, 20),  # One always stays.
-        ({"older_than": 1000, "least": 3}, 18),
-        ({"older_than": 1000, "least": 30}, 1),
+        ({"older_than": 1000, "min_count": 3}, 18),
+        ({"older_than": 1000, "min_count": 30}, 1),
         ({"older_than": 7}, 7),
-        ({"older_than": 7, "least": 3}, 7),
+        ({"older_than": 7, "min_count": 3}, 7),
         ({"older_than": 0}, 1),
-        ({"most": 5, "older_than": 0}, 16),
-        ({"most": 5, "least": 5, "older_than": 1000}, 16),
+        ({"max_count": 5, "older_than": 0}, 16),
+        ({"max_count": 5, "min_count": 5, "older_than": 1000}, 16),
         ({"older_than": 1000, "limit": 4}, 5),
-        ({"most": 5, "older_than": 0, "limit": 4}, 5),
+        ({"max_count": 5, "older_than": 0, "limit": 4}, 5),
         ({"older_than": 1000, "consumers": {"a": 9, "b": 12}}, 9),
         ({"older_than": 1000, "consumers": {"a": 50}}, 20),
     ],
@@ -51,10 +51,10 @@ def test_the_oldest_that_stays(limits: dict[str, int], first: int) -> None:
 
 
 def test_what_holds_back_is_told() -> None:
-    retention = Retention(least=1, most=5, older_than=0, limit=3)
+    retention = Retention(min_count=1, max_count=5, older_than=0, limit=3)
     held = first_kept(retention, 1, 20, {"etl": 9}, lambda number: number).held_by
     assert held == ("the limit of 3 a run",)
-    wide = Retention(least=1, most=5, older_than=0, limit=100)
+    wide = Retention(min_count=1, max_count=5, older_than=0, limit=100)
     assert first_kept(wide, 1, 20, {"etl": 9, "b": 12}, lambda number: number).held_by == (
         "consumer etl, which reads snapshot 9 next",
     )
@@ -62,13 +62,14 @@ def test_what_holds_back_is_told() -> None:
 
 
 def test_a_snapshot_that_is_gone_stops_nothing() -> None:
-    retention = Retention(least=1, most=1000, older_than=8, limit=1000)
+    retention = Retention(min_count=1, max_count=1000, older_than=8, limit=1000)
     assert first_kept(retention, 1, 20, {}, lambda number: None if number < 12 else number).first == 12
 
 
 def test_options_say_what_is_kept() -> None:
     now = 10 * HOUR
-    assert snapshot_retention(options(), now) == Retention(least=10, most=2147483647, older_than=9 * HOUR, limit=50)
+    usual = Retention(min_count=10, max_count=2147483647, older_than=9 * HOUR, limit=50)
+    assert snapshot_retention(options(), now) == usual
     assert changelog_retention(options(), now) == snapshot_retention(options(), now)
     assert not outlives_snapshots(options())
     longer = options(changelog__time_retained="2 h")
@@ -86,7 +87,7 @@ def test_a_call_says_it_in_place_of_the_options() -> None:
 
     def asked(**values: int) -> tuple[int, int, int, int]:
         found = requested_retention(given, now, **values)
-        return found.least, found.most, found.older_than, found.limit
+        return found.min_count, found.max_count, found.older_than, found.limit
 
     assert asked() == (10, 20, 9 * HOUR, 50)
     assert asked(retain_last=3) == (3, 3, 9 * HOUR, 50), "with this alone all others go"
@@ -94,12 +95,12 @@ def test_a_call_says_it_in_place_of_the_options() -> None:
     assert asked(retain_last=30, older_than=7) == (30, 30, 7, 50)
     assert asked(retain_max=5) == (5, 5, 9 * HOUR, 50)
     assert asked(older_than=7, max_deletes=2) == (10, 20, 7, 2)
-    with pytest.raises(InvalidInputError, match="retain_max is 3; it must not be less than retain_last, which is 4"):
+    with pytest.raises(InvalidInputError, match="retain_max: 3 is less than retain_last, which is 4"):
         asked(retain_max=3, retain_last=4)
 
 
 def test_options_that_contradict_each_other_are_refused() -> None:
-    with pytest.raises(InvalidInputError, match=r"snapshot\.num-retained\.max is 3; it must not be less than"):
+    with pytest.raises(InvalidInputError, match=r"option 'snapshot\.num-retained\.max': 3 is less than"):
         snapshot_retention(options(snapshot__num_retained__max="3"), 0)
-    with pytest.raises(InvalidInputError, match=r"changelog\.num-retained\.max is 3"):
+    with pytest.raises(InvalidInputError, match=r"changelog\.num-retained\.max': 3"):
         changelog_retention(options(changelog__num_retained__max="3"), 0)

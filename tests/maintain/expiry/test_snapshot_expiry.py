@@ -161,7 +161,7 @@ class History:
 
 
 def retention(keep: int, limit: int = 1000) -> Retention:
-    return Retention(least=keep, most=keep, older_than=0, limit=limit)
+    return Retention(min_count=keep, max_count=keep, older_than=0, limit=limit)
 
 
 OPTIONS = (

@@ -14,10 +14,10 @@ from lakelsm.maintain.orphans import listing_task as directories
 from lakelsm.maintain.orphans.listing_task import (
     KINDS,
     LISTED_SCHEMA,
+    DirectoryToList,
     ListFiles,
-    Searched,
+    directories_to_list,
     kinds_of,
-    searched_directories,
 )
 from lakelsm.storage import LocalFileIO
 from lakelsm.storage.file_io import FileEntry
@@ -60,8 +60,8 @@ def test_names_have_kinds_where_they_belong_and_nowhere_else(role: DirectoryRole
     assert told == {**KNOWN[role], **temporary}
 
 
-def listed(root: Path, before: int, *parts: Searched) -> list[tuple[str, str, int, bool]]:
-    batches = list(ListFiles(LocalFileIO(), before)(parts or [Searched(str(root), DirectoryRole.BUCKET)]))
+def listed(root: Path, before: int, *parts: DirectoryToList) -> list[tuple[str, str, int, bool]]:
+    batches = list(ListFiles(LocalFileIO(), before)(parts or [DirectoryToList(str(root), DirectoryRole.BUCKET)]))
     assert all(batch.schema == LISTED_SCHEMA for batch in batches)
     return sorted(
         (name, str(KINDS[kind]), size, old)
@@ -89,13 +89,13 @@ def test_buckets_below_partitions_are_found_by_the_task(tmp_path: Path, monkeypa
         (tmp_path / path).mkdir(parents=True)
         (tmp_path / path / DATA).touch()
     task = ListFiles(LocalFileIO(), 0)
-    batches = list(task([Searched(str(tmp_path), DirectoryRole.OTHER, ("a",))]))
+    batches = list(task([DirectoryToList(str(tmp_path), DirectoryRole.OTHER, ("a",))]))
     directories = sorted(row["directory"] for batch in batches for row in batch.to_pylist())
     assert directories == [f"{tmp_path}/a=1/bucket-0", f"{tmp_path}/a=1/bucket-1"]
 
 
 def test_a_directory_that_is_not_there_has_no_files(tmp_path: Path) -> None:
-    assert listed(tmp_path, 0, Searched(f"{tmp_path}/none", DirectoryRole.BUCKET)) == []
+    assert listed(tmp_path, 0, DirectoryToList(f"{tmp_path}/none", DirectoryRole.BUCKET)) == []
 
 
 def made(root: Path) -> LocalTable:
@@ -107,7 +107,7 @@ def made(root: Path) -> LocalTable:
 
 def below(table: LocalTable) -> dict[str, DirectoryRole]:
     root = f"{table.root}/"
-    return {each.path.removeprefix(root): each.role for each in searched_directories(table.store)}
+    return {each.path.removeprefix(root): each.role for each in directories_to_list(table.store)}
 
 
 def test_the_tables_own_directories_are_looked_into_and_no_others(tmp_path: Path) -> None:
@@ -134,12 +134,12 @@ def test_of_many_partitions_tasks_find_the_buckets_themselves(
 ) -> None:
     monkeypatch.setattr(directories, "_ENOUGH", 2)
     table = made(tmp_path / "t")
-    inner = {each.path: each.columns for each in searched_directories(table.store) if each.columns is not None}
+    inner = {each.path: each.columns for each in directories_to_list(table.store) if each.columns is not None}
     assert inner == {f"{table.root}/a=1": ("b",), f"{table.root}/a=2": ("b",)}
 
 
 def test_below_a_directory_of_partitions_lie_those_of_its_column() -> None:
     entries = [FileEntry(name, True) for name in ("b=1", "a=1", "bucket-0")] + [FileEntry("b=2", False)]
-    assert [each.path for each in Searched("/t/a=1", DirectoryRole.OTHER, ("b",)).below(entries)] == ["/t/a=1/b=1"]
-    assert [each.path for each in Searched("/t", DirectoryRole.OTHER, ()).below(entries)] == ["/t/bucket-0"]
-    assert not list(Searched("/t", DirectoryRole.OTHER).below(entries))
+    assert [each.path for each in DirectoryToList("/t/a=1", DirectoryRole.OTHER, ("b",)).below(entries)] == ["/t/a=1/b=1"]
+    assert [each.path for each in DirectoryToList("/t", DirectoryRole.OTHER, ()).below(entries)] == ["/t/bucket-0"]
+    assert not list(DirectoryToList("/t", DirectoryRole.OTHER).below(entries))

@@ -12,7 +12,7 @@ import pytest
 from lakelsm import Table
 from lakelsm.environment import Environment
 from lakelsm.errors import CommitConflictError, CorruptTableError, InvalidInputError, SnapshotNotFoundError
-from lakelsm.maintain.versions.consumers import consumer_start, expire_after_commit, reset_beyond
+from lakelsm.maintain.versions.consumers import consumer_start, expire_after_commit, reset_consumers_beyond
 from tests.maintain.versioned_table import rows, versioned_table
 
 
@@ -109,7 +109,7 @@ def test_a_consumer_goes_on_where_it_was_and_a_new_one_where_it_is_told(table: T
     file_of(table, "etl").write_text('{"nextSnapshot":9}')
     with pytest.raises(InvalidInputError, match="reads snapshot 9 next, and the newest is 5"):
         consumer_start(table._store(), "etl", 3)
-    reset_beyond(table._store(), 6)
+    reset_consumers_beyond(table._store(), 6)
     assert table.consumers.list()[0].next_snapshot_id == 6
     file_of(table, "etl").write_text("{")
     with pytest.raises(CorruptTableError, match="consumer-etl"):

@@ -17,7 +17,7 @@ import pytest
 from lakelsm import Table
 from lakelsm.environment import Environment
 from lakelsm.errors import CorruptTableError, InvalidInputError, SnapshotNotFoundError
-from lakelsm.maintain.versions.tags import create_tag, expire_tags, rename_tag, replace_tag, tag_of
+from lakelsm.maintain.versions.tags import create_tag, expire_tags, rename_tag, replace_tag, tag_snapshot
 from lakelsm.results import TagInfo
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.snapshots.tag_store import HOLDING_TAG
@@ -125,10 +125,10 @@ def test_a_tag_of_the_newest_snapshot_is_of_the_next_newest_where_that_one_goes(
         table.tags.create("q", 1)
     racing = interrupted(table, lambda: table.rollback(2))
     if snapshot_id is None:
-        assert tag_of(racing, None, partial(make, racing, "q")).snapshot_id == 2
+        assert tag_snapshot(racing, None, partial(make, racing, "q")).snapshot_id == 2
     else:
         with pytest.raises(SnapshotNotFoundError, match="snapshot 3 expired, or was rolled back"):
-            tag_of(racing, snapshot_id, partial(make, racing, "q"))
+            tag_snapshot(racing, snapshot_id, partial(make, racing, "q"))
     assert [tag.snapshot_id for tag in table.tags.list()] == ([2] if snapshot_id is None else [1] * (make is replace_tag))
 
 

@@ -9,7 +9,13 @@ import pytest
 
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.snapshot import Snapshot, Tag
-from lakelsm.maintain.orphans.retained_files import KeptState, ManifestToRead, ReadManifests, ReadStates, kept_states
+from lakelsm.maintain.orphans.reference_tasks import (
+    ManifestToRead,
+    ReadManifests,
+    ReadStates,
+    RetainedState,
+    retained_states,
+)
 from lakelsm.snapshots.branch_store import RetainedBranch
 from tests.compact.local_table import LocalTable
 
@@ -21,7 +27,7 @@ def table(tmp_path: Path) -> LocalTable:
     return made
 
 
-def told(table: LocalTable, state: KeptState) -> list[dict[str, object]]:
+def told(table: LocalTable, state: RetainedState) -> list[dict[str, object]]:
     store = table.store
     return [row for batch in ReadStates(store.file_io, store.paths)([state]) for row in batch.to_pylist()]
 
@@ -36,7 +42,7 @@ def manifests(rows: list[dict[str, object]]) -> list[ManifestToRead]:
 
 
 def test_a_snapshot_names_its_lists_their_manifests_and_these_its_files(table: LocalTable) -> None:
-    rows = told(table, KeptState(table.latest))
+    rows = told(table, RetainedState(table.latest))
     assert set(table.latest.metadata_files) <= names(rows, missing=False)
     store, found = table.store, manifests(rows)
     assert len(found) == 2 and all(each.required and each.entries == 1 for each in found)
@@ -55,17 +61,21 @@ CHANGELOG, BASE, DELTA = "changelog_manifest_list", "base_manifest_list", "delta
 @pytest.mark.parametrize(
     ("state", "lost", "missing"),
     [
-        (KeptState, BASE, True),
-        (KeptState, CHANGELOG, True),
-        (lambda snapshot: KeptState(snapshot, tagged=True), CHANGELOG, False),
-        (lambda snapshot: KeptState(snapshot, tagged=True), DELTA, True),
-        (lambda snapshot: KeptState(snapshot, changelog_alone=True), CHANGELOG, True),
-        (lambda snapshot: KeptState(snapshot, changelog_alone=True), DELTA, False),
-        (lambda snapshot: KeptState(replace(snapshot, changelog_manifest_list=None), changelog_alone=True), DELTA, False),
+        (RetainedState, BASE, True),
+        (RetainedState, CHANGELOG, True),
+        (lambda snapshot: RetainedState(snapshot, tagged=True), CHANGELOG, False),
+        (lambda snapshot: RetainedState(snapshot, tagged=True), DELTA, True),
+        (lambda snapshot: RetainedState(snapshot, changelog_alone=True), CHANGELOG, True),
+        (lambda snapshot: RetainedState(snapshot, changelog_alone=True), DELTA, False),
+        (
+            lambda snapshot: RetainedState(replace(snapshot, changelog_manifest_list=None), changelog_alone=True),
+            DELTA,
+            False,
+        ),
     ],
 )
 def test_a_list_that_is_gone_is_told_where_the_state_needs_it(
-    table: LocalTable, state: type[KeptState], lost: str, missing: bool
+    table: LocalTable, state: type[RetainedState], lost: str, missing: bool
 ) -> None:
     kept, name = state(table.latest), getattr(table.latest, lost)
     gone(table, name)
@@ -74,15 +84,15 @@ def test_a_list_that_is_gone_is_told_where_the_state_needs_it(
 
 def test_a_long_lived_changelog_names_its_changelog_alone_or_its_delta_without_one(table: LocalTable) -> None:
     snapshot = table.latest
-    assert snapshot.delta_manifest_list not in names(told(table, KeptState(snapshot, changelog_alone=True)))
+    assert snapshot.delta_manifest_list not in names(told(table, RetainedState(snapshot, changelog_alone=True)))
     without = replace(snapshot, changelog_manifest_list=None)
     assert {snapshot.delta_manifest_list, snapshot.base_manifest_list} <= names(
-        told(table, KeptState(without, changelog_alone=True))
+        told(table, RetainedState(without, changelog_alone=True))
     )
 
 
 def test_damage_is_an_error_and_not_a_missing_file(table: LocalTable) -> None:
-    store, rows = table.store, told(table, KeptState(table.latest))
+    store, rows = table.store, told(table, RetainedState(table.latest))
     path = table.root / "manifest" / manifests(rows)[0].name
     path.write_bytes(b"damage")
     with pytest.raises(CorruptTableError, match="manifest-"):
@@ -94,18 +104,18 @@ def test_damage_is_an_error_and_not_a_missing_file(table: LocalTable) -> None:
         assert [row["missing"] for row in found] == [True] * required
     (table.root / "manifest" / table.latest.delta_manifest_list).write_bytes(b"damage")
     with pytest.raises(CorruptTableError, match="manifest-list"):
-        told(table, KeptState(table.latest))
+        told(table, RetainedState(table.latest))
 
 
 def test_index_files_and_statistics_of_a_snapshot_are_named(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", bucket="-1")
     table.write((1, "a"))
     snapshot = replace(table.latest, statistics="stat-1")
-    rows = told(table, KeptState(snapshot))
+    rows = told(table, RetainedState(snapshot))
     assert {"stat-1", snapshot.index_manifest, *(path.name for path in (table.root / "index").iterdir())} <= names(rows)
     gone(table, snapshot.index_manifest)
-    assert names(told(table, KeptState(snapshot)), missing=True) == {snapshot.index_manifest}
-    assert not names(told(table, KeptState(snapshot, changelog_alone=True)), missing=True)
+    assert names(told(table, RetainedState(snapshot)), missing=True) == {snapshot.index_manifest}
+    assert not names(told(table, RetainedState(snapshot, changelog_alone=True)), missing=True)
 
 
 def test_states_of_all_branches_are_kept_each_once(table: LocalTable) -> None:
@@ -115,6 +125,6 @@ def test_states_of_all_branches_are_kept_each_once(table: LocalTable) -> None:
         RetainedBranch(paths=paths, snapshots=[snapshot], tags={"a": Tag(other), "b": Tag(other)}, changelogs=[other]),
         RetainedBranch(paths=paths.of_branch("x"), snapshots=[snapshot], tags={}, changelogs=[]),
     ]
-    assert kept_states(branches) == [
-        KeptState(snapshot), KeptState(other, tagged=True), KeptState(other, changelog_alone=True)
+    assert retained_states(branches) == [
+        RetainedState(snapshot), RetainedState(other, tagged=True), RetainedState(other, changelog_alone=True)
     ]

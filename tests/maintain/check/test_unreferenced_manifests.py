@@ -12,7 +12,7 @@ import pytest
 
 from lakelsm import Catalog, Table
 from lakelsm.maintain.check.findings import Findings
-from lakelsm.maintain.check.stray_manifests import StrayManifests
+from lakelsm.maintain.check.unreferenced_manifests import UnreferencedManifests
 from lakelsm.results import CheckResult
 
 OPTIONS = {"bucket": "-1", "changelog-producer": "lookup", "write-only": "true"}
@@ -39,7 +39,7 @@ def checked(table: Table) -> CheckResult:
     return table.maintenance.check(data="none", engine="local")
 
 
-def told(strays: StrayManifests, table: Table) -> set[str]:
+def told(strays: UnreferencedManifests, table: Table) -> set[str]:
     findings = Findings()
     strays.tell(findings)
     return {finding.rule for finding in findings.told(table._store().file_io)[0]}
@@ -92,7 +92,7 @@ def test_a_commit_that_is_published_while_the_check_runs_leaves_no_stray(table: 
     hidden = published.rename(published.parent / ".hidden")
     hint = Path(table._store().paths.latest_hint)
     hint.write_text("6")
-    strays = StrayManifests(table._store())
+    strays = UnreferencedManifests(table._store())
     assert told(strays, table) == {"manifest-stray"}
     hidden.rename(published)
     assert told(strays, table) == set()

@@ -16,7 +16,7 @@ from lakelsm.snapshots.tag_store import HOLDING_TAG
 _PREFIXES = ("manifest-", "index-manifest-")
 
 
-class StrayManifests:
+class UnreferencedManifests:
     """Lists the manifest directory when it is made, which must be before any snapshot is read.
 
     ``named`` takes the names of the lists, manifests and index manifests that a check has read. A list is in it only with

@@ -42,7 +42,7 @@ def file_key(entry: ManifestEntry) -> FileKey:
 
 
 @dataclass(kw_only=True)
-class FoundFiles:
+class DeletionCandidates:
     """Files that may be deleted unless something needs them. Values of the last four are bytes from metadata."""
 
     data: dict[FileKey, ManifestEntry] = field(default_factory=dict)
@@ -104,7 +104,7 @@ def unexpired_snapshots(file_io: FileIO, branch: RetainedBranch) -> list[Snapsho
     return [snapshot for snapshot in branch.snapshots if begun is None or snapshot.id >= begun]
 
 
-def if_there(read: Callable[Asked, Read], *args: Asked.args, **kwargs: Asked.kwargs) -> Read | None:
+def read_if_exists(read: Callable[Asked, Read], *args: Asked.args, **kwargs: Asked.kwargs) -> Read | None:
     """Reads from a state whose files may be deleted; None if one is.
 
     A run that was killed deletes files of an expiring snapshot, and the delta of a long-lived changelog stays only where
@@ -118,10 +118,10 @@ def if_there(read: Callable[Asked, Read], *args: Asked.args, **kwargs: Asked.kwa
         raise
 
 
-class NeededFiles:
+class ReferenceFilter:
     """Takes out of ``found`` what states need. Each manifest is read once, whichever states name it."""
 
-    def __init__(self, store: TableStore, found: FoundFiles) -> None:
+    def __init__(self, store: TableStore, found: DeletionCandidates) -> None:
         self.found = found
         self._store = store
         self._scanned: dict[str, list[tuple[int, EntryIdentity]]] = {}
@@ -165,8 +165,8 @@ class NeededFiles:
     def keep_delta(self, changelog: Snapshot) -> int:
         """Keep what a long-lived changelog without changelog files consists of; nothing if its delta is deleted."""
         file_io, paths = self._store.file_io, self._store.paths
-        metas = if_there(read_delta_metas, file_io, paths, changelog)
-        delta = if_there(read_delta_entries, file_io, paths, changelog)
+        metas = read_if_exists(read_delta_metas, file_io, paths, changelog)
+        delta = read_if_exists(read_delta_entries, file_io, paths, changelog)
         kept = self.keep_manifests([changelog.delta_manifest_list], metas or ())
         return kept + self.keep_entries(entry for entry in delta or () if entry.kind == FileKind.ADD)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lakelsm import Table
 from lakelsm.errors import CommitConflictError, CorruptTableError
-from lakelsm.maintain.deletion.needed_files import NeededFiles
+from lakelsm.maintain.deletion.deletion_candidates import ReferenceFilter
 from lakelsm.snapshots.branch_store import BranchStore, RetainedBranch
 from tests.maintain.versioned_table import rows, values, versioned_table
 
@@ -314,8 +314,8 @@ def test_where_it_goes_again_and_again_nothing_is_deleted(
     table.tags.create("q", 2)
     table.maintenance.expire_snapshots(retain_last=2, older_than="0 s")
     before = files(table)
-    monkeypatch.setattr("lakelsm.maintain.deletion.released_files.are_retained", lambda store, retained: False)
-    monkeypatch.setattr(NeededFiles, "keep_state", missing)
+    monkeypatch.setattr("lakelsm.maintain.deletion.removed_states.are_retained", lambda store, retained: False)
+    monkeypatch.setattr(ReferenceFilter, "keep_state", missing)
     with pytest.raises(CommitConflictError, match="others expire or remove what it retains"):
         table.tags.delete("q") if act == "delete_tag" else table.rollback(3)
     monkeypatch.undo()

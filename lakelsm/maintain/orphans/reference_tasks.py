@@ -35,7 +35,7 @@ NAMED_SCHEMA = pa.schema(
 
 
 @dataclass(frozen=True)
-class KeptState:
+class RetainedState:
     """A state that is retained, as far as it names files. ``tagged``: its snapshot may have expired, and its changelog
     with it. ``held``: by a holding tag alone, which may have been made when files were gone. ``changelog_alone``: a
     long-lived changelog, of which other files may be gone.
@@ -68,18 +68,18 @@ class KeptState:
             yield snapshot.delta_manifest_list, snapshot.delta_manifest_list_size, must_exist
 
 
-def kept_states(branches: Iterable[RetainedBranch]) -> list[KeptState]:
+def retained_states(branches: Iterable[RetainedBranch]) -> list[RetainedState]:
     """All states that branches retain, each set of files once."""
     states = [
         state
         for branch in branches
         for state in (
-            *(KeptState(snapshot) for snapshot in branch.snapshots),
+            *(RetainedState(snapshot) for snapshot in branch.snapshots),
             *(
-                KeptState(tag.snapshot, tagged=True, held=name.startswith(HOLDING_TAG))
+                RetainedState(tag.snapshot, tagged=True, held=name.startswith(HOLDING_TAG))
                 for name, tag in branch.tags.items()
             ),
-            *(KeptState(snapshot, changelog_alone=True) for snapshot in branch.changelogs),
+            *(RetainedState(snapshot, changelog_alone=True) for snapshot in branch.changelogs),
         )
     ]
     return list({state.key: state for state in states}.values())
@@ -92,12 +92,12 @@ class ReadStates:
     file_io: FileIO
     paths: TablePaths
 
-    def __call__(self, states: Sequence[KeptState]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, states: Sequence[RetainedState]) -> Iterator[pa.RecordBatch]:
         """Yield names, as `NAMED_SCHEMA` has them."""
         for state in states:
             yield named_batch([row for part in (self._listed(state), self._other(state)) for row in part])
 
-    def _listed(self, state: KeptState) -> Iterator[_Named]:
+    def _listed(self, state: RetainedState) -> Iterator[_Named]:
         for name, size, required in state.lists:
             yield _Named(name)
             try:
@@ -117,7 +117,7 @@ class ReadStates:
                     required=required,
                 )
 
-    def _other(self, state: KeptState) -> Iterator[_Named]:
+    def _other(self, state: RetainedState) -> Iterator[_Named]:
         snapshot, name = state.snapshot, state.snapshot.index_manifest
         if state.changelog_alone:
             return

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from lakelsm.errors import CommitConflictError, CorruptTableError
 from lakelsm.format.manifest import FileKind, ManifestEntry, ManifestFileMeta
 from lakelsm.format.snapshot import CommitKind, Snapshot
-from lakelsm.maintain.deletion.file_deletion import DeletedFiles, delete_unneeded
-from lakelsm.maintain.deletion.needed_files import (
-    FoundFiles,
-    NeededFiles,
+from lakelsm.maintain.deletion.deletion_candidates import (
+    DeletionCandidates,
+    ReferenceFilter,
     file_key,
-    if_there,
+    read_if_exists,
     unexpired_snapshots,
 )
+from lakelsm.maintain.deletion.file_deletion import DeletedFiles, delete_unneeded
 from lakelsm.snapshots.branch_store import RetainedBranch
 from lakelsm.snapshots.manifest_scan import (
     read_changelog_entries,
@@ -52,7 +52,7 @@ def _whole(branch: RetainedBranch) -> RetainedBranch:
     return branch
 
 
-class ReleasedFiles:
+class RemovedStates:
     """Gathers the files of states that go, while they can still be read, and then what of them nothing needs."""
 
     def __init__(self, store: TableStore) -> None:
@@ -62,7 +62,7 @@ class ReleasedFiles:
         self._seen: set[tuple[str, str]] = set()
         self._re_adds = False
         self._newest_state = 0
-        self.found = FoundFiles()
+        self.found = DeletionCandidates()
 
     @property
     def files(self) -> int:
@@ -89,7 +89,7 @@ class ReleasedFiles:
         if changelog.changelog_manifest_list is not None:
             self._changelogs[changelog.changelog_manifest_list] = changelog
             return
-        delta = if_there(read_delta_entries, self._store.file_io, self._store.paths, changelog)
+        delta = read_if_exists(read_delta_entries, self._store.file_io, self._store.paths, changelog)
         if delta is not None:
             self._add_files(delta)
             self._add_list(changelog, changelog.delta_manifest_list, changelog.delta_manifest_list_size)
@@ -124,7 +124,7 @@ class ReleasedFiles:
 
     def _keep(self, retained: Sequence[RetainedBranch], newest: Snapshot | None) -> None:
         self._find_changelog_files(retained)
-        needed = NeededFiles(self._store, self.found)
+        needed = ReferenceFilter(self._store, self.found)
         for tag, state in self._states(retained, newest):
             lists = state.base_manifest_list, state.delta_manifest_list
             if lists not in self._seen and self.files:
@@ -135,7 +135,7 @@ class ReleasedFiles:
                 needed.keep_delta(changelog)
 
     def delete(self) -> DeletedFiles:
-        """Delete what is left, in the order of `FoundFiles.paths`."""
+        """Delete what is left, in the order of `DeletionCandidates.paths`."""
         waves = self.found.paths(self._store)
         return sum((delete_unneeded(self._store.file_io, paths) for paths in waves), DeletedFiles())
 

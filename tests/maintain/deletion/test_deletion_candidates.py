@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lakelsm.errors import CorruptTableError
-from lakelsm.maintain.deletion.needed_files import FoundFiles, NeededFiles, file_key
+from lakelsm.maintain.deletion.deletion_candidates import DeletionCandidates, ReferenceFilter, file_key
 from tests.commit.commit_table import ReadingFileIO
 from tests.maintain.expiry.expiry_table import ExpiryTable
 
@@ -20,8 +20,8 @@ def test_live_files_are_needed_and_deleted_ones_are_not(tmp_path: Path) -> None:
     state = table.compact(table.rewritten(gone))
     table.append(later)
     entries = (kept, moved, gone, later)
-    found = FoundFiles(data={file_key(entry): entry for entry in entries})
-    assert NeededFiles(table.store, found).keep_state(state) == 2
+    found = DeletionCandidates(data={file_key(entry): entry for entry in entries})
+    assert ReferenceFilter(table.store, found).keep_state(state) == 2
     assert set(found.data) == {file_key(gone), file_key(later)}
 
 
@@ -29,8 +29,8 @@ def test_only_files_that_the_state_may_hold_are_looked_for(tmp_path: Path) -> No
     table = ExpiryTable(tmp_path / "t")
     one, other = table.new(), table.new()
     state = table.append(one, other)
-    found = FoundFiles(data={file_key(entry): entry for entry in (one, other)})
-    NeededFiles(table.store, found).keep_state(state, lambda key: key == file_key(one))
+    found = DeletionCandidates(data={file_key(entry): entry for entry in (one, other)})
+    ReferenceFilter(table.store, found).keep_state(state, lambda key: key == file_key(one))
     assert set(found.data) == {file_key(other)}
 
 
@@ -38,12 +38,12 @@ def test_names_of_a_state_are_needed(tmp_path: Path) -> None:
     table = ExpiryTable(tmp_path / "t")
     state = table.append(table.new())
     manifests = table.metadata_names()
-    found = FoundFiles(
+    found = DeletionCandidates(
         lists=dict.fromkeys([state.base_manifest_list, state.delta_manifest_list, "other"], 1),
         manifests=dict.fromkeys(manifests, 1),
         statistics={"stat": 0},
     )
-    NeededFiles(table.store, found).keep_state(state)
+    ReferenceFilter(table.store, found).keep_state(state)
     assert (set(found.lists), set(found.statistics)) == ({"other"}, {"stat"})
     assert set(found.manifests) == {state.base_manifest_list, state.delta_manifest_list}
 
@@ -53,7 +53,7 @@ def test_a_manifest_that_many_states_share_is_read_once(tmp_path: Path) -> None:
     table = ExpiryTable(tmp_path / "t", file_io=file_io)
     gone = table.new()
     states = [table.append(table.new()) for _ in range(5)]
-    needed = NeededFiles(table.store, FoundFiles(data={file_key(gone): gone}))
+    needed = ReferenceFilter(table.store, DeletionCandidates(data={file_key(gone): gone}))
     file_io.reads.clear()
     for state in states:
         needed.keep_state(state)
@@ -67,7 +67,7 @@ def test_a_state_that_cannot_be_read_is_no_state_without_files(tmp_path: Path) -
     state = table.append(gone)
     table.file_io.delete(table.paths.manifest(state.delta_manifest_list))
     with pytest.raises(CorruptTableError, match=state.delta_manifest_list):
-        NeededFiles(table.store, FoundFiles(data={file_key(gone): gone})).keep_state(state)
+        ReferenceFilter(table.store, DeletionCandidates(data={file_key(gone): gone})).keep_state(state)
 
 
 def test_a_data_file_goes_with_what_belongs_to_it(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_a_data_file_goes_with_what_belongs_to_it(tmp_path: Path) -> None:
     entry = table.new("b", 1)
     entry.file.extra_files = (f"{entry.file.file_name}.index",)
     name = f"{table.paths.root}/dt=b/bucket-1/{entry.file.file_name}"
-    found = FoundFiles(data={file_key(entry): entry}, manifests={"m": 5}, lists={"l": 2})
+    found = DeletionCandidates(data={file_key(entry): entry}, manifests={"m": 5}, lists={"l": 2})
     directory = table.store.paths.manifest_dir
     assert found.paths(table.store) == ([name, f"{name}.index"], [f"{directory}/m"], [f"{directory}/l"])
     assert (found.metadata, found.bytes) == (2, 1007)
