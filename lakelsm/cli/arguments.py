@@ -16,10 +16,9 @@ from lakelsm.table import Table, TableView
 
 Value = TypeVar("Value")
 
-#: The form of a time, for help texts.
-_TIMES = (
-    "'YYYY-MM-DD HH:MM:SS' with an optional offset or zone (default: the table's lakelsm.time-zone, else UTC)"
-)
+#: Parts of help texts: the form of a time, and the zone of a time without one.
+_TIME_FORM = "'YYYY-MM-DD HH:MM:SS' with an optional offset or zone"
+_DEFAULT_ZONE = "default zone: lakelsm.time-zone of the table, else UTC"
 
 
 class Tables(Enum):
@@ -38,11 +37,11 @@ class Tables(Enum):
 
 
 _TITLES = {
-    Tables.NONE: "the warehouse",
-    Tables.ONE: "the table: --warehouse and --table",
-    Tables.SEVERAL: "the tables: --warehouse with --table or --database",
-    Tables.BY_FORCE: "the tables: --warehouse with --table or --database",
-    Tables.ALL: "the tables: --warehouse (all its tables), or with --table or --database",
+    Tables.NONE: "warehouse",
+    Tables.ONE: "table: --warehouse with --table",
+    Tables.SEVERAL: "tables: --warehouse with --table or --database",
+    Tables.BY_FORCE: "tables: --warehouse with --table or --database",
+    Tables.ALL: "tables: --warehouse, with --table or --database for some of its tables",
 }
 
 
@@ -179,16 +178,15 @@ def add_commit_user(parser: ArgumentParser) -> None:
     parser.add_argument("--commit-user", metavar="NAME", help="commit user of new snapshots (default: a generated one)")
 
 
-def add_older_than(parser: ArgumentParser, what: str) -> None:
+def add_older_than(parser: ArgumentParser, what: str, default: str) -> None:
     """Add --older-than, an age or a time; ``what`` begins its help text."""
-    parser.add_argument(
-        "--older-than", metavar="AGE", type=age, help=f"{what}: an age such as '7 days', or a time {_TIMES}"
-    )
+    text = f"{what}: an age such as '7 days', or a time {_TIME_FORM} (default: {default}; {_DEFAULT_ZONE})"
+    parser.add_argument("--older-than", metavar="AGE", type=age, help=text)
 
 
 def add_timestamp(parser: _ActionsContainer, what: str) -> None:
     """Add --timestamp; ``what`` begins its help text."""
-    parser.add_argument("--timestamp", metavar="TIME", type=time, help=f"{what}: {_TIMES}")
+    parser.add_argument("--timestamp", metavar="TIME", type=time, help=f"{what}: {_TIME_FORM} ({_DEFAULT_ZONE})")
 
 
 def chosen_point(arguments: Namespace) -> Any:

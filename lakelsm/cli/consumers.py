@@ -47,7 +47,7 @@ def _delete(table: Table, arguments: Namespace) -> Report:
 
 
 def _add_expired(parser: ArgumentParser) -> None:
-    add_older_than(parser, "minimum time since the last record (default: consumer.expiration-time)")
+    add_older_than(parser, "minimum time since the last record", "consumer.expiration-time")
     add_dry_run(parser)
 
 

@@ -33,7 +33,7 @@ def expiry_text(result: ExpiryResult) -> str:
 def _add_arguments(parser: ArgumentParser) -> None:
     scope = parser.add_argument_group("scope (default: the options snapshot.* of the table)")
     scope.add_argument("--retain-last", metavar="N", type=checked(positive), help="minimum number of kept snapshots")
-    add_older_than(parser, "minimum age of expired snapshots, beyond --retain-last")
+    add_older_than(parser, "minimum age of expired snapshots, beyond --retain-last", "snapshot.time-retained")
     scope.add_argument(
         "--retain-max", metavar="N", type=checked(positive), help="maximum number of kept snapshots, of any age"
     )

@@ -32,8 +32,9 @@ def orphans_text(result: OrphanResult) -> str:
 def _add_arguments(parser: ArgumentParser) -> None:
     add_older_than(
         parser,
-        f"minimum age of removed files (default: {ORPHANS_OLDER_THAN}). Choose several times the duration of the slowest "
-        "job, because younger files may belong to a commit in progress",
+        "minimum age of removed files, several times the duration of the slowest job, because younger files may belong "
+        "to a commit in progress",
+        ORPHANS_OLDER_THAN,
     )
     parser.add_argument("--force", action="store_true", help="allow an age of less than an hour")
     add_dry_run(parser)

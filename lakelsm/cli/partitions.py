@@ -77,7 +77,7 @@ def _drop(table: Table, arguments: Namespace) -> Report:
 
 
 def _add_expired(parser: ArgumentParser) -> None:
-    add_older_than(parser, "minimum age of dropped partitions (default: partition.expiration-time)")
+    add_older_than(parser, "minimum age of dropped partitions", "partition.expiration-time")
     parser.add_argument(
         "--strategy",
         choices=EXPIRATION_STRATEGIES,

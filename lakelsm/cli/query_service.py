@@ -45,7 +45,7 @@ examples:
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
-    servers = parser.add_argument_group("the servers")
+    servers = parser.add_argument_group("servers")
     servers.add_argument(
         "--servers",
         metavar="N",

@@ -110,7 +110,7 @@ def _delete(table: Table, arguments: Namespace) -> Report:
 
 
 def _add_expired(parser: ArgumentParser) -> None:
-    add_older_than(parser, "minimum age of tags that are deleted before their retention time ends")
+    add_older_than(parser, "minimum age of tags that are deleted before their retention time ends", "none")
     add_dry_run(parser)
 
 
