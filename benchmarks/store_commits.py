@@ -126,7 +126,7 @@ class StoreCommits:
         assert self._table is not None
         for base, entries in enumerate(self._batches, 2):
             if is_cold:
-                object_client.KEPT.clear()
+                object_client.OBJECT_CACHE.clear()
             message = CommitMessage(entries=entries, base_snapshot_id=base)
             Committer(self._table).commit(CommitKind.APPEND, message, "bench")
 

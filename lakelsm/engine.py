@@ -1,4 +1,4 @@
-"""Where a table's work is done: on Spark, or in this process. `Table` calls what both do in their own way."""
+"""Which engine a call uses, Spark or this process, and the protocol of the parts that differ between the two."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
 
     from lakelsm.local.local_engine import LocalEngine
 
-#: What a call may name its engine.
+#: The values of the argument `engine`.
 ENGINES = ("local", "spark")
-#: What a call that takes an engine can do without Spark.
+#: The remedy in the error of a call that takes an engine, if Spark cannot start.
 _WORK_HERE = "pass engine='local'"
 
 
 class Engine(Protocol):
-    """What operations on a table need of where they run. Prepared rows are whatever the engine's writer takes."""
+    """What an operation needs from its engine. Only the engine's own writer knows the form of prepared rows."""
 
     @property
     def runner(self) -> Runner:
-        """What runs planned units."""
+        """The runner of planned units."""
 
     def writer(self, store: TableStore) -> RowWriter[Any]:
-        """What writes prepared rows to a table."""
+        """Return the writer of prepared rows to a table."""
 
-    def prepared(
+    def prepared_rows(
         self,
         store: TableStore,
         data: Any,
@@ -47,29 +47,32 @@ class Engine(Protocol):
         *,
         safe_casts: bool = True,
     ) -> Any:
-        """The rows that a user passes, checked and ready to be written.
+        """Check the rows that a user passes, and return them ready to be written.
 
-        ``row_kind`` names a column of +I, -U, +U and -D; ``fixed`` has the values of a partition that the rows are for.
-        ``safe_casts``: a column of another type is taken where each of its values fits.
+        ``row_kind`` names a column of +I, -U, +U and -D. ``fixed`` has the partition values that all rows must have.
+        ``safe_casts``: a column of another type is accepted if each of its values fits.
         """
 
     def retractions(self, store: TableStore, where: str, snapshot: Snapshot | None) -> Any:
-        """Prepared -D rows of what matches in a snapshot (None: an empty table)."""
+        """Return prepared -D rows for the rows of a snapshot that match (None: an empty table)."""
 
     def updates(self, store: TableStore, where: str, values: Mapping[str, str], snapshot: Snapshot | None) -> Any:
-        """Prepared +U rows of what matches in a snapshot (None: an empty table); ``values`` are expressions by column."""
+        """Return prepared +U rows for the rows of a snapshot that match (None: an empty table).
+
+        ``values`` are expressions by column name.
+        """
 
     def prepared_keys(self, store: TableStore, data: Any) -> Any:
-        """The keys that a user passes, checked."""
+        """Check the keys that a user passes, and return them."""
 
     def key_retractions(self, store: TableStore, keys: Any, snapshot: Snapshot | None) -> Any:
-        """Prepared -D rows of what has one of some prepared keys in a snapshot (None: an empty table)."""
+        """Return prepared -D rows for the rows of a snapshot that have one of the keys (None: an empty table)."""
 
     def predicate(self, store: TableStore, where: str) -> Predicate:
-        """A condition on the table's columns; texts of times are in the engine's time zone."""
+        """Parse a condition on the table's columns. Texts of times are in the engine's time zone."""
 
-    def counted(self, store: TableStore, snapshot: Snapshot | None, where: str | None, fresh: bool) -> CountResult:
-        """How many rows of a snapshot match, if data files must be read."""
+    def count_rows(self, store: TableStore, snapshot: Snapshot | None, where: str | None, fresh: bool) -> CountResult:
+        """Count the rows of a snapshot that match (None: an empty table); data files are read only if necessary."""
 
 
 def checked_session(spark: SparkSession | None) -> SparkSession | None:
@@ -82,7 +85,7 @@ def checked_session(spark: SparkSession | None) -> SparkSession | None:
 
 
 def chosen_engine(name: str | None, spark: SparkSession | None, instead: str = _WORK_HERE) -> Engine:
-    """The engine named, or else the one that is meant: Spark where there is a session, this process where not.
+    """Return the engine called ``name``; without a name Spark if there is a session, else this process.
 
     ``instead`` is as in `spark_session`.
     """
@@ -94,16 +97,16 @@ def chosen_engine(name: str | None, spark: SparkSession | None, instead: str = _
 
 
 def local_engine() -> LocalEngine:
-    """The engine of this process."""
+    """Return the engine of this process."""
     from lakelsm.local.local_engine import LocalEngine
 
     return LocalEngine()
 
 
 def spark_session(spark: SparkSession | None, instead: str) -> SparkSession:
-    """The session given, the active one, or a new local one, which starts a JVM.
+    """Return the session given, else the active one, else a new local one, which starts a JVM.
 
-    If none can be started, the error says what the caller can do ``instead``, without Spark.
+    If no session can start, the error names what the caller can do ``instead``, without Spark.
     """
     from lakelsm.frames.spark_engine import SparkEngine
 
@@ -113,7 +116,10 @@ def spark_session(spark: SparkSession | None, instead: str) -> SparkSession:
 def opened_storage(
     location: str, spark: SparkSession | None, storage_options: Mapping[str, object] | None
 ) -> tuple[FileIO, str]:
-    """The store of a location and the path in it. An object store takes settings of the session given or active too."""
+    """Return the storage of a location, and the path in it.
+
+    An object store also uses settings of the session given, or else of the active one.
+    """
     settings: Mapping[str, str] = {}
     session = spark or _active_session()
     if session is not None and is_object_uri(location):
@@ -124,20 +130,20 @@ def opened_storage(
 
 
 def spark_errors() -> tuple[type[Exception], ...]:
-    """What Spark raises; nothing where PySpark is not loaded."""
+    """Return the exceptions that Spark raises; none if PySpark is not loaded."""
     errors, protocol = sys.modules.get("pyspark.errors"), sys.modules.get("py4j.protocol")
     return () if errors is None or protocol is None else (errors.PySparkException, protocol.Py4JError)
 
 
 def stop_session() -> None:
-    """Stop the active session, where there is one."""
+    """Stop the active session, if there is one."""
     active = _active_session()
     if active is not None:
         active.stop()
 
 
 def forget_table(root: str) -> None:
-    """Drop what Spark sessions keep of a table that was dropped; PySpark is not loaded for it."""
+    """Drop what Spark sessions keep of a deleted table. PySpark is not loaded for this."""
     if "lakelsm.frames.hidden_rows" in sys.modules:
         from lakelsm.frames.hidden_rows import forget_table
 
@@ -145,11 +151,11 @@ def forget_table(root: str) -> None:
 
 
 def has_session(spark: SparkSession | None) -> bool:
-    """Whether there is a Spark session to work in: the one given, the active one, or that of spark-submit."""
+    """Return whether there is a Spark session: the one given, the active one, or that of spark-submit."""
     return spark is not None or is_submitted() or _active_session() is not None
 
 
 def _active_session() -> SparkSession | None:
-    """The active session; PySpark is not loaded for it."""
+    """Return the active session. PySpark is not loaded for this."""
     sql = sys.modules.get("pyspark.sql")
     return None if sql is None else sql.SparkSession.getActiveSession()

@@ -116,7 +116,7 @@ class TableEngine:
     ) -> Any:
         """Write a batch as ``user``, with 5 as its number; ``step`` is told of each step and may do what it likes."""
         store = table._store()
-        rows = self.product.prepared(store, frame, row_kind)
+        rows = self.product.prepared_rows(store, frame, row_kind)
         return BatchWriter(self.product.writer(store), store, step).append(rows, user, 5)
 
 

@@ -407,7 +407,7 @@ def test_a_write_that_a_rename_or_a_drop_overtakes_is_refused_and_leaves_no_dire
             return real(*arguments, **more)
 
         monkeypatch.setattr(LocalFileIO, step, overtaken)
-        with pytest.raises(StorageError, match="t does not exist any more, as the table was dropped or renamed"):
+        with pytest.raises(StorageError, match="t does not exist any more, because the table was dropped or renamed"):
             table.write(pa.table({"id": pa.array([2], pa.int32()), "v": ["b"], "dt": pa.array([None], pa.date32())}))
         monkeypatch.undo()
         assert not ways and not (tmp_path / "db.db" / "t").exists()

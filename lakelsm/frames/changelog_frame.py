@@ -33,7 +33,7 @@ from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.expressions import filtered, quoted_all
 from lakelsm.spark.spark_types import to_spark_arrow, to_struct
-from lakelsm.spark.task_errors import translated
+from lakelsm.spark.task_errors import translated_errors
 from lakelsm.spark.tasks import read_units
 
 #: Snapshots up to which each has a scan of its own; more are put in order by a sort.
@@ -46,7 +46,7 @@ def change_frame(
     spark: SparkSession, store: TableStore, plan: ChangelogPlan, where: str | None, kind_column: str, positions: bool
 ) -> DataFrame:
     """The changes of the plan that match a condition; see `changelog_frame`."""
-    with translated(store.paths.root):
+    with translated_errors(store.paths.root):
         frame = changelog_frame(spark, store, plan, kind_column, positions)
     return frame if where is None else filtered(frame, where)
 

@@ -22,7 +22,7 @@ from lakelsm.schema.system_columns import CHANGED_KIND
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.expressions import filtered, predicate_of, quoted
 from lakelsm.spark.spark_types import exact_fields
-from lakelsm.spark.task_errors import CHECK_MARK, translated
+from lakelsm.spark.task_errors import CHECK_PREFIX, translated_errors
 
 
 def retractions(spark: SparkSession, store: TableStore, where: str, snapshot: Snapshot | None) -> DataFrame:
@@ -36,7 +36,7 @@ def retractions(spark: SparkSession, store: TableStore, where: str, snapshot: Sn
 def key_retractions(spark: SparkSession, store: TableStore, keys: DataFrame, snapshot: Snapshot | None) -> DataFrame:
     """The prepared -D rows of what has one of some keys (`prepared_keys`). The rest is as in `retractions`."""
     check_microseconds(store, store.schema.primary_keys, "a delete by keys")
-    with translated(store.paths.root):
+    with translated_errors(store.paths.root):
         rows = scan_frame(spark, store, plan_read(store, snapshot, None, fresh=True), exact=True)
     # Both sides are named: the table may have columns k0, k1 ... of its own.
     shown, wanted = rows.alias("shown"), keys.alias("wanted")
@@ -67,7 +67,7 @@ def _retracted(store: TableStore, rows: DataFrame) -> DataFrame:
     kind = F.lit(ROW_KINDS[DELETE])
     empty = [quoted(name).isNull() for name in MergeSpec.of(store.schema, store.options).removing_sequences]
     if empty:
-        lost = F.raise_error(F.lit(CHECK_MARK + NO_SEQUENCE_FAULT))
+        lost = F.raise_error(F.lit(CHECK_PREFIX + NO_SEQUENCE_FAULT))
         kind = F.when(reduce(Column.__and__, empty), lost).otherwise(kind)
     return prepared_changes(store, rows, {}, kind)
 
@@ -78,7 +78,7 @@ def matching_rows(spark: SparkSession, store: TableStore, where: str, snapshot: 
     They have the table's `exact_fields` too.
     """
     predicate = predicate_of(spark, store.schema.fields, where)
-    with translated(store.paths.root):
+    with translated_errors(store.paths.root):
         return filtered(scan_frame(spark, store, plan_read(store, snapshot, predicate, fresh=True), exact=True), where)
 
 
@@ -91,5 +91,5 @@ def prepared_changes(store: TableStore, rows: DataFrame, new: Mapping[str, Colum
     exact = exact_fields(store.schema.fields)
     values = {name: quoted(exact[name].name if name in exact else name) for name in store.schema.field_names}
     values |= {**new, own or CHANGED_KIND: kind}
-    marked = rows.select(*(value.alias(name) for name, value in values.items()))
-    return prepare(marked, store.schema, store.options, None if own else CHANGED_KIND, stored=True)
+    changed = rows.select(*(value.alias(name) for name, value in values.items()))
+    return prepare(changed, store.schema, store.options, None if own else CHANGED_KIND, stored=True)

@@ -26,7 +26,7 @@ from lakelsm.schema.system_columns import BUCKET, FILE_NAME, SEQUENCE_NUMBER, VA
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.expressions import quoted_all
 from lakelsm.spark.spark_runner import SparkRunner
-from lakelsm.spark.task_errors import translated
+from lakelsm.spark.task_errors import translated_errors
 from lakelsm.spark.tasks import collect_messages, map_in_arrow
 from lakelsm.write.dynamic_bucket import BucketPolicy
 from lakelsm.write.fixed_buckets import FixedBuckets
@@ -47,7 +47,7 @@ class FrameWriter:
 
     def write(self, rows: DataFrame, job: Level0Job) -> TaskMessages:
         """See `RowWriter.write`."""
-        with translated(job.paths.root):
+        with translated_errors(job.paths.root):
             return self._written(rows, job)
 
     def _written(self, rows: DataFrame, job: Level0Job) -> TaskMessages:
@@ -55,12 +55,12 @@ class FrameWriter:
         job = replace(job, interleaved=order.interleaved)
         task: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]] = job
         if job.hash_indexes is not None or not is_small_input(rows):
-            placed = self._shuffled(rows, job)
+            arranged = self._shuffled(rows, job)
         elif order.interleaved:
-            placed, task = rows.coalesce(1), partial(_in_buckets, self._buckets(), job)
+            arranged, task = rows.coalesce(1), partial(_in_buckets, self._buckets(), job)
         else:
-            placed = self._with_bucket(rows).coalesce(1)
-        frame = map_in_arrow(placed.sortWithinPartitions(*order.columns), task, MESSAGE_SCHEMA)
+            arranged = self._with_bucket(rows).coalesce(1)
+        frame = map_in_arrow(arranged.sortWithinPartitions(*order.columns), task, MESSAGE_SCHEMA)
         return collect_messages(frame, job.paths.root, job.names)
 
     def written_rows(self, entries: Sequence[ManifestEntry]) -> DataFrame:
@@ -84,11 +84,11 @@ class FrameWriter:
         if job.hash_indexes is not None:
             policy = BucketPolicy.of(options)
             return with_dynamic_bucket(rows, schema, policy, job.file_io, job.hash_indexes).repartition(*heads)
-        placed = self._with_bucket(rows)
+        arranged = self._with_bucket(rows)
         if options.bucket >= self._spark.sparkContext.defaultParallelism:
-            return placed.repartition(*heads)
+            return arranged.repartition(*heads)
         # Fewer buckets than cores: cut buckets by key, so that several tasks write disjoint files of one.
-        return placed.repartitionByRange(*heads, *quoted_all(schema.trimmed_primary_keys))
+        return arranged.repartitionByRange(*heads, *quoted_all(schema.trimmed_primary_keys))
 
 
 def _in_buckets(buckets: FixedBuckets, job: Level0Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -71,8 +71,8 @@ def hidden_rows(
     Nothing runs before an action; ``snapshot`` is the one that the files are of, which may go before it. Up to
     ``lakelsm.hidden-rows.max-memory`` of them are kept a session and table.
     """
-    size, most = _max_bytes(units, masked), store.options.lakelsm_hidden_rows_max_memory
-    if size > most:
+    size, max_bytes = _max_bytes(units, masked), store.options.lakelsm_hidden_rows_max_memory
+    if size > max_bytes:
         return HiddenRows(_found(spark, store, schemas, units, masked, snapshot), found_before=False)
     owner = _Owner(ref(spark), store.paths.branch_root)
     state = _State(
@@ -90,8 +90,8 @@ def hidden_rows(
             _kept[state] = _PersistedFrame(found._jdf, size, spark.sparkContext)
         else:
             _kept[state] = known
-        _drop(_surplus([state for state in _kept if state.owner == owner], most, _MAX_STATES))
-        _drop(_surplus(list(_kept), max(most, _MAX_BYTES), _MAX_STATES))
+        _drop(_surplus([state for state in _kept if state.owner == owner], max_bytes, _MAX_STATES))
+        _drop(_surplus(list(_kept), max(max_bytes, _MAX_BYTES), _MAX_STATES))
         # The cache refers to no session, or none would ever be dropped.
         chunks = found if known is None else DataFrame(known.frame, spark)
     return HiddenRows(chunks, found_before=known is not None)

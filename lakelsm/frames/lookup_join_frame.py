@@ -40,7 +40,7 @@ class JoinTaskMaker(Protocol):
     def __call__(
         self, keys: tuple[int, ...], found: pa.Schema, *, groups: int | None
     ) -> Callable[[pa.RecordBatch], Iterator[pa.RecordBatch]]:
-        """``keys`` are the places of the key's values in a batch; the columns of ``found`` are added to it.
+        """``keys`` are the indexes of the key's values in a batch; the columns of ``found`` are added to it.
 
         ``groups`` (None: facts come as they are): the last column is the bucket of each fact, of which a task has those
         of some groups, which are remainders by ``groups``.
@@ -72,7 +72,7 @@ class FrameJoin:
         given = checked_rows("facts", facts).schema.fields
         names = [field.name for field in given]
         self._check_names(names)
-        keys = tuple(self._place(name, names) for name in self.keys)
+        keys = tuple(self._index_of(name, names) for name in self.keys)
         for at, key in zip(keys, self.keys.values()):
             self._check_type(given[at], key)
         fields = tuple(self.columns.values())
@@ -87,7 +87,7 @@ class FrameJoin:
         joined = map_batches(facts, self.task(keys, found, groups=groups), added)
         return joined if groups is None else joined.drop(BUCKET)
 
-    def _place(self, name: str, names: list[str]) -> int:
+    def _index_of(self, name: str, names: list[str]) -> int:
         """Where the facts have a column, whose name may be written in another case."""
         found = match(name, names)
         if found is None:
@@ -120,19 +120,19 @@ class FrameJoin:
                     f"columns={{'{field.name}': '{name}_of_table', ...}}, leave it out of columns, or rename the facts'."
                 )
 
-    def _by_bucket(self, facts: DataFrame, places: Mapping[str, int], groups: int) -> DataFrame:
-        """The facts with their bucket, those of a group of buckets in one task; ``places`` are of the key's columns."""
+    def _by_bucket(self, facts: DataFrame, indexes: Mapping[str, int], groups: int) -> DataFrame:
+        """The facts with their bucket, those of a group of buckets in one task; ``indexes`` are of the key's columns."""
         assert self.buckets is not None
         names = facts.columns
         plain = facts.toDF(*(f"c{at}" for at in range(len(names))))
         hashed = tuple(replace(key, name=BUCKET_KEY.format(at)) for at, key in enumerate(self.buckets.keys))
         keys = [
-            as_key(F.col(f"c{places[own.name]}").try_cast(to_spark(own.type)), own, self.schema).alias(key.name)
+            as_key(F.col(f"c{indexes[own.name]}").try_cast(to_spark(own.type)), own, self.schema).alias(key.name)
             for own, key in zip(self.buckets.keys, hashed)
         ]
-        placed = with_bucket(plain.select("*", *keys), replace(self.buckets, keys=hashed))
-        placed = placed.drop(*(key.name for key in hashed)).toDF(*names, BUCKET)
-        return placed.repartition(groups, _partition_of(F.col(BUCKET) % groups, groups))
+        bucketed = with_bucket(plain.select("*", *keys), replace(self.buckets, keys=hashed))
+        bucketed = bucketed.drop(*(key.name for key in hashed)).toDF(*names, BUCKET)
+        return bucketed.repartition(groups, _partition_of(F.col(BUCKET) % groups, groups))
 
 
 def _is_comparable(given: T.DataType, key: DataField) -> bool:

@@ -42,7 +42,7 @@ from lakelsm.schema.system_columns import SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.spark.expressions import quoted
 from lakelsm.spark.spark_types import exact_fields, from_struct, to_spark
-from lakelsm.spark.task_errors import CHECK_MARK
+from lakelsm.spark.task_errors import CHECK_PREFIX
 from lakelsm.types import (
     UNASSIGNED_ID,
     ArrayType,
@@ -144,7 +144,7 @@ def _column(
 
 def _refused(fault: Column, text: str | Column, otherwise: Column) -> Column:
     told = F.lit(text) if isinstance(text, str) else text
-    return F.when(fault, F.raise_error(F.concat(F.lit(CHECK_MARK), told))).otherwise(otherwise)
+    return F.when(fault, F.raise_error(F.concat(F.lit(CHECK_PREFIX), told))).otherwise(otherwise)
 
 
 def _cast_of(source: T.DataType, target: DataType) -> SafeCast | None:
@@ -230,7 +230,7 @@ def _kind_column(
     if not isinstance(sources.get(name), T.StringType):
         raise kinds_are_no_text(name)
     column = quoted(name)
-    wrong = F.concat(F.lit(CHECK_MARK + no_row_kind(name)), F.coalesce(column, F.lit("NULL")))
+    wrong = F.concat(F.lit(CHECK_PREFIX + no_row_kind(name)), F.coalesce(column, F.lit("NULL")))
     code = F.raise_error(wrong).cast("int")
     for number, text in enumerate(ROW_KINDS):
         code = F.when(column == text, number).otherwise(code)

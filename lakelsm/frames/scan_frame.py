@@ -57,7 +57,7 @@ from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.expressions import evolved, filtered, quoted, quoted_all
 from lakelsm.spark.native_files import NativeFiles, native_files
 from lakelsm.spark.spark_types import exact_fields, to_spark, to_spark_arrow, to_struct
-from lakelsm.spark.task_errors import translated
+from lakelsm.spark.task_errors import translated_errors
 from lakelsm.spark.tasks import read_units
 from lakelsm.storage import FileIO
 from lakelsm.types import DataField
@@ -76,7 +76,7 @@ def read_frame(
     spark: SparkSession, store: TableStore, plan: ReadPlan, where: str | None, columns: Sequence[str] | None
 ) -> DataFrame:
     """The rows of the plan that match a condition, as the ``columns`` named, in any case (None: the table's)."""
-    with store.while_read(plan.snapshot), translated(store.paths.root):
+    with store.while_read(plan.snapshot), translated_errors(store.paths.root):
         frame = scan_frame(spark, store, plan, columns)
     if where is not None:
         frame = filtered(frame, where)
@@ -108,7 +108,7 @@ def scan_frame(
         vectors = [file for file in (*masked, *scanned) if file.vector is not None]
         hidden = hidden_rows(spark, store, schemas, plan.units if scanned else (), vectors, plan.snapshot)
         check_files(store.file_io, schemas, [*masked, *scanned] if hidden.found_before else masked)
-        by_size = _sizes_tell([*masked, *plan.merged_files])
+        by_size = _sizes_identify_chunks([*masked, *plan.merged_files])
         parts += file_scans(
             spark,
             store,
@@ -139,7 +139,7 @@ def file_scans(
     store: TableStore,
     schemas: dict[int, TableSchema],
     files: Sequence[RunFile],
-    stale: DataFrame | None = None,
+    hidden: DataFrame | None = None,
     system: Sequence[str] = (),
     *,
     by_size: bool = False,
@@ -148,32 +148,32 @@ def file_scans(
 ) -> list[DataFrame]:
     """A scan for the files of each schema, with the table's columns.
 
-    ``stale`` lists rows to leave out; the tasks that make it check the files. ``by_size``: no two of the files that it is
-    about have the same size. Without ``stale`` the ``system`` columns of the files follow and, if there are any, the
-    file's name as `FILE_NAME`. Files that Spark's scan cannot read are read by tasks. ``snapshot`` is the one that the
-    files are of, where it may go meanwhile. ``exact`` is as in `scan_frame`. Raises CorruptTableError where a file is
-    missing or is not the one that its manifest entry means.
+    ``hidden`` lists rows to leave out; the tasks that compute it check the files. ``by_size``: no two files of it have the
+    same size. Without ``hidden``, the ``system`` columns of the files follow and, if there are any, the file's name as
+    `FILE_NAME`. Tasks read the files that Spark's scan cannot read. ``snapshot`` contains the files and may expire during
+    the read. ``exact`` is as in `scan_frame`. Raises CorruptTableError for a file that is missing or differs from its
+    manifest entry.
     """
     native = None if exact else native_files(spark, store)
     scanned, others = _parted(store, schemas, files, native)
-    if stale is None:
+    if hidden is None:
         check_files(store.file_io, schemas, scanned)
     by_size = by_size and not others
-    if stale is not None:
+    if hidden is not None:
         chunk = _chunk_key(HIDDEN_SIZE if by_size else HIDDEN_FILE, HIDDEN_CHUNK, by_size)
-        stale = F.broadcast(stale.select(F.expr(chunk).alias(HIDDEN), F.col(HIDDEN_WORDS)))
-    place = _PLACE_BY_SIZE if by_size else _SCAN_PLACE
+        hidden = F.broadcast(hidden.select(F.expr(chunk).alias(HIDDEN), F.col(HIDDEN_WORDS)))
+    locator = _SIZE_LOCATOR if by_size else _SCAN_LOCATOR
     scans: list[DataFrame] = []
     if native is not None:
-        read = [*system, *([ROW_INDEX] if stale is not None else [])]
+        read = [*system, *([ROW_INDEX] if hidden is not None else [])]
         for key, group in _by_schema(scanned):
             stored, columns = _stored(schemas[key], store.schema, read)
             frame = native.scan(spark, stored, [file.path for file in group])
-            scans.append(_shown(frame, columns, place, stale, system))
+            scans.append(_shown(frame, columns, locator, hidden, system))
     if others:
         columns = quoted_all(field.name for field in _shown_fields(store.schema, exact))
         frame = task_scan(spark, store, schemas, others, snapshot, exact=exact)
-        scans.append(_shown(frame, columns, _TASK_PLACE, stale, system))
+        scans.append(_shown(frame, columns, _TASK_LOCATOR, hidden, system))
     return scans
 
 
@@ -186,7 +186,7 @@ def _parted(
     return parted_by_reader(files, schemas, nanosecond_files(store.file_io, store.schema, schemas, files))
 
 
-def _sizes_tell(files: Sequence[RunFile]) -> bool:
+def _sizes_identify_chunks(files: Sequence[RunFile]) -> bool:
     """Whether a size and the number of a chunk, as one number of 64 bits, tell of any row where it comes from."""
     chunks = max((file.row_count for file in files), default=0) >> CHUNK_BITS
     largest = max((file.file_size for file in files), default=0)
@@ -252,31 +252,31 @@ def _kept_from_footers(column: Column, kind: T.DataType) -> Column:
 
 
 @dataclass(frozen=True)
-class _Place:
-    """Where a row comes from, as Spark's SQL: its file's name, or its size where that tells, and its place there."""
+class _RowLocator:
+    """Where a row comes from, as Spark's SQL: its file's name, or its size where that tells, and its locator there."""
 
     file: str
     row: str
     by_size: bool = False
 
 
-_SCAN_PLACE = _Place("_metadata.file_name", ROW_INDEX)
-_PLACE_BY_SIZE = _Place("_metadata.file_size", ROW_INDEX, by_size=True)
-_TASK_PLACE = _Place(FILE_NAME, POSITION)
+_SCAN_LOCATOR = _RowLocator("_metadata.file_name", ROW_INDEX)
+_SIZE_LOCATOR = _RowLocator("_metadata.file_size", ROW_INDEX, by_size=True)
+_TASK_LOCATOR = _RowLocator(FILE_NAME, POSITION)
 
 
 def _shown(
-    frame: DataFrame, columns: Sequence[Column], place: _Place, stale: DataFrame | None, system: Sequence[str]
+    frame: DataFrame, columns: Sequence[Column], locator: _RowLocator, hidden: DataFrame | None, system: Sequence[str]
 ) -> DataFrame:
-    """The ``columns`` of a frame less its ``stale`` rows; without such a list, its ``system`` columns too."""
-    if stale is None:
-        name = [F.expr(place.file).alias(FILE_NAME)] if system else []
+    """The ``columns`` of a frame less its ``hidden`` rows; without such a list, its ``system`` columns too."""
+    if hidden is None:
+        name = [F.expr(locator.file).alias(FILE_NAME)] if system else []
         return frame.select(*columns, *quoted_all(system), *name)
-    chunk = _chunk_key(place.file, f"SHIFTRIGHT({place.row}, {CHUNK_BITS})", place.by_size)
-    located = frame.select(*columns, F.col(place.row).alias(ROW), F.expr(chunk).alias(CHUNK))
+    chunk = _chunk_key(locator.file, f"SHIFTRIGHT({locator.row}, {CHUNK_BITS})", locator.by_size)
+    located = frame.select(*columns, F.col(locator.row).alias(ROW), F.expr(chunk).alias(CHUNK))
     word = f"SHIFTRIGHT({ROW} & {(1 << CHUNK_BITS) - 1}, 6)"
-    hidden = F.expr(f"getbit(get({HIDDEN_WORDS}, CAST({word} AS INT)), CAST({ROW} & 63 AS INT)) = 1")
-    return located.join(stale, (F.col(CHUNK) == F.col(HIDDEN)) & hidden, "left_anti").drop(ROW, CHUNK)
+    is_hidden = F.expr(f"getbit(get({HIDDEN_WORDS}, CAST({word} AS INT)), CAST({ROW} & 63 AS INT)) = 1")
+    return located.join(hidden, (F.col(CHUNK) == F.col(HIDDEN)) & is_hidden, "left_anti").drop(ROW, CHUNK)
 
 
 def check_files(file_io: FileIO, schemas: Mapping[int, TableSchema], files: Sequence[RunFile]) -> None:

@@ -20,7 +20,7 @@ from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.expressions import predicate_of
 from lakelsm.spark.session import resolve_session
 from lakelsm.spark.spark_runner import SparkRunner
-from lakelsm.spark.task_errors import translated
+from lakelsm.spark.task_errors import translated_errors
 
 
 class SparkEngine:
@@ -46,7 +46,7 @@ class SparkEngine:
         """See `Engine.writer`."""
         return FrameWriter(self.session, store)
 
-    def prepared(
+    def prepared_rows(
         self,
         store: TableStore,
         data: DataFrame,
@@ -55,8 +55,8 @@ class SparkEngine:
         *,
         safe_casts: bool = True,
     ) -> DataFrame:
-        """See `Engine.prepared`."""
-        with translated(store.paths.root):
+        """See `Engine.prepared_rows`."""
+        with translated_errors(store.paths.root):
             return prepare(data, store.schema, store.options, row_kind, fixed, safe_casts=safe_casts)
 
     def retractions(self, store: TableStore, where: str, snapshot: Snapshot | None) -> DataFrame:
@@ -71,7 +71,7 @@ class SparkEngine:
 
     def prepared_keys(self, store: TableStore, data: DataFrame) -> DataFrame:
         """See `Engine.prepared_keys`."""
-        with translated(store.paths.root):
+        with translated_errors(store.paths.root):
             return prepared_keys(store, data)
 
     def key_retractions(self, store: TableStore, keys: DataFrame, snapshot: Snapshot | None) -> DataFrame:
@@ -82,13 +82,13 @@ class SparkEngine:
         """See `Engine.predicate`."""
         return predicate_of(self.session, store.schema.fields, where)
 
-    def counted(self, store: TableStore, snapshot: Snapshot | None, where: str | None, fresh: bool) -> CountResult:
-        """See `Engine.counted`."""
+    def count_rows(self, store: TableStore, snapshot: Snapshot | None, where: str | None, fresh: bool) -> CountResult:
+        """See `Engine.count_rows`."""
         predicate = None if where is None else self.predicate(store, where)
         plan = plan_read(store, snapshot, predicate, fresh)
 
         def read() -> int:
-            with translated(store.paths.root):
+            with translated_errors(store.paths.root):
                 return read_frame(self.session, store, plan, where, store.schema.primary_keys).count()
 
         return count_rows(self.runner, store, plan, predicate, read)

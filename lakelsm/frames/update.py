@@ -34,7 +34,7 @@ from lakelsm.schema.system_columns import NEW_VALUE
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.expressions import quoted
 from lakelsm.spark.spark_types import to_spark
-from lakelsm.spark.task_errors import CHECK_MARK, first_line
+from lakelsm.spark.task_errors import CHECK_PREFIX, first_line
 from lakelsm.types import DataField
 
 
@@ -116,4 +116,4 @@ def _is_weaker(check: RowCheck, now: Mapping[str, Column]) -> Column:
 
 
 def _refused(fault: Column, text: str, otherwise: Column) -> Column:
-    return F.when(fault, F.raise_error(F.lit(CHECK_MARK + text))).otherwise(otherwise)
+    return F.when(fault, F.raise_error(F.lit(CHECK_PREFIX + text))).otherwise(otherwise)

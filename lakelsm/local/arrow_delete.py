@@ -45,12 +45,12 @@ def prepared_changes(store: TableStore, rows: Iterable[pa.RecordBatch], kind: st
     """Rows of the table, as the engine has them, that are written again: prepared as rows of a kind (the text of it)."""
     own = store.options.rowkind_field
     stored = stored_schema(store, store.schema.field_names)
-    marked = stored if own is not None else stored.append(pa.field(CHANGED_KIND, pa.string()))
-    given = ArrowInput(marked, _marked(rows, marked, own or CHANGED_KIND, kind))
+    schema = stored if own is not None else stored.append(pa.field(CHANGED_KIND, pa.string()))
+    given = ArrowInput(schema, _with_kind(rows, schema, own or CHANGED_KIND, kind))
     return prepare_arrow(given, store.schema, store.options, None if own else CHANGED_KIND, stored=True)
 
 
-def _marked(
+def _with_kind(
     rows: Iterable[pa.RecordBatch], schema: pa.Schema, column: str, kind: str
 ) -> Iterator[pa.RecordBatch]:
     for batch in rows:

@@ -154,9 +154,9 @@ def _bounded(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
                 return
             except pa.ArrowException as error:
                 raise InvalidInputError(f"The rows of the frame cannot be read to their end: {error}") from error
-            most = _max_rows(batch)
-            for start in range(0, len(batch), most):
-                yield from _cut(batch.slice(start, most))
+            max_rows = _max_rows(batch)
+            for start in range(0, len(batch), max_rows):
+                yield from _cut(batch.slice(start, max_rows))
             del batch
 
 

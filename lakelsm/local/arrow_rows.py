@@ -73,22 +73,22 @@ def prepare_arrow(
     names, row_kind = names_of_table(given.schema.names, schema, row_kind)
     constants = {**dict.fromkeys(untouched_columns(names, schema, options)), **(fixed or {})}
     check_columns(names, schema, row_kind, constants)
-    places = {name: at for at, name in enumerate(names)}
+    indexes = {name: at for at, name in enumerate(names)}
     columns: list[_Column] = []
     for field in schema.fields:
         constant = _constant(field, constants[field.name]) if field.name in constants else None
-        if field.name in places:
-            of_given = given.schema.field(places[field.name])
+        if field.name in indexes:
+            of_given = given.schema.field(indexes[field.name])
             own = stored or of_given.name in given.fitted
             column = _GivenColumn.of(
-                schema, field, places[field.name], of_given.type, constant, stored=stored, own_types=own,
+                schema, field, indexes[field.name], of_given.type, constant, stored=stored, own_types=own,
                 safe_casts=safe_casts,
             )  # fmt: skip
             columns.append(column if constant is None else _FixedColumn(field, column, constant, constants[field.name]))
         else:
             assert constant is not None
             columns.append(_ConstantColumn(constant))
-    kinds = _kinds(given.schema, places, kind_column(options, row_kind))
+    kinds = _kinds(given.schema, indexes, kind_column(options, row_kind))
     return _prepared(given.batches, row_schema(schema.fields), columns, kinds)
 
 
@@ -158,7 +158,7 @@ class _GivenColumn:
     """
 
     field: DataField
-    place: int
+    index: int
     source: DataType
     _: KW_ONLY
     is_exact: bool
@@ -170,7 +170,7 @@ class _GivenColumn:
     def of(
         schema: TableSchema,
         field: DataField,
-        place: int,
+        index: int,
         kind: pa.DataType,
         constant: pa.Scalar | None,
         *,
@@ -193,11 +193,11 @@ class _GivenColumn:
         may_be_null = field.type.nullable or constant is not None
         null_fault = None if may_be_null else null_column(field.name, schema)
         return _GivenColumn(
-            field, place, source, is_exact=is_exact, null_fault=null_fault, keyed=keyed, zeros=is_partition
+            field, index, source, is_exact=is_exact, null_fault=null_fault, keyed=keyed, zeros=is_partition
         )
 
     def __call__(self, batch: pa.RecordBatch) -> pa.Array:
-        field, given = self.field, batch.column(self.place)
+        field, given = self.field, batch.column(self.index)
         values = self._cast(given)
         if self.null_fault is not None and values.null_count:
             raise refused_rows(self.null_fault)
@@ -250,16 +250,16 @@ def _remedy(kind: pa.DataType, field: DataField) -> str | None:
     return None
 
 
-def _kinds(schema: pa.Schema, places: Mapping[str, int], name: str | None) -> _Column:
+def _kinds(schema: pa.Schema, indexes: Mapping[str, int], name: str | None) -> _Column:
     """What makes the codes of the row kinds."""
     if name is None:
         return _ConstantColumn(pa.scalar(INSERT, pa.int8()))
-    kind = plain_type(schema.field(places[name]).type) if name in places else pa.null()
+    kind = plain_type(schema.field(indexes[name]).type) if name in indexes else pa.null()
     if not pa.types.is_string(kind):
         raise kinds_are_no_text(name)
 
     def codes(batch: pa.RecordBatch) -> pa.Array:
-        texts = plain_array(batch.column(places[name]))
+        texts = plain_array(batch.column(indexes[name]))
         found = pc.index_in(texts, _KINDS)
         if found.null_count:
             wrong = texts.filter(found.is_null())[0].as_py()

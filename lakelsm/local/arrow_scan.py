@@ -26,7 +26,7 @@ from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import arrow_field
 
 #: What one of several streams that are merged in key order may hold at least, in bytes.
-_LEAST_MEMORY = 2 << 20
+_MIN_MEMORY = 2 << 20
 
 
 def stored_schema(store: TableStore, names: Iterable[str]) -> pa.Schema:
@@ -89,7 +89,7 @@ class ArrowScan:
         keys = self.store.schema.primary_keys
         stored = stored_schema(self.store, dict.fromkeys((*keys, *self.names)))
         chains = key_chains(self.store, self.units)
-        task = self._task(stored, max(TASK_MEMORY // max(len(chains), 1), _LEAST_MEMORY))
+        task = self._task(stored, max(TASK_MEMORY // max(len(chains), 1), _MIN_MEMORY))
         for rows in in_key_order([self._chained(task, chain) for chain in chains], keys):
             yield from shown_rows(rows, self.schema).to_batches()
 
@@ -129,8 +129,10 @@ class ArrowScan:
             columns=tuple(dict.fromkeys((*wanted, *needed))),
             memory_bytes=memory,
         )
-        stale = HiddenRowTask.of(store, schemas)
-        return ScanTask(reader, stale=stale, spec=spec, schema=schema, predicate=self.predicate, ordered=self.ordered)
+        hidden = HiddenRowTask.of(store, schemas)
+        return ScanTask(
+            reader, hidden_rows=hidden, spec=spec, schema=schema, predicate=self.predicate, ordered=self.ordered
+        )
 
     def _chained(self, task: ScanTask, units: Sequence[RunFile | MergeUnit]) -> Iterator[pa.Table]:
         for unit in units:

@@ -50,12 +50,12 @@ class ArrowWriter:
     def write(self, rows: Iterator[pa.RecordBatch], job: Level0Job) -> TaskMessages:
         """See `RowWriter.write`."""
         schema, options = self._store.schema, self._store.options
-        places = BucketCodes(schema, options, job.file_io, job.hash_indexes)
+        codes = BucketCodes(schema, options, job.file_io, job.hash_indexes)
         with ScratchSpace(row_schema(schema.fields), options.write_buffer_spill_max_disk_size) as scratch:
             sorter = RowSorter(schema.trimmed_primary_keys, options.write_buffer_size, scratch)
             for batch in rows:
-                sorter.add(batch, places.of(batch))
-            units = list(_units(sorter.sorted(), places.buckets))
+                sorter.add(batch, codes.of(batch))
+            units = list(_units(sorter.sorted(), codes.buckets))
             return self.runner.messages(units, partial(_written, job), job.paths, job.names)
 
     def written_rows(self, entries: Sequence[ManifestEntry]) -> Iterator[pa.RecordBatch]:
@@ -78,11 +78,11 @@ def _written(job: Level0Job, unit: _WriteUnit) -> Iterator[pa.RecordBatch]:
     return job(unit.batches())
 
 
-def _units(places: Sequence[SortedRows], buckets: Sequence[int]) -> Iterator[_WriteUnit]:
+def _units(sorted_rows: Sequence[SortedRows], buckets: Sequence[int]) -> Iterator[_WriteUnit]:
     """The rows of all buckets, those of small ones together."""
     pending: list[tuple[int, SortedRows]] = []
-    for rows in places:
-        pending.append((buckets[rows.place], rows))
+    for rows in sorted_rows:
+        pending.append((buckets[rows.code], rows))
         if sum(each.size for _, each in pending) >= _UNIT_BYTES:
             yield _WriteUnit(tuple(pending))
             pending = []

@@ -19,7 +19,7 @@ from lakelsm.write.dynamic_bucket import Assigner, BucketPolicy
 from lakelsm.write.fixed_buckets import FixedBuckets
 
 #: A number for each row: the index of its partition and bucket among those seen so far.
-Places = npt.NDArray[np.int32]
+RowCodes = npt.NDArray[np.int32]
 _Buckets = npt.NDArray[np.int32]
 
 #: Numbers up to which a table of all is made instead of a sort.
@@ -49,26 +49,26 @@ class BucketCodes:
         """The bucket of each number."""
         return [bucket for _, bucket in self._known]
 
-    def of(self, rows: pa.RecordBatch) -> Places:
+    def of(self, rows: pa.RecordBatch) -> RowCodes:
         """The number of each row."""
         codes, partitions = partition_codes(rows, self._partition)
         buckets = self._buckets(rows, codes, partitions)
-        most = int(buckets.max(initial=0)) + 1
-        both = codes * most + buckets
+        factor = int(buckets.max(initial=0)) + 1
+        both = codes * factor + buckets
         distinct = _distinct(both)
         of_distinct = [
             self._known.setdefault((partitions[code], bucket), len(self._known))
-            for code, bucket in zip((distinct // most).tolist(), (distinct % most).tolist())
+            for code, bucket in zip((distinct // factor).tolist(), (distinct % factor).tolist())
         ]
-        places: Places = np.array(of_distinct, np.int32)[np.searchsorted(distinct, both)]
-        return places
+        row_codes: RowCodes = np.array(of_distinct, np.int32)[np.searchsorted(distinct, both)]
+        return row_codes
 
     def _buckets(self, rows: pa.RecordBatch, codes: npt.NDArray[np.int64], partitions: Sequence[bytes]) -> _Buckets:
         if self._assigner is None:
             return self._fixed.of_rows(rows)
         hashes = key_hashes([rows.column(field.name) for field in self._keys], [field.type for field in self._keys])
         buckets = np.empty(len(rows), np.int32)
-        for code, members in members_of(codes, len(partitions)):
+        for code, members in rows_by_code(codes, len(partitions)):
             buckets[members] = self._assigner.assign(partitions[code], hashes[members])
         return buckets
 
@@ -114,7 +114,7 @@ def _distinct(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return np.unique(numbers)
 
 
-def members_of(codes: npt.NDArray[np.int64], count: int) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
+def rows_by_code(codes: npt.NDArray[np.int64], count: int) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
     """Yield each number below ``count`` with the rows that have it, in their order."""
     if count == 1:
         yield 0, np.arange(len(codes))

@@ -33,9 +33,9 @@ def _chains(units: Sequence[Unit], types: Sequence[DataType]) -> list[list[Unit]
     chains: list[list[Unit]] = []
     ends: list[float] = []
     for at in sorted(range(len(units)), key=lows.__getitem__):
-        place = next((place for place, end in enumerate(ends) if end < lows[at]), len(chains))
-        chains[place : place + 1] = [[*(chains[place] if place < len(chains) else ()), units[at]]]
-        ends[place : place + 1] = [highs[at]]
+        number = next((number for number, end in enumerate(ends) if end < lows[at]), len(chains))
+        chains[number : number + 1] = [[*(chains[number] if number < len(chains) else ()), units[at]]]
+        ends[number : number + 1] = [highs[at]]
     return chains
 
 

@@ -38,7 +38,7 @@ class LocalEngine:
         """See `Engine.writer`."""
         return ArrowWriter(self.runner, store)
 
-    def prepared(
+    def prepared_rows(
         self,
         store: TableStore,
         data: Any,
@@ -47,7 +47,7 @@ class LocalEngine:
         *,
         safe_casts: bool = True,
     ) -> Iterator[pa.RecordBatch]:
-        """See `Engine.prepared`."""
+        """See `Engine.prepared_rows`."""
         given = rows_input(data, store.schema)
         return prepare_arrow(given, store.schema, store.options, row_kind, fixed=fixed, safe_casts=safe_casts)
 
@@ -77,8 +77,8 @@ class LocalEngine:
         """See `Engine.predicate`."""
         return parse_where(where, store.schema.fields, utc_zone())
 
-    def counted(self, store: TableStore, snapshot: Snapshot | None, where: str | None, fresh: bool) -> CountResult:
-        """See `Engine.counted`."""
+    def count_rows(self, store: TableStore, snapshot: Snapshot | None, where: str | None, fresh: bool) -> CountResult:
+        """See `Engine.count_rows`."""
         predicate = self.exact(store, where)
         plan = plan_read(store, snapshot, predicate, fresh)
 

@@ -62,7 +62,7 @@ def column_of(values: Sequence[Any], target: DataType) -> pa.Array:
 def _mixed(values: Sequence[Any], forms: Mapping[type, _Form | None], target: DataType) -> pa.Array:
     """A column of values of several forms."""
     names = [None if value is None else _name(forms[type(value)]) for value in values]
-    arrays, places = [pa.nulls(1, to_arrow(target))], np.zeros(len(values), np.int64)
+    arrays, indexes = [pa.nulls(1, to_arrow(target))], np.zeros(len(values), np.int64)
     unfit: list[tuple[int, str]] = []
     size = 1
     for form in dict.fromkeys(forms.values()):
@@ -75,11 +75,11 @@ def _mixed(values: Sequence[Any], forms: Mapping[type, _Form | None], target: Da
             arrays.append(_converted(part, form, target))
         except UnfitValueError as error:
             unfit.append((rows[error.row], error.fault))
-        places[rows] = np.arange(size, size + len(rows))
+        indexes[rows] = np.arange(size, size + len(rows))
         size += len(rows)
     if unfit:
         raise UnfitValueError(*min(unfit))
-    return pa.concat_arrays(arrays).take(pa.array(places))
+    return pa.concat_arrays(arrays).take(pa.array(indexes))
 
 
 def _name(form: _Form | None) -> str:

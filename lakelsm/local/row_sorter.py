@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lakelsm.local.bucket_codes import Places
+from lakelsm.local.bucket_codes import RowCodes
 from lakelsm.local.scratch_runs import ScratchRun, ScratchSpace
 from lakelsm.merge.key_order import order_keys, stable_order
 from lakelsm.merge.streaming import key_ranges
@@ -31,7 +31,7 @@ _MAX_MEMORY = 1 << 30
 class SortedRows:
     """The rows of one bucket. ``tables`` returns them in order; any thread may call it."""
 
-    place: int
+    code: int
     size: int
     tables: Callable[[], Iterator[pa.Table]]
 
@@ -42,21 +42,21 @@ class RowSorter:
     def __init__(self, key_columns: Sequence[str], memory: int, scratch: ScratchSpace) -> None:
         self._keys = tuple(key_columns)
         # Sorting copies the rows once.
-        self._most = min(memory, _MAX_MEMORY) // 2
+        self._max_bytes = min(memory, _MAX_MEMORY) // 2
         self._scratch = scratch
         self._batches: list[pa.RecordBatch] = []
-        self._places: list[Places] = []
+        self._codes: list[RowCodes] = []
         self._size = 0
         self._runs: list[ScratchRun] = []
         self._sizes: dict[int, int] = {}
 
-    def add(self, rows: pa.RecordBatch, places: Places) -> None:
+    def add(self, rows: pa.RecordBatch, codes: RowCodes) -> None:
         """Add the next rows, and the bucket of each."""
         size = rows.nbytes
-        if self._batches and self._size + size > self._most:
+        if self._batches and self._size + size > self._max_bytes:
             self._spill()
         self._batches.append(rows)
-        self._places.append(places)
+        self._codes.append(codes)
         self._size += size
 
     def sorted(self) -> list[SortedRows]:
@@ -67,7 +67,7 @@ class RowSorter:
             self._spill()
         while len(self._runs) > _FAN_IN:
             oldest = self._merged(self._runs[:_FAN_IN], _SCRATCH_BYTES)
-            merged = self._scratch.write((rows.place, table) for rows in oldest for table in rows.tables())
+            merged = self._scratch.write((rows.code, table) for rows in oldest for table in rows.tables())
             self._runs = [merged, *self._runs[_FAN_IN:]]
         return self._merged(self._runs, _PIECE_BYTES)
 
@@ -77,30 +77,30 @@ class RowSorter:
             return
         (rows,) = pa.Table.from_batches(self._batches).combine_chunks().to_batches()
         self._batches.clear()
-        places = np.concatenate(self._places)
-        self._places.clear()
+        codes = np.concatenate(self._codes)
+        self._codes.clear()
         width = self._size / len(rows)
         step = max(1, int(piece_bytes / max(width, 1)))
         self._size = 0
-        for place, members in _members(places):
+        for code, members in _members(codes):
             held = _HeldRows(rows, members, self._keys, step)
-            yield SortedRows(place, int(width * len(members)), held.tables)
+            yield SortedRows(code, int(width * len(members)), held.tables)
 
     def _spill(self) -> None:
         """Write what is held as a run."""
         held = map(self._counted, self._held(_SCRATCH_BYTES))
-        self._runs.append(self._scratch.write((rows.place, table) for rows in held for table in rows.tables()))
+        self._runs.append(self._scratch.write((rows.code, table) for rows in held for table in rows.tables()))
 
     def _counted(self, rows: SortedRows) -> SortedRows:
-        self._sizes[rows.place] = self._sizes.get(rows.place, 0) + rows.size
+        self._sizes[rows.code] = self._sizes.get(rows.code, 0) + rows.size
         return rows
 
     def _merged(self, runs: Sequence[ScratchRun], piece_bytes: int) -> list[SortedRows]:
         """The rows of runs, by bucket."""
-        places = sorted({place for run in runs for place in run.places})
+        codes = sorted({code for run in runs for code in run.codes})
         return [
-            SortedRows(place, self._sizes[place], _MergedRows(runs, place, self._keys, piece_bytes).tables)
-            for place in places
+            SortedRows(code, self._sizes[code], _MergedRows(runs, code, self._keys, piece_bytes).tables)
+            for code in codes
         ]
 
 
@@ -127,21 +127,21 @@ class _MergedRows:
     """The rows of a bucket from several runs."""
 
     runs: Sequence[ScratchRun]
-    place: int
+    code: int
     keys: tuple[str, ...]
     piece_bytes: int
 
     def tables(self) -> Iterator[pa.Table]:
         """The rows in order, a key range at a time. Their numbers make each row's key its own."""
-        opened = [run.tables(self.place) for run in self.runs]
+        opened = [run.tables(self.code) for run in self.runs]
         for rows, keys in key_ranges(opened, [*self.keys, SEQUENCE_NUMBER]):
             yield rows if keys is None else rows.combine_chunks().take(pa.array(stable_order(keys)))
 
 
-def _members(places: Places) -> Iterator[tuple[int, Rows]]:
+def _members(codes: RowCodes) -> Iterator[tuple[int, Rows]]:
     """Yield each bucket with its rows, in their order."""
-    order = np.argsort(places.astype(np.uint16) if int(places.max()) < 1 << 16 else places, kind="stable")
-    counts = np.bincount(places)
+    order = np.argsort(codes.astype(np.uint16) if int(codes.max()) < 1 << 16 else codes, kind="stable")
+    counts = np.bincount(codes)
     stops = np.cumsum(counts)
-    for place in np.flatnonzero(counts).tolist():
-        yield place, order[stops[place] - counts[place] : stops[place]]
+    for code in np.flatnonzero(counts).tolist():
+        yield code, order[stops[code] - counts[code] : stops[code]]

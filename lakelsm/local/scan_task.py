@@ -53,13 +53,13 @@ class LivePart:
 class ScanTask:
     """Yields rows of the files of one unit of a read; ``schema`` is that of the rows for users.
 
-    ``stale`` finds the rows that merges hide. ``reader`` has the columns of the schema and the ``predicate``, and for
-    engines that combine rows what their merge needs. ``ordered``: the rows of a unit come in the order of its key.
+    ``hidden_rows`` finds the rows that merges hide. ``reader`` has the columns of the schema and the ``predicate``, and
+    those that the merge of an engine that combines rows needs. ``ordered``: return a unit's rows in the order of the key.
     """
 
     reader: RunReader
     _: KW_ONLY
-    stale: HiddenRowTask
+    hidden_rows: HiddenRowTask
     spec: MergeSpec
     schema: pa.Schema
     predicate: Predicate | None = None
@@ -82,7 +82,7 @@ class ScanTask:
             stored = pa.schema([(name, to_arrow(schema.field(name).type)) for name in self.reader.columns])
             for batch in MergedRows(self.reader, self.spec, stored, EVERY_FILE)([unit]):
                 rows = pa.Table.from_batches([batch])
-                yield from self._handed(rows, self._wanted(rows, None))
+                yield from self._user_rows(rows, self._wanted(rows, None))
 
     def _allowance(self) -> int:
         return self.reader.memory_bytes // _SCAN_SHARE
@@ -91,7 +91,7 @@ class ScanTask:
         """The rows of a unit's files that its merge shows."""
         spans: dict[int, tuple[int, int]] = {}
         hidden: dict[int, BitMap] = {}
-        for rows, mask in self.stale.hidden(unit, positions=True):
+        for rows, mask in self.hidden_rows.hidden(unit, positions=True):
             numbers, positions = rows.column(FILE_NUMBER).to_numpy(), rows.column(POSITION).to_numpy()
             starts = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
             for start, stop in zip(starts.tolist(), [*starts[1:].tolist(), len(numbers)]):
@@ -119,7 +119,7 @@ class ScanTask:
                 continue
             had_none = True
             for start, rows in opened.batches(self._allowance, groups=group.__eq__):
-                for batch in self._handed(rows, self._wanted(rows, _shown(part, hidden, start, len(rows)))):
+                for batch in self._user_rows(rows, self._wanted(rows, _shown(part, hidden, start, len(rows)))):
                     had_none = False
                     yield batch
                 del rows  # Not held while the next ones are read.
@@ -156,7 +156,7 @@ class ScanTask:
         found = matching(self.predicate, rows)
         return found if shown is None else pc.and_(found, pa.array(shown))
 
-    def _handed(self, rows: pa.Table, wanted: pa.Array | pa.ChunkedArray | None) -> Iterator[pa.RecordBatch]:
+    def _user_rows(self, rows: pa.Table, wanted: pa.Array | pa.ChunkedArray | None) -> Iterator[pa.RecordBatch]:
         """The wanted rows as users get them."""
         rows = rows.select(self.schema.names)
         if wanted is not None and not pc.all(wanted).as_py():

@@ -32,13 +32,13 @@ class ScratchRun:
         self._pieces = pieces
 
     @property
-    def places(self) -> tuple[int, ...]:
+    def codes(self) -> tuple[int, ...]:
         """The buckets of its rows."""
         return tuple(self._pieces)
 
-    def tables(self, place: int) -> Iterator[pa.Table]:
+    def tables(self, code: int) -> Iterator[pa.Table]:
         """The rows of a bucket, in the tables that were written."""
-        start, stop = self._pieces.get(place, (0, 0))
+        start, stop = self._pieces.get(code, (0, 0))
         if start < stop:
             file = pa.ipc.open_file(pa.BufferReader(self._data))
             for number in range(start, stop):
@@ -46,11 +46,11 @@ class ScratchRun:
 
 
 class ScratchSpace:
-    """Makes runs. Leaving the context gives their space back; ``most`` bounds the bytes of all."""
+    """Makes runs. Leaving the context gives their space back; ``max_bytes`` bounds the bytes of all."""
 
-    def __init__(self, schema: pa.Schema, most: int) -> None:
+    def __init__(self, schema: pa.Schema, max_bytes: int) -> None:
         self._schema = schema
-        self._most = most
+        self._max_bytes = max_bytes
         self._used = 0
         self._files = ExitStack()
 
@@ -70,12 +70,12 @@ class ScratchSpace:
             file = self._files.enter_context(_nameless_file())
             with pa.ipc.new_file(pa.PythonFile(file, "w"), self._schema) as sink:
                 written = 0
-                for place, rows in tables:
-                    start, _ = pieces.get(place, (written, written))
+                for code, rows in tables:
+                    start, _ = pieces.get(code, (written, written))
                     written += len(batches := rows.combine_chunks().to_batches())
                     for batch in batches:
                         sink.write_batch(batch)
-                    pieces[place] = (start, written)
+                    pieces[code] = (start, written)
                     self._check_space(file.tell())
             file.flush()
             self._used += file.tell()
@@ -84,10 +84,10 @@ class ScratchSpace:
         return ScratchRun(pa.py_buffer(mapped), pieces)
 
     def _check_space(self, size: int) -> None:
-        if self._used + size > self._most:
+        if self._used + size > self._max_bytes:
             raise StorageError(
-                f"{_WHAT}, and take more than 'write-buffer-spill.max-disk-size' ({self._most} bytes). Nothing of this "
-                "commit is visible. Raise one of the two options for this write, or write the rows in several batches."
+                f"{_WHAT}, and take more than 'write-buffer-spill.max-disk-size' ({self._max_bytes} bytes). Nothing of "
+                "this commit is visible. Raise one of the two options for this write, or write the rows in several batches."
             )
 
 

@@ -117,7 +117,7 @@ def _collected(
         summary = _summary(engine, store, snapshot, columns)
     else:
         known = metadata_count(store, snapshot, None, fresh=False)
-        rows = engine.counted(store, snapshot, None, fresh=False).rows if known is None else known
+        rows = engine.count_rows(store, snapshot, None, fresh=False).rows if known is None else known
         summary = RowSummary((), rows=rows)
     total, size = snapshot.total_record_count, live_bytes(TableState(store, snapshot))
     told = {column.name: _statistics(column, found, summary.rows) for column, found in zip(columns, summary.summaries)}

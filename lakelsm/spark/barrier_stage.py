@@ -10,10 +10,10 @@ from pyspark.sql import SparkSession
 from lakelsm.errors import InvalidInputError
 
 #: What one task of several does: its number, the host that it runs on, and what gathers a text of each of them.
-TogetherTask = Callable[[int, str, Callable[[str], list[str]]], None]
+BarrierTask = Callable[[int, str, Callable[[str], list[str]]], None]
 
 
-def run_together(spark: SparkSession, count: int, task: TogetherTask, tag: str) -> None:
+def run_barrier_stage(spark: SparkSession, count: int, task: BarrierTask, tag: str) -> None:
     """Run ``task`` in ``count`` tasks at once, and return when all have ended; ``tag`` is the job's alone.
 
     If one fails, Spark ends all of them and starts the stage again. Raises InvalidInputError on a local master with

@@ -11,15 +11,15 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
 
-class _Told:
+class _SignalHandler:
     """Java's SignalHandler."""
 
-    def __init__(self, tell: Callable[[], None]) -> None:
-        self._tell = tell
+    def __init__(self, notify: Callable[[], None]) -> None:
+        self._notify = notify
 
     def handle(self, signal: Any) -> None:
         """The callback of the JVM, in a separate thread."""
-        self._tell()
+        self._notify()
 
     class Java:
         """The interface that Py4J requires."""
@@ -28,13 +28,13 @@ class _Told:
 
 
 @contextmanager
-def jvm_signals(spark: SparkSession, names: Sequence[str], tell: Callable[[], None]) -> Iterator[None]:
-    """Call ``tell`` if the driver's JVM receives one of these signals (``"TERM"``), which then does not end it."""
+def jvm_signals(spark: SparkSession, names: Sequence[str], notify: Callable[[], None]) -> Iterator[None]:
+    """Call ``notify`` if the driver's JVM receives one of these signals (``"TERM"``), which then does not end it."""
     gateway: Any = spark.sparkContext._gateway
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
     signal = gateway.jvm.sun.misc.Signal
-    told = _Told(tell)
-    before = {name: signal.handle(signal(name), told) for name in names}
+    notifier = _SignalHandler(notify)
+    before = {name: signal.handle(signal(name), notifier) for name in names}
     try:
         yield
     finally:

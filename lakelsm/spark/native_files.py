@@ -57,14 +57,14 @@ def native_files(spark: SparkSession, store: TableStore) -> NativeFiles | None:
     file_io = store.file_io
     if not isinstance(file_io, ObjectFileIO):
         return None
-    root = connector_root(file_io.place)
+    root = connector_root(file_io.location)
     if root is None:
         return None
     wanted = connector_settings(file_io.options)
-    settings = {f"{_S3A}bucket.{file_io.place.bucket}.{key}": value for key, value in wanted.items()}
+    settings = {f"{_S3A}bucket.{file_io.location.bucket}.{key}": value for key, value in wanted.items()}
     if not _opens(spark, root, settings, wanted):
         return None
-    return NativeFiles(file_io.place.root, root, settings)
+    return NativeFiles(file_io.location.root, root, settings)
 
 
 def _opens(spark: SparkSession, root: str, settings: Mapping[str, str], wanted: Mapping[str, str]) -> bool:

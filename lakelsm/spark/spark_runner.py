@@ -12,7 +12,7 @@ from lakelsm.format.file_names import AttemptNames
 from lakelsm.format.paths import TablePaths
 from lakelsm.runner.runner import Task, Unit
 from lakelsm.runner.task_messages import MESSAGE_SCHEMA, TaskMessages
-from lakelsm.spark.task_errors import translated
+from lakelsm.spark.task_errors import translated_errors
 from lakelsm.spark.tasks import collect_messages, read_units, run_units
 
 
@@ -31,13 +31,13 @@ class SparkRunner:
 
     def messages(self, units: Sequence[Unit], task: Task[Unit], paths: TablePaths, names: AttemptNames) -> TaskMessages:
         """See `Runner.messages`."""
-        with translated(paths.root):
+        with translated_errors(paths.root):
             return collect_messages(run_units(self._spark, units, task, MESSAGE_SCHEMA), paths.root, names)
 
     def batches(
         self, units: Sequence[Unit], task: Task[Unit], schema: pa.Schema, paths: TablePaths
     ) -> Iterator[pa.RecordBatch]:
         """See `Runner.batches`. The result of all units is collected."""
-        with translated(paths.root):
+        with translated_errors(paths.root):
             found = read_units(self._spark, units, task, from_arrow_schema(schema)).toArrow()
         yield from found.to_batches()

@@ -1,7 +1,7 @@
 """Failures of Spark jobs: the only module that converts task errors to errors of lakelsm.
 
 A task's exception reaches the driver as text. Two kinds of text are lakelsm's: the refusal of a row by an expression
-(its message begins with `CHECK_MARK`), and a LakelsmError that a Python task raised (its traceback ends with it) or
+(its message begins with `CHECK_PREFIX`), and a LakelsmError that a Python task raised (its traceback ends with it) or
 handed over as a row (`error_text`). Others are Spark's own: a data file of the table that its Parquet reader cannot read,
 workers of another Python, and an expression of the user's that fails on a row.
 """
@@ -30,12 +30,12 @@ from lakelsm.schema.row_rules import refused_rows
 from lakelsm.spark.session import python_remedy
 
 #: Starts the message of every row check.
-CHECK_MARK = "lakelsm: "
+CHECK_PREFIX = "lakelsm: "
 
 _RAISED = re.compile(
     r"^(?:.*\[USER_RAISED_EXCEPTION\] |\S*\.)?lakelsm\.errors\.(\w+): (.*?)(?: *SQLSTATE: \w+)?$", re.MULTILINE
 )
-_CHECKED = re.compile(r"\[USER_RAISED_EXCEPTION\] " + re.escape(CHECK_MARK) + r"(.*?)(?: SQLSTATE|$)", re.MULTILINE)
+_CHECKED = re.compile(r"\[USER_RAISED_EXCEPTION\] " + re.escape(CHECK_PREFIX) + r"(.*?)(?: SQLSTATE|$)", re.MULTILINE)
 _OTHER_PYTHON = re.compile(r"^ModuleNotFoundError: No module named 'lakelsm\b|\[PYTHON_VERSION_MISMATCH\]", re.MULTILINE)
 #: SQL's classes of 'data exception' and of errors that an expression raises; patterns of other errors.
 _FAILING_EXPRESSION = re.compile(
@@ -64,7 +64,7 @@ def error_text(error: LakelsmError) -> str:
 
 
 @contextmanager
-def translated(root: str) -> Iterator[None]:
+def translated_errors(root: str) -> Iterator[None]:
     """Run a Spark action on the table in directory ``root``; raise what lakelsm knows of its failure as LakelsmError.
 
     So is the loss of Spark's JVM. Any other failure is not converted.

@@ -24,7 +24,7 @@ from lakelsm.format.file_names import AttemptNames
 from lakelsm.runner.task_messages import TaskMessages
 from lakelsm.schema.system_columns import ERROR
 from lakelsm.spark.spark_types import from_struct, to_spark_arrow
-from lakelsm.spark.task_errors import error_text, translated
+from lakelsm.spark.task_errors import error_text, translated_errors
 
 Unit = TypeVar("Unit")
 
@@ -134,7 +134,7 @@ def map_in_arrow(
     return frame.mapInArrow(run, schema)
 
 
-def collect_to_end(frame: DataFrame, tag: str) -> list[Row]:
+def collect_after_tasks_end(frame: DataFrame, tag: str) -> list[Row]:
     """``frame.collect()`` which, when it fails, returns only after the job's tasks have ended.
 
     Spark gives up a job while tasks of it still run, and they may still write files. ``tag`` is the job's alone.
@@ -179,7 +179,7 @@ def read_units(
     shown = [StructField(field.name, field.dataType) for field in schema]
     arrow = to_spark_arrow(from_struct(StructType(shown)))
 
-    def told(unit: Unit) -> Iterator[pa.RecordBatch]:
+    def run(unit: Unit) -> Iterator[pa.RecordBatch]:
         columns = arrow
         try:
             for batch in task(unit):
@@ -189,8 +189,8 @@ def read_units(
             yield _with_error([pa.nulls(1, column.type) for column in columns], columns, error_text(error))
             raise
 
-    told.__name__ = _name_of(task)
-    return _raising(run_units(spark, units, told, StructType([*shown, StructField(ERROR, StringType())])))
+    run.__name__ = _name_of(task)
+    return _raising(run_units(spark, units, run, StructType([*shown, StructField(ERROR, StringType())])))
 
 
 def map_batches(
@@ -203,7 +203,7 @@ def map_batches(
     which has a value for each column that must.
     """
 
-    def told(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in _gathered(batches):
             try:
                 for rows in task(batch):
@@ -216,7 +216,7 @@ def map_batches(
 
     arrow = to_spark_arrow(from_struct(added))
     schema = StructType([*frame.schema, *added, StructField(ERROR, StringType())])
-    return _raising(map_in_arrow(frame, told, schema))
+    return _raising(map_in_arrow(frame, run, schema))
 
 
 def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -248,8 +248,8 @@ def _raising(frame: DataFrame) -> DataFrame:
 
 def _with_error(columns: Sequence[pa.Array], schema: pa.Schema, text: str | None) -> pa.RecordBatch:
     rows = len(columns[0])
-    told = pa.nulls(rows, pa.string()) if text is None else pa.repeat(text, rows)
-    return pa.RecordBatch.from_arrays([*columns, told], names=[*schema.names, ERROR])
+    errors = pa.nulls(rows, pa.string()) if text is None else pa.repeat(text, rows)
+    return pa.RecordBatch.from_arrays([*columns, errors], names=[*schema.names, ERROR])
 
 
 def collect_messages(frame: DataFrame, root: str, names: AttemptNames) -> TaskMessages:
@@ -257,8 +257,8 @@ def collect_messages(frame: DataFrame, root: str, names: AttemptNames) -> TaskMe
 
     What lakelsm knows of a task's failure is raised as a LakelsmError. No task runs any more when it is.
     """
-    with translated(root):
-        rows = collect_to_end(frame, names.uuid_prefix)
+    with translated_errors(root):
+        rows = collect_after_tasks_end(frame, names.uuid_prefix)
     joined = TaskMessages()
     for row in rows:
         joined.add(TaskMessages.of_row(row))

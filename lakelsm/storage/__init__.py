@@ -1,4 +1,4 @@
-"""The file system: read, list, delete, and create-if-absent, the one primitive that a commit needs."""
+"""The file system: read, list, delete, and create-if-absent, the primitive that a commit needs."""
 
 from lakelsm.storage.file_io import FileIO
 from lakelsm.storage.local import LocalFileIO

@@ -1,7 +1,7 @@
-"""How Hadoop's connector, which Spark reads files with, reaches the bucket that a store was opened for.
+"""How Hadoop's connector, through which Spark reads files, reaches the bucket of a table.
 
-Of S3 it is `s3a`, whose settings can be of one bucket: others keep theirs. Those of Google and Azure are not used, as
-their settings are of a whole process.
+Only the connector of S3, `s3a`, is used: its settings can apply to one bucket and leave others alone. Those of Google
+and Azure apply to the whole process.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _AMAZONS_OWN = "amazonaws.com"
 CONNECTION_KEYS = ("endpoint", "access.key", "secret.key", "session.token", _PROVIDER)
 
 
-def connector_root(place: ObjectLocation) -> str | None:
-    """The URI for the connector; None if no connector is used."""
-    is_known = place.kind is ObjectStoreKind.S3 and place.bucket == place.bucket.lower()
-    return f"s3a://{place.bucket}" if is_known else None
+def connector_root(location: ObjectLocation) -> str | None:
+    """Return the URI for the connector; None if there is none for this store."""
+    is_known = location.kind is ObjectStoreKind.S3 and location.bucket == location.bucket.lower()
+    return f"s3a://{location.bucket}" if is_known else None
 
 
 def connector_settings(options: StoreOptions) -> Mapping[str, str]:
-    """The settings of s3a that mean what the options mean, without the prefix `fs.s3a.` or that of a bucket."""
+    """Return the settings of s3a for some options, without the prefix `fs.s3a.` or that of a bucket."""
     stored = dict(options.settings)
     settings = {"endpoint.region": stored["region"]}
     endpoint = stored.get("endpoint")
@@ -48,7 +48,7 @@ def connector_settings(options: StoreOptions) -> Mapping[str, str]:
 
 
 def is_same_connection(wanted: Mapping[str, str], opened: Mapping[str, str]) -> bool:
-    """Whether a connection has the wanted store and credentials, by its `CONNECTION_KEYS`."""
+    """Return whether a connection has the wanted store and credentials, by its `CONNECTION_KEYS`."""
     if any(wanted.get(key, "") != opened.get(key, "") for key in ("access.key", "secret.key")):
         return False
     is_anonymous = [_ANONYMOUS in settings.get(_PROVIDER, "") for settings in (wanted, opened)]
@@ -61,6 +61,6 @@ def is_same_connection(wanted: Mapping[str, str], opened: Mapping[str, str]) -> 
 
 
 def _host(settings: Mapping[str, str]) -> str:
-    """Where the store answers; '' for Amazon's own."""
+    """Return the host of the endpoint; '' for Amazon's own."""
     host = settings.get("endpoint", "").partition("://")[2] or settings.get("endpoint", "")
     return "" if host.rstrip("/").endswith(_AMAZONS_OWN) else host.rstrip("/")

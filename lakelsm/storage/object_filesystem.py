@@ -1,6 +1,6 @@
 """An Arrow file system on the objects of a store, for Parquet: ranged reads, and writes in parts.
 
-Arrow's own clients of object stores know neither the URIs nor the options of `ObjectClient`, and tell errors otherwise.
+Arrow's own clients of object stores know neither the URIs nor the options of `ObjectClient`, and raise other errors.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from lakelsm.storage.store_failures import is_out_of_range
 if TYPE_CHECKING:
     from obstore import WritableFile
 
-#: The end of a file is read first, as Parquet needs it: smaller files are read whole by this one request.
-_TAIL = 1 << 20
-#: What a request reads at most beyond what is asked for, and at least where many columns are read side by side.
-_MAX_AHEAD = 1 << 20
-_LEAST_AHEAD = 1 << 17
-#: Bytes that an open file keeps of what was read ahead.
-_MAX_KEPT = 16 << 20
-#: Bytes of a part of a file that is written, and how many parts are on the way at a time.
-_PART = 8 << 20
-_PARTS_AT_ONCE = 2
+#: A read begins with the end of a file, where Parquet has its footer. Smaller files are read by this one request.
+_TAIL_BYTES = 1 << 20
+#: Bytes that a request reads ahead: at most, and at least if many columns are read side by side.
+_MAX_AHEAD_BYTES = 1 << 20
+_MIN_AHEAD = 1 << 17
+#: Bytes that an open file keeps of its windows.
+_MAX_WINDOW_BYTES = 16 << 20
+#: Bytes of one part of an upload, and how many parts are sent at a time.
+_PART_BYTES = 8 << 20
+_CONCURRENT_PARTS = 2
 
 
 def object_filesystem(client: ObjectClient) -> arrow_fs.PyFileSystem:
-    """The objects of a store as an Arrow file system whose paths are their URIs."""
+    """Return the objects of a store as an Arrow file system whose paths are their URIs."""
     return arrow_fs.PyFileSystem(_Handler(client))
 
 
 class _Handler(arrow_fs.FileSystemHandler):  # type: ignore[misc]
-    """What Arrow asks of a file system. Operations that lakelsm has no use for are refused."""
+    """Arrow's protocol of a file system. Operations that lakelsm does not need are refused."""
 
     def __init__(self, client: ObjectClient) -> None:
         self._client = client
@@ -56,19 +56,19 @@ class _Handler(arrow_fs.FileSystemHandler):  # type: ignore[misc]
         return [self._info(path) for path in paths]
 
     def get_file_info_selector(self, selector: arrow_fs.FileSelector) -> list[arrow_fs.FileInfo]:
-        raise NotImplementedError("lists are asked of FileIO")
+        raise NotImplementedError("FileIO lists directories")
 
     def create_dir(self, path: str, recursive: bool) -> None:
-        """There are no directories."""
+        """Do nothing: an object store has no directories."""
 
     def delete_dir(self, path: str) -> None:
-        raise NotImplementedError("directories are deleted by FileIO")
+        raise NotImplementedError("FileIO deletes directories")
 
     def delete_dir_contents(self, path: str, missing_dir_ok: bool = False) -> None:
-        raise NotImplementedError("directories are deleted by FileIO")
+        raise NotImplementedError("FileIO deletes directories")
 
     def delete_root_dir_contents(self) -> None:
-        raise NotImplementedError("a whole store is not emptied")
+        raise NotImplementedError("a whole store is never deleted")
 
     def delete_file(self, path: str) -> None:
         self._client.delete(path)
@@ -100,7 +100,7 @@ class _Handler(arrow_fs.FileSystemHandler):  # type: ignore[misc]
 
 @dataclass
 class _Window:
-    """A range of an object that was read at once; ``used`` of its bytes have been asked for."""
+    """A range of an object that one request read. Parquet has used the first ``used`` bytes of it."""
 
     start: int
     data: bytes
@@ -108,7 +108,7 @@ class _Window:
 
 
 class _ObjectReader:
-    """A file object on an object. Its end is read when it is opened, other parts when they are asked for, and ahead."""
+    """A file object on an object. It reads the end when it is opened, and other ranges, with read-ahead, on demand."""
 
     def __init__(self, client: ObjectClient, path: str) -> None:
         self._client = client
@@ -116,11 +116,11 @@ class _ObjectReader:
         self._key = client.key(path)
         self._position = 0
         self._windows: list[_Window] = []
-        self._ahead = _MAX_AHEAD
-        known = client.kept_end(path)
+        self._ahead = _MAX_AHEAD_BYTES
+        known = client.cached_end(path)
         self._size, self._tail = known or self._end()
         if known is None:
-            client.keep_end(path, self._size, self._tail)
+            client.cache_end(path, self._size, self._tail)
         self.closed = False
 
     def readable(self) -> bool:
@@ -153,7 +153,7 @@ class _ObjectReader:
         self.closed = True
 
     def flush(self) -> None:
-        """Nothing is written."""
+        """Do nothing: the file is not written."""
 
     def _range(self, start: int, end: int) -> bytes:
         first_of_tail = self._size - len(self._tail)
@@ -169,59 +169,59 @@ class _ObjectReader:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _part(self, start: int, end: int) -> bytes:
-        """Bytes from ``start`` on, up to ``end``; what was read ahead, or else more than is asked for."""
+        """Return bytes from ``start`` on, at most up to ``end``, from a window or by a request that reads ahead."""
         for window in self._windows:
             if window.start <= start < window.start + len(window.data):
                 part = window.data[start - window.start : end - window.start]
                 window.used = max(window.used, start - window.start + len(part))
                 self._windows.remove(window)
-                if window.used < len(window.data):  # Columns are read from their beginning to their end.
+                if window.used < len(window.data):  # Else it is done: a column is read from beginning to end.
                     self._windows.append(window)
                 return part
         if end - start >= self._ahead:
-            return self._asked(start, end)
-        data = self._asked(start, min(start + self._ahead, self._size - len(self._tail)))
+            return self._fetched(start, end)
+        data = self._fetched(start, min(start + self._ahead, self._size - len(self._tail)))
         self._windows.append(_Window(start, data, end - start))
-        while sum(len(window.data) for window in self._windows) > _MAX_KEPT:
-            self._windows.pop(0)  # In vain: so many columns are read side by side that less of each must do.
-            self._ahead = max(self._ahead // 2, _LEAST_AHEAD)
+        while sum(len(window.data) for window in self._windows) > _MAX_WINDOW_BYTES:
+            self._windows.pop(0)  # Read in vain: with so many columns side by side, each must read less ahead.
+            self._ahead = max(self._ahead // 2, _MIN_AHEAD)
         return data[: end - start]
 
-    def _asked(self, start: int, end: int) -> bytes:
+    def _fetched(self, start: int, end: int) -> bytes:
         client = self._client
-        data = client.ask(self._path, lambda: bytes(client.store.get_range(self._key, start=start, end=end)))
+        data = client.send(self._path, lambda: bytes(client.store.get_range(self._key, start=start, end=end)))
         if len(data) != end - start:
-            raise OSError(f"{self._path} has no {end - start} bytes from {start} on: it was replaced meanwhile")
+            raise OSError(f"{self._path} has fewer than {end} bytes: it was replaced while it was read")
         return data
 
     def _end(self) -> tuple[int, bytes]:
         client, key = self._client, self._key
-        if client.place.kind is ObjectStoreKind.AZURE:  # It has no ranges that begin at the end.
+        if client.location.kind is ObjectStoreKind.AZURE:  # Azure has no ranges that are counted from the end.
             size = client.size(self._path)
-            return size, self._asked(max(size - _TAIL, 0), size) if size else b""
+            return size, self._fetched(max(size - _TAIL_BYTES, 0), size) if size else b""
 
         def end() -> tuple[int, bytes]:
             try:
-                answer = client.store.get(key, options={"range": {"suffix": _TAIL}})
+                answer = client.store.get(key, options={"range": {"suffix": _TAIL_BYTES}})
                 return answer.meta["size"], bytes(answer.bytes())
-            except Exception as error:  # Whatever it is goes on to be told, but of an empty object no range can be had.
+            except Exception as error:  # `send` handles all but one: an empty object has no range.
                 if is_out_of_range(error):
                     return 0, b""
                 raise
 
-        return client.ask(self._path, end)
+        return client.send(self._path, end)
 
 
 class _ObjectWriter:
-    """A file object that becomes an object when it is closed: by one request, or in parts where it is long."""
+    """A file object that creates its object when it is closed: by one request, or in parts if it is long."""
 
     def __init__(self, client: ObjectClient, path: str) -> None:
         self._client = client
         self._path = path
         self._position = 0
-        #: What readers of a new file begin with, and its writer for its footer.
+        #: The last bytes, with the footer: the writer and the readers of a new file need them first.
         self._end = bytearray()
-        #: All that was written, until it is longer than a part: one request can be sent again as a whole.
+        #: All bytes, while they are fewer than a part: one request can be repeated as a whole.
         self._start: bytearray | None = bytearray()
         self._sink: WritableFile | None = None
         client.key(path)
@@ -245,35 +245,35 @@ class _ObjectWriter:
         self._position += len(octets)
         if self._start is not None:
             self._start += octets
-            if len(self._start) > _PART:
+            if len(self._start) > _PART_BYTES:
                 octets_so_far, self._start = self._start, None
                 self._sink = self._opened()
                 self._send(memoryview(octets_so_far))
         else:
             self._send(octets)
-        self._end += octets[-_TAIL:]
-        if len(self._end) > 2 * _TAIL:
-            del self._end[:-_TAIL]
+        self._end += octets[-_TAIL_BYTES:]
+        if len(self._end) > 2 * _TAIL_BYTES:
+            del self._end[:-_TAIL_BYTES]
         return len(octets)
 
     def _opened(self) -> WritableFile:
         from obstore import open_writer
 
         client, key = self._client, self._client.key(self._path)
-        return client.ask(
+        return client.send(
             self._path,
-            lambda: open_writer(client.patient_store, key, buffer_size=_PART, max_concurrency=_PARTS_AT_ONCE),
-            again=False,
+            lambda: open_writer(client.retrying_store, key, buffer_size=_PART_BYTES, max_concurrency=_CONCURRENT_PARTS),
+            retry=False,
         )
 
     def _send(self, octets: memoryview) -> None:
-        """Hand bytes to the library, which sends a part again by itself, and not those of an answer that is cut."""
+        """Pass bytes to the library, which repeats a failed part, but not a part with an incomplete answer."""
         sink = self._sink
         assert sink is not None
-        self._client.ask(self._path, lambda: sink.write(octets), again=False)
+        self._client.send(self._path, lambda: sink.write(octets), retry=False)
 
     def flush(self) -> None:
-        """What is written is visible once the object is closed, not before."""
+        """Do nothing: the bytes become visible when the object is closed."""
 
     def close(self) -> None:
         if not self.closed:
@@ -281,5 +281,5 @@ class _ObjectWriter:
             if self._start is not None:
                 self._client.write(self._path, bytes(self._start))
             elif self._sink is not None:
-                self._client.ask(self._path, self._sink.close, again=False)
-            self._client.keep_end(self._path, self._position, bytes(self._end[-_TAIL:]))
+                self._client.send(self._path, self._sink.close, retry=False)
+            self._client.cache_end(self._path, self._position, bytes(self._end[-_TAIL_BYTES:]))

@@ -1,4 +1,4 @@
-"""What the file system answers where it refuses something, as lakelsm's errors with file, space and remedy."""
+"""Errors of the file system as errors of lakelsm, with the file, the free space and the remedy."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _REMEDIES = {
     errno.EFBIG: "Raise the limit of a file's size (ulimit -f)",
 }
 
-#: A network file system or its server is unavailable; EIO, a failing disk, is none of these.
-_PASSING = frozenset(
+#: A network file system or its server is unavailable. EIO, from a failing disk, is not one of these.
+_TEMPORARY = frozenset(
     {
         *(errno.ESTALE, errno.ETIMEDOUT, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETDOWN, errno.ENETUNREACH),
         *(errno.ECONNRESET, errno.ECONNREFUSED, errno.ECONNABORTED, errno.ENOTCONN, errno.EAGAIN),
@@ -40,16 +40,16 @@ _KINDS = (
 
 
 def storage_error(text: str, error: OSError) -> StorageError:
-    """The error with a text for what the file system refuses: StorageUnavailableError where that may pass by itself."""
-    return (StorageUnavailableError if error.errno in _PASSING else StorageError)(text)
+    """Return an error with a text: StorageUnavailableError if the cause may be temporary, else StorageError."""
+    return (StorageUnavailableError if error.errno in _TEMPORARY else StorageError)(text)
 
 
 def refused_write(
     path: str, error: OSError, needed: int | None = None, lost: str = "Nothing of this commit is visible"
 ) -> StorageError:
-    """Return the error for a file that cannot be written; ``needed`` is its size in bytes where that is known.
+    """Return the error for a file that cannot be written; ``needed`` is its size in bytes, if known.
 
-    ``lost`` says what the failure means for the table.
+    ``lost`` states the effect on the table.
     """
     size = "" if needed is None else f" ({needed} bytes)"
     free = f"; {_free(path)} bytes are free there" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
@@ -66,14 +66,14 @@ def refused_deletion(path: str, error: OSError) -> StorageError:
 def refused_read(path: str, error: OSError) -> StorageError:
     """Return the error for a file or directory that cannot be read."""
     return storage_error(
-        f"{path} cannot be read: {error.strerror}. Give this process the permission to read there, or mend what the file "
-        "system says, and run it again.",
+        f"{path} cannot be read: {error.strerror}. Give this process the permission to read it, or fix the cause, and "
+        "run it again.",
         error,
     )
 
 
 def status_of(path: str) -> os.stat_result:
-    """What a path is, links followed. Raises FileNotFoundError where it is nothing."""
+    """Return the status of a path, links followed. Raises FileNotFoundError if it does not exist."""
     try:
         return os.stat(path)
     except OSError as error:
@@ -86,27 +86,27 @@ def status_of(path: str) -> os.stat_result:
 
 @contextmanager
 def deleting(path: str) -> Iterator[None]:
-    """Delete: nothing is raised where there is nothing, and a refusal is told in lakelsm's words."""
+    """Within: delete something. A missing file is not an error, and a refusal raises an error of lakelsm."""
     try:
         yield
     except FileNotFoundError:
         return
     except IsADirectoryError as error:
-        raise CorruptTableError(f"{path} is a directory and no regular file: delete it yourself.") from error
+        raise CorruptTableError(f"{path} is a directory instead of a regular file: delete it yourself.") from error
     except OSError as error:
         raise refused_deletion(path, error) from error
 
 
 @contextmanager
 def listing(path: str) -> Iterator[None]:
-    """Look into a directory: nothing is raised where there is none, and what is told is told in lakelsm's words."""
+    """Within: list a directory. A missing one is not an error, and a refusal raises an error of lakelsm."""
     try:
         yield
     except FileNotFoundError:
         return
     except NotADirectoryError as error:
-        if os.path.lexists(path):  # Else a part of the path before its end is a file.
-            raise CorruptTableError(f"{path} is no directory: restore it.") from error
+        if os.path.lexists(path):  # Else a parent of the path is a file.
+            raise CorruptTableError(f"{path} is not a directory: restore it.") from error
     except OSError as error:
         raise refused_read(path, error) from error
 
@@ -114,8 +114,10 @@ def listing(path: str) -> Iterator[None]:
 def require_regular(path: str, status: os.stat_result) -> None:
     """Raise CorruptTableError for a directory, FIFO, socket or device."""
     if not stat.S_ISREG(status.st_mode):
-        kind = next((name for test, name in _KINDS if test(status.st_mode)), "no file")
-        raise CorruptTableError(f"{path} is {kind} and no regular file, so lakelsm does not open it: restore the file.")
+        kind = next((name for test, name in _KINDS if test(status.st_mode)), "not a file")
+        raise CorruptTableError(
+            f"{path} is {kind} instead of a regular file, and lakelsm does not open it. Restore the file."
+        )
 
 
 def _reason(error: OSError) -> str:
@@ -123,9 +125,9 @@ def _reason(error: OSError) -> str:
 
 
 def _remedy(error: OSError) -> str:
-    if error.errno in _PASSING:
+    if error.errno in _TEMPORARY:
         return "Wait until the file system answers again"
-    return _REMEDIES.get(error.errno or 0, "Mend what the file system says")
+    return _REMEDIES.get(error.errno or 0, "Fix the cause")
 
 
 def _free(path: str) -> int:

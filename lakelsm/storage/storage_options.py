@@ -1,6 +1,6 @@
 """Endpoints and credentials of object stores: from the caller, else the environment, else Spark's settings.
 
-Nothing of them is ever written into a table, a log or an error: `StoreOptions` shows none of its values.
+They are never written into a table, a log or an error: the repr of `StoreOptions` shows none of its values.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from urllib.parse import urlsplit
 from lakelsm.errors import InvalidInputError
 from lakelsm.storage.object_location import ObjectLocation, ObjectStoreKind
 
-#: Names of the library for S3's credentials, which are taken together from one source or not at all.
+#: The library's names of S3's credentials. All of them come from one source.
 _S3_CREDENTIALS = ("access_key_id", "secret_access_key", "session_token")
 
-#: Each setting of a kind of store under the library's name: how `storage_options` and Hadoop spell it (after a prefix,
-#: '-' read as '.'), and the environment variables that hold it, which `storage_options` takes as keys too.
+#: Each setting of a kind of store under the library's name, with its spellings in `storage_options` and Hadoop (after a
+#: prefix, with '-' read as '.') and its environment variables, which `storage_options` also accepts as keys.
 _SETTINGS: Mapping[ObjectStoreKind, Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     ObjectStoreKind.S3: {
         "endpoint": (("endpoint",), ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")),
@@ -53,7 +53,7 @@ _PREFIXES = {
     ObjectStoreKind.AZURE: ("fs.azure.", "azure."),
 }
 _BOOLEANS = {"true": True, "false": False}
-#: Settings that are part of a server's address, and the characters of such a part and of a whole address.
+#: Settings that become part of a server's address; the characters of such a part, and of a whole address.
 _IN_ADDRESSES = ("region", "tenant_id")
 _ADDRESS_PART = re.compile(r"[A-Za-z0-9._-]*")
 _ADDRESS = re.compile(r"[A-Za-z0-9._~:/\[\]%!$&'()*+,;=@-]+")
@@ -62,27 +62,26 @@ _FLAGS = ("path_style", "ssl", "skip_signature")
 
 @dataclass(frozen=True)
 class StoreOptions:
-    """What opens a store: the library's settings, and S3's credentials apart. It travels to tasks in memory alone."""
+    """The library's settings of a store, with S3's credentials apart. Only pickles sent to tasks contain them."""
 
     settings: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     credentials: tuple[str, str, str | None] | None = field(default=None, repr=False)
-    #: The endpoint is not the provider's own: what it understands is proven before the first commit.
+    #: The endpoint is not the provider's: it must prove conditional creation before the first commit.
     is_own_endpoint: bool = False
     allows_http: bool = False
 
 
-def store_options(place: ObjectLocation, given: Mapping[str, str], session: Mapping[str, str]) -> StoreOptions:
-    """Return what opens ``place``: each setting from ``given``, else the environment, else a Spark session's settings.
+def store_options(location: ObjectLocation, given: Mapping[str, str], session: Mapping[str, str]) -> StoreOptions:
+    """Return the options of a store: each setting from ``given``, else the environment, else a Spark session.
 
-    ``session`` has Hadoop's keys (those under `spark.hadoop.`); what it says of this bucket or account alone comes
-    before what it says of all. Of it and the environment only what is known is taken; an unknown key that is given
-    raises InvalidInputError.
+    ``session`` has Hadoop's keys (those under `spark.hadoop.`); settings of this bucket or account have priority over
+    general ones. Unknown keys raise InvalidInputError in ``given``, and are ignored in the other two.
     """
-    kind = place.kind
+    kind = location.kind
     sources = [
         _given(kind, given),
         _from_environment(kind),
-        *(_from_session(kind, settings) for settings in (_of_location(place, session), session)),
+        *(_from_session(kind, settings) for settings in (_of_location(location, session), session)),
     ]
     found: dict[str, str] = {}
     for source in reversed(sources):
@@ -94,15 +93,14 @@ def store_options(place: ObjectLocation, given: Mapping[str, str], session: Mapp
     unsendable = [name for name, value in sent if not _is_sendable(name, value)]
     if unsendable:
         raise InvalidInputError(
-            f"A setting for {place.root}, from storage_options, the environment or Spark, has characters that no request "
-            f"can have there (a line break, one that is not plain ASCII, a blank in a region): {', '.join(unsendable)}. "
-            "Pass it without them."
+            f"{location.root}: a setting from storage_options, the environment or Spark has a character that a request "
+            f"cannot have (a line break, a blank in a region, or one outside ASCII): {', '.join(unsendable)}. Correct it."
         )
     endpoint = found.get("endpoint") or found.get("base_url")
     if endpoint is not None and not _is_address(endpoint):
         raise InvalidInputError(
-            f"The endpoint for {place.root}, from storage_options, the environment or Spark, is no address of a server: "
-            "write it as http://host:port or https://host, without a user, a query or blanks in it."
+            f"{location.root}: the endpoint from storage_options, the environment or Spark is not an address of a "
+            "server. Write it as http://host:port or https://host, without a user, a query or blanks."
         )
     return StoreOptions(
         settings=tuple(sorted(found.items())),
@@ -113,7 +111,7 @@ def store_options(place: ObjectLocation, given: Mapping[str, str], session: Mapp
 
 
 def _is_sendable(name: str, value: str | None) -> bool:
-    """Whether a setting can be part of a request; the library ends in a panic for another. JSON may have line breaks."""
+    """Return whether a setting can be part of a request; the library panics otherwise. JSON may have line breaks."""
     if value is None or value.lstrip().startswith("{"):
         return True
     if name in _IN_ADDRESSES:
@@ -122,7 +120,7 @@ def _is_sendable(name: str, value: str | None) -> bool:
 
 
 def _is_address(endpoint: str) -> bool:
-    """Whether an endpoint is a URL of a server; it is not shown where it is none, as it may hold a password."""
+    """Return whether an endpoint is a URL of a server. Any other text is never shown: it may contain a password."""
     if _ADDRESS.fullmatch(endpoint) is None:
         return False
     try:
@@ -140,23 +138,22 @@ def _given(kind: ObjectStoreKind, given: Mapping[str, str]) -> dict[str, str]:
         name = _name_of(kind, key, variables=True)
         if name is None:
             raise InvalidInputError(
-                f"storage_options has the key {key!r}, which {kind.value} does not take here; it takes "
-                f"{', '.join(_spellings(kind))}."
+                f"storage_options: {key!r} is not a setting of {kind.value}. Settings: {', '.join(_spellings(kind))}."
             )
         if name in found:
-            raise InvalidInputError(f"storage_options has {key!r} under two spellings: leave one of them out.")
+            raise InvalidInputError(f"storage_options: {key!r} is given under two spellings. Leave one of them out.")
         if name in _FLAGS and value.strip().lower() not in _BOOLEANS:
-            raise InvalidInputError(f"storage_options: {key!r} is 'true' or 'false'; what was given is neither.")
+            raise InvalidInputError(f"storage_options: {key!r} has a value that is neither 'true' nor 'false'.")
         found[name] = value.strip()
     return found
 
 
-def _of_location(place: ObjectLocation, session: Mapping[str, str]) -> dict[str, str]:
-    """Hadoop's settings for one bucket or account, under the keys of those for all."""
-    if place.kind is ObjectStoreKind.S3:
-        own = f"fs.s3a.bucket.{place.bucket}."
+def _of_location(location: ObjectLocation, session: Mapping[str, str]) -> dict[str, str]:
+    """Return Hadoop's settings for one bucket or account, under the keys of the general ones."""
+    if location.kind is ObjectStoreKind.S3:
+        own = f"fs.s3a.bucket.{location.bucket}."
         return {f"fs.s3a.{key[len(own) :]}": value for key, value in session.items() if key.startswith(own)}
-    own = f"fs.azure.account.key.{place.account}."
+    own = f"fs.azure.account.key.{location.account}."
     keys = [value for key, value in session.items() if key.startswith(own)]
     return {"fs.azure.account.key": keys[0]} if keys else {}
 
@@ -175,7 +172,7 @@ def _from_environment(kind: ObjectStoreKind) -> dict[str, str]:
 
 
 def _name_of(kind: ObjectStoreKind, key: str, *, variables: bool) -> str | None:
-    """The library's name of a setting, however it is spelled."""
+    """Return the library's name of a setting from any spelling, or None."""
     settings = _SETTINGS[kind]
     if variables:
         for name, (_, names) in settings.items():
@@ -186,7 +183,7 @@ def _name_of(kind: ObjectStoreKind, key: str, *, variables: bool) -> str | None:
         return None
     plain = key[len(prefix) :].replace("-", ".")
     if variables and kind is ObjectStoreKind.AZURE and plain.startswith("account.key."):
-        # Hadoop names the account in the key.
+        # Hadoop's key contains the account.
         plain = "account.key"
     return next((name for name, (spellings, _) in settings.items() if plain in spellings), None)
 
@@ -198,22 +195,22 @@ def _spellings(kind: ObjectStoreKind) -> Iterable[str]:
 
 
 def _s3_credentials(sources: Iterable[Mapping[str, str]]) -> tuple[str, str, str | None] | None:
-    """The credentials of the first source that has any: parts of two make no credentials."""
+    """Return the credentials of the first source that has any; parts of two sources do not match."""
     for source in sources:
         if not any(name in source for name in _S3_CREDENTIALS):
             continue
         identity, secret, token = (source.get(name) or None for name in _S3_CREDENTIALS)
         if identity is None or secret is None:
             raise InvalidInputError(
-                "Credentials of S3 are an access key with its secret key, and one of the two is missing where the other "
-                "or a session token is given: pass both (s3.access-key, s3.secret-key) in storage_options."
+                "storage_options: credentials of S3 are an access key and a secret key, and one of them is missing. "
+                "Pass both (s3.access-key, s3.secret-key)."
             )
         return identity, secret, token
     return None
 
 
 def _s3_settings(found: dict[str, str]) -> dict[str, str]:
-    """The settings as the library has them."""
+    """Return the settings in the library's form."""
     endpoint, encrypts = found.get("endpoint"), found.pop("ssl", "true").strip().lower() != "false"
     if endpoint is not None and "://" not in endpoint:
         found["endpoint"] = f"{'https' if encrypts else 'http'}://{endpoint}"

@@ -316,5 +316,5 @@ def _counted(engine: Engine, state: ReadState, where: str | None, fresh: bool) -
     with store.while_read(snapshot):
         rows = metadata_count(store, snapshot, predicate, fresh)
         if rows is None:
-            return engine.counted(store, snapshot, where, fresh)
+            return engine.count_rows(store, snapshot, where, fresh)
     return CountResult(snapshot_id=None if snapshot is None else snapshot.id, rows=rows, how="metadata")

@@ -309,7 +309,7 @@ class TableMaintenance(OpenedTable):
             store = self._store()
         except CorruptTableError:
             store = self._opened  # Of the schema that the table was opened with; the check finds what is wrong.
-        store = replace(store, file_io=store.file_io.fresh())
+        store = replace(store, file_io=store.file_io.uncached())
         scope = checked_check_scope(store, opened, None if where is None else chosen.predicate(store, where), deadline)
         return check_table(store, scope, chosen.runner)
 

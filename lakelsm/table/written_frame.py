@@ -33,7 +33,7 @@ class WrittenFrame:
 
     def prepared(self) -> Any:
         """The rows as the engine's writer takes them. Raises InvalidInputError for wrong columns and types."""
-        return self.engine.prepared(self.store, self.rows, self.row_kind, self.fixed, safe_casts=self.safe_casts)
+        return self.engine.prepared_rows(self.store, self.rows, self.row_kind, self.fixed, safe_casts=self.safe_casts)
 
     def merged(self) -> WrittenFrame:
         """The same rows for the table after the schema changes that they need, which are published.

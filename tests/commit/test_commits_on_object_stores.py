@@ -87,7 +87,7 @@ def test_a_commit_that_is_refused_leaves_nothing(object_server: ObjectServer) ->
     before = sorted(_files(store.file_io, store.paths.root))
     with (
         object_server.fault("refuse", lambda *asked: is_snapshot(2, *asked), status="403 Forbidden", body=b"", times=9),
-        pytest.raises(StorageError, match=r"snapshot-2: the store denies this .403."),
+        pytest.raises(StorageError, match=r"snapshot-2: the store denies access .403."),
     ):
         made.write(batch(2))
     assert sorted(_files(store.file_io, store.paths.root)) == before

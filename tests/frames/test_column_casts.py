@@ -15,7 +15,7 @@ from lakelsm.frames.prepare import prepare
 from lakelsm.options import TableOptions
 from lakelsm.schema.table_schema import create_schema
 from lakelsm.spark.spark_types import to_spark
-from lakelsm.spark.task_errors import translated
+from lakelsm.spark.task_errors import translated_errors
 from lakelsm.types import AtomicType, parse_type
 from tests.safe_casts import HOSTILE, TARGETS, stored_value
 
@@ -73,7 +73,7 @@ def _name(sql: str) -> str:
 
 def _written(frame: DataFrame, columns: str) -> list[Any]:
     schema = create_schema(columns, ["k"], [], {"bucket": "1"}, None, 0)
-    with translated("/"):
+    with translated_errors("/"):
         return prepare(frame, schema, TableOptions.parse({})).drop("_VALUE_KIND", "_SEQUENCE_NUMBER").collect()
 
 
@@ -108,5 +108,5 @@ def test_a_composite_key_is_shown_whole_and_nanoseconds_of_a_text_are_not_lost(s
     schema = create_schema("b BYTES, d DATE, t TIMESTAMP(9)", ["b", "d"], [], {"bucket": "1"}, None, 0)
     frame = spark.sql("SELECT X'0AFF' AS b, DATE'2026-01-31' AS d, '2026-01-31 10:00:00.123456001' AS t")
     told = r"the row with b = 0AFF, d = 2026-01-31: '2026-01-31 10:00:00\.123456001' does not fit"
-    with pytest.raises(InvalidInputError, match=told), translated("/"):
+    with pytest.raises(InvalidInputError, match=told), translated_errors("/"):
         prepare(frame, schema, TableOptions.parse({})).collect()

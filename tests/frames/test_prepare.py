@@ -15,7 +15,7 @@ from lakelsm.frames.prepare import value_faults
 from lakelsm.options import TableOptions
 from lakelsm.schema.table_schema import TableSchema, create_schema
 from lakelsm.spark.spark_types import to_spark
-from lakelsm.spark.task_errors import translated
+from lakelsm.spark.task_errors import translated_errors
 from lakelsm.types import parse_columns, parse_type
 from tests.local.test_arrow_rows import schema_of
 from tests.row_refusals import REFUSALS
@@ -69,7 +69,7 @@ def test_what_no_write_takes_is_told_as_of_rows_in_arrow(spark: SparkSession) ->
             for value, (name, _), kind in zip(refusal.row, refusal.given, refusal.types)
         ]
         frame = one.select(*columns)
-        with pytest.raises(InvalidInputError) as caught, translated("/"):
+        with pytest.raises(InvalidInputError) as caught, translated_errors("/"):
             prepared(
                 frame, refusal.schema, refusal.row_kind, safe_casts=refusal.safe_casts, **refusal.fixed
             ).collect()

@@ -35,7 +35,7 @@ def test_each_place_has_its_tables_again(directory: Path) -> None:
     with ScratchSpace(SCHEMA, 1 << 30) as scratch:
         run = scratch.write(iter([(0, rows(1, 2)), (0, rows(3)), (5, rows(4))]))
         assert list(directory.iterdir()) == []
-        assert run.places == (0, 5)
+        assert run.codes == (0, 5)
         assert [table["k"].to_pylist() for table in run.tables(0)] == [[1, 2], [3]]
         assert next(run.tables(5)).equals(rows(4)) and list(run.tables(1)) == []
         assert list(run.tables(0))[1].equals(rows(3)), "a run may be read again, and by several at once"

@@ -106,7 +106,7 @@ class ActorFiles:
     def within(self, root: str) -> ActorFiles:
         return self
 
-    def fresh(self) -> ActorFiles:
+    def uncached(self) -> ActorFiles:
         return self
 
     def read(self, path: str, limit: int | None = None) -> bytes:

@@ -9,14 +9,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakelsm.errors import InvalidInputError
-from lakelsm.spark.barrier_stage import run_together
+from lakelsm.spark.barrier_stage import run_barrier_stage
 
 
 def test_each_task_has_a_number_and_gathers_what_all_say(spark: SparkSession, tmp_path: Path) -> None:
     def task(number: int, host: str, gather: Callable[[str], list[str]]) -> None:
         (tmp_path / str(number)).write_text(f"{host} {' '.join(gather(f'task {number}'))}")
 
-    run_together(spark, 2, task, "together")
+    run_barrier_stage(spark, 2, task, "together")
     texts = [(tmp_path / str(number)).read_text().split(" ", 1) for number in range(2)]
     assert [text for _, text in texts] == ["task 0 task 1"] * 2
     assert all(host for host, _ in texts)
@@ -24,4 +24,4 @@ def test_each_task_has_a_number_and_gathers_what_all_say(spark: SparkSession, tm
 
 def test_more_tasks_than_a_local_master_has_cores_are_refused(spark: SparkSession) -> None:
     with pytest.raises(InvalidInputError, match="1000 tasks must run at once"):
-        run_together(spark, 1000, lambda number, host, gather: None, "together")
+        run_barrier_stage(spark, 1000, lambda number, host, gather: None, "together")

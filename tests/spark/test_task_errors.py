@@ -7,7 +7,7 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
 from lakelsm.errors import InvalidInputError, LakelsmError, SparkUnavailableError, StorageError, UnsupportedFeatureError
-from lakelsm.spark.task_errors import error_text, first_line, lakelsm_error, translated
+from lakelsm.spark.task_errors import error_text, first_line, lakelsm_error, translated_errors
 
 
 def test_text_of_task_failures_is_told_apart() -> None:
@@ -96,11 +96,11 @@ def test_an_error_that_is_handed_over_as_text_is_known_again(error: LakelsmError
 
 
 def test_an_action_raises_what_is_known_and_lets_the_rest_pass() -> None:
-    with pytest.raises(StorageError, match="full") as caught, translated("/t"):
+    with pytest.raises(StorageError, match="full") as caught, translated_errors("/t"):
         raise PySparkException("lakelsm.errors.StorageError: full")
     assert isinstance(caught.value.__cause__, PySparkException)
     for error in (PySparkException("who knows"), ValueError("lakelsm.errors.StorageError: full")):
-        with pytest.raises(type(error)) as passed, translated("/t"):
+        with pytest.raises(type(error)) as passed, translated_errors("/t"):
             raise error
         assert passed.value is error
 
@@ -115,11 +115,12 @@ def test_an_action_raises_what_is_known_and_lets_the_rest_pass() -> None:
     ids=["no answer", "the call fails", "no connection"],
 )
 def test_a_jvm_that_is_gone_is_one_error_with_the_remedy(lost: Exception) -> None:
-    with pytest.raises(SparkUnavailableError, match=r"JVM has ended.*start a new session") as caught, translated("/t"):
+    ended = pytest.raises(SparkUnavailableError, match=r"JVM has ended.*start a new session")
+    with ended as caught, translated_errors("/t"):
         raise lost
     assert caught.value.__cause__ is lost
     other = Py4JError("An error occurred while calling o45.f. Trace:\npy4j.Py4JException: Method f([]) does not exist")
-    with pytest.raises(Py4JError, match="does not exist"), translated("/t"):
+    with pytest.raises(Py4JError, match="does not exist"), translated_errors("/t"):
         raise other
 
 

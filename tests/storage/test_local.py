@@ -106,7 +106,7 @@ def test_missing_files_and_directories(tmp_path: Path) -> None:
 def test_a_file_in_the_place_of_a_directory_is_refused_by_name(tmp_path: Path) -> None:
     taken = tmp_path / "schema"
     taken.write_bytes(b"")
-    with pytest.raises(CorruptTableError, match=f"{taken} is no directory"):
+    with pytest.raises(CorruptTableError, match=f"{taken} is not a directory"):
         LocalFileIO().mkdirs(str(taken))
 
 
@@ -151,7 +151,7 @@ def test_what_is_no_regular_file_is_refused_and_never_waited_for(
     monkeypatch.chdir(tmp_path)  # The path of a socket is short.
     NO_FILES[kind](Path("f"))
     for check in (LocalFileIO().read, LocalFileIO().check_file):
-        with pytest.raises(CorruptTableError, match=f"/f is {kind} and no regular file"):
+        with pytest.raises(CorruptTableError, match=f"/f is {kind} instead of a regular file"):
             check(str(tmp_path / "f"))
 
 
@@ -159,7 +159,7 @@ def test_a_file_above_the_limit_is_refused_before_it_is_read(tmp_path: Path) -> 
     path = tmp_path / "f"
     with path.open("wb") as file:
         file.truncate(1 << 40)
-    with pytest.raises(CorruptTableError, match="has 1099511627776 bytes, and a file of its kind has 10 at most"):
+    with pytest.raises(CorruptTableError, match="has 1099511627776 bytes; a file of its kind has at most 10"):
         LocalFileIO().read(str(path), 10)
     path.write_bytes(b"0123456789")
     assert LocalFileIO().read(str(path), 10) == b"0123456789"
@@ -175,7 +175,7 @@ def test_a_path_that_cannot_be_reached_is_a_typed_error(tmp_path: Path, name: st
 
 def test_a_file_in_the_place_of_a_directory_is_no_empty_directory(tmp_path: Path) -> None:
     (tmp_path / "snapshot").touch()
-    with pytest.raises(CorruptTableError, match="snapshot is no directory"):
+    with pytest.raises(CorruptTableError, match="snapshot is not a directory"):
         LocalFileIO().list(str(tmp_path / "snapshot"))
 
 
@@ -335,6 +335,6 @@ def test_a_deletion_that_is_refused_is_told_with_the_file(
 
 def test_a_directory_in_the_place_of_a_file_is_not_deleted(tmp_path: Path) -> None:
     (tmp_path / "file").mkdir()
-    with pytest.raises(CorruptTableError, match="file is a directory and no regular file: delete it yourself"):
+    with pytest.raises(CorruptTableError, match="file is a directory instead of a regular file: delete it yourself"):
         LocalFileIO().delete_files([str(tmp_path / "file")])
     assert (tmp_path / "file").is_dir()

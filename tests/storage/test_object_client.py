@@ -16,7 +16,7 @@ def test_a_file_above_the_limit_is_refused(object_server: ObjectServer) -> None:
     file_io, root = opened(object_server)
     file_io.write(f"{root}/a", b"12345")
     assert file_io.read(f"{root}/a", 5) == b"12345"
-    with pytest.raises(CorruptTableError, match="has 5 bytes, and a file of its kind has 4 at most"):
+    with pytest.raises(CorruptTableError, match="has 5 bytes; a file of its kind has at most 4"):
         file_io.read(f"{root}/a", 4)
 
 
@@ -45,7 +45,7 @@ def test_manifests_are_read_once_a_process_or_from_the_store_where_that_is_asked
     with object_server.counted() as counts:
         assert file_io.read(path) == b"1"
     assert not counts
-    assert file_io.fresh().read(path) == b"another's"
+    assert file_io.uncached().read(path) == b"another's"
     file_io.delete(path)
     with pytest.raises(FileNotFoundError):
         file_io.read(path)
@@ -69,6 +69,6 @@ def test_a_process_forked_from_a_user_of_stores_is_refused_and_does_not_hang(obj
     with os.fdopen(here, "rb") as pipe:
         told = pipe.read().decode()
     os.waitpid(child, 0)
-    assert told.startswith(f"UnsupportedFeatureError: s3://{file_io.place.bucket}: this process ({child}) was forked")
+    assert told.startswith(f"UnsupportedFeatureError: s3://{file_io.location.bucket}: this process ({child}) was forked")
     assert "'spawn' or 'forkserver'" in told
     assert file_io.read(f"{root}/a") == b"1"

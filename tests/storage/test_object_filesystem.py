@@ -13,7 +13,7 @@ from pyarrow import fs as arrow_fs
 from lakelsm.arguments import option_texts
 from lakelsm.errors import StorageError
 from lakelsm.storage import FileIO, open_storage
-from lakelsm.storage.object_client import KEPT
+from lakelsm.storage.object_client import OBJECT_CACHE
 from tests.storage.object_server import ObjectServer
 
 
@@ -32,7 +32,7 @@ def test_a_file_is_written_in_parts_and_read_in_ranges(object_server: ObjectServ
     assert counts["POST"] == 2 and 2 <= counts["PUT"] <= 4
     with filesystem.open_input_file(f"{root}/big") as source:
         assert source.size() == len(data) and source.read_at(1 << 21, len(data) - (1 << 21)) == data[-(1 << 21) :]
-    KEPT.clear()
+    OBJECT_CACHE.clear()
     with filesystem.open_input_file(f"{root}/big") as source:
         assert source.size() == len(data)
         for start, size in [(0, 10), (len(data) - 5, 5), ((1 << 20) - 3, 6), ((19 << 20) - 7, 100), (5, 3 << 20)]:
@@ -53,7 +53,7 @@ def test_a_small_file_is_read_whole_by_one_request(object_server: ObjectServer) 
     file_io, root = opened(object_server)
     table = pa.table({"a": list(range(10_000)), "b": ["x"] * 10_000})
     pq.write_table(table, f"{root}/t", filesystem=file_io.filesystem())
-    KEPT.clear()
+    OBJECT_CACHE.clear()
     with object_server.counted() as counts, file_io.filesystem().open_input_file(f"{root}/t") as source:
         assert pq.read_table(source).equals(table)
     assert counts == {"GET": 1}
@@ -78,7 +78,7 @@ def test_a_write_that_the_store_refuses_is_told_with_the_place(object_server: Ob
     with object_server.fault("refuse", lambda method, _: method in ("PUT", "POST"), times=100, **answer):
         sink = file_io.filesystem().open_output_stream(f"{root}/a")
         sink.write(b"1")
-        with pytest.raises(StorageError, match=f"{root}/a: the store denies this .403 AccessDenied."):
+        with pytest.raises(StorageError, match=f"{root}/a: the store denies access .403 AccessDenied."):
             sink.close()
 
 

@@ -46,6 +46,5 @@ def test_each_refusal_has_its_remedy(tmp_path: Path, code: int) -> None:
 
 def test_a_refusal_without_a_code_or_size_has_its_own_words_on_one_line() -> None:
     assert str(refused_write("/t/x", OSError("out\nof   luck"))) == (
-        "/t/x cannot be written: out of luck. Nothing of this commit is visible. Mend what the file system says, and "
-        "run it again."
+        "/t/x cannot be written: out of luck. Nothing of this commit is visible. Fix the cause, and run it again."
     )

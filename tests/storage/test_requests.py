@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from lakelsm import Catalog, Table
-from lakelsm.storage.object_client import KEPT
+from lakelsm.storage.object_client import OBJECT_CACHE
 from tests.storage.object_server import ObjectServer
 
 PAGE = Path(__file__).parents[2] / "docs" / "object-stores.md"
@@ -60,7 +60,7 @@ def test_requests_are_as_documented_at_any_size(object_server: ObjectServer, siz
     upsert = pa.table({"id": pa.array([1], pa.int64()), "v": pa.array([-1], pa.int32())})
 
     def in_a_new_process(operation: Callable[[], object]) -> Counter[str]:
-        KEPT.clear()
+        OBJECT_CACHE.clear()
         sent = requests(object_server, operation)
         assert sent.pop("GET manifest", 0) <= 30
         return sent

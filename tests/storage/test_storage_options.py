@@ -106,7 +106,7 @@ def test_azure_and_google_have_their_own() -> None:
     ],
 )  # fmt: skip
 def test_an_endpoint_that_is_no_address_is_refused_and_not_shown(endpoint: str) -> None:
-    with pytest.raises(InvalidInputError, match="is no address of a server") as raised:
+    with pytest.raises(InvalidInputError, match="is not an address of a server") as raised:
         store_options(S3, {"s3.endpoint": endpoint}, {})
     assert "word" not in str(raised.value)
 

@@ -22,7 +22,7 @@ from lakelsm.errors import (
 )
 from lakelsm.snapshots.json_file import publish
 from lakelsm.storage import FileIO, object_client, object_store, open_storage
-from lakelsm.storage.store_failures import waits
+from lakelsm.storage.store_failures import retry_waits
 from tests.storage.object_server import ObjectServer, opened
 
 SECRETS = ("test-access", "test-secret", "AKIASECRET")
@@ -35,9 +35,9 @@ ANSWER = b"<Error><Code>%s</Code><AWSAccessKeyId>AKIASECRET</AWSAccessKeyId><X>t
         ("403 Forbidden", b"InvalidAccessKeyId", "does not accept the credentials .403 Inv.*storage_options"),
         ("403 Forbidden", b"SignatureDoesNotMatch", "does not accept the credentials"),
         ("401 Unauthorized", b"No", "does not accept the credentials"),
-        ("403 Forbidden", b"AccessDenied", "denies this .403 AccessDenied.*permission"),
-        ("404 Not Found", b"NoSuchBucket", "there is no bucket or container 'bucket-.*Create it, or fix the name"),
-        ("400 Bad Request", b"AuthorizationHeaderMalformed", "answered with an error .400 AuthorizationHeaderMalformed"),
+        ("403 Forbidden", b"AccessDenied", "denies access .403 AccessDenied.*permission"),
+        ("404 Not Found", b"NoSuchBucket", "bucket or container .bucket-.* does not exist .*Create it, or fix the name"),
+        ("400 Bad Request", b"AuthorizationHeaderMalformed", "answers with an error .400 AuthorizationHeaderMalformed"),
     ],
 )
 def test_each_answer_is_one_clear_error(object_server: ObjectServer, status: str, code: bytes, words: str) -> None:
@@ -90,7 +90,7 @@ def test_settings_without_the_right_form_are_told_by_name_alone(uri: str, given:
 
 @dataclass
 class Waits:
-    """The waits between requests, which take no time here."""
+    """The retry_waits between requests, which take no time here."""
 
     seconds: list[float] = field(default_factory=list)
 
@@ -174,7 +174,7 @@ def bucket(object_server: ObjectServer, waited: Waits) -> tuple[FileIO, str]:
     file_io, root = opened(object_server)
     file_io.write(f"{root}/a", CONTENT)
     file_io.write(f"{root}/long", bytes(3 << 20))
-    return file_io.fresh(), root
+    return file_io.uncached(), root
 
 
 def test_each_request_that_is_sent_again_logs_a_line_without_secrets(
@@ -183,7 +183,7 @@ def test_each_request_that_is_sent_again_logs_a_line_without_secrets(
     with caplog.at_level("DEBUG", "lakelsm"), object_server.fault("refuse", lambda *_: True, times=2):
         bucket[0].exists(f"{bucket[1]}/small")
     found = [each for each in caplog.records if each.name == "lakelsm.storage"]
-    assert len(found) == 2 and all("small: asked again in" in each.getMessage() for each in found)
+    assert len(found) == 2 and all("small: the request is sent again in" in each.getMessage() for each in found)
     assert "test-secret" not in str([vars(each) for each in found])
 
 
@@ -290,7 +290,7 @@ def test_a_listing_that_breaks_off_goes_on_where_it_was(
     object_server: ObjectServer, waited: Waits, bucket: tuple[FileIO, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file_io, root = bucket
-    monkeypatch.setattr(object_store, "_DELETED_AT_ONCE", 4)
+    monkeypatch.setattr(object_store, "_KEYS_PER_DELETION", 4)
     for number in range(10):
         file_io.write(f"{root}/d/dt=a b%3Aé{number}/x", b"1")
     with object_server.fault("truncate", lambda method, _: method == "LIST", times=2):
@@ -312,7 +312,7 @@ def test_waits_end_a_minute_after_the_first_failure() -> None:
     now = [0.0]
     slow = replace(SYSTEM, monotonic=lambda: now[0], chance=lambda: 0.5)
     found = []
-    for wait in waits(slow):
+    for wait in retry_waits(slow):
         found.append(wait)
         now[0] += wait + 20
     assert found == [0.25, 0.5, 1]

@@ -274,7 +274,7 @@ def test_an_overwrite_whose_partitions_cannot_be_told_leaves_no_file(local: Tabl
     def refuse(written: set[bytes]) -> None:
         raise InvalidInputError("no such partition")
 
-    prepared = local.product.prepared(store, local.frame_for(table, [(1, "a")]))
+    prepared = local.product.prepared_rows(store, local.frame_for(table, [(1, "a")]))
     with pytest.raises(InvalidInputError, match="no such partition"):
         BatchWriter(local.product.writer(store), store).overwrite(prepared, refuse, "u")
     assert stored_files(table) == set() and store.snapshots.ids() == []

@@ -18,7 +18,7 @@ from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.row.binary_row import decode_rows, encode_row
 from lakelsm.format.row.single_hash import SingleHash
 from lakelsm.format.snapshot import Snapshot
-from lakelsm.local.bucket_codes import members_of, partition_codes
+from lakelsm.local.bucket_codes import partition_codes, rows_by_code
 from lakelsm.lookup.cache import Longs, LookupSpec
 from lakelsm.lsm.interval_partition import fewest_runs
 from lakelsm.lsm.levels import FileRange
@@ -111,7 +111,7 @@ class KeyRanges:
         files = np.array(run)
         at = np.searchsorted(self.lows[files], keys, side="right") - 1
         inside = np.flatnonzero((at >= 0) & (keys <= self.highs[files][at]))
-        for number, members in members_of(at[inside], len(run)):
+        for number, members in rows_by_code(at[inside], len(run)):
             if len(members):
                 yield run[number], wanted[inside[members]]
 
@@ -183,7 +183,7 @@ class LiveBuckets:
         """Yield each bucket that may have some of the ``keys`` (columns of the primary key), and their indexes."""
         schema = self.spec.store.schema
         codes, partitions = partition_codes(keys, schema.partition_fields)
-        for code, members in members_of(codes, len(partitions)):
+        for code, members in rows_by_code(codes, len(partitions)):
             buckets = self.partitions.get(partitions[code], {})
             whole = len(members) == len(keys)
             for total in {bucket.total_buckets for bucket in buckets.values()}:
@@ -191,7 +191,7 @@ class LiveBuckets:
                     yield from ((bucket, members) for bucket in buckets.values() if bucket.total_buckets == total)
                     continue
                 numbers = self._bucket_ids(keys if whole else keys.take(pa.array(members)), total)
-                for number, inside in members_of(numbers, total):
+                for number, inside in rows_by_code(numbers, total):
                     bucket = buckets.get(number)
                     if bucket is not None and bucket.total_buckets == total and len(inside):
                         yield bucket, members[inside]

@@ -226,13 +226,13 @@ class ClusterServers:
         self._lease.end()  # The first task may have written it just when it went.
 
     def _run(self) -> None:
-        from lakelsm.spark.barrier_stage import run_together
-        from lakelsm.spark.task_errors import translated
+        from lakelsm.spark.barrier_stage import run_barrier_stage
+        from lakelsm.spark.task_errors import translated_errors
 
         known: tuple[type[Exception], ...] = (LakelsmError, *spark_errors())
         try:
-            with translated(self._store.paths.root):
-                run_together(self._spark, self._task.setup.servers, self._task, self._tag)
+            with translated_errors(self._store.paths.root):
+                run_barrier_stage(self._spark, self._task.setup.servers, self._task, self._tag)
         except known as error:  # It is raised when the service requests addresses.
             _LOG.warning("Table %s: the stage of its query service failed: %s", self._store.name, logged_text(error))
             self._error = error

@@ -342,7 +342,7 @@ def test_a_commit_that_landed_unseen_and_was_rolled_back_is_not_made_again_of_fi
     store, engine = table._store(), local_engine()
     late = with_file_io(store, LandsUnseen(go_back))
     with pytest.raises(CommitOutcomeUnknownError, match="a rollback may have removed it"):
-        BatchWriter(engine.writer(late), late).append(engine.prepared(late, rows((1, "late")), None), "late", 1)
+        BatchWriter(engine.writer(late), late).append(engine.prepared_rows(late, rows((1, "late")), None), "late", 1)
     assert values(table) == ROWS[5] and store.snapshots.latest_id() == 5
     assert table.maintenance.check(data="full").ok
 
@@ -356,7 +356,7 @@ def test_a_commit_that_landed_unseen_and_that_others_went_on_from_is_not_taken_b
 
     store, engine = table._store(), local_engine()
     late = with_file_io(store, LandsUnseen(go_on, "no answer"))
-    done = BatchWriter(engine.writer(late), late).append(engine.prepared(late, rows((1, "late")), None), "late", 1)
+    done = BatchWriter(engine.writer(late), late).append(engine.prepared_rows(late, rows((1, "late")), None), "late", 1)
     assert done.outcome.snapshot is not None and done.outcome.snapshot.id == 6 and store.snapshots.latest_id() == 7
     assert table.maintenance.check(data="full").ok
 
@@ -381,7 +381,7 @@ def test_a_writer_that_is_overtaken_at_any_step_is_refused_or_came_first(table: 
     late = rows((1, "late"), (7, "v7"))
     before = ROWS[3] if kind == "write" else [*ROWS[3], "n4", "n5", "n6"]
     try:
-        writer.append(engine.prepared(store, late, None), "late", 1)
+        writer.append(engine.prepared_rows(store, late, None), "late", 1)
         refused = False
     except CommitConflictError as error:
         refused = "rolled back" in str(error)

@@ -1,4 +1,4 @@
-"""Contents of objects that this process has read or written and whose names are never used again."""
+"""A cache of objects that this process has read or written. The name of such an object is never used again."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Hashable
 from threading import Lock
 
 
-class KeptObjects:
-    """The contents used last, up to ``max_bytes`` of them. For threads."""
+class ObjectCache:
+    """The contents used last, at most ``max_bytes`` of them. Thread-safe."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -17,7 +17,7 @@ class KeptObjects:
         self._lock = Lock()
 
     def get(self, key: Hashable) -> bytes | None:
-        """The content kept under a key, if any."""
+        """Return the content of a key, or None."""
         with self._lock:
             content = self._contents.get(key)
             if content is not None:
@@ -25,7 +25,7 @@ class KeptObjects:
             return content
 
     def keep(self, key: Hashable, content: bytes) -> None:
-        """Keep a content; others make room for it. One that would take more than a quarter is not kept."""
+        """Store a content and drop the oldest ones. A content of more than a quarter of the limit is not stored."""
         if len(content) > self._max_bytes // 4:
             return
         with self._lock:
@@ -36,12 +36,12 @@ class KeptObjects:
                 self._bytes -= len(oldest)
 
     def forget(self, key: Hashable) -> None:
-        """Keep nothing under a key."""
+        """Drop the content of a key."""
         with self._lock:
             self._bytes -= len(self._contents.pop(key, b""))
 
     def clear(self) -> None:
-        """Keep nothing."""
+        """Drop all contents."""
         with self._lock:
             self._contents.clear()
             self._bytes = 0

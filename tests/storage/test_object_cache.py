@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from lakelsm.storage.kept_objects import KeptObjects
+from lakelsm.storage.object_cache import ObjectCache
 
 
 def test_what_was_used_last_is_kept_up_to_the_bound() -> None:
-    kept = KeptObjects(100)
+    kept = ObjectCache(100)
     for name in "abcd":
         kept.keep(name, name.encode() * 25)
     assert kept.get("a") == b"a" * 25
@@ -18,7 +18,7 @@ def test_what_was_used_last_is_kept_up_to_the_bound() -> None:
 
 
 def test_what_would_take_too_much_is_not_kept_and_a_second_content_replaces_the_first() -> None:
-    kept = KeptObjects(100)
+    kept = ObjectCache(100)
     kept.keep("a", b"x" * 26)
     assert kept.get("a") is None
     for _ in range(10):
