@@ -316,7 +316,7 @@ def test_a_table_is_opened_by_a_catalog_or_a_path_and_in_a_spark_session(tmp_pat
 
 
 def test_another_file_system_is_refused_by_name() -> None:
-    with pytest.raises(UnsupportedFeatureError, match="'ftp' is not supported; use a path"):
+    with pytest.raises(UnsupportedFeatureError, match=r"'ftp' is not supported\. Use a path"):
         Table.for_path("ftp://host/wh/db.db/t")
     with pytest.raises(UnsupportedFeatureError, match="HDFS is not supported"):
         Table.for_path("hdfs://host/wh/db.db/t")

@@ -148,11 +148,11 @@ def file_scans(
 ) -> list[DataFrame]:
     """A scan for the files of each schema, with the table's columns.
 
-    ``hidden`` lists rows to leave out; the tasks that compute it check the files. ``by_size``: no two files of it have the
-    same size. Without ``hidden``, the ``system`` columns of the files follow and, if there are any, the file's name as
-    `FILE_NAME`. Tasks read the files that Spark's scan cannot read. ``snapshot`` contains the files and may expire during
-    the read. ``exact`` is as in `scan_frame`. Raises CorruptTableError for a file that is missing or differs from its
-    manifest entry.
+    ``hidden`` lists rows to leave out; the tasks that compute it check the files. ``by_size``: no two files of it have
+    the same size. Without ``hidden``, the ``system`` columns of the files follow and, if there are any, the file's name
+    as `FILE_NAME`. Tasks read the files that Spark's scan cannot read. ``snapshot`` contains the files and may expire
+    during the read. ``exact`` is as in `scan_frame`. Raises CorruptTableError for a file that is missing or differs from
+    its manifest entry.
     """
     native = None if exact else native_files(spark, store)
     scanned, others = _parted(store, schemas, files, native)

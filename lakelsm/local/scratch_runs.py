@@ -87,7 +87,7 @@ class ScratchSpace:
         if self._used + size > self._max_bytes:
             raise StorageError(
                 f"{_WHAT}, and take more than 'write-buffer-spill.max-disk-size' ({self._max_bytes} bytes). Nothing of "
-                "this commit is visible. Raise one of the two options for this write, or write the rows in several batches."
+                "this commit is visible. Raise one of the two options, or write the rows in several batches."
             )
 
 

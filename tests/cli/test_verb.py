@@ -136,7 +136,7 @@ def test_a_secret_of_the_command_line_comes_out_nowhere(tmp_path: Path, capsys: 
     for more in ([], ["--report", "json"], ["--verbose"], ["-vv", "--log-format", "json"]):
         assert main(["status", *named, *more]) == 1
         told = capsys.readouterr()
-        assert "--storage-option has the key 's3.nothing'" in told.err
+        assert "--storage-option: 's3.nothing' is not a setting" in told.err
         assert "hidden" not in told.out + told.err
 
 

@@ -34,7 +34,7 @@ def sorted_rows(batches: list[list[Row]], memory: int, keys: tuple[str, ...] = (
             sorter.add(batch(rows, start), np.array([place for place, _, _ in rows], np.int32))
             start += len(rows)
         return {
-            rows.place: [tuple(row.values()) for table in rows.tables() for row in table.to_pylist()]
+            rows.code: [tuple(row.values()) for table in rows.tables() for row in table.to_pylist()]
             for rows in sorter.sorted()
         }
 

@@ -216,7 +216,7 @@ OPERATIONS: dict[str, Callable[[Linked], object]] = {
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_no_operation_follows_a_link_out_of_the_root(tmp_path: Path, operation: str) -> None:
     linked = Linked(tmp_path)
-    with pytest.raises(CorruptTableError, match="outside of the table's directory"):
+    with pytest.raises(CorruptTableError, match="outside the table's directory"):
         OPERATIONS[operation](linked)
     assert {path.name: path.read_bytes() for path in linked.outside.iterdir()} == {"f": b"content"}
 

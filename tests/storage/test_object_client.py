@@ -33,7 +33,7 @@ def test_nothing_outside_of_the_root_is_opened(object_server: ObjectServer) -> N
     kept = file_io.within(f"{root}/t")
     for path in [f"{root}/u/a", f"{root}/tt", f"{root}/t/../u/a"]:
         for operation in (kept.read, kept.list, kept.delete, kept.check_file, kept.check_directory):
-            with pytest.raises(CorruptTableError, match="outside of the table's directory"):
+            with pytest.raises(CorruptTableError, match="outside the table's directory"):
                 operation(path)
 
 

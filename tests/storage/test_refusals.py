@@ -22,7 +22,7 @@ REMEDIES = {
     errno.ENOSPC: "Free space",
     errno.EDQUOT: "quota",
     errno.EFBIG: "ulimit -f",
-    errno.EIO: "what the file system says",
+    errno.EIO: "Fix the cause",
     errno.ESTALE: "answers again",
     errno.ETIMEDOUT: "answers again",
     errno.EHOSTUNREACH: "answers again",

@@ -112,8 +112,8 @@ def waited(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> I
     environment = replace(SYSTEM, sleep=found.sleep, monotonic=found.monotonic, chance=lambda: 0.5)
     with monkeypatch.context() as patched:
         patched.setattr(object_client, "SYSTEM", environment)
-        patched.setattr(object_client, "_ASKED_AGAIN", {**object_client._ASKED_AGAIN, "backoff": quick})
-        patched.setattr(object_client, "_SILENCE", {"read_timeout": silence})
+        patched.setattr(object_client, "_RETRY", {**object_client._RETRY, "backoff": quick})
+        patched.setattr(object_client, "_READ_TIMEOUT", {"read_timeout": silence})
         object_client._opened_store.cache_clear()
         yield found
     object_client._opened_store.cache_clear()
@@ -322,6 +322,6 @@ def test_credentials_that_no_request_can_have_are_refused_by_name() -> None:
     for key in ("s3.session-token", "s3.access-key", "s3.secret-key"):
         for value in ("hid\nden", "hidden\x00", "hiddén"):
             given = {"s3.access-key": "a", "s3.secret-key": "b", "s3.endpoint": "http://127.0.0.1:1", key: value}
-            with pytest.raises(InvalidInputError, match="that no request can have") as raised:
+            with pytest.raises(InvalidInputError, match="that a request cannot have") as raised:
                 open_storage("s3://bucket", given)
             assert "hid" not in str(raised.value)
