@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lakelsm.errors import CorruptTableError
-from lakelsm.frames.scan_frame import _sizes_tell, scan_frame
+from lakelsm.frames.scan_frame import _sizes_identify_chunks, scan_frame
 from lakelsm.merge.merge_unit import RunFile
 from lakelsm.plan.read_plan import plan_read
 from lakelsm.snapshots.table_store import TableStore
@@ -60,20 +60,20 @@ def test_rows_are_the_same_whoever_reads_them(table: Table, small: str, scanned:
 
 
 def test_rows_are_the_same_where_two_files_have_the_same_size(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lakelsm.frames.scan_frame._sizes_tell", lambda files: False)
+    monkeypatch.setattr("lakelsm.frames.scan_frame._sizes_identify_chunks", lambda files: False)
     store = TableStore.open(f"file:{table._opened.paths.root}").with_options({"source.split.open-file-cost": "1 b"})
     found = scan_frame(resolve_session(table._spark), store, plan_read(store, store.snapshots.latest(), None), ["id"])
     assert rows_of(found) == sorted(WANTED, key=repr)
 
 
-def test_sizes_tell_files_apart_where_all_differ_and_fit_a_number_with_the_chunk() -> None:
+def test_sizes_identify_chunks_files_apart_where_all_differ_and_fit_a_number_with_the_chunk() -> None:
     def file(size: int, rows: int = 1) -> RunFile:
         return RunFile(f"x/{size}", schema_id=0, row_count=rows, file_size=size)
 
-    assert _sizes_tell([]) and _sizes_tell([file(7), file(8), file((1 << 47) - 1, (1 << 32) - 1)])
-    assert not _sizes_tell([file(7), file(8), file(7)])
-    assert not _sizes_tell([file(1 << 47)])
-    assert not _sizes_tell([file(7, 1 << 32)])
+    assert _sizes_identify_chunks([]) and _sizes_tell([file(7), file(8), file((1 << 47) - 1, (1 << 32) - 1)])
+    assert not _sizes_identify_chunks([file(7), file(8), file(7)])
+    assert not _sizes_identify_chunks([file(1 << 47)])
+    assert not _sizes_identify_chunks([file(7, 1 << 32)])
 
 
 def test_sections_are_handed_over_whole_unless_few_columns_are_asked_for(table: Table) -> None:
