@@ -18,9 +18,9 @@ from lakelsm.secret_values import shown_text
 
 #: How a text begins that is meant as a time.
 _DAY = re.compile(r"\d{4}-\d{1,2}-\d{1,2}(?!\d)")
-#: What a point in time must be; completes 'it must be'.
+#: The forms of a point in time; they complete 'Use …'.
 MOMENT_FORMS = (
-    "a datetime, or text as 'YYYY-MM-DD HH:MM:SS' with or without an offset or a time zone after it ('+09:00', 'Z', "
+    "a datetime, or a text such as '2025-01-31 08:00:00', with or without an offset or a time zone ('+09:00', 'Z', "
     "'Asia/Tokyo')"
 )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 
-from lakelsm.arguments import checked_flag, checked_name, checked_text, option_text, wrong_argument
+from lakelsm.arguments import checked_flag, checked_name, checked_text, invalid_argument, option_text, wrong_argument
 from lakelsm.errors import InvalidInputError, error_context
 from lakelsm.options.other_keys import holds_secret
 from lakelsm.secret_values import REDACTED
@@ -182,10 +182,10 @@ def check_changes(changes: Sequence[object]) -> None:
     """Raises InvalidInputError unless there are changes, and nothing else."""
     for change in changes:
         if not isinstance(change, SchemaChange):
-            remedy = " (write *changes to pass those of a list)" if isinstance(change, (list, tuple)) else ""
-            raise wrong_argument("a change", change, f"AddColumn, SetOption or another schema change{remedy}")
+            remedy = "Write *changes to pass the members of a list." if isinstance(change, (list, tuple)) else ""
+            raise wrong_argument("changes", change, "AddColumn, SetOption or another schema change", remedy)
     if not changes:
-        raise InvalidInputError("alter_table has no changes: pass AddColumn(…), SetOption(…) or other schema changes.")
+        raise invalid_argument("changes", "no schema change is given.", "Pass AddColumn(…), SetOption(…) or another one.")
 
 
 def column_path(name: ColumnPath) -> tuple[str, ...]:

@@ -61,7 +61,7 @@ def test_an_engine_that_is_none_is_refused_by_name(tmp_path: Path) -> None:
     from lakelsm import Table
 
     LocalTable(tmp_path / "t")
-    with pytest.raises(InvalidInputError, match="engine is 'flink'; it must be one of 'local', 'spark', or left out"):
+    with pytest.raises(InvalidInputError, match="engine: expected 'local' or 'spark', got 'flink'"):
         Table.for_path(str(tmp_path / "t")).compact(engine="flink")
 
 

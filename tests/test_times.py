@@ -229,7 +229,7 @@ def test_commands_print_the_instant_as_text_and_in_json(
                 assert found["timestamp" if verb[0] == "rollback" else "older_than"] == instant
     with pytest.raises(SystemExit):
         main(["rollback", "--timestamp", "noon", *named])
-    assert "it must be a datetime, or text as 'YYYY-MM-DD HH:MM:SS'" in capsys.readouterr().err
+    assert "Use a datetime, or a text such as '2025-01-31 08:00:00'" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["expire", "--path", str(warehouse / "db.db" / "t"), *tokyo])
     assert "--catalog-option is for tables of a --warehouse" in capsys.readouterr().err

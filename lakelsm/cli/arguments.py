@@ -217,7 +217,7 @@ def checked(check: Callable[[str, str], Value]) -> Callable[[str], Value]:
 
     def parse(text: str) -> Value:
         try:
-            return check("it", text)
+            return check("", text)
         except InvalidInputError as error:
             raise ArgumentTypeError(str(error).removeprefix("it: ")) from None
 
@@ -226,7 +226,7 @@ def checked(check: Callable[[str, str], Value]) -> Callable[[str], Value]:
 
 def positive(argument: str, text: str) -> int:
     """Parse a whole number of 1 or more."""
-    return checked_number(argument, int(text) if text.strip().isdecimal() else text, least=1)
+    return checked_number(argument, int(text) if text.strip().isdecimal() else text, min_value=1)
 
 
 def age(text: str) -> str:

@@ -21,7 +21,7 @@ _MAX_SHOWN = 60
 
 
 def _row_limit(argument: str, text: str) -> int:
-    return checked_number(argument, int(text) if text.strip().isdecimal() else text, least=0)
+    return checked_number(argument, int(text) if text.strip().isdecimal() else text, min_value=0)
 
 
 def _names(argument: str, text: str) -> list[str]:

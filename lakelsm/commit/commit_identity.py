@@ -25,7 +25,7 @@ def new_commit_user(options: TableOptions, new_uuid: Callable[[], str]) -> str:
 def checked_commit_user(commit_user: object) -> str:
     """Return a commit user. Raises InvalidInputError for what a snapshot cannot hold so that all readers find it."""
     if not isinstance(commit_user, str):
-        raise wrong_argument("commit_user", commit_user, "text, as 'nightly-load'")
+        raise wrong_argument("commit_user", commit_user, "a text such as 'nightly-load'")
     if not commit_user.strip():
         raise InvalidInputError(f"commit_user is {commit_user!r}; it must not be blank: name the job, or leave it out.")
     _check_name("commit_user", commit_user, _MAX_LENGTH)
@@ -56,4 +56,4 @@ def commit_identity(
 
 def checked_batch_id(batch_id: object) -> int:
     """Return the number of a batch. Raises InvalidInputError for other values; the greatest number means no batch id."""
-    return checked_number("batch_id", batch_id, least=0, most=BATCH_COMMIT_IDENTIFIER - 1)
+    return checked_number("batch_id", batch_id, min_value=0, max_value=BATCH_COMMIT_IDENTIFIER - 1)

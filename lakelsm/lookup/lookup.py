@@ -17,6 +17,7 @@ from lakelsm.arguments import (
     checked_names,
     checked_projection,
     checked_timestamps,
+    invalid_argument,
     wrong_argument,
 )
 from lakelsm.errors import InvalidInputError
@@ -171,7 +172,7 @@ def open_lookup(
     )
     shared = _directory(directory)
     if shared is not None and definition.of_table(store).store.options.lookup_cache is LookupCache.MEMORY:
-        raise wrong_argument("directory", directory, "left out with a 'memory' cache: its files are in memory")
+        raise invalid_argument("directory", "a 'memory' cache has no files.", "Leave out the directory or the cache.")
     return Lookup(FreshCache(store, definition, policy, partial(opened_cache, shared=shared)))
 
 

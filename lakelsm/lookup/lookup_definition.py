@@ -15,6 +15,7 @@ from lakelsm.arguments import (
     checked_condition,
     checked_seconds,
     checked_text,
+    invalid_argument,
     option_texts,
     wrong_argument,
 )
@@ -329,10 +330,10 @@ def checked_lookup_options(options: Mapping[str, str]) -> dict[str, str]:
     """Options of one lookup by their main keys. Raises InvalidInputError for those of anything else."""
     unknown = next((key for key in options if key not in _KEYS), None)
     if unknown is not None:
-        raise wrong_argument("options", options, f"options of lookups (docs/lookup.md), and '{unknown}' is none")
+        raise invalid_argument("options", f"{unknown!r} is not an option of lookups.", "docs/lookup.md lists them.")
     found = {_KEYS[key]: text for key, text in options.items()}
     if len(found) < len(options):
-        raise wrong_argument("options", options, "options by one of their keys each")
+        raise invalid_argument("options", "one option is given by two of its keys.", "Use one key for each option.")
     return found
 
 
@@ -343,7 +344,7 @@ def _call_options(options: object, cache: str | None, refresh: object) -> Mappin
     twice += [name for name in texts if refresh is not None and name in _INTERVALS]
     if twice:
         argument = "cache" if twice[0] == "lookup.cache" else "refresh"
-        raise wrong_argument("options", options, f"without '{twice[0]}' where {argument} is given: pass one of the two")
+        raise invalid_argument("options", f"{twice[0]!r} is the same setting as {argument}.", "Pass one of the two.")
     return texts if checked_choice("cache", cache, _CACHES) is None else {**texts, "lookup.cache": str(cache)}
 
 

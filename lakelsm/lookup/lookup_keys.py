@@ -277,7 +277,7 @@ def _stored_value(field: DataField, value: Any, zeros: bool) -> Any:
         return None
     given = pa.repeat(value, 1) if isinstance(value, pa.Scalar) else _arrow_values(field, [value])
     if given.null_count:
-        raise wrong_argument(argument, None, f"{wanted}: NULL is equal to no value, and get_many finds no row for it")
+        raise wrong_argument(argument, None, wanted, "NULL is equal to no value; get_many finds no row for it.")
     with error_context(argument):
         source = value_type(plain_type(given.type))
     if not is_comparable(source, field.type):

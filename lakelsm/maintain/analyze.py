@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from lakelsm.arguments import wrong_argument
+from lakelsm.arguments import invalid_argument
 from lakelsm.commit.attempt_files import AttemptFiles
 from lakelsm.commit.commit_message import CommitMessage, CommitOutcome
 from lakelsm.commit.committer import Committer
@@ -72,9 +72,8 @@ def analyzed_columns(store: TableStore, names: Sequence[str] | None) -> tuple[Da
     for field in found:
         if field.type.root not in _DEFAULT_BYTES:
             known = ", ".join(each.name for each in analyzed_columns(store, None))
-            raise wrong_argument(
-                "columns", list(names), f"columns that can be analyzed, which '{field.name}' of type {field.type.sql()} "
-                f"cannot: {known}"
+            raise invalid_argument(
+                "columns", f"column '{field.name}' of type {field.type.sql()} cannot be analyzed.", f"Use {known}."
             )
     return found
 

@@ -71,13 +71,13 @@ def _partition_value(field: DataField, value: object) -> object:
     try:
         scalar = pa.scalar(value, pa.string()).cast(target) if isinstance(value, str) else pa.scalar(value, target)
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
-        raise wrong_argument(argument, value, f"a {field.type.sql()} ({error})") from error
+        raise wrong_argument(argument, value, f"a value of {field.type.sql()} ({error})") from error
     if not scalar.is_valid and not field.type.nullable:
-        raise wrong_argument(argument, value, f"a {field.type.sql()}")
+        raise wrong_argument(argument, value, f"a value of {field.type.sql()}")
     found = scalar.cast(pa.int32()).as_py() if pa.types.is_time32(target) else scalar.as_py()
     exact = isinstance(value, str) or pa.types.is_floating(target)
     if not exact and value not in (found, scalar.as_py()):
-        raise wrong_argument(argument, value, f"a {field.type.sql()} as it is: Arrow would make it {found!r}")
+        raise wrong_argument(argument, value, f"a value of {field.type.sql()}", f"Arrow would change it to {found!r}.")
     return math.nan if isinstance(found, float) and math.isnan(found) else found  # One NaN, as keys are stored.
 
 

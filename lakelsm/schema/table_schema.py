@@ -294,7 +294,7 @@ def _check_texts(columns: Sequence[DataField]) -> None:
 def _check_type(column: DataField) -> None:
     kind: object = column.type
     if not isinstance(kind, DataType):
-        raise wrong_argument(f"the type of column '{column.name}'", kind, "one of lakelsm.types, as parse_type gives it")
+        raise wrong_argument(f"the type of column '{column.name}'", kind, "a DataType, for example of parse_type('INT')")
 
 
 def _keys(argument: str, names: Sequence[str], from_option: str | None) -> tuple[str, ...]:

@@ -49,7 +49,7 @@ class CompactableTable(OpenedTable):
         where a session is given, active or that of spark-submit.
         """
         limits = CompactionLimits(
-            None if commit_every is None else checked_number("commit_every", commit_every, least=1),
+            None if commit_every is None else checked_number("commit_every", commit_every, min_value=1),
             checked_seconds("deadline", deadline),
             checked_task_memory("max_task_memory", max_task_memory),
         )

@@ -21,7 +21,7 @@ class OpenedTable:
 
     def __init__(self, store: TableStore, spark: SparkSession | None = None) -> None:
         if not isinstance(store, TableStore):
-            raise wrong_argument("store", store, "made by Catalog.table(name) or Table.for_path(location): call these")
+            raise wrong_argument("store", store, "a TableStore", "Call Catalog.table(name) or Table.for_path(location).")
         self._opened = store
         self._spark = checked_session(spark)
 
@@ -44,7 +44,7 @@ class OpenedTable:
             """Whether a text, which is a time with perhaps a zone such as Asia/Tokyo, is the name of a tag."""
             return "/" not in text and store.tags.try_get(text) is not None
 
-        return checked_point(argument, value, least=least, is_tag=is_tag)
+        return checked_point(argument, value, min_value=least, is_tag=is_tag)
 
     def _engine(self, name: str | None) -> Engine:
         """The engine that a call names, or the one that it means without a name."""

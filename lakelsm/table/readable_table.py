@@ -182,7 +182,7 @@ class ReadableTable(OpenedTable):
     def head(self, rows: int = 10) -> ResultTable:
         """Some rows, to look at: a `ResultTable`, which prints as a table. Which rows they are is not defined."""
         with operation_line(self._log_name, "to_reader") as line:
-            most = checked_number("rows", rows, least=0)
+            most = checked_number("rows", rows, min_value=0)
             found = self._table(line, RowsRequest(limit=most, timestamps="text"))
 
         def frame(spark: SparkSession) -> DataFrame:
@@ -238,7 +238,7 @@ class ReadableTable(OpenedTable):
         from lakelsm.local.arrow_scan import ArrowScan, chained_reader
 
         names = checked_projection(request.columns)
-        most = None if request.limit is None else checked_number("limit", request.limit, least=0)
+        most = None if request.limit is None else checked_number("limit", request.limit, min_value=0)
         ordered, fresh = checked_flag("ordered", request.ordered), checked_flag("fresh", request.fresh)
         form = checked_timestamps("timestamps", request.timestamps)
         engine = local_engine()

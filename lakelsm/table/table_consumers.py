@@ -36,7 +36,7 @@ class TableConsumers(OpenedTable):
         one that has expired.
         """
         name = checked_consumer("consumer_id", consumer_id, optional=False)
-        number, dry = checked_number("next_snapshot", next_snapshot, least=1), checked_flag("dry_run", dry_run)
+        number, dry = checked_number("next_snapshot", next_snapshot, min_value=1), checked_flag("dry_run", dry_run)
         record_consumer(self._store().for_changes(), name, number, dry_run=dry)
 
     @logged("delete_consumer")

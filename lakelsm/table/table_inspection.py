@@ -112,7 +112,7 @@ class TableInspection(Inspection):
         From metadata only, without a session. ``max_buckets`` is the number of listed buckets, those that need a
         compaction most first. Data files are not listed: orphan files are those of the last removal.
         """
-        most = checked_number("max_buckets", max_buckets, least=0)
+        most = checked_number("max_buckets", max_buckets, min_value=0)
 
         def status(state: TableState) -> TableStatus:
             store, now = state.store.for_changes(), SYSTEM.clock()
@@ -137,7 +137,7 @@ class TableInspection(Inspection):
         A commit counts here as long as its snapshot is retained. Of the runs of maintenance the newest hundred or so that
         published snapshots are kept, and a hundred of those that published none.
         """
-        return self._shown(history_table(checked_number("limit", limit, least=1)))
+        return self._shown(history_table(checked_number("limit", limit, min_value=1)))
 
     def schemas(self) -> ResultTable:
         """The schemas of the table, as Paimon's ``t$schemas``."""

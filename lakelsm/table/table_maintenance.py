@@ -144,9 +144,9 @@ class TableMaintenance(OpenedTable):
         the next completes it. Raises CorruptTableError, with nothing deleted, where anything that keeps
         files cannot be read.
         """
-        least = None if retain_last is None else checked_number("retain_last", retain_last, least=1)
-        most = None if retain_max is None else checked_number("retain_max", retain_max, least=1)
-        limit = None if max_deletes is None else checked_number("max_deletes", max_deletes, least=1)
+        least = None if retain_last is None else checked_number("retain_last", retain_last, min_value=1)
+        most = None if retain_max is None else checked_number("retain_max", retain_max, min_value=1)
+        limit = None if max_deletes is None else checked_number("max_deletes", max_deletes, min_value=1)
         age, dry = checked_age("older_than", older_than), checked_flag("dry_run", dry_run)
         within = checked_seconds("deadline", deadline)
         store, now = self._store().for_changes(), SYSTEM.clock()

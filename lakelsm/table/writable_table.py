@@ -13,6 +13,7 @@ from lakelsm.arguments import (
     checked_condition,
     checked_flag,
     checked_name,
+    invalid_argument,
     option_texts,
     wrong_argument,
 )
@@ -143,7 +144,7 @@ class WritableTable(OpenedTable):
             checked_condition(where, optional=False)
             rows = partial(chosen.retractions, store, where or "")
         elif where is not None:
-            raise wrong_argument("where", where, "left out where keys are given: pass one of the two")
+            raise invalid_argument("where", "keys are given, too.", "Pass one of the two.")
         else:
             chosen = self._engine_of(keys, engine)
             rows = partial(chosen.key_retractions, store, chosen.prepared_keys(store, keys))
@@ -180,7 +181,7 @@ class WritableTable(OpenedTable):
         """Where rows are taken: on Spark those of its DataFrames, in this process all others."""
         own = "spark" if is_spark_frame(frame) else "local"
         if named not in (None, own):
-            raise wrong_argument("engine", named, f"'{own}' for such rows: leave it out")
+            raise wrong_argument("engine", named, f"'{own}' for such rows", "Leave it out.")
         if own == "local":
             return chosen_engine("local", None)
         from lakelsm.spark.session import checked_frame

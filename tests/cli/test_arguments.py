@@ -107,7 +107,7 @@ def test_an_age_is_a_duration_or_a_moment_and_stays_text(text: str) -> None:
 
 
 def test_what_is_no_age_or_duration_is_refused() -> None:
-    with pytest.raises(ArgumentTypeError, match="it is '-1'; it must be a duration"):
+    with pytest.raises(ArgumentTypeError, match="'-1' is not a duration"):
         age("-1")
     assert duration("365 d") == "365 d"
     with pytest.raises(ArgumentTypeError, match="2025-12-31"):
@@ -116,12 +116,12 @@ def test_what_is_no_age_or_duration_is_refused() -> None:
 
 def test_a_check_of_the_python_method_is_argparses_too() -> None:
     assert checked(checked_seconds)("30 min") == 1800.0
-    with pytest.raises(ArgumentTypeError, match="it is 'soon'; it must be seconds, or a duration"):
+    with pytest.raises(ArgumentTypeError, match="'soon' is not a duration"):
         checked(checked_seconds)("soon")
 
 
 def test_a_positive_number_is_read_from_its_text() -> None:
     assert positive("--n", " 12 ") == 12
     for wrong in ("0", "-1", "1.5", "x", ""):
-        with pytest.raises(InvalidInputError, match="a whole number of 1 or more"):
+        with pytest.raises(InvalidInputError, match=r"--n: (expected a whole number, got|-?\d is less than 1)"):
             positive("--n", wrong)

@@ -49,7 +49,7 @@ def test_a_wrong_look_is_one_line(called: Called, table: Table) -> None:
     assert "no" in called.error("head", "--columns", "no")
     assert "snapshot 9" in called.error("head", "--snapshot", "9")
     assert "'late'" in called.error("files", "--tag", "late")
-    assert "--limit: it is 'x'; it must be a whole number of 0 or more" in called.usage("head", "--limit", "x")
+    assert "--limit: expected a whole number, got 'x'" in called.usage("head", "--limit", "x")
     assert "not allowed with" in called.usage("head", "--snapshot", "1", "--tag", "a")
 
 

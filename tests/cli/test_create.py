@@ -60,7 +60,7 @@ def test_a_table_is_created_from_names_and_types(called: Called) -> None:
         ([JSON, "--primary-key", "id"], "--primary-key: ['id'] differs from 'primaryKeys' of SCHEMA, ['id', 'p']"),
         (["@/nothing/here", "--primary-key", "id"], "/nothing/here"),
         (['{"fields": [{"name": "id", "type": "INT"}], "options": 5, "primaryKeys": ["id"]}'], "SCHEMA is not the JSON"),
-        (['{"fields": [{"name": "id", "type": "INT"}], "primaryKeys": 5}'], "--primary-key is 5"),
+        (['{"fields": [{"name": "id", "type": "INT"}], "primaryKeys": 5}'], "--primary-key: expected a list"),
     ],
 )
 def test_a_wrong_schema_is_one_line_and_creates_nothing(called: Called, words: list[str], message: str) -> None:

@@ -16,11 +16,11 @@ from lakelsm.cli.flags import in_flags
         ("call compact(full=True), then change it", "call lakelsm compact --full, then change it"),
         ("leave force=False", "leave no --force"),
         ("pass older_than='1-d', or where=x", "pass --older-than 1-d, or where=x"),
-        ("older_than is 'x'; it must be a duration", "--older-than is 'x'; it must be a duration"),
+        ("older_than: 'x' is not a duration", "--older-than: 'x' is not a duration"),
         ("older_than: 'x' is not a duration", "--older-than: 'x' is not a duration"),
         ("Table d.t: where: column 'x' does not exist", "Table d.t: --where: column 'x' does not exist"),
         ("where must be on partition columns", "--where must be on partition columns"),
-        ("Table d.t: where is 'force=True'; it must be", "Table d.t: --where is 'force=True'; it must be"),
+        ("Table d.t: where: expected a text, got 'force=True'", "Table d.t: --where: expected a text, got 'force=True'"),
         ("it must not be less than retain_last, which is 2", "it must not be less than --retain-last, which is 2"),
         ("storage_options has the key 'a'", "--storage-option has the key 'a'"),
         ("location is '/x\\0'", "--path is '/x\\0'"),
@@ -41,7 +41,7 @@ def test_a_message_names_flags(message: str, shown: str) -> None:
 @pytest.mark.parametrize(
     ("message", "shown"),
     [
-        ("name is 'bad'; it must be 'database.table'", "--table is 'bad'; it must be 'database.table'"),
+        ("name: expected 'database.table', got 'bad'", "--table: expected 'database.table', got 'bad'"),
         ("name: 'bad' is not 'database.table'", "--table: 'bad' is not 'database.table'"),
         ("Table d.t: name is 'a'", "Table d.t: --table is 'a'"),
         ("open it with table('d.t'), or pass if_not_exists=True.", "pass --if-not-exists."),

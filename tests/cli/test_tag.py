@@ -45,7 +45,7 @@ def test_tags_past_their_time_expire(called: Called) -> None:
         (["replace", "b", "--dry-run"], "'b'"),
         (["rename", "a", "a", "--dry-run"], "has a tag 'a' already"),
         (["delete", "b"], "'b'"),
-        (["create", "a/b"], "name is 'a/b'"),
+        (["create", "a/b"], "name: expected the name of a tag as text, without a slash, got 'a/b'"),
     ],
 )
 def test_what_cannot_be_is_one_line_and_changes_nothing(called: Called, arguments: list[str], message: str) -> None:
@@ -63,4 +63,4 @@ def test_one_that_is_there_may_stay(called: Called) -> None:
 
 def test_a_tag_names_one_snapshot(called: Called) -> None:
     assert "not allowed with" in called.usage("tag", "create", "a", "--snapshot", "1", "--timestamp", "2025-01-01")
-    assert "--time-retained: it is 'long'" in called.usage("tag", "create", "a", "--time-retained", "long")
+    assert "--time-retained: 'long' is not a duration" in called.usage("tag", "create", "a", "--time-retained", "long")

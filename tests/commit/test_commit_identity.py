@@ -53,7 +53,7 @@ def test_a_commit_user_that_is_no_name_is_refused_before_anything_is_written(tab
 
 @pytest.mark.parametrize("identifier", [True, False, -1, 1 << 63, 1 << 20_000, 1.0, "1", None], ids=range(8))
 def test_an_identifier_that_is_no_number_of_a_batch_is_refused(table: CommitTable, identifier: Any) -> None:
-    with pytest.raises(InvalidInputError, match="batch_id is"):
+    with pytest.raises(InvalidInputError, match="batch_id: "):
         table.committer().commit(APPEND, CommitMessage([add()]), "u", identifier)
     assert table.snapshots.ids() == [] and table.metadata_names() == set()
 
@@ -65,7 +65,7 @@ def test_a_number_of_numpys_is_made_pythons() -> None:
 @pytest.mark.parametrize("number", [0, 1, (1 << 63) - 2])
 def test_every_number_but_the_greatest_is_one_of_a_batch(number: int) -> None:
     assert checked_batch_id(number) == number
-    with pytest.raises(InvalidInputError, match="batch_id is"):
+    with pytest.raises(InvalidInputError, match="batch_id: "):
         checked_batch_id((1 << 63) - 1)
 
 

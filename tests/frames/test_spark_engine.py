@@ -70,7 +70,7 @@ def test_a_count_from_metadata_needs_neither_a_session_nor_data_files(
     assert int(table.count()) == 3 and int(table.at(snapshot=1).count("p = 2")) == 2
     with pytest.raises(SnapshotNotFoundError):
         table.at(snapshot=7).count()
-    with pytest.raises(InvalidInputError, match="fresh is 1"):
+    with pytest.raises(InvalidInputError, match="fresh: expected True or False, got 1"):
         table.count(fresh=1)  # type: ignore[arg-type]
 
 

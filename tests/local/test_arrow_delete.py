@@ -107,9 +107,9 @@ def test_a_table_that_would_not_remove_the_rows_refuses(tmp_path: Path, wanted: 
 def test_arguments_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
     table = filled(tmp_path)
     for arguments, told in (
-        ({}, "where is None; it must be an SQL condition"),
-        ({"where": "id = 1", "keys": ids(1)}, "where is 'id = 1'; it must be left out where keys are given"),
-        ({"keys": ids(1), "engine": "spark"}, "engine is 'spark'; it must be 'local' for such rows"),
+        ({}, "where: expected an SQL condition"),
+        ({"where": "id = 1", "keys": ids(1)}, "where: keys are given, too"),
+        ({"keys": ids(1), "engine": "spark"}, "engine: expected 'local' for such rows"),
         ({"keys": 1}, "keys is a int; it must be rows in memory"),
         ({"where": "id = 1", "engine": "flink"}, "engine"),
     ):

@@ -135,18 +135,18 @@ def test_rows_that_a_condition_leaves_out_are_not_found(table: Table) -> None:
 @pytest.mark.parametrize(
     ("call", "fault"),
     [
-        (lambda lookup: lookup.get(None), "key column 'id' is None; it must be a value of INT"),
-        (lambda lookup: lookup.get("1"), "key column 'id' is '1'; it must be a value of INT"),
+        (lambda lookup: lookup.get(None), "key column 'id': expected a value of INT"),
+        (lambda lookup: lookup.get("1"), "key column 'id': expected a value of INT"),
         (lambda lookup: lookup.get(), "id is missing"),
         (lambda lookup: lookup.get(1, 2), "2 values are given"),
         (lambda lookup: lookup.get(name="ann"), "'name' is no column of the lookup's key: it has id"),
-        (lambda lookup: lookup.get_all(None), "key column 'id' is None"),
+        (lambda lookup: lookup.get_all(None), "key column 'id': expected"),
         (lambda lookup: lookup.get_many(pa.table({"name": ["ann"]})), "keys lack column id"),
         (lambda lookup: lookup.get_many(pa.table({"id": ["1"]})), "cast it to int32"),
         (lambda lookup: lookup.get_many(["1"]), "cast it to int32"),
         (lambda lookup: lookup.get_many(5), "keys is a int; it must be rows in memory"),
-        (lambda lookup: lookup.get_many(pa.table({}), how="outer"), "how is 'outer'; it must be 'left' or 'inner'"),
-        (lambda lookup: lookup.get_many(pa.table({"id": [1]}), None), "how is None; it must be 'left' or 'inner'"),
+        (lambda lookup: lookup.get_many(pa.table({}), how="outer"), "how: expected 'left' or 'inner'"),
+        (lambda lookup: lookup.get_many(pa.table({"id": [1]}), None), "how: expected 'left' or 'inner'"),
     ],
 )
 def test_wrong_keys_are_refused_with_what_is_wrong(lookup: Lookup, call: Any, fault: str) -> None:

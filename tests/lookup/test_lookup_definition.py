@@ -130,12 +130,12 @@ def test_options_of_the_call_come_before_those_of_the_table(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("key", ["bucket", "merge-engine", "nope", "lookup.merge-buffer-size"])
 def test_options_of_anything_else_are_refused_by_name(key: str) -> None:
-    with pytest.raises(InvalidInputError, match=f"options of lookups .*'{key}' is none"):
+    with pytest.raises(InvalidInputError, match=f"options: '{key}' is not an option of lookups"):
         checked_lookup_options({"lookup.cache": "full", key: "1"})
 
 
 def test_an_option_by_two_keys_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match="options by one of their keys each"):
+    with pytest.raises(InvalidInputError, match="one option is given by two of its keys"):
         checked_lookup_options({"scan.partitions": "dt=a", "lookup.dynamic-partition": "dt=b"})
 
 
@@ -288,7 +288,7 @@ def test_partitions_without_files_are_not_the_greatest(tmp_path: Path) -> None:
         ("max_pt", "'max_pt' is no partition"),
         ("y=2024", "it must name all partition columns, and lacks m"),
         ("y=2024,y=2025,m=a", "has 'y' twice"),
-        ("y=x,m=a", "partition value y is 'x'"),
+        ("y=x,m=a", "partition value y: expected a value of"),
         ("k=1,m=a", "'k' is no partition column; the table has y, m"),
         ("m=max_pt()", "it must name the first partition columns, in y, m"),
         ("y=2024,m=max_pt()", "stands for each column that is named"),

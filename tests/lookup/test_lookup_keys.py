@@ -135,7 +135,7 @@ def test_times_of_nanoseconds_keep_them() -> None:
     ],
 )
 def test_a_value_of_another_type_is_refused_with_the_column_and_the_type(kind: str, value: Any) -> None:
-    with pytest.raises(InvalidInputError, match=r"key column 'k' is .*; it must be a value of ") as told:
+    with pytest.raises(InvalidInputError, match=r"key column 'k': expected a value of ") as told:
         one(kind, value)
     assert kind.split("(")[0] in str(told.value) or kind == "STRING" or kind == "BYTES"
 
@@ -155,7 +155,7 @@ def test_a_number_that_is_no_time_of_a_day_is_not_taken_for_another_one(millis: 
 
 
 def test_null_says_why() -> None:
-    with pytest.raises(InvalidInputError, match=r"key column 'k' is None.*NULL is equal to no value, and get_many"):
+    with pytest.raises(InvalidInputError, match=r"key column 'k': .*got None. NULL is equal to no value; get_many"):
         one("INT", None)
 
 
@@ -281,25 +281,25 @@ def test_keys_in_a_list_are_values_tuples_or_dicts(types: str, given: Any, store
     [
         ("k INT", ["1"], "Key column 'k' is string in the keys and int32"),
         ("k INT", [1.0], "Key column 'k' is double in the keys"),
-        ("k INT", [1, "a"], r"key column 'k' is \[1, 'a'\]; it must be a value of INT"),
-        ("k INT", [1, True], r"key column 'k' is \[1, True\]"),
+        ("k INT", [1, "a"], r"key column 'k': expected a value of INT"),
+        ("k INT", [1, True], r"key column 'k': .*\[1, True\]"),
         ("k INT", [(1, 2)], "Key column 'k' is list"),
-        ("k INT", [object()], "key column 'k' is a object"),
-        ("k INT", [10**100], "key column 'k' is 1000"),
-        ("k INT", [{"k": 1}, 2], r"key column 'k' is \[\{'k': 1\}, 2\]"),
+        ("k INT", [object()], "key column 'k': .*got an object of type object"),
+        ("k INT", [10**100], "key column 'k': .*1000"),
+        ("k INT", [{"k": 1}, 2], r"key column 'k': .*\[\{'k': 1\}, 2\]"),
         ("k INT", [{"k": 1}, {}], "keys have a dict without 'k': each needs all columns of \\(k\\)"),
         ("k INT", [{"k": 1, "x": 2}], "keys have column x, which is none of the lookup's key"),
         ("k INT", [{1: 1}], "a list of dicts by the names of columns"),
         ("k INT", {1: [1]}, "a dict of the columns k"),
-        ("k INT", {"k": 1}, "column 'k' of keys is 1; it must be a list"),
+        ("k INT", {"k": 1}, "column 'k' of keys: expected a list"),
         ("k INT", np.array([[1]]), "column 'k' of keys is an array of 2 dimensions"),
         ("k INT", pd.Series(["a"]), "Key column 'k' is .*string in the keys and int32"),
-        ("k DATE", [datetime.date(2026, 1, 1), NOON], "key column 'k' is .*; it must be a value of DATE"),
-        ("k STRING", ["a", b"a"], "key column 'k' is .*; it must be a value of STRING"),
-        ("k TIME(3)", [datetime.time(1, tzinfo=datetime.timezone.utc)], "key column 'k' is .* a value of TIME"),
+        ("k DATE", [datetime.date(2026, 1, 1), NOON], "key column 'k': expected a value of DATE"),
+        ("k STRING", ["a", b"a"], "key column 'k': expected a value of STRING"),
+        ("k TIME(3)", [datetime.time(1, tzinfo=datetime.timezone.utc)], "key column 'k': .* a value of TIME"),
         ("a INT, b STRING", {"a": [1]}, "keys lack column b"),
         ("a INT, b STRING", {"a": [1, 2], "b": ["x"]}, "differ in length"),
-        ("a INT, b STRING", [1, 2], r"keys is \[1, 2\]; it must be a list of tuples of 2 values \(a, b\), or of dicts"),
+        ("a INT, b STRING", [1, 2], r"keys: expected a list of tuples of 2 values \(a, b\), or of dicts"),
         ("a INT, b STRING", (1, "x"), "a list of tuples of 2 values"),
         ("a INT, b STRING", [(1, "x"), (2,)], "a list of tuples of 2 values"),
         ("a INT, b STRING", [{"a": 1}], "keys lack column b"),

@@ -90,5 +90,5 @@ def test_a_status_needs_no_session(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.setattr(asked, lambda *_: pytest.fail("a session was asked for"))
     table = Table.for_path(str(tmp_path / "t"))
     assert (table.inspect.status().level0_rows, len(table.inspect.status(max_buckets=0).worst_buckets)) == (2, 0)
-    with pytest.raises(InvalidInputError, match="max_buckets is -1"):
+    with pytest.raises(InvalidInputError, match="max_buckets: -1 is less than 0"):
         table.inspect.status(max_buckets=-1)

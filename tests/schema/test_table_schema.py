@@ -128,7 +128,7 @@ def test_wrong_columns_and_keys_are_refused(
 
 
 def test_a_key_given_as_text_is_explained() -> None:
-    with pytest.raises(InvalidInputError, match=r"write \['id'\]"):
+    with pytest.raises(InvalidInputError, match=r"Write \['id'\]"):
         create_schema("id INT", "id")
 
 

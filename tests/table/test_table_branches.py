@@ -21,10 +21,10 @@ def test_a_branch_is_a_table_of_the_same_kind_and_session(tmp_path: Path) -> Non
 
 def test_wrong_arguments_are_named(tmp_path: Path) -> None:
     table = new_table(tmp_path)
-    with pytest.raises(InvalidInputError, match="tag is 5"):
+    with pytest.raises(InvalidInputError, match=r"tag: .* got 5"):
         table.branches.create("b", tag=5)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInputError, match="ignore_if_exists is 1"):
+    with pytest.raises(InvalidInputError, match="ignore_if_exists: expected True or False, got 1"):
         table.branches.create("b", ignore_if_exists=1)  # type: ignore[arg-type]
     for call in (table.branches.open, table.branches.fast_forward, table.branches.delete):
-        with pytest.raises(InvalidInputError, match=r"name is None"):
+        with pytest.raises(InvalidInputError, match=r"name: .* got None"):
             call(None)  # type: ignore[arg-type]

@@ -59,13 +59,13 @@ def test_wrong_arguments_are_refused(table: Table, wrong: dict[str, object]) -> 
 def test_wrong_arguments_of_partitions_are_named(tmp_path: Path) -> None:
     table = partitioned(tmp_path)
     fill(table, "2020-01-01")
-    with pytest.raises(InvalidInputError, match="where is None"):
+    with pytest.raises(InvalidInputError, match="where: expected an SQL condition"):
         table.maintenance.drop_partitions(None)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInputError, match="dry_run is 1"):
+    with pytest.raises(InvalidInputError, match="dry_run: expected True or False, got 1"):
         table.maintenance.drop_partitions("dt = 'a'", dry_run=1)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInputError, match="older_than is "):
+    with pytest.raises(InvalidInputError, match="older_than: "):
         table.maintenance.expire_partitions(-1)
-    with pytest.raises(InvalidInputError, match="where is 5"):
+    with pytest.raises(InvalidInputError, match="where: expected an SQL condition"):
         table.maintenance.mark_partitions_done(5)  # type: ignore[arg-type]
     assert left(table) == ["2020-01-01"]
 

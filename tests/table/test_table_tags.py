@@ -28,6 +28,6 @@ def test_a_text_that_is_a_time_and_a_tag_is_refused(tmp_path: Path) -> None:
     put(table, {1: "a"})
     table.tags.create("2999-01-01", 1)
     for call in (table.tags.create, lambda name, at: table.tags.replace("2999-01-01", at)):
-        with pytest.raises(InvalidInputError, match="a time and the name of a tag: write 'tag:2999-01-01'"):
+        with pytest.raises(InvalidInputError, match=r"both a time and the name of a tag. Write 'tag:2999-01-01'"):
             call("b", "2999-01-01")
     assert table.tags.create("b", "tag:2999-01-01").snapshot_id == 1

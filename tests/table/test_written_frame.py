@@ -123,7 +123,7 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     (pd.DataFrame({**ROWS[0], "t": pd.to_datetime([1])}), {}, "Column 't' has 1970-01-01 00:00:00.000000001"),
     (ROWS, {"row_kind": "op"}, "Row kind column 'op' is not in the DataFrame"),
     (ROWS, {"options": {"write-buffer-size": "x"}}, "write-buffer-size"),
-    (ROWS, {"merge_schema": 1}, "merge_schema is 1; it must be True or False"),
+    (ROWS, {"merge_schema": 1}, "merge_schema: expected True or False"),
 ]
 
 

@@ -193,7 +193,7 @@ def lookup_join(
     )
     if policy.interval is None:
         # The cache of another query would answer this one, and each process would have its own snapshot.
-        raise wrong_argument("refresh", refresh, "seconds or a duration such as '10 s': the caches of joins are kept")
+        raise wrong_argument("refresh", refresh, "seconds or a duration such as '10 s'", "Joins share caches.")
     lookup = SharedLookup(store, definition, policy, opens=opened_cache)
     buckets = named.buckets_of(store) if checked_flag("by_bucket", by_bucket) else None
     task = partial(JoinTask, lookup, tuple(named.added.values()), inner=is_inner)

@@ -48,7 +48,7 @@ def fast_forward(store: TableStore, name: str, *, dry_run: bool = False) -> Fast
     """
     require_main_branch(store, "fast-forward")
     if name == MAIN_BRANCH:
-        raise wrong_argument("name", name, "the name of a branch as text; 'main' is the table itself")
+        raise wrong_argument("name", name, "the name of a branch as text", "'main' is the table itself.")
     source = store.on_branch(name)
     branch = _History.of(source)
     if not branch.snapshots:

@@ -140,7 +140,7 @@ def test_what_cannot_expire_is_told(tmp_path: Path) -> None:
     fill(table, "2025-01-01")
     with pytest.raises(InvalidInputError, match=r"partition\.expiration-time"):
         table.maintenance.expire_partitions()
-    with pytest.raises(InvalidInputError, match="strategy is 'custom'"):
+    with pytest.raises(InvalidInputError, match=r"strategy: .* got 'custom'"):
         table.maintenance.expire_partitions("1 d", strategy="custom")
     with pytest.raises(UnsupportedFeatureError, match=r"partition\.expiration-strategy"):
         Catalog(str(tmp_path)).alter_table("db.t", SetOption("partition.expiration-strategy", "custom"))
