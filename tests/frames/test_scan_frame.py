@@ -66,11 +66,11 @@ def test_rows_are_the_same_where_two_files_have_the_same_size(table: Table, monk
     assert rows_of(found) == sorted(WANTED, key=repr)
 
 
-def test_sizes_identify_chunks_files_apart_where_all_differ_and_fit_a_number_with_the_chunk() -> None:
+def test_distinct_sizes_that_fit_a_number_with_the_chunk_identify_files() -> None:
     def file(size: int, rows: int = 1) -> RunFile:
         return RunFile(f"x/{size}", schema_id=0, row_count=rows, file_size=size)
 
-    assert _sizes_identify_chunks([]) and _sizes_tell([file(7), file(8), file((1 << 47) - 1, (1 << 32) - 1)])
+    assert _sizes_identify_chunks([]) and _sizes_identify_chunks([file(7), file(8), file((1 << 47) - 1, (1 << 32) - 1)])
     assert not _sizes_identify_chunks([file(7), file(8), file(7)])
     assert not _sizes_identify_chunks([file(1 << 47)])
     assert not _sizes_identify_chunks([file(7, 1 << 32)])
