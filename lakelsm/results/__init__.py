@@ -1,4 +1,4 @@
-"""What operations return: one frozen value each, with ``as_dict()`` for reports."""
+"""The results of operations: frozen values with ``as_dict()`` for reports."""
 
 from lakelsm.results.commits import CommitResult, CompactionResult, CompactionStatus
 from lakelsm.results.failure import Failure

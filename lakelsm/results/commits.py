@@ -1,4 +1,4 @@
-"""What writes and compactions return."""
+"""Results of writes and compactions."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 class CompactionStatus(str, Enum):
-    """How a compaction ended. It is its text: ``status == "done"``. Schedulers read the texts: do not change.
+    """The status of a compaction, which is also its text: ``status == "done"``. Schedulers read the texts: do not change.
 
-    ``CONFLICT``: some of the work lost to another commit and was discarded (nothing of the other's is lost).
-    ``FAILED``: an error ended it; what it had committed before stays. ``DEADLINE``: stopped between commits; run it
-    again for the rest. ``PLANNED``: a dry run.
+    ``CONFLICT``: some of the work conflicted with another commit and was discarded; the other commit is not affected.
+    ``FAILED``: an error ended the run; its earlier commits remain. ``DEADLINE``: stopped between commits; run it again
+    for the rest. ``PLANNED``: a dry run.
     """
 
     DONE = "done"
@@ -34,14 +34,14 @@ class CompactionStatus(str, Enum):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class CompactionResult(OperationResult):
-    """What a compaction did. Counts are files, rows and bytes; ``seconds`` is wall time.
+    """The result of a compaction. Counts are files, rows and bytes; ``seconds`` is wall time.
 
-    ``rows_masked``: rows of files that deletion vectors newly mask. ``rows_remapped``: those of them that were
-    found again by key in other files, because another commit had changed vectors or files while this one worked.
+    ``rows_masked``: rows of files that deletion vectors newly mask. ``rows_remapped``: those of them that were located
+    again by key in other files, because another commit changed vectors or files during the compaction.
 
-    ``error`` is why the status is 'failed' or 'conflict' (None for every other status). ``conflicts`` are all commits
-    that were lost, with the commit and the files that each lost to. ``after_commit_failures`` are steps after a commit
-    that failed, which changes nothing of the commit.
+    ``error`` is the reason of the status 'failed' or 'conflict', and None for every other status. ``conflicts`` lists
+    all lost commits, each with the commit and the files that it conflicted with. ``after_commit_failures`` are steps
+    that failed after a commit; the commit remains valid.
     """
 
     table: str
@@ -65,11 +65,11 @@ class CompactionResult(OperationResult):
 
     def __post_init__(self) -> None:
         if (self.error is not None) is not (self.status in (CompactionStatus.CONFLICT, CompactionStatus.FAILED)):
-            raise ValueError(f"a compaction has an error if it is 'conflict' or 'failed', and only then: {self}")
+            raise ValueError(f"error must be set exactly if status is 'conflict' or 'failed': {self}")
 
     @property
     def changed(self) -> bool:
-        """Whether there was anything to compact."""
+        """True unless there was nothing to compact."""
         return self.status is not CompactionStatus.NOTHING
 
     @property
@@ -78,24 +78,23 @@ class CompactionResult(OperationResult):
         return str(self.status)
 
     def as_dict(self) -> dict[str, object]:
-        """The result as plain values. ``error`` becomes its text, with ``error_class``, ``error_kind`` and ``remedy``."""
+        """Return the result as plain values, the error as ``error``, ``error_class``, ``error_kind`` and ``remedy``."""
         return {**super().as_dict(), **error_values(self.error)}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class CommitResult(OperationResult):
-    """What a write did. ``snapshot_id`` is None when it changed nothing.
+    """The result of a write, overwrite, delete or update. ``snapshot_id`` is None if it changed no row.
 
-    ``already_committed``: the same commit user had committed this batch id before, so nothing was written again.
-    ``rows`` (one a key), ``files`` and ``bytes`` are those of the new files. ``compaction`` is the automatic compaction's
-    result, if any; its status is 'failed' where it raised an error. ``after_commit_failures`` are other steps after the
-    commit that failed. Neither changes that the write is committed.
-    ``ignored_rows``: how many rows of kind -U and -D of the batch had no effect: the table's options drop them, or its
-    merge engine retracts nothing with them (docs/api.md). A warning reports those of kind -D.
-    ``matched_rows``: how many rows a delete or an update found and wrote; None for other operations, and if the
-    batch had been committed before.
-    ``schema_changes``: what ``merge_schema`` changed before the write, as `AddColumn` and `UpdateColumnType`; `as_dict`
-    has their texts. ``changed`` is True for such a change alone too: a frame without rows may add columns.
+    ``already_committed``: the commit user committed this batch id before, so nothing is written again. ``rows`` (one
+    for each key), ``files`` and ``bytes`` count the new files. ``compaction`` is the result of the automatic
+    compaction, if one ran; its status is 'failed' if it raised an error. ``after_commit_failures`` are other steps that
+    failed after the commit. The commit remains valid in both cases. ``ignored_rows`` counts rows of kind -U and -D
+    without effect: the options of the table drop them, or its merge engine cannot retract (docs/api.md). A warning
+    reports those of kind -D. ``matched_rows`` counts the rows that a delete or an update found and wrote; it is None
+    for other operations, and for a batch that was committed before. ``schema_changes`` are the `AddColumn` and
+    `UpdateColumnType` of ``merge_schema``; `as_dict` has their texts. ``changed`` is also True for schema changes
+    alone: a frame without rows may add columns.
     """
 
     snapshot_id: int | None
@@ -111,11 +110,11 @@ class CommitResult(OperationResult):
 
     @property
     def changed(self) -> bool:
-        """Whether a snapshot or a schema was published."""
+        """True if a snapshot or a schema was published."""
         return self.snapshot_id is not None or bool(self.schema_changes)
 
     def as_dict(self) -> dict[str, object]:
-        """The result as plain values."""
+        """Return the result as plain values, with schema changes as texts."""
         return {**super().as_dict(), "schema_changes": tuple(map(str, self.schema_changes))}
 
     @property

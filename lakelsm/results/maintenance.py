@@ -1,4 +1,4 @@
-"""What maintenance returns: expiry, orphan removal, analysis, check, and work on partitions."""
+"""Results of maintenance: expiry, orphan removal, analysis, check, partitions, and all upkeep in one call."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from datetime import datetime
 
 from lakelsm.results.failure import Failure, error_values
 from lakelsm.results.result import OperationResult, Result
+from lakelsm.text_table import amount
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ExpiryResult(OperationResult):
-    """What an expiry of snapshots did, or with ``dry_run`` would do.
+    """The result of an expiry of snapshots; with ``dry_run``, of one that would run.
 
-    ``snapshots`` expired; ``earliest_snapshot_id`` is the oldest that is kept (None: the table has none).
-    ``older_than`` is the age limit as a time in UTC; None where the number of snapshots alone decides.
-    ``changelogs_kept`` of the expired stay as long-lived changelogs, ``changelogs_expired`` of those kept before went.
-    ``data_files`` (with their indexes), ``changelog_files`` and ``metadata_files`` (manifests and their lists, index and
-    statistics files) were deleted, in all ``bytes`` from metadata. ``failures`` names those that could not be;
-    orphan removal deletes them. ``held_by`` is what keeps older snapshots, such as 'consumer etl, which reads snapshot 41
-    next', and ``protected_files`` are those of expired snapshots that tags, branches or long-lived changelogs keep.
-    ``complete`` is False where the deadline ended it.
+    ``snapshots`` expired; ``earliest_snapshot_id`` is the oldest kept one (None: the table has none). ``older_than`` is
+    the age limit as a time in UTC; None if only the number of snapshots decides. ``changelogs_kept`` counts expired
+    snapshots that became long-lived changelogs, ``changelogs_expired`` deleted long-lived changelogs. ``data_files``
+    (with their indexes), ``changelog_files`` and ``metadata_files`` (manifests, manifest lists, index and statistics
+    files) count deleted files, ``bytes`` their size from metadata. ``failures`` names files that could not be deleted;
+    orphan removal deletes them. ``held_by`` lists what keeps older snapshots, such as 'consumer etl, which reads
+    snapshot 41 next'. ``protected_files`` counts files of expired snapshots that tags, branches or long-lived
+    changelogs need. ``complete`` is False if the deadline ended the run.
     """
 
     table: str
@@ -43,20 +44,20 @@ class ExpiryResult(OperationResult):
 
     @property
     def changed(self) -> bool:
-        """Whether a snapshot or a long-lived changelog expired."""
+        """True if a snapshot or a long-lived changelog expired."""
         return bool(self.snapshots or self.changelogs_expired)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class OrphanResult(OperationResult):
-    """What a removal of orphans did, or with ``dry_run`` would do.
+    """The result of a removal of orphan files; with ``dry_run``, of one that would run.
 
-    ``files`` were found and removed, except for those in ``failures``: so many of each of the ``kinds``
-    ('data', 'manifest'...), in all ``bytes``. ``examples`` are some of their paths below the table's directory.
-    ``directories`` were empty then and went as well. ``files_listed`` are all files of the table that were seen.
-    ``files_too_young`` are named by nothing either and stay: they were changed at ``older_than`` (UTC) or later, and may
-    be of a commit that is under way. If the store's clock is behind this machine's, the store's times are compared with
-    a bound that is earlier by the difference. ``complete`` is False where the deadline ended it.
+    ``files`` counts orphan files, removed except for those in ``failures``; ``kinds`` counts them by kind ('data',
+    'manifest', …), ``bytes`` is their size, ``examples`` are some of their paths below the table's directory.
+    ``directories`` counts removed empty directories, ``files_listed`` all files of the table. ``files_too_young``
+    counts unreferenced files that are kept: they changed at ``older_than`` (UTC) or later, and may belong to a commit
+    in progress. If the clock of the store is behind that of this machine, the bound is earlier by the difference.
+    ``complete`` is False if the deadline ended the run.
     """
 
     table: str
@@ -75,17 +76,17 @@ class OrphanResult(OperationResult):
 
     @property
     def changed(self) -> bool:
-        """Whether there were orphans."""
+        """True if there were orphan files."""
         return self.files > 0
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class AnalyzeResult(OperationResult):
-    """What an analysis found and wrote: statistics of ``columns`` of the snapshot ``analyzed_snapshot_id``.
+    """The result of an analysis: statistics of ``columns`` of the snapshot ``analyzed_snapshot_id``.
 
-    ``snapshot_id`` is the one that has them. Both are None where the table has no snapshot: nothing is written then, nor
-    with ``dry_run``. ``rows`` are the merged ones, ``bytes`` their share of the data files. ``after_commit_failures`` are
-    steps after the commit that failed, which changes nothing of it.
+    ``snapshot_id`` is the snapshot that has them. Both ids are None for a table without snapshots, ``snapshot_id`` also
+    with ``dry_run``. ``rows`` counts merged rows, ``bytes`` is their share of the data files. ``after_commit_failures``
+    are steps that failed after the commit; the commit remains valid.
     """
 
     table: str
@@ -100,16 +101,16 @@ class AnalyzeResult(OperationResult):
 
     @property
     def changed(self) -> bool:
-        """Whether there was a snapshot to analyze."""
+        """True if there was a snapshot to analyze."""
         return self.analyzed_snapshot_id is not None
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class PartitionDropResult(OperationResult):
-    """Which partitions were dropped, or with ``dry_run`` would be, and the data files that went out of sight with them.
+    """The names of dropped partitions, and the number and bytes of their data files; with ``dry_run``, of those to drop.
 
-    ``snapshot_id`` is that of the commit (None: there was nothing to drop). Files are deleted when the snapshots before
-    it expire. ``after_commit_failures`` are steps after the commit that failed, which changes nothing of it.
+    ``snapshot_id`` is the id of the commit (None: no partition matched). Files are deleted when the earlier snapshots
+    expire. ``after_commit_failures`` are steps that failed after the commit; the commit remains valid.
     """
 
     table: str
@@ -122,18 +123,18 @@ class PartitionDropResult(OperationResult):
 
     @property
     def changed(self) -> bool:
-        """Whether there were partitions to drop."""
+        """True if a partition matched."""
         return bool(self.partitions)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class PartitionExpiryResult(OperationResult):
-    """Which partitions expired, or with ``dry_run`` would, in the order of their values, and the commits of it.
+    """The names of dropped partitions in the order of their values, and the commits; with ``dry_run``, of those to drop.
 
-    ``waiting`` are expired and wait for the next run ('partition.expiration-max-num'). The time of ``unread`` could
-    not be read from their values, so they are kept. ``older_than`` is the bound in UTC. ``complete`` is False if the
-    deadline ended it, or the ``error`` of a later commit. ``after_commit_failures`` are steps after the commits that
-    failed, which changes nothing of them.
+    ``waiting`` counts expired partitions of the next run ('partition.expiration-max-num'). ``unread`` names kept
+    partitions with values that are not times. ``older_than`` is the bound in UTC. ``complete`` is False if the deadline
+    ended the run, or the ``error`` of a later commit. ``after_commit_failures`` are steps that failed after the
+    commits; the commits remain valid.
     """
 
     table: str
@@ -151,26 +152,26 @@ class PartitionExpiryResult(OperationResult):
 
     @property
     def changed(self) -> bool:
-        """Whether a partition expired."""
+        """True if a partition expired."""
         return bool(self.partitions)
 
     @property
     def outcome(self) -> str:
-        """As of every operation, or 'failed' where there is an ``error``."""
+        """'failed' if there is an ``error``, else as for every operation."""
         return super().outcome if self.error is None else "failed"
 
     def as_dict(self) -> dict[str, object]:
-        """The result as plain values. ``error`` becomes its text, with ``error_class``, ``error_kind`` and ``remedy``."""
+        """Return the result as plain values, the error as ``error``, ``error_class``, ``error_kind`` and ``remedy``."""
         return {**super().as_dict(), **error_values(self.error)}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class CheckFinding(Result):
-    """Something of a table that is not as it must be.
+    """One fault of a table that `check` found.
 
-    ``severity`` is 'error' (reads of a retained state fail or give wrong rows, or will) or 'warning'. ``rule`` is the
-    name of the rule that is broken (docs/check.md), ``thing`` what breaks it: the path of a file, or a bucket.
-    ``problem`` describes it, ``remedy`` says what to do.
+    ``severity`` is 'error' (reads of a retained snapshot fail or return wrong rows, now or later) or 'warning'.
+    ``rule`` is the name of the broken rule (docs/check.md), ``thing`` the path of the file, or the bucket, that breaks
+    it. ``problem`` describes the fault, ``remedy`` the recommended action.
     """
 
     severity: str
@@ -182,11 +183,11 @@ class CheckFinding(Result):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class CheckResult(OperationResult):
-    """What a check found. ``findings`` has errors first; ``findings_left_out`` more were counted only.
+    """The result of a check. ``findings`` lists errors first; ``findings_left_out`` counts further findings.
 
-    ``complete`` is False where the deadline ended it. ``snapshots``, ``tags``, ``manifests`` were read, of all branches;
-    ``files`` live data files were judged by their entries, of which ``files_opened`` by their footers and ``files_read``,
-    with ``rows_read`` rows, in full.
+    ``complete`` is False if the deadline ended the check. ``snapshots``, ``tags`` and ``manifests`` count what was
+    read, of all branches. ``files`` counts live data files whose entries were checked, ``files_opened`` those whose
+    footers were read, ``files_read`` those whose ``rows_read`` rows were read.
     """
 
     table: str
@@ -204,17 +205,17 @@ class CheckResult(OperationResult):
 
     @property
     def ok(self) -> bool:
-        """Whether all was looked at, and nothing found that makes rows wrong."""
+        """True if the check is complete and found no error."""
         return self.complete and not any(finding.severity == "error" for finding in self.findings)
 
     @property
     def changed(self) -> bool:
-        """False: a check changes nothing."""
+        """False, because a check changes nothing."""
         return False
 
     @property
     def outcome(self) -> str:
-        """'findings' (there is an error), 'warnings', 'done' (nothing was found), or 'deadline'."""
+        """'findings' (there is an error), 'warnings', 'done' (no findings), or 'deadline'."""
         if any(finding.severity == "error" for finding in self.findings):
             return "findings"
         if not self.complete:
@@ -222,30 +223,31 @@ class CheckResult(OperationResult):
         return "warnings" if self.findings else "done"
 
     def as_text(self) -> str:
-        """The result for people: a line of what was looked at, then each finding with its remedy."""
-        looked = f"{self.snapshots} snapshots, {self.tags} tags, {self.manifests} manifests, {self.files} data files"
-        opened = f"{self.files_opened} opened, {self.files_read} read in full with {self.rows_read} rows"
-        ended = "" if self.complete else "; the deadline ended it early"
-        lines = [f"Table {self.table}: {len(self.findings) or 'no'} findings in {looked} ({opened}){ended}."]
+        """Return a line of totals, then each finding with its remedy."""
+        checked = [(self.snapshots, "snapshot"), (self.tags, "tag"), (self.manifests, "manifest")]
+        scope = ", ".join(amount(*each) for each in [*checked, (self.files, "data file")])
+        opened = f"{self.files_opened} opened, {self.files_read} read in full with {self.rows_read:,} rows"
+        ended = "" if self.complete else "; stopped at the deadline"
+        lines = [f"Table {self.table}: {amount(len(self.findings), 'finding')} in {scope} ({opened}){ended}."]
         for finding in self.findings:
             lines.append(f"{finding.severity} {finding.rule}: {finding.thing}")
             lines += [f"  {finding.problem}", f"  {finding.remedy}"]
         if self.findings_left_out:
-            lines.append(f"And {self.findings_left_out} more findings of the same rules.")
+            lines.append(f"{self.findings_left_out} more findings of the same rules are not shown.")
         return "\n".join(lines)
 
     def as_dict(self) -> dict[str, object]:
-        """The result as plain values, with ``ok``."""
+        """Return the result as plain values, with ``ok``."""
         return {**super().as_dict(), "ok": self.ok}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class UpkeepStep(Result):
-    """A step of `UpkeepResult`: its ``name``, how it ended, and what the call of the step returned or raised.
+    """One step of `TableMaintenance.run_all`: its ``name``, its outcome, and its result or error.
 
-    ``outcome`` is that of the ``result`` ('done', 'nothing', 'planned', 'deadline', 'findings', 'warnings', 'conflict' or
-    'failed'). Without a result it is 'conflict' or 'failed' with the ``error`` that was raised, or 'nothing' or
-    'deadline' with the ``reason`` why the step was left out.
+    ``outcome`` is that of the ``result`` ('done', 'nothing', 'planned', 'deadline', 'findings', 'warnings', 'conflict'
+    or 'failed'). Without a result it is 'conflict' or 'failed' with the ``error`` that was raised, or 'nothing' or
+    'deadline' with the ``reason`` why the step did not run.
     """
 
     name: str
@@ -255,13 +257,13 @@ class UpkeepStep(Result):
     reason: str | None = None
 
 
-#: The outcomes of steps, the most severe first.
+#: The outcomes of steps, most severe first.
 _MOST_SEVERE = ("failed", "findings", "conflict", "deadline", "warnings", "planned", "done", "nothing")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class UpkeepResult(OperationResult):
-    """What all the upkeep of a table did, or with ``dry_run`` would do: its ``steps``, in the order that they ran in."""
+    """The result of `TableMaintenance.run_all`: its ``steps``, in the order in which they ran."""
 
     table: str
     dry_run: bool = False
@@ -270,15 +272,15 @@ class UpkeepResult(OperationResult):
 
     @property
     def outcome(self) -> str:
-        """The most severe outcome of a step, in the order 'failed', 'findings', 'conflict', and those without a fault."""
+        """The most severe outcome of a step: 'failed', 'findings', 'conflict', else one that is not a fault."""
         return min((step.outcome for step in self.steps), key=_MOST_SEVERE.index, default="nothing")
 
     @property
     def changed(self) -> bool:
-        """Whether a step had anything to do."""
+        """True if a step had anything to do."""
         return self.outcome != "nothing"
 
     @property
     def ok(self) -> bool:
-        """Whether no step failed, lost to another commit or found damage."""
+        """True if no step failed, conflicted with another commit, or found damage."""
         return self.outcome not in _MOST_SEVERE[:3]

@@ -1,4 +1,4 @@
-"""What counts and lookups return."""
+"""Results of counts and lookups."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from lakelsm.results.result import Result
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class CountResult(Result):
-    """How many ``rows`` a snapshot has that match (``int(result)`` is the number), and how that was found.
+    """The number of ``rows`` of a snapshot that match a condition; ``int(result)`` returns it.
 
-    ``how`` is 'metadata' if manifests and deletion vectors were enough, else 'files', of which
-    ``files_opened`` are the data files. ``snapshot_id`` is None for a table without any.
+    ``how`` is 'metadata' if manifests and deletion vectors were enough, else 'files': then ``files_opened`` data files
+    were read. ``snapshot_id`` is None for a table without snapshots.
     """
 
     snapshot_id: int | None
@@ -27,12 +27,12 @@ class CountResult(Result):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Staleness(Result):
-    """How fresh the answers of a lookup are.
+    """The age of the answers of a lookup.
 
     ``snapshot_id`` is the snapshot that answers (None: the table had none), committed at ``committed_at`` (UTC),
-    ``age_seconds`` ago. ``newest_snapshot_id`` is the table's newest now, ``snapshots_behind`` how many lie between the
-    two: 0 where the answers are the newest, negative where the table was rolled back. ``seconds_since_look``: since a
-    lookup or a refresh looked for a newer one. ``cache`` is 'full', 'partial' or 'remote'.
+    ``age_seconds`` ago. ``newest_snapshot_id`` is the newest snapshot of the table, ``snapshots_behind`` the difference
+    of the two ids: 0 if the answers are up to date, negative after a rollback. ``seconds_since_look`` is the time since
+    a lookup or a refresh looked for a newer snapshot. ``cache`` is 'full', 'partial' or 'remote'.
     """
 
     table: str

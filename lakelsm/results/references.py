@@ -1,4 +1,4 @@
-"""What calls on tags, branches and consumers return, and a rollback."""
+"""Results of calls on tags, branches and consumers, and of a rollback."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from lakelsm.results.result import OperationResult, Result
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class TagInfo(Result):
-    """A tag: the snapshot that it names, with its schema, rows (of its files, older versions included) and commit time.
+    """A tag and its snapshot. ``rows`` counts rows of the snapshot's files, with older versions of rows.
 
-    ``created_at`` (the writer's wall clock, without a zone) and ``time_retained`` are None for a tag that never expires.
+    ``created_at`` (the writer's wall clock, without a zone) and ``time_retained`` are None for a tag that never
+    expires.
     """
 
     name: str
@@ -26,11 +27,11 @@ class TagInfo(Result):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class TagDeletionResult(OperationResult):
-    """What a deletion of tags did, or with ``dry_run`` would do.
+    """The result of a deletion of tags; with ``dry_run``, of one that would run.
 
-    ``tags`` are the names of the deleted ones, ``files`` and ``bytes`` (from metadata) what no snapshot, other
-    tag, branch or long-lived changelog needs without them. ``failures`` names files that could not be deleted; orphan
-    removal deletes them. ``older_than`` is the bound in UTC of an expiry that has one.
+    ``tags`` are the names of deleted tags, ``files`` and ``bytes`` (from metadata) the files that only they needed: no
+    snapshot, other tag, branch or long-lived changelog. ``failures`` names files that could not be deleted; orphan
+    removal deletes them. ``older_than`` is the bound of an expiry in UTC, None without one.
     """
 
     table: str
@@ -43,15 +44,15 @@ class TagDeletionResult(OperationResult):
 
     @property
     def changed(self) -> bool:
-        """Whether a tag was deleted."""
+        """True if a tag was deleted."""
         return bool(self.tags)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class BranchInfo(Result):
-    """A branch beside the main one. ``schema_id`` and ``snapshot_id`` are its newest (None: it has no snapshot).
+    """A branch other than main. ``schema_id`` and ``snapshot_id`` are its newest (None: it has no snapshot).
 
-    ``created`` (UTC) and ``schema_id`` are None after an interrupted creation or deletion: delete it.
+    ``created`` (UTC) and ``schema_id`` are None after an interrupted creation or deletion: delete such a branch.
     """
 
     name: str
@@ -62,9 +63,9 @@ class BranchInfo(Result):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class FastForwardResult(OperationResult):
-    """What a fast-forward of the main branch did, or with ``dry_run`` would do.
+    """The result of a fast-forward of the main branch; with ``dry_run``, of one that would run.
 
-    Snapshots and tags are copied from the branch, and those of the main branch's own are deleted.
+    Counts snapshots, and names tags, that were added from the branch, and those of the main branch that were removed.
     """
 
     table: str
@@ -78,19 +79,20 @@ class FastForwardResult(OperationResult):
 
     @property
     def changed(self) -> bool:
-        """Whether the main branch was another one."""
+        """True if the main branch differed from the branch."""
         return bool(self.snapshots_added or self.snapshots_removed or self.tags_added or self.tags_removed)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class RollbackResult(OperationResult):
-    """What a rollback did, or with ``dry_run`` would do.
+    """The result of a rollback; with ``dry_run``, of one that would run.
 
-    The table is at ``snapshot_id``, which was ``restored`` from a tag where it had expired. ``snapshots``, ``tags`` and
-    ``changelogs`` (long-lived ones, by their ids) are those that went, all of later snapshots; ``consumers`` now read the
-    snapshot after it next, because they were beyond. ``files`` and ``bytes`` (from metadata) are what no snapshot,
-    tag, branch or long-lived changelog needs any more. ``failures`` names files that could not be deleted; orphan removal
-    deletes them. ``timestamp`` is the time in UTC that the snapshot was chosen by (None: by its id or a tag).
+    The newest snapshot is now ``snapshot_id``; ``restored`` is True if it had expired and was restored from a tag.
+    ``snapshots``, ``tags`` and ``changelogs`` (ids of long-lived ones) are those of later snapshots, which are deleted.
+    ``consumers`` were beyond the snapshot, and now read the one after it next. ``files`` and ``bytes`` (from metadata)
+    count files that no snapshot, tag, branch or long-lived changelog needs any more. ``failures`` names files that
+    could not be deleted; orphan removal deletes them. ``timestamp`` is the requested time in UTC (None: an id or a tag
+    was).
     """
 
     table: str
@@ -109,16 +111,16 @@ class RollbackResult(OperationResult):
 
     @property
     def changed(self) -> bool:
-        """Whether the table was at another state."""
+        """True if the table was at another state."""
         return bool(self.snapshots or self.tags or self.changelogs or self.restored or self.consumers)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ConsumerInfo(Result):
-    """A consumer: ``next_snapshot_id`` is what it reads next, ``recorded_at`` (UTC) when that was recorded.
+    """A consumer, and its progress: it reads ``next_snapshot_id`` next, recorded at ``recorded_at`` (UTC).
 
-    ``lag_snapshots`` is how many snapshots it has not read, ``lag_seconds`` the age of the oldest of them that is
-    retained; both are 0 where it is up to date.
+    ``lag_snapshots`` counts the snapshots that it has not read, ``lag_seconds`` is the age of the oldest of them that
+    is retained; both are 0 for a consumer that is up to date.
     """
 
     name: str
@@ -130,9 +132,9 @@ class ConsumerInfo(Result):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ConsumerExpiryResult(OperationResult):
-    """What an expiry of consumers did, or with ``dry_run`` would do: ``consumers`` are the names of those that went.
+    """The result of an expiry of consumers; with ``dry_run``, of one that would run.
 
-    ``older_than`` is the bound in UTC.
+    ``consumers`` are the names of deleted consumers. ``older_than`` is the bound in UTC.
     """
 
     table: str
@@ -142,5 +144,5 @@ class ConsumerExpiryResult(OperationResult):
 
     @property
     def changed(self) -> bool:
-        """Whether a consumer was deleted."""
+        """True if a consumer was deleted."""
         return bool(self.consumers)

@@ -1,4 +1,4 @@
-"""The base class of results: one way to become plain values, one short text, one table for notebooks."""
+"""The base classes of results, which define their plain values, text and HTML."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from typing import Any
 
 from lakelsm.text_table import html_table
 
-#: Most characters of one value in a result's text.
+#: Maximum length of one value in the text of a result, in characters.
 _MAX_TEXT = 80
 
 
 @dataclass(frozen=True, repr=False)
 class Result:
-    """A frozen value. Its text is one line without the fields that have their default."""
+    """A frozen value. Its text is one line, without fields that have their default."""
 
     def as_dict(self) -> dict[str, object]:
-        """The fields as plain values for a report: results as dicts, times as ISO texts, durations in seconds."""
+        """Return the fields as plain values for a report: results as dicts, times as ISO texts, durations in seconds."""
         return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={text}' for name, text in self._texts())})"
 
     def _repr_html_(self) -> str:
-        """A table of the same fields, for notebooks."""
+        """Return a table of the same fields, for notebooks."""
         return html_table(self._texts(), caption=type(self).__name__)
 
     def _texts(self) -> list[tuple[str, str]]:
-        """Name and text of each field that has another value than its default."""
+        """Return name and text of each field that differs from its default."""
         return [(name, _text(value)) for name, value in changed_fields(self).items()]
 
 
@@ -42,18 +42,18 @@ class OperationResult(Result, ABC):
     @property
     @abstractmethod
     def changed(self) -> bool:
-        """Whether there was anything to do."""
+        """True if there was anything to do."""
 
     @property
     def outcome(self) -> str:
-        """How the operation ended: 'done', 'nothing' (there was nothing to do), 'planned' (a dry run), or 'deadline'."""
+        """The outcome: 'done', 'nothing' (there was nothing to do), 'planned' (a dry run), or 'deadline'."""
         return outcome_of(
             changed=self.changed, dry_run=getattr(self, "dry_run", False), complete=getattr(self, "complete", True)
         )
 
 
 def outcome_of(*, changed: bool, dry_run: bool, complete: bool = True) -> str:
-    """How an operation without an error ended. ``complete`` is False where the deadline ended it."""
+    """Return the outcome of an operation without an error. ``complete`` is False if the deadline ended it."""
     if not complete:
         return "deadline"
     if not changed:
@@ -62,13 +62,13 @@ def outcome_of(*, changed: bool, dry_run: bool, complete: bool = True) -> str:
 
 
 def changed_fields(result: Result) -> dict[str, Any]:
-    """The fields of a result that have another value than their default, by name."""
+    """Return the fields of a result that differ from their default, by name."""
     values = ((field, getattr(result, field.name)) for field in fields(result))
     return {field.name: value for field, value in values if value != _default(field)}
 
 
 def sums(first: Result, second: Result) -> dict[str, Any]:
-    """The fields of numbers and tuples of two results of one class, added up."""
+    """Return the sums of the number and tuple fields of two results of one class, by field name."""
     pairs = ((field.name, getattr(first, field.name), getattr(second, field.name)) for field in fields(first))
     return {name: one + two for name, one, two in pairs if _adds_up(one) and _adds_up(two)}
 
@@ -88,7 +88,7 @@ def _text(value: object) -> str:
 
 
 def _plain(value: object) -> object:
-    """A value without types of lakelsm's, for JSON."""
+    """Return a value as JSON types."""
     if isinstance(value, Result):
         return value.as_dict()
     if isinstance(value, tuple):

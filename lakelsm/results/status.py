@@ -6,17 +6,19 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lakelsm.results.result import Result
+from lakelsm.text_table import amount
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class FileTotals(Result):
-    """The totals of the live data files of a bucket, or of all buckets.
+    """Totals of the live data files of one bucket, or of all buckets.
 
-    ``rows`` are those of the files, older versions and retractions included. ``sorted_runs`` is what a read of the bucket
-    merges at most (of all buckets: the most). ``level0_`` are the files that wait for a compaction;
-    ``level0_age_seconds`` is the age of the oldest of them (None: none, or not recorded). ``rows_masked`` of
-    ``files_masked`` are left out by deletion vectors (None: one of them does not record it). ``small_files`` above
-    level 0 are smaller than ``compaction.small-file-ratio`` of ``target-file-size``, together ``small_bytes``.
+    ``rows`` counts rows of files, with older versions and retractions. ``sorted_runs`` is the number of sorted runs of
+    the bucket; of all buckets, the maximum. ``level0_`` fields count files that wait for a compaction;
+    ``level0_age_seconds`` is the age of the oldest (None: no such file, or not recorded). ``rows_masked`` rows of
+    ``files_masked`` files are masked by deletion vectors (None: a vector does not record its number). ``small_files``
+    counts files above level 0 that are smaller than ``compaction.small-file-ratio`` of ``target-file-size``,
+    ``small_bytes`` their bytes.
     """
 
     files: int = 0
@@ -43,10 +45,10 @@ class BucketStatus(FileTotals):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class PlannedCompaction(Result):
-    """What an ordinary compaction would take now, in the buckets where it takes files of level 0.
+    """The files that an ordinary compaction would read now, in buckets with files on level 0.
 
-    ``files``, ``rows`` and ``bytes`` are all that it takes, ``level0_files`` and ``level0_rows`` what waits there.
-    ``reasons`` are those of universal compaction, such as 'size-amplification' or 'file-number'.
+    ``files``, ``rows`` and ``bytes`` count all files that it would read, ``level0_files`` and ``level0_rows`` those on
+    level 0. ``reasons`` are those of universal compaction, such as 'size-amplification' or 'file-number'.
     """
 
     reasons: tuple[str, ...]
@@ -60,14 +62,14 @@ class PlannedCompaction(Result):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class UpkeepStatus(Result):
-    """What a branch of a table retains, and what its upkeep would do.
+    """The retained snapshots, tags, branches and consumers of a branch, and the state of its upkeep.
 
-    ``snapshots_to_expire`` would expire now by the table's options; ``held_by`` is what keeps others besides numbers and
-    ages. ``slowest_consumer`` has ``lag_snapshots`` yet to read, the oldest of which is ``lag_seconds`` old.
-    ``orphans_removed`` files were removed by the last run that left a record, at ``orphans_removed_at`` (None: none
-    did; nothing is looked for here).
-    ``write_amplification`` is all bytes written for each byte appended, over the newest ``snapshots_measured``:
-    ``bytes_appended`` by writes, ``bytes_compacted`` by compactions (None: nothing was appended).
+    ``snapshots_to_expire`` would expire now by the options of the table; ``held_by`` lists what keeps others, besides
+    numbers and ages. ``slowest_consumer`` has not read ``lag_snapshots``, the oldest of which is ``lag_seconds`` old.
+    The last recorded orphan removal deleted ``orphans_removed`` files at ``orphans_removed_at`` (None: no record); the
+    status itself lists no directory. ``write_amplification`` is bytes written for each byte appended, over the newest
+    ``snapshots_measured`` snapshots: ``bytes_appended`` by writes, ``bytes_compacted`` by compactions (None: no bytes
+    were appended).
     """
 
     snapshots: int = 0
@@ -89,32 +91,35 @@ class UpkeepStatus(Result):
     write_amplification: float | None = None
 
     def text_lines(self) -> list[str]:
-        """The status for people."""
+        """Return the status as lines of text."""
         oldest = _age(self.oldest_snapshot_age_seconds)
         held = f", held by {', '.join(self.held_by)}" if self.held_by else ""
         lag = f" (slowest {self.slowest_consumer}: {self.lag_snapshots} snapshots, {self.lag_seconds or 0:.0f} s behind)"
         slowest = "" if self.slowest_consumer is None else lag
-        orphans = "never cleaned"
+        orphans = "no removal recorded"
         if self.orphans_removed_at is not None:
             orphans = f"{self.orphans_removed} removed at {self.orphans_removed_at:%Y-%m-%d %H:%M:%S} UTC"
         written = f"{self.bytes_appended:,} bytes appended, {self.bytes_compacted:,} compacted"
         times = "unknown" if self.write_amplification is None else f"{self.write_amplification:.2f}"
+        retained = [amount(self.tags, "tag"), amount(self.branches, "branch", "branches")]
+        retained.append(amount(self.changelogs, "long-lived changelog"))
         return [
             f"snapshots            {self.snapshots}, oldest {oldest}, {self.snapshots_to_expire} to expire now{held}",
-            f"also retained        {self.tags} tags, {self.branches} branches, {self.changelogs} long-lived changelogs",
+            f"also retained        {', '.join(retained)}",
             f"consumers            {self.consumers}{slowest}",
             f"unreferenced files   {orphans}",
-            f"write amplification  {times} ({written}, in {self.snapshots_measured} snapshots)",
+            f"write amplification  {times} ({written}, in {amount(self.snapshots_measured, 'snapshot')})",
         ]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class TableStatus(FileTotals):
-    """The state of a table's files, and its ``upkeep``. ``buckets`` is how many there are, with files of
-    ``median_bucket_bytes`` in the middle and ``largest_bucket_bytes`` at most.
+    """The state of a table's files, and its ``upkeep``.
 
-    ``level0_hidden``: reads do not show level 0 until it is compacted. ``worst_buckets`` are those of most sorted runs,
-    then of most rows in level 0. ``next_compaction`` is None where an ordinary compaction would not change level 0.
+    ``buckets`` counts buckets with files; ``median_bucket_bytes`` and ``largest_bucket_bytes`` are their sizes.
+    ``level0_hidden``: reads do not return rows of level 0 before a compaction. ``worst_buckets`` are those with the
+    most sorted runs, then the most rows on level 0. ``next_compaction`` is None if an ordinary compaction would not
+    change level 0.
     """
 
     table: str
@@ -128,28 +133,32 @@ class TableStatus(FileTotals):
     upkeep: UpkeepStatus = UpkeepStatus()
 
     def as_text(self) -> str:
-        """The status for people, on one screen."""
-        compaction = "none is due"
+        """Return the status as text, on one screen."""
+        compaction = "not due"
         if self.next_compaction is not None:
             due = self.next_compaction
-            compaction = f"{due.files:,} files, {due.bytes:,} bytes in {due.buckets} buckets ({', '.join(due.reasons)})"
-        waiting = f"{self.level0_files:,} files, {self.level0_rows:,} rows, oldest {_age(self.level0_age_seconds)}"
+            scope = f"{amount(due.files, 'file')}, {due.bytes:,} bytes in {amount(due.buckets, 'bucket')}"
+            compaction = f"{scope} ({', '.join(due.reasons)})"
+        level0 = f"{amount(self.level0_files, 'file')}, {amount(self.level0_rows, 'row')}"
+        oldest = "" if self.level0_age_seconds is None else f", oldest {_age(self.level0_age_seconds)}"
         masked = "unknown" if self.rows_masked is None else f"{self.rows_masked:,}"
         sizes = f"median {self.median_bucket_bytes:,} bytes, largest {self.largest_bucket_bytes:,} bytes"
+        buckets = amount(self.buckets, "bucket")
         lines = [
             f"Table {self.table}, snapshot {self.snapshot_id}",
-            f"files                {self.files:,} in {self.buckets} buckets, {self.rows:,} rows, {self.bytes:,} bytes",
-            f"level 0              {waiting}" + (", not shown by reads" if self.level0_hidden else ""),
-            f"sorted runs          {self.sorted_runs} at most in a bucket",
+            f"files                {self.files:,} in {buckets}, {amount(self.rows, 'row')}, {self.bytes:,} bytes",
+            f"level 0              {level0}{oldest}" + (", not returned by reads" if self.level0_hidden else ""),
+            f"sorted runs          at most {self.sorted_runs} in a bucket",
             f"compaction           {compaction}",
             f"small files          {self.small_files:,}, {self.small_bytes:,} bytes",
             f"bucket sizes         {sizes}",
-            f"masked rows          {masked} in {self.files_masked:,} files",
+            f"masked rows          {masked} in {amount(self.files_masked, 'file')}",
             *self.upkeep.text_lines(),
         ]
         for bucket in self.worst_buckets:
-            waits = f"{bucket.sorted_runs} runs, {bucket.level0_files:,} files of {bucket.level0_rows:,} rows in level 0"
-            lines.append(f"  {bucket.partition or 'bucket'} {bucket.bucket}: {waits}")
+            runs, rows = amount(bucket.sorted_runs, "sorted run"), amount(bucket.level0_rows, "row")
+            level0 = f"{amount(bucket.level0_files, 'file')} with {rows} on level 0"
+            lines.append(f"  {bucket.partition or 'bucket'} {bucket.bucket}: {runs}, {level0}")
         return "\n".join(lines)
 
 

@@ -11,7 +11,7 @@ def test_a_status_is_one_screen_or_one_object(called: Called) -> None:
     text = called.text("status")
     assert text.startswith("Table db.t, snapshot 3\n")
     assert len(text.splitlines()) < 25
-    assert "1 tags" in text
+    assert "1 tag," in text
     found = called.json("status", "--max-buckets", "1")
     assert (found["level0_files"], found["upkeep"]["snapshots"], len(found["worst_buckets"])) == (3, 3, 1)
 

@@ -86,7 +86,7 @@ def test_a_status_is_shown_on_one_screen(tmp_path: Path) -> None:
     for line in (
         "snapshots            3, oldest",
         "small files          2,",
-        "unreferenced files   never cleaned",
+        "unreferenced files   no removal recorded",
         "bucket sizes         median",
     ):
         assert any(found.startswith(line) for found in shown), shown

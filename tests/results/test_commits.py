@@ -27,7 +27,7 @@ def test_a_compaction_has_an_error_where_it_lost_or_failed_and_only_there(status
     error = failure if status in (CompactionStatus.CONFLICT, CompactionStatus.FAILED) else None
     made = CompactionResult(table="d.t", status=status, error=error)
     assert made.as_dict()["error"] == (None if error is None else "lost")
-    with pytest.raises(ValueError, match="has an error"):
+    with pytest.raises(ValueError, match="error must be set"):
         CompactionResult(table="d.t", status=status, error=failure if error is None else None)
 
 

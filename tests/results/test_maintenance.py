@@ -26,7 +26,7 @@ def test_a_check_is_fine_if_it_is_complete_and_has_no_error(result: CheckResult,
 
 def test_the_text_of_a_check_has_each_finding_with_its_remedy() -> None:
     lines = CheckResult(table="d.t", findings=(_finding("error"),), findings_left_out=3).as_text().splitlines()
-    assert lines[0].startswith("Table d.t: 1 findings")
+    assert lines[0].startswith("Table d.t: 1 finding")
     assert lines[1:] == [
         "error r: bucket-0/a", "  It is gone.", "  Restore it.", "And 3 more findings of the same rules."
     ]

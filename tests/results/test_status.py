@@ -14,7 +14,7 @@ def test_the_text_of_a_status_names_what_waits_and_the_worst_buckets() -> None:
         table="d.t", snapshot_id=7, rows_masked=None, level0_hidden=True, next_compaction=due, worst_buckets=(worst,)
     )
     text = status.as_text()
-    for part in ("Table d.t, snapshot 7", "not shown by reads", "3 files, 2,048 bytes in 1 buckets (file-number)"):
+    for part in ("Table d.t, snapshot 7", "not returned by reads", "3 files, 2,048 bytes in 1 bucket (file-number)"):
         assert part in text
-    assert "masked rows          unknown" in text and "  dt=1 2: 4 runs" in text
-    assert "none is due" in TableStatus(table="d.t", snapshot_id=None).as_text()
+    assert "masked rows          unknown" in text and "  dt=1 2: 4 sorted runs" in text
+    assert "not due" in TableStatus(table="d.t", snapshot_id=None).as_text()

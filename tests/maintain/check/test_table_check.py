@@ -39,7 +39,7 @@ def opened(table: LocalTable) -> Table:
 def test_a_sound_table_is_told_in_one_line(table: LocalTable) -> None:
     result = opened(table).maintenance.check(engine="local")
     assert (result.ok, result.snapshots, result.files) == (True, 2, 3)
-    looked = "2 snapshots, 0 tags, 2 manifests, 3 data files"
+    looked = "2 snapshots, no tags, 2 manifests, 3 data files"
     assert result.as_text().startswith(f"Table {result.table}: no findings in {looked}")
     assert result.as_dict()["ok"] is True
 
