@@ -194,13 +194,13 @@ INVALID_ON_SPARK: dict[str, tuple[Call, str]] = {
     ),
     "a stream": (
         lambda t: t.table.write(session(t).readStream.format("rate").load()),
-        "frame is a stream: write its batches, frame.writeStream.foreachBatch",
+        "frame: a stream cannot be written directly.*frame.writeStream.foreachBatch",
     ),
     "a Column as a condition": (
         lambda t: t.read(where=good(t)["k"] == 1),  # type: ignore[arg-type]
         "where: expected an SQL condition as text",
     ),
-    "a condition that is no truth value": (lambda t: t.read(where="k"), "Condition 'k' is wrong: .*not a boolean"),
+    "a condition that is no truth value": (lambda t: t.read(where="k"), "Condition 'k' is not valid: .*not a boolean"),
     "a condition that fails on a row": (lambda t: t.delete("CAST(v AS INT) = 1"), "fails on a row .*cannot be"),
     "a condition that Spark alone refuses": (lambda t: t.read(where="v COLLATE x = 'a'"), "Condition .* is wrong"),
 }

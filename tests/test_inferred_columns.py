@@ -248,5 +248,5 @@ def test_a_spark_frame_gives_columns_that_can_be_null_and_its_schema_what_it_say
     assert ddl(catalog, frame.schema) == "a ARRAY<INT NOT NULL> NOT NULL, t TIMESTAMP(6) NOT NULL, v STRING NOT NULL"
     table = catalog.create_table("db.u", frame, primary_key="id", load=True)
     assert table.to_arrow().to_pydict()["a"] == [[1]]
-    with pytest.raises(InvalidInputError, match="Column 'x' has Spark type void"):
+    with pytest.raises(InvalidInputError, match="Column 'x': Spark type void"):
         catalog.create_table("db.v", spark.sql("SELECT 1L AS id, NULL AS x"), primary_key="id")

@@ -70,7 +70,7 @@ def test_a_table_is_created_written_read_looked_up_compacted_and_followed_withou
     seen, loaded = json.loads(ran.stdout)
     assert loaded == [], "nothing that these calls do not need"
     rows = [[1, "tin", 1.0], [2, "tin", 2.5], [3, "tin", 3.5], [4, "tin", 4.0]]
-    assert seen.pop("refused").startswith("Spark needs a Java runtime 17 or newer and none was found")
+    assert seen.pop("refused").startswith("Spark needs a Java runtime 17 or newer, and none was found")
     assert seen == {
         "merged": rows,
         "dear": [[4]],

@@ -1,1 +1,1 @@
-"""What lakelsm needs of Spark itself: the session, the type mapping, and planned units as tasks."""
+"""Spark itself: the session, the mapping of types, and planned units as Spark tasks."""

@@ -9,21 +9,22 @@ from pyspark.sql import SparkSession
 
 from lakelsm.errors import InvalidInputError
 
-#: What one task of several does: its number, the host that it runs on, and what gathers a text of each of them.
+#: The work of one task: its arguments are its number, its host, and a function that gathers one text of each task.
 BarrierTask = Callable[[int, str, Callable[[str], list[str]]], None]
 
 
 def run_barrier_stage(spark: SparkSession, count: int, task: BarrierTask, tag: str) -> None:
-    """Run ``task`` in ``count`` tasks at once, and return when all have ended; ``tag`` is the job's alone.
+    """Run ``task`` in ``count`` concurrent tasks, and return when all have ended. No other job has the tag ``tag``.
 
-    If one fails, Spark ends all of them and starts the stage again. Raises InvalidInputError on a local master with
+    If one task fails, Spark ends all of them and runs the stage again. Raises InvalidInputError on a local master with
     fewer cores, where Spark would wait for ten minutes.
     """
     context = spark.sparkContext
     cores = int(context.defaultParallelism)
     if str(context.master).startswith("local") and count > cores:
         raise InvalidInputError(
-            f"{count} tasks must run at once, and {context.master} has {cores} cores: ask for fewer, or give it more."
+            f"{count} tasks must run at the same time, and {context.master} has {cores} cores. Use fewer tasks or more "
+            "cores."
         )
 
     def run(_: Iterable[int]) -> Iterable[int]:

@@ -1,4 +1,4 @@
-"""Spark expressions: columns by exact name, a user's condition, and columns of older schemas as the newest has them."""
+"""Spark expressions: columns by exact name, a user's condition, and values of an older schema in the newest one."""
 
 from __future__ import annotations
 
@@ -21,47 +21,47 @@ from lakelsm.types import ArrayType, AtomicType, DataField, DataType, MapType, R
 
 
 def quoted(name: str, alias: str | None = None) -> Column:
-    """The column of this exact name: dots and backticks are part of it. ``alias`` names the frame that it is of."""
+    """Return the column of this exact name, dots and backticks included. ``alias`` names its frame."""
     column = "`" + name.replace("`", "``") + "`"
     return F.col(column if alias is None else f"{alias}.{column}")
 
 
 def quoted_all(names: Iterable[str]) -> list[Column]:
-    """The columns of these exact names."""
+    """Return the columns of these exact names."""
     return [quoted(name) for name in names]
 
 
 _AND = re.compile(r"\band\b", re.IGNORECASE)
 
-#: From so many ANDs on a condition is a single expression to Spark. It would take them apart and put them together
-#: again as a chain, whose depth overflows its stack.
+#: A condition with this many ANDs is passed to Spark as a single expression. Else Spark splits it and joins the parts
+#: as a chain, whose depth overflows its stack.
 _MANY_ANDS = 500
 
 
 def predicate_of(spark: SparkSession, fields: Sequence[DataField], where: str) -> Predicate:
-    """The condition on columns of a table; texts of times are in the session's time zone."""
+    """Parse a condition on columns of a table. Texts of times are in the session's time zone."""
     return parse_where(where, fields, spark.conf.get("spark.sql.session.timeZone"))
 
 
 def filtered(frame: DataFrame, where: str) -> DataFrame:
-    """The rows that match. Raises InvalidInputError for a condition that Spark does not understand."""
+    """Return the rows that match. Raises InvalidInputError for a condition that Spark cannot analyse."""
     try:
         if len(_AND.findall(where)) < _MANY_ANDS:
             return frame.where(where)
         return frame.where(F.expr(where).eqNullSafe(True))
     except (PySparkException, Py4JJavaError) as error:
-        raise InvalidInputError(f"Condition {shown_condition(where)} is wrong: {first_line(error)}") from error
+        raise InvalidInputError(f"Condition {shown_condition(where)} is not valid: {first_line(error)}") from error
 
 
-#: Digits up to which Paimon keeps a decimal as one 64-bit number.
+#: Up to this precision, Paimon stores a decimal as one 64-bit number.
 _COMPACT_DIGITS = 18
 
 
 def evolved(column: Column, source: DataType, target: DataType) -> Column:
-    """Return ``column`` of the file's type ``source`` as the table's type ``target``.
+    """Return ``column`` of a file's type ``source`` as the table's type ``target``.
 
-    Spark's own cast pairs the members of a struct by position, which would give a member that was dropped and added
-    again its old values back.
+    Spark's own cast pairs the members of a struct by position: a member that was dropped and added again would get its
+    old values back.
     """
     if same_layout(source, target):
         return column
@@ -78,8 +78,8 @@ def evolved(column: Column, source: DataType, target: DataType) -> Column:
 
 
 def _double(column: Column, source: AtomicType) -> Column:
-    """A decimal as DOUBLE, as `lakelsm.format.data_file.column_evolution` has it: Spark's own cast is always the nearest
-    one, and casts to FLOAT directly.
+    """Return a decimal as DOUBLE, by the rule of `lakelsm.format.data_file.column_evolution`. Spark's own cast returns
+    the nearest number, and casts to FLOAT directly.
     """
     if (source.precision or 0) > _COMPACT_DIGITS:
         return column.cast("double")

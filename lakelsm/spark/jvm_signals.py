@@ -1,4 +1,4 @@
-"""Signals that reach the driver's JVM. Under spark-submit they are sent to it, and not to the Python that it started."""
+"""Signals that reach the driver's JVM. Under spark-submit the JVM gets them instead of the Python that it started."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pyspark.sql import SparkSession
 
 
 class _SignalHandler:
-    """Java's SignalHandler."""
+    """A handler in the form of Java's SignalHandler."""
 
     def __init__(self, notify: Callable[[], None]) -> None:
         self._notify = notify
 
     def handle(self, signal: Any) -> None:
-        """The callback of the JVM, in a separate thread."""
+        """Handle a signal; the JVM calls this in a separate thread."""
         self._notify()
 
     class Java:
@@ -29,7 +29,7 @@ class _SignalHandler:
 
 @contextmanager
 def jvm_signals(spark: SparkSession, names: Sequence[str], notify: Callable[[], None]) -> Iterator[None]:
-    """Call ``notify`` if the driver's JVM receives one of these signals (``"TERM"``), which then does not end it."""
+    """Within: ``notify`` is called if the driver's JVM gets one of these signals (``"TERM"``), which does not end it."""
     gateway: Any = spark.sparkContext._gateway
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
     signal = gateway.jvm.sun.misc.Signal
@@ -38,6 +38,6 @@ def jvm_signals(spark: SparkSession, names: Sequence[str], notify: Callable[[], 
     try:
         yield
     finally:
-        with suppress(Py4JError, OSError):  # A JVM that has ended needs none.
+        with suppress(Py4JError, OSError):  # A JVM that has ended has no handlers.
             for name, handler in before.items():
                 signal.handle(signal(name), handler)

@@ -1,9 +1,9 @@
-"""What Spark's own reader needs to open a table's files, and whether it can open them.
+"""Whether and how Spark's own Parquet reader can open a table's files.
 
-Local files need nothing. Those of S3 are read through Hadoop's connector `s3a` with the settings of the table's store,
-given to the reader for this bucket alone. Where the connector is not on the class path, where the store is of another
-kind, or where this JVM has the bucket open already with other credentials (it keeps one connection a bucket), tasks read
-the files: `explain` of a DataFrame then shows `StoredRows` instead of `FileScan parquet`.
+Local files need no settings. Files on S3 are read through Hadoop's connector `s3a`, with the settings of the table's
+storage, which the reader gets for this bucket alone. Tasks read the files if the connector is not on the class path, if
+the store is of another kind, or if this JVM has opened the bucket with other credentials (it keeps one connection for
+each bucket): `explain` of a DataFrame then shows `StoredRows` instead of `FileScan parquet`.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ from lakelsm.storage.hadoop_connector import CONNECTION_KEYS, connector_root, co
 from lakelsm.storage.object_location import is_object_uri
 
 _S3A = "fs.s3a."
-#: Errors of Java for a connector, or a dependency of it, that is missing or has another version.
+#: Java's errors if the connector or a dependency is missing or has another version.
 _NOT_THERE = ("ClassNotFoundException", "NoClassDefFoundError", "NoSuchMethodError", "No FileSystem for scheme")
 
 
 @dataclass(frozen=True)
 class NativeFiles:
-    """``root`` of the table's store becomes ``native_root``, which Spark's reader opens with ``settings`` of Hadoop's."""
+    """Files that Spark's reader can open: ``root`` becomes ``native_root``, with ``settings`` of Hadoop."""
 
     root: str
     native_root: str
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def scan(self, spark: SparkSession, schema: StructType, paths: Sequence[str]) -> DataFrame:
-        """The rows of files by Spark's reader, with the columns of ``schema``."""
+        """Return the rows of files, read by Spark, with the columns of ``schema``."""
         patterns = [literal_path(self.native_root + path[len(self.root) :]) for path in paths]
         reader = parquet_reader(spark, schema, self.settings)
-        # A look-up of a local file costs nothing; those of many objects go side by side, as Spark does it.
+        # Looking up local files costs little on the driver. Spark looks up many objects in parallel.
         with nullcontext() if self.root else listing_on_driver(spark):
             return reader.parquet(*patterns)
 
 
-#: With a scheme, as Spark looks for paths without one on `fs.defaultFS`.
+#: With a scheme, because Spark looks up paths without one on `fs.defaultFS`.
 _LOCAL = NativeFiles("", "file:")
 
 
 def native_files(spark: SparkSession, store: TableStore) -> NativeFiles | None:
-    """How Spark's reader opens the table's files; None where tasks have to."""
+    """Return how Spark's reader opens the table's files; None if tasks must read them."""
     if not is_object_uri(store.paths.root):
         return _LOCAL
     from lakelsm.storage.object_store import ObjectFileIO
@@ -68,7 +68,7 @@ def native_files(spark: SparkSession, store: TableStore) -> NativeFiles | None:
 
 
 def _opens(spark: SparkSession, root: str, settings: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
-    """Whether the connector exists, and has opened this bucket with the wanted settings. No request is sent."""
+    """Return whether the connector exists and has the wanted settings for this bucket. No request is sent."""
     jvm = spark.sparkContext._jvm
     assert jvm is not None
     hadoop = spark._jsparkSession.sessionState().newHadoopConf()
@@ -82,7 +82,7 @@ def _opens(spark: SparkSession, root: str, settings: Mapping[str, str], wanted: 
             if any(words in text for words in _NOT_THERE):
                 return False
             raise StorageError(
-                f"{root}: Spark's connector s3a cannot be opened ({text.splitlines()[0]}). Mend Spark's settings "
-                "fs.s3a.*, or take its jars from the class path: tasks then read the files."
+                f"{root}: Spark's connector s3a cannot be opened ({text.splitlines()[0]}). Correct Spark's settings "
+                "fs.s3a.*, or remove its jars from the class path, so that tasks read the files."
             ) from error
         return is_same_connection(wanted, {key: opened.get(_S3A + key) or "" for key in CONNECTION_KEYS})

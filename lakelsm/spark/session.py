@@ -1,4 +1,4 @@
-"""The Spark session that lakelsm works in, and the DataFrame that a user passes."""
+"""The Spark session of a call, and checks of the DataFrame that a user passes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import DataFrame, SparkSession
 
-from lakelsm.arguments import type_name, wrong_argument
+from lakelsm.arguments import wrong_argument
 from lakelsm.environment import is_submitted
 from lakelsm.errors import InvalidInputError, SparkUnavailableError
 
 _MINIMUM_JAVA = 17
-#: What tasks import, and a program that prints the version of a Python and which of them it lacks.
+#: Modules that tasks import, and a program that prints a Python's version and which of these modules it lacks.
 _NEEDED = ("lakelsm", "pyarrow", "pandas", "numpy")
 _PROBE = (
     "import sys, importlib.util as u; "
@@ -28,21 +28,21 @@ _INSTALL_JAVA = "install one (Debian/Ubuntu: apt-get install openjdk-17-jre-head
 
 
 _HADOOP = "spark.hadoop."
-#: PySpark's condition for a JVM that did not start.
+#: PySpark's error condition for a JVM that did not start.
 _NO_JVM = "JAVA_GATEWAY_EXITED"
-#: What PySpark runs workers with where nothing is set.
+#: PySpark's default for the Python of the workers.
 _SPARKS_PYTHON = "python3"
 
 
 def resolve_session(spark: SparkSession | None = None, instead: str | None = None) -> SparkSession:
     """Return the session given, else the active one, else a new one.
 
-    ``instead`` is what the caller can do without Spark, for messages: "call to_arrow".
+    ``instead`` names the remedy without Spark for messages: "call to_arrow".
 
-    Under ``spark-submit`` the new one follows the command line and its properties; elsewhere it is a local one whose
-    workers run this same Python, as do those of any local session unless the user has set another one. Raises
-    SparkUnavailableError where a session has to be started and no JDK 17+ is found (with the install command), where the
-    session has ended, and where its workers run a Python without lakelsm.
+    Under ``spark-submit`` a new session follows the command line and its properties. Elsewhere it is a local one. The
+    workers of a local session run the Python of this process, unless the user has set another one. Raises
+    SparkUnavailableError if a session must be started and no JDK 17+ is found (with the install command), if the session
+    has ended, and if its workers run a Python without lakelsm.
     """
     try:
         found = spark or SparkSession.getActiveSession() or _new_session()
@@ -55,18 +55,16 @@ def resolve_session(spark: SparkSession | None = None, instead: str | None = Non
 
 
 def checked_session(spark: SparkSession | None) -> SparkSession | None:
-    """Return the session that a user passes, or None. Raises InvalidInputError for anything else."""
+    """Return the session that a user passes, or None. Raises InvalidInputError for any other value."""
     kind: type = type(spark)
     if spark is not None and not issubclass(kind, SparkSession):
-        raise InvalidInputError(
-            f"spark is a {type_name(kind)}; it must be a classic SparkSession (not one of Spark "
-            "Connect), or be left out for the active session."
-        )
+        wanted = "a classic SparkSession (not Spark Connect)"
+        raise wrong_argument("spark", spark, wanted, "Leave it out for the active session.")
     return spark
 
 
 def hadoop_settings(spark: SparkSession) -> dict[str, str]:
-    """What a session's configuration has under `spark.hadoop.`, by Hadoop's keys."""
+    """Return the settings of a session under `spark.hadoop.`, by Hadoop's keys."""
     settings = spark.sparkContext.getConf().getAll()
     return {key.removeprefix(_HADOOP): value for key, value in settings if key.startswith(_HADOOP)}
 
@@ -84,48 +82,48 @@ def _new_session() -> SparkSession:
         if error.getCondition() != _NO_JVM:
             raise
         raise SparkUnavailableError(
-            f"The Java runtime of Spark ended at its start, and standard error has its message: correct it (JAVA_HOME is "
+            f"The JVM of Spark ended at its start; standard error has its message. Correct the cause (JAVA_HOME is "
             f"{os.environ.get('JAVA_HOME') or 'not set'}), or {_INSTALL_JAVA}."
         ) from error
 
 
 def _own_settings() -> dict[str, str]:
-    """The settings of a session that lakelsm starts: one machine, tables, and no more at the start than they need."""
+    """Return the settings of a session that lakelsm starts: for one machine, and with a quick start."""
     return {
         "spark.master": "local[*]",
         "spark.app.name": "lakelsm",
         "spark.pyspark.python": sys.executable,
-        # Nothing outside of this machine talks to the session: no name is looked up.
+        # Only this machine uses the session, so no host name needs to be resolved.
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        # Spark's 200 are for a cluster. Adaptive execution joins small partitions, but cannot split too few.
+        # Spark's default of 200 is for a cluster. Adaptive execution joins small partitions, but cannot split large ones.
         "spark.sql.shuffle.partitions": str(max(8, 2 * (os.cpu_count() or 1))),
-        # Rows from and to Python go as Arrow.
+        # Rows pass between the JVM and Python as Arrow.
         "spark.sql.execution.arrow.pyspark.enabled": "true",
     }
 
 
 def _prepare_workers(context: SparkContext) -> None:
-    """Have the workers of a local session run the Python of this program, unless the user has set one.
+    """Set the Python of a local session's workers to that of this process, unless the user has set another one.
 
-    Raises SparkUnavailableError where no task of ours can run in the one set: before the first task. On a cluster, or
-    with packages that Spark itself ships to the workers, only a task shows it (see `task_errors`).
+    Raises SparkUnavailableError, before the first task, if the workers' Python cannot run tasks. On a cluster, or with
+    packages that Spark ships to the workers, only a task can show it (see `task_errors`).
     """
     if context._jsc is None:
-        raise SparkUnavailableError("The Spark session has ended: open the table with one that runs.")
+        raise SparkUnavailableError("The Spark session has ended. Open the table with a running one.")
     if not str(context.master).startswith("local") or context._python_includes:
         return
     own = _users_python(context)
     if own is not None:
         _check_python(own, sys.executable)
-    # PySpark hands it to each function that it sends to the workers.
+    # PySpark copies it into each function that it sends to the workers.
     context.pythonExec = own or sys.executable
 
 
 def _users_python(context: SparkContext) -> str | None:
-    """The workers' Python that the user has set, in the environment or in the session's configuration; None for none."""
+    """Return the workers' Python that the user has set, by environment or configuration; None if there is none."""
     if context.pythonExec != _SPARKS_PYTHON or "PYSPARK_PYTHON" in os.environ:
         return str(context.pythonExec)
     return context.getConf().get("spark.pyspark.python")
@@ -133,9 +131,9 @@ def _users_python(context: SparkContext) -> str | None:
 
 @cache
 def _check_python(worker: str, driver: str) -> None:
-    """Raises SparkUnavailableError unless the workers' Python is of the driver's version and has what tasks import.
+    """Raise SparkUnavailableError unless the workers' Python has the driver's version and the modules of tasks.
 
-    What was found right is not looked up again.
+    A successful check is cached.
     """
     path = shutil.which(worker)
     if path is None:
@@ -145,20 +143,20 @@ def _check_python(worker: str, driver: str) -> None:
     ran = subprocess.run([path, "-c", _PROBE, *_NEEDED], capture_output=True, text=True, check=False)
     version, *missing = ran.stdout.split() or ["unknown"]
     if missing:
-        raise SparkUnavailableError(_other_python(path, f"has no {', '.join(missing)}"))
+        raise SparkUnavailableError(_other_python(path, f"lacks {', '.join(missing)}"))
     if version != f"{sys.version_info.major}.{sys.version_info.minor}":
-        raise SparkUnavailableError(_other_python(path, f"is of version {version}"))
+        raise SparkUnavailableError(_other_python(path, f"has version {version}"))
 
 
 def _other_python(worker: str, what: str) -> str:
-    return f"Spark's workers run {worker}, which {what}: {python_remedy()}"
+    return f"Spark's workers run {worker}, which {what}. {python_remedy()}"
 
 
 def python_remedy() -> str:
-    """What to set so that workers run the Python of this program."""
+    """Return the setting with which workers run the Python of this program."""
     return (
-        f"this program runs {sys.executable}. Set the environment variable PYSPARK_PYTHON={sys.executable} before the "
-        f"session is made (with spark-submit: --conf spark.pyspark.python={sys.executable})."
+        f"This program runs {sys.executable}: set the environment variable PYSPARK_PYTHON={sys.executable} before the "
+        f"session is created (with spark-submit: --conf spark.pyspark.python={sys.executable})."
     )
 
 
@@ -167,7 +165,7 @@ def _require_java() -> None:
     java = os.path.join(home, "bin", "java") if home else shutil.which("java")
     if not java or not os.path.exists(java):
         raise SparkUnavailableError(
-            f"Spark needs a Java runtime {_MINIMUM_JAVA} or newer and none was found: {_INSTALL_JAVA}."
+            f"Spark needs a Java runtime {_MINIMUM_JAVA} or newer, and none was found: {_INSTALL_JAVA}."
         )
     version = _major_version(_own_words(java))
     if version is not None and version < _MINIMUM_JAVA:
@@ -177,7 +175,7 @@ def _require_java() -> None:
 
 
 def _own_words(java: str) -> str:
-    """The version text of a runtime: from its file ``release``, without starting a JVM, or from the runtime itself."""
+    """Return the version text of a runtime: from its file ``release``, else from the runtime, which starts a JVM."""
     release = Path(os.path.realpath(java)).parent.parent / "release"
     if release.is_file():
         for line in release.read_text(encoding="utf-8", errors="replace").splitlines():
@@ -187,7 +185,7 @@ def _own_words(java: str) -> str:
 
 
 def _major_version(text: str) -> int | None:
-    """The major version in the first quoted text of a runtime's output ('1.8.0_292' is 8); None if there is none."""
+    """Return the major version in the first quoted text of an output ('1.8.0_292' is 8); None if there is none."""
     quoted = text.split('"')
     numbers = quoted[1].split(".") if len(quoted) > 1 else []
     if not numbers or not numbers[0].isdigit():
@@ -196,15 +194,15 @@ def _major_version(text: str) -> int | None:
 
 
 def checked_frame(frame: DataFrame) -> DataFrame:
-    """Return a frame whose rows tasks can write.
+    """Return a frame whose rows tasks can write. Raises InvalidInputError for any other value.
 
-    Its session need not be the table's: ``foreachBatch`` hands over frames of a session of their own.
+    The frame's session may differ from the table's: ``foreachBatch`` passes frames of a separate session.
     """
     checked_rows("frame", frame)
     if frame.isStreaming:
         raise InvalidInputError(
-            "frame is a stream: write its batches, frame.writeStream.foreachBatch(lambda batch, batch_id: "
-            "table.write(batch, commit_user='…', batch_id=batch_id))."
+            "frame: a stream cannot be written directly. Write its batches: frame.writeStream.foreachBatch(lambda batch, "
+            "batch_id: table.write(batch, commit_user='…', batch_id=batch_id))."
         )
     return frame
 
@@ -214,10 +212,10 @@ def checked_rows(argument: str, frame: DataFrame) -> DataFrame:
     kind: type = type(frame)
     if kind.__module__.startswith("pyspark.sql.connect"):
         raise InvalidInputError(
-            f"{argument} is of Spark Connect, which lakelsm does not work with: use a classic session."
+            f"{argument}: Spark Connect is not supported. Use a DataFrame of a classic session."
         )
     if not issubclass(kind, DataFrame):
         raise wrong_argument(argument, frame, "a Spark DataFrame")
     if frame.sparkSession.sparkContext._jsc is None:
-        raise InvalidInputError(f"{argument} is of a Spark session that has ended: make it again in one that runs.")
+        raise InvalidInputError(f"{argument}: its Spark session has ended. Create it again in a running session.")
     return frame

@@ -1,4 +1,4 @@
-"""Units run as tasks of a Spark session."""
+"""Runs planned units as tasks of a Spark session."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SparkRunner:
 
     @property
     def cores(self) -> int:
-        """How many tasks the session runs at a time."""
+        """Return how many tasks the session runs at a time."""
         return int(self._spark.sparkContext.defaultParallelism)
 
     def messages(self, units: Sequence[Unit], task: Task[Unit], paths: TablePaths, names: AttemptNames) -> TaskMessages:
@@ -37,7 +37,7 @@ class SparkRunner:
     def batches(
         self, units: Sequence[Unit], task: Task[Unit], schema: pa.Schema, paths: TablePaths
     ) -> Iterator[pa.RecordBatch]:
-        """See `Runner.batches`. The result of all units is collected."""
+        """See `Runner.batches`. The rows of all units are collected on the driver."""
         with translated_errors(paths.root):
             found = read_units(self._spark, units, task, from_arrow_schema(schema)).toArrow()
         yield from found.to_batches()

@@ -1,8 +1,8 @@
 """Paimon types as Spark types and back.
 
 The mapping is that of Paimon's own Spark connector: TIME is an INT of milliseconds of the day, TIMESTAMP is
-TIMESTAMP_NTZ, TIMESTAMP_LTZ is TIMESTAMP, MULTISET is a MAP of counts. Spark's timestamps have microseconds: finer
-digits of TIMESTAMP(7..9) are cut in a DataFrame, and kept by compaction.
+TIMESTAMP_NTZ, TIMESTAMP_LTZ is TIMESTAMP, MULTISET is a MAP of counts. Spark's timestamps have microseconds: a DataFrame
+cuts the finer digits of TIMESTAMP(7..9), a compaction keeps them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import replace
 import pyarrow as pa
 from pyspark.sql import types as T
 
+from lakelsm.arguments import wrong_argument
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.schema.system_columns import EXACT_VALUE
 from lakelsm.types import (
@@ -64,10 +65,10 @@ _FROM_SPARK: dict[type[T.DataType], AtomicType] = {
 
 
 def to_spark(data_type: DataType) -> T.DataType:
-    """The Spark type of a Paimon type. Raises UnsupportedFeatureError for a type that lakelsm does not read.
+    """Return the Spark type of a Paimon type. Raises UnsupportedFeatureError for a type that lakelsm does not read.
 
-    Nested parts can be NULL for Spark, as in what its own Parquet reader returns: its conversion to Arrow takes a part
-    that cannot, below a row that is NULL, for a fault.
+    Nested parts are nullable, as in the result of Spark's own Parquet reader. Otherwise Spark's conversion to Arrow
+    refuses a NULL row, because its parts are NULL.
     """
     if isinstance(data_type, AtomicType):
         if data_type.root == "DECIMAL":
@@ -86,9 +87,9 @@ def to_spark(data_type: DataType) -> T.DataType:
 
 
 def exact_fields(fields: Sequence[DataField]) -> dict[str, DataField]:
-    """Columns beside those with times finer than Spark's, by the names of these: the times are bytes, as tasks have them.
+    """Return additional columns for those with times finer than Spark's, by column name: the times as bytes.
 
-    They compare as the times do. What is written again from a DataFrame is written from them.
+    The bytes compare as the times do. A DataFrame that is written again is written from these columns.
     """
     return {
         field.name: DataField(field.id, EXACT_VALUE.format(field.name), _with_bytes(field.type))
@@ -98,7 +99,7 @@ def exact_fields(fields: Sequence[DataField]) -> dict[str, DataField]:
 
 
 def _with_bytes(data_type: DataType) -> DataType:
-    """The type with bytes for TIMESTAMP(7..9), at any depth."""
+    """Return the type with bytes for TIMESTAMP(7..9), at any depth."""
     if isinstance(data_type, ArrayType | MultisetType):
         return replace(data_type, element=_with_bytes(data_type.element))
     if isinstance(data_type, MapType):
@@ -111,7 +112,7 @@ def _with_bytes(data_type: DataType) -> DataType:
 
 
 def to_struct(fields: tuple[DataField, ...]) -> T.StructType:
-    """The Spark schema of columns; comments become Spark's column comments."""
+    """Return the Spark schema of columns; descriptions become Spark's column comments."""
     return T.StructType([_spark_field(field, field.type.nullable) for field in fields])
 
 
@@ -121,7 +122,7 @@ def _spark_field(field: DataField, nullable: bool) -> T.StructField:
 
 
 def to_spark_arrow(fields: tuple[DataField, ...]) -> pa.Schema:
-    """The Arrow schema in which a task hands rows of these columns to Spark: its times have microseconds."""
+    """Return the Arrow schema in which a task passes rows of these columns to Spark: its times have microseconds."""
     return pa.schema(
         [_spark_member(field.name, field.type) for field in fields]
     )
@@ -147,14 +148,14 @@ def _spark_member(name: str, data_type: DataType) -> pa.Field:
 
 
 def from_struct_type(schema: T.DataType) -> tuple[DataField, ...]:
-    """As `from_struct`. Raises InvalidInputError for a type of Spark's that is no struct."""
+    """As `from_struct`. Raises InvalidInputError for a Spark type that is not a struct."""
     if not isinstance(schema, T.StructType):
-        raise InvalidInputError(f"schema is a {type(schema).__name__}; it must be a StructType, a pyarrow Schema or DDL.")
+        raise wrong_argument("schema", schema, "a StructType, a pyarrow Schema or DDL")
     return from_struct(schema)
 
 
 def from_struct(struct: T.StructType) -> tuple[DataField, ...]:
-    """Columns of a Spark schema, without ids; the error of a type that Paimon does not have names the column."""
+    """Return the columns of a Spark schema, without ids. Raises InvalidInputError for a type without a Paimon type."""
     return tuple(
         DataField(
             UNASSIGNED_ID,
@@ -180,4 +181,4 @@ def _from_spark(spark_type: T.DataType, where: str) -> DataType:
         return MapType(_from_spark(spark_type.keyType, where).with_nullable(False), value)
     if isinstance(spark_type, T.StructType):
         return RowType(from_struct(spark_type))
-    raise InvalidInputError(f"Column '{where}' has Spark type {spark_type.simpleString()}, which Paimon has no type for.")
+    raise InvalidInputError(f"Column '{where}': Spark type {spark_type.simpleString()} has no Paimon type.")

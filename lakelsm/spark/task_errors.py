@@ -1,9 +1,9 @@
-"""Failures of Spark jobs: the only module that converts task errors to errors of lakelsm.
+"""Failures of Spark jobs as errors of lakelsm. No other module converts them.
 
-A task's exception reaches the driver as text. Two kinds of text are lakelsm's: the refusal of a row by an expression
-(its message begins with `CHECK_PREFIX`), and a LakelsmError that a Python task raised (its traceback ends with it) or
-handed over as a row (`error_text`). Others are Spark's own: a data file of the table that its Parquet reader cannot read,
-workers of another Python, and an expression of the user's that fails on a row.
+A task's exception reaches the driver as text. Two kinds of text are lakelsm's own: an expression refused a row (the
+message begins with `CHECK_PREFIX`), or a Python task raised a LakelsmError (its traceback ends with it) or returned it as
+a row (`error_text`). The others are Spark's: its Parquet reader cannot read a data file, workers run another Python, or a
+user's expression fails on a row.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from lakelsm.errors import (
 from lakelsm.schema.row_rules import refused_rows
 from lakelsm.spark.session import python_remedy
 
-#: Starts the message of every row check.
+#: The message of every row check begins with it.
 CHECK_PREFIX = "lakelsm: "
 
 _RAISED = re.compile(
@@ -37,16 +37,16 @@ _RAISED = re.compile(
 )
 _CHECKED = re.compile(r"\[USER_RAISED_EXCEPTION\] " + re.escape(CHECK_PREFIX) + r"(.*?)(?: SQLSTATE|$)", re.MULTILINE)
 _OTHER_PYTHON = re.compile(r"^ModuleNotFoundError: No module named 'lakelsm\b|\[PYTHON_VERSION_MISMATCH\]", re.MULTILINE)
-#: SQL's classes of 'data exception' and of errors that an expression raises; patterns of other errors.
+#: SQLSTATE classes 'data exception' and 'raised by an expression', and errors without an SQLSTATE.
 _FAILING_EXPRESSION = re.compile(
     r"(\[[A-Z_.]+\] .*?) *SQLSTATE: (?:22|P0)|(\[INVALID_FORMAT\S*\] .*?) *SQLSTATE|(PatternSyntaxException: .*)"
 )
 _DISK_FULL = re.compile(r"java\.io\.\w+: .*?(No space left on device|Disk quota exceeded)")
-#: Messages of the operating system that refuses a file to Java, with the remedy.
+#: Messages of the operating system when it refuses a file to Java, with the remedy.
 _REFUSALS = {
     "Permission denied": "give Spark's processes the permission to read it",
     "Too many open files": "raise the limit of open files (ulimit -n) of Spark's processes",
-    "Input/output error": "look after the disk",
+    "Input/output error": "check the disk",
 }
 _REFUSED = re.compile(rf"java\.io\.\w+: (\S+ \(({'|'.join(_REFUSALS)})\))")
 _UNREADABLE = re.compile(
@@ -54,20 +54,20 @@ _UNREADABLE = re.compile(
     r"(?: File does not exist| +SQLSTATE|\s*$)",
     re.MULTILINE,
 )
-#: The answer of the store in messages of S3's connector.
+#: The store's answer in messages of S3's connector.
 _STORE_ANSWERS = re.compile(r"(s3a://\S+?): .*Status Code: (\d{3})")
 
 
 def error_text(error: LakelsmError) -> str:
-    """The error as one line that `lakelsm_error` knows again."""
+    """Return the error as one line that `lakelsm_error` can parse."""
     return f"lakelsm.errors.{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 @contextmanager
 def translated_errors(root: str) -> Iterator[None]:
-    """Run a Spark action on the table in directory ``root``; raise what lakelsm knows of its failure as LakelsmError.
+    """Within: run a Spark action on the table in directory ``root``; known failures are raised as LakelsmError.
 
-    So is the loss of Spark's JVM. Any other failure is not converted.
+    The loss of Spark's JVM is one of them. Any other failure is raised unchanged.
     """
     try:
         yield
@@ -79,14 +79,13 @@ def translated_errors(root: str) -> Iterator[None]:
 
 
 def lost_jvm(error: Exception) -> SparkUnavailableError | None:
-    """The error for a JVM that does not answer any more; None for any other error."""
+    """Return the error for a JVM that does not answer any more; None for any other error."""
     answered = isinstance(error, (PySparkException, Py4JJavaError)) or "Trace:" in str(error)
     if answered or not isinstance(error, (Py4JError, ConnectionError)):
         return None
     return SparkUnavailableError(
-        "Spark's JVM has ended, or does not answer any more: what it worked on is not visible, and what was committed "
-        "before stays. Look into its log (it may need more memory: spark.driver.memory), start a new session in a new "
-        "process, and run it again."
+        "Spark's JVM has ended or does not answer. Unfinished work is not visible, and earlier commits are safe. Read "
+        "its log (it may need more memory: spark.driver.memory), and run it again with a new session in a new process."
     )
 
 
@@ -97,7 +96,7 @@ def lakelsm_error(text: str, root: str) -> LakelsmError | None:
         return refused_rows(checked[1])
     if _OTHER_PYTHON.search(text) is not None:
         return SparkUnavailableError(
-            "Spark's workers run another Python than this program, of another version or without lakelsm: "
+            "Spark's workers run another Python than this program: another version, or one without lakelsm. "
             + python_remedy()
         )
     raised = _RAISED.findall(text)
@@ -105,54 +104,54 @@ def lakelsm_error(text: str, root: str) -> LakelsmError | None:
         name, message = raised[-1]
         kind = getattr(errors, name, None)
         if isinstance(kind, type) and issubclass(kind, LakelsmError):
-            # A task reads a snapshot that was planned, so that it existed.
+            # The snapshot existed when the read was planned.
             return SnapshotNotFoundError(message, was_removed=True) if kind is SnapshotNotFoundError else kind(message)
     full = _DISK_FULL.search(text)
     if full is not None:
         return StorageError(
-            f"Spark met a full disk ({full[1]}), and nothing of this commit is visible: free space below "
-            "spark.local.dir, where it keeps shuffled and sorted rows, or name another directory, and run it again."
+            f"Spark's disk is full ({full[1]}), and nothing of this commit is visible. Free space below spark.local.dir, "
+            "where Spark keeps shuffled and sorted rows, or set another directory, and run it again."
         )
-    # Spark also calls a file unreadable that the system or the store refuses: that is not a fault of the file.
+    # Spark also reports a file as unreadable if the system or the store refuses it. The file then has no fault.
     refused = _REFUSED.search(text)
     if refused is not None:
         return StorageError(
-            f"The operating system kept a file from Spark ({refused[1]}): {_REFUSALS[refused[2]]}, and run it again."
+            f"The operating system refuses a file to Spark ({refused[1]}): {_REFUSALS[refused[2]]}, and run it again."
         )
     answered = _STORE_ANSWERS.search(text)
     if answered is not None and answered[2] != "404":
         return _refused_by_store(answered[1], answered[2])
     for kind_of_failure, found in _UNREADABLE.findall(text):
-        # Spark writes file:/x and file:///x, encodes the names of files that it reads, and knows S3's objects as s3a's.
+        # Spark writes file:/x and file:///x, percent-encodes the names of files that it reads, and names S3 objects s3a:.
         written = unquote(found) if kind_of_failure == "FAILED_READ_FILE" else found
         path = "s3" + written[3:] if written.startswith("s3a:") else "/" + written.lstrip("/")
         if path.startswith(root.rstrip("/") + "/"):
             return CorruptTableError(
-                f"Data file {path} is missing or cannot be read, but the table names it: restore the file, or read "
-                "a snapshot from before it."
+                f"Data file {path} is missing or cannot be read, but the table needs it. Restore the file, or read an "
+                "older snapshot."
             )
     if answered is not None:
         return _refused_by_store(answered[1], answered[2])
     failing = _FAILING_EXPRESSION.search(text)
     if failing is not None:
         reason = next(filter(None, failing.groups()))
-        return InvalidInputError(f"An expression fails on a row of the DataFrame, and nothing is visible: {reason}")
+        return InvalidInputError(f"An expression fails on a row of the DataFrame. Nothing is committed: {reason}")
     return None
 
 
 def _refused_by_store(path: str, status: str) -> StorageError:
-    """The error for what the store answered Spark's connector."""
+    """Return the error for an answer of the store to Spark's connector."""
     if status == "429" or status.startswith("5"):
         return StorageUnavailableError(
-            f"{path}: the store answered Spark's connector with an error of its own ({status}). Run it again later."
+            f"{path}: the store has an internal error ({status}) for Spark's connector. Run it again later."
         )
     return StorageError(
-        f"{path}: the store answered Spark's connector with an error ({status}). Give the credentials "
-        "(docs/object-stores.md) the permission to list and read there, or correct the request, and run it again."
+        f"{path}: the store refuses Spark's connector ({status}). Give the credentials (docs/object-stores.md) the "
+        "permission to list and read there, or fix the cause, and run it again."
     )
 
 
 def first_line(error: PySparkException | Py4JJavaError) -> str:
-    """What Spark found wrong, without the plan or the Java stack that it prints below."""
+    """Return Spark's message without the plan and the Java stack below it."""
     text = error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error)
-    return next((line for line in str(text).splitlines() if line.strip()), "")  # A syntax error begins with a blank one.
+    return next((line for line in str(text).splitlines() if line.strip()), "")  # A syntax error begins with a blank line.

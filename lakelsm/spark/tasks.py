@@ -1,4 +1,4 @@
-"""Planned units as Spark tasks: one unit a task, Arrow batches out; and scans of files by Spark itself."""
+"""Planned units as Spark tasks, one for each unit, with Arrow batches as results; and scans of files by Spark itself."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ Unit = TypeVar("Unit")
 #: Seconds to wait for the tasks of a failed job.
 _LONGEST_END = 60.0
 
-#: Rows and bytes from which on batches of a frame are handed to its task.
+#: Batches of a frame are combined up to this many rows or bytes before they are passed to a task.
 _GATHERED_ROWS = 1 << 16
 _GATHERED_BYTES = 8 << 20
 
 _LISTING_JOB_FROM = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 
 
-#: A file that is missing or damaged is an error, and dates are of one calendar: settings of the session that decide
-#: otherwise would change rows.
+#: A missing or damaged file is an error, and all dates are of one calendar. With other settings of the session, rows
+#: would change.
 _READER_OPTIONS = {
     "parquet.page.verify-checksum.enabled": "true",
     "ignoreCorruptFiles": "false",
@@ -48,7 +48,7 @@ _READER_OPTIONS = {
     "int96RebaseMode": "CORRECTED",
 }
 
-#: Names that Spark resolves to their own column and to nothing else.
+#: Names that Spark resolves to the column of that name only.
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 _PATTERN_CHARACTERS = re.compile(r"([{}\[\]*?\\])")
@@ -56,9 +56,9 @@ _PATTERN_CHARACTERS = re.compile(r"([{}\[\]*?\\])")
 
 @contextmanager
 def listing_on_driver(spark: SparkSession) -> Iterator[None]:
-    """Let Spark look up the files of a scan on the driver.
+    """Within: Spark looks up the files of a scan on the driver.
 
-    For more than 32 files it starts a job, which costs far more than the look-up of files that a plan names.
+    For more than 32 files it would start a job, which costs far more than looking up files that a plan names.
     """
     before = spark.conf.get(_LISTING_JOB_FROM)
     spark.conf.set(_LISTING_JOB_FROM, str(1 << 30))
@@ -69,9 +69,9 @@ def listing_on_driver(spark: SparkSession) -> Iterator[None]:
 
 
 def parquet_reader(spark: SparkSession, schema: StructType, settings: Mapping[str, str]) -> DataFrameReader:
-    """A reader of Parquet files that verifies the checksums of pages which have some, whatever the session is set to.
+    """Return a reader of Parquet files that verifies existing page checksums, whatever the session's settings.
 
-    ``settings`` are Hadoop's for this reader alone; no plan shows them.
+    ``settings`` are Hadoop's, for this reader alone; no plan shows them.
     """
     reader = spark.read.schema(schema).options(**_READER_OPTIONS)
     with unlogged():
@@ -80,8 +80,8 @@ def parquet_reader(spark: SparkSession, schema: StructType, settings: Mapping[st
 
 @cache
 def _exempt_modules_from_collection() -> None:
-    """Once a process: what is loaded now stays. Spark's workers collect garbage after each task, which costs 35 ms where
-    all modules of pyarrow, pandas and Spark are looked through.
+    """Exempt all loaded modules from garbage collection, once a process. Spark's workers collect garbage after each task,
+    which takes 35 ms with all modules of pyarrow, pandas and Spark.
     """
     gc.collect()
     gc.freeze()
@@ -93,10 +93,10 @@ def run_units(
     task: Callable[[Unit], Iterator[pa.RecordBatch]],
     schema: str | StructType,
 ) -> DataFrame:
-    """Return the DataFrame of what ``task`` yields for each unit, each unit in a separate task.
+    """Return the batches that ``task`` yields for each unit as a DataFrame; each unit is a separate task.
 
     ``units`` and ``task`` must pickle; ``schema`` is the Spark type or DDL of the batches. Nothing runs before an action.
-    Each unit is pickled separately, so that a task decodes no other's. In plans it has the name of the task's class.
+    Each unit is pickled separately, so that a task decodes its own only. Plans show the name of the task's class.
     """
     packed = [pickle.dumps(unit) for unit in units]
 
@@ -118,9 +118,9 @@ def _name_of(task: Callable[..., object]) -> str:
 def map_in_arrow(
     frame: DataFrame, task: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: StructType | str
 ) -> DataFrame:
-    """``frame.mapInArrow(task, schema)`` for columns of any names.
+    """Return ``frame.mapInArrow(task, schema)`` for columns of any names.
 
-    PySpark's own resolves them as ``frame[name]``, which fails on a dot and a backtick, and takes ``*`` for all columns.
+    PySpark resolves names as ``frame[name]``, which fails on a dot or a backtick, and takes ``*`` for all columns.
     """
     names = frame.columns
     plain = all(_IDENTIFIER.fullmatch(name) for name in names)
@@ -135,9 +135,9 @@ def map_in_arrow(
 
 
 def collect_after_tasks_end(frame: DataFrame, tag: str) -> list[Row]:
-    """``frame.collect()`` which, when it fails, returns only after the job's tasks have ended.
+    """Run ``frame.collect()``; if it fails, raise only after the job's tasks have ended.
 
-    Spark gives up a job while tasks of it still run, and they may still write files. ``tag`` is the job's alone.
+    Spark gives up a job while tasks still run, and these may still write files. No other job has the tag ``tag``.
     """
     context = frame.sparkSession.sparkContext
     context.addJobTag(tag)
@@ -154,9 +154,9 @@ def collect_after_tasks_end(frame: DataFrame, tag: str) -> list[Row]:
 
 
 def _runs(context: SparkContext, tag: str) -> bool:
-    """Whether a task of a tag's jobs runs."""
+    """Return whether a task of the jobs with a tag runs."""
     tracker = context.statusTracker()
-    # PySpark's tracker knows no tags.
+    # PySpark's own tracker has no tags.
     for job in map(tracker.getJobInfo, context._jsc.sc().statusTracker().getJobIdsForTag(tag)):
         for stage in map(tracker.getStageInfo, () if job is None else job.stageIds):
             if stage is not None and stage.numActiveTasks > 0:
@@ -172,9 +172,9 @@ def read_units(
 ) -> DataFrame:
     """As `run_units`, for a DataFrame that a user runs; all its columns are nullable.
 
-    What Spark raises for an exception of a Python task begins with a traceback. So a LakelsmError is handed over as a
-    row, of which an expression makes an error whose first line is the message. The exception follows the row: should a
-    condition of the user's leave the row out, the query fails all the same.
+    Spark's error for an exception of a Python task begins with a traceback. Therefore a LakelsmError is also returned
+    as a row, from which an expression raises an error with the message in its first line. The exception itself follows:
+    if a user's condition filters the row out, the query still fails.
     """
     shown = [StructField(field.name, field.dataType) for field in schema]
     arrow = to_spark_arrow(from_struct(StructType(shown)))
@@ -196,11 +196,11 @@ def read_units(
 def map_batches(
     frame: DataFrame, task: Callable[[pa.RecordBatch], Iterator[pa.RecordBatch]], added: StructType
 ) -> DataFrame:
-    """The rows that ``task`` makes of each batch of a frame, which may be a stream: the frame's columns, then those of
-    ``added``, all of which can be NULL.
+    """Return the rows that ``task`` makes of each batch of a frame, which may be a stream: the frame's columns, then
+    those of ``added``, all nullable.
 
-    Spark's batches are combined. An error is returned as in `read_units`, by a row: the first of the batch,
-    which has a value for each column that must.
+    Spark's small batches are combined. An error is returned as a row, as in `read_units`; this row is the first of the
+    batch, so that columns which are NOT NULL have a value.
     """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -220,7 +220,7 @@ def map_batches(
 
 
 def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in fewer batches: Spark's have 10,000 rows, and a task may do much once a batch."""
+    """Yield the same rows in fewer batches: Spark's have 10,000 rows, and a task may have a high cost for each batch."""
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
@@ -234,7 +234,7 @@ def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _as_one(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """Batches as one, or as many as a column's bytes need."""
+    """Return batches as one, or as several if a column is too large for one."""
     if len(batches) == 1:
         return batches
     joined: list[pa.RecordBatch] = pa.Table.from_batches(batches).combine_chunks().to_batches()
@@ -242,7 +242,7 @@ def _as_one(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
 
 
 def _raising(frame: DataFrame) -> DataFrame:
-    """The rows of a frame without the column `ERROR`, of which each text is raised."""
+    """Return the rows of a frame without the column `ERROR`, and raise each text in it as an error."""
     return frame.where(F.col(ERROR).isNull() | F.raise_error(F.col(ERROR)).cast("boolean")).drop(ERROR)
 
 
@@ -255,7 +255,7 @@ def _with_error(columns: Sequence[pa.Array], schema: pa.Schema, text: str | None
 def collect_messages(frame: DataFrame, root: str, names: AttemptNames) -> TaskMessages:
     """Run the tasks of ``frame`` (rows of `MESSAGE_SCHEMA`) on the table in ``root``, and join their messages.
 
-    What lakelsm knows of a task's failure is raised as a LakelsmError. No task runs any more when it is.
+    Known failures are raised as LakelsmError, after all tasks have ended.
     """
     with translated_errors(root):
         rows = collect_after_tasks_end(frame, names.uuid_prefix)
@@ -266,18 +266,18 @@ def collect_messages(frame: DataFrame, root: str, names: AttemptNames) -> TaskMe
 
 
 def literal_path(path: str) -> str:
-    """Return a path as a pattern that means it alone: Spark takes each path for a glob pattern."""
+    """Return a pattern that matches only this path: Spark treats each path as a glob pattern."""
     return _PATTERN_CHARACTERS.sub(r"\\\1", path)
 
 
-#: Loggers of py4j that show what is sent.
+#: Loggers of py4j that log each command.
 _LOGGERS = ("py4j.clientserver", "py4j.java_gateway")
 _lock = Lock()
 
 
 @contextmanager
 def unlogged() -> Iterator[None]:
-    """Within, no command to the JVM is logged, of any thread."""
+    """Within: no thread logs commands to the JVM, which may contain secrets."""
     with _lock:
         loggers = [logger for logger in map(logging.getLogger, _LOGGERS) if not logger.disabled]
         for logger in loggers:

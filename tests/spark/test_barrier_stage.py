@@ -23,5 +23,5 @@ def test_each_task_has_a_number_and_gathers_what_all_say(spark: SparkSession, tm
 
 
 def test_more_tasks_than_a_local_master_has_cores_are_refused(spark: SparkSession) -> None:
-    with pytest.raises(InvalidInputError, match="1000 tasks must run at once"):
+    with pytest.raises(InvalidInputError, match="1000 tasks must run at the same time"):
         run_barrier_stage(spark, 1000, lambda number, host, gather: None, "together")

@@ -61,7 +61,7 @@ def test_a_condition_that_spark_does_not_understand_is_told_in_one_line() -> Non
     failing = Frame(AnalysisException("[UNRESOLVED_COLUMN] no column `x`\n'Filter ('x = 1)\n+- Relation"))
     with pytest.raises(InvalidInputError) as raised:
         filtered(failing, "x = 1")  # type: ignore[arg-type]
-    assert str(raised.value) == "Condition 'x = 1' is wrong: [UNRESOLVED_COLUMN] no column `x`"
+    assert str(raised.value) == "Condition 'x = 1' is not valid: [UNRESOLVED_COLUMN] no column `x`"
 
 
 def test_a_predicate_reads_texts_of_times_in_the_sessions_zone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,7 +53,7 @@ def test_a_java_that_ends_at_its_start_is_named(monkeypatch: pytest.MonkeyPatch,
     program = "from lakelsm.spark.session import resolve_session; resolve_session(None, 'call to_arrow')"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     last = ran.stderr.splitlines()[-1]
-    assert last.startswith("lakelsm.errors.SparkUnavailableError: The Java runtime of Spark ended at its start")
+    assert last.startswith("lakelsm.errors.SparkUnavailableError: The JVM of Spark ended at its start")
     assert f"JAVA_HOME is {tmp_path})" in last and last.endswith("Without Spark: call to_arrow.")
 
 
@@ -174,9 +174,9 @@ VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 @pytest.mark.parametrize(
     ("answer", "what"),
     [
-        (f"echo {VERSION} lakelsm pyarrow", "has no lakelsm, pyarrow"),
-        ("echo 3.2", "is of version 3.2"),
-        ("exit 1", "is of version unknown"),
+        (f"echo {VERSION} lakelsm pyarrow", "lacks lakelsm, pyarrow"),
+        ("echo 3.2", "has version 3.2"),
+        ("exit 1", "has version unknown"),
     ],
 )
 def test_workers_of_another_python_are_told_before_the_first_task_with_what_to_set(
@@ -257,7 +257,7 @@ def test_the_probe_finds_what_a_python_lacks() -> None:
 
 
 def test_a_session_that_has_ended_is_told() -> None:
-    with pytest.raises(SparkUnavailableError, match=r"session has ended.* that runs\. Without Spark: call to_arrow\.$"):
+    with pytest.raises(SparkUnavailableError, match=r"session has ended.* running one\. Without Spark: call to_arrow\.$"):
         resolve_session(session_of(sys.executable, _jsc=None), "call to_arrow")
 
 
@@ -276,9 +276,9 @@ def test_a_classic_frame_of_a_running_session_is_taken_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (frame(module="pyspark.sql.connect.dataframe"), "Spark Connect, which lakelsm does not work with"),
-        (frame(jsc=None), "session that has ended: make it again"),
-        (frame(streaming=True), r"frame is a stream: .*foreachBatch\(.*batch_id=batch_id"),
+        (frame(module="pyspark.sql.connect.dataframe"), "Spark Connect is not supported"),
+        (frame(jsc=None), "its Spark session has ended"),
+        (frame(streaming=True), r"frame: a stream cannot .*foreachBatch\(.*batch_id=batch_id"),
     ],
     ids=["Spark Connect", "an ended session", "a stream"],
 )

@@ -115,7 +115,7 @@ def test_an_action_raises_what_is_known_and_lets_the_rest_pass() -> None:
     ids=["no answer", "the call fails", "no connection"],
 )
 def test_a_jvm_that_is_gone_is_one_error_with_the_remedy(lost: Exception) -> None:
-    ended = pytest.raises(SparkUnavailableError, match=r"JVM has ended.*start a new session")
+    ended = pytest.raises(SparkUnavailableError, match=r"JVM has ended.*a new session")
     with ended as caught, translated_errors("/t"):
         raise lost
     assert caught.value.__cause__ is lost

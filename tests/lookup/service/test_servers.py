@@ -121,7 +121,7 @@ def test_more_servers_than_a_file_of_addresses_may_have_are_refused(tmp_path: Pa
 def test_more_servers_than_tasks_can_run_at_once_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t")
     service = QueryService(ServerSetup(store=table.store, servers=1000), spark)
-    with pytest.raises(InvalidInputError, match="1000 tasks must run at once"):
+    with pytest.raises(InvalidInputError, match="1000 tasks must run at the same time"):
         service.run(threading.Event(), lambda line: None)
     assert list((tmp_path / "t" / "service").iterdir()) == []
 
