@@ -1,1 +1,1 @@
-"""Tables on Spark: everything that takes or returns a DataFrame. Only this room and `spark/` import PySpark."""
+"""Execution on Spark: everything that takes or returns a DataFrame. Only this room and `spark/` import PySpark."""

@@ -1,7 +1,7 @@
 """The bucket of a row as a Spark column.
 
-Keys of fixed width are hashed by Spark expressions, in the JVM; every other key passes through Arrow once, by the same
-functions that the format package has. A property test holds the two equal.
+Keys of fixed width are hashed by Spark expressions, in the JVM. All other keys pass through Arrow once and are hashed by
+the functions of the format package. A property test proves that both give the same hashes.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from lakelsm.types import AtomicType, DataField
 from lakelsm.write.fixed_buckets import FixedBuckets
 
 _MASK = 0xFFFFFFFF
-#: Each key column adds scores of operations that Spark has to plan: beyond so many, Arrow is quicker.
+#: Spark has to plan dozens of operations for each key column. Above this number of columns, Arrow is faster.
 _NATIVE_KEYS = 2
 _NARROW = ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "DATE", "TIME")
 
 
 def with_bucket(rows: DataFrame, buckets: FixedBuckets) -> DataFrame:
-    """Append the column `BUCKET` (INT): the fixed bucket of each row."""
+    """Return the rows with an additional column `BUCKET` (INT): the fixed bucket of each row."""
     keys = buckets.keys
     if buckets.number == 1:
         return rows.withColumn(BUCKET, F.lit(0).cast("int"))
     if buckets.function == "default" and len(keys) <= _NATIVE_KEYS and all(_is_native(field) for field in keys):
-        # Under names of our own: the parser would take `${x}` for a variable, in backticks too.
+        # Under internal names, because the parser takes `${x}` for a variable, even in backticks.
         named = {HASHED_COLUMN.format(number): field for number, field in enumerate(keys)}
         steps, state = _murmur({name: field.type.root for name, field in named.items()})
         bucket = f"CAST(ABS(SHIFTRIGHT(SHIFTLEFT({state}, 32), 32)) % {buckets.number} AS INT) AS {BUCKET}"
@@ -46,12 +46,12 @@ def _is_native(field: DataField) -> bool:
 
 
 def _murmur(columns: Mapping[str, str]) -> tuple[list[str], str]:
-    """The 32-bit hash (BIGINT, unsigned) of the BinaryRow of fixed-width, non-null columns (docs/format.md 8 and 9).
+    """Return the 32-bit hash (BIGINT, unsigned) of the BinaryRow of fixed-width columns, NOT NULL (docs/format.md 8, 9).
 
-    ``columns`` gives the root of each one's type. Returns SQL steps that have a name each, and the hash, built on them.
-    The row is a header of null bits, zero here, and one 8-byte slot a column. A part that is used twice has a name, as an
-    expression that repeats its parts would double with each; Spark needs long for names that are built on names, so that
-    multiplication and rotation use their word once.
+    ``columns`` gives the type root of each column. Returns SQL steps, each with a name, and the hash, an expression over
+    them. The row is a header of null bits, all zero here, and an 8-byte slot for each column. A part that is used twice
+    gets a name, because otherwise the expression would double with each use. But Spark is slow with names that refer to
+    names, so multiplication and rotation use their word only once.
     """
     header_words = 2 * ((len(columns) + 8 + 63) // 64)
     state = f"{_header_state(header_words)}L"
@@ -69,27 +69,27 @@ def _murmur(columns: Mapping[str, str]) -> tuple[list[str], str]:
 
 
 def _mixed(state: str, word: str) -> str:
-    """The hash state after one more 32-bit word."""
+    """Return the hash state after the next 32-bit word."""
     mixed = _times(_rotated(_times(f"({word})", 0xCC9E2D51), 15), 0x1B873593)
     return f"(({_rotated(f'({state} ^ {mixed})', 13)} * 5L + {0xE6546B64}L) & {_MASK}L)"
 
 
 def _times(word: str, factor: int) -> str:
-    """``word * factor`` modulo 2^32; both are below 2^32.
+    """Return ``word * factor`` modulo 2^32; both are below 2^32.
 
-    The factor as a signed number: the product then is within BIGINT, which in Spark's ANSI mode may not overflow.
+    The factor is a signed number, so that the product fits BIGINT, which may not overflow in Spark's ANSI mode.
     """
     signed = factor - (1 << 32) if factor >> 31 else factor
     return f"(({word} * {signed}L) & {_MASK}L)"
 
 
 def _rotated(word: str, bits: int) -> str:
-    """``word`` rotated left within 32 bits: ``word * 2^bits`` modulo 2^32 - 1, where 0 and 2^32 - 1 stay as they are."""
+    """Return ``word`` rotated left within 32 bits: ``word * 2^bits`` modulo 2^32 - 1, with 0 and 2^32 - 1 unchanged."""
     return f"((SHIFTLEFT({word}, {bits}) - 1L) % {_MASK}L + 1L)"
 
 
 def _words(column: str, root: str) -> tuple[str, str]:
-    """The low and high 32 bits of the column's slot, as SQL."""
+    """Return the low and the high 32 bits of the column's slot, as SQL."""
     if root == "BIGINT":
         return f"{column} & {_MASK}L", f"SHIFTRIGHT({column}, 32) & {_MASK}L"
     if root == "DATE":
@@ -99,7 +99,7 @@ def _words(column: str, root: str) -> tuple[str, str]:
 
 
 def _header_state(words: int) -> int:
-    """The hash state after the header's zero words, from the seed 42."""
+    """Return the hash state after the header's zero words, from the seed 42."""
     state = 42
     for _ in range(words):
         state = ((state << 13) | (state >> 19)) & _MASK

@@ -1,4 +1,4 @@
-"""A planned incremental read as a DataFrame of changes, and the tasks that merge or compare its units."""
+"""A planned incremental read as a DataFrame of changes, with tasks that merge or compare its units."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from lakelsm.spark.spark_types import to_spark_arrow, to_struct
 from lakelsm.spark.task_errors import translated_errors
 from lakelsm.spark.tasks import read_units
 
-#: Snapshots up to which each has a scan of its own; more are put in order by a sort.
+#: Up to this number of snapshots, each has a separate scan. Above it, one scan is sorted.
 _MAX_SCANS = 32
 
 Unit = TypeVar("Unit")
@@ -45,7 +45,7 @@ Unit = TypeVar("Unit")
 def change_frame(
     spark: SparkSession, store: TableStore, plan: ChangelogPlan, where: str | None, kind_column: str, positions: bool
 ) -> DataFrame:
-    """The changes of the plan that match a condition; see `changelog_frame`."""
+    """Return the changes of the plan that match a condition; see `changelog_frame`."""
     with translated_errors(store.paths.root):
         frame = changelog_frame(spark, store, plan, kind_column, positions)
     return frame if where is None else filtered(frame, where)
@@ -54,10 +54,10 @@ def change_frame(
 def changelog_frame(
     spark: SparkSession, store: TableStore, plan: ChangelogPlan, kind_column: str, positions: bool
 ) -> DataFrame:
-    """Return the changes: the kind as text in ``kind_column``, then the table's columns; nothing runs before an action.
+    """Return the changes: the kind as text in ``kind_column``, then the table's columns. Nothing runs before an action.
 
-    With ``positions`` `SNAPSHOT_ID` and the sequence number of the row follow. Changes of a key come in their order,
-    which a write of the frame keeps.
+    With ``positions``, `SNAPSHOT_ID` and the row's sequence number follow. The changes of a key are in their order,
+    which a write of the frame preserves.
     """
     units = [*plan.merged, *(compared.unit for compared in plan.compared)]
     files = [file for _, files in plan.scanned for file in files]
@@ -87,7 +87,7 @@ def changelog_frame(
 def _scanned(
     spark: SparkSession, store: TableStore, schemas: dict[int, TableSchema], plan: ChangelogPlan
 ) -> list[DataFrame]:
-    """Scans whose rows come snapshot by snapshot: Spark keeps the order of a union, but of no files within a scan."""
+    """Return scans in the order of the snapshots: Spark keeps the order of a union, but not of files within a scan."""
     system = (SEQUENCE_NUMBER, VALUE_KIND)
     if len(plan.scanned) <= _MAX_SCANS:
         return [
@@ -114,6 +114,6 @@ def _of_units(
     task: Callable[[list[Unit]], Iterator[pa.RecordBatch]],
     columns: T.StructType,
 ) -> DataFrame:
-    """What a task yields for units, several a task where they are small."""
+    """Return the rows that a task yields for units; a task gets several small units."""
     packed = pack_for_tasks(store.options, units, lambda unit: merged(unit).files)
     return read_units(spark, packed, task, columns)

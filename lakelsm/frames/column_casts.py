@@ -1,6 +1,6 @@
-"""Values of a DataFrame cast to a column's type where each of them fits, by `lakelsm.schema.row_rules.is_castable`.
+"""Values of a DataFrame cast to a column's type, each if it fits, by `lakelsm.schema.row_rules.is_castable`.
 
-The twin of `lakelsm.local.arrow_casts`, as expressions: a value and whether it does not fit, from the same column.
+The same rules as `lakelsm.local.arrow_casts`, as expressions: a value, and whether it does not fit, from one column.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from lakelsm.types import (
     RowType,
 )
 
-#: A column -> another one of the same rows.
-Of = Callable[[Column], Column]
+#: An expression over a column.
+ColumnFunction = Callable[[Column], Column]
 
 _DAY = r"\d{4}-\d{2}-\d{2}"
 _CLOCK = r"\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?"
@@ -38,21 +38,21 @@ _FORMS = {
     "TIMESTAMP": rf"\A{_DAY}([ T]{_CLOCK})?\z",
     "TIMESTAMP_LTZ": rf"\A{_DAY}[ T]{_CLOCK}(Z|[+-]\d{{2}}(:?\d{{2}})?)\z",
 }
-#: A fraction of a second that Spark's microseconds do not have.
+#: A fraction with nonzero digits below Spark's microseconds.
 _NANOS = r"\.\d{6}0*[1-9]"
 _LONG_LIMIT = 2.0**63
 
 
 @dataclass(frozen=True)
 class SafeCast:
-    """``value``: the value in the column's type, arbitrary where it does not fit. ``unfit``: where it does not."""
+    """``value``: the value in the column's type, arbitrary if it does not fit. ``unfit``: whether it does not fit."""
 
-    value: Of
-    unfit: Of
+    value: ColumnFunction
+    unfit: ColumnFunction
 
 
 def safe_cast(source: DataType, target: DataType) -> SafeCast:
-    """The cast of values of a type that `is_castable` to ``target``."""
+    """Return the cast of values of a type that `is_castable` to ``target``."""
     if is_assignable(source, target):
         return SafeCast(lambda column: column.cast(to_spark(target)), lambda column: F.lit(False))
     if isinstance(source, RowType) and isinstance(target, RowType):
@@ -71,7 +71,7 @@ def safe_cast(source: DataType, target: DataType) -> SafeCast:
 
 
 def unfit_text(column: Column, name: str, kind: T.DataType, keys: Mapping[str, T.DataType], fault: str) -> Column:
-    """The text of the error for a value that does not fit: the row's key, the value and the ``fault``."""
+    """Return the error text for a value that does not fit: the row's key, the value and the ``fault``."""
     shown = F.concat(F.lit("'"), column, F.lit("'")) if isinstance(kind, T.StringType) else column.cast("string")
     parts = [F.lit(f"column '{name}' of the row with ")]
     for at, (key, of_key) in enumerate(keys.items()):
@@ -118,8 +118,8 @@ def _any(flags: Sequence[Column]) -> Column:
     return reduce(Column.__or__, flags)
 
 
-def _of_text(target: AtomicType) -> tuple[Of, Of]:
-    """ISO 8601 text as a date or time, which is NULL for other texts, and whether it fits."""
+def _of_text(target: AtomicType) -> tuple[ColumnFunction, ColumnFunction]:
+    """Return ISO 8601 text as a date or time, NULL for other texts, and whether it fits."""
     kind = to_spark(target)
 
     def value(text: Column) -> Column:
@@ -136,12 +136,12 @@ def _of_text(target: AtomicType) -> tuple[Of, Of]:
     return value, fits
 
 
-def _of_atom(source: AtomicType, target: AtomicType) -> tuple[Of, Of]:
-    """A number as another one, or a time as a date, and whether it fits: where the cast back gives the same."""
+def _of_atom(source: AtomicType, target: AtomicType) -> tuple[ColumnFunction, ColumnFunction]:
+    """Return a number as another type, or a time as a date, and whether it fits: whether the cast back is equal."""
     given, wanted = to_spark(source), to_spark(target)
 
     def value(column: Column) -> Column:
-        by_text = source.root == "FLOAT" and target.root == "DECIMAL"  # By way of DOUBLE it would have more digits.
+        by_text = source.root == "FLOAT" and target.root == "DECIMAL"  # Through DOUBLE it would have more digits.
         return (column.cast("string") if by_text else column).try_cast(wanted)
 
     def fits(column: Column) -> Column:
@@ -149,11 +149,11 @@ def _of_atom(source: AtomicType, target: AtomicType) -> tuple[Of, Of]:
         if target.root == "DECIMAL" and source.root in WHOLE_FLOATS:
             return (F.abs(column) < WHOLE_FLOATS[source.root]) & (cast.try_cast(given) == column)
         same = cast.try_cast(given) == column
-        if target.root == "FLOAT" and source.root not in INTEGER_ROOTS:  # 0.1 is a FLOAT by its decimal text.
+        if target.root == "FLOAT" and source.root not in INTEGER_ROOTS:  # 0.1 fits FLOAT if its decimal text is equal.
             same_text = cast.cast("string").try_cast(given) == column
             return same_text | same if source.root == "DOUBLE" else same_text
         if {source.root, target.root} & INTEGER_ROOTS and {source.root, target.root} & {"FLOAT", "DOUBLE"}:
-            # 2^63 would become the largest BIGINT. Spark's optimizer takes a BIGINT by way of FLOAT for the same DOUBLE.
+            # 2^63 would become the largest BIGINT. Spark's optimizer assumes that BIGINT to FLOAT to DOUBLE is exact.
             return (column.cast("double") < _LONG_LIMIT) & same
         return same
 

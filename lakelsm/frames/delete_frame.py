@@ -1,4 +1,4 @@
-"""The rows that a delete writes: -D rows of the keys that match, as a snapshot has them."""
+"""The rows that a delete writes: -D rows for the keys of matching rows in a snapshot."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from lakelsm.spark.task_errors import CHECK_PREFIX, translated_errors
 
 
 def retractions(spark: SparkSession, store: TableStore, where: str, snapshot: Snapshot | None) -> DataFrame:
-    """The prepared -D rows of what matches the condition in a snapshot (None: an empty table).
+    """Return prepared -D rows for the rows of a snapshot that match the condition (None: an empty table).
 
-    Raises InvalidInputError or UnsupportedFeatureError where they would not remove the rows.
+    Raises InvalidInputError or UnsupportedFeatureError if -D rows would not remove them.
     """
     return _retracted(store, matching_rows(spark, store, where, snapshot))
 
 
 def key_retractions(spark: SparkSession, store: TableStore, keys: DataFrame, snapshot: Snapshot | None) -> DataFrame:
-    """The prepared -D rows of what has one of some keys (`prepared_keys`). The rest is as in `retractions`."""
+    """Return prepared -D rows for the rows that have one of the keys (`prepared_keys`); else as `retractions`."""
     check_microseconds(store, store.schema.primary_keys, "a delete by keys")
     with translated_errors(store.paths.root):
         rows = scan_frame(spark, store, plan_read(store, snapshot, None, fresh=True), exact=True)
-    # Both sides are named: the table may have columns k0, k1 ... of its own.
+    # Both sides have aliases, because the table may have columns named k0, k1 ...
     shown, wanted = rows.alias("shown"), keys.alias("wanted")
     names = {name: f"k{at}" for at, name in enumerate(store.schema.primary_keys)}
     same = [F.col(f"wanted.{of_keys}").eqNullSafe(_key(store, name, "shown")) for name, of_keys in names.items()]
@@ -46,14 +46,14 @@ def key_retractions(spark: SparkSession, store: TableStore, keys: DataFrame, sna
 
 
 def prepared_keys(store: TableStore, frame: DataFrame) -> DataFrame:
-    """The keys of a frame as columns k0, k1 ..., checked. Raises InvalidInputError for other columns than the key's."""
+    """Check the keys of a frame and return them as columns k0, k1 ... Only key columns are accepted."""
     schema = key_schema(store.schema, frame.columns)
     keys = prepare(frame, schema, TableOptions.parse({}))
     return keys.select(*(_key(store, name).alias(f"k{at}") for at, name in enumerate(schema.primary_keys)))
 
 
 def _key(store: TableStore, name: str, alias: str | None = None) -> Column:
-    """A key column as keys compare: Spark takes -0.0 for 0.0, and they are two partitions."""
+    """Return a key column in the form that keys compare by: Spark treats -0.0 as 0.0, but they are two partitions."""
     column = quoted(name, alias)
     is_float = store.schema.field(name).type.root in ("FLOAT", "DOUBLE")
     if is_float and name in store.schema.partition_keys:
@@ -62,7 +62,7 @@ def _key(store: TableStore, name: str, alias: str | None = None) -> Column:
 
 
 def _retracted(store: TableStore, rows: DataFrame) -> DataFrame:
-    """Rows of the table as prepared -D rows."""
+    """Return rows of the table as prepared -D rows."""
     check_deletable(store.name, store.options)
     kind = F.lit(ROW_KINDS[DELETE])
     empty = [quoted(name).isNull() for name in MergeSpec.of(store.schema, store.options).removing_sequences]
@@ -73,9 +73,9 @@ def _retracted(store: TableStore, rows: DataFrame) -> DataFrame:
 
 
 def matching_rows(spark: SparkSession, store: TableStore, where: str, snapshot: Snapshot | None) -> DataFrame:
-    """The rows of a snapshot that match, as those who change them judge them: the merged rows of all levels.
+    """Return the rows of a snapshot that match, for deletes and updates: the merged rows of all levels.
 
-    They have the table's `exact_fields` too.
+    The table's `exact_fields` follow its columns.
     """
     predicate = predicate_of(spark, store.schema.fields, where)
     with translated_errors(store.paths.root):
@@ -83,9 +83,9 @@ def matching_rows(spark: SparkSession, store: TableStore, where: str, snapshot: 
 
 
 def prepared_changes(store: TableStore, rows: DataFrame, new: Mapping[str, Column], kind: Column) -> DataFrame:
-    """Rows of the table that are written again, prepared as rows of a kind (the text of it).
+    """Prepare rows of the table to be written again with a row kind, given as text.
 
-    The rows have the table's `exact_fields`; columns have ``new`` values, or else keep theirs to the nanosecond.
+    The rows have the table's `exact_fields`. Columns get the ``new`` values or keep theirs to the nanosecond.
     """
     own = store.options.rowkind_field
     exact = exact_fields(store.schema.fields)

@@ -1,4 +1,4 @@
-"""Dynamic buckets of a DataFrame's rows: tasks that look keys up and give new ones their bucket."""
+"""Dynamic buckets of a DataFrame's rows: tasks look up keys and assign buckets to new ones."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def with_dynamic_bucket(
     file_io: FileIO,
     indexes: Mapping[tuple[bytes, int], HashIndex],
 ) -> DataFrame:
-    """Append the column `BUCKET`: the bucket that a row's key has, or the one that it is given now."""
+    """Return the rows with an additional column `BUCKET`: the existing or newly assigned bucket of each row's key."""
     keys = [schema.field(name) for name in schema.trimmed_primary_keys]
     partitions = list(schema.partition_fields)
     by_partition: dict[bytes, dict[int, HashIndex]] = {}
@@ -61,6 +61,6 @@ def with_dynamic_bucket(
     hashed = map_in_arrow(rows, add_hash, rows.withColumn(KEY_HASH, F.lit(0).cast("int")).schema)
     owner = F.pmod(F.col(KEY_HASH), F.lit(policy.assigners))
     spread = hashed.repartition(*quoted_all(schema.partition_keys), owner)
-    # In this order a task that runs again, after the loss of an executor, gives every key the same bucket.
+    # The order makes a task deterministic: if it runs again after the loss of an executor, buckets are the same.
     spread = spread.sortWithinPartitions(*quoted_all(schema.partition_keys), KEY_HASH)
     return map_in_arrow(spread, assign, rows.withColumn(BUCKET, F.lit(0).cast("int")).schema)

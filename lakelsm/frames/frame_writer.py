@@ -1,7 +1,7 @@
-"""A DataFrame's rows to level-0 files: bucket, shuffle and sort by Spark, then tasks that merge and write.
+"""Writes a DataFrame's rows to level-0 files: Spark assigns buckets, shuffles and sorts, then tasks merge and write.
 
-A shuffle of 80,000 rows costs more than the rest of the write: two stages, a plan of each, generated code for the hash of
-the bucket. So one task writes a small input, judged by what Spark knows of it before it runs: no job is started for that.
+A shuffle of 80,000 rows costs more than the rest of the write: two stages, a plan for each, and generated code for the
+hash of the bucket. Therefore one task writes a small input. Spark's estimate before execution decides; it starts no job.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from lakelsm.write.level0_task import Level0Job
 
 
 class FrameWriter:
-    """Writes DataFrames that `prepare` made."""
+    """Writes DataFrames that `prepare` returned."""
 
     def __init__(self, spark: SparkSession, store: TableStore) -> None:
         self._spark = spark
@@ -42,7 +42,7 @@ class FrameWriter:
 
     @property
     def runner(self) -> SparkRunner:
-        """What runs its tasks."""
+        """The runner of its tasks."""
         return SparkRunner(self._spark)
 
     def write(self, rows: DataFrame, job: Level0Job) -> TaskMessages:
@@ -78,7 +78,7 @@ class FrameWriter:
         return FixedBuckets.of(self._store.schema, self._store.options)
 
     def _shuffled(self, rows: DataFrame, job: Level0Job) -> DataFrame:
-        """The rows with their bucket, so shuffled that the rows of a key meet in one task."""
+        """Return the rows with their bucket, shuffled so that all rows of a key are in one task."""
         schema, options = self._store.schema, self._store.options
         heads = [*quoted_all(schema.partition_keys), F.col(BUCKET)]
         if job.hash_indexes is not None:
@@ -87,29 +87,29 @@ class FrameWriter:
         arranged = self._with_bucket(rows)
         if options.bucket >= self._spark.sparkContext.defaultParallelism:
             return arranged.repartition(*heads)
-        # Fewer buckets than cores: cut buckets by key, so that several tasks write disjoint files of one.
+        # Fewer buckets than cores: split buckets by key, so that several tasks write disjoint files of a bucket.
         return arranged.repartitionByRange(*heads, *quoted_all(schema.trimmed_primary_keys))
 
 
 def _in_buckets(buckets: FixedBuckets, job: Level0Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The job as a task whose rows come without their bucket."""
+    """Run the job as a task whose input has no bucket yet."""
     return job(map(buckets.added, batches))
 
 
-#: Bytes of an input, as Spark estimates them (of files: their size), that one task writes.
+#: Up to this number of bytes, as Spark estimates the input (for files, their size), one task writes all rows.
 SMALL_BYTES = 8 << 20
 
-#: Steps that cost little a row and make no rows. Everything else may need all cores, however small its input is.
+#: Operators that are cheap for each row and do not multiply rows. Any other may need all cores even for small input.
 _CHEAP_STEPS = frozenset(
     {"Project", "Filter", "SubqueryAlias", "View", "Union", "LocalRelation", "LogicalRelation", "Range", "OneRowRelation"}
 )
 _COSTLY_EXPRESSIONS = ("PYTHON_UDF", "SCALA_UDF")
-#: Steps of a plan that are looked at.
+#: A plan with more operators is not examined.
 _MAX_STEPS = 40
 
 
 def is_small_input(frame: DataFrame) -> bool:
-    """Whether one task is to compute and write the rows."""
+    """Return whether one task should compute and write the rows."""
     plan = frame._jdf.queryExecution().analyzed()
     steps = [plan]
     for step in steps:

@@ -1,8 +1,8 @@
-"""The rows that a read leaves out, found by tasks: those that a merge hides, and those that deletion vectors mask.
+"""The rows that a read leaves out, found by tasks: rows that a merge hides, and rows that deletion vectors mask.
 
-They depend on nothing but files, which never change, and on how the table merges. So they are kept for the next read of
-the same files in a session: Spark caches what the tasks yield, when an action needs it first. Each table has its bound,
-and so has the process. What is of a session that was stopped, or that nobody refers to, is dropped by the next read.
+They depend only on files, which never change, and on how the table merges. Therefore they are kept for later reads of the
+same files in the session: Spark caches the rows of the tasks when an action first needs them. Each table has a limit,
+and so has the process. The next read drops the rows of a session that has stopped or is no longer referenced.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ HIDDEN_SCHEMA = T.StructType(
     ]
 )
 
-#: Bytes around the words of a file's part: the driver keeps what is planned of it.
-_AROUND_WORDS = 1 << 10
-#: What is kept of all tables and sessions: bytes, unless one table may have more, and states of tables.
-_MAX_BYTES = 256 << 20
-_MAX_STATES = 100
+#: Bytes for each part of a file besides its bits: the driver keeps the plan of the part.
+_CHUNK_OVERHEAD = 1 << 10
+#: Limits of all tables and sessions together: bytes (unless one table may have more), and cached states.
+_MAX_CACHED_BYTES = 256 << 20
+_MAX_CACHED_STATES = 100
 
 
 @dataclass(frozen=True)
 class HiddenRows:
-    """What is left out of some files, as rows of `HIDDEN_SCHEMA`. ``found_before``: a read asked for the same."""
+    """Rows to leave out of some files, in `HIDDEN_SCHEMA`. ``is_cached``: an earlier read requested the same rows."""
 
     chunks: DataFrame
-    found_before: bool
+    is_cached: bool
 
 
 def hidden_rows(
@@ -66,14 +66,14 @@ def hidden_rows(
     masked: Sequence[RunFile] = (),
     snapshot: Snapshot | None = None,
 ) -> HiddenRows:
-    """The rows that the merge of the units hides and those that the vectors of ``masked`` files mask.
+    """Return the rows that the merge of the units hides and the rows that vectors of ``masked`` files mask.
 
-    Nothing runs before an action; ``snapshot`` is the one that the files are of, which may go before it. Up to
-    ``lakelsm.hidden-rows.max-memory`` of them are kept a session and table.
+    Nothing runs before an action. ``snapshot`` contains the files and may expire before it. Up to
+    ``lakelsm.hidden-rows.max-memory`` of them are cached for each session and table.
     """
     size, max_bytes = _max_bytes(units, masked), store.options.lakelsm_hidden_rows_max_memory
     if size > max_bytes:
-        return HiddenRows(_found(spark, store, schemas, units, masked, snapshot), found_before=False)
+        return HiddenRows(_computed(spark, store, schemas, units, masked, snapshot), is_cached=False)
     owner = _Owner(ref(spark), store.paths.branch_root)
     state = _State(
         owner=owner,
@@ -83,29 +83,29 @@ def hidden_rows(
         schema_id=store.schema.id,
     )
     with _lock:
-        _drop([state for state, kept in _kept.items() if state.owner.session() is None or not _runs(kept.context)])
-        known = _kept.pop(state, None)
+        _drop([state for state, kept in _cache.items() if state.owner.session() is None or not _runs(kept.context)])
+        known = _cache.pop(state, None)
         if known is None:
-            found = _found(spark, store, schemas, units, masked, snapshot).persist()
-            _kept[state] = _PersistedFrame(found._jdf, size, spark.sparkContext)
+            found = _computed(spark, store, schemas, units, masked, snapshot).persist()
+            _cache[state] = _PersistedFrame(found._jdf, size, spark.sparkContext)
         else:
-            _kept[state] = known
-        _drop(_surplus([state for state in _kept if state.owner == owner], max_bytes, _MAX_STATES))
-        _drop(_surplus(list(_kept), max(max_bytes, _MAX_BYTES), _MAX_STATES))
-        # The cache refers to no session, or none would ever be dropped.
+            _cache[state] = known
+        _drop(_surplus([state for state in _cache if state.owner == owner], max_bytes, _MAX_CACHED_STATES))
+        _drop(_surplus(list(_cache), max(max_bytes, _MAX_CACHED_BYTES), _MAX_CACHED_STATES))
+        # The cache must not refer to a session, or no session would ever be released.
         chunks = found if known is None else DataFrame(known.frame, spark)
-    return HiddenRows(chunks, found_before=known is not None)
+    return HiddenRows(chunks, is_cached=known is not None)
 
 
 def forget_table(root: str) -> None:
-    """Drop what is kept of a table, in all sessions. ``root`` is its directory."""
+    """Drop the cached rows of a table, in all sessions. ``root`` is its directory."""
     with _lock:
-        _drop([state for state in _kept if f"{state.owner.branch_root}/".startswith(f"{root}/")])
+        _drop([state for state in _cache if f"{state.owner.branch_root}/".startswith(f"{root}/")])
 
 
 @dataclass(frozen=True)
 class _Owner:
-    """A session, as long as there is one, and a branch of a table: schemas with one id may differ between branches."""
+    """A session, weakly referenced, and a branch of a table: schemas with one id may differ between branches."""
 
     session: ref[SparkSession]
     branch_root: str
@@ -113,7 +113,7 @@ class _Owner:
 
 @dataclass(frozen=True, kw_only=True)
 class _State:
-    """All that hidden rows follow from. A file's name is never given twice, so its path stands for its rows."""
+    """All inputs of hidden rows. A file name is never used twice, so that a path identifies the file's rows."""
 
     owner: _Owner
     units: tuple[MergeUnit, ...]
@@ -124,32 +124,32 @@ class _State:
 
 @dataclass(frozen=True)
 class _PersistedFrame:
-    """A persisted frame of Spark's, without the session of PySpark's."""
+    """A persisted frame of Spark's JVM, without PySpark's session."""
 
     frame: JavaObject
     size: int
     context: SparkContext
 
 
-#: The one that was not used for longest is the first.
-_kept: OrderedDict[_State, _PersistedFrame] = OrderedDict()
+#: In the order of use, the least recently used first.
+_cache: OrderedDict[_State, _PersistedFrame] = OrderedDict()
 _lock = Lock()
 
 
 def _surplus(states: list[_State], max_bytes: int, max_states: int) -> list[_State]:
-    """The first of some states, without which the others are within the bounds."""
-    size, first = sum(_kept[state].size for state in states), 0
+    """Return the first states, as many as must be dropped to keep the others within the limits."""
+    size, first = sum(_cache[state].size for state in states), 0
     while size > max_bytes or len(states) - first > max_states:
-        size -= _kept[states[first]].size
+        size -= _cache[states[first]].size
         first += 1
     return states[:first]
 
 
 def _drop(states: list[_State]) -> None:
-    """Spark computes again what a frame still needs of it."""
+    """Drop cached frames. Spark computes their rows again for a query that still needs them."""
     for state in states:
-        kept = _kept.pop(state)
-        if _runs(kept.context):  # Else Spark has dropped it.
+        kept = _cache.pop(state)
+        if _runs(kept.context):  # Else Spark has already dropped it.
             kept.frame.unpersist(False)
 
 
@@ -158,14 +158,14 @@ def _runs(context: SparkContext) -> bool:
 
 
 def _max_bytes(units: Sequence[MergeUnit], masked: Sequence[RunFile]) -> int:
-    """What is kept at most: a bit a row, and for each unit that has a part of a file its plan and the rest of a chunk."""
+    """Return the maximum size: a bit for each row, and for each file part of a unit its plan and an incomplete chunk."""
     files = {file.path: file.row_count for file in (*masked, *(file for unit in units for file in unit.files))}
     parts = [*masked, *(file for unit in units for file in unit.files)]
-    ends = sum(min(file.row_count, 1 << CHUNK_BITS) // 8 + _AROUND_WORDS for file in parts)
+    ends = sum(min(file.row_count, 1 << CHUNK_BITS) // 8 + _CHUNK_OVERHEAD for file in parts)
     return sum(files.values()) // 8 + ends
 
 
-def _found(
+def _computed(
     spark: SparkSession,
     store: TableStore,
     schemas: dict[int, TableSchema],

@@ -1,8 +1,8 @@
-"""Facts joined with the rows that a table has of their keys. Tasks look each batch up in a cache on their machine:
-neither side is shuffled, and the cost follows the batch and not the table. Batches and streams are the same to it.
+"""Joins a DataFrame of facts with a table's rows by key. Tasks look up each batch in a cache on their machine: neither
+side is shuffled, and the cost depends on the batch, not on the table. Batches and streams use the same code.
 
-By bucket, the facts are shuffled by the bucket that their key has in the table, one task a group of buckets, so that a
-task opens only the buckets of its group.
+Optionally the facts are shuffled by the table's buckets, one task for each group of buckets, so that a task opens only
+the buckets of its group.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from lakelsm.write.fixed_buckets import FixedBuckets
 
 
 class JoinTaskMaker(Protocol):
-    """Makes the task of a join, which joins one batch of facts, once it is known what the batches are like."""
+    """Creates the task that joins one batch of facts, when the schema of the batches is known."""
 
     def __call__(
         self, keys: tuple[int, ...], found: pa.Schema, *, groups: int | None
     ) -> Callable[[pa.RecordBatch], Iterator[pa.RecordBatch]]:
-        """``keys`` are the indexes of the key's values in a batch; the columns of ``found`` are added to it.
+        """Return the task. ``keys`` are the indexes of the key columns in a batch; it appends the columns of ``found``.
 
-        ``groups`` (None: facts come as they are): the last column is the bucket of each fact, of which a task has those
-        of some groups, which are remainders by ``groups``.
+        ``groups`` (None: facts are not shuffled): the last column is the bucket of each fact, and the task gets the facts
+        of some groups, which are remainders of the bucket modulo ``groups``.
         """
 
 
@@ -51,8 +51,8 @@ class JoinTaskMaker(Protocol):
 class FrameJoin:
     """A join of facts with a table, as a function of the facts.
 
-    ``keys`` are columns of the table by the fact column that has their values, ``columns`` those that are added by their
-    names in the result. ``buckets`` (None: facts stay where they are): the facts are shuffled by the table's buckets.
+    ``keys`` are the table's columns by the fact columns with their values. ``columns`` are added, by their names in the
+    result. ``buckets``: the facts are shuffled by the table's buckets (None: they are not shuffled).
     """
 
     table: str
@@ -64,10 +64,10 @@ class FrameJoin:
     buckets: FixedBuckets | None = None
 
     def __call__(self, facts: DataFrame) -> DataFrame:
-        """The facts with the table's columns; nothing runs before an action.
+        """Return the facts with the table's columns. Nothing runs before an action.
 
-        Raises InvalidInputError for a fact column that is missing or of another type than the key's, and for a name that
-        comes twice.
+        Raises InvalidInputError for a fact column that is missing or of another type than the key's, and for a duplicate
+        name.
         """
         given = checked_rows("facts", facts).schema.fields
         names = [field.name for field in given]
@@ -88,12 +88,12 @@ class FrameJoin:
         return joined if groups is None else joined.drop(BUCKET)
 
     def _index_of(self, name: str, names: list[str]) -> int:
-        """Where the facts have a column, whose name may be written in another case."""
+        """Return the index of a fact column by name, in any case."""
         found = match(name, names)
         if found is None:
             raise InvalidInputError(
-                f"on names '{name}', which the facts lack; they have {', '.join(names)}. Where the table's column has "
-                "another name than the facts', write on={'fact column': 'table column'}."
+                f"on: the facts have no column '{name}'. Columns: {', '.join(names)}. If the names differ, pass "
+                "on={'fact column': 'table column'}."
             )
         return names.index(found)
 
@@ -101,9 +101,8 @@ class FrameJoin:
         if not _is_comparable(given.dataType, key):
             wanted, kind = to_spark(key.type).simpleString(), given.dataType.simpleString()
             raise InvalidInputError(
-                f"Fact column '{given.name}' is {kind}, and column '{key.name}' of {self.table}, "
-                f"{key.type.sql()}, is {wanted} in Spark: cast the facts' before the join, "
-                f"F.col('{given.name}').cast('{wanted}')."
+                f"Fact column '{given.name}' is {kind}, but column '{key.name}' of {self.table}, {key.type.sql()}, is "
+                f"{wanted} in Spark. Cast it before the join: F.col('{given.name}').cast('{wanted}')."
             )
 
     def _check_names(self, names: list[str]) -> None:
@@ -111,17 +110,17 @@ class FrameJoin:
         twice = sorted({name for name in names if known[folded(name)] > 1})
         if twice:
             raise InvalidInputError(
-                f"The facts have column {', '.join(twice)} more than once: rename or drop one (Spark ignores case)."
+                f"The facts have column {', '.join(twice)} more than once (Spark ignores case). Rename or drop one."
             )
         for name, field in self.columns.items():
             if folded(name) in known:
                 raise InvalidInputError(
-                    f"The facts have a column '{name}', as the rows of {self.table} would: name the table's otherwise, "
-                    f"columns={{'{field.name}': '{name}_of_table', ...}}, leave it out of columns, or rename the facts'."
+                    f"The facts and the rows of {self.table} both have a column '{name}'. Rename one, for example with "
+                    f"columns={{'{field.name}': '{name}_of_table', ...}}, or leave it out of columns."
                 )
 
     def _by_bucket(self, facts: DataFrame, indexes: Mapping[str, int], groups: int) -> DataFrame:
-        """The facts with their bucket, those of a group of buckets in one task; ``indexes`` are of the key's columns."""
+        """Return the facts with their bucket, one task for each group of buckets; ``indexes`` are of the key columns."""
         assert self.buckets is not None
         names = facts.columns
         plain = facts.toDF(*(f"c{at}" for at in range(len(names))))
@@ -136,15 +135,15 @@ class FrameJoin:
 
 
 def _is_comparable(given: T.DataType, key: DataField) -> bool:
-    """Whether values of a Spark type are equal to those of a column or not by what they are."""
+    """Return whether values of a Spark type are comparable with those of a column by value."""
     try:
         return is_comparable(value_type(given), key.type)
-    except InvalidInputError:  # Paimon has no type for it.
+    except InvalidInputError:  # There is no Paimon type for it.
         return False
 
 
 def _partition_of(group: Column, groups: int) -> Column:
-    """A number by whose hash Spark puts each group into a partition of its own, where there are as many."""
+    """Return a number whose hash makes Spark put each group into a separate partition."""
     numbers: dict[int, int] = {}
     number = 0
     while len(numbers) < groups:

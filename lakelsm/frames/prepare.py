@@ -1,6 +1,6 @@
-"""A user's DataFrame made into key-value rows: checked, cast, with row kind and input order.
+"""Prepares a user's DataFrame for a write: checked and cast rows, with row kind and input order.
 
-What is wrong with a value of a type is told at any depth: NULL where a part is NOT NULL, no time of a day.
+Faults of a value are found at any depth: NULL in a part that is NOT NULL, or a number that is not a time of day.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ from lakelsm.types import (
 
 _FLOATS = (T.FloatType(), T.DoubleType())
 
-#: A column -> whether its row has a certain fault.
-Finds = Callable[[Column], Column]
+#: An expression over a column: whether its row has a certain fault.
+FaultTest = Callable[[Column], Column]
 
 _COUNT = AtomicType("INT", nullable=False)
 
@@ -72,17 +72,16 @@ def prepare(
     safe_casts: bool = True,
 ) -> DataFrame:
     """Return ``frame`` as rows to write: the table's columns in schema order, then `VALUE_KIND` and `SEQUENCE_NUMBER`,
-    which only orders the rows so far.
+    which here only preserves the input order: later rows have larger numbers.
 
     ``row_kind`` names a column of +I, -U, +U and -D that is not stored; without it the table's ``rowkind.field``
     decides, else every row is +I. ``fixed`` gives constant columns (a static partition) that the frame may leave out.
-    ``stored``: the rows are the table's own, whose keys are left as they are, since they say where a row lies; a column
-    may come as its `exact_fields`. ``safe_casts``: a column of another type is taken where each of its values fits
-    (`is_castable`). Later rows of the frame have a greater number. Wrong columns and types raise InvalidInputError here;
-    NULL in a NOT NULL column, a text longer than its type, a value that does not fit and an unknown row kind fail the
-    write when its rows are read.
+    ``stored``: the rows are the table's own, whose keys are not changed, because they determine its bucket; a column may
+    be given as its `exact_fields`. ``safe_casts``: a column of another type is accepted if each of its values fits
+    (`is_castable`). Wrong columns and types raise InvalidInputError here. NULL in a NOT NULL column, a text longer than
+    its type, a value that does not fit and an unknown row kind fail the write when the rows are read.
 
-    With `partial-update` the frame may leave out columns that can be NULL: its rows do not touch them.
+    With `partial-update` the frame may leave out nullable columns: its rows do not change them.
     """
     names, row_kind = names_of_table(frame.columns, schema, row_kind)
     if names != frame.columns:
@@ -114,10 +113,10 @@ def _column(
     exact = exact_fields([field]).get(field.name) if stored else None
     if exact is not None and source == to_spark(exact.type):
         return column.alias(field.name)
-    cast = _cast_of(source, field.type) if safe_casts and not fits(source, field.type) else None
+    cast = _cast_of(source, field.type) if safe_casts and not is_spark_assignable(source, field.type) else None
     if cast is not None:
         column = cast.value(column)
-    elif not fits(source, field.type):
+    elif not is_spark_assignable(source, field.type):
         raise not_assignable(field, source.simpleString(), target.simpleString(), _remedy(source, target))
     elif source != target:
         column = column.cast(target)
@@ -128,8 +127,8 @@ def _column(
     if limit is not None:
         size = F.char_length(column) if isinstance(target, T.StringType) else F.octet_length(column)
         checked = _refused(size > limit, too_long(field), checked)
-    for finds, fault in value_faults(field.type, field.name):
-        checked = _refused(finds(column), fault, checked)
+    for test, fault in value_faults(field.type, field.name):
+        checked = _refused(test(column), fault, checked)
     if not field.type.nullable:
         checked = _refused(column.isNull(), null_column(field.name, schema), checked)
     if field.name in fixed:
@@ -143,33 +142,33 @@ def _column(
 
 
 def _refused(fault: Column, text: str | Column, otherwise: Column) -> Column:
-    told = F.lit(text) if isinstance(text, str) else text
-    return F.when(fault, F.raise_error(F.concat(F.lit(CHECK_PREFIX), told))).otherwise(otherwise)
+    message = F.lit(text) if isinstance(text, str) else text
+    return F.when(fault, F.raise_error(F.concat(F.lit(CHECK_PREFIX), message))).otherwise(otherwise)
 
 
 def _cast_of(source: T.DataType, target: DataType) -> SafeCast | None:
-    """The cast of values that fit; None where none does."""
+    """Return the cast that checks each value; None if values of this type are never cast."""
     try:
         kind = value_type(source)
-    except InvalidInputError:  # Paimon has no type for it.
+    except InvalidInputError:  # There is no Paimon type for it.
         return None
     return safe_cast(kind, target) if is_castable(kind, target) else None
 
 
 def _remedy(source: T.DataType, target: T.DataType) -> str | None:
-    """What to do about a column of another type; None: what is to be done about most."""
+    """Return the remedy for a column of another type; None for the general one."""
     if isinstance(source, T.TimestampType) and isinstance(target, T.TimestampNTZType):
         return (
-            "in Paimon TIMESTAMP has no time zone, and Spark's timestamp is TIMESTAMP_LTZ: declare the column so, or "
+            "Paimon's TIMESTAMP has no time zone, and Spark's timestamp is TIMESTAMP_LTZ: declare the column so, or "
             "cast it to timestamp_ntz before the write"
         )
-    if source.typeName() == "time":  # Spark has it from 4.1 on.
+    if source.typeName() == "time":  # Spark has this type since 4.1.
         return "write it as milliseconds of the day, time_to_millis(column): Spark's cast to int gives seconds"
     return None
 
 
 def as_key(column: Column, field: DataField, schema: TableSchema) -> Column:
-    """Values of a key column's type as keys of the table have them."""
+    """Return values of a key column in the form that keys of the table are stored in."""
     target = to_spark(field.type)
     if target in _FLOATS:
         return _one_bit_pattern(column, target, field.name in schema.partition_keys)
@@ -177,14 +176,16 @@ def as_key(column: Column, field: DataField, schema: TableSchema) -> Column:
 
 
 def _one_bit_pattern(column: Column, target: T.DataType, zeros: bool) -> Column:
-    """A key as it is stored, as buckets and partitions go by the bits: one NaN, and 0.0 for -0.0 unless both may be."""
+    """Return floats with one bit pattern for each value, because buckets and partitions use the bits: one NaN, and 0.0
+    for -0.0 unless ``zeros`` differ.
+    """
     zero, nan = (F.lit(value).cast(target) for value in (0.0, math.nan))
     numbers = column if zeros else F.when(column == 0, zero).otherwise(column)
     return F.when(F.isnan(column), nan).otherwise(numbers)
 
 
 def _floored(column: Column, kind: DataType) -> Column:
-    """A key as it is stored: TIMESTAMP(0..3) have milliseconds, so that finer times are one key from the start."""
+    """Return a TIMESTAMP(0..3) key in milliseconds, as it is stored, so that finer times are one key from the start."""
     if not isinstance(kind, AtomicType) or kind.root not in ("TIMESTAMP", "TIMESTAMP_LTZ") or (kind.precision or 0) > 3:
         return column
     if kind.root == "TIMESTAMP_LTZ":
@@ -194,21 +195,21 @@ def _floored(column: Column, kind: DataType) -> Column:
 
 
 def _literal(value: object, target: T.DataType) -> Column:
-    """A constant; dates and times without zone pass as text: PySpark takes the machine's zone, and not all years."""
+    """Return a constant. Dates and local times pass as text, because PySpark uses the machine's zone and fewer years."""
     text = isinstance(value, date) and getattr(value, "tzinfo", None) is None
     return F.lit(str(value) if text else value).cast(target)
 
 
-def fits(source: T.DataType, target: DataType) -> bool:
-    """Whether every value of a Spark type is one of a column's (NULL is judged row by row)."""
+def is_spark_assignable(source: T.DataType, target: DataType) -> bool:
+    """Return whether every value of a Spark type is one of a column's type. NULL is checked for each row."""
     try:
         return is_assignable(value_type(source), target)
-    except InvalidInputError:  # Paimon has no type for it.
+    except InvalidInputError:  # There is no Paimon type for it.
         return False
 
 
 def value_type(spark_type: T.DataType) -> DataType:
-    """Paimon's type of values of a Spark type; NULL alone is one too."""
+    """Return Paimon's type for values of a Spark type. Spark's type of NULL alone has one too."""
     if isinstance(spark_type, T.NullType):
         return OnlyNull()
     if isinstance(spark_type, T.ArrayType):
@@ -237,19 +238,19 @@ def _kind_column(
     return code.cast("tinyint")
 
 
-def value_faults(kind: DataType, path: str) -> list[tuple[Finds, str]]:
-    """What finds each possible fault in a value of the type, with its description for the user.
+def value_faults(kind: DataType, path: str) -> list[tuple[FaultTest, str]]:
+    """Return a test for each possible fault in a value of the type, with its description for the user.
 
-    ``path`` names the value; parts are ``r.x``, ``a.element``, ``m.value``. Whether the value itself can be NULL is the
-    caller's to check. A part of a row that is NULL itself is not there, and has no fault.
+    ``path`` names the value; parts are ``r.x``, ``a.element``, ``m.value``. The caller checks whether the value itself
+    may be NULL. Parts of a row that is NULL are not checked.
     """
     if isinstance(kind, RowType):
-        found: list[tuple[Finds, str]] = []
+        found: list[tuple[FaultTest, str]] = []
         for member in kind.fields:
             where = f"{path}.{member.name}"
             if not member.type.nullable:
                 found.append((_member_is_null(member.name), null_part(where)))
-            found += [(_in_member(member.name, finds), text) for finds, text in value_faults(member.type, where)]
+            found += [(_in_member(member.name, test), text) for test, text in value_faults(member.type, where)]
         return found
     if isinstance(kind, ArrayType):
         return _in_elements(lambda column: column, kind.element, f"{path}.element")
@@ -262,18 +263,18 @@ def value_faults(kind: DataType, path: str) -> list[tuple[Finds, str]]:
     return []
 
 
-def _member_is_null(name: str) -> Finds:
+def _member_is_null(name: str) -> FaultTest:
     return lambda row: row.isNotNull() & row.getField(name).isNull()
 
 
-def _in_member(name: str, finds: Finds) -> Finds:
-    return lambda row: finds(row.getField(name))
+def _in_member(name: str, test: FaultTest) -> FaultTest:
+    return lambda row: test(row.getField(name))
 
 
-def _in_elements(elements: Finds, kind: DataType, path: str) -> list[tuple[Finds, str]]:
+def _in_elements(elements: FaultTest, kind: DataType, path: str) -> list[tuple[FaultTest, str]]:
     found = [] if kind.nullable else [(_exists(elements, lambda element: element.isNull()), null_part(path))]
-    return found + [(_exists(elements, finds), text) for finds, text in value_faults(kind, path)]
+    return found + [(_exists(elements, test), text) for test, text in value_faults(kind, path)]
 
 
-def _exists(elements: Finds, finds: Finds) -> Finds:
-    return lambda column: F.exists(elements(column), lambda element: finds(element))
+def _exists(elements: FaultTest, test: FaultTest) -> FaultTest:
+    return lambda column: F.exists(elements(column), lambda element: test(element))

@@ -1,8 +1,9 @@
-"""How Spark sorts the rows of a writing task: by key alone where it may, as one column sorts in half the time of three.
+"""The sort order of a writing task: by key alone if possible, as one column sorts in half the time of three.
 
-Spark compares 64-bit prefixes of the first column, and whole rows only where those are equal. A task has few buckets,
-so that a bucket in front leaves every comparison to whole rows. By one column whose prefix is all of it (a number, a
-date, a time) Spark sorts without comparing. The rows of several buckets then take turns; tasks part them in Arrow.
+Spark compares 64-bit prefixes of the first column, and whole rows only if the prefixes are equal. A task has few buckets,
+so that with a bucket as the first column every comparison is one of whole rows. If the prefix is the whole column (a
+number, a date, a time), Spark sorts without comparing. The rows of several buckets are then interleaved, and the task
+separates them in Arrow.
 """
 
 from __future__ import annotations
@@ -21,28 +22,28 @@ from lakelsm.spark.spark_types import to_spark
 from lakelsm.types import DataField
 from lakelsm.write.level0_task import Level0Job
 
-#: Buckets whose rows may take turns in a task: each has a file open, and its share of the rows that wait to be written.
-#: How many partitions a batch has is known only after its shuffle, so rows of partitioned tables are never mixed.
+#: Buckets whose rows may be interleaved in a task: each has an open file and a share of the rows waiting to be written.
+#: The number of partitions of a batch is known only after its shuffle, so partitioned tables are never interleaved.
 MAX_INTERLEAVED = 16
 
 _FLOATS = (T.FloatType(), T.DoubleType())
-#: Bits of key columns that are packed into one number.
+#: Bits of the key columns that can be packed into one number.
 _BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "DATE": 32, "TIME": 32}
 
 
 @dataclass(frozen=True)
 class RowOrder:
-    """The columns that rows of a task are sorted by, and whether they leave the rows of buckets ``interleaved``."""
+    """The sort columns of a task's rows, and whether the rows of different buckets are ``interleaved``."""
 
     columns: Sequence[Column]
     interleaved: bool
 
 
 def row_order(schema: TableSchema, job: Level0Job) -> RowOrder:
-    """The order in which a job takes rows.
+    """Return the order in which a job reads rows.
 
-    Which row of a key wins is for the job to find, by the rows' numbers. But rows that are all kept, or that it may have
-    to merge before it has seen all of their key, must come in the order of the input.
+    The job itself finds the winning row of a key by the rows' numbers. But if it keeps all rows, or may have to merge
+    before it has read all rows of a key, they must be in input order.
     """
     interleaved = not schema.partition_keys and 0 < job.total_buckets <= MAX_INTERLEAVED
     fields = [schema.field(name) for name in schema.trimmed_primary_keys]
@@ -58,20 +59,20 @@ def _partition_columns(schema: TableSchema) -> list[Column]:
         column = quoted(field.name)
         columns.append(column)
         if to_spark(field.type) in _FLOATS:
-            # Spark takes -0.0 for 0.0; they are two partitions.
+            # Spark treats -0.0 as 0.0, but they are two partitions.
             columns.append((column == 0) & column.cast("string").startswith("-"))
     return columns
 
 
 def _is_packed(keys: Sequence[DataField]) -> bool:
-    """Whether several key columns fit one number that is in their order."""
+    """Return whether several key columns fit one number that has their order."""
     roots = [field.type.root for field in keys if not field.type.nullable]
     bits = [_BITS[root] for root in roots if root in _BITS]
     return 1 < len(keys) == len(bits) and sum(bits) <= 64
 
 
 def _packed(keys: Sequence[DataField]) -> Column:
-    """One BIGINT that compares as the columns do: the first one above, the others below as numbers from 0 up."""
+    """Return one BIGINT that compares as the columns do: the first in the high bits, the others as numbers from 0."""
     packed = _number(keys[0])
     for field in keys[1:]:
         bits = _BITS[field.type.root]

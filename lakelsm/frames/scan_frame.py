@@ -1,17 +1,17 @@
-"""A read plan as a DataFrame of native parts, which Catalyst still optimises.
+"""A read plan as a DataFrame of native scans, which Catalyst still optimises.
 
-All files are scanned by Spark's own Parquet reader, so that projections and predicates that are added later reach it.
-Files of sections are scanned the same way, less their hidden rows (see hidden_row_task), and so are files under deletion
-vectors: one small table of bitmaps, at most a bit a row of these files, made by tasks when the query runs or kept from an
-earlier one (see hidden_rows), is broadcast; a row is left out when the bitmap of its chunk of its file has it. The join
-is an anti join on one 64-bit number, the cheapest that Spark has: the file's size with the number of the chunk, where no
-two of the files have the same size, else the hash of the file's name, xor the chunk. Engines that combine rows
-read sections whole in the tasks that merge them (see merged_rows), which decode all columns of them in any case. Only
-where few columns are asked for, scans of the larger files give the rows of keys that no other row has.
+Spark's own Parquet reader scans all files, so that projections and predicates that are added later reach it. Files of
+sections are scanned in the same way, less their hidden rows (see hidden_row_task), and so are files with deletion
+vectors. One small table of bitmaps, at most one bit for each row of these files, is broadcast; tasks compute it when the
+query runs, or it is cached from an earlier one (see hidden_rows). A row is left out if the bitmap of its chunk contains
+it. The join is an anti join on one 64-bit number, the cheapest that Spark has: the file's size and the chunk number if
+all sizes differ, else the hash of the file's name xor the chunk number. Engines that combine rows read sections whole in
+the tasks that merge them (see merged_rows); these decode all columns in any case. Only if few columns are requested,
+scans of the larger files return the rows whose key no other row has.
 
-Spark's reader verifies page checksums, but knows nothing of manifest entries, and fills a column that a footer lacks with
-NULL. So the footers of files that no task of lakelsm opens are compared with their entries on the driver before it reads
-them, in threads. On local storage that costs about as much as the look-up of the file that Spark makes anyway.
+Spark's reader verifies page checksums, but does not know manifest entries, and fills a column that a footer lacks with
+NULL. Therefore the driver first compares the footers of files that no task of lakelsm opens with their entries, in
+threads. On local storage this costs about as much as Spark's own look-up of the files.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pyspark.sql import types as T
 from lakelsm.format.data_file.file_check import FileCheck
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.frames.hidden_rows import hidden_rows
-from lakelsm.frames.task_scan import ROW_INDEX, nanosecond_files, parted_by_reader, task_scan
+from lakelsm.frames.task_scan import ROW_INDEX, nanosecond_files, split_by_reader, task_scan
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import RunFile
 from lakelsm.merge.run_reader import RunReader
@@ -62,12 +62,12 @@ from lakelsm.spark.tasks import read_units
 from lakelsm.storage import FileIO
 from lakelsm.types import DataField
 
-#: System columns of data files as a scan reads them.
+#: Types of system columns of data files in a scan.
 _SYSTEM_TYPES = {field.name: to_spark(field.type) for field in SYSTEM_FIELDS} | {ROW_INDEX: T.LongType()}
 
 _THREADS = 16
 
-#: A file's chunks are fewer than two to this power, where a number of 64 bits is to hold its size too.
+#: Bits of the chunk number if one 64-bit number also has to hold the file's size.
 _CHUNK_NUMBER_BITS = 16
 _MAX_CHUNKS = 1 << _CHUNK_NUMBER_BITS
 
@@ -75,7 +75,7 @@ _MAX_CHUNKS = 1 << _CHUNK_NUMBER_BITS
 def read_frame(
     spark: SparkSession, store: TableStore, plan: ReadPlan, where: str | None, columns: Sequence[str] | None
 ) -> DataFrame:
-    """The rows of the plan that match a condition, as the ``columns`` named, in any case (None: the table's)."""
+    """Return the rows of the plan that match, with the columns named ``columns``, in any case (None: all)."""
     with store.while_read(plan.snapshot), translated_errors(store.paths.root):
         frame = scan_frame(spark, store, plan, columns)
     if where is not None:
@@ -88,10 +88,10 @@ def read_frame(
 def scan_frame(
     spark: SparkSession, store: TableStore, plan: ReadPlan, columns: Sequence[str] | None = None, *, exact: bool = False
 ) -> DataFrame:
-    """Return the rows of the plan with the table's columns; nothing runs before an action.
+    """Return the rows of the plan with the table's columns. Nothing runs before an action.
 
-    ``columns`` are those that will be asked for (None: perhaps all). ``exact``: the table's `exact_fields` follow, if it
-    has any, and tasks read all files.
+    ``columns`` are those that will be requested (None: any). ``exact``: the table's `exact_fields` follow, if it has
+    any, and tasks read all files.
     """
     exact = exact and bool(exact_fields(store.schema.fields))
     files = [*plan.raw_files, *plan.merged_files]
@@ -107,7 +107,7 @@ def scan_frame(
     if masked or scanned:
         vectors = [file for file in (*masked, *scanned) if file.vector is not None]
         hidden = hidden_rows(spark, store, schemas, plan.units if scanned else (), vectors, plan.snapshot)
-        check_files(store.file_io, schemas, [*masked, *scanned] if hidden.found_before else masked)
+        check_files(store.file_io, schemas, [*masked, *scanned] if hidden.is_cached else masked)
         by_size = _sizes_identify_chunks([*masked, *plan.merged_files])
         parts += file_scans(
             spark,
@@ -120,17 +120,17 @@ def scan_frame(
             exact=exact,
         )
     if not parts:
-        return spark.createDataFrame([], to_struct(_shown_fields(store.schema, exact)))
+        return spark.createDataFrame([], to_struct(_result_fields(store.schema, exact)))
     return reduce(DataFrame.unionAll, parts)
 
 
-def _shown_fields(schema: TableSchema, exact: bool) -> tuple[DataField, ...]:
-    """The columns of a scan."""
+def _result_fields(schema: TableSchema, exact: bool) -> tuple[DataField, ...]:
+    """Return the columns of a scan's result."""
     return (*schema.fields, *(exact_fields(schema.fields).values() if exact else ()))
 
 
 def _are_few(columns: Sequence[str] | None, schema: TableSchema) -> bool:
-    """Whether most of what a merge reads, which is all columns, is not asked for: a scan gives these columns for less."""
+    """Return whether a scan is cheaper: a merge reads all columns, and most of them are not requested."""
     return columns is not None and 2 * len(columns) < len(schema.fields)
 
 
@@ -146,7 +146,7 @@ def file_scans(
     snapshot: Snapshot | None = None,
     exact: bool = False,
 ) -> list[DataFrame]:
-    """A scan for the files of each schema, with the table's columns.
+    """Return a scan for the files of each schema, with the table's columns.
 
     ``hidden`` lists rows to leave out; the tasks that compute it check the files. ``by_size``: no two files of it have
     the same size. Without ``hidden``, the ``system`` columns of the files follow and, if there are any, the file's name
@@ -155,7 +155,7 @@ def file_scans(
     its manifest entry.
     """
     native = None if exact else native_files(spark, store)
-    scanned, others = _parted(store, schemas, files, native)
+    scanned, others = _split(store, schemas, files, native)
     if hidden is None:
         check_files(store.file_io, schemas, scanned)
     by_size = by_size and not others
@@ -169,32 +169,32 @@ def file_scans(
         for key, group in _by_schema(scanned):
             stored, columns = _stored(schemas[key], store.schema, read)
             frame = native.scan(spark, stored, [file.path for file in group])
-            scans.append(_shown(frame, columns, locator, hidden, system))
+            scans.append(_without_hidden(frame, columns, locator, hidden, system))
     if others:
-        columns = quoted_all(field.name for field in _shown_fields(store.schema, exact))
+        columns = quoted_all(field.name for field in _result_fields(store.schema, exact))
         frame = task_scan(spark, store, schemas, others, snapshot, exact=exact)
-        scans.append(_shown(frame, columns, _TASK_LOCATOR, hidden, system))
+        scans.append(_without_hidden(frame, columns, _TASK_LOCATOR, hidden, system))
     return scans
 
 
-def _parted(
+def _split(
     store: TableStore, schemas: dict[int, TableSchema], files: Sequence[RunFile], native: NativeFiles | None
 ) -> tuple[list[RunFile], list[RunFile]]:
-    """The files that Spark's scan reads as they are, and those that are left to tasks: without ``native`` all."""
+    """Return the files that Spark's scan reads, and those that tasks must read: all of them without ``native``."""
     if native is None:
         return [], list(files)
-    return parted_by_reader(files, schemas, nanosecond_files(store.file_io, store.schema, schemas, files))
+    return split_by_reader(files, schemas, nanosecond_files(store.file_io, store.schema, schemas, files))
 
 
 def _sizes_identify_chunks(files: Sequence[RunFile]) -> bool:
-    """Whether a size and the number of a chunk, as one number of 64 bits, tell of any row where it comes from."""
+    """Return whether the file size and chunk number, in one 64-bit number, identify the chunk of any row."""
     chunks = max((file.row_count for file in files), default=0) >> CHUNK_BITS
     largest = max((file.file_size for file in files), default=0)
     return len({file.file_size for file in files}) == len(files) and chunks < _MAX_CHUNKS and largest < 1 << 47
 
 
 def _chunk_key(file: str, chunk: str, by_size: bool) -> str:
-    """SQL of the number that stands for a chunk of a file, which is told by its size or else by its name."""
+    """Return SQL for the number of a chunk of a file, from the file's size or else its name."""
     return f"SHIFTLEFT({file}, {_CHUNK_NUMBER_BITS}) + {chunk}" if by_size else f"xxhash64({file}) ^ {chunk}"
 
 
@@ -213,8 +213,8 @@ def _merged(
     small_file: int,
     exact: bool,
 ) -> DataFrame:
-    """The merged rows of keys that several rows have, and all rows of small files."""
-    fields = _shown_fields(store.schema, exact)
+    """Return the merged rows of keys with several rows, and all rows of small files."""
+    fields = _result_fields(store.schema, exact)
     reader = RunReader(
         store.file_io, store.schema, schemas=schemas, columns=store.schema.field_names, memory_bytes=TASK_MEMORY
     )
@@ -228,7 +228,7 @@ def _merged(
 def _stored(
     file_schema: TableSchema, schema: TableSchema, system: Sequence[str]
 ) -> tuple[T.StructType, list[Column]]:
-    """What a scan reads of files of one schema, ``system`` columns last, and the table's columns as made of it."""
+    """Return the columns that a scan reads from files of one schema, ``system`` columns last, and the table's columns."""
     mapping = column_mapping(file_schema, schema)
     stored = [T.StructField(source.name, to_spark(source.type)) for _, source in mapping if source is not None]
     columns: list[Column] = []
@@ -243,17 +243,17 @@ def _stored(
 
 
 def _kept_from_footers(column: Column, kind: T.DataType) -> Column:
-    """The same values, which Spark's Parquet reader cannot compare with statistics and dictionaries.
+    """Return the same values in a form that Spark's Parquet reader cannot compare with statistics or dictionaries.
 
-    It knows NaN for the greatest number and -0.0 for 0.0, while Parquet's statistics tell nothing of NaN, and its
-    dictionaries keep the zeros apart: conditions on floats would lose such rows.
+    For Spark NaN is the largest number and -0.0 equals 0.0. Parquet's statistics leave out NaN, and its dictionaries
+    have two zeros, so that conditions on floats would lose rows.
     """
     return F.nanvl(column, F.lit(math.nan).cast(kind)) if kind in (T.FloatType(), T.DoubleType()) else column
 
 
 @dataclass(frozen=True)
 class _RowLocator:
-    """Where a row comes from, as Spark's SQL: its file's name, or its size where that tells, and its locator there."""
+    """The location of a row as Spark SQL: its file's name, or size if sizes are unique, and its row index there."""
 
     file: str
     row: str
@@ -265,10 +265,10 @@ _SIZE_LOCATOR = _RowLocator("_metadata.file_size", ROW_INDEX, by_size=True)
 _TASK_LOCATOR = _RowLocator(FILE_NAME, POSITION)
 
 
-def _shown(
+def _without_hidden(
     frame: DataFrame, columns: Sequence[Column], locator: _RowLocator, hidden: DataFrame | None, system: Sequence[str]
 ) -> DataFrame:
-    """The ``columns`` of a frame less its ``hidden`` rows; without such a list, its ``system`` columns too."""
+    """Return the ``columns`` of a frame without its ``hidden`` rows; if None, also its ``system`` columns."""
     if hidden is None:
         name = [F.expr(locator.file).alias(FILE_NAME)] if system else []
         return frame.select(*columns, *quoted_all(system), *name)
@@ -280,7 +280,7 @@ def _shown(
 
 
 def check_files(file_io: FileIO, schemas: Mapping[int, TableSchema], files: Sequence[RunFile]) -> None:
-    """Raise CorruptTableError naming the first of ``files`` that is missing, damaged or not the one its entry means."""
+    """Raise CorruptTableError for the first of ``files`` that is missing, damaged or differs from its entry."""
     filesystem = file_io.filesystem()
     paths: list[str] = []
     checks: list[FileCheck] = []

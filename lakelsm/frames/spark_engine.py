@@ -1,4 +1,4 @@
-"""A table's work on Spark."""
+"""The engine that runs a table's operations on Spark."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from lakelsm.spark.task_errors import translated_errors
 
 
 class SparkEngine:
-    """Uses the given session, or that of `resolve_session`; none starts before it is needed.
+    """Uses the given session, or that of `resolve_session`. A session starts only when it is needed.
 
-    Its prepared rows are DataFrames. ``instead`` is as in `resolve_session`.
+    Prepared rows are DataFrames. ``instead`` is as in `resolve_session`.
     """
 
     def __init__(self, spark: SparkSession | None, instead: str | None = None) -> None:
@@ -34,12 +34,12 @@ class SparkEngine:
 
     @property
     def session(self) -> SparkSession:
-        """The session, started now if there is none."""
+        """The session; starts one if necessary."""
         return resolve_session(self._given, self._instead)
 
     @property
     def runner(self) -> SparkRunner:
-        """What runs planned units."""
+        """The runner of planned units."""
         return SparkRunner(self.session)
 
     def writer(self, store: TableStore) -> FrameWriter:

@@ -1,4 +1,4 @@
-"""What is in a table, as DataFrames."""
+"""System tables and results of inspections as DataFrames."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from lakelsm.types import DataField
 
 
 def system_frame(spark: SparkSession, rows: pa.Table, fields: Sequence[DataField]) -> DataFrame:
-    """The rows of a system table as Spark has its columns."""
+    """Return the rows of a system table with Spark's types."""
     return spark.createDataFrame(rows, to_struct(tuple(fields)))
 
 
 def shown_frame(spark: SparkSession, rows: pa.Table) -> DataFrame:
-    """Rows of a table as they are shown; TIME is an INT of milliseconds of the day, as in `Table.read`."""
+    """Return rows for users; TIME is an INT of milliseconds of the day, as in `Table.read`."""
     kinds = pa.schema([field.with_type(_without_times(field.type)) for field in rows.schema])
-    # PySpark fails on columns without a chunk.
+    # PySpark fails on columns without chunks.
     shown = rows.cast(kinds) if len(rows) else pa.table([pa.array([], kind) for kind in kinds.types], schema=kinds)
     return spark.createDataFrame(shown)
 
 
 def _without_times(kind: pa.DataType) -> pa.DataType:
-    """An Arrow type with integers in place of TIME, at any depth."""
+    """Return an Arrow type with integers instead of TIME, at any depth."""
     if pa.types.is_time32(kind):
         return pa.int32()
     if pa.types.is_list(kind):
@@ -46,9 +46,9 @@ def _without_times(kind: pa.DataType) -> pa.DataType:
 def state_frame(
     spark: SparkSession, store: TableStore, plan: ChangelogPlan, heads: Sequence[str], lists: bool
 ) -> DataFrame:
-    """The rows of a state behind ``heads``: the row kind, or that and the sequence number.
+    """Return the rows of a state after the columns ``heads``: the row kind, or the row kind and the sequence number.
 
-    ``lists``: each value of the table's columns as a list of one.
+    ``lists``: each value of the table's columns becomes a list of one element.
     """
     frame = change_frame(spark, store, plan, None, ROW_KIND, positions=len(heads) > 1)
     names = store.schema.field_names

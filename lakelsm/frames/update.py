@@ -1,7 +1,7 @@
-"""The rows that an update writes: +U rows of the keys that match, with new values of some columns.
+"""The rows that an update writes: +U rows for the keys of matching rows, with new values of some columns.
 
-The values are SQL expressions over the present row. A row that the merge would not apply as intended fails the
-update: one whose sequence becomes older than that of the present row, and a NULL that keeps a value.
+The values are SQL expressions over the present row. The update fails if the merge would not apply a row as intended: if
+its sequence would be older than that of the present row, or if a NULL would keep the old value.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lakelsm.errors import InvalidInputError
 from lakelsm.format.row_kinds import ROW_KINDS, UPDATE_AFTER
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.frames.delete_frame import matching_rows, prepared_changes
-from lakelsm.frames.prepare import fits
+from lakelsm.frames.prepare import is_spark_assignable
 from lakelsm.plan.update_plan import (
     RowCheck,
     RowFault,
@@ -41,13 +41,13 @@ from lakelsm.types import DataField
 def updates(
     spark: SparkSession, store: TableStore, where: str, values: Mapping[str, str], snapshot: Snapshot | None
 ) -> DataFrame:
-    """The prepared +U rows of what matches the condition in a snapshot (None: an empty table); ``values`` by column."""
+    """Return prepared +U rows for the rows of a snapshot that match (None: an empty table); ``values`` by column."""
     plan = plan_update(store, values)
     sequences = {name for sequence in plan.sequences for name in sequence.columns}
     check_microseconds(store, sequences & {*plan.values}, "an update of a sequence")
     rows = matching_rows(spark, store, where, snapshot)
     kinds = {name: _type_of(rows, name, value) for name, value in plan.values.items()}
-    # Each expression is evaluated once a row; what is checked and what is written are one value.
+    # Each expression is evaluated once for each row, so that the checked and the written value are the same.
     expressions = [F.expr(value).alias(NEW_VALUE.format(at)) for at, value in enumerate(plan.values.values())]
     valued = rows.select("*", *expressions)
     new = {
@@ -58,42 +58,44 @@ def updates(
 
 
 def _type_of(rows: DataFrame, name: str, value: str) -> T.DataType:
-    """The type of an expression over the rows. Raises InvalidInputError if it is not a value of one row."""
+    """Return the type of an expression over the rows. Raises InvalidInputError if it is not one value for each row."""
     try:
-        # Within a struct Spark refuses what makes several rows; beside the row, what makes one of all rows.
+        # Within a struct, Spark refuses generators of rows; beside the row, it refuses aggregates of all rows.
         held = rows.select("*", F.struct(F.expr(value))).schema[-1].dataType
     except (PySparkException, Py4JJavaError) as error:
-        raise InvalidInputError(f"set[{name!r}] = {shown_condition(value)} is wrong: {first_line(error)}") from error
+        raise InvalidInputError(f"set[{name!r}] = {shown_condition(value)} is not valid: {first_line(error)}") from error
     assert isinstance(held, T.StructType)
     if len(held.fields) != 1:
-        raise InvalidInputError(f"set[{name!r}] = {shown_condition(value)} gives {len(held.fields)} values: name one.")
+        raise InvalidInputError(
+            f"set[{name!r}] = {shown_condition(value)} gives {len(held.fields)} values instead of one."
+        )
     return held.fields[0].dataType
 
 
 def _assigned(field: DataField, value: Column, kind: T.DataType) -> Column:
-    """The value in the column's type: numbers are rounded, and refused if they do not fit."""
+    """Return the value in the column's type: numbers are rounded, and refused if they do not fit."""
     target = to_spark(field.type)
     if isinstance(kind, T.NumericType) and isinstance(target, T.NumericType) and kind != target:
         cast = value.try_cast(target)
         return _refused(value.isNotNull() & cast.isNull(), out_of_range(field), cast)
-    if not fits(kind, field.type):
+    if not is_spark_assignable(kind, field.type):
         raise other_type(field, kind.simpleString(), target.simpleString())
     return value if kind == target else value.cast(target)
 
 
 def _checked(plan: UpdatePlan, new: Mapping[str, Column]) -> dict[str, Column]:
-    """The new values; those that would not become the row's values fail the update when they are read."""
+    """Return the new values. A value that the merge would not apply fails the update when it is read."""
     checked = dict(new)
     for check in plan.checks():
         now = {name: new.get(name, quoted(name)) for name in check.columns}
-        # A check stands in the expression of a column that is written.
+        # A check must be part of the expression of a written column.
         carrier = next((name for name in check.columns if name in new), next(iter(new)))
         checked[carrier] = _refused(_fault(check, now), check.text, checked[carrier])
     return checked
 
 
 def _fault(check: RowCheck, now: Mapping[str, Column]) -> Column:
-    """Whether a row has a fault; ``now`` are the new values of the columns."""
+    """Return whether a row has a fault; ``now`` are the new values of the columns."""
     match check.fault:
         case RowFault.NULL_OVER_VALUE:
             (name,) = check.columns
@@ -105,7 +107,7 @@ def _fault(check: RowCheck, now: Mapping[str, Column]) -> Column:
 
 
 def _is_weaker(check: RowCheck, now: Mapping[str, Column]) -> Column:
-    """Whether new values lose to the present ones: NULL loses to all, the first difference decides."""
+    """Return whether new values are weaker than the present ones: NULL is weakest, the first difference decides."""
     weaker = F.lit(False)
     for name in reversed(check.columns):
         old, value = quoted(name), now[name]

@@ -52,23 +52,23 @@ def test_what_is_kept_is_bounded_by_the_table_and_the_oldest_goes_first(spark: S
         local.write(*((key, str(number)) for key in range(10)))
 
     def kept() -> list[int]:
-        return [len(state.units[0].files) for state in _kept_of(local.root)]
+        return [len(state.units[0].files) for state in _cached_of(local.root)]
 
     for snapshot in (2, 3, 2):
         assert table.at(snapshot=snapshot).read().count() == 10
     assert kept() == [3, 2]
-    before = {state: hidden_rows._kept[state].frame for state in _kept_of(local.root)}
+    before = {state: hidden_rows._cache[state].frame for state in _cached_of(local.root)}
     assert table.at(snapshot=5).read().count() == 10
     assert kept() == [2, 5]
-    now = _kept_of(local.root)
-    assert all(_is_persisted(hidden_rows._kept[state].frame) for state in now)
+    now = _cached_of(local.root)
+    assert all(_is_persisted(hidden_rows._cache[state].frame) for state in now)
     assert [_is_persisted(frame) for state, frame in before.items() if state not in now] == [False]
     assert _max_bytes(table.explain().units, ()) <= 9300
     unkept = LocalTable(tmp_path / "u", write_only="true", **{"lakelsm.hidden-rows.max-memory": "0 b"})
     for _ in range(2):
         unkept.write((1, "a"))
     assert Table.for_path(str(unkept.root), spark).read().count() == 1
-    assert _kept_of(unkept.root) == []
+    assert _cached_of(unkept.root) == []
 
 
 def test_what_is_kept_goes_with_its_session_and_with_its_table(spark: SparkSession, tmp_path: Path) -> None:
@@ -86,20 +86,20 @@ def test_what_is_kept_goes_with_its_session_and_with_its_table(spark: SparkSessi
         session = spark.newSession()
         sessions.append(ref(session))
         assert Table.for_path(str(roots[0]), session).read().count() == 2
-    frames = {state: kept.frame for state, kept in hidden_rows._kept.items() if state.owner.branch_root == str(roots[0])}
+    frames = {state: kept.frame for state, kept in hidden_rows._cache.items() if state.owner.branch_root == str(roots[0])}
     assert len(frames) > 1 and all(map(_is_persisted, frames.values()))
     del session
     spark.newSession()  # PySpark refers to the session that was made last.
     gc.collect()
     assert [one() for one in sessions] == [None] * 5
     assert table.read().count() == 2
-    assert len(_kept_of(roots[0])) == len(_kept_of(roots[1])) == 1
-    assert [state for state, frame in frames.items() if _is_persisted(frame)] == _kept_of(roots[0])
+    assert len(_cached_of(roots[0])) == len(_cached_of(roots[1])) == 1
+    assert [state for state, frame in frames.items() if _is_persisted(frame)] == _cached_of(roots[0])
 
-    frames = {state: kept.frame for state, kept in hidden_rows._kept.items() if state.owner.branch_root == str(roots[1])}
+    frames = {state: kept.frame for state, kept in hidden_rows._cache.items() if state.owner.branch_root == str(roots[1])}
     catalog.drop_table("s.two")
-    assert _kept_of(roots[1]) == [] and not any(map(_is_persisted, frames.values()))
-    assert len(_kept_of(roots[0])) == 1
+    assert _cached_of(roots[1]) == [] and not any(map(_is_persisted, frames.values()))
+    assert len(_cached_of(roots[0])) == 1
 
 
 def test_a_process_keeps_a_bounded_number_of_states_and_bytes_of_all_tables(
@@ -112,19 +112,19 @@ def test_a_process_keeps_a_bounded_number_of_states_and_bytes_of_all_tables(
             local.write((1, value))
         tables.append(Table.for_path(str(local.root), spark))
     assert tables[0].read().count() == 1
-    first = hidden_rows._kept[_kept_of(tmp_path / "a")[0]].frame
+    first = hidden_rows._cache[_cached_of(tmp_path / "a")[0]].frame
     assert _is_persisted(first)
-    monkeypatch.setattr(hidden_rows, "_MAX_STATES", 2)
+    monkeypatch.setattr(hidden_rows, "_MAX_CACHED_STATES", 2)
     for table in tables:
         assert table.read().count() == 1
-    assert [len(_kept_of(tmp_path / name)) for name in "abc"] == [0, 1, 1]
-    assert len(hidden_rows._kept) == 2 and not _is_persisted(first)
-    monkeypatch.setattr(hidden_rows, "_MAX_BYTES", 0)
+    assert [len(_cached_of(tmp_path / name)) for name in "abc"] == [0, 1, 1]
+    assert len(hidden_rows._cache) == 2 and not _is_persisted(first)
+    monkeypatch.setattr(hidden_rows, "_MAX_CACHED_BYTES", 0)
     assert tables[1].read().count() == 1
-    assert [len(_kept_of(tmp_path / name)) for name in "abc"] == [0, 1, 1], "both have room in what one table may have"
+    assert [len(_cached_of(tmp_path / name)) for name in "abc"] == [0, 1, 1], "both have room in what one table may have"
     monkeypatch.setattr(hidden_rows, "_max_bytes", lambda units, masked: 9300)
     assert tables[0].read().count() == 1
-    assert [len(_kept_of(tmp_path / name)) for name in "abc"] == [1, 0, 0]
+    assert [len(_cached_of(tmp_path / name)) for name in "abc"] == [1, 0, 0]
 
 
 def test_what_a_stopped_session_kept_is_dropped_by_the_next_read(
@@ -135,15 +135,15 @@ def test_what_a_stopped_session_kept_is_dropped_by_the_next_read(
         local.write((1, value))
     table = Table.for_path(str(local.root), spark)
     assert table.read().count() == 1
-    (state,) = _kept_of(local.root)
+    (state,) = _cached_of(local.root)
 
     class Stopped:
         _jsc = None
 
-    kept = hidden_rows._kept[state]
-    hidden_rows._kept[state] = replace(kept, context=Stopped())  # type: ignore[arg-type]
+    kept = hidden_rows._cache[state]
+    hidden_rows._cache[state] = replace(kept, context=Stopped())  # type: ignore[arg-type]
     assert table.read().count() == 1
-    assert _kept_of(local.root) == [state] and hidden_rows._kept[state].context is spark.sparkContext
+    assert _cached_of(local.root) == [state] and hidden_rows._cache[state].context is spark.sparkContext
     assert _is_persisted(kept.frame), "nothing is asked of a session that was stopped"
     kept.frame.unpersist(False)
 
@@ -152,8 +152,8 @@ def _is_persisted(frame: JavaObject) -> bool:
     return bool(frame.storageLevel().useMemory())
 
 
-def _kept_of(root: Path) -> list[hidden_rows._State]:
-    return [state for state in hidden_rows._kept if state.owner.branch_root == str(root)]
+def _cached_of(root: Path) -> list[hidden_rows._State]:
+    return [state for state in hidden_rows._cache if state.owner.branch_root == str(root)]
 
 
 def test_bitmaps_are_counted_as_a_bit_a_row_and_for_each_part_its_plan_and_the_rest_of_a_chunk() -> None:

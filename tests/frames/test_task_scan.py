@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakelsm.frames.task_scan import nanosecond_files, parted_by_reader
+from lakelsm.frames.task_scan import nanosecond_files, split_by_reader
 from lakelsm.merge.merge_unit import RunFile
 from lakelsm.schema.evolution import apply_changes
 from lakelsm.schema.table_schema import TableSchema, create_schema
@@ -33,7 +33,7 @@ from tests.merge.run_files import write_run
 )
 def test_spark_scans_files_that_it_lists_and_shows_by_their_names(name: str, scanned: bool) -> None:
     file = RunFile(f"/_wh/.db/t/_dt=1/bucket-0/{name}", schema_id=0, row_count=1, file_size=1)
-    assert parted_by_reader([file], {0: create_schema("id INT", ["id"])}) == (([file], []) if scanned else ([], [file]))
+    assert split_by_reader([file], {0: create_schema("id INT", ["id"])}) == (([file], []) if scanned else ([], [file]))
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_spark_scans_files_that_it_lists_and_shows_by_their_names(name: str, sca
 )
 def test_spark_scans_files_whose_columns_it_tells_apart(columns: str, scanned: bool) -> None:
     file = RunFile("/wh/data-0.parquet", schema_id=0, row_count=1, file_size=1)
-    assert parted_by_reader([file], {0: create_schema(columns, ["id"])}) == (([file], []) if scanned else ([], [file]))
+    assert split_by_reader([file], {0: create_schema(columns, ["id"])}) == (([file], []) if scanned else ([], [file]))
 
 
 def test_files_are_judged_one_by_one_by_their_schema_and_by_what_they_hold() -> None:
@@ -59,8 +59,8 @@ def test_files_are_judged_one_by_one_by_their_schema_and_by_what_they_hold() -> 
         RunFile(f"/t/{name}", schema_id=schema_id, row_count=1, file_size=1)
         for name, schema_id in (("a", 0), ("b", 1), ("c", 0))
     )
-    assert parted_by_reader([plain, taken, held], schemas, {held.path}) == ([plain], [taken, held])
-    assert parted_by_reader([], schemas) == ([], [])
+    assert split_by_reader([plain, taken, held], schemas, {held.path}) == ([plain], [taken, held])
+    assert split_by_reader([], schemas) == ([], [])
 
 
 NESTED = "k INT, a ARRAY<TIMESTAMP(9)>, t TIMESTAMP(6)"
