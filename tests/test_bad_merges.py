@@ -47,32 +47,32 @@ REFUSED: dict[str, tuple[Any, ...]] = {
     "a delete from first-row": (
         {"merge-engine": "first-row"},
         [(2, 1, "b", 1, "+I"), (1, 10, "a", 1, "-D")],
-        r"'merge-engine' = 'first-row' takes no rows of kind -U or -D; set 'ignore-delete' = 'true'",
+        r"'merge-engine' = 'first-row': rows of kind -U or -D are refused\. Set 'ignore-delete' = 'true'",
     ),
     "an update-before for partial-update": (
         {"merge-engine": "partial-update"},
         [(1, 10, "a", 1, "-U"), (1, 11, "a", 1, "+U")],
-        r"'partial-update' takes no rows .*'partial-update\.remove-record-on-delete' = 'true'",
+        r"'partial-update': rows of kind -U or -D are refused.*'partial-update\.remove-record-on-delete' = 'true'",
     ),
     "a retraction of max": (
         {**AGGREGATION, "fields.v.aggregate-function": "max"},
         [(2, 1, "b", 1, "+I"), (3, 10, "a", 1, "-D")],
-        r"'max' of column 'v' cannot retract .*'fields\.v\.ignore-retract' = 'true'",
+        r"column 'v': aggregate function 'max' cannot retract .*'fields\.v\.ignore-retract' = 'true'",
     ),
     "a retraction of a group's first_value": (
         {**GROUP, "fields.s.aggregate-function": "first_value"},
         [(1, 10, "a", 2, "-D")],
-        r"'first_value' of column 's' cannot retract .*'fields\.s\.ignore-retract' = 'true'",
+        r"column 's': aggregate function 'first_value' cannot retract .*'fields\.s\.ignore-retract' = 'true'",
     ),
     "a sum that overflows": (
         {**AGGREGATION, "fields.v.aggregate-function": "sum"},
         [(2, 2**31 - 1, "b", 1, "+I"), (2, 1, "b", 1, "+I"), (3, 1, "c", 1, "+I")],
-        "'sum' of column 'v' has no result of type INT .*make the column wider or correct the rows",
+        "column 'v': the result of aggregate function 'sum' does not fit INT.*Widen the column or correct the rows",
     ),
     "a retraction that empties a column that is NOT NULL": (
         AGGREGATION,
         [(1, 1, "b", 1, "+I"), (1, 1, "b", 1, "-D")],
-        r"column 's' is NOT NULL, and a merge made it NULL.*'fields\.s\.ignore-retract' = 'true'",
+        r"column 's': a merge made it NULL.*'fields\.s\.ignore-retract' = 'true'",
         "id INT, v INT, s STRING NOT NULL, g INT",
     ),
     "a NULL in a column that is NOT NULL": (
@@ -100,7 +100,7 @@ def test_of_a_batch_that_fails_in_one_bucket_nothing_is_visible(engine: TableEng
     good = [(number, number, "b", 1, "+I") for number in range(200)]
     made.write(*good[:10])
     rows, before = made.read(), set(made.files())
-    with pytest.raises(InvalidInputError, match="'max' of column 'v' cannot retract"):
+    with pytest.raises(InvalidInputError, match="column 'v': aggregate function 'max' cannot retract"):
         made.write(*good, (77, 1, "b", 1, "-D"))
     assert all("/bucket-" in path for path in set(made.files()) - before)
     assert made.read() == rows

@@ -1,1 +1,1 @@
-"""The merge kernel: sorted Arrow runs in, merged Arrow rows out. One implementation of each merge rule."""
+"""The merge kernel: merges sorted Arrow runs into Arrow rows. Each merge rule is implemented once."""

@@ -1,4 +1,4 @@
-"""Changelog rows: what a merge changed, as -U/+U, +I and -D of each key (Paimon's changelog producers)."""
+"""Changelog rows: the changes that a merge made, as -U/+U, +I and -D of each key (Paimon's changelog producers)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from lakelsm.schema.system_columns import GROUP, VALUE_KIND
 
 
 class ChangelogSource(Enum):
-    """What the rows before a change are, and which keys can have changed."""
+    """Where the row before a change comes from, and which keys can have changed."""
 
-    #: The row of the lowest level above 0, looked up below the output where need be; keys that level 0 has.
+    #: The row of the lowest level above 0, looked up below the output if needed. Keys with a row on level 0 can change.
     LOOKUP = "lookup"
-    #: The row of the top level; keys that any other level has.
+    #: The row of the top level. Keys with a row on any other level can change.
     TOP_LEVEL = "top-level"
 
 
@@ -32,8 +32,8 @@ class ChangelogSource(Enum):
 class ChangelogRule:
     """Which changes a compaction records.
 
-    ``compared`` are the columns whose change counts (``changelog-producer.row-deduplicate``); None: every row that was
-    written counts as a change.
+    Only changes of the columns ``compared`` count (``changelog-producer.row-deduplicate``). None: every written row
+    counts as a change.
     """
 
     source: ChangelogSource
@@ -44,7 +44,7 @@ class ChangelogRule:
 class MergedRange:
     """The merged rows of a key range, retractions included, and the changes among them; both in key order.
 
-    ``replaced`` are the row indexes, among the merged rows, of those below the output that merged rows replace.
+    ``replaced`` are row indexes, in the table that was merged, of the rows below the output that merged rows replace.
     """
 
     rows: pa.Table
@@ -62,13 +62,14 @@ def merge_with_lookup(
     rewrites: bool = True,
     expired: Mask | None = None,
 ) -> MergedRange:
-    """Merge a key range of a compaction to ``output_level`` whose table looks rows up.
+    """Merge a key range of a compaction to ``output_level`` in a table that looks rows up.
 
-    ``levels`` has the level of each row. Rows above ``output_level`` (numerically) take part where no other row above
-    level 0 has their key; keys that only they have are left out. A key with a row on level 0 goes through the merge
-    engine even where that row is alone, as in Paimon; but not in a file that only moves up (no ``rewrites``), because
-    its rows do not change. ``keys`` as in `merge_rows`; None where they ascend and are unique. ``expired`` rows take
-    no part, and are replaced all the same; those of `first-row` are first rows until they are compacted, as in Paimon.
+    ``levels`` has the level of each row. A row on a level above ``output_level`` takes part only if its key has no row
+    on a lower level other than 0. Keys that have rows only there are left out. A key with a row on level 0 passes
+    through the merge engine even if it has no other row, as in Paimon, except in a file that is only upgraded
+    (``rewrites`` is false), because its rows do not change. ``keys`` are as in `merge_rows`, None if they ascend and
+    are unique. ``expired`` rows take no part, but count as replaced; those of `first-row` are first rows until they are
+    compacted, as in Paimon.
     """
     groups = KeyGroups.of(keys, len(rows))
     above = levels > 0
@@ -78,7 +79,7 @@ def merge_with_lookup(
     fresh = groups.any(levels == 0)
     present = groups.any(levels <= output_level)
     if spec.engine is MergeEngine.FIRST_ROW:
-        # The row below is the first one, and stays where it is.
+            # The row below the output is the first one. It stays in its file.
         present &= (lowest <= output_level) | (lowest == NO_LEVEL)
     if not present.any():
         return MergedRange(rows.slice(0, 0), None)
@@ -91,7 +92,7 @@ def merge_with_lookup(
         return MergedRange(merged.drop_columns(GROUP), None, replaced)
     counted = fresh & present
     if spec.engine is MergeEngine.FIRST_ROW:
-        # New keys alone, and with the kind that their row has, as in Paimon.
+            # Only new keys, with the kind that their row has, as in Paimon.
         new = _after(merged, counted & (before < 0))
         changes = merged.take(pa.array(new[_added(merged, new)])).drop_columns(GROUP)
         return MergedRange(merged.drop_columns(GROUP), changes, replaced)
@@ -102,7 +103,7 @@ def merge_with_lookup(
 def merge_to_top(
     rows: pa.Table, keys: OrderKeys | None, levels: Indices, output_level: int, spec: MergeSpec, rule: ChangelogRule
 ) -> MergedRange:
-    """Merge a key range of a full compaction and record how the rows of the top level changed."""
+    """Merge a key range of a full compaction, and record the changes of the rows of the top level."""
     groups = KeyGroups.of(keys, len(rows))
     top = levels == output_level
     before = groups.row_of(top)
@@ -121,27 +122,28 @@ def merge_difference(
     spec: MergeSpec,
     compared: tuple[str, ...],
 ) -> pa.Table:
-    """The changes of the ``compared`` columns from one state of a key range to another.
+    """Return the changes of the ``compared`` columns from one state of a key range to another.
 
-    ``sides`` are the rows of each state.
+    ``sides`` selects the rows of each state.
     """
     groups = KeyGroups.of(keys, len(rows))
-    every = np.ones(groups.count, dtype=bool)
+    all_groups = np.ones(groups.count, dtype=bool)
     tables = []
     for side in sides:
         merging = side & combined_rows(groups, np.where(side, levels, NO_LEVEL)) if spec.lookup else side
         tables.append(_merged(rows, groups, merging, spec))
     old, new = tables
-    return change_rows(old, _after(old, every), new, _after(new, every), compared)
+    return change_rows(old, _after(old, all_groups), new, _after(new, all_groups), compared)
 
 
 def change_rows(
     old: pa.Table, before: Indices, new: pa.Table, after: Indices, compared: tuple[str, ...] | None
 ) -> pa.Table:
-    """The changes of keys from rows of ``old`` to rows of ``new``, in the order of the keys.
+    """Return the changes of keys from rows of ``old`` to rows of ``new``, in key order.
 
-    ``before`` and ``after`` have for each key its row in ``old`` and in ``new``, -1 for none; a retraction is none. Where
-    both are rows and ``compared`` is not None, only keys with a change in these columns count.
+    ``before`` and ``after`` have for each key its row index in ``old`` and in ``new``, -1 for no row; a retraction
+    counts as no row. If a key has both rows and ``compared`` is not None, it counts only if one of these columns
+    differs.
     """
     had = _added(old, before)
     has = _added(new, after)
@@ -151,14 +153,14 @@ def change_rows(
         same = ~differs(old.take(pa.array(before[keys])), new.take(pa.array(after[keys])), compared)
         both[keys[same]] = False
         had[keys[same]] = has[keys[same]] = False
-    gone, come = np.flatnonzero(had), np.flatnonzero(has)
+    removed, added = np.flatnonzero(had), np.flatnonzero(has)
     names = [name for name in new.column_names if name in old.column_names]
-    parts = [old.select(names).take(pa.array(before[gone])), new.select(names).take(pa.array(after[come]))]
-    kinds = np.concatenate([np.where(both[gone], UPDATE_BEFORE, DELETE), np.where(both[come], UPDATE_AFTER, INSERT)])
-    order = np.argsort(np.concatenate([gone * 2, come * 2 + 1]), kind="stable")
+    parts = [old.select(names).take(pa.array(before[removed])), new.select(names).take(pa.array(after[added]))]
+    kinds = np.concatenate([np.where(both[removed], UPDATE_BEFORE, DELETE), np.where(both[added], UPDATE_AFTER, INSERT)])
+    order = np.argsort(np.concatenate([removed * 2, added * 2 + 1]), kind="stable")
     changes = pa.concat_tables(parts)
-    at = changes.schema.get_field_index(VALUE_KIND)
-    changes = changes.set_column(at, changes.schema.field(at), pa.array(kinds.astype(np.int8)))
+    index = changes.schema.get_field_index(VALUE_KIND)
+    changes = changes.set_column(index, changes.schema.field(index), pa.array(kinds.astype(np.int8)))
     return changes.take(pa.array(order))
 
 
@@ -179,9 +181,9 @@ def _after(merged: pa.Table, counted: Mask) -> Indices:
     return after
 
 
-def _added(table: pa.Table, places: Indices) -> Mask:
+def _added(table: pa.Table, row_indexes: Indices) -> Mask:
     """Which of the row indexes are rows and not retractions."""
-    found = np.zeros(len(places), dtype=bool)
-    there = places >= 0
-    found[there] = ~is_retract(table.column(VALUE_KIND))[places[there]]
+    found = np.zeros(len(row_indexes), dtype=bool)
+    exists = row_indexes >= 0
+    found[exists] = ~is_retract(table.column(VALUE_KIND))[row_indexes[exists]]
     return found

@@ -1,4 +1,4 @@
-"""The result of a merge engine for contested keys, and its combination with the other keys."""
+"""The result of a merge engine for contested keys, and how it is combined with the rows of the other keys."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from lakelsm.schema.system_columns import SEQUENCE_NUMBER, VALUE_KIND
 class EngineResult:
     """One row for each contested key.
 
-    ``rows`` are row indexes in the merged table for the columns that ``columns`` lacks; ``columns`` has row indexes in
-    the same table (-1: NULL) or values; ``kept`` selects the keys that have a result.
+    ``columns`` has for a column either row indexes in the merged table (-1: NULL) or values. Columns that it lacks are
+    taken from the row indexes ``rows``. ``kept`` selects the keys that have a result; None selects all.
     """
 
     rows: Indices
@@ -29,38 +29,38 @@ class EngineResult:
 
 
 def system_columns(numbers: npt.NDArray[np.int64], kinds: npt.NDArray[np.int8]) -> dict[str, Result]:
-    """The results of the two system columns."""
+    """Return the results of the two system columns."""
     return {SEQUENCE_NUMBER: pa.array(numbers, pa.int64()), VALUE_KIND: pa.array(kinds, pa.int8())}
 
 
 def assemble_rows(table: pa.Table, heads: Indices, contested: Mask, result: EngineResult) -> pa.Table:
-    """The merged rows in key order.
+    """Return the merged rows in key order.
 
-    ``heads`` has for each key a row index in ``table``, its only row if it has one; ``contested`` selects the keys of
-    ``result``.
+    ``heads`` has the first row index of each key in ``table``, which is its only one unless the key is contested.
+    ``contested`` selects the keys of ``result``.
     """
     base = heads.copy()
     base[contested] = result.rows
     kept = np.ones(len(base), dtype=bool)
     if result.kept is not None:
         kept[contested] = result.kept
-    everything = bool(kept.all())
+    keeps_all = bool(kept.all())
     columns = []
     for field in table.schema:
         column = table.column(field.name)
         own = result.columns.get(field.name)
-        places = base
+        row_indexes = base
         if isinstance(own, pa.Array):
             column = pa.chunked_array([*column.chunks, own.cast(field.type)])
-            places = base.copy()
-            places[contested] = len(table) + np.arange(len(own))
+            row_indexes = base.copy()
+            row_indexes[contested] = len(table) + np.arange(len(own))
         elif own is not None:
-            places = base.copy()
-            places[contested] = own
-        columns.append(_taken(column, places if everything else places[kept]))
+            row_indexes = base.copy()
+            row_indexes[contested] = own
+        columns.append(_take(column, row_indexes if keeps_all else row_indexes[kept]))
     return pa.Table.from_arrays(columns, schema=table.schema)
 
 
-def _taken(column: pa.ChunkedArray, places: Indices) -> pa.ChunkedArray:
-    absent = places < 0
-    return pc.take(column, pa.array(places, mask=absent if absent.any() else None), boundscheck=False)
+def _take(column: pa.ChunkedArray, row_indexes: Indices) -> pa.ChunkedArray:
+    absent = row_indexes < 0
+    return pc.take(column, pa.array(row_indexes, mask=absent if absent.any() else None), boundscheck=False)

@@ -1,4 +1,4 @@
-"""What happens to one column of each contested key: its rows as events that a function folds into one value."""
+"""Events of a column: what each row of a contested key does to the value that a function folds."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from lakelsm.merge.grouped_rows import GroupedRows, Indices, Mask
 from lakelsm.merge.key_order import group_starts
 from lakelsm.merge.merge_spec import ColumnRule
 
-#: What a row does: aggregate in order, aggregate before the present value (an older row of a sequence group), retract,
-#: nothing.
+#: The effect of a row: add the value, add it before the present value (an older row of a sequence group), retract it,
+#: or none.
 ADD, REVERSED, RETRACT, SKIP = 0, 1, 2, 3
-#: In `Items` alone: the accumulator starts with the value.
+#: Only in `Items`: the accumulator starts with the value.
 SEED = 4
 
 Ops = npt.NDArray[np.int8]
@@ -26,11 +26,11 @@ Ops = npt.NDArray[np.int8]
 
 @dataclass(frozen=True)
 class Events:
-    """Events of a column: position ``i`` of ``groups`` does ``ops[i]``.
+    """The events of a column: the row at position ``i`` of ``groups`` has the effect ``ops[i]``.
 
-    The accumulator starts with the value of position ``seeds[g]`` (-1: with NULL); what comes before a seed in ``ops``
-    counts only for functions that remember whether they have seen a row. For them ``restarts`` has the earlier seeds
-    as well, if there can be any.
+    The accumulator of group ``g`` starts with the value at position ``seeds[g]``, or with NULL if that is -1. Events
+    before a seed count only for functions that remember whether they have seen a row. For these, ``restarts`` also
+    selects the earlier seeds, if there can be any.
     """
 
     groups: GroupedRows
@@ -40,37 +40,38 @@ class Events:
 
     @cached_property
     def live(self) -> Ops:
-        """``ops``, SKIP before the seed of the group."""
+        """``ops``, with SKIP before the seed of each group."""
         return np.where(self.groups.positions < self.seeds[self.groups.ids], SKIP, self.ops).astype(np.int8)
 
     @cached_property
     def seeded(self) -> Mask:
-        """The positions that are seeds."""
+        """Which positions are seeds."""
         mask = np.zeros(len(self.ops), dtype=bool)
         mask[self.seeds[self.seeds >= 0]] = True
         return mask
 
     @property
     def added(self) -> Mask:
-        """Positions that aggregate, in whichever direction, and those that seed."""
+        """Which positions add their value, in either direction, or are seeds."""
         mask: Mask = (self.live == ADD) | (self.live == REVERSED) | self.seeded
         return mask
 
     def without_retractions(self) -> Events:
-        """The same events, retractions ignored."""
+        """Return the same events without retractions."""
         return replace(self, ops=np.where(self.ops == RETRACT, SKIP, self.ops).astype(np.int8))
 
     def refuse_retractions(self, rule: ColumnRule) -> None:
-        """Raises InvalidInputError for a retraction, which the function of the column cannot undo."""
+        """Raise InvalidInputError if there is a retraction, for a column whose function cannot undo one."""
         if (self.ops == RETRACT).any():
             raise retraction_refused(rule)
 
 
 @dataclass(frozen=True)
 class Items:
-    """What a fold goes through, group by group: position ``positions[i]`` does ``ops[i]`` (never SKIP).
+    """The steps of a fold, group by group: the row at position ``positions[i]`` has the effect ``ops[i]``, never SKIP.
 
-    ``firsts`` has the first item of each group that has one, ``sizes`` how many it has, ``owners`` which group it is.
+    For each group that has items, ``firsts`` has the index of the first one, ``sizes`` their number and ``owners`` the
+    number of the group.
     """
 
     positions: Indices
@@ -82,7 +83,7 @@ class Items:
 
     @staticmethod
     def of(events: Events, counted: Mask | None = None) -> Items:
-        """The items of a column at positions where ``counted`` holds. A seed comes before what its row does."""
+        """Return the items at positions that ``counted`` selects (None: all). A seed precedes the effect of its row."""
         seeds = events.seeds[events.seeds >= 0]
         acting = np.flatnonzero(events.live != SKIP)
         positions = np.concatenate([seeds, acting])
@@ -98,34 +99,34 @@ class Items:
 
 @dataclass(frozen=True)
 class Values:
-    """The values of a column at the positions of ``groups``, read where a function needs them."""
+    """The values of a column at the positions of ``groups``, read when a function needs them."""
 
     column: pa.ChunkedArray
     groups: GroupedRows
 
     @cached_property
     def valid(self) -> Mask:
-        """Which positions hold a value."""
+        """Which positions have a value that is not NULL."""
         if self.column.null_count == 0:
             return np.ones(len(self.groups.rows), dtype=bool)
         mask: Mask = self.column.is_valid().to_numpy()[self.groups.rows]
         return mask
 
     def at(self, positions: Indices) -> pa.Array:
-        """The values of some positions as one array; NULL for position -1."""
+        """Return the values at some positions as one array, NULL for position -1."""
         absent = positions < 0
-        places = pa.array(self.groups.rows[positions], mask=absent if absent.any() else None)
-        taken = self.column.take(places).combine_chunks()
+        row_indexes = pa.array(self.groups.rows[positions], mask=absent if absent.any() else None)
+        taken = self.column.take(row_indexes).combine_chunks()
         return taken if isinstance(taken, pa.Array) else pa.concat_arrays(taken.chunks)
 
 
-#: The result of a function: for each group the position of the row whose value it is (-1: NULL), or the values.
+#: The result of a function: for each group the position of the row that has the value (-1: NULL), or the values.
 Result: TypeAlias = Indices | pa.Array
 
 
 def retraction_refused(rule: ColumnRule) -> InvalidInputError:
-    """The error of a retraction that the column's function cannot take."""
+    """Return the error for a retraction that the function of the column does not support."""
     return InvalidInputError(
-        f"aggregate function '{rule.function}' of column '{rule.name}' cannot retract a value (a row of kind -U or -D); "
-        f"set 'fields.{rule.name}.ignore-retract' = 'true' or 'ignore-delete' = 'true', or write no such rows"
+        f"column '{rule.name}': aggregate function '{rule.function}' cannot retract a value (a row of kind -U or -D). "
+        f"Set 'fields.{rule.name}.ignore-retract' = 'true' or 'ignore-delete' = 'true', or write no such rows."
     )

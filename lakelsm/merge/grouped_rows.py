@@ -1,4 +1,4 @@
-"""The rows of contested keys, key by key in merge order, and plain reductions over them."""
+"""The rows of contested keys, grouped by key in merge order, and reductions over the groups."""
 
 from __future__ import annotations
 
@@ -22,54 +22,54 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class GroupedRows:
-    """Rows in groups: ``rows[i]`` is the row index in a table of position ``i``, ``starts`` has each group's first."""
+    """Rows in groups: ``rows[i]`` is the row index of position ``i``, ``starts`` has the first position of each group."""
 
     rows: Indices
     starts: Indices
 
     @property
     def count(self) -> int:
-        """How many groups there are; none is empty."""
+        """The number of groups. No group is empty."""
         return len(self.starts)
 
     @cached_property
     def sizes(self) -> Indices:
-        """Rows of each group."""
+        """The number of rows of each group."""
         return np.diff(self.starts, append=len(self.rows))
 
     @property
     def ends(self) -> Indices:
-        """Last position of each group."""
+        """The last position of each group."""
         return self.starts + self.sizes - 1
 
     @cached_property
     def ids(self) -> Indices:
-        """The group of each position."""
+        """The number of the group of each position."""
         return np.repeat(np.arange(self.count), self.sizes)
 
     @cached_property
     def positions(self) -> Indices:
-        """0, 1, 2, ..."""
+        """All positions in order: 0, 1, 2, …"""
         return np.arange(len(self.rows))
 
     def last(self, mask: Mask) -> Indices:
-        """The last position of each group where ``mask`` holds, -1 for none."""
+        """Return the last position of each group that ``mask`` selects, -1 for none."""
         found: Indices = np.maximum.reduceat(np.where(mask, self.positions, -1), self.starts)
         return found
 
     def first(self, mask: Mask) -> Indices:
-        """The first position of each group where ``mask`` holds, -1 for none."""
+        """Return the first position of each group that ``mask`` selects, -1 for none."""
         none = len(self.rows)
         found = np.minimum.reduceat(np.where(mask, self.positions, none), self.starts)
         return np.where(found == none, -1, found)
 
     def any(self, mask: Mask) -> Mask:
-        """Whether ``mask`` holds somewhere in each group."""
+        """Return which groups have a position that ``mask`` selects."""
         found: Mask = np.logical_or.reduceat(mask, self.starts)
         return found
 
     def narrowed(self, mask: Mask) -> tuple[Indices, Indices, Indices]:
-        """The positions where ``mask`` holds, the first of each group among them, and the groups that have one."""
+        """Return the positions that ``mask`` selects, the index among them of each group's first, and these groups."""
         chosen = np.flatnonzero(mask)
         ids = self.ids[chosen]
         firsts = np.flatnonzero(group_starts(ids))
@@ -77,7 +77,7 @@ class GroupedRows:
 
 
 def by_rank(starts: Indices, sizes: Indices) -> Iterator[tuple[Indices, Indices]]:
-    """Walk groups side by side: yields (groups that have a k-th row, its position) for k = 0, 1, 2, ..."""
+    """Yield, for k = 0, 1, 2, …, the groups that have a k-th row and the positions of these rows."""
     order = np.argsort(-sizes, kind="stable")
     sorted_sizes = -sizes[order]
     for rank in range(int(sizes.max(initial=0))):
@@ -86,9 +86,9 @@ def by_rank(starts: Indices, sizes: Indices) -> Iterator[tuple[Indices, Indices]
 
 
 def grouped_rows(table: pa.Table, rows: Indices, group: Indices, spec: MergeSpec) -> GroupedRows:
-    """Order the rows of each group as a merge takes them: sequence fields, sequence number, an add after a retraction.
+    """Sort the rows of each group by merge order: sequence fields, sequence number, retractions before added rows.
 
-    ``rows`` are row indexes in ``table``, ordered by ``group`` and then by the table; that order decides ties.
+    ``rows`` are row indexes in ``table``, ordered by ``group`` and then by row index, which decides ties.
     """
     part = table.select([*dict.fromkeys((*spec.sequence_columns, SEQUENCE_NUMBER, VALUE_KIND))]).take(pa.array(rows))
     numbers = part.column(SEQUENCE_NUMBER).to_numpy()
@@ -103,9 +103,9 @@ def grouped_rows(table: pa.Table, rows: Indices, group: Indices, spec: MergeSpec
 
 
 def ranks(columns: list[pa.ChunkedArray], limit: int = 2**62) -> Indices:
-    """Numbers from 0 up that compare as the rows of one or several columns do; NULL is the smallest of a column.
+    """Return integers from 0 up that compare as the rows of one or several columns; NULL is the smallest value.
 
-    The numbers are dense only where they would reach ``limit`` otherwise, which must be more than there are rows.
+    The integers are dense only if they would otherwise reach ``limit``, which must exceed the number of rows.
     """
     if len(columns) == 1:
         valid = columns[0].is_valid().to_numpy()
@@ -120,7 +120,7 @@ def ranks(columns: list[pa.ChunkedArray], limit: int = 2**62) -> Indices:
 
 
 def _priority(column: pa.ChunkedArray, descending: bool) -> Indices:
-    """Rank the values of one sequence field: the higher, the stronger; NULL below all."""
+    """Return ranks of the values of one sequence field: a higher rank wins; NULL has the lowest."""
     found = ranks([column])
     if descending:
         found = -found

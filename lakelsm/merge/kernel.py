@@ -1,4 +1,4 @@
-"""The merge of rows of one key into one (docs/format.md 12.3), for every merge engine. Arrow in, Arrow out."""
+"""Merges the rows of each key into one (docs/format.md 12.3), for every merge engine. Arrow in, Arrow out."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _ENGINES: dict[MergeEngine, Callable[[pa.Table, GroupedRows, MergeSpec], EngineR
 
 
 def merge_rows(table: pa.Table, keys: OrderKeys, spec: MergeSpec, always: Mask | None = None) -> pa.Table:
-    """Merge the rows of each key into one, in key order; a result may be a retraction, by its kind.
+    """Merge the rows of each key into one and return them in key order; a merged row may be a retraction.
 
-    ``table`` has the key, sequence and system columns and any of the others; rows of several runs stand one run after
-    the other, oldest first. ``keys`` are its `order_keys`. A key with a single row keeps it unchanged, unless ``always``
-    selects the row: then the engine merges it alone. The sequence number of a merged row is that of the last of its
-    records. Columns that the spec does not know come from one of the key's rows.
+    ``table`` has the key, sequence and system columns and any others. Rows of several runs follow one another, the
+    oldest run first. ``keys`` are the `order_keys` of the table. A key with a single row keeps it unchanged, unless
+    ``always`` selects the row: then it passes through the engine alone. A merged row has the sequence number of the
+    last of its records. Columns that the spec does not know are taken from one row of the key.
 
-    Raises InvalidInputError for a retraction that the engine or a function cannot take, an overflow and a NULL in a
-    column that is NOT NULL; the message names column, option and remedy.
+    Raises InvalidInputError for a retraction that the engine or a function does not support, for an overflow, and for a
+    NULL in a column that is NOT NULL. The message has the column, the option and the remedy.
     """
     drops = spec.engine is MergeEngine.DEDUPLICATE and spec.ignore_delete
     if always is None and not drops and bool((keys[1:] > keys[:-1]).all()):
@@ -56,27 +56,27 @@ def merge_rows(table: pa.Table, keys: OrderKeys, spec: MergeSpec, always: Mask |
 
 
 def surviving_rows(table: pa.Table, keys: OrderKeys, spec: MergeSpec) -> Indices:
-    """Return the row of each key that the merge keeps, in key order, for engines whose merged rows are rows of the table.
+    """Return the row index of the row that each key keeps, in key order; only for engines that keep one of the rows.
 
-    ``table`` has ``spec.decisive_columns``; `latest_rows` has the rest.
+    ``table`` has ``spec.decisive_columns``. `latest_rows` describes the other arguments.
     """
     if spec.engine is MergeEngine.DEDUPLICATE:
         return latest_rows(table, keys, spec)
     numbered = table.append_column(PLACE, pa.array(np.arange(len(table))))
-    places: Indices = merge_rows(numbered, keys, spec).column(PLACE).to_numpy()
-    return places
+    row_indexes: Indices = merge_rows(numbered, keys, spec).column(PLACE).to_numpy()
+    return row_indexes
 
 
-def rows_at(table: pa.Table, places: Indices) -> pa.Table:
-    """The rows at valid row indexes, which are not checked again."""
-    return pc.take(table, pa.array(places), boundscheck=False)
+def rows_at(table: pa.Table, row_indexes: Indices) -> pa.Table:
+    """Return the rows at some row indexes, which must be valid: they are not checked again."""
+    return pc.take(table, pa.array(row_indexes), boundscheck=False)
 
 
 def contested(keys: OrderKeys) -> Mask:
-    """Which rows share their key with another row. A merge does not change all others.
+    """Return which rows share their key with another row. A merge changes no other rows.
 
-    Fastest where most rows are one ascending run, as in a merge of small runs into a large one: its keys are searched
-    for those of the others, and not sorted.
+    Fastest if most rows are one ascending run, as in a merge of small runs into a large one: the keys of the large run
+    are searched for those of the others instead of being sorted.
     """
     mask = np.zeros(len(keys), dtype=bool)
     start, stop = _longest_run(keys)
@@ -85,29 +85,29 @@ def contested(keys: OrderKeys) -> Mask:
     if not len(others):
         return mask
     wanted = keys[others]
-    places = start + np.searchsorted(keys[start:stop], wanted)
-    found = keys[np.minimum(places, stop - 1)] == wanted
-    mask[places[found]] = True
+    row_indexes = start + np.searchsorted(keys[start:stop], wanted)
+    found = keys[np.minimum(row_indexes, stop - 1)] == wanted
+    mask[row_indexes[found]] = True
     starts = group_starts(wanted)
     mask[others] = found | ~(starts & np.append(starts[1:], True))
     return mask
 
 
 def _longest_run(keys: OrderKeys) -> tuple[int, int]:
-    """Start and stop of the longest stretch of strictly ascending keys."""
+    """Return start and stop of the longest range of strictly ascending keys."""
     bounds = np.concatenate([[0], np.flatnonzero(keys[1:] <= keys[:-1]) + 1, [len(keys)]])
     longest = int(np.argmax(np.diff(bounds)))
     return int(bounds[longest]), int(bounds[longest + 1])
 
 
 def latest_rows(table: pa.Table, keys: OrderKeys, spec: MergeSpec) -> Indices:
-    """Return the index of the winning row of each key, in key order (merge engine `deduplicate`).
+    """Return the row index of the winning row of each key, in key order (merge engine `deduplicate`).
 
-    ``table`` has ``spec.decisive_columns`` in any row order (sorted runs one after the other sort fastest); ``keys``
-    are its `order_keys`. Among rows of one key the greatest (sequence fields, sequence number) wins; a NULL sequence
-    field loses to any value in both directions. Rows that share a sequence number: an added row beats a retraction,
-    as Java Paimon 2 and pypaimon have it, then the later row of the table wins. Retractions can win: the caller drops
-    them where that is right.
+    ``table`` has ``spec.decisive_columns`` in any row order; sorted runs that follow one another sort fastest. ``keys``
+    are its `order_keys`. Among the rows of a key the one with the greatest (sequence fields, sequence number) wins; a
+    NULL sequence field loses to any value in both directions. Between equal sequence numbers an added row wins over a
+    retraction, as in Java Paimon 2 and pypaimon, then the later row of the table wins. A retraction can win: the caller
+    drops it where that is correct.
     """
     order = np.argsort(keys, kind="stable")
     starts = group_starts(keys[order])
@@ -126,6 +126,6 @@ def latest_rows(table: pa.Table, keys: OrderKeys, spec: MergeSpec) -> Indices:
 
 
 def _last_of_groups(table: pa.Table, rows: Indices, group: Indices, spec: MergeSpec) -> Indices:
-    """Return the row of highest priority of each group; ``rows`` are ordered by group, then by table position."""
+    """Return the row of highest priority of each group; ``rows`` are ordered by group, then by row index."""
     groups = grouped_rows(table, rows, group, spec)
     return groups.rows[groups.ends]

@@ -1,9 +1,9 @@
-"""Order of keys as plain numpy values: `order_keys` maps rows to values that compare as Paimon compares the rows.
+"""The order of keys as numpy values: `order_keys` maps rows to values that compare as Paimon compares the rows.
 
-The result is a uint64 array where the encoded key fits eight bytes and an array of equally wide byte strings
-otherwise, so that numpy sorts, groups and searches rows of any key without a loop. NULL sorts first; numbers by
-value, 0.0 and -0.0 as one and every NaN as one, last; text and binary by unsigned bytes. docs/keys.md has the reasons.
-`rank_keys` gives stored keys as integers in that order, so that rules about ranges need no types.
+The result is a uint64 array if the encoded key fits eight bytes, otherwise an array of byte strings of one width, so
+that numpy sorts, groups and searches rows of any key without a loop. NULL sorts first; numbers by value, with 0.0 equal
+to -0.0, and every NaN equal and last; text and binary by unsigned bytes. docs/keys.md has the reasons. `rank_keys`
+returns stored keys as integers in that order, so that rules about ranges need no types.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _NUMPY_INTEGERS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 
 
 def order_keys(columns: Sequence[pa.Array | pa.ChunkedArray], signed_zeros: bool = False) -> OrderKeys:
-    """Return one comparable value per row of ``columns`` (most significant column first).
+    """Return one comparable value for each row of ``columns`` (most significant column first).
 
-    Values of two calls must not be compared with each other: widths and ranks depend on the rows given. With
-    ``signed_zeros`` -0.0 is below 0.0, as Java's ``Double.compare`` has it.
+    Values of two calls must not be compared with each other: widths and ranks depend on the rows of the call. With
+    ``signed_zeros`` -0.0 is less than 0.0, as in Java's ``Double.compare``.
     """
     parts: list[tuple[npt.NDArray[np.uint64], int]] = []
     for column in columns:
@@ -58,10 +58,10 @@ def group_starts(keys: OrderKeys) -> npt.NDArray[np.bool_]:
 
 
 def stable_order(keys: OrderKeys) -> npt.NDArray[np.int64]:
-    """Return the indexes of rows in the order of their ``keys``; equal ones keep their order.
+    """Return the row indexes in the order of ``keys``; rows with equal keys keep their order.
 
-    As ``np.argsort(keys, kind="stable")``, which takes several times as long for byte strings: here their first eight
-    bytes are sorted as numbers, and the whole keys only where these are alike.
+    The result is that of ``np.argsort(keys, kind="stable")``, which takes several times as long for byte strings: here
+    their first eight bytes are sorted as numbers, and the whole keys only where these bytes are equal.
     """
     if not len(keys) or keys.dtype.kind != "S" or keys.dtype.itemsize <= 8:
         return np.argsort(keys, kind="stable").astype(np.int64, copy=False)
@@ -75,7 +75,7 @@ def stable_order(keys: OrderKeys) -> npt.NDArray[np.int64]:
 
 
 def _comparable(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """A column as one array, bytes of any length as bytes."""
+    """Return a column as one array, with byte strings of fixed length as binary."""
     column = contiguous(column)
     is_bytes = pa.types.is_fixed_size_binary(column.type) and column.type != NANO_TIMESTAMP
     return column.cast(pa.binary()) if is_bytes else column
@@ -99,7 +99,7 @@ def _column_words(column: pa.Array, signed_zeros: bool) -> list[tuple[npt.NDArra
 
 
 def _fill_nulls(column: pa.Array) -> pa.Array:
-    """Give NULL slots a value where the encoding reads values and not the raw buffer (masked again by the caller)."""
+    """Give NULL slots a value where the encoding reads values instead of the raw buffer; the caller masks them again."""
     kind = column.type
     if _is_text(kind):
         return pc.fill_null(column, pa.scalar(b"").cast(kind))
@@ -144,7 +144,7 @@ def _signed_words(raw: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
 
 
 def _float_words(raw: npt.NDArray[Any], signed_zeros: bool) -> npt.NDArray[np.uint64]:
-    """IEEE bits made monotonous; every NaN becomes the one that sorts last."""
+    """Return IEEE bits as integers in the order of the numbers; every NaN becomes the one that sorts last."""
     bits = raw.dtype.itemsize * 8
     unsigned = raw.view(f"u{raw.dtype.itemsize}").astype(np.uint64)
     if not signed_zeros:
@@ -191,7 +191,7 @@ def _text_words(column: pa.Array) -> list[tuple[npt.NDArray[np.uint64], int]]:
 
 
 def _leading_bytes(words: npt.NDArray[np.uint64], left: npt.NDArray[np.int64], width: int) -> npt.NDArray[np.uint64]:
-    """Keep the first ``left`` bytes of each big-endian word, zero the rest, and drop to ``width`` bytes."""
+    """Keep the first ``left`` bytes of each big-endian word, zero the others, and shift the word to ``width`` bytes."""
     drop = (8 * (8 - np.maximum(left, 1))).astype(np.uint64)
     kept = np.where(left > 0, (words >> drop) << drop, np.uint64(0))
     result: npt.NDArray[np.uint64] = kept >> np.uint64(8 * (8 - width))
@@ -204,9 +204,10 @@ def _ranked_words(column: pa.Array) -> list[tuple[npt.NDArray[np.uint64], int]]:
 
 
 def rank_keys(keys: Sequence[bytes] | pa.Array, types: Sequence[DataType]) -> npt.NDArray[np.int64]:
-    """Return one rank per key: equal keys share it, a smaller key has a smaller one.
+    """Return one rank for each key: equal keys have the same rank, a smaller key has a smaller rank.
 
-    ``keys`` are BinaryRows with their arity, ``types`` the trimmed primary key's. Order is the kernel's.
+    ``keys`` are BinaryRows with their arity, ``types`` those of the trimmed primary key. The order is that of
+    `order_keys`.
     """
     if not len(keys):
         return np.zeros(0, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""What a merge needs to know of a table, frozen and picklable: the engine, its options, one rule for each column."""
+"""The merge rules of a table, frozen and picklable: the engine, its options, and one rule for each column."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _NO_LIMIT = 2**31 - 1
 class ColumnRule:
     """How the values of one column merge.
 
-    ``function`` is the aggregate function, None for a column of `partial-update` without one. The other attributes are
-    the column's options (``fields.<column>.<option>``); ``not_null``: the column cannot be NULL.
+    ``function`` is the aggregate function, None for a column of `partial-update` without one. ``not_null``: the column
+    is NOT NULL. The other attributes are the column's options (``fields.<column>.<option>``).
     """
 
     name: str
@@ -40,27 +40,27 @@ class ColumnRule:
 
 @dataclass(frozen=True)
 class SequenceGroup:
-    """A sequence group of `partial-update`: ``sequence`` columns order the updates of the ``governed`` columns."""
+    """A sequence group of `partial-update`: the ``sequence`` columns order the updates of the ``governed`` columns."""
 
     sequence: tuple[str, ...]
     governed: tuple[str, ...]
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns whose updates the sequence decides, itself included."""
+        """The columns whose updates the sequence orders, with the sequence columns themselves."""
         return (*self.governed, *self.sequence)
 
 
 @dataclass(frozen=True)
 class MergeSpec:
-    """What a merge needs to know of a table.
+    """The merge rules of a table.
 
     ``key_columns`` are the trimmed primary key. ``sequence_columns`` (``sequence.field``) decide before the sequence
-    number; ``sequence_descending`` lets the smallest value win. ``ignore_delete`` drops retractions (-U and -D) before
-    the merge. ``columns`` has a rule for every column that is no part of the primary key (engines `partial-update` and
+    number; with ``sequence_descending`` the smallest value wins. ``ignore_delete`` drops retractions (-U and -D) before
+    the merge. ``columns`` has a rule for each column outside of the primary key (engines `partial-update` and
     `aggregation`). ``remove_on_delete`` and ``remove_on_groups`` (sequence columns) decide when a -D removes the row.
-    ``lookup``: rows above level 0 hold all that lies below them (see `lakelsm.merge.key_levels`), and engines that
-    combine rows must not merge it twice.
+    With ``lookup`` a row above level 0 includes the rows of its key on higher levels (see `lakelsm.merge.key_levels`),
+    and engines that combine rows must not merge these twice.
     """
 
     key_columns: tuple[str, ...]
@@ -77,7 +77,7 @@ class MergeSpec:
 
     @staticmethod
     def of(schema: TableSchema, options: TableOptions) -> MergeSpec:
-        """The merge of a table."""
+        """Return the merge rules of a table."""
         engine = options.merge_engine
         groups = _groups(options) if engine is MergeEngine.PARTIAL_UPDATE else ()
         remove = {
@@ -99,36 +99,35 @@ class MergeSpec:
 
     @property
     def keeps_rows(self) -> bool:
-        """Whether every merged row is one of the rows that were merged (`deduplicate` and `first-row`)."""
+        """Whether each merged row is one of its input rows (`deduplicate` and `first-row`)."""
         return self.engine in (MergeEngine.DEDUPLICATE, MergeEngine.FIRST_ROW)
 
     @property
     def removing_sequences(self) -> tuple[str, ...]:
-        """The sequence columns of the groups that a -D removes its row by: it leaves a row in which all are NULL."""
+        """The sequence columns of groups in which a -D removes the row; a -D with NULL in all of them removes nothing."""
         removing = (group.sequence for group in self.groups if self.remove_on_groups & {*group.sequence})
         return tuple(dict.fromkeys(name for sequence in removing for name in sequence))
 
     @property
     def decisive_columns(self) -> tuple[str, ...]:
-        """The columns that decide which rows win: key, sequence fields and the two system columns, each once."""
+        """The columns that decide which row wins: key, sequence fields and the two system columns, each once."""
         names = (*self.key_columns, *self.sequence_columns, SEQUENCE_NUMBER, VALUE_KIND)
         return tuple(dict.fromkeys(names))
 
-
     @property
     def decisive_fields(self) -> tuple[str, ...]:
-        """The columns of the table among the `decisive_columns`."""
+        """The `decisive_columns` without the system columns."""
         return tuple(dict.fromkeys((*self.key_columns, *self.sequence_columns)))
 
     def of_columns(self, names: Collection[str]) -> MergeSpec:
-        """The merge that gives these columns as this one does, and has rules for no others than it needs."""
+        """Return the rules that merge some columns as this spec does, without rules that these columns do not need."""
         kept = {*names, *self.sequence_columns, *(name for group in self.groups for name in group.sequence)}
         groups = (replace(one, governed=tuple(name for name in one.governed if name in kept)) for one in self.groups)
         return replace(self, columns=tuple(rule for rule in self.columns if rule.name in kept), groups=tuple(groups))
 
     @property
     def read_columns(self) -> tuple[str, ...]:
-        """The columns of the table that rows must have for the merge."""
+        """The columns of the table that the merge needs."""
         return tuple(dict.fromkeys((*self.decisive_fields, *(rule.name for rule in self.columns))))
 
 

@@ -1,4 +1,4 @@
-"""The unit of a merge: files of sorted runs and the key range that a task takes of them."""
+"""The unit of a merge: the files of sorted runs, and the key range that a task merges."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from lakelsm.format.data_file.file_check import ExpectedFile
 from lakelsm.format.data_file.file_index_location import FileIndexLocation
 from lakelsm.format.data_file.vector_location import VectorLocation
 
-#: What a byte costs that is read to look keys up, beside one that is merged and written again.
+#: The cost of a byte that is read to look keys up, relative to one that is merged and written.
 LOOK_UP_COST = 0.25
 
-#: Values of the trimmed primary key, in its order.
+#: Values of the trimmed primary key, in the order of its columns.
 Key = tuple[object, ...]
 
 
 @dataclass(frozen=True)
 class RunFile:
-    """One data file of a run. ``path`` is that of the file system; ``local``: a scratch file of this machine.
+    """One data file of a run. ``path`` is its path in the file system; ``local``: it is a scratch file of this machine.
 
-    ``expected`` is from the manifest entry (None for a scratch file, which has none), ``vector`` the location of the
-    deletion vector that masks rows of it, ``index`` that of its indexes if they may show which keys it has, and
-    ``extra_files`` the names of the files that belong to it, in its directory.
+    ``expected`` is from the manifest entry (None for a scratch file, which has no entry). ``vector`` is the location of
+    the deletion vector that masks rows of the file, ``index`` that of its indexes if they can exclude keys.
+    ``extra_files`` are the names of further files in its directory that belong to it.
     """
 
     path: str
@@ -43,18 +43,18 @@ class RunFile:
 
     @property
     def name(self) -> str:
-        """The last part of the path."""
+        """The last component of the path."""
         return self.path.rsplit("/", 1)[-1]
 
 
 @dataclass(frozen=True)
 class MergeUnit:
-    """Files whose rows are merged together: ``runs`` oldest first, the files of each in key order.
+    """Files whose rows are merged together: ``runs`` are ordered from the oldest, the files of each by key.
 
     Only rows with ``lower`` <= key < ``upper`` belong to the unit (None: no bound). ``looked_up`` are runs below the
-    output of a compaction: they do not change, and the merge looks there for keys of the unit, which all lie in
-    ``reach`` (both inclusive). What the entries of the files prove of the ``runs``: ``adds_only``, no row is a
-    retraction; ``newest_last``, each row has a larger sequence number than all rows of the runs before its own.
+    output of a compaction: they do not change, and the merge looks up keys of the unit in them, which are all within
+    ``reach`` (both ends inclusive). The manifest entries prove two properties of ``runs``. ``adds_only``: no row is a
+    retraction. ``newest_last``: each row has a larger sequence number than all rows of earlier runs.
     """
 
     runs: tuple[tuple[RunFile, ...], ...]
@@ -68,29 +68,29 @@ class MergeUnit:
 
     @property
     def every_run(self) -> tuple[tuple[RunFile, ...], ...]:
-        """The runs, after those that are looked up."""
+        """The runs that are looked up, then the runs that are merged."""
         return (*self.looked_up, *self.runs)
 
     @cached_property
     def files(self) -> tuple[RunFile, ...]:
-        """The files of `every_run`; `FILE_NUMBER` of a row is the index here."""
+        """The files of `every_run`; `FILE_NUMBER` of a row is an index into them."""
         return tuple(file for run in self.every_run for file in run)
 
     @cached_property
     def levels(self) -> npt.NDArray[np.int64]:
-        """The level of each of the ``files``."""
+        """The level of each of ``files``."""
         return np.array([file.level for file in self.files], dtype=np.int64)
 
     @property
     def cost(self) -> int:
-        """Bytes of the files of the runs, and a share of those that are looked up."""
+        """The bytes of the files that are merged, plus a fraction of those that are looked up."""
         looked_up = sum(file.file_size for run in self.looked_up for file in run)
         return sum(file.file_size for run in self.runs for file in run) + int(looked_up * LOOK_UP_COST)
 
 
 @dataclass(frozen=True)
 class KeySearch:
-    """The keys of ``rows`` (positions) of ``source`` are to be found in ``targets``, which are of the same bucket."""
+    """Find the keys of some rows of ``source``, given as row indexes, in the files ``targets`` of the same bucket."""
 
     bucket: tuple[bytes, int]
     source: RunFile

@@ -1,4 +1,4 @@
-"""Record-level expiry: rows that a compaction leaves out because of their age."""
+"""Record-level expiry: a compaction drops rows that are older than a retention time."""
 
 from __future__ import annotations
 
@@ -14,40 +14,43 @@ from lakelsm.format.data_file.column_evolution import cast_column
 from lakelsm.options import TableOptions
 from lakelsm.types.nano_timestamps import NANO_TIMESTAMP
 
-#: A BIGINT from here on counts milliseconds, below seconds.
+#: A BIGINT of at least this value counts milliseconds, a smaller one seconds.
 _FIRST_MILLIS = 1_000_000_000_000
 
 
 @dataclass(frozen=True)
 class RecordExpiry:
-    """Rows expire ``seconds`` after the time in ``column``."""
+    """Rows expire ``seconds`` after the time in column ``column``."""
 
     column: str
     seconds: int
 
     @staticmethod
     def of(options: TableOptions) -> RecordExpiry | None:
-        """The expiry of a table, None for a table without one. Raises InvalidInputError without a time field."""
+        """Return the expiry of a table, None if it has none. Raises InvalidInputError if the time field is not set."""
         if options.record_level_expire_time is None:
             return None
         if options.record_level_time_field is None:
-            raise InvalidInputError("'record-level.expire-time' needs 'record-level.time-field'; set it")
+            raise InvalidInputError("option 'record-level.expire-time' needs 'record-level.time-field'. Set both.")
         return RecordExpiry(options.record_level_time_field, options.record_level_expire_time // 1000)
 
     def unexpired(self, rows: pa.Table, now_millis: int) -> pa.Table:
-        """The rows that are young enough at ``now_millis``; those without a time never expire."""
+        """Return the rows that have not expired at ``now_millis``. Rows without a time never expire."""
         expired = self.expired(rows, now_millis)
         return rows.filter(pa.array(~expired)) if expired.any() else rows
 
     def expired(self, rows: pa.Table, now_millis: int) -> npt.NDArray[np.bool_]:
-        """Which rows are too old at ``now_millis``."""
+        """Return which rows have expired at ``now_millis``."""
         column = rows.column(self.column)
         valid: npt.NDArray[np.bool_] = column.is_valid().to_numpy()
         return valid & (seconds_of(column) + self.seconds < now_millis // 1000)
 
 
 def seconds_of(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
-    """Times as seconds since 1970: INT has seconds, BIGINT seconds or milliseconds, TIMESTAMP is cut; 0 for NULL."""
+    """Return times as seconds since 1970, 0 for NULL.
+
+    INT is in seconds, BIGINT in seconds or milliseconds. TIMESTAMP is rounded towards zero.
+    """
     kind = column.type
     if kind == NANO_TIMESTAMP:
         column = cast_column(column, pa.timestamp("us"))
@@ -62,6 +65,6 @@ def seconds_of(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
 
 
 def _cut(millis: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Seconds, cut towards zero."""
+    """Convert milliseconds to seconds, rounded towards zero."""
     seconds: npt.NDArray[np.int64] = np.where(millis < 0, -(-millis // 1000), millis // 1000)
     return seconds

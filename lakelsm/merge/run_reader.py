@@ -1,4 +1,4 @@
-"""Sorted runs read from their files inside a task, in batches that keep to a memory bound."""
+"""Reads sorted runs from their files inside a task, in batches within a memory limit."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from lakelsm.types import to_arrow
 
 _MAX_READ_AHEAD = 1 << 18
 _MIN_READ_AHEAD = 1 << 13
-#: Bytes of a batch, however ample memory is: the arrays of longer ones leave the processor's caches, and the allocator
-#: gives them back to the system, which costs a sixth of a merge.
+#: Maximum bytes of a batch. The arrays of larger batches exceed the processor's caches, and the allocator returns
+#: them to the system, which costs a sixth of a merge.
 _MAX_BATCH = 12 << 20
-#: Merging holds a batch of each run, their concatenation, the keys and the merged rows: about so many copies.
+#: A merge holds a batch of each run, their concatenation, the keys and the merged rows: about this number of copies.
 _COPIES = 5
 
 
@@ -38,9 +38,9 @@ _COPIES = 5
 class RunReader:
     """Opens the runs of a unit as the tables that the kernel merges. Pickled into tasks.
 
-    ``schemas`` has every schema that a file may name; rows come as ``schema`` has them, restricted to ``columns``, which
-    include the key. ``memory_bytes`` bounds what a merge of the unit holds. Rows that a file's deletion vector masks are
-    left out; the others keep their positions.
+    ``schemas`` has every schema that a file may name. Rows have the columns of ``schema``, restricted to ``columns``,
+    which include the key. ``memory_bytes`` limits the memory of a merge of the unit. Rows that a deletion vector masks
+    are left out; the other rows keep their positions.
     """
 
     file_io: FileIO
@@ -51,9 +51,9 @@ class RunReader:
     memory_bytes: int
 
     def open_runs(self, unit: MergeUnit, positions: bool = False, system: bool = True) -> list[Iterator[pa.Table]]:
-        """One iterator for each of ``unit.every_run``.
+        """Return one iterator for each of ``unit.every_run``.
 
-        ``positions``: rows carry `FILE_NUMBER` and `POSITION`; ``system``: and the system columns of files.
+        With ``positions`` rows have `FILE_NUMBER` and `POSITION`, with ``system`` the system columns of files.
         """
         shares = _Shares([max(file.row_count for file in run) for run in unit.every_run], self.memory_bytes // _COPIES)
         masked = {file: (file.vector, file.row_count) for file in unit.files if file.vector is not None}
@@ -85,24 +85,24 @@ class RunReader:
         if reach is not None:
             low, high = reach[0][0], reach[1][0]
         may_hold = partial(_overlaps, low, high)
-        for place, file in enumerate(unit.every_run[number]):
+        for index, file in enumerate(unit.every_run[number]):
             reader = self._opened(file, checks.get(file), len(unit.every_run), system)
             masked = masks.get(file)
             for start, table in reader.batches(shares.bytes, leading, may_hold):
                 shares.measured(number, table)
                 if first is not None:
-                    table = _located(table, first + place, start)
+                    table = _located(table, first + index, start)
                 if masked:
                     table = _unmasked(table, start, masked)
                 yield table if bounds is None else bounds.cut(table)
-                del table  # Not held while the next one is read.
+                del table  # Free it before the next one is read.
 
     def open_file(self, file: RunFile, system: bool = True) -> KeyValueReader:
-        """A reader of all rows of one file, masked ones too; ``system``: as it has it."""
+        """Return a reader of all rows of a file, masked rows included; with ``system`` also of its system columns."""
         return self._opened(file, self._checks([file]).get(file), 1, system)
 
     def _checks(self, files: Sequence[RunFile]) -> dict[RunFile, FileCheck]:
-        """What refuses each file that is not the expected one; worked out at once, as one file costs nearly as much."""
+        """Return the checks that refuse a wrong file. One call for all files costs little more than one for one file."""
         checks: dict[RunFile, FileCheck] = {}
         for schema_id in {file.schema_id for file in files}:
             expected = {file: file.expected for file in files if file.schema_id == schema_id and file.expected}
@@ -128,27 +128,27 @@ class RunReader:
 
 
 def _overlaps(low: Any, high: Any, known: ValueRange) -> bool:
-    """Whether a range of values can hold one from ``low`` to ``high`` (None: open)."""
+    """Return whether the range ``known`` contains a value from ``low`` to ``high`` (None: no bound)."""
     return (high is None or known[0] <= high) and (low is None or known[1] >= low)
 
 
 class _Shares:
-    """The bytes that a batch of each run may have: equal shares, and for large runs what small ones do not need."""
+    """The bytes that a batch of each run may have: equal shares, and large runs also get what small runs do not need."""
 
     def __init__(self, rows: Sequence[int], total: int) -> None:
-        """``rows`` are those of each run's largest file; no batch has rows of two."""
+        """``rows`` has the row count of each run's largest file. No batch has rows of two files."""
         self._rows = rows
         self._total = total
         self._widths = [0.0] * len(rows)
         self._needs = [inf] * len(rows)
 
     def measured(self, run: int, batch: pa.Table) -> None:
-        """Take the width of a batch's rows into account."""
+        """Record the width of a batch's rows."""
         self._widths[run] = max(self._widths[run], batch_bytes(batch) / len(batch))
         self._needs[run] = self._rows[run] * self._widths[run]
 
     def bytes(self) -> int:
-        """The share of a run that fills it."""
+        """Return the share of a run that needs more than its share."""
         left, share = float(self._total), 0.0
         for fewer, need in enumerate(sorted(self._needs)):
             share = left / (len(self._needs) - fewer)
@@ -160,7 +160,7 @@ class _Shares:
 
 @dataclass(frozen=True)
 class _Bounds:
-    """The key range of a unit, as rows that compare with those of its files."""
+    """The key range of a unit, as rows that can be compared with the rows of its files."""
 
     names: tuple[str, ...]
     rows: tuple[pa.Array, ...]
@@ -179,7 +179,7 @@ class _Bounds:
         return _Bounds(names, rows, unit.lower is not None, unit.upper is not None)
 
     def cut(self, table: pa.Table) -> pa.Table:
-        """The rows of a sorted table that lie in the range."""
+        """Return the rows of a sorted table that are in the range."""
         columns = [pa.chunked_array([*table.column(name).chunks, bound]) for name, bound in zip(self.names, self.rows)]
         keys = order_keys(columns)
         own, bounds = keys[: len(table)], keys[len(table) :]
@@ -189,7 +189,7 @@ class _Bounds:
 
 
 def _unmasked(table: pa.Table, start: int, masked: BitMap) -> pa.Table:
-    """The rows of a table, whose first is at position ``start`` of its file, that are not masked."""
+    """Return the rows of a table that are not masked. ``start`` is the position of its first row in the file."""
     positions = positions_within(masked, start, start + len(table))
     if not len(positions):
         return table

@@ -1,4 +1,4 @@
-"""Merge sorted runs of any length in bounded memory, a key range at a time."""
+"""Merges sorted runs of any length in bounded memory, one key range at a time."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from lakelsm.schema.system_columns import VALUE_KIND
 def key_ranges(
     runs: Sequence[Iterator[pa.Table]], key_columns: Sequence[str]
 ) -> Iterator[tuple[pa.Table, OrderKeys | None]]:
-    """Cut sorted runs into consecutive key ranges, each with the rows that all runs have in it.
+    """Split sorted runs into consecutive key ranges, and yield the rows of all runs in each range.
 
-    ``runs`` come oldest first; each yields tables ordered by ``key_columns`` in which no key occurs twice. What is
-    yielded: the rows of one range (runs one after the other) and their order keys, or None instead of the keys if
-    a single run has rows in the range, which are in order and unique then. At most one table of each run is held.
+    ``runs`` are ordered from the oldest; each yields tables ordered by ``key_columns`` in which no key occurs twice.
+    Yields the rows of one range, run after run, with their order keys. The keys are None if only one run has rows in
+    the range: then the rows are ordered and unique. At most one table of each run is in memory.
     """
     buffers: list[pa.Table | None] = [None] * len(runs)
     live = list(range(len(runs)))
     while True:
-        # Refilled only now: the caller is done with the range before.
+            # Refill the buffers only now: the caller has finished the previous range.
         for index in live:
             if buffers[index] is None:
                 buffers[index] = _next_rows(runs[index])
@@ -38,7 +38,7 @@ def key_ranges(
 
 
 def _take_range(buffers: list[pa.Table | None], key_columns: Sequence[str]) -> tuple[pa.Table, OrderKeys | None]:
-    """Cut the rows up to the smallest last key off the buffers; None is left of a buffer that was taken whole."""
+    """Cut the rows up to the smallest last key from the buffers. A buffer that is used up becomes None."""
     tables = {index: table for index, table in enumerate(buffers) if table is not None}
     if len(tables) == 1:
         ((index, rows),) = tables.items()
@@ -63,8 +63,8 @@ def _take_range(buffers: list[pa.Table | None], key_columns: Sequence[str]) -> t
 
 
 def merge_runs(runs: Sequence[Iterator[pa.Table]], spec: MergeSpec, drop_deletes: bool) -> Iterator[pa.Table]:
-    """Yield the merged rows of sorted runs (oldest first) in key order; retractions stay unless ``drop_deletes``."""
-    # A loop would hold on to a range while the next one is read.
+    """Yield the merged rows of sorted runs (oldest first) in key order; ``drop_deletes`` leaves out retractions."""
+    # A loop would keep a reference to a range while the next one is read.
     return starmap(lambda rows, keys: _merge_range(rows, keys, spec, drop_deletes), key_ranges(runs, spec.key_columns))
 
 
@@ -83,11 +83,11 @@ def _merge_range(rows: pa.Table, keys: OrderKeys | None, spec: MergeSpec, drop_d
 
 
 def without_retractions(rows: pa.Table) -> pa.Table:
-    """The rows that are no -U or -D."""
+    """Return the rows that are not -U or -D."""
     retract = is_retract(rows.column(VALUE_KIND))
     return rows.filter(pa.array(~retract)) if retract.any() else rows
 
 
 def _next_rows(run: Iterator[pa.Table]) -> pa.Table | None:
-    """Return the run's next table that has rows, None at its end."""
+    """Return the next table of a run that has rows, None at the end of the run."""
     return next((table for table in run if len(table)), None)

@@ -53,7 +53,7 @@ def test_retractions_are_left_out_or_refused_naming_column_function_and_remedy()
     assert found.without_retractions().ops.tolist() == [ADD, SKIP, SKIP, REVERSED, SKIP]
     assert found.without_retractions().seeds.tolist() == [1, -1]
     rule = ColumnRule("total", "max")
-    message = r"'max' of column 'total' cannot retract.*'fields\.total\.ignore-retract' = 'true'"
+    message = r"column 'total': aggregate function 'max' cannot retract.*'fields\.total\.ignore-retract' = 'true'"
     with pytest.raises(InvalidInputError, match=message):
         found.refuse_retractions(rule)
     found.without_retractions().refuse_retractions(rule)

@@ -45,7 +45,7 @@ _IGNORED: dict[str, tuple[dict[str, str], str, list[int], str | None]] = {
         {**_GROUPS, "partial-update.remove-record-on-sequence-group": "g"}, "-D ----,-D ---2,-D -2--", [0],
         r"1. Their .* in one of them\.$",
     ),
-    "aggregation": (_SUM, "-D ----,-U ----,-D 1---", [0, 1], "1. No column retracts a value of them"),
+    "aggregation": (_SUM, "-D ----,-U ----,-D 1---", [0, 1], "1. No column retracts their values"),
     "last value": ({**_SUM, "fields.v.aggregate-function": "last_value"}, "-D ----", [], None),
     "sums by a sequence": ({**_SUM, "sequence.field": "g"}, "-D ----,-D -2--", [0], "1. No column"),
     "ignore retract": (

@@ -1,1 +1,1 @@
-"""The merge engines that combine or choose rows, one file each (`deduplicate` is the kernel itself)."""
+"""The merge engines that combine or choose rows, one file each; the kernel itself implements `deduplicate`."""

@@ -1,4 +1,4 @@
-"""The merge engine `aggregation`: each column folded by its function; retractions are for the functions to take."""
+"""The merge engine `aggregation`: a function folds each column. Each function defines what a retraction does."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from lakelsm.schema.system_columns import SEQUENCE_NUMBER, VALUE_KIND
 
 
 def merge_aggregation(table: pa.Table, groups: GroupedRows, spec: MergeSpec) -> EngineResult:
-    """Fold each contested key.
+    """Fold the records of each contested key.
 
-    With ``spec.remove_on_delete`` a -D restarts the row with its own values, and removes it if it is the last record.
+    With ``spec.remove_on_delete`` a -D restarts the row with its own values, and removes the row if it is the last
+    record.
     """
     kinds = table.column(VALUE_KIND).take(pa.array(groups.rows)).combine_chunks()
     ops = np.where(is_retract(kinds), RETRACT, ADD).astype(np.int8)
@@ -38,10 +39,10 @@ def merge_aggregation(table: pa.Table, groups: GroupedRows, spec: MergeSpec) -> 
         result = aggregate(values, events, rule)
         if rule.not_null:
             check_not_null(values, result, rule)
-        columns[rule.name] = result if isinstance(result, pa.Array) else _places(result, groups)
+        columns[rule.name] = result if isinstance(result, pa.Array) else _row_indexes(result, groups)
     return EngineResult(last, columns)
 
 
-def _places(positions: np.ndarray, groups: GroupedRows) -> np.ndarray:
-    """ElementIndexes in the table of positions in the groups."""
+def _row_indexes(positions: np.ndarray, groups: GroupedRows) -> np.ndarray:
+    """Return the row indexes in the table of positions in the groups, -1 for -1."""
     return np.where(positions >= 0, groups.rows[positions], -1)

@@ -1,4 +1,4 @@
-"""The merge engine `first-row`: the first record of a key stays for good."""
+"""The merge engine `first-row`: the first record of a key is its row, and later records change nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lakelsm.schema.system_columns import VALUE_KIND
 
 
 def merge_first_row(table: pa.Table, groups: GroupedRows, spec: MergeSpec) -> EngineResult:
-    """The first record of each contested key that is no retraction.
+    """Return the first record of each contested key that is not a retraction.
 
     Raises InvalidInputError for a retraction unless the table ignores them.
     """
@@ -27,7 +27,8 @@ def merge_first_row(table: pa.Table, groups: GroupedRows, spec: MergeSpec) -> En
 
 
 def retractions_refused() -> InvalidInputError:
-    """The error of a -U or -D for a table of this engine."""
+    """Return the error for a -U or -D in a table of this engine."""
     return InvalidInputError(
-        "'merge-engine' = 'first-row' takes no rows of kind -U or -D; set 'ignore-delete' = 'true' to drop them"
+        "option 'merge-engine' = 'first-row': rows of kind -U or -D are refused. Set 'ignore-delete' = 'true' to drop "
+        "them."
     )

@@ -1,4 +1,4 @@
-"""The merge engine `partial-update`: values that are not NULL update the row, in sequence groups the newest ones."""
+"""The merge engine `partial-update`: values that are not NULL update the row; a sequence group takes the newest ones."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from lakelsm.schema.system_columns import SEQUENCE_NUMBER, VALUE_KIND
 
 
 def merge_partial_update(table: pa.Table, groups: GroupedRows, spec: MergeSpec) -> EngineResult:
-    """Update each contested key by its records in order.
+    """Update each contested key by its records in merge order.
 
-    Raises InvalidInputError for retractions without an option that defines their effect.
+    Raises InvalidInputError for a retraction if no option defines its effect.
     """
     kinds = table.column(VALUE_KIND).take(pa.array(groups.rows)).combine_chunks()
     records = _Records(groups, is_retract(kinds), kinds.to_numpy(zero_copy_only=False) == DELETE)
@@ -42,7 +42,7 @@ def merge_partial_update(table: pa.Table, groups: GroupedRows, spec: MergeSpec) 
     columns = system_columns(
         _result_numbers(table, groups, acting), _result_kinds(records, groups, removals)
     )
-    # A column of no group: the last value that is not NULL; retractions are not for it.
+    # A column of no group has the last value that is not NULL; retractions do not change it.
     ungrouped = Events(groups, _ops(records.retracts, ADD), seeds)
     by_column: dict[str, _GroupFold] = {}
     for sequence in sequences:
@@ -62,11 +62,11 @@ def merge_partial_update(table: pa.Table, groups: GroupedRows, spec: MergeSpec) 
 
 
 def retractions_refused() -> InvalidInputError:
-    """The error of a -U or -D for a table whose options do not define its effect."""
+    """Return the error for a -U or -D in a table whose options do not define its effect."""
     return InvalidInputError(
-        "'merge-engine' = 'partial-update' takes no rows of kind -U or -D; set 'ignore-delete' = 'true' to drop them, "
-        "'partial-update.remove-record-on-delete' = 'true' to let -D remove the row, or sequence groups "
-        "('fields.<column>.sequence-group') to retract their columns"
+        "option 'merge-engine' = 'partial-update': rows of kind -U or -D are refused. Set 'ignore-delete' = 'true' to "
+        "drop them, 'partial-update.remove-record-on-delete' = 'true' to let -D remove the row, or sequence groups "
+        "('fields.<column>.sequence-group') to retract their columns."
     )
 
 
@@ -79,7 +79,7 @@ class _Records:
 
 @dataclass(frozen=True)
 class _Sequence:
-    """The order of one sequence group: the rank of each record, and whether all its sequence fields are NULL."""
+    """The order of one sequence group: the rank of each record, and whether all its sequence columns are NULL."""
 
     group: SequenceGroup
     rank: Indices
@@ -92,10 +92,10 @@ class _Sequence:
         return _Sequence(group, ranks(columns, 2**62 // (len(empty) + 1)), empty)
 
     def accepted(self, starts: Mask, moves: Mask) -> Mask:
-        """Which records are not older than the sequence that the records before them left.
+        """Return which records are not older than the sequence that the earlier records reached.
 
-        ``starts`` selects records that restart a row, with their sequence; records outside ``moves`` do not
-        move the sequence.
+        ``starts`` selects records that restart the row and set its sequence. Records that ``moves`` does not select do
+        not change the sequence.
         """
         effective = np.where((self.empty | ~moves) & ~starts, -1, self.rank)
         base = (np.cumsum(starts) - 1) * (int(self.rank.max(initial=0)) + 2)
@@ -105,7 +105,7 @@ class _Sequence:
 
 
 def _removals(records: _Records, acting: Mask, sequences: list[_Sequence], spec: MergeSpec) -> Mask:
-    """The -D records that remove the row and leave their own values as the start of a next one."""
+    """Return which -D records remove the row and leave their values as the start of the next row of the key."""
     if spec.remove_on_delete:
         return records.deletes & acting
     removals = np.zeros(len(acting), dtype=bool)
@@ -121,29 +121,29 @@ def _removals(records: _Records, acting: Mask, sequences: list[_Sequence], spec:
         if not found.any():
             return removals
         if len(listed) > 1:
-            # A removal moves the other groups' sequences: only the first after each start is certain yet.
-            places = np.flatnonzero(found)
+            # A removal also changes the sequences of the other groups: only the first one after each start is certain.
+            candidates = np.flatnonzero(found)
             found = np.zeros_like(found)
-            found[places[group_starts(np.cumsum(starts)[places])]] = True
+            found[candidates[group_starts(np.cumsum(starts)[candidates])]] = True
         removals |= found
 
 
 def _result_numbers(table: pa.Table, groups: GroupedRows, acting: Mask) -> npt.NDArray[np.int64]:
-    """The sequence number of the last record that is not ignored, 0 where all are."""
+    """Return the sequence number of the last record of each key that is not ignored, 0 if all are ignored."""
     last = groups.last(acting)
     numbers = table.column(SEQUENCE_NUMBER).take(pa.array(groups.rows[last])).to_numpy()
     return np.where(last >= 0, numbers, 0)
 
 
 def _result_kinds(records: _Records, groups: GroupedRows, removals: Mask) -> npt.NDArray[np.int8]:
-    """A key has no row if its last record removed it or no record added anything."""
-    gone = removals[groups.ends] | ~groups.any(~records.retracts)
-    return np.where(gone, DELETE, INSERT).astype(np.int8)
+    """Return DELETE for keys whose last record removed the row or of which no record added a value, else INSERT."""
+    removed = removals[groups.ends] | ~groups.any(~records.retracts)
+    return np.where(removed, DELETE, INSERT).astype(np.int8)
 
 
 @dataclass(frozen=True)
 class _GroupFold:
-    """Turns the records of all keys into events of the columns of one sequence group."""
+    """Converts the records of all keys to events of the columns of one sequence group."""
 
     sequence: _Sequence
     records: _Records
@@ -154,7 +154,7 @@ class _GroupFold:
     seeds: Indices
 
     def column(self, values: Values, rule: ColumnRule) -> Result:
-        """The merged values of one of the group's columns."""
+        """Return the merged values of one column of the group."""
         if rule.name in self.sequence.group.sequence:
             return self._newest
         if rule.function is None:
@@ -171,12 +171,12 @@ class _GroupFold:
 
     @cached_property
     def _idle(self) -> Mask:
-        """Records that do not change the group."""
+        """Which records do not change the group."""
         return self.sequence.empty | ~self.acting | self.removals
 
     @cached_property
     def _newest(self) -> Indices:
-        """The last record of each key that is not older than the sequence, or the one that the row starts with."""
+        """The last record of each key that is not older than the sequence, or the record that the row starts with."""
         groups = self.records.groups
         last = groups.last(self._accepted & ~self._idle)
         return np.where(last >= self.seeds, last, self.seeds)

@@ -1,1 +1,1 @@
-"""Aggregate functions by family: events of a column in, one value a key out."""
+"""Aggregate functions by family: each folds the events of a column into one value for each key."""

@@ -1,7 +1,7 @@
-"""Aggregate functions: each folds the events of a column into one value a key. One function, one rule of Paimon's.
+"""Aggregate functions: each folds the events of a column into one value for each key, by one rule of Paimon.
 
-A function takes (values, events, rule) and returns a `Result`. All of them work on whole columns; those whose
-value is a collection are in `collection_functions`, sketches in `sketch_functions`.
+A function takes (values, events, rule) and returns a `Result`. All work on whole columns. Functions whose value is a
+collection are in `collection_functions`, sketches in `sketch_functions`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ Function = Callable[[Values, Events, ColumnRule], Result]
 def aggregate(values: Values, events: Events, rule: ColumnRule) -> Result:
     """Fold a column by the function of its rule.
 
-    Raises InvalidInputError for a retraction that the function cannot take and for a result out of the type's range.
+    Raises InvalidInputError for a retraction that the function does not support, and for a result that does not fit the
+    type.
     """
     if rule.ignore_retract:
         events = events.without_retractions()
@@ -38,16 +39,16 @@ def aggregate(values: Values, events: Events, rule: ColumnRule) -> Result:
 
 
 def last_value(values: Values, events: Events, rule: ColumnRule) -> Indices:
-    """The value of the last row, NULL included; a retraction leaves NULL."""
+    """Return the value of the last row, NULL included; a retraction makes it NULL."""
     groups, live = events.groups, events.live
     last = groups.last((live == ADD) | (live == RETRACT) | events.seeded)
     return np.where((last >= 0) & (live[last] != RETRACT), last, -1)
 
 
 def last_non_null_value(values: Values, events: Events, rule: ColumnRule) -> Indices:
-    """The last value that is not NULL; retracting a value leaves NULL, retracting NULL nothing.
+    """Return the last value that is not NULL. A retraction of a value makes it NULL; one of NULL has no effect.
 
-    An older row of a sequence group fills in where there is no value.
+    An older row of a sequence group supplies the value if there is none.
     """
     groups, live, valid = events.groups, events.live, values.valid
     sets = (((live == ADD) | (live == RETRACT)) & valid) | events.seeded
@@ -61,7 +62,7 @@ def last_non_null_value(values: Values, events: Events, rule: ColumnRule) -> Ind
 
 
 def first_value(values: Values, events: Events, rule: ColumnRule) -> Indices:
-    """The value of the first row, NULL included; an older row of a sequence group that comes later replaces it."""
+    """Return the value of the first row, NULL included; an older row of a sequence group that comes later replaces it."""
     groups = events.groups
     first = groups.first((events.ops == ADD) | (events.ops == REVERSED))
     late = groups.last((events.live == REVERSED) & (groups.positions != first[groups.ids]))
@@ -70,7 +71,7 @@ def first_value(values: Values, events: Events, rule: ColumnRule) -> Indices:
 
 
 def first_non_null_value(values: Values, events: Events, rule: ColumnRule) -> Indices:
-    """The first value that is not NULL; an older row of a sequence group that comes later replaces it, even by NULL."""
+    """Return the first value that is not NULL; an older row of a sequence group replaces it, even by NULL."""
     groups = events.groups
     first = groups.first((events.ops == ADD) & values.valid)
     opened = (first >= 0) & (events.live[first] == ADD)
@@ -82,30 +83,30 @@ def first_non_null_value(values: Values, events: Events, rule: ColumnRule) -> In
 
 
 def _first_non_null_out_of_order(values: Values, events: Events) -> Indices:
-    """The same, row after row: whether a value counts as the first depends on what the older rows left."""
+    """Compute `first_non_null_value` row by row: whether a value is the first depends on the older rows before it."""
     groups, valid = events.groups, values.valid
-    held = np.full(groups.count, -1)
+    current = np.full(groups.count, -1)
     filled = np.zeros(groups.count, dtype=bool)
     restarts = events.seeded if events.restarts is None else events.restarts
     for active, at in by_rank(groups.starts, groups.sizes):
-        held[active] = np.where(restarts[at], at, held[active])
+        current[active] = np.where(restarts[at], at, current[active])
         ops = events.ops[at]
         opens = (ops == ADD) & valid[at] & ~filled[active]
         older = ops == REVERSED
-        has_value = (held[active] >= 0) & valid[held[active]]
+        has_value = (current[active] >= 0) & valid[current[active]]
         confirms = older & ~filled[active] & has_value
-        held[active] = np.where(opens | (older & ~confirms), at, held[active])
+        current[active] = np.where(opens | (older & ~confirms), at, current[active])
         filled[active] |= opens | confirms
-    return held
+    return current
 
 
 def maximum(values: Values, events: Events, rule: ColumnRule) -> Indices:
-    """The greatest value; NULL counts for nothing."""
+    """Return the greatest value; NULL is ignored."""
     return _extreme(values, events, greatest=True)
 
 
 def minimum(values: Values, events: Events, rule: ColumnRule) -> Indices:
-    """The smallest value; NULL counts for nothing."""
+    """Return the smallest value; NULL is ignored."""
     return _extreme(values, events, greatest=False)
 
 
@@ -127,12 +128,12 @@ def _extreme(values: Values, events: Events, greatest: bool) -> Indices:
 
 
 def bool_and(values: Values, events: Events, rule: ColumnRule) -> Indices:
-    """Whether all values are true; NULL counts for nothing."""
+    """Return whether all values are true; NULL is ignored."""
     return _first_of(values, events, preferred=False)
 
 
 def bool_or(values: Values, events: Events, rule: ColumnRule) -> Indices:
-    """Whether some value is true; NULL counts for nothing."""
+    """Return whether some value is true; NULL is ignored."""
     return _first_of(values, events, preferred=True)
 
 
@@ -145,11 +146,11 @@ def _first_of(values: Values, events: Events, preferred: bool) -> Indices:
 
 
 def primary_key(values: Values, events: Events, rule: ColumnRule) -> Indices:
-    """The value of the last row, whatever its kind."""
+    """Return the value of the last row, whatever its kind."""
     return events.groups.last((events.live != SKIP) | events.seeded)
 
 
-#: Name -> (function, whether it can take retractions).
+#: The function of each name, and whether it supports retractions.
 FUNCTIONS: dict[str, tuple[Function, bool]] = {
     "bool_and": (bool_and, False),
     "bool_or": (bool_or, False),
@@ -177,7 +178,7 @@ FUNCTIONS: dict[str, tuple[Function, bool]] = {
 
 
 def check_not_null(values: Values, result: Result, rule: ColumnRule) -> None:
-    """Raises InvalidInputError where a column that is NOT NULL merged to NULL."""
+    """Raise InvalidInputError if a column that is NOT NULL merged to NULL."""
     if isinstance(result, pa.Array):
         has_null = result.null_count > 0
     else:
@@ -185,6 +186,6 @@ def check_not_null(values: Values, result: Result, rule: ColumnRule) -> None:
     if has_null:
         ignored = "'ignore-delete'" if rule.function is None else f"'fields.{rule.name}.ignore-retract'"
         raise InvalidInputError(
-            f"column '{rule.name}' is NOT NULL, and a merge made it NULL (a retraction, or no value at all); "
-            f"make the column nullable or set {ignored} = 'true'"
+            f"column '{rule.name}': a merge made it NULL (a retraction, or no value at all), but it is NOT NULL. "
+            f"Make the column nullable, or set {ignored} = 'true'."
         )

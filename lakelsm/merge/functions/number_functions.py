@@ -1,8 +1,8 @@
 """The aggregate functions `sum` and `product`, with Paimon's types and overflow.
 
-Integers never wrap: a step that leaves the type's range is an error. A DECIMAL that leaves its precision becomes NULL,
-and the next value starts again, as in pypaimon and, above 18 digits, in Java, which otherwise keeps a sum that its type
-cannot hold. FLOAT and DOUBLE are folded row after row, as rounding depends on the order.
+Integers never wrap around: a step that leaves the type's range is an error. A DECIMAL that exceeds its precision
+becomes NULL, and the next value starts again, as in pypaimon and, above 18 digits, in Java; up to 18 digits Java keeps
+a sum that its type cannot represent. FLOAT and DOUBLE are folded row by row, because rounding depends on the order.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from lakelsm.merge.events import RETRACT, Events, Items, Values
 from lakelsm.merge.grouped_rows import Mask, by_rank
 from lakelsm.merge.merge_spec import ColumnRule
 
-#: Groups longer than this are folded one by one.
+#: Larger groups are folded one at a time.
 _SIDE_BY_SIDE = 64
 _WORD = 2**64
 _INTEGER_NAMES = {8: "TINYINT", 16: "SMALLINT", 32: "INT", 64: "BIGINT"}
 
 Numbers = npt.NDArray[Any]
-#: Combines an accumulator (None: empty) with a value that is added (False) or retracted (True); raises ArithmeticError.
+#: Adds (False) or retracts (True) a value in an accumulator (None: empty); raises ArithmeticError.
 Step = Callable[[Any, Any, bool], Any]
 
 
 def sum_values(values: Values, events: Events, rule: ColumnRule) -> pa.Array:
-    """The sum of the values; NULL counts for nothing; retractions are subtracted."""
+    """Return the sum of the values; NULL is ignored; retractions are subtracted."""
     items = Items.of(events, values.valid)
     array = values.at(items.positions)
     retracted = items.ops == RETRACT
@@ -45,7 +45,7 @@ def sum_values(values: Values, events: Events, rule: ColumnRule) -> pa.Array:
 
 
 def product_values(values: Values, events: Events, rule: ColumnRule) -> pa.Array:
-    """The product of the values; NULL counts for nothing; retractions divide, unless there is no product yet."""
+    """Return the product of the values; NULL is ignored; a retraction divides, or has no effect without a product."""
     items = Items.of(events, values.valid)
     array = values.at(items.positions)
     retracted = items.ops == RETRACT
@@ -61,12 +61,12 @@ def product_values(values: Values, events: Events, rule: ColumnRule) -> pa.Array
 
 
 def _limit_of(kind: pa.DataType) -> int:
-    """The least number that is too large: 2^(bits-1) of an integer type, 10^precision of a decimal."""
+    """Return the smallest number that is too large: 2^(bits-1) of an integer type, 10^precision of a decimal."""
     return int(10**kind.precision if pa.types.is_decimal(kind) else 1 << (kind.bit_width - 1))
 
 
 def _spread(numbers: Numbers, valid: Mask | None, items: Items, events: Events, kind: pa.DataType) -> pa.Array:
-    """Give each group of the events its number; NULL for those without items."""
+    """Assign each group its number; NULL for groups without items."""
     null = np.ones(events.groups.count, dtype=bool)
     null[items.owners] = False if valid is None else ~valid
     result = np.zeros(events.groups.count, dtype=numbers.dtype)
@@ -75,7 +75,7 @@ def _spread(numbers: Numbers, valid: Mask | None, items: Items, events: Events, 
 
 
 def _integer_sums(array: pa.Array, items: Items, retracted: Mask, rule: ColumnRule) -> Numbers:
-    """Sums of each group; every partial sum must be in the type's range."""
+    """Return the sum of each group; every partial sum must be in the type's range."""
     kind = array.type
     numbers = array.to_numpy(zero_copy_only=False).astype(np.int64)
     with np.errstate(over="ignore"):
@@ -87,7 +87,7 @@ def _integer_sums(array: pa.Array, items: Items, retracted: Mask, rule: ColumnRu
         else:
             previous = np.concatenate([[0], partial[:-1]])
             previous[items.firsts] = 0
-            operand = np.where(retracted, ~numbers, numbers)  # The sign is what counts.
+            operand = np.where(retracted, ~numbers, numbers)  # Only the sign is used.
             bad = ((previous ^ partial) & (operand ^ partial)) < 0
     if bad.any():
         raise _out_of_range(rule, kind)
@@ -103,7 +103,7 @@ def _float_sums(numbers: Numbers, items: Items) -> Numbers:
             sums[active] = np.where(first, numbers[at], sums[active] + numbers[at])
         for group in np.flatnonzero(items.sizes > _SIDE_BY_SIDE).tolist():
             rest = numbers[items.firsts[group] + _SIDE_BY_SIDE : items.firsts[group] + items.sizes[group]]
-            # accumulate, unlike sum, goes from left to right.
+            # np.add.accumulate adds from left to right; np.sum does not.
             sums[group] = np.add.accumulate(np.concatenate([sums[group : group + 1], rest]))[-1]
     return sums
 
@@ -113,16 +113,16 @@ def _float_products(numbers: Numbers, items: Items, retracted: Mask) -> tuple[Nu
     valid = np.zeros(len(items.firsts), dtype=bool)
     with np.errstate(all="ignore"):
         for active, at in by_rank(items.firsts, items.sizes):
-            held, value, divides = products[active], numbers[at], retracted[at]
+            product, value, divides = products[active], numbers[at], retracted[at]
             opens = ~valid[active] & ~divides
-            stepped = np.where(divides, held / value, held * value)
-            products[active] = np.where(opens, value, np.where(valid[active], stepped, held))
+            stepped = np.where(divides, product / value, product * value)
+            products[active] = np.where(opens, value, np.where(valid[active], stepped, product))
             valid[active] |= opens
     return products, valid
 
 
 def _unscaled(array: pa.Array) -> Numbers:
-    """The unscaled integers of a decimal128 array, as Python integers."""
+    """Return the unscaled integers of a decimal128 array, as Python integers."""
     words = np.frombuffer(array.buffers()[1], dtype="<u8")[2 * array.offset : 2 * (array.offset + len(array))]
     low, high = words[0::2].astype(object), words[1::2].view(np.int64).astype(object)
     numbers: Numbers = high * _WORD + low
@@ -130,7 +130,7 @@ def _unscaled(array: pa.Array) -> Numbers:
 
 
 def _decimal_sums(array: pa.Array, items: Items, retracted: Mask, events: Events) -> pa.Array:
-    """64-bit sums where no group can leave the range of 64 bits or of the type; row after row otherwise."""
+    """Sum in 64 bits if no group can exceed 64 bits or the type; otherwise row by row."""
     limit = _limit_of(array.type)
     words = np.frombuffer(array.buffers()[1], dtype="<i8")[2 * array.offset : 2 * (array.offset + len(array))]
     low, high = words[0::2], words[1::2]
@@ -147,7 +147,7 @@ def _decimal_sums(array: pa.Array, items: Items, retracted: Mask, events: Events
 
 
 def _decimals(unscaled: Numbers, items: Items, events: Events, kind: pa.DataType) -> pa.Array:
-    """Decimals of 64-bit unscaled integers."""
+    """Return decimals of 64-bit unscaled integers."""
     words = np.zeros((events.groups.count, 2), dtype=np.int64)
     words[items.owners, 0] = unscaled
     words[items.owners, 1] = unscaled >> 63
@@ -158,16 +158,16 @@ def _decimals(unscaled: Numbers, items: Items, events: Events, kind: pa.DataType
 
 
 def _folded(array: pa.Array, items: Items, retracted: Mask, events: Events, step: Step) -> pa.Array:
-    """Fold exact numbers row after row."""
+    """Fold exact numbers row by row."""
     decimal = pa.types.is_decimal(array.type)
     numbers = _unscaled(array).tolist() if decimal else array.to_pylist()
     values = list(zip(numbers, retracted.tolist()))
     result: list[Any] = [None] * events.groups.count
     for group, first, size in zip(items.owners.tolist(), items.firsts.tolist(), items.sizes.tolist()):
-        held = None
+        accumulator = None
         for number, retracts in values[first : first + size]:
-            held = step(held, number, retracts)
-        result[group] = held
+            accumulator = step(accumulator, number, retracts)
+        result[group] = accumulator
     if decimal:
         scale = array.type.scale
         result = [None if number is None else _as_decimal(number, scale) for number in result]
@@ -180,18 +180,18 @@ def _as_decimal(unscaled: int, scale: int) -> Decimal:
 
 
 def _decimal_sum(limit: int) -> Step:
-    def step(held: int | None, value: int, retracts: bool) -> int | None:
-        total = (held or 0) + (-value if retracts else value)
+    def step(accumulator: int | None, value: int, retracts: bool) -> int | None:
+        total = (accumulator or 0) + (-value if retracts else value)
         return total if abs(total) < limit else None
 
     return step
 
 
 def _integer_product(limit: int) -> Step:
-    def step(held: int | None, value: int, retracts: bool) -> int | None:
-        if held is None:  # A retraction divides nothing.
+    def step(accumulator: int | None, value: int, retracts: bool) -> int | None:
+        if accumulator is None:  # Nothing to divide: the retraction has no effect.
             return None if retracts else value
-        result = _java_quotient(held, value) if retracts else held * value
+        result = _java_quotient(accumulator, value) if retracts else accumulator * value
         if not -limit <= result < limit:
             raise OverflowError
         return result
@@ -200,17 +200,17 @@ def _integer_product(limit: int) -> Step:
 
 
 def _java_quotient(dividend: int, divisor: int) -> int:
-    """Division of integers that cuts towards zero."""
+    """Divide integers and round towards zero."""
     return abs(dividend) // abs(divisor) * (1 if (dividend < 0) == (divisor < 0) else -1)
 
 
 def _decimal_product(kind: pa.DataType, limit: int) -> Step:
     one = 10**kind.scale
 
-    def step(held: int | None, value: int, retracts: bool) -> int | None:
-        if held is None:
+    def step(accumulator: int | None, value: int, retracts: bool) -> int | None:
+        if accumulator is None:
             return None if retracts else value
-        exact = Fraction(held, value) * one if retracts else Fraction(held * value, one)
+        exact = Fraction(accumulator, value) * one if retracts else Fraction(accumulator * value, one)
         if retracts and not _terminates((exact / one).denominator):
             raise ArithmeticError
         doubled = exact * 2
@@ -222,7 +222,7 @@ def _decimal_product(kind: pa.DataType, limit: int) -> Step:
 
 
 def _terminates(denominator: int) -> bool:
-    """Whether a fraction with this denominator has an end as a decimal; Java refuses the others."""
+    """Return whether a fraction with this denominator is a finite decimal; Java refuses others."""
     for prime in (2, 5):
         while denominator % prime == 0:
             denominator //= prime
@@ -233,6 +233,6 @@ def _out_of_range(rule: ColumnRule, kind: pa.DataType) -> InvalidInputError:
     integer = pa.types.is_integer(kind)
     name = _INTEGER_NAMES[kind.bit_width] if integer else f"DECIMAL({kind.precision}, {kind.scale})"
     return InvalidInputError(
-        f"aggregate function '{rule.function}' of column '{rule.name}' has no result of type {name} for some key "
-        "(overflow, or a division without result); make the column wider or correct the rows"
+        f"column '{rule.name}': the result of aggregate function '{rule.function}' does not fit {name} for some key "
+        "(overflow, or a division without a result). Widen the column or correct the rows."
     )

@@ -1,9 +1,9 @@
 """Aggregate functions whose values are serialized sets: rbm32 and rbm64 (Roaring), theta_sketch and hll_sketch
 (Apache DataSketches).
 
-Sketches are united two by two, as Java does it and in its order: their bytes are Java's, but for one field of an HLL
-sketch of registers. Its running estimate depends on the order in which a library goes through hashes; a union of two
-such sketches makes it void.
+Sketches are united two at a time, in the order of Java: the bytes are those of Java except for one field of an HLL
+sketch of registers. This field, a running estimate, depends on the order in which a library visits hashes; a union of
+two such sketches invalidates it.
 """
 
 from __future__ import annotations
@@ -22,36 +22,37 @@ from lakelsm.merge.events import REVERSED, Events, Items, Values
 from lakelsm.merge.functions.collection_functions import fold_groups
 from lakelsm.merge.merge_spec import ColumnRule
 
-#: Where a theta sketch of more than one hash has its sampling probability, and the one that Java writes.
+#: Offset of the sampling probability in a theta sketch of more than one hash, and the value that Java writes.
 _PROBABILITY_AT, _PROBABILITY = 12, struct.pack("<f", 1.0)  # Persisted: do not change.
 
-#: A theta sketch of one hash: its length, and the flag that Java sets for it.
+#: A theta sketch of one hash: its length, the offset of its flags, and the flag that Java sets.
 _SINGLE_LENGTH, _FLAGS_AT, _SINGLE_ITEM = 16, 5, 0x20  # Persisted: do not change.
 
-#: An empty theta sketch: its length, and where others have the hash of their seed, which Java leaves out here.
+#: An empty theta sketch: its length, the offset of the seed hash in other sketches, and the value that Java writes.
 _EMPTY_LENGTH, _SEED_AT, _NO_SEED = 8, 6, b"\x00\x00"  # Persisted: do not change.
 
-#: (accumulator, value) -> accumulator. An accumulator is bytes until a second value comes; that of a sketch stays bytes.
+#: (accumulator, value) -> accumulator. An accumulator is bytes until there is a second value; of a sketch it stays
+#: bytes.
 Union = Callable[[Any, bytes], Any]
 
 
 def bitmap_union(values: Values, events: Events, rule: ColumnRule) -> pa.Array:
-    """The union of 32-bit Roaring bitmaps (portable format)."""
+    """Return the union of 32-bit Roaring bitmaps (portable format)."""
     return _unite(values, events, rule, _unite_bitmaps, _bitmap_bytes)
 
 
 def bitmap64_union(values: Values, events: Events, rule: ColumnRule) -> pa.Array:
-    """The union of 64-bit Roaring bitmaps (the format of `lakelsm.format.index.roaring64`)."""
+    """Return the union of 64-bit Roaring bitmaps (the format of `lakelsm.format.index.roaring64`)."""
     return _unite(values, events, rule, _unite_bitmaps64, encode_roaring64)
 
 
 def theta_union(values: Values, events: Events, rule: ColumnRule) -> pa.Array:
-    """The union of compact theta sketches."""
+    """Return the union of compact theta sketches."""
     return _unite(values, events, rule, _unite_theta, bytes, ordered=True)
 
 
 def hll_union(values: Values, events: Events, rule: ColumnRule) -> pa.Array:
-    """The union of HLL sketches, as HLL_4."""
+    """Return the union of HLL sketches, as HLL_4."""
     return _unite(values, events, rule, _unite_hll, bytes, ordered=True)
 
 
@@ -63,27 +64,27 @@ def _unite(
     as_bytes: Callable[[Any], bytes],
     ordered: bool = False,
 ) -> pa.Array:
-    """``ordered``: an older row of a sequence group is united with the accumulator, not the accumulator with it."""
+    """Unite the values of each key. ``ordered``: an older row of a sequence group is the first operand of the union."""
     items = Items.of(events, values.valid)
     array = values.at(items.positions)
 
-    def fold(held: Any, value: bytes, op: int) -> Any:
-        if held is None:
+    def fold(accumulator: Any, value: bytes, op: int) -> Any:
+        if accumulator is None:
             return value
-        return union(value, held) if ordered and op == REVERSED else union(held, value)
+        return union(value, accumulator) if ordered and op == REVERSED else union(accumulator, value)
 
     try:
         folded = fold_groups(items, array.to_pylist(), events.groups.count, fold)
-        united = [held if held is None or isinstance(held, bytes) else as_bytes(held) for held in folded]
+        united = [value if value is None or isinstance(value, bytes) else as_bytes(value) for value in folded]
     except (ValueError, RuntimeError, IndexError) as error:
         raise InvalidInputError(
-            f"column '{rule.name}' holds bytes that are no value of aggregate function '{rule.function}': {error}; "
-            f"write {_CONTENT[str(rule.function)]}"
+            f"column '{rule.name}': the bytes are not a value of aggregate function '{rule.function}' ({error}). "
+            f"Write {_CONTENT[str(rule.function)]}."
         ) from error
     return pa.array(united, array.type)
 
 
-#: What a function's values are, for messages.
+#: The values of a function, for messages.
 _CONTENT = {
     "hll_sketch": "HLL sketches of Apache DataSketches",
     "rbm32": "32-bit Roaring bitmaps in the portable format",
@@ -92,8 +93,8 @@ _CONTENT = {
 }
 
 
-def _unite_bitmaps(held: BitMap | bytes, value: bytes) -> BitMap:
-    bitmap = BitMap.deserialize(held) if isinstance(held, bytes) else held
+def _unite_bitmaps(accumulator: BitMap | bytes, value: bytes) -> BitMap:
+    bitmap = BitMap.deserialize(accumulator) if isinstance(accumulator, bytes) else accumulator
     bitmap |= BitMap.deserialize(value)
     return bitmap
 
@@ -103,8 +104,8 @@ def _bitmap_bytes(bitmap: BitMap) -> bytes:
     return bytes(bitmap.serialize())
 
 
-def _unite_bitmaps64(held: BitMap64 | bytes, value: bytes) -> BitMap64:
-    bitmap = decode_roaring64(held) if isinstance(held, bytes) else held
+def _unite_bitmaps64(accumulator: BitMap64 | bytes, value: bytes) -> BitMap64:
+    bitmap = decode_roaring64(accumulator) if isinstance(accumulator, bytes) else accumulator
     bitmap |= decode_roaring64(value)
     return bitmap
 
@@ -118,7 +119,7 @@ def _unite_theta(first: bytes, second: bytes) -> bytes:
 
 
 def _as_java(theta: bytes) -> bytes:
-    """The same compact sketch with the bytes that Java sets and C++ leaves out."""
+    """Return the same compact sketch with the bytes that Java sets and C++ does not."""
     data = bytearray(theta)
     if data[0] & 0x3F >= 2:
         data[_PROBABILITY_AT : _PROBABILITY_AT + 4] = _PROBABILITY
@@ -131,9 +132,9 @@ def _as_java(theta: bytes) -> bytes:
 
 def _unite_hll(first: bytes, second: bytes) -> bytes:
     sketches = _library()
-    held, value = (sketches.hll_sketch.deserialize(data) for data in (first, second))
+    accumulator, value = (sketches.hll_sketch.deserialize(data) for data in (first, second))
     union = sketches.hll_union(value.lg_config_k)
-    for sketch in (value, held):
+    for sketch in (value, accumulator):
         union.update(sketch)
     return bytes(union.get_result(sketches.tgt_hll_type.HLL_4).serialize_compact())
 
@@ -143,5 +144,5 @@ def _library() -> Any:
         return import_module("datasketches")
     except ImportError:
         raise UnsupportedFeatureError(
-            "aggregate functions 'theta_sketch' and 'hll_sketch' need the package datasketches; install it"
+            "aggregate functions 'theta_sketch' and 'hll_sketch' need the package datasketches. Install it."
         ) from None

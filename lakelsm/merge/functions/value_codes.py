@@ -1,4 +1,4 @@
-"""Codes for the elements of collections: equal elements, equal numbers, of any type."""
+"""Codes for the elements of collections of any type: equal elements have equal codes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 
 def element_codes(elements: pa.Array) -> list[int]:
-    """One number per element; equal ones share it, as Java's ``equals`` has it (NaN equals NaN, -0.0 is not 0.0)."""
+    """Return one code for each element. Elements are equal as in Java's ``equals``: NaN equals NaN, -0.0 is not 0.0."""
     kind = elements.type
     if pa.types.is_floating(kind):
         return _codes_of([hashable(value) for value in elements.to_pylist()])
@@ -26,7 +26,7 @@ def element_codes(elements: pa.Array) -> list[int]:
 
 
 def row_codes(elements: pa.StructArray, members: tuple[str, ...]) -> tuple[list[int], list[bool]]:
-    """Codes of some members of rows taken together, and whether any of them is NULL."""
+    """Return codes of some members of rows as tuples, and whether any of the members is NULL."""
     columns = [elements.field(name) for name in members]
     codes = _codes_of(list(zip(*map(element_codes, columns))))
     nulls = np.logical_or.reduce([column.is_null().to_numpy(zero_copy_only=False) for column in columns])
@@ -34,7 +34,7 @@ def row_codes(elements: pa.StructArray, members: tuple[str, ...]) -> tuple[list[
 
 
 def differs(left: pa.Table, right: pa.Table, columns: Sequence[str]) -> npt.NDArray[np.bool_]:
-    """Which rows of two equally long tables differ in one of the columns; NULL equals NULL, floats as `element_codes`."""
+    """Return which rows of two tables differ in a column; NULL equals NULL, floats are equal as in `element_codes`."""
     found = np.zeros(len(left), dtype=bool)
     for name in columns:
         one, other = left.column(name).combine_chunks(), right.column(name).combine_chunks()
@@ -44,7 +44,7 @@ def differs(left: pa.Table, right: pa.Table, columns: Sequence[str]) -> npt.NDAr
             continue
         valid, other_valid = (array.is_valid().to_numpy(zero_copy_only=False) for array in (one, other))
         if pa.types.is_floating(one.type):
-            # Equal bits, so that -0.0 is not 0.0; any NaN equals any other.
+            # Compare the bits, so that -0.0 is not 0.0; all NaN are made equal first.
             one, other = (pc.if_else(pc.is_nan(array), math.nan, array) for array in (one, other))
             one, other = (array.view(pa.int64() if one.type.bit_width == 64 else pa.int32()) for array in (one, other))
         unequal = pc.not_equal(one, other).fill_null(False).to_numpy(zero_copy_only=False)
@@ -53,7 +53,7 @@ def differs(left: pa.Table, right: pa.Table, columns: Sequence[str]) -> npt.NDAr
 
 
 def hashable(value: Any) -> Hashable:
-    """A value of pyarrow's ``to_pylist`` as something that can be a key of a dict. Maps compare as sets of pairs."""
+    """Convert a value of pyarrow's ``to_pylist`` to a key of a dict. Maps compare as sets of pairs."""
     if isinstance(value, dict):
         return tuple(hashable(member) for member in value.values())
     if isinstance(value, list):

@@ -98,7 +98,7 @@ def test_an_older_value_confirms_the_first_one_that_is_not_null() -> None:
 def test_a_function_that_cannot_retract_says_how_to_ignore_it(engine: dict[str, str], kind: int, name: str) -> None:
     options, column, value = {**engine, **function(name)}, *_SAMPLES.get(name, ("INT", 1))
     with pytest.raises(
-        InvalidInputError, match=rf"'{name}' of column 'v' cannot retract .*'fields\.v\.ignore-retract' = 'true'"
+        InvalidInputError, match=rf"aggregate function '{name}' cannot retract .*'fields\.v\.ignore-retract' = 'true'"
     ):
         merged(column, options, (INSERT, value), (kind, value))
     assert merged(column, {**options, "fields.v.ignore-retract": "true"}, (INSERT, value), (kind, value)) == value
@@ -121,7 +121,7 @@ _SAMPLES: dict[str, tuple[str, Any]] = {
 
 @pytest.mark.parametrize("options", [{}, function("last_value")], ids=["the default function", "last_value"])
 def test_a_not_null_column_that_a_retraction_would_empty_is_refused(options: dict[str, str]) -> None:
-    message = r"column 'v' is NOT NULL, and a merge made it NULL.*nullable or set 'fields\.v\.ignore-retract' = 'true'"
+    message = r"column 'v': a merge made it NULL.*nullable, or set 'fields\.v\.ignore-retract' = 'true'"
     with pytest.raises(InvalidInputError, match=message):
         merged("STRING NOT NULL", options, (INSERT, "a"), (DELETE, "a"))
     assert merged("STRING", options, (INSERT, "a"), (DELETE, "a")) is None

@@ -76,7 +76,7 @@ def test_a_nested_row_without_its_key_is_refused_left_out_or_merged_as_the_table
         options = function(name, nested_key="k", nested_key_null_strategy=strategy)
         return folded(options, [row(1, 1), row(None, 2)], [row(None, 3)])
 
-    message = r"column 'v' has NULL in its nested key \(k\); fill it or set .*'ignore'"
+    message = r"column 'v': a row has NULL in its nested key \(k\)\. Write a value, or set .*'ignore'"
     with pytest.raises(InvalidInputError, match=message):
         with_strategy("error")
     assert with_strategy("ignore") == [row(1, 1)]
