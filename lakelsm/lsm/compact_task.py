@@ -1,4 +1,4 @@
-"""What a compaction unit does to each file: rewrite it, move it up without a rewrite, or leave it alone."""
+"""What a compaction does with each file of a unit: rewrite it, upgrade it, or leave it unchanged."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lakelsm.lsm.universal_compaction import CompactUnit
 
 @dataclass(frozen=True, slots=True)
 class RewriteGroup:
-    """Sections, adjacent and in key order, whose rows are merged and written together to the output level."""
+    """Adjacent sections in key order whose rows are merged and written together to the output level."""
 
     sections: tuple[Section, ...]
 
@@ -24,11 +24,11 @@ class RewriteGroup:
 
 @dataclass(frozen=True, slots=True)
 class CompactPlan:
-    """The outcome of a unit, file by file.
+    """The decision for each file of a unit.
 
-    `upgrades` change their level only; `untouched` are on the output level already and do not change;
-    the files of `rewrites` are replaced. `drop_delete` says that rewritten rows which end as retractions
-    are not written. `below` are the bucket's runs below the output, lowest level first. `reason` is the unit's.
+    `upgrades` only change their level. `rewrites` are merged and replaced. `untouched` are already on the output level.
+    With `drop_delete` merged rows that are retractions are not written. `below` are the bucket's runs below the output,
+    lowest level first. `reason` is the reason of the unit.
     """
 
     output_level: int
@@ -47,18 +47,15 @@ class CompactPlan:
 
 
 def min_compaction_file_size(target_file_size: int, small_file_ratio: float) -> int:
-    """Bytes below which a file counts as small: `target-file-size` times `compaction.small-file-ratio`, cut
-    to a whole.
-    """
+    """Return the size in bytes below which a file is small: `target-file-size` times `compaction.small-file-ratio`."""
     return int(target_file_size * small_file_ratio)
 
 
 def drops_deletes(output_level: int, runs: Sequence[SortedRun], *, deletion_vectors: bool = False) -> bool:
-    """Whether a compaction to `output_level` may leave retractions out.
+    """Return whether a compaction to `output_level` may leave retractions out. `runs` are all runs of the bucket.
 
-    Right only if no older row of a key can lie below the output: the output level is not 0 and is at least
-    the highest non-empty level of the whole bucket (`runs`: all its runs), or deletion vectors mask the
-    older rows already.
+    This is correct only if the files below the output contain no older row of a key: the output level is not 0, and it
+    is at least the highest non-empty level of the bucket, or deletion vectors mask the older rows already.
     """
     return output_level != 0 and (output_level >= highest_level(runs) or deletion_vectors)
 
@@ -71,13 +68,13 @@ def plan_compaction(
     drop_delete: bool,
     must_rewrite: Callable[[FileRange], bool] | None = None,
 ) -> CompactPlan:
-    """Decides what happens to each file of a unit.
+    """Decide what happens to each file of a unit.
 
-    Going through the unit's sections in key order: overlapping files and small files (below `min_file_size`
-    bytes) gather in a group; a large file that overlaps nothing ends the group and is upgraded alone. A
-    group of one single file is not rewritten but moved up too. A file that moves up is rewritten all the
-    same when it goes to `max_level` (the bucket's top) and may hold retractions, or when `must_rewrite`
-    is true (expired rows, a forced rewrite). A unit with `file_rewrite` rewrites every file alone.
+    The sections of the unit are visited in key order. Overlapping files and small files (less than `min_file_size`
+    bytes) are collected in a group. A large file that overlaps no other ends the group and is upgraded alone. A group
+    of a single file is also upgraded instead of rewritten. An upgraded file is rewritten nevertheless if the output
+    is `max_level` (the top of the bucket) and the file may contain retractions, or if `must_rewrite` returns true
+    (expired rows, a forced rewrite). A unit with `file_rewrite` rewrites every file alone.
     """
     planner = _Planner(unit.output_level, max_level, must_rewrite)
     if unit.file_rewrite:

@@ -1,4 +1,4 @@
-"""Sections: the cut of files into key ranges that do not touch each other, and the fewest runs of each."""
+"""Sections: files divided by key ranges that do not overlap, and the minimum number of sorted runs of each."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from lakelsm.lsm.levels import FileRange
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Files whose key ranges hang together, as the fewest runs that hold them.
+    """Files whose key ranges overlap directly or through others, as the minimum number of sorted runs.
 
-    No key of a section occurs in another one. Files of a run do not overlap and are ordered by key; the
-    order of the runs is not their age. A section of one run is one file.
+    No other section contains a key of this one. Files of a run do not overlap and are ordered by key; runs are not
+    ordered by age. A section of one run has one file.
     """
 
     runs: tuple[tuple[FileRange, ...], ...]
@@ -32,15 +32,15 @@ _BY_MIN, _BY_MAX = attrgetter("min_key"), attrgetter("max_key")
 
 
 def interval_partition(files: Iterable[FileRange]) -> tuple[Section, ...]:
-    """Cuts files of one bucket into sections, in key order; O(n log n).
+    """Divide the files of one bucket into sections, in key order; O(n log n).
 
-    Two ranges that share only a boundary key overlap, because both files may hold that key.
+    Two ranges that share only a boundary key overlap, because both files may contain that key.
     """
     return tuple([Section(fewest_runs(group)) for group in overlap_groups(files)])
 
 
 def overlap_groups(files: Iterable[FileRange]) -> list[list[FileRange]]:
-    """The files of each section, in key order, each ordered by its range (minimum key, then maximum key)."""
+    """Return the files of each section; sections are in key order, their files by (minimum key, maximum key)."""
     ordered = sorted(files, key=_BY_MAX)
     ordered.sort(key=_BY_MIN)  # stable: two plain sorts are faster than one by pairs
     groups: list[list[FileRange]] = []
@@ -56,10 +56,10 @@ def overlap_groups(files: Iterable[FileRange]) -> list[list[FileRange]]:
 
 
 def fewest_runs(members: Sequence[FileRange]) -> tuple[tuple[FileRange, ...], ...]:
-    """Greedy interval colouring: a file continues the run that ends first, or opens a new one if even that
-    overlaps.
+    """Assign files to the minimum number of runs by greedy interval colouring.
 
-    `members` is ordered by key range. The number of runs is the deepest overlap, which no cut can beat.
+    A file continues the run with the smallest last key, or starts a new run if it overlaps even that one. `members` are
+    ordered by key range. The number of runs is the maximum number of files that overlap at one key, a lower bound.
     """
     if len(members) == 1:
         return ((members[0],),)

@@ -1,4 +1,4 @@
-"""Levels of one bucket: files as planning sees them, and the sorted runs that they make (docs/format.md 13.1)."""
+"""The levels of one bucket: files as planning sees them, and their sorted runs (docs/format.md 13.1)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from lakelsm.errors import InvalidInputError
 class FileRange:
     """Planning view of one data file of one bucket.
 
-    `index` points into the caller's list of files. `min_key` and `max_key` (both inclusive) are any values
-    with a total order that is the order of the table's keys. Sizes are bytes. `delete_rows` is the number
-    of -U and -D rows, None if the file's writer did not record it. `creation_time` is in milliseconds, None if
-    unknown.
+    `index` is the index in the caller's list of files. `min_key` and `max_key` (both inclusive) are any values
+    whose total order is the order of the table's keys. Sizes are bytes. `delete_rows` is the number of -U and -D rows,
+    None if the writer did not record it. `creation_time` is in milliseconds, None if unknown.
     """
 
     index: int
@@ -35,7 +34,7 @@ class FileRange:
 
     @property
     def may_hold_deletes(self) -> bool:
-        """Whether a row of the file may be a retraction: yes for an unknown count (docs/format.md 13.4)."""
+        """Whether a row of the file may be a retraction; true if the count is unknown (docs/format.md 13.4)."""
         return self.delete_rows is None or self.delete_rows > 0
 
 
@@ -60,11 +59,10 @@ def _newest_first(file: FileRange) -> tuple[int, int, int, str]:
 
 
 def sorted_runs(files: Iterable[FileRange]) -> tuple[SortedRun, ...]:
-    """The sorted runs of one bucket: each level-0 file newest first, then every non-empty level upward.
+    """Return the sorted runs of one bucket: each level-0 file, newest first, then each non-empty level upward.
 
-    Newest first on level 0 means: larger maximum sequence number, then smaller minimum, then creation time,
-    then name. Files of a level are ordered by key; that they do not overlap is trusted, as every reader of
-    the format does.
+    Level-0 files are ordered by larger maximum sequence number, then smaller minimum, creation time and name. Files of
+    another level are ordered by key; as in every reader of the format, it is not checked that they do not overlap.
     """
     by_level: dict[int, list[FileRange]] = {}
     for file in files:
@@ -75,19 +73,17 @@ def sorted_runs(files: Iterable[FileRange]) -> tuple[SortedRun, ...]:
 
 
 def level_count(files: Iterable[FileRange], num_levels: int) -> int:
-    """Number of levels of a bucket: `num-levels`, or more where a file already sits on a higher level.
+    """Return the number of levels of a bucket: `num-levels`, or more if a file is on a higher level.
 
-    Raises InvalidInputError below 2: level 0 is never an output, so there must be a level above it.
+    Raises InvalidInputError below 2: a compaction never writes to level 0, so there must be a level above it.
     """
     highest = max((file.level for file in files), default=-1)
     count = max(num_levels, highest + 1)
     if count < 2:
-        raise InvalidInputError(
-            f"num-levels is {num_levels}: a table needs at least 2 levels. Set num-levels to 2 or more."
-        )
+        raise InvalidInputError(f"option 'num-levels': {num_levels} is less than 2.")
     return count
 
 
 def highest_level(runs: Sequence[SortedRun]) -> int:
-    """The highest non-empty level of runs in `sorted_runs` order; -1 without runs."""
+    """Return the highest non-empty level of runs in `sorted_runs` order; -1 without runs."""
     return runs[-1].level if runs else -1

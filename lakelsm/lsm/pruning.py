@@ -1,17 +1,16 @@
-"""Which files of a snapshot a read with a predicate may leave out (docs/format.md 7.3).
+"""Excludes files of a snapshot that a read with a predicate need not open (docs/format.md 7.3).
 
 Three kinds of columns, three rules:
 
 * *Partition columns* have one value for all rows of a partition: `partitions_that_may_match`.
-* *Key columns* have the same value in every version of a row. A file none of whose keys can make the
-  predicate TRUE holds only unwanted rows and can hide no wanted row. So each
-  such file may be excluded alone, with every merge engine: `files_that_may_match` with the predicate restricted
-  to key columns.
-* *Other columns* differ between the versions of a row. A file whose own rows all fail may still hold the
-  newer version of a row whose older version, in another file, would pass: without the newer one, the hidden
-  row would be visible again. `prune_by_values` drops only what cannot do that.
+* *Key columns* have the same value in every version of a row. If no key of a file can make the predicate TRUE, the
+  file has only unwanted rows and cannot hide a wanted row. Each such file may be excluded alone, with every merge
+  engine: `files_that_may_match` with the predicate restricted to key columns.
+* *Other columns* differ between the versions of a row. A file whose own rows all fail may contain the newer version
+  of a row whose older version, in another file, would pass. Without the newer version the hidden row would be visible
+  again. `prune_by_values` excludes only files that cannot cause this.
 
-Dropping by keys may come before or after `prune_by_values`: the files that hold a wanted key all survive it.
+Files may be excluded by keys before or after `prune_by_values`: files that contain a wanted key survive both.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ from lakelsm.predicate.statistics import ColumnBounds, StatsTable, may_match
 
 
 class VersionRule(Enum):
-    """How the row of a key comes from its versions in several files."""
+    """How the row of a key follows from its versions in several files."""
 
     LAST_BY_SEQUENCE = "last by sequence number"
     """deduplicate without `sequence.field`: the version with the largest sequence number."""
     ANY_ONE = "one of them"
-    """deduplicate with `sequence.field`, first-row: one of the versions, not decided by sequence numbers."""
+    """deduplicate with `sequence.field`, first-row: one of the versions, which sequence numbers do not decide."""
     COMBINED = "combined"
     """partial-update, aggregation: the row may equal none of its versions."""
     MASKED = "masked"
@@ -45,7 +44,7 @@ class VersionRule(Enum):
 def partitions_that_may_match(
     predicate: Predicate, partition_columns: Sequence[str], partitions: Iterable[Sequence[Any]]
 ) -> list[bool]:
-    """For each partition (exact values, None for NULL): False if surely no row makes the predicate TRUE."""
+    """Return for each partition (exact values, None for NULL) False if no row of it can make the predicate TRUE."""
     rows = list(partitions)
     columns = dict(zip(partition_columns, zip(*rows), strict=bool(rows)))
     nulls = {name: [int(value is None) for value in values] for name, values in columns.items()}
@@ -56,11 +55,11 @@ def partitions_that_may_match(
 def files_that_may_match(
     predicate: Predicate, stats: StatsTable, columns: Iterable[str] | None = None
 ) -> list[bool]:
-    """For each file, False if its statistics show that no row of it makes the predicate TRUE.
+    """Return for each file False if its statistics prove that no row of it makes the predicate TRUE.
 
-    With `columns`, only the parts of the predicate on these columns count. Key columns (the primary key,
-    partition columns included) make the result a sufficient reason to exclude a file; without them it is the
-    input of `prune_by_values`. Key statistics and value statistics are equally good for a key column.
+    With `columns` only the parts of the predicate on these columns count. If these are key columns (the primary key,
+    partition columns included), False is sufficient to exclude a file. Without `columns` the result is the input of
+    `prune_by_values`. For a key column the key statistics and the value statistics are equally good.
     """
     return may_match(predicate if columns is None else restrict(predicate, columns), stats)
 
@@ -68,29 +67,29 @@ def files_that_may_match(
 def prune_by_values(
     files: Sequence[FileRange], may_match_value: Mapping[int, bool] | Sequence[bool], rule: VersionRule
 ) -> list[FileRange]:
-    """The files of ONE bucket that a read must keep, in the given order.
+    """Return the files of ONE bucket that a read must keep, in the given order.
 
-    `files` are the files that the read would otherwise merge (with deletion vectors or first-row: without
-    level 0). `may_match_value[file.index]` says whether any row of the file itself can make the predicate
-    TRUE; a file for which it is False "fails".
+    `files` are the files that the read would otherwise merge (with deletion vectors or first-row: without level 0).
+    `may_match_value[file.index]` says whether any row of the file itself can make the predicate TRUE; a file for
+    which it is False "fails".
 
-    All versions of a key lie in files whose key range contains it, so only files that overlap F can hold
+    All versions of a key are in files whose key range contains it, so only files that overlap a file F can contain
     other versions of F's rows. Hence:
 
-    * MASKED: every failing file goes.
-    * COMBINED: a combined row can pass although all its versions fail (NULLs filled in, sums), so a failing
-      file goes only if nothing overlaps it, it is not on level 0 and it has no retraction: then each of its
-      rows is one version and is read unchanged.
-    * ANY_ONE: the row is one of its versions. A failing file F goes if every file that overlaps it fails too:
-      then no version of any of F's keys passes, so whatever versions are left, the filter drops the row. A
-      section whose files all fail goes as a whole, and so does the whole bucket.
-    * LAST_BY_SEQUENCE: as ANY_ONE, but an overlapping file all of whose sequence numbers are larger than F's
-      need not fail. Take any key, and the version W that a full merge picks. If W's file stays, the merge of
-      what stays picks W again: it has the largest number, or (retractions being ignored) the largest that
-      counts. If W's file goes, every overlapping file that stays and that has an older version was required
-      to fail, and one with a newer version that counts cannot exist, or W would not have been picked; so
-      what the merge picks instead, if anything, fails. Old large files below small new ones can thus go
-      although the new ones must be read.
+    * MASKED: every failing file is excluded.
+    * COMBINED: a combined row can pass although all its versions fail (NULLs filled in, sums). A failing file is
+      excluded only if no file overlaps it, it is not on level 0 and it has no retraction: then each of its rows is the
+      only version and is read unchanged.
+    * ANY_ONE: the row is one of its versions. A failing file F is excluded if every file that overlaps it fails too:
+      then no version of any of F's keys passes, so the filter drops the row whichever versions remain. A section whose
+      files all fail is excluded as a whole, and so is such a bucket.
+    * LAST_BY_SEQUENCE: as ANY_ONE, but an overlapping file need not fail if all its sequence numbers are larger than
+      F's. Proof: take any key, and the version W that a merge of all files picks. If the file of W is kept, the merge
+      of the kept files picks W again: it has the largest sequence number, or the largest that counts if retractions are
+      ignored. If the file of W is excluded, each kept file that overlaps it and has an older version must fail,
+      and a newer version that counts does not exist, or W would not have been picked. So if the merge picks another
+      version, that version fails. Old large files below small new ones can therefore be excluded, although the new
+      ones must be read.
     """
     failing = [file for file in files if not may_match_value[file.index]]
     if not failing:
@@ -107,7 +106,7 @@ def prune_by_values(
 def _droppable(
     members: Sequence[FileRange], may_match_value: Mapping[int, bool] | Sequence[bool], rule: VersionRule
 ) -> Iterable[int]:
-    """Indexes of the files of one section that may go."""
+    """Return the indexes of the files of one section that may be excluded."""
     if rule is VersionRule.COMBINED:
         file = members[0]
         alone = len(members) == 1 and file.level > 0 and file.delete_rows == 0
@@ -127,12 +126,13 @@ def _droppable(
 
 
 _MIN_KEY = attrgetter("min_key")
-# Passing files looked at for one failing file. Beyond it the failing file is kept, which is always right.
+# Maximum number of passing files that are compared with one failing file. Beyond it the failing file is kept: always
+# safe.
 _MAX_LOOKUPS = 64
 
 
 class _PassingFiles:
-    """Finds whether a file overlaps a passing one that may be older."""
+    """Finds out whether a file overlaps a passing file that may be older."""
 
     def __init__(self, passing: Sequence[FileRange]) -> None:
         self._files = sorted(passing, key=_MIN_KEY)
@@ -141,7 +141,7 @@ class _PassingFiles:
         self._oldest = min(file.min_seq for file in self._files)
 
     def hides(self, file: FileRange, in_order: bool) -> bool:
-        """Whether dropping `file` could bring a passing row back; with `in_order` newer files cannot."""
+        """Return whether excluding `file` could make a passing row visible again; with `in_order` newer files cannot."""
         end = bisect_right(self._starts, file.max_key)
         begin = bisect_left(self._reach, file.min_key, 0, end)
         if begin == end:

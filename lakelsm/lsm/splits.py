@@ -1,4 +1,4 @@
-"""Splits of a bucket for a batch read: what goes together, what needs no merge (docs/format.md 13.4)."""
+"""Splits of a bucket for a batch read: which files are read together, and which need no merge (docs/format.md 13.4)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True)
 class ReadUnits:
-    """A bucket's files, divided by whether they need a merge, without packing them."""
+    """The files of a bucket, divided into those that are read unchanged and sections that must be merged; not packed."""
 
     raw_files: tuple[FileRange, ...]
     merge_sections: tuple[Section, ...]
 
 
 def pack_in_order(items: Iterable[Item], weight: Callable[[Item], int], target: int) -> list[list[Item]]:
-    """Cuts items into consecutive bins of at most `target` weight; a heavier item gets its own bin."""
+    """Divide items into consecutive groups of at most `target` weight; a heavier item has its own group."""
     bins: list[list[Item]] = []
     current: list[Item] = []
     filled = 0
@@ -38,10 +38,10 @@ def pack_in_order(items: Iterable[Item], weight: Callable[[Item], int], target: 
 
 
 def reads_raw_as_a_whole(files: Sequence[FileRange], *, no_merge: bool = False) -> bool:
-    """Whether all files of a bucket can be read without a merge.
+    """Return whether all files of a bucket can be read without a merge.
 
-    All are above level 0, without retractions (an unknown count is a maybe), and on one level; with
-    `no_merge` (deletion vectors, first-row) on any levels.
+    They must be above level 0, without retractions (an unknown count may be some), and on one level; with `no_merge`
+    (deletion vectors, first-row) on any levels.
     """
     levels = {file.level for file in files}
     if 0 in levels or (len(levels) > 1 and not no_merge):
@@ -50,9 +50,9 @@ def reads_raw_as_a_whole(files: Sequence[FileRange], *, no_merge: bool = False) 
 
 
 def read_units(files: Sequence[FileRange], *, no_merge: bool = False) -> ReadUnits:
-    """The files of one bucket that are read unchanged, and the sections that must be merged.
+    """Divide the files of one bucket into those that are read unchanged and sections that must be merged.
 
-    A section of one file without retractions is read unchanged, on level 0 too: a file holds a key once.
+    A section of one file without retractions is read unchanged, also on level 0: a file contains a key once.
     """
     if reads_raw_as_a_whole(files, no_merge=no_merge):
         return ReadUnits(tuple(files), ())

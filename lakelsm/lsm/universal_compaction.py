@@ -1,7 +1,7 @@
 """Universal compaction: which sorted runs of a bucket to compact, and to which level (docs/format.md 13.2).
 
-The runs come in the order of `sorted_runs`: level 0 newest first, then the levels upward. A choice is
-always a prefix of that order, because skipping a run would put older rows above newer ones.
+The runs have the order of `sorted_runs`: level 0 newest first, then the levels upward. A choice is always a prefix of
+that order, because skipping a run would put older rows above newer ones.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _HOUR_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionPolicy:
-    """What the picker needs from the options, at one time. Percentages as given, sizes in bytes, times in milliseconds.
+    """The options that decide what to compact, at one time. Percentages as given, sizes in bytes, times in milliseconds.
 
-    `force_up_interval` postpones a forced pick of level 0 until so many picks in a row have found nothing
-    (`lookup-compact=gentle`); None forces at once.
+    `force_up_interval` delays a forced pick of level 0 until that number of consecutive picks have found nothing
+    (`lookup-compact=gentle`); None forces it immediately.
     """
 
     run_trigger: int
@@ -36,7 +36,7 @@ class CompactionPolicy:
 
     @classmethod
     def from_options(cls, options: TableOptions, now_ms: int) -> CompactionPolicy:
-        """The policy of a table at a time of the local wall clock: off peak the size ratio is larger."""
+        """Return the policy of a table at a local wall-clock time; the size ratio is larger during off-peak hours."""
         return cls(
             run_trigger=options.num_sorted_run_compaction_trigger,
             stop_trigger=options.num_sorted_run_stop_trigger,
@@ -51,21 +51,21 @@ class CompactionPolicy:
 
 
 def _offpeak_ratio(options: TableOptions, hour: int) -> int:
-    """What the size ratio gains in an hour: nothing in all hours if either end is unset (-1), or both are the same."""
+    """Return the increase of the size ratio in an hour: 0 if an end is unset (-1) or both ends are equal."""
     start, end = options.compaction_offpeak_start_hour, options.compaction_offpeak_end_hour
     if -1 in (start, end):
         return 0
-    # From the evening to the morning the hours go over midnight.
+    # Hours from the evening to the morning include midnight.
     offpeak = start <= hour < end if start <= end else hour >= start or hour < end
     return options.compaction_offpeak_ratio if offpeak else 0
 
 
 @dataclass(frozen=True, slots=True)
 class CompactUnit:
-    """Runs to compact together and the level that their rows go to.
+    """Runs to compact together, and the level of the merged rows.
 
-    `full` says that all runs of the bucket are in it. With `file_rewrite` each file is rewritten
-    alone (files that are on the top level already and must change). `reason` is one word for reports.
+    `full`: the unit has all runs of the bucket. `file_rewrite`: each file is rewritten alone (files on the top level
+    that must change). `reason` is one word for reports.
     """
 
     output_level: int
@@ -82,7 +82,7 @@ class CompactUnit:
 
     @property
     def changes_nothing(self) -> bool:
-        """No file, or one that is on the output level already."""
+        """Whether the unit has no file, or only one that is already on the output level."""
         files = self.files
         return not files or (
             len(files) == 1 and files[0].level == self.output_level and not self.file_rewrite
@@ -97,13 +97,12 @@ def pick(
     last_full_ms: int | None = None,
     picks_without_result: int = 0,
 ) -> CompactUnit | None:
-    """One ordinary pick: what to compact now, None for nothing.
+    """Return what to compact now by the ordinary rules, None for nothing.
 
-    `num_levels` is `level_count` of the bucket. `last_full_ms` is when the bucket was last compacted in full
-    (see `estimate_last_full`), None for never; it and `now_ms` matter only with an optimisation interval. A
-    caller that keeps state sets the time again whenever the unit is `full`. `picks_without_result` counts the
-    earlier calls in which the ordinary rules found nothing, since level 0 was last forced up; it matters only
-    with `force_up_interval`.
+    `num_levels` is `level_count` of the bucket. `last_full_ms` is the time of the bucket's last full compaction (see
+    `estimate_last_full`), None for never; it and `now_ms` are used only with an optimisation interval. A caller that
+    keeps state updates the time whenever the unit is `full`. `picks_without_result` counts the calls in which the
+    ordinary rules found nothing since level 0 was last forced up; it is used only with `force_up_interval`.
     """
     max_level = num_levels - 1
     unit = (
@@ -128,11 +127,10 @@ def pick_early_full(
     now_ms: int | None = None,
     last_full_ms: int | None = None,
 ) -> CompactUnit | None:
-    """A full compaction ahead of the ordinary rules, by time passed, by a small total, or by much above the
-    top.
+    """Return a full compaction by elapsed time, by small total size or by large size above the top level, else None.
 
-    Never for a bucket of one run. The interval must be exceeded; a bucket that never had a full compaction
-    is due.
+    These rules precede the ordinary ones. A bucket of one run needs none. The elapsed time must exceed the interval; a
+    bucket without a full compaction is due.
     """
     if len(runs) < 2:
         return None
@@ -157,7 +155,7 @@ def pick_early_full(
 def pick_for_size_amplification(
     policy: CompactionPolicy, runs: Sequence[SortedRun], max_level: int
 ) -> CompactUnit | None:
-    """Everything to the top when the runs before the last exceed so many percent of the last one's size."""
+    """Return a full compaction if the runs before the last exceed the allowed percentage of the last run's size."""
     if not runs or len(runs) < policy.run_trigger:
         return None
     newer = sum(run.total_size for run in runs[:-1])
@@ -169,7 +167,7 @@ def pick_for_size_amplification(
 def pick_for_size_ratio(
     policy: CompactionPolicy, runs: Sequence[SortedRun], max_level: int
 ) -> CompactUnit | None:
-    """The longest prefix in which each run is not larger than the ones before it together, by the ratio."""
+    """Return the longest prefix in which no run exceeds the total of the runs before it by more than the ratio."""
     if not runs or len(runs) < policy.run_trigger:
         return None
     return _grow_by_size_ratio(policy, runs, max_level, 1, forced=False, reason="size-ratio")
@@ -178,7 +176,7 @@ def pick_for_size_ratio(
 def force_pick_level_0(
     policy: CompactionPolicy, runs: Sequence[SortedRun], max_level: int
 ) -> CompactUnit | None:
-    """All of level 0, and what the size ratio adds to it; None if level 0 is empty."""
+    """Return all runs of level 0 and those that the size ratio adds; None if level 0 is empty."""
     count = next((i for i, run in enumerate(runs) if run.level > 0), len(runs))
     if count == 0:
         return None
@@ -194,10 +192,10 @@ def _grow_by_size_ratio(
     forced: bool,
     reason: str,
 ) -> CompactUnit | None:
-    """Takes `count` runs, then continues while the next run fits the ratio.
+    """Take `count` runs, then continue while the next run is within the size ratio.
 
-    Once a compaction is certain, a next run on level 0 or 1 is taken although it does not fit, and its size
-    counts for those after it: leaving level 1 out would only leave it as the target's neighbour.
+    Once a compaction is certain, a next run on level 0 or 1 is taken even if it exceeds the ratio, and its size counts
+    for the runs after it: a level 1 that is left out would only be the neighbour of the output.
     """
     size = sum(run.total_size for run in runs[:count])
     triggered = forced or count > 1
@@ -212,11 +210,10 @@ def _grow_by_size_ratio(
 
 
 def create_unit(runs: Sequence[SortedRun], max_level: int, count: int, reason: str = "") -> CompactUnit:
-    """The unit of the first `count` runs, widened so that its output level is not 0.
+    """Return the unit of the first `count` runs, extended so that its output level is not 0.
 
-    The output goes just below the next run's level, or to the top if no run is left. Where that would be
-    level 0, runs are added up to and including the first one that is not on level 0, whose level becomes
-    the output.
+    The output level is one below that of the next run, or the top if no run is left. If that is level 0, runs are
+    added up to and including the first one that is not on level 0, and its level becomes the output level.
     """
     output_level = max_level if count == len(runs) else max(0, runs[count].level - 1)
     if output_level == 0:
@@ -232,10 +229,10 @@ def create_unit(runs: Sequence[SortedRun], max_level: int, count: int, reason: s
 def full_compaction(
     runs: Sequence[SortedRun], num_levels: int, rewrite: frozenset[int] = frozenset()
 ) -> CompactUnit | None:
-    """All runs to the top level; None without runs, or if all files are on the top level already.
+    """Return a unit of all runs for the top level; None without runs, or if all files are already on the top level.
 
-    In the latter case the files whose `index` is in `rewrite` (masked by a deletion vector, expired rows, a
-    forced rewrite) make a unit of files to be rewritten one by one.
+    In the second case the files whose `index` is in `rewrite` (masked by a deletion vector, expired rows, a forced
+    rewrite) form a unit of files that are rewritten one at a time.
     """
     max_level = num_levels - 1
     if not runs:
@@ -252,12 +249,12 @@ def full_compaction(
 
 
 def must_wait_for_compaction(policy: CompactionPolicy, runs: Sequence[SortedRun]) -> bool:
-    """Whether a writer must compact before it continues: more runs than the stop trigger."""
+    """Return whether a writer must compact before it continues: there are more runs than the stop trigger."""
     return len(runs) > policy.stop_trigger
 
 
 def estimate_last_full(runs: Sequence[SortedRun], max_level: int) -> int | None:
-    """When the bucket was last compacted in full, in milliseconds: the newest file of the top level."""
+    """Return the time of the bucket's last full compaction in milliseconds: that of the newest file on the top level."""
     times = [
         file.creation_time
         for run in runs

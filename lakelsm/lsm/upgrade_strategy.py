@@ -1,6 +1,6 @@
-"""What a compaction does with a file that moves up a level: a changelog of it, a rewrite, both or nothing.
+"""What a compaction does for an upgraded file: write its changelog, rewrite it, both or nothing.
 
-The rules are those of Paimon's ``MergeTreeCompactRewriter`` and its heirs (docs/format.md 13.5).
+The rules are those of Paimon's ``MergeTreeCompactRewriter`` and its subclasses (docs/format.md 13.5).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from lakelsm.options import ChangelogProducer, MergeEngine, TableOptions
 
 
 class UpgradeStrategy(Enum):
-    """What a file that moves up gets."""
+    """What a compaction does for an upgraded file."""
 
     NOTHING = "no changelog, no rewrite"
     CHANGELOG = "changelog, no rewrite"
@@ -20,20 +20,21 @@ class UpgradeStrategy(Enum):
 
 
 def upgrade_strategy(options: TableOptions, file: FileRange, output_level: int, top_level: int) -> UpgradeStrategy:
-    """What ``file`` gets on its way to ``output_level`` of a bucket whose highest level is ``top_level``.
+    """Return what a compaction does for ``file`` when it upgrades the file to ``output_level``.
 
-    'Changelog' also stands for the looking up that finds which rows below the file replaces.
+    ``top_level`` is the highest level of the bucket. CHANGELOG includes the look-up of the rows below that the file
+    replaces.
     """
     if options.changelog_producer is ChangelogProducer.FULL_COMPACTION:
         return UpgradeStrategy.CHANGELOG if output_level == top_level else UpgradeStrategy.NOTHING
     if not options.needs_lookup or file.level != 0:
         return UpgradeStrategy.NOTHING
-    # Rows that vectors mask need no retraction above them, and readers, which merge nothing, would show it.
+    # Masked rows need no retraction above them, and readers, which do not merge, would show the retraction.
     if options.deletion_vectors_enabled and file.may_hold_deletes:
         return UpgradeStrategy.CHANGELOG_AND_REWRITE
     if output_level == top_level:
         return UpgradeStrategy.CHANGELOG
-    # Only the newest row counts, so no row below can change the content of the file.
+    # Only the newest row counts, so no row below can change the rows of the file.
     if options.merge_engine is MergeEngine.DEDUPLICATE and not options.sequence_field:
         return UpgradeStrategy.CHANGELOG
     return UpgradeStrategy.CHANGELOG_AND_REWRITE

@@ -1,4 +1,4 @@
-"""The tasks of an incremental read: new files merged, and two states compared."""
+"""The tasks of an incremental read: they merge new files, or compare two states."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from lakelsm.schema.identifiers import match
 from lakelsm.schema.system_columns import FILE_NUMBER, SEQUENCE_NUMBER, SNAPSHOT_ID
 from lakelsm.schema.table_schema import TableSchema
 
-#: What reads with positions have after the table's columns.
+#: The columns that a read with positions adds after the table's columns.
 POSITION_COLUMNS = (SNAPSHOT_ID, SEQUENCE_NUMBER)
 
 
 def check_added_columns(schema: TableSchema, kind_column: str, positions: bool) -> None:
-    """Raise InvalidInputError where the table has a column that a read of its changes would add."""
+    """Raise InvalidInputError if the table has a column of a name that a read of its changes adds."""
     taken = match(kind_column, (*schema.field_names, *POSITION_COLUMNS))
     if taken is not None:
-        raise InvalidInputError(f"The table has a column {taken!r}: name another as kind_column.")
+        raise InvalidInputError(f"kind_column: {taken!r} is the name of another column. Choose another name.")
     own = match(SNAPSHOT_ID, schema.field_names) if positions else None
     if own is not None:
         raise InvalidInputError(
-            f"The table has a column {own!r}, which positions=True would add: rename the column, or leave positions out."
+            f"positions=True adds a column {own!r}, which the table has. Rename the column, or leave positions out."
         )
 
 
 @dataclass(frozen=True)
 class MergedChanges:
-    """The task that merges new data files, or those of a state, and keeps retractions.
+    """The task that merges new data files, or those of one state, and keeps retractions.
 
-    ``schema`` is that of the rows that it yields.
+    ``schema`` is the Arrow schema of the rows that it yields.
     """
 
     reader: RunReader
@@ -49,9 +49,9 @@ class MergedChanges:
     schema: pa.Schema
 
     def __call__(self, units: Sequence[MergeUnit]) -> Iterator[pa.RecordBatch]:
-        """Yield one row a key."""
+        """Yield one row for each key."""
         for unit in units:
-            if self.spec.lookup:  # Levels decide what is merged.
+            if self.spec.lookup:  # The levels decide which rows are merged.
                 yield from MergedRows(self.reader, self.spec, self.schema, EVERY_FILE, retractions=True)([unit])
                 continue
             for rows in merge_runs(self.reader.open_runs(unit), self.spec, drop_deletes=False):
@@ -60,7 +60,7 @@ class MergedChanges:
 
 @dataclass(frozen=True)
 class Differences:
-    """The task that compares two states; ``schema`` is that of the rows that it yields."""
+    """The task that compares two states; ``schema`` is the Arrow schema of the rows that it yields."""
 
     reader: RunReader
     spec: MergeSpec

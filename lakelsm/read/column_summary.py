@@ -1,4 +1,4 @@
-"""Summaries of columns, in tasks and combined: counts, bounds, lengths and distinct values."""
+"""Summaries of columns, computed in tasks and combined: counts, bounds, lengths and distinct values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lakelsm.types import BINARY_ROOTS, STRING_ROOTS, DataField, DataType
 
 Unit = TypeVar("Unit")
 
-#: The values of a task: the number of rows (of no column), then those of each column, by its index.
+#: The result of a task: a row with the number of rows (column -1), then one row for each column, by its index.
 SUMMARY_SCHEMA = pa.schema(
     [
         ("column", pa.int32()),
@@ -33,9 +33,9 @@ _ROWS = -1
 
 @dataclass
 class ColumnSummary:
-    """What is known of the values of a column. ``length`` is the sum of all: characters of texts, bytes of binary.
+    """The summary of a column. ``length`` is the total of characters (texts) or bytes (binary) of all values.
 
-    ``bounds`` are an array of the least and the greatest value; None for texts and binary, and where all are NULL.
+    ``bounds`` are an array of the smallest and the greatest value; None for texts and binary, and if all are NULL.
     """
 
     data_type: DataType
@@ -48,11 +48,11 @@ class ColumnSummary:
 
     @property
     def has_lengths(self) -> bool:
-        """Whether values are of different lengths, and have no bounds then."""
+        """Whether values have lengths (texts and binary); such columns have no bounds."""
         return self.data_type.root in STRING_ROOTS or self.data_type.root in BINARY_ROOTS
 
     def add(self, column: pa.Array) -> None:
-        """Take values into account."""
+        """Add the values of an array."""
         self.nulls += column.null_count
         values = column.drop_null()
         if not len(values):
@@ -67,7 +67,7 @@ class ColumnSummary:
             self._widen(values)
 
     def merge(self, row: Mapping[str, Any]) -> None:
-        """Add the values of a task."""
+        """Add the summary of a task, a row of `SUMMARY_SCHEMA`."""
         self.nulls += row["nulls"]
         self.length += row["length"]
         self.longest = max(self.longest, row["longest"])
@@ -77,7 +77,7 @@ class ColumnSummary:
             self._widen(pa.concat_arrays([low, high]))
 
     def to_row(self, index: int) -> dict[str, Any]:
-        """A row of `SUMMARY_SCHEMA`."""
+        """Return the summary as a row of `SUMMARY_SCHEMA`; ``index`` is that of the column."""
         kinds = [self.data_type] * 2
         return {
             "column": index,
@@ -90,7 +90,7 @@ class ColumnSummary:
         }
 
     def _widen(self, values: pa.Array) -> None:
-        """Bounds in Spark's order: NaN is greater than all numbers."""
+        """Extend the bounds by some values. The order is Spark's: NaN is greater than all numbers."""
         if self.bounds is not None:
             values = pa.concat_arrays([values, self.bounds])
         ranks = comparable(values)
@@ -108,7 +108,7 @@ class ColumnSummary:
 
 @dataclass
 class RowSummary:
-    """Rows, and what is known of each of some columns."""
+    """The number of rows, and the summary of each of some columns."""
 
     columns: tuple[DataField, ...]
     rows: int = 0
@@ -118,13 +118,13 @@ class RowSummary:
         self.summaries = [ColumnSummary(column.type) for column in self.columns]
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Take rows into account; they have the columns, as the engine has them."""
+        """Add the rows of a batch, which has the columns in the engine's types."""
         self.rows += len(batch)
         for column, summary in zip(self.columns, self.summaries):
             summary.add(batch.column(column.name))
 
     def merge(self, batch: pa.RecordBatch) -> None:
-        """Add the values of a task."""
+        """Add the result of a task, a batch of `SUMMARY_SCHEMA`."""
         for row in batch.to_pylist():
             if row["column"] == _ROWS:
                 self.rows += row["rows"]
@@ -140,14 +140,14 @@ class RowSummary:
 
 @dataclass(frozen=True)
 class SummaryTask(Generic[Unit]):
-    """The task that sums up the rows of some units; ``scan`` yields those of one."""
+    """The task that summarizes the rows of some units; ``scan`` yields the rows of one unit."""
 
     scan: Callable[[Unit], Iterator[pa.RecordBatch]]
     columns: tuple[DataField, ...]
     memory_bytes: int
 
     def __call__(self, units: Sequence[Unit]) -> Iterator[pa.RecordBatch]:
-        """Yield one batch."""
+        """Yield one batch of `SUMMARY_SCHEMA`."""
         summary = RowSummary(self.columns)
         for unit in units:
             for batch in self.scan(unit):

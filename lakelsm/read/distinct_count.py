@@ -1,4 +1,4 @@
-"""About how many distinct values there are, in 2 KiB: a HyperLogLog with the estimate of Ertl (2017)."""
+"""Estimates the number of distinct values in 2 KiB: a HyperLogLog with the estimator of Ertl (2017)."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ _COUNT = 1 << _INDEX_BITS
 
 
 class DistinctCount:
-    """The registers. The standard error of `estimate` is 2.3 %; few values are counted nearly exactly."""
+    """A HyperLogLog sketch. The standard error of `estimate` is 2.3 %; small numbers are counted almost exactly."""
 
     def __init__(self, registers: bytes | None = None) -> None:
         kept = np.zeros(_COUNT, np.uint8) if registers is None else np.frombuffer(registers, np.uint8)
         self._registers: npt.NDArray[np.uint8] = kept.copy()
 
     def add(self, values: pa.Array) -> None:
-        """Count the values of an array without NULL, in a type that lakelsm keeps an atomic column in."""
+        """Count the values of an array without NULL, in a type that lakelsm uses for an atomic column."""
         hashes = _hashes(values)
         rest = (hashes & np.uint64((1 << _REST_BITS) - 1)).astype(np.float64)  # Exact: 53 bits.
         zeros = _REST_BITS - np.frexp(rest)[1]
         np.maximum.at(self._registers, (hashes >> np.uint64(_REST_BITS)).astype(np.int64), (zeros + 1).astype(np.uint8))
 
     def merge(self, registers: bytes) -> None:
-        """Count what others have counted."""
+        """Add the registers of another sketch."""
         np.maximum(self._registers, np.frombuffer(registers, np.uint8), out=self._registers)
 
     def registers(self) -> bytes:
-        """What to merge elsewhere."""
+        """Return the registers, for `merge`."""
         return self._registers.tobytes()
 
     def estimate(self) -> int:
-        """About how many distinct values were added."""
+        """Return the estimated number of distinct values."""
         counts = np.bincount(self._registers, minlength=_REST_BITS + 2).tolist()
         harmonic = _COUNT * _tau(1 - counts[_REST_BITS + 1] / _COUNT)
         for count in reversed(counts[1 : _REST_BITS + 1]):
@@ -56,7 +56,7 @@ def _hashes(values: pa.Array) -> npt.NDArray[np.uint64]:
         hashes = xx_hash64(values.cast(pa.binary()))
     else:
         hashes = fast_hashes(values).view(np.uint64)
-    # What a hash leaves unmixed must not decide on registers: the finalizer of SplitMix64.
+    # Bits that a hash leaves unmixed must not select registers: the finalizer of SplitMix64.
     hashes = (hashes ^ (hashes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     hashes = (hashes ^ (hashes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     mixed: npt.NDArray[np.uint64] = hashes ^ (hashes >> np.uint64(31))
@@ -64,7 +64,7 @@ def _hashes(values: pa.Array) -> npt.NDArray[np.uint64]:
 
 
 def _sigma(share: float) -> float:
-    """The part of registers that are empty, in Ertl's estimate."""
+    """Return the share of empty registers in Ertl's estimator."""
     if share == 1:
         return math.inf
     weight, total, last = 1.0, share, -1.0
@@ -76,7 +76,7 @@ def _sigma(share: float) -> float:
 
 
 def _tau(share: float) -> float:
-    """The part of registers that are full."""
+    """Return the share of full registers in Ertl's estimator."""
     if share in (0, 1):
         return 0.0
     weight, total, last = 1.0, 1 - share, -1.0

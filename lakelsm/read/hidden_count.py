@@ -1,7 +1,8 @@
-"""How many rows a read gives, by the number of those that it hides: no row is made of the others.
+"""Counts the rows of a read as the rows of its files less the hidden ones.
 
-Where the rows of a read are rows of files (`deduplicate`, `first-row`) their number is that of the files, less those that
-vectors mask and merges hide: only files that overlap others are opened, and of them only the columns that decide.
+This works if each row of a read is a row of a file (`deduplicate`, `first-row`): the answer is the number of rows of
+the files, less those that vectors mask and merges hide. Only files that overlap others are opened, and only their
+columns that decide are read.
 """
 
 from __future__ import annotations
@@ -23,23 +24,23 @@ from lakelsm.results import CountResult
 from lakelsm.runner.runner import Runner
 from lakelsm.snapshots.table_store import TableStore
 
-#: What the tasks yield: one row each.
+#: Schema of the batches that the tasks yield: one row each.
 HIDDEN_COUNT_SCHEMA = pa.schema([pa.field("hidden", pa.int64())])
 
 
 @dataclass(frozen=True)
 class HiddenCount:
-    """The task that counts the rows that the merge of some units hides."""
+    """The task that counts the rows that the merges of some units hide."""
 
     task: HiddenRowTask
 
     @property
     def memory_bytes(self) -> int:
-        """What a unit holds at most."""
+        """The maximum memory of a unit, in bytes."""
         return self.task.reader.memory_bytes
 
     def __call__(self, units: Sequence[MergeUnit]) -> Iterator[pa.RecordBatch]:
-        """Yield their number, as `HIDDEN_COUNT_SCHEMA` has it."""
+        """Yield the number of hidden rows, in `HIDDEN_COUNT_SCHEMA`."""
         parts = (self.task.hidden(unit, positions=False) for unit in units)
         hidden = sum(int(np.count_nonzero(mask)) for part in parts for _, mask in part)
         yield pa.record_batch([pa.array([hidden], pa.int64())], schema=HIDDEN_COUNT_SCHEMA)
@@ -48,19 +49,19 @@ class HiddenCount:
 def count_rows(
     runner: Runner, store: TableStore, plan: ReadPlan, predicate: Predicate | None, read: Callable[[], int]
 ) -> CountResult:
-    """Count the rows of a plan: those of its files less the hidden ones, or else those that ``read`` finds."""
+    """Count the rows of a plan: those of its files less the hidden ones if possible, else those that ``read`` counts."""
     whole = prunes_exactly(store, predicate)
     rows, files = visible_row_count(runner, store, plan) if whole else None, len(plan.merged_files)
     if rows is None:
         rows, files = read(), plan.files_scanned
-    how = "files" if files else "metadata"
-    return CountResult(snapshot_id=plan.snapshot_id, rows=rows, how=how, files_opened=files)
+    method = "files" if files else "metadata"
+    return CountResult(snapshot_id=plan.snapshot_id, rows=rows, how=method, files_opened=files)
 
 
 def visible_row_count(runner: Runner, store: TableStore, plan: ReadPlan) -> int | None:
-    """The rows of a plan's files less those that vectors mask and merges hide; None where that is not the answer.
+    """Return the rows of a plan's files less those that vectors mask and merges hide; None if this is not the answer.
 
-    Raises as a read of the files that overlap others.
+    Raises the errors of a read of the files that overlap others.
     """
     files = [*plan.raw_files, *plan.merged_files]
     masked = [0 if file.vector is None else file.vector.recorded_cardinality(file.row_count) for file in files]

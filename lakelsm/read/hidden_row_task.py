@@ -1,9 +1,9 @@
-"""Positions of rows that a merge hides, found from the deciding columns alone: a deletion vector for one read.
+"""Finds the positions of rows that a merge hides, from the deciding columns alone: a deletion vector for one read.
 
-For `deduplicate` and `first-row` the rows of a read are rows of files: of each key the winning one, unless it is a
-retraction. So every file can be scanned by Spark itself, with its projections and predicates, if only the losing rows
-are left out. For the other engines so can the rows whose key no other row has; the rest is hidden, and `merged_rows`
-merges it.
+With `deduplicate` and `first-row` the rows of a read are rows of files: the winning row of each key, unless it is a
+retraction. Spark can therefore scan every file itself, with its projections and predicates, if the losing rows are left
+out. With the other engines this holds for rows whose key has no other row; all others are hidden, and `merged_rows`
+merges them.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage import FileIO
 
-#: Rows of a file that share one bitmap: two to this power.
+#: log2 of the number of rows of a file that share one bitmap.
 CHUNK_BITS = 16
 
-#: Positions that a task holds before it yields them.
-_HELD_POSITIONS = 1 << 20
+#: The maximum number of positions that a task collects before it yields them.
+_MAX_POSITIONS = 1 << 20
 
 
 @dataclass(frozen=True)
 class HiddenRowTask:
     """The task that finds the hidden rows of some units.
 
-    Only keys are decoded of a unit whose plan proves that they decide.
+    If the plan of a unit proves that its keys alone decide, only keys are decoded.
     """
 
     reader: RunReader
@@ -58,44 +58,44 @@ class HiddenRowTask:
 
     @staticmethod
     def of(store: TableStore, schemas: Mapping[int, TableSchema]) -> HiddenRowTask:
-        """The task for units of a table, whose files have been written under ``schemas``."""
+        """Return the task for units of a table whose files were written under ``schemas``."""
         spec = MergeSpec.of(store.schema, store.options)
         columns = tuple(dict.fromkeys((*spec.key_columns, *(spec.sequence_columns if spec.keeps_rows else ()))))
         reader = RunReader(store.file_io, store.schema, schemas=schemas, columns=columns, memory_bytes=TASK_MEMORY)
         return HiddenRowTask(reader, spec)
 
     def __call__(self, units: Sequence[MergeUnit]) -> Iterator[pa.RecordBatch]:
-        """Yield the chunks of the units' files that have hidden rows, as `hidden_chunks` has them."""
+        """Yield the chunks of the units' files that have hidden rows, in the form of `hidden_chunks`."""
         for unit in units:
             yield from self._of_unit(unit)
 
     def hidden(self, unit: MergeUnit, positions: bool) -> Iterator[tuple[pa.Table, Mask]]:
-        """The rows of each key range of a unit, and its hidden rows; ``positions``: rows have their location."""
-        keys_tell = self._keys_tell(unit)
-        runs = self.reader.open_runs(unit, positions, system=not keys_tell)
+        """Yield the rows of each key range of a unit and which are hidden; ``positions`` adds their row indexes."""
+        keys_decide = self._keys_decide(unit)
+        runs = self.reader.open_runs(unit, positions, system=not keys_decide)
         for rows, keys in key_ranges(runs, self.spec.key_columns):
-            yield rows, self._hidden_by_keys(rows, keys) if keys_tell else self._hidden(rows, keys)
+            yield rows, self._hidden_by_keys(rows, keys) if keys_decide else self._hidden(rows, keys)
 
-    def _keys_tell(self, unit: MergeUnit) -> bool:
-        """Whether keys and the order of the runs are all that decides: no row can be a retraction, and the last one wins.
+    def _keys_decide(self, unit: MergeUnit) -> bool:
+        """Return whether keys and the order of the runs alone decide: no row is a retraction, and the last one wins.
 
-        Where rows are combined all of a contested key are hidden, whichever is the last.
+        If rows are combined, all rows of a contested key are hidden, and their order does not matter.
         """
         last_wins = self.spec.engine is MergeEngine.DEDUPLICATE and not self.spec.sequence_columns
         return unit.adds_only and (not self.spec.keeps_rows or (last_wins and unit.newest_last))
 
     def _of_unit(self, unit: MergeUnit) -> Iterator[pa.RecordBatch]:
-        held: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]] = []
+        pending: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]] = []
         count = 0
         for rows, hidden in self.hidden(unit, positions=True):
-            at = rows.select([FILE_NUMBER, POSITION]).filter(pa.array(hidden))
-            held.append((at.column(FILE_NUMBER).to_numpy(), at.column(POSITION).to_numpy()))
-            count += len(at)
-            if count > _HELD_POSITIONS:
-                yield hidden_chunks(unit.files, held)
-                held, count = [], 0
+            positions = rows.select([FILE_NUMBER, POSITION]).filter(pa.array(hidden))
+            pending.append((positions.column(FILE_NUMBER).to_numpy(), positions.column(POSITION).to_numpy()))
+            count += len(positions)
+            if count > _MAX_POSITIONS:
+                yield hidden_chunks(unit.files, pending)
+                pending, count = [], 0
         if count:
-            yield hidden_chunks(unit.files, held)
+            yield hidden_chunks(unit.files, pending)
 
     def _hidden_by_keys(self, rows: pa.Table, keys: OrderKeys | None) -> Mask:
         if keys is None:
@@ -122,31 +122,31 @@ class HiddenRowTask:
 
 @dataclass(frozen=True)
 class MaskedRowTask:
-    """The task that returns the rows that the deletion vectors of files mask."""
+    """The task that yields the rows that the deletion vectors of files mask."""
 
     file_io: FileIO
 
     def __call__(self, files: Sequence[RunFile]) -> Iterator[pa.RecordBatch]:
         """Yield the chunks of the files that have masked rows."""
-        masking = [(file, file.vector) for file in files if file.vector is not None]
-        vectors = read_vectors(self.file_io.filesystem(), [(place, file.row_count) for file, place in masking])
-        for (file, _), masked in zip(masking, vectors):
-            for start in range(0, file.row_count, _HELD_POSITIONS):
-                positions = positions_within(masked, start, start + _HELD_POSITIONS)
+        masked_files = [(file, file.vector) for file in files if file.vector is not None]
+        vectors = read_vectors(self.file_io.filesystem(), [(vector, file.row_count) for file, vector in masked_files])
+        for (file, _), bitmap in zip(masked_files, vectors):
+            for start in range(0, file.row_count, _MAX_POSITIONS):
+                positions = positions_within(bitmap, start, start + _MAX_POSITIONS)
                 if len(positions):
                     yield hidden_chunks([file], [(np.zeros(len(positions), np.int32), positions)])
 
 
 def hidden_chunks(
-    files: Sequence[RunFile], held: Sequence[tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]]
+    files: Sequence[RunFile], positions_by_file: Sequence[tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]]
 ) -> pa.RecordBatch:
-    """Return hidden rows, given as (numbers into ``files``, positions), as one row a chunk of a file's rows.
+    """Return hidden rows, given as (index into ``files``, row index in the file), as one row for each chunk of a file.
 
     Columns: the file's name and size, the number of the chunk, and its hidden rows as a bitmap of 64-bit words, lowest
-    bit first, without zero words at the end. A chunk may come more than once from a task.
+    bit first, without trailing zero words. A task may yield a chunk more than once.
     """
-    numbers = np.concatenate([part[0] for part in held])
-    positions = np.concatenate([part[1] for part in held])
+    numbers = np.concatenate([part[0] for part in positions_by_file])
+    positions = np.concatenate([part[1] for part in positions_by_file])
     order = np.lexsort((positions, numbers))
     numbers, positions = numbers[order], positions[order]
     chunks = positions >> CHUNK_BITS
@@ -166,7 +166,7 @@ def hidden_chunks(
 
 
 def _bitmap(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The bitmap of ascending row numbers as 64-bit words, lowest bit first."""
+    """Return the bitmap of ascending row numbers as 64-bit words, lowest bit first."""
     bits = np.zeros((int(rows[-1]) // 64 + 1) * 64, dtype=bool)
     bits[rows] = True
     return np.packbits(bits, bitorder="little").view(np.int64)

@@ -1,4 +1,4 @@
-"""The task that finds where the keys of some rows lie in other files of their bucket."""
+"""The task that finds the keys of some rows in other files of their bucket."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from lakelsm.merge.replaced_rows import ReplacedRows
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.runner.task_messages import TaskMessages
 
-#: A file is decoded in batches of this share of the memory.
+#: A file is decoded in batches of this fraction of the memory.
 _BATCHES = 4
 
 
 @dataclass(frozen=True)
 class KeyPositions:
-    """Finds the keys of rows in other files. ``keys`` reads the key columns alone."""
+    """Finds the keys of rows in other files. ``keys`` reads the key columns and no others."""
 
     keys: RunReader
 
     @property
     def memory_bytes(self) -> int:
-        """What a unit holds at most."""
+        """The maximum memory of a unit, in bytes."""
         return self.keys.memory_bytes
 
     def __call__(self, unit: KeySearch) -> Iterator[pa.RecordBatch]:
-        """Look the keys of one file up; yield their row indexes in the targets as the positions of a message."""
-        found = ReplacedRows(self.keys, unit.targets)
-        marked = np.frombuffer(unit.rows.to_array(), np.uint32).astype(np.int64)
+        """Look up the keys of one file; yield their row indexes in the targets as the positions of a message."""
+        replaced = ReplacedRows(self.keys, unit.targets)
+        row_indexes = np.frombuffer(unit.rows.to_array(), np.uint32).astype(np.int64)
         allowance = self.keys.memory_bytes // _BATCHES
         for start, rows in self.keys.open_file(unit.source, system=False).batches(lambda: allowance):
-            first, stop = np.searchsorted(marked, [start, start + len(rows)])
-            found.add_keys(rows.take(pa.array(marked[first:stop] - start)))
-        positions = found.positions()
+            first, stop = np.searchsorted(row_indexes, [start, start + len(rows)])
+            replaced.add_keys(rows.take(pa.array(row_indexes[first:stop] - start)))
+        positions = replaced.positions()
         yield TaskMessages(positions={unit.bucket: positions} if positions else {}).to_batch()

@@ -1,8 +1,8 @@
-"""Rows of a read that tasks hand to Spark, for engines that combine rows (`partial-update`, `aggregation`).
+"""Rows of a read that tasks return to Spark, for engines that combine rows (`partial-update`, `aggregation`).
 
-The merged rows of contested keys are what no scan can show, because no file has them. To merge them, all columns of all
-files of a section are decoded: every page holds a contested row. So the other rows come from the tasks too, unless few
-columns are read: then scans of the larger files show them (see hidden_row_task for what these leave out).
+No scan can return the merged rows of contested keys, because no file contains them. To merge them, all columns of all
+files of a section are decoded, since every page has a contested row. Tasks therefore return the other rows too, unless
+few columns are read: then scans return those of the larger files (hidden_row_task lists the rows that these leave out).
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from lakelsm.merge.run_reader import RunReader
 from lakelsm.merge.streaming import key_ranges, without_retractions
 from lakelsm.schema.system_columns import FILE_NUMBER
 
-#: A size that makes every file a small one.
+#: A file size that makes every file a small one.
 EVERY_FILE = 1 << 62
 
-#: Rows of a batch: the consumer holds whole batches.
+#: Rows of a batch. The consumer keeps whole batches in memory.
 _HANDED_ROWS = 1 << 16
 
 
 def is_read_by_task(file: RunFile, small_file: int) -> bool:
-    """Whether the rows of a file of a merged section come from the tasks alone; ``small_file`` is bytes."""
+    """Return whether only tasks return the rows of a file of a merged section; ``small_file`` is in bytes."""
     return file.file_size < small_file
 
 
 @dataclass(frozen=True)
 class MergedRows:
-    """The task that merges the contested keys of some units; ``schema`` is that of the rows that it yields.
+    """The task that merges the contested keys of some units; ``schema`` is the schema of the rows that it yields.
 
-    Files of less than ``small_file`` bytes are handed over whole. ``retractions``: these stay, as changes have them.
+    It also yields all rows of files of less than ``small_file`` bytes. ``retractions``: keep retractions, for changes.
     Columns in ``sources`` have the values of the column named there.
     """
 
@@ -63,7 +63,7 @@ class MergedRows:
                     yield from conform(merged, self.schema, self.sources).combine_chunks().to_batches(_HANDED_ROWS)
 
     def _merged(self, unit: MergeUnit, rows: pa.Table, keys: OrderKeys | None, small: Mask) -> pa.Table | None:
-        """The rows of one key range that are handed over; None for none."""
+        """Return the rows of one key range that the task yields; None if there are none."""
         wanted = small[rows.column(FILE_NUMBER).to_numpy()]
         if keys is not None and not wanted.all():
             wanted |= contested(keys)

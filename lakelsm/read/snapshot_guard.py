@@ -1,4 +1,4 @@
-"""Tasks of a read whose snapshots may be removed while they run, with their files: nothing is damaged then."""
+"""Tasks of a read whose snapshots may expire while they run: missing files are then not reported as damage."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Unit = TypeVar("Unit")
 
 @dataclass(frozen=True)
 class SnapshotGuard(Generic[Unit]):
-    """The same as ``task``, which reads files of snapshots. If one was removed, it raises as `TableStore.while_read`."""
+    """Runs ``task``, which reads files of snapshots. If one of them was removed, raises as `TableStore.while_read`."""
 
     store: TableStore
     snapshots: tuple[Snapshot | None, ...]
@@ -25,10 +25,10 @@ class SnapshotGuard(Generic[Unit]):
 
     @property
     def __name__(self) -> str:
-        """What plans of Spark call the task."""
+        """The name of the task in Spark's plans."""
         return type(self.task).__name__
 
     def __call__(self, unit: Unit) -> Iterator[pa.RecordBatch]:
-        """Yield what the task yields."""
+        """Yield the batches of the task."""
         with self.store.while_read(*self.snapshots, changes=self.changes):
             yield from self.task(unit)

@@ -12,15 +12,15 @@ from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.schema.system_columns import FILE_NAME, POSITION
 
-#: Memory of a task that reads or merges rows of a read, in bytes.
+#: Memory of a task that reads or merges the rows of a read, in bytes.
 TASK_MEMORY = 256 << 20
 
 
 @dataclass(frozen=True)
 class StoredRows:
-    """The task that reads files one after the other; ``schema`` is that of the stored columns that it yields.
+    """The task that reads files one after the other; ``schema`` is the schema of the stored columns that it yields.
 
-    Those in ``sources`` have the values of the column named there.
+    Columns in ``sources`` have the values of the column named there.
     """
 
     reader: RunReader
@@ -28,7 +28,7 @@ class StoredRows:
     sources: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self, files: Sequence[RunFile]) -> Iterator[pa.RecordBatch]:
-        """Yield all rows of the files, then `FILE_NAME` and `POSITION` of each."""
+        """Yield all rows of the files, each with its `FILE_NAME` and `POSITION`."""
         for file in files:
             (run,) = self.reader.open_runs(MergeUnit(((file,),)), positions=True)
             for rows in run:

@@ -1,4 +1,4 @@
-"""Units run by a pool of threads in this process: decoding, sorting and encoding release Python's lock."""
+"""Runs units in a pool of threads of this process: decoding, sorting and encoding release Python's lock."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from lakelsm.runner.process_limits import usable_cores, usable_memory
 from lakelsm.runner.runner import Task, Unit
 from lakelsm.runner.task_messages import TaskMessages
 
-#: Bytes of results that wait for the consumer; the next batch in order is never delayed.
+#: Maximum bytes of results that wait for the consumer; the next batch in order is never delayed.
 _READ_AHEAD = 64 << 20
 
-#: The default memory of all tasks of a runner together: this share of the process's memory.
+#: The default memory of all tasks of a runner together is the memory of the process divided by this number.
 _MEMORY_SHARE = 2
 
 
 @runtime_checkable
 class BoundedTask(Protocol):
-    """A task that declares its maximum of bytes."""
+    """A task that declares its maximum memory."""
 
     @property
     def memory_bytes(self) -> int:
-        """The bound of one unit's work."""
+        """The maximum memory of one unit, in bytes."""
 
 
 class LocalRunner:
-    """Runs tasks in threads: as many at a time as there are cores, and at most ``memory`` bytes.
+    """Runs tasks in threads: at most one for each core, and at most ``memory`` bytes for all together.
 
-    One task runs even if it may hold more. Tasks that do not declare memory are bounded by the cores only.
+    One task always runs, even if it declares more. Tasks that do not declare memory are limited by the cores only.
     """
 
     name = "local"
@@ -45,7 +45,7 @@ class LocalRunner:
 
     @property
     def cores(self) -> int:
-        """How many tasks run at a time at most."""
+        """The maximum number of tasks that run at the same time."""
         return self._cores
 
     def messages(self, units: Sequence[Unit], task: Task[Unit], paths: TablePaths, names: AttemptNames) -> TaskMessages:
@@ -60,9 +60,9 @@ class LocalRunner:
     def batches(
         self, units: Sequence[Unit], task: Task[Unit], schema: pa.Schema, paths: TablePaths
     ) -> Iterator[pa.RecordBatch]:
-        """See `Runner.batches`. Tasks run ahead by a bounded number of bytes; none runs once the iterator is closed.
+        """See `Runner.batches`. Tasks run ahead by a bounded number of bytes; none runs after the iterator is closed.
 
-        What a unit yields comes even where a later one fails.
+        The batches of a unit are returned even if a later unit fails.
         """
         return self._run(units, task, paths.name, fail_fast=False)
 

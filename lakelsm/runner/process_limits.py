@@ -1,4 +1,4 @@
-"""How many cores and how much memory this process may use: what the machine has, less what its control group allows."""
+"""The cores and memory that this process may use: those of the machine, or the limits of its control group."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-#: Where Linux mounts control groups. A container sees its own limits at the top.
+#: Where Linux mounts control groups. A container sees its own limits at this path.
 _GROUPS = Path("/sys/fs/cgroup")
 
 
 def usable_cores(groups: Path = _GROUPS) -> int:
-    """The cores that this process may keep busy, at least one."""
+    """Return the number of cores that this process may use, at least 1."""
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     with suppress(OSError, ValueError):  # No such group, or 'max' instead of a quota.
         quota, period = (groups / "cpu.max").read_text().split()
@@ -21,7 +21,7 @@ def usable_cores(groups: Path = _GROUPS) -> int:
 
 
 def usable_memory(groups: Path = _GROUPS) -> int:
-    """Bytes of the machine's memory, or of the control group's limit where that is less."""
+    """Return the memory of the machine in bytes, or the limit of the control group if it is lower."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     for limit in (groups / "memory.max", groups / "memory" / "memory.limit_in_bytes"):
         with suppress(OSError, ValueError):

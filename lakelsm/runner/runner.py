@@ -1,4 +1,4 @@
-"""Runs planned units, on Spark's executors or in a pool of this process. Callers do not know which."""
+"""The protocol that runs planned units, in Spark's executors or in a pool of this process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lakelsm.runner.task_messages import TaskMessages
 
 Unit = TypeVar("Unit")
 
-#: Works one unit off and yields what it found. It pickles, as its units do.
+#: Processes one unit and yields its result. A task can be pickled, as its units can.
 Task: TypeAlias = Callable[[Unit], Iterator[pa.RecordBatch]]
 
 
@@ -26,16 +26,16 @@ class Runner(Protocol):
 
     @property
     def cores(self) -> int:
-        """How many tasks run at a time."""
+        """The number of tasks that run at the same time."""
 
     def messages(self, units: Sequence[Unit], task: Task[Unit], paths: TablePaths, names: AttemptNames) -> TaskMessages:
-        """Run the tasks, which yield messages (`TaskMessages.to_batch`), and join these.
+        """Run the tasks, which yield messages (`TaskMessages.to_batch`), and combine the messages.
 
-        ``paths`` are those of the table, ``names`` those of the attempt that the tasks write files of. What is known of
-        a task's failure is raised as a LakelsmError. No task runs any more when it is.
+        ``paths`` are those of the table, ``names`` those of the attempt for which the tasks write files. A known
+        failure of a task is raised as a LakelsmError. When it is raised, no task runs any more.
         """
 
     def batches(
         self, units: Sequence[Unit], task: Task[Unit], schema: pa.Schema, paths: TablePaths
     ) -> Iterator[pa.RecordBatch]:
-        """Yield what the tasks yield, of ``schema``, in the order of the units. Errors are as in `messages`."""
+        """Yield the batches of the tasks, of ``schema``, in the order of the units. Raises the errors of `messages`."""

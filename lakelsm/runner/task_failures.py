@@ -1,4 +1,4 @@
-"""Converts an error of another library in a task of this process to one of lakelsm, with the table and the remedy."""
+"""Converts errors of other libraries in tasks of this process to errors of lakelsm, with the table and the remedy."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pyarrow as pa
 from lakelsm.errors import CorruptTableError, LakelsmError, OutOfMemoryError, UnsupportedFeatureError
 from lakelsm.storage.refusals import storage_error
 
-_FULL = {errno.ENOSPC: "free space there", errno.EDQUOT: "free space there, or raise the quota"}
+_FULL = {errno.ENOSPC: "Free disk space", errno.EDQUOT: "Free disk space or raise the quota"}
 
 
 def known_failure(error: BaseException, table: str) -> BaseException:
-    """Return what to raise for a task's ``error`` on the ``table``, as messages name it.
+    """Return the error to raise for a task's ``error`` on the table named ``table``.
 
     An error that no table, file system or machine explains is a defect of the program, and is not converted.
     """
@@ -22,18 +22,18 @@ def known_failure(error: BaseException, table: str) -> BaseException:
     reason = " ".join(str(error).split()) or type(error).__name__
     if isinstance(error, MemoryError):  # Arrow's own is one.
         return OutOfMemoryError(
-            f"Table {table}: a task could not have the memory that it needs ({reason}): leave it more, or give the tasks "
-            "of a compaction less with max_task_memory, and run it again."
+            f"Table {table}: a task ran out of memory ({reason}). Provide more memory, or lower max_task_memory of a "
+            "compaction, and run it again."
         )
     if isinstance(error, (pa.ArrowNotImplementedError, pa.ArrowCapacityError)):
-        return UnsupportedFeatureError(f"Table {table}: Arrow cannot work on these rows: {reason}.")
+        return UnsupportedFeatureError(f"Table {table}: Arrow does not support an operation on these rows: {reason}.")
     if isinstance(error, OSError):
-        remedy = _FULL.get(error.errno or 0, "mend what the file system says")
+        remedy = _FULL.get(error.errno or 0, "Fix the cause")
         return storage_error(
-            f"Table {table}: the file system refused a task ({reason}): {remedy}, and run it again. Scratch files lie in "
-            "the directory that TMPDIR names.",
+            f"Table {table}: a file operation of a task failed ({reason}). {remedy}, and run it again; scratch files are "
+            "in the directory that TMPDIR names.",
             error,
         )
     if isinstance(error, pa.ArrowException):
-        return CorruptTableError(f"Table {table}: a task met rows that Arrow takes for damaged: {reason}.")
+        return CorruptTableError(f"Table {table}: Arrow refuses rows as damaged: {reason}. check() finds all damage.")
     return error

@@ -1,4 +1,4 @@
-"""The messages of tasks to the driver about the files that they wrote."""
+"""The messages in which tasks report the files that they wrote to the driver."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyroaring import BitMap
 from lakelsm.format.index.index_manifest import IndexManifestEntry, decode_index_manifest, encode_index_manifest
 from lakelsm.format.manifest import ManifestEntry, decode_entries, encode_entries
 
-#: Columns of the batches that carry messages, as Spark's DDL.
+#: The columns of the batches that carry messages, in Spark's DDL.
 MESSAGE_SCHEMA = (
     "entries binary, index_entries binary, changelog_entries binary, "
     "positions array<struct<partition: binary, bucket: int, data_file: string, positions: binary>>, "
@@ -24,15 +24,16 @@ _POSITIONS_TYPE = pa.list_(
     )
 )
 
-#: Rows that a compaction replaced in files that it does not rewrite: positions by data file, by partition and bucket.
+#: Rows that a compaction replaced in files that it does not rewrite: row indexes by data file, by partition and bucket.
 MaskedPositions: TypeAlias = dict[tuple[bytes, int], dict[str, BitMap]]
 
 
 @dataclass
 class TaskMessages:
-    """Files that a task wrote, not yet visible to anybody, and the rows elsewhere that they replace.
+    """Files that a task wrote, which no snapshot contains yet, and the rows of other files that they replace.
 
-    ``ignored_rows`` of its input have no effect (`ignored_rows`); ``ignored_deletes`` of them are of kind -D.
+    ``ignored_rows`` counts input rows without effect (`batch_check.ignored_rows`), ``ignored_deletes`` those of kind
+    -D.
     """
 
     entries: list[ManifestEntry] = field(default_factory=list)
@@ -44,7 +45,7 @@ class TaskMessages:
     ignored_deletes: int = 0
 
     def add(self, other: TaskMessages) -> None:
-        """Append another task's messages; positions of one data file are united."""
+        """Append the messages of another task; positions of one data file are united."""
         self.entries.extend(other.entries)
         self.index_entries.extend(other.index_entries)
         self.changelog_entries.extend(other.changelog_entries)
@@ -56,7 +57,7 @@ class TaskMessages:
                 known[name] = known[name] | rows if name in known else rows
 
     def to_batch(self) -> pa.RecordBatch:
-        """One row of `MESSAGE_SCHEMA`."""
+        """Return the messages as one row of `MESSAGE_SCHEMA`."""
         positions = [
             {"partition": partition, "bucket": bucket, "data_file": name, "positions": bytes(rows.serialize())}
             for (partition, bucket), files in self.positions.items()
@@ -74,16 +75,16 @@ class TaskMessages:
 
     @staticmethod
     def of_row(row: Sequence[Any]) -> TaskMessages:
-        """The messages of a row of `MESSAGE_SCHEMA`."""
+        """Return the messages of a row of `MESSAGE_SCHEMA`."""
         entries, index_entries, changelog_entries, positions, ignored_rows, ignored_deletes = row
-        found = TaskMessages(
+        messages = TaskMessages(
             decode_entries(bytes(entries)),
             decode_index_manifest(bytes(index_entries), "a task's message"),
             decode_entries(bytes(changelog_entries)),
             ignored_rows=ignored_rows,
             ignored_deletes=ignored_deletes,
         )
-        for each in positions:
-            files = found.positions.setdefault((bytes(each["partition"]), each["bucket"]), {})
-            files[each["data_file"]] = BitMap.deserialize(bytes(each["positions"]))
-        return found
+        for position_row in positions:
+            files = messages.positions.setdefault((bytes(position_row["partition"]), position_row["bucket"]), {})
+            files[position_row["data_file"]] = BitMap.deserialize(bytes(position_row["positions"]))
+        return messages

@@ -23,9 +23,9 @@ from tests.merge.run_files import reader_of, write_run
 @pytest.mark.parametrize(
     ("columns", "kind_column", "positions", "message"),
     [
-        ("id INT, Change STRING", "change", False, "has a column 'Change': name another as kind_column"),
-        ("id INT", "_snapshot_id", True, "has a column '_SNAPSHOT_ID': name another as kind_column"),
-        ("id INT, _snapshot_ID INT", "kind", True, "'_snapshot_ID', which positions=True would add"),
+        ("id INT, Change STRING", "change", False, "kind_column: 'Change' is the name of another column"),
+        ("id INT", "_snapshot_id", True, "kind_column: '_SNAPSHOT_ID' is the name of another column"),
+        ("id INT, _snapshot_ID INT", "kind", True, "positions=True adds a column '_snapshot_ID', which the table has"),
     ],
 )
 def test_columns_that_a_read_of_changes_adds_are_not_the_tables(

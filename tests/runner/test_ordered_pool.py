@@ -161,7 +161,7 @@ def test_what_comes_before_a_failure_is_given_first(threads_of_pools: Callable[[
         assert threads_of_pools() == []
 
 
-def test_a_failure_ends_earlier_units_where_it_is_told_at_once() -> None:
+def test_a_failure_ends_earlier_units_if_fail_fast_is_set() -> None:
     work = Work(batches=100_000, seconds=0.001)
     found = pool(20, failing(1, CorruptTableError("file 1 is damaged"), work), fail_fast=True).run(2, "/t")
     with pytest.raises(CorruptTableError, match="file 1 is damaged"):

@@ -19,10 +19,10 @@ from lakelsm.runner.task_failures import known_failure
 
 
 @pytest.mark.parametrize(
-    "error, kind, said",
+    "error, kind, text",
     [
-        (OSError(errno.ENOSPC, "No space left on device"), StorageError, "free space there"),
-        (OSError(errno.EIO, "Input/output error"), StorageError, "mend what the file system says"),
+        (OSError(errno.ENOSPC, "No space left on device"), StorageError, "Free disk space"),
+        (OSError(errno.EIO, "Input/output error"), StorageError, "Fix the cause"),
         (MemoryError(), OutOfMemoryError, "max_task_memory"),
         (pa.ArrowMemoryError("malloc of size 64 failed"), OutOfMemoryError, "malloc of size 64 failed"),
         (pa.ArrowNotImplementedError("no kernel"), UnsupportedFeatureError, "no kernel"),
@@ -30,14 +30,14 @@ from lakelsm.runner.task_failures import known_failure
         (pa.ArrowInvalid("offset\n out of range"), CorruptTableError, "offset out of range"),
     ],
 )
-def test_what_a_machine_refuses_names_the_table_and_the_remedy(
-    error: Exception, kind: type[LakelsmError], said: str
+def test_errors_of_the_machine_name_the_table_and_the_remedy(
+    error: Exception, kind: type[LakelsmError], text: str
 ) -> None:
-    told = known_failure(error, "/wh/d.db/t")
-    assert type(told) is kind
-    assert "/wh/d.db/t" in str(told) and said in str(told) and "\n" not in str(told)
+    raised = known_failure(error, "/wh/d.db/t")
+    assert type(raised) is kind
+    assert "/wh/d.db/t" in str(raised) and text in str(raised) and "\n" not in str(raised)
 
 
 @pytest.mark.parametrize("error", [InvalidInputError("no such column"), TypeError("a defect"), SystemExit(3)], ids=repr)
-def test_errors_of_lakelsm_and_defects_stay_as_they_are(error: BaseException) -> None:
+def test_errors_of_lakelsm_and_defects_are_not_converted(error: BaseException) -> None:
     assert known_failure(error, "/wh/d.db/t") is error

@@ -35,5 +35,5 @@ def test_a_minus_u_retracts_although_deletes_remove() -> None:
 
 
 def test_a_column_that_is_not_null_and_would_become_null_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match="column 'v' is NOT NULL"):
+    with pytest.raises(InvalidInputError, match="column 'v': a merge made it NULL"):
         merged("INT NOT NULL", function("last_value"), (INSERT, 1), (DELETE, 1))

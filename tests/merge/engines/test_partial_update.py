@@ -85,7 +85,7 @@ def test_a_row_that_was_removed_twice_may_have_left_the_first_value_before() -> 
 @pytest.mark.parametrize("kind", [UPDATE_BEFORE, DELETE])
 def test_a_retraction_that_no_option_speaks_of_is_refused_naming_all_that_could(kind: int) -> None:
     message = (
-        "'merge-engine' = 'partial-update' takes no rows .*'ignore-delete' = 'true' to drop them.*"
+        "'merge-engine' = 'partial-update' .*are refused.*'ignore-delete' = 'true' to drop them.*"
         r"remove-record-on-delete' = 'true'.*'fields\.<column>\.sequence-group'"
     )
     with pytest.raises(InvalidInputError, match=message):

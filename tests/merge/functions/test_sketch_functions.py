@@ -110,10 +110,10 @@ def test_bitmaps_hold_what_any_of_them_held() -> None:
 @pytest.mark.parametrize(
     ("name", "remedy"),
     [
-        ("rbm32", "write 32-bit Roaring bitmaps in the portable format"),
-        ("rbm64", "write 64-bit Roaring bitmaps as Java's Roaring64Bitmap serializes them"),
-        ("theta_sketch", "write compact theta sketches"),
-        ("hll_sketch", "write HLL sketches"),
+        ("rbm32", "Write 32-bit Roaring bitmaps in the portable format"),
+        ("rbm64", "Write 64-bit Roaring bitmaps as Java's Roaring64Bitmap serializes them"),
+        ("theta_sketch", "Write compact theta sketches"),
+        ("hll_sketch", "Write HLL sketches"),
     ],
 )
 def test_bytes_that_are_no_value_of_the_function_are_refused_naming_the_column(name: str, remedy: str) -> None:
