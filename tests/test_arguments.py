@@ -264,7 +264,7 @@ def test_a_wrong_argument_of_a_read_is_named(catalog: Catalog, arguments: dict[s
         ("changelog", {"mode": "fast"}, "mode 'fast' is none of auto"),
         ("changelog", {"kind_column": ""}, "kind_column: .*''"),
         ("changelog", {"kind_column": "K"}, "kind_column: 'k' is the name of another column"),
-        ("changelog", {"kind_column": "_sequence_number"}, "kind_column: '_SEQUENCE_NUMBER' is the name of another column"),
+        ("changelog", {"kind_column": "_sequence_number"}, "'_SEQUENCE_NUMBER' is the name of another column"),
         ("changelog", {"positions": 1}, "positions: expected True or False"),
         ("delete", {"where": None}, "where: expected an SQL condition as text"),
         ("delete", {"where": " "}, "not blank"),

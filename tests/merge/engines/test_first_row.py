@@ -27,6 +27,6 @@ def test_a_key_of_ignored_retractions_alone_is_gone() -> None:
 
 @pytest.mark.parametrize("kind", [UPDATE_BEFORE, DELETE])
 def test_a_retraction_is_refused_saying_how_to_take_it(kind: int) -> None:
-    message = "'merge-engine' = 'first-row' .*are refused.*'ignore-delete' = 'true'"
+    message = "'merge-engine' = 'first-row': .*are refused.*'ignore-delete' = 'true'"
     with pytest.raises(InvalidInputError, match=message):
         merged("INT", FIRST_ROW, (INSERT, 1), (kind, 1))

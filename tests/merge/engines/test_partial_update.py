@@ -85,7 +85,7 @@ def test_a_row_that_was_removed_twice_may_have_left_the_first_value_before() -> 
 @pytest.mark.parametrize("kind", [UPDATE_BEFORE, DELETE])
 def test_a_retraction_that_no_option_speaks_of_is_refused_naming_all_that_could(kind: int) -> None:
     message = (
-        "'merge-engine' = 'partial-update' .*are refused.*'ignore-delete' = 'true' to drop them.*"
+        "'merge-engine' = 'partial-update': .*are refused.*'ignore-delete' = 'true' to drop them.*"
         r"remove-record-on-delete' = 'true'.*'fields\.<column>\.sequence-group'"
     )
     with pytest.raises(InvalidInputError, match=message):
@@ -93,7 +93,7 @@ def test_a_retraction_that_no_option_speaks_of_is_refused_naming_all_that_could(
 
 
 def test_a_not_null_column_of_a_group_that_a_retraction_would_empty_is_refused() -> None:
-    message = "column 'v' is NOT NULL, and a merge made it NULL.*nullable or set 'ignore-delete' = 'true'"
+    message = "column 'v': a merge made it NULL.*nullable, or set 'ignore-delete' = 'true'"
     with pytest.raises(InvalidInputError, match=message):
         merged("STRING NOT NULL", GROUP, (INSERT, "a"), (DELETE, "a"))
     assert merged("STRING", GROUP, (INSERT, "a"), (DELETE, "a")) is None
