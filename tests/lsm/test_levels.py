@@ -41,5 +41,5 @@ def test_a_file_above_the_configured_levels_adds_levels() -> None:
 
 
 def test_fewer_than_two_levels_are_refused() -> None:
-    with pytest.raises(InvalidInputError, match="option .num-levels.: 1 is less than 2"):
+    with pytest.raises(InvalidInputError, match=r"option .num-levels.: 1 is less than 2"):
         level_count([], 1)

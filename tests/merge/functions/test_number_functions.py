@@ -26,7 +26,7 @@ def added(options: dict[str, str], column: str, *values: Any) -> Any:
 @pytest.mark.parametrize("name", ["sum", "product"])
 def test_an_integer_that_leaves_its_type_is_refused_and_never_wraps(name: str, type_name: str) -> None:
     most = 2 ** (BITS[type_name] - 1) - 1
-    message = rf"'v': the result of aggregate function '{name}' does not fit {type_name} .*Widen the column or correct the rows"
+    message = rf"result of aggregate function '{name}' does not fit {type_name} .*Widen the column or correct the rows"
     with pytest.raises(InvalidInputError, match=message):
         added(function(name), type_name, most, 2)
     with pytest.raises(InvalidInputError, match=message):
