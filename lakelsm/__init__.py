@@ -1,7 +1,7 @@
-"""lakelsm: LSM primary-key tables in Apache Paimon's format, as one engine in Python on Spark and in this process.
+"""lakelsm: LSM primary-key tables in Apache Paimon's format, on Spark and in one Python process.
 
-`lakelsm.errors`, `lakelsm.results` and `lakelsm.schema_changes` have the errors, what operations return, and the changes
-of `Catalog.alter_table`. See docs/api.md.
+`lakelsm.errors` has the errors, `lakelsm.results` the results of operations, `lakelsm.schema_changes` the changes of
+`Catalog.alter_table`. See docs/api.md.
 """
 
 from typing import TYPE_CHECKING
@@ -30,22 +30,22 @@ __all__ = [
     "__version__",
 ]
 
-if not TYPE_CHECKING:  # A type checker knows these from above, and no other names.
+if not TYPE_CHECKING:  # Type checkers see the imports above.
 
     def __getattr__(name: str) -> object:
-        """Operations are imported on first use: a task, which imports the package too, runs one."""
+        """Import a class on first use: tasks import the package too, and need few of its modules."""
         from importlib import import_module
 
-        homes = {
+        modules = {
             "Catalog": "lakelsm.catalog",
             "Lookup": "lakelsm.lookup.lookup",
             "ReadPlan": "lakelsm.plan.read_plan",
             "Table": "lakelsm.table",
             "TableView": "lakelsm.table",
         }
-        if name not in homes:
+        if name not in modules:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(homes[name]), name)
+        return getattr(import_module(modules[name]), name)
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *__all__})

@@ -228,9 +228,9 @@ def test_a_frame_of_another_session_of_the_application_is_written(tables: Tables
 
 @LOCALLY
 def test_an_unknown_table_is_told_with_those_that_there_are(tables: Tables) -> None:
-    with tables.unchanged(), pytest.raises(TableNotFoundError, match=r"db.nope does not exist: the database has db.t"):
+    with tables.unchanged(), pytest.raises(TableNotFoundError, match=r"db.nope does not exist. The database has db.t"):
         tables.catalog.table("db.nope")
-    with tables.unchanged(), pytest.raises(TableNotFoundError, match="does not exist: the database has no tables"):
+    with tables.unchanged(), pytest.raises(TableNotFoundError, match=r"does not exist\. The database has no tables"):
         tables.catalog.table("nodb.t")
     with tables.unchanged(), pytest.raises(TableAlreadyExistsError, match="exists"):
         tables.catalog.create_table("db.t", COLUMNS, primary_key=["dt", "k"])

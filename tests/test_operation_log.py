@@ -302,7 +302,7 @@ def test_steps_and_retries_are_debug_lines(
         r"lakelsm.write Table db.t: a batch is written again: .*sequence numbers",
         r"lakelsm.commit Table db.t: snapshot 3 is published",
         r"lakelsm.compact Table db.t: 1 units of 1 buckets are rewritten",
-        r"lakelsm.table Table db.t: a read of snapshot 4 opens 1 of 1 files, and merges 0 units",
+        r"lakelsm.table Table db.t: the read of snapshot 4 opens 1 of 1 files and merges 0 units",
     ):
         assert re.search(wanted, steps), (wanted, steps)
 

@@ -219,7 +219,7 @@ def checked(check: Callable[[str, str], Value]) -> Callable[[str], Value]:
         try:
             return check("", text)
         except InvalidInputError as error:
-            raise ArgumentTypeError(str(error).removeprefix("it: ")) from None
+            raise ArgumentTypeError(str(error)) from None
 
     return parse
 

@@ -1,4 +1,4 @@
-"""What users hold of a table: `Table`, the read-only `TableView`, and the namespaces of a table, one module each."""
+"""The public classes of one table: `Table`, the read-only `TableView`, and the namespaces of a table."""
 
 from lakelsm.table.result_table import ResultTable
 from lakelsm.table.table import Table

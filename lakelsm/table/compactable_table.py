@@ -1,4 +1,4 @@
-"""The compaction of a table, which is a method of `Table` and a step of `TableMaintenance.run_all`."""
+"""The compaction of a table: a method of `Table`, and a step of `TableMaintenance.run_all`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from lakelsm.table.opened_table import OpenedTable
 
 
 class CompactableTable(OpenedTable):
-    """A table that can be compacted."""
+    """A table with the call `compact`."""
 
     @logged("compact")
     def compact(
@@ -41,12 +41,14 @@ class CompactableTable(OpenedTable):
         commit_user: str | None = None,
         engine: str | None = None,
     ) -> CompactionResult:
-        """Compact now, also a ``write-only`` table: everything to the top level, or one ordinary pick per bucket.
+        """Compact the table now, also if it is ``write-only``: one ordinary compaction of each bucket.
 
-        ``where`` is a condition on partition columns, ``buckets`` are bucket numbers ([0, 1] or '0,1'). ``commit_every``
-        commits after so many buckets, ``deadline`` begins no further commit after so many seconds (or '30 min'),
-        ``max_task_memory`` is bytes a task (or '256mb'). ``engine`` is 'spark' or 'local', this process; by default Spark
-        where a session is given, active or that of spark-submit.
+        ``full`` merges all files to the top level. ``where`` is a condition on partition columns, ``buckets`` are
+        bucket numbers ([0, 1] or '0,1'); both restrict the compaction. ``commit_every`` is the number of buckets in one
+        commit (by default all; with a ``deadline`` the number of cores). No commit starts after ``deadline`` seconds
+        (or '30 min'). ``max_task_memory`` is bytes a task (or '256mb'). ``engine`` is 'spark' or 'local' (this
+        process); by default Spark if a session is given, active, or that of spark-submit. Raises InvalidInputError for
+        wrong arguments; a conflict or a failure after the first commit is in the result.
         """
         limits = CompactionLimits(
             None if commit_every is None else checked_number("commit_every", commit_every, min_value=1),

@@ -1,4 +1,4 @@
-"""What `Table.inspect` shows beside the system tables: totals of buckets and partitions, and the history of a table."""
+"""Tables of `Table.inspect` besides the system tables: totals of buckets and partitions, and the history."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _bucket_totals(state: TableState) -> Sequence[pa.ChunkedArray]:
     return columns
 
 
-#: What `Inspection.buckets` shows.
+#: The table of `Inspection.buckets`.
 BUCKET_TOTALS = SystemTable(
     "buckets",
     "partition STRING, bucket INT, level INT, files BIGINT, records BIGINT, bytes BIGINT",
@@ -33,7 +33,7 @@ BUCKET_TOTALS = SystemTable(
 
 
 def partition_totals(engine: Engine, where: str | None) -> SystemTable:
-    """What `Inspection.partitions` shows: the partitions that a condition takes, by name."""
+    """Return the table of `Inspection.partitions`: the partitions that match a condition, by name."""
 
     def rows(state: TableState) -> Sequence[Sequence[Any]]:
         predicate = None if where is None else engine.predicate(state.store, where)
@@ -45,7 +45,7 @@ def partition_totals(engine: Engine, where: str | None) -> SystemTable:
 
 
 def history_table(limit: int) -> SystemTable:
-    """What `TableInspection.history` shows: the newest commits and runs of maintenance, newest first."""
+    """Return the table of `TableInspection.history`: the newest commits and maintenance runs, newest first."""
     ddl = (
         "started TIMESTAMP_LTZ(3), operation STRING, `user` STRING, host STRING, snapshot_ids ARRAY<BIGINT>, "
         "rows BIGINT, files BIGINT, bytes BIGINT, seconds DOUBLE, outcome STRING"
@@ -55,7 +55,7 @@ def history_table(limit: int) -> SystemTable:
 
 def _history(store: TableStore, limit: int) -> list[tuple[Any, ...]]:
     runs = maintenance_runs(store, limit)
-    of_runs = {each for run in runs for each in run.snapshot_ids}
+    run_snapshots = {each for run in runs for each in run.snapshot_ids}
     found: list[tuple[Any, ...]] = [
         (
             run.started,
@@ -72,8 +72,8 @@ def _history(store: TableStore, limit: int) -> list[tuple[Any, ...]]:
         for run in runs
     ]
     for snapshot in map(store.snapshots.try_get, store.snapshots.ids()[-limit:]):
-        if snapshot is not None and snapshot.id not in of_runs:
-            what = snapshot.operation or snapshot.commit_kind.value
-            ids, rows = [snapshot.id], snapshot.delta_record_count
-            found.append((snapshot.time_millis, what, snapshot.commit_user, None, ids, rows, None, None, None, "done"))
+        if snapshot is not None and snapshot.id not in run_snapshots:
+            operation = snapshot.operation or snapshot.commit_kind.value
+            ids, rows, user = [snapshot.id], snapshot.delta_record_count, snapshot.commit_user
+            found.append((snapshot.time_millis, operation, user, None, ids, rows, None, None, None, "done"))
     return sorted(found, key=lambda row: row[0], reverse=True)[:limit]

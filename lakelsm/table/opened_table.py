@@ -1,4 +1,4 @@
-"""What `Table`, `TableView` and the namespaces share: the present store of the table, and the engine of a call."""
+"""The base class of `Table`, `TableView` and the namespaces: the current store of the table, and the engine of a call."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Result = TypeVar("Result")
 
 
 class OpenedTable:
-    """A table that was opened, and the session to work in (None: the active one)."""
+    """A table that was opened, and its Spark session (None: the active one)."""
 
     def __init__(self, store: TableStore, spark: SparkSession | None = None) -> None:
         if not isinstance(store, TableStore):
@@ -30,24 +30,24 @@ class OpenedTable:
         return self._opened.name
 
     def _store(self) -> TableStore:
-        """The table with its newest schema."""
+        """Return the table with its newest schema."""
         return self._opened.refreshed()
 
     def _on_newest(self, work: Callable[[], Result]) -> Result:
         """Run ``work``, which reads the newest snapshot; run it again if that snapshot expires or is rolled back."""
         return self._opened.run_on_newest(work)
 
-    def _point(self, store: TableStore, argument: str, value: object, *, least: int = 1) -> Point | None:
-        """A snapshot that a caller passes: its id, a time, or the name of a tag."""
+    def _point(self, store: TableStore, argument: str, value: object, *, min_value: int = 1) -> Point | None:
+        """Check a snapshot argument: a snapshot id, a time, or the name of a tag."""
 
         def is_tag(text: str) -> bool:
-            """Whether a text, which is a time with perhaps a zone such as Asia/Tokyo, is the name of a tag."""
+            """Return whether a tag has this name. The slash of a zone such as Asia/Tokyo is in no name of a tag."""
             return "/" not in text and store.tags.try_get(text) is not None
 
-        return checked_point(argument, value, min_value=least, is_tag=is_tag)
+        return checked_point(argument, value, min_value=min_value, is_tag=is_tag)
 
     def _engine(self, name: str | None) -> Engine:
-        """The engine that a call names, or the one that it means without a name."""
+        """Return the engine with a name, or the default engine for None."""
         return chosen_engine(checked_choice("engine", name, ENGINES), self._spark)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""The rows of a table or of one of its snapshots: read on Spark and in this process, counted and explained."""
+"""Reads of a table or of one of its snapshots, on Spark and in this process."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     import polars
     from pyspark.sql import DataFrame, SparkSession
 
-#: What `ReadableTable.read` can do without Spark.
+#: The alternatives to `ReadableTable.read` without Spark, for messages.
 _READ_HERE = "call to_arrow, to_pandas or to_reader"
 
 
 @dataclass(frozen=True)
 class RowsRequest:
-    """The arguments of `Table.to_reader`, as a caller passes them and in their order."""
+    """The unchecked arguments of `Table.to_reader`, in their order."""
 
     where: str | None = None
     columns: Sequence[str] | None = None
@@ -53,11 +53,11 @@ class RowsRequest:
 
 
 class ReadableTable(OpenedTable):
-    """What `Table` and `TableView` read: the newest snapshot, or the one that a view is of."""
+    """The reads that `Table` (of the newest snapshot) and `TableView` (of its snapshot) share."""
 
     @property
     def name(self) -> str:
-        """The name that messages use."""
+        """The name of the table in messages: 'database.table' if a catalog opened it, else its path."""
         return self._opened.name
 
     @property
@@ -66,10 +66,10 @@ class ReadableTable(OpenedTable):
         """The schema of the rows."""
 
     def _repr_html_(self) -> str:
-        """The table with its columns and keys, for notebooks."""
+        """Return the table with its columns and keys, for notebooks."""
         try:
             schema = str(self.schema)
-        except LakelsmError as error:  # Such as that of a table that was dropped: a display does not fail.
+        except LakelsmError as error:  # For example of a dropped table: a display does not raise.
             schema = str(error)
         return f"<p><code>{escape(repr(self))}</code></p><pre>{escape(schema)}</pre>"
 
@@ -80,12 +80,12 @@ class ReadableTable(OpenedTable):
         *,
         fresh: bool = False,
     ) -> DataFrame:
-        """The merged rows as a Spark DataFrame: of the newest snapshot, or of the snapshot of a view (`Table.at`).
+        """Return the merged rows as a Spark DataFrame: of the newest snapshot, or of the snapshot of a view (`Table.at`).
 
-        ``where`` (an SQL condition) and ``columns`` do what ``.where`` and ``.select`` do, and also leave out partitions,
-        buckets and files by the manifests alone. Tables with deletion vectors or `first-row` show what a compaction has
-        merged: ``fresh`` merges in the rows that wait in level 0, as reads of other tables always do. Uses the session
-        given or active session, and starts a local one if there is none; `to_arrow` needs none.
+        ``where`` (an SQL condition) and ``columns`` select rows and columns as ``.where`` and ``.select`` do, and also
+        skip partitions, buckets and files by the manifests alone. Reads of tables with deletion vectors or `first-row`
+        return compacted rows; ``fresh`` also merges the rows on level 0, as reads of other tables always do. Uses the
+        given or the active session, or starts a local one; `to_arrow` needs no session.
         """
         from lakelsm.frames.scan_frame import read_frame
 
@@ -112,17 +112,16 @@ class ReadableTable(OpenedTable):
         fresh: bool = False,
         timestamps: str = "ns",
     ) -> pa.RecordBatchReader:
-        """The rows that `read` gives as a stream of Arrow record batches, read in this process: no session is needed.
+        """Return the rows of `read` as a stream of Arrow record batches, read in this process without a Spark session.
 
-        ``where`` is judged here, so each part of it must be one that lakelsm understands: columns and literals compared,
-        IN, BETWEEN, LIKE, IS NULL, joined by AND, OR and NOT. ``limit`` ends the stream after so many rows, whichever
-        come first; ``ordered`` gives them in the order of the primary key. ``timestamps`` is the Arrow type of
-        TIMESTAMP(7..9), nested ones too: 'ns' (nanoseconds, which hold the years 1678 to 2261 alone), 'us' (microseconds,
-        rounded down) or 'text' ('0001-01-01 00:00:00.000000000', those WITH LOCAL TIME ZONE in UTC). The other arguments
-        are as in `read`. Memory does not grow with the table. A dropped stream stops its work; its
-        ``close`` alone does not. It is for one thread. Raises UnsupportedFeatureError for a part of ``where`` that is not
-        understood, and, while rows are taken, CorruptTableError for a damaged file and UnsupportedFeatureError for a time
-        that ``timestamps`` 'ns' cannot hold.
+        ``where`` is evaluated in this process: comparisons of columns and literals, IN, BETWEEN, LIKE and IS NULL,
+        combined with AND, OR and NOT. ``limit`` is the maximum number of rows; which rows these are is not defined,
+        except with ``ordered``, which sorts by the primary key. ``timestamps`` is the Arrow type of TIMESTAMP(7..9),
+        also of nested ones: 'ns' (nanoseconds, for the years 1678 to 2261 only), 'us' (microseconds, rounded down) or
+        'text' ('0001-01-01 00:00:00.000000000', in UTC for types WITH LOCAL TIME ZONE). Other arguments are as in
+        `read`. Memory does not grow with the table. A stream is for one thread; deleting the last reference to it stops
+        its work, ``close`` alone does not. Raises UnsupportedFeatureError for another condition and, while rows are
+        read, CorruptTableError for a damaged file, UnsupportedFeatureError for a time outside of the range of 'ns'.
         """
         request = RowsRequest(where, columns, limit, ordered, fresh, timestamps)
         with operation_line(self._log_name, "to_reader") as line:
@@ -140,7 +139,7 @@ class ReadableTable(OpenedTable):
         fresh: bool = False,
         timestamps: str = "ns",
     ) -> pa.Table:
-        """The rows of `to_reader` as one Arrow table, in memory."""
+        """Return the rows of `to_reader` as one Arrow table in memory."""
         with operation_line(self._log_name, "to_reader") as line:
             return self._table(line, RowsRequest(where, columns, limit, ordered, fresh, timestamps))
 
@@ -154,7 +153,7 @@ class ReadableTable(OpenedTable):
         fresh: bool = False,
         timestamps: str = "ns",
     ) -> pandas.DataFrame:
-        """The rows of `to_reader` as a pandas DataFrame. Raises UnsupportedFeatureError for values that pandas lacks."""
+        """Return the rows of `to_reader` as a pandas DataFrame. Raises UnsupportedFeatureError for values it lacks."""
         from lakelsm.local.shown_rows import as_pandas
 
         with operation_line(self._log_name, "to_reader") as line:
@@ -171,7 +170,7 @@ class ReadableTable(OpenedTable):
         fresh: bool = False,
         timestamps: str = "ns",
     ) -> polars.DataFrame:
-        """The rows of `to_reader` as a Polars DataFrame. Raises InvalidInputError where Polars is not installed."""
+        """Return the rows of `to_reader` as a Polars DataFrame. Raises InvalidInputError if Polars is not installed."""
         from lakelsm.local.shown_rows import as_polars, check_polars
 
         with operation_line(self._log_name, "to_reader") as line:
@@ -180,10 +179,10 @@ class ReadableTable(OpenedTable):
         return as_polars(rows)
 
     def head(self, rows: int = 10) -> ResultTable:
-        """Some rows, to look at: a `ResultTable`, which prints as a table. Which rows they are is not defined."""
+        """Return some ``rows`` as a `ResultTable`, which prints as a table. Which rows these are is not defined."""
         with operation_line(self._log_name, "to_reader") as line:
-            most = checked_number("rows", rows, min_value=0)
-            found = self._table(line, RowsRequest(limit=most, timestamps="text"))
+            limit = checked_number("rows", rows, min_value=0)
+            found = self._table(line, RowsRequest(limit=limit, timestamps="text"))
 
         def frame(spark: SparkSession) -> DataFrame:
             from lakelsm.frames.system_frames import shown_frame
@@ -193,7 +192,7 @@ class ReadableTable(OpenedTable):
         return ResultTable(self.name, found, frame, self._spark)
 
     def explain(self, where: str | None = None, *, fresh: bool = False) -> ReadPlan:
-        """What `read` would open: its ``files_scanned`` of ``files_live``. Needs no session."""
+        """Return the plan of `read`, with the number of files that it would open. Needs no session."""
         engine = chosen_engine(None, self._spark)
         return self._on_newest(lambda: combined_plan([plan for _, plan in self._plans(engine, where, fresh)]))
 
@@ -205,11 +204,11 @@ class ReadableTable(OpenedTable):
         fresh: bool = False,
         engine: str | None = None,
     ) -> CountResult:
-        """The number of rows of `read`. ``int()`` of the result is the number; the result has the method too.
+        """Return the number of rows of `read` as a `CountResult`; ``int()`` of it is the number.
 
-        Manifests are enough, without a session, if no files must be merged and ``where`` matches partitions
-        whole; otherwise data files are read: by the ``engine`` 'spark' or 'local', this process; by default Spark if a
-        session is given, active or that of spark-submit. Arguments and errors are as in `read`, or in `to_reader`.
+        Manifests are enough, without a session, if no files must be merged and ``where`` selects whole partitions.
+        Otherwise the ``engine`` reads data files: 'spark' or 'local' (this process); by default Spark if a session is
+        given, active, or that of spark-submit. Other arguments and errors are as in `read` or `to_reader`.
         """
         checked_flag("fresh", fresh)
         chosen = self._engine(engine)
@@ -222,7 +221,7 @@ class ReadableTable(OpenedTable):
     # -- inside ----------------------------------------------------------------------------------------------------
 
     def _table(self, line: OperationLine, request: RowsRequest) -> pa.Table:
-        """The rows of a request in memory."""
+        """Return the rows of a request in memory."""
 
         def found() -> pa.Table:
             reader, plans = self._rows(request)
@@ -234,11 +233,11 @@ class ReadableTable(OpenedTable):
         return rows
 
     def _rows(self, request: RowsRequest) -> tuple[pa.RecordBatchReader, list[ReadPlan]]:
-        """The stream of a request, and the plans of what it reads."""
+        """Return the stream of a request, and the plans of its reads."""
         from lakelsm.local.arrow_scan import ArrowScan, chained_reader
 
         names = checked_projection(request.columns)
-        most = None if request.limit is None else checked_number("limit", request.limit, min_value=0)
+        limit = None if request.limit is None else checked_number("limit", request.limit, min_value=0)
         ordered, fresh = checked_flag("ordered", request.ordered), checked_flag("fresh", request.fresh)
         form = checked_timestamps("timestamps", request.timestamps)
         engine = local_engine()
@@ -259,7 +258,7 @@ class ReadableTable(OpenedTable):
         ]
         for state, scan in zip(states, scans):
             _log_plan(state.store, scan.plan)
-        return chained_reader(scans, engine.runner, most, names), [scan.plan for scan in scans]
+        return chained_reader(scans, engine.runner, limit, names), [scan.plan for scan in scans]
 
     def _plans(
         self,
@@ -283,7 +282,7 @@ class ReadableTable(OpenedTable):
         engine: Engine,
         where: str | None,
     ) -> list[ReadState]:
-        """What is read: the state of the table, and that of the branch that it falls back to, if any."""
+        """Return the states to read: that of the table, and that of its fallback branch, if it has one."""
         checked_condition(where)
         newest, own, until = self._read_state()
         other = fallback_of(newest)
@@ -293,24 +292,24 @@ class ReadableTable(OpenedTable):
 
     @abstractmethod
     def _read_state(self) -> tuple[TableStore, ReadState, int | None]:
-        """The table as it was opened, the state that is read, and the time that the read travels to (None: now)."""
+        """Return the table as it was opened, the state to read, and the time of time travel (None: no time travel)."""
 
 
 def _planned(plans: Sequence[ReadPlan]) -> dict[str, object]:
-    """The log values of a planned read; the snapshot is that of the table itself."""
+    """Return the log fields of a planned read. The snapshot is that of the table, not of the fallback branch."""
     return {"snapshot_id": plans[0].snapshot_id, "files": sum(plan.files_scanned for plan in plans)}
 
 
 def _log_plan(store: TableStore, plan: ReadPlan) -> None:
     log_step(
         TABLE_LOG,
-        "Table %s: a read of snapshot %s opens %d of %d files, and merges %d units",
+        "Table %s: the read of snapshot %s opens %d of %d files and merges %d units",
         *(store.name, plan.snapshot_id, plan.files_scanned, plan.files_live, len(plan.units)),
     )
 
 
 def _counted(engine: Engine, state: ReadState, where: str | None, fresh: bool) -> CountResult:
-    """How many rows of a state match: by the manifests, or else by the engine."""
+    """Return the number of matching rows of a state: from manifests if they are enough, else from the engine."""
     store, snapshot = state.store, state.snapshot
     predicate = None if where is None else parse_where(where, store.schema.fields)
     with store.while_read(snapshot):

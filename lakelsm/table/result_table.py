@@ -1,4 +1,4 @@
-"""ResultTable: rows that a call returns to look at, made without a Spark session."""
+"""ResultTable: rows that a call returns for display, made without a Spark session."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     import pandas
     from pyspark.sql import DataFrame, SparkSession
 
-#: So many rows are printed, and so many characters of a cell.
+#: Maximum number of printed rows, and of printed characters of a cell.
 _PRINTED_ROWS, _PRINTED_CHARACTERS = 40, 60
 
 
 class ResultTable:
-    """Rows with a name. They print as a table, and render as HTML in a notebook.
+    """Rows that print as a table, and render as HTML in a notebook.
 
-    Metadata is read once, when the result is made. The rows of the system tables audit_log, binlog and ro are those of
-    the table itself: each conversion reads them, and they do not print.
+    Metadata is read once, when the result is created. The system tables audit_log, binlog and ro have the rows of the
+    table itself: each conversion reads them, and they do not print.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class ResultTable:
         self._name, self._rows, self._frame, self._spark = name, rows, frame, spark
 
     def to_arrow(self, *, timestamps: str = "ns") -> pa.Table:
-        """The rows as an Arrow table.
+        """Return the rows as an Arrow table.
 
         ``timestamps`` is the type of TIMESTAMP(7..9) in audit_log, binlog and ro, as in `Table.to_reader`.
         """
@@ -45,13 +45,13 @@ class ResultTable:
         return self._rows if isinstance(self._rows, pa.Table) else self._rows(form)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """The rows as a pandas DataFrame. Raises UnsupportedFeatureError for values that pandas lacks."""
+        """Return the rows as a pandas DataFrame. Raises UnsupportedFeatureError for values that pandas lacks."""
         from lakelsm.local.shown_rows import as_pandas
 
         return as_pandas(self.to_arrow())
 
     def to_spark(self) -> DataFrame:
-        """The rows as a Spark DataFrame: in the session that was given or is active, else in a new local one."""
+        """Return the rows as a Spark DataFrame, in the given or active session or a new local one."""
         return self._frame(spark_session(self._spark, "call to_arrow or to_pandas"))
 
     def __len__(self) -> int:
@@ -71,7 +71,7 @@ class ResultTable:
 
 
 def _cells(rows: pa.Table) -> list[tuple[str, ...]]:
-    """The texts of the rows that are printed."""
+    """Return the texts of the printed rows."""
     columns = [[_cell(value) for value in shown_values(column)] for column in rows.slice(0, _PRINTED_ROWS).columns]
     return list(zip(*columns))
 
@@ -82,5 +82,5 @@ def _cell(value: object) -> str:
 
 
 def _more(rows: pa.Table) -> str:
-    """What follows the rows that are printed."""
+    """Return a line with the number of rows that are not printed."""
     return f"… and {len(rows) - _PRINTED_ROWS:,} more rows" if len(rows) > _PRINTED_ROWS else ""

@@ -1,4 +1,4 @@
-"""Publishes a new schema of an open table, for `alter_table` and for writes that merge schemas."""
+"""Publishes a new schema of an opened table, for `Catalog.alter_table` and for writes that merge schemas."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def alter_schema(
     changes_of: Callable[[TableSchema], Sequence[SchemaChange]],
     check: Callable[[TableSchema], None] = lambda schema: None,
 ) -> TableSchema:
-    """Publish the schema that changes make of the newest one, and return it; the newest one without changes.
+    """Apply changes to the newest schema, publish the result and return it. Without changes, return the newest schema.
 
-    ``changes_of`` is called with the newest schema, and again with a newer one that another process published first.
-    ``check`` raises an error for a schema that must not be published. Raises InvalidInputError for a change that the
-    table cannot have, CommitConflictError if other processes win every attempt.
+    ``changes_of`` is called with the newest schema, and again if another process publishes one first. ``check`` raises
+    an error for a schema that must not be published. Raises InvalidInputError for a change that the table cannot have,
+    CommitConflictError if other processes publish first in every attempt.
     """
     has_snapshots = store.snapshots.latest_id() is not None
 

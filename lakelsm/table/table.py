@@ -1,4 +1,4 @@
-"""Table: the public face of one primary-key table."""
+"""Table: the public API of one primary-key table."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ if TYPE_CHECKING:
 
 
 class Table(ReadableTable, WritableTable, ChangesReader, CompactableTable):
-    """One table, as its newest schema and snapshot are at each call.
+    """One table. Each call uses its newest schema and snapshot.
 
-    What belongs together has a namespace: ``maintenance``, ``tags``, ``branches``, ``consumers`` and ``inspect``.
+    Related calls are in namespaces: ``maintenance``, ``tags``, ``branches``, ``consumers`` and ``inspect``.
     """
 
     def __init__(self, store: TableStore, spark: SparkSession | None = None) -> None:
@@ -64,7 +64,7 @@ class Table(ReadableTable, WritableTable, ChangesReader, CompactableTable):
     def for_path(
         location: str, spark: SparkSession | None = None, *, storage_options: Mapping[str, object] | None = None
     ) -> Table:
-        """Open the table whose directory is at a path, a ``file:`` URI, or the URI of an object store (s3, gs, abfss).
+        """Open the table in a directory: a path, a ``file:`` URI, or the URI of an object store (s3, gs, abfss).
 
         ``storage_options`` are the endpoint and the credentials of an object store, as in `Catalog`.
         """
@@ -83,11 +83,11 @@ class Table(ReadableTable, WritableTable, ChangesReader, CompactableTable):
         timestamp: str | datetime | None = None,
         tag: str | None = None,
     ) -> TableView:
-        """A read-only view of the table at a snapshot: its id, a time (the newest snapshot not later), or a tag.
+        """Return a read-only view of a snapshot: by its id, a time (the newest snapshot that is not later), or a tag.
 
-        ``timestamp`` is a datetime or 'YYYY-MM-DD HH:MM:SS' (docs/api.md). The view has the columns of its snapshot, and
-        does not change. Raises SnapshotNotFoundError where there is no such snapshot, and InvalidInputError unless one of
-        the three is given.
+        ``timestamp`` is a datetime or 'YYYY-MM-DD HH:MM:SS' (docs/api.md). The view has the columns of its snapshot,
+        and does not change. Raises SnapshotNotFoundError if there is no such snapshot, InvalidInputError unless exactly
+        one argument is given.
         """
         points = (
             checked_snapshot_id("snapshot", snapshot),
@@ -96,7 +96,7 @@ class Table(ReadableTable, WritableTable, ChangesReader, CompactableTable):
         )
         given = [point for point in points if point is not None]
         if len(given) != 1:
-            raise InvalidInputError("Give one of snapshot, timestamp and tag: at(snapshot=3).")
+            raise InvalidInputError("at: expected one of snapshot, timestamp and tag, such as at(snapshot=3).")
         return TableView(self._store(), self._spark, given[0])
 
     # -- changes ----------------------------------------------------------------------------------------------------
@@ -112,21 +112,23 @@ class Table(ReadableTable, WritableTable, ChangesReader, CompactableTable):
         positions: bool = False,
         consumer_id: str | None = None,
     ) -> DataFrame:
-        """The changes after ``start`` up to ``end`` (inclusive): the row kind (+I, -U, +U, -D), then the table's columns.
+        """Return the changes after ``start`` up to ``end`` (inclusive): the row kind (+I, -U, +U, -D), then the columns.
 
-        ``start`` and ``end`` are snapshot ids, times (the newest snapshot that is not later) or names of tags. A text is
-        a time if it parses as one ('2026-01-31 12:00:00'), else the name of a tag, which 'tag:' may precede; a text that
-        is both is refused. They may be expired snapshots whose changelogs are kept. Without them: all retained snapshots.
-        ``where`` does what ``.where`` does, and also leaves out partitions early.
+        ``start`` and ``end`` are snapshot ids, times (the newest snapshot that is not later) or names of tags; by
+        default the range of all retained snapshots. A text is a time if it parses as one ('2026-01-31 12:00:00'), else
+        the name of a tag, optionally with the prefix 'tag:'; a text that is both is refused. Expired snapshots are
+        allowed if their changelogs are kept. ``where`` selects rows as ``.where`` does, and also skips partitions
+        early.
 
-        ``mode`` 'changelog' reads what ``changelog-producer`` kept; 'delta' the rows that appends wrote, merged by the
-        merge engine; 'diff' compares the two states, which also sees overwrites. 'auto' is Paimon's choice: 'diff'
-        between two tags, else 'delta' for tables without a ``changelog-producer``, else 'changelog'. With ``positions``
-        the columns _SNAPSHOT_ID and _SEQUENCE_NUMBER follow (NULL where changes of several snapshots were merged).
+        ``mode`` 'changelog' reads what ``changelog-producer`` wrote; 'delta' reads the rows of appends, merged by the
+        merge engine; 'diff' compares the two states, and also shows overwrites. 'auto' is Paimon's choice: 'diff'
+        between two tags, else 'delta' for tables without a ``changelog-producer``, else 'changelog'. ``positions`` adds
+        the columns _SNAPSHOT_ID and _SEQUENCE_NUMBER (NULL if changes of several snapshots were merged).
 
-        With ``consumer_id`` they begin where the consumer is, or where it is new at ``start``, and expiry keeps them for
-        it from now on. Call `TableConsumers.record` when they are processed; `changelog_reader` does so itself. What
-        an overwrite replaces is in no changelog: mode 'diff' shows it.
+        With ``consumer_id`` the changes begin at the next snapshot of the consumer, or for a new consumer after
+        ``start``, and expiry keeps them for it. Call `TableConsumers.record` after they are processed;
+        `changelog_reader` does so itself. No changelog contains the rows that an overwrite replaces: mode 'diff' shows
+        them.
         """
         request = ChangesRequest(start, end, where, mode, kind_column, positions, consumer_id)
         return self._change_frame(request)
@@ -143,12 +145,12 @@ class Table(ReadableTable, WritableTable, ChangesReader, CompactableTable):
         consumer_id: str | None = None,
         timestamps: str = "ns",
     ) -> pa.RecordBatchReader:
-        """The changes that `changelog` gives as a stream of Arrow record batches, read in this process as in `to_reader`.
+        """Return the changes of `changelog` as a stream of Arrow record batches, read in this process as in `to_reader`.
 
-        The arguments are those of `changelog`; ``where`` is as in `to_reader`. With ``consumer_id``
-        the consumer's progress is recorded when the caller requests more after the last batch: a caller that
-        processes each batch before it requests the next gets every change at least once. A stream that is not read to its
-        end records nothing.
+        Arguments are as in `changelog`; ``where`` and ``timestamps`` are as in `to_reader`. With ``consumer_id`` the
+        progress of the consumer is recorded when the caller requests more after the last batch: a caller that processes
+        each batch before it requests the next one gets every change at least once. A stream that is not read to its end
+        records nothing.
         """
         request = ChangesRequest(start, end, where, mode, kind_column, positions, consumer_id)
         return self._change_reader(request, timestamps)
@@ -157,29 +159,29 @@ class Table(ReadableTable, WritableTable, ChangesReader, CompactableTable):
 
     @logged("rollback")
     def rollback(self, to: int | str | datetime, *, dry_run: bool = False) -> RollbackResult:
-        """Go back to a snapshot: its id, a time (the newest snapshot that is not later), or the name of a tag.
+        """Roll back to a snapshot: its id, a time (the newest snapshot that is not later), or the name of a tag.
 
-        A text is a time if it parses as one, else the name of a tag, which 'tag:' may precede. Later snapshots, tags and
-        long-lived changelogs are deleted, and the files that nothing else needs; a snapshot that has expired is restored
-        from its tag. The schema does not change. Commits in progress on a later snapshot are refused, and
-        consumers beyond continue after the snapshot. With ``dry_run`` nothing is changed. A rollback that was killed
-        leaves a table that reads; the same call finishes it. Raises SnapshotNotFoundError where there is no such snapshot
-        or tag, or where it has expired.
+        A text is a time if it parses as one, else the name of a tag, optionally with the prefix 'tag:'. Deletes later
+        snapshots, tags and long-lived changelogs, and the files that nothing else needs. An expired snapshot is
+        restored from its tag. The schema does not change. Concurrent commits on a later snapshot are refused, and
+        consumers of later snapshots continue after this one. ``dry_run`` changes nothing. After a crash the table is
+        readable, and the same call completes the rollback. Raises SnapshotNotFoundError if the snapshot or tag does not
+        exist or has expired.
         """
         checked_flag("dry_run", dry_run)
-        store, asked = self._store().for_changes(), None
+        store, requested = self._store().for_changes(), None
         point = self._point(store, "to", to)
         if point is None:
             raise wrong_argument("to", to, "a snapshot id, a time, or the name of a tag")
         if isinstance(point, Moment):
-            asked = store.millis_of(point)
-            target = store.snapshots.at_or_before(asked)
+            requested = store.millis_of(point)
+            target = store.snapshots.at_or_before(requested)
         else:
             target = rollback_target(store, point)
         with recorded(store, "rollback", dry_run=dry_run) as run:
             result = rollback(store, target, dry_run=dry_run)
             run.files, run.bytes = result.files, result.bytes
-        return result if asked is None else replace(result, timestamp=utc_time(asked, "timestamp"))
+        return result if requested is None else replace(result, timestamp=utc_time(requested, "timestamp"))
 
     # -- lookups ---------------------------------------------------------------------------------------------------
 
@@ -194,17 +196,17 @@ class Table(ReadableTable, WritableTable, ChangesReader, CompactableTable):
         options: Mapping[str, object] | None = None,
         directory: str | Path | None = None,
     ) -> Lookup:
-        """Rows by key, from a cache in this process that follows the table: no session is needed. Close it.
+        """Open a lookup: rows by key, from a cache in this process that follows the table. Close it after use.
 
-        ``columns`` are those of the rows (all by default), ``key`` those that rows are found by: the primary key by
-        default, without the partition columns where ``scan.partitions`` chooses partitions. ``where`` is as in
-        `to_reader`; only rows for which it is true are found. ``refresh`` is how often lookups look for a newer snapshot,
-        in seconds (or '10s'): 0 is each time, 'never' is only by `Lookup.refresh`; by default
-        ``lookup.continuous.discovery-interval``. ``cache`` is 'full', 'partial', 'memory' or 'auto', instead of
-        ``lookup.cache``. ``options`` are other ones of lookups (docs/lookup.md) that hold for this one. ``directory`` is
-        where the cache's files lie, for processes of this machine to share; by default a temporary one. Raises
-        InvalidInputError for columns, types and options that the table cannot have, UnsupportedFeatureError for a part
-        of ``where`` that is not understood.
+        No session is needed. ``columns`` are the columns of the rows (by default all), ``key`` those of the lookup key:
+        by default the primary key, without the partition columns if ``scan.partitions`` selects partitions. ``where``
+        is as in `to_reader`; lookups find matching rows only. ``refresh`` is the interval of checks for a newer
+        snapshot in seconds (or '10s'): 0 checks at each lookup, 'never' only in `Lookup.refresh`; by default
+        ``lookup.continuous.discovery-interval``. ``cache`` is 'full', 'partial', 'memory' or 'auto', and overrides
+        ``lookup.cache``. ``options`` override other lookup options (docs/lookup.md). ``directory`` is the directory of
+        the cache files, which processes of this machine can share; by default a temporary one. Raises InvalidInputError
+        for columns, types and options that the table cannot have, UnsupportedFeatureError for a condition that this
+        process cannot evaluate.
         """
         from lakelsm.lookup.lookup import open_lookup
 
@@ -232,17 +234,17 @@ class Table(ReadableTable, WritableTable, ChangesReader, CompactableTable):
         options: Mapping[str, object] | None = None,
         by_bucket: bool = False,
     ) -> Callable[[DataFrame], DataFrame]:
-        """What joins a DataFrame of facts, or a stream of them, with the rows of a key: ``facts.transform(it)``.
+        """Return a function for ``facts.transform(…)``, which joins a DataFrame or a stream of facts with rows by key.
 
-        Neither side is shuffled: each task looks its facts up in a cache that its executor keeps, also from one
-        micro-batch to the next, so that the cost follows the facts and not the table. ``on`` names the fact columns of
-        the key, each by the table's name or as {'fact column': 'table column'}. ``columns`` of the table are added, by
-        default all but the key's; {'name': 'customer_name'} gives them other names. A fact comes once for each row of
-        its key; ``how`` 'left' keeps those without one, with NULL, 'inner' leaves them out. NULL is no key. With
-        ``by_bucket`` facts are shuffled by the table's buckets, so that a task opens only some of them. ``where``,
-        ``refresh`` ('never' excepted), ``cache`` and ``options`` are as in `lookup`: a task answers from the newest
-        snapshot, or one that was within ``refresh``, so that a query may see several. Raises InvalidInputError, where it
-        meets the facts too, for columns that are missing, of another type than the key's, or on both sides.
+        Neither side is shuffled: each task looks its facts up in a cache that its executor keeps across micro-batches,
+        so the cost grows with the facts, not with the table. ``on`` names the fact columns of the key, by the names of
+        the table or as {'fact column': 'table column'}. ``columns`` of the table are added, by default all except the
+        key; {'name': 'customer_name'} renames them. A fact is repeated for each row of its key. ``how`` 'left' keeps
+        facts without a row, with NULLs; 'inner' drops them. NULL matches no key. ``by_bucket`` shuffles facts by the
+        buckets of the table, so that a task opens only some of them. ``where``, ``refresh`` (except 'never'), ``cache``
+        and ``options`` are as in `lookup`: a task answers from the newest snapshot, or one that was newest within
+        ``refresh``, so a query may use several. Raises InvalidInputError, also when it is applied to facts, for columns
+        that are missing, on both sides, or of another type than the key.
         """
         from lakelsm.lookup.join.lookup_join import lookup_join
 

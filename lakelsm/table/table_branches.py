@@ -1,4 +1,4 @@
-"""`Table.branches`: copies of a table's state with histories of their own."""
+"""`Table.branches`: branches of a table, each with its own snapshots, tags and schemas."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AnyTable = TypeVar("AnyTable")
 
 
 class TableBranches(OpenedTable, Generic[AnyTable]):
-    """The branches of a table. ``open_table`` makes the table of a branch."""
+    """The branches of a table. ``open_table`` creates the table object of a branch."""
 
     def __init__(
         self, store: TableStore, spark: SparkSession | None, open_table: Callable[[TableStore], AnyTable]
@@ -30,23 +30,22 @@ class TableBranches(OpenedTable, Generic[AnyTable]):
         self._open_table = open_table
 
     def list(self) -> Sequence[BranchInfo]:
-        """The branches beside the main one, by name."""
+        """Return the branches other than main, by name."""
         return branch_infos(self._store())
 
     def open(self, name: str) -> AnyTable:
-        """Open a branch as a `Table`; 'main' is the table itself. Raises TableNotFoundError without it."""
+        """Open a branch as a `Table`; 'main' is the table itself. Raises TableNotFoundError if it does not exist."""
         return self._open_table(self._opened.on_branch(checked_branch("name", name)))
 
     @logged("create_branch")
     def create(
         self, name: str, tag: str | None = None, *, ignore_if_exists: bool = False, dry_run: bool = False
     ) -> None:
-        """Make a branch: with the rows and schema of a tag, or without one empty, with the table's schemas.
+        """Create a branch: with the rows and the schema of a ``tag``, or without one empty, with the table's schemas.
 
-        It shares no snapshot, tag or schema with the table from then on, and no row is copied. With ``ignore_if_exists``
-        an existing branch is kept, with ``dry_run`` none is created. Raises InvalidInputError where it
-        exists, for a name that Paimon refuses and for a table that is a branch itself, SnapshotNotFoundError without
-        the tag.
+        The branch has its own snapshots, tags and schemas; no row is copied. With ``ignore_if_exists`` an existing
+        branch is kept. ``dry_run`` creates nothing. Raises InvalidInputError if the branch exists, for a name that
+        Paimon refuses and for a table that is a branch, SnapshotNotFoundError if the tag does not exist.
         """
         checked_branch("name", name, new=True)
         checked_tag("tag", tag)
@@ -59,8 +58,8 @@ class TableBranches(OpenedTable, Generic[AnyTable]):
     def rename(self, name: str, new_name: str, *, dry_run: bool = False) -> None:
         """Rename a branch. Stop its writers first: its files are copied, then deleted.
 
-        With ``dry_run`` nothing is changed. Raises TableNotFoundError without the branch, InvalidInputError where the new
-        name is taken or refused.
+        ``dry_run`` changes nothing. Raises TableNotFoundError if the branch does not exist, InvalidInputError if the
+        new name exists or Paimon refuses it.
         """
         store = self._store().for_changes()
         old, new = checked_branch("name", name), checked_branch("new_name", new_name, new=True)
@@ -72,10 +71,10 @@ class TableBranches(OpenedTable, Generic[AnyTable]):
     def delete(self, name: str, *, dry_run: bool = False) -> None:
         """Delete a branch: its snapshots, tags and schemas. Files that nothing else needs become orphan files.
 
-        Stop its writers first: a commit would leave a part of it, which another call deletes.
-        Also deletes what an interrupted creation or deletion left. With ``dry_run`` nothing is deleted. Raises
-        TableNotFoundError without the branch, InvalidInputError for the option 'scan.fallback-branch' and for a table
-        that is a branch itself.
+        Stop its writers first: a concurrent commit would leave a part of the branch, which another call deletes. Also
+        deletes the rest of an interrupted creation or deletion. ``dry_run`` deletes nothing. Raises TableNotFoundError
+        if the branch does not exist, InvalidInputError for the branch of 'scan.fallback-branch' and for a table that is
+        a branch.
         """
         store, branch = self._store().for_changes(), checked_branch("name", name)
         dry = checked_flag("dry_run", dry_run)
@@ -84,14 +83,13 @@ class TableBranches(OpenedTable, Generic[AnyTable]):
 
     @logged("fast_forward")
     def fast_forward(self, name: str, *, dry_run: bool = False) -> FastForwardResult:
-        """Make the table equal to a branch, from the branch's oldest snapshot on. The branch stays.
+        """Make the table equal to a branch, from the branch's oldest snapshot on. The branch remains.
 
-        As in Paimon, the table's own snapshots, tags and schema changes since then are dropped, and its
-        older snapshots are kept, unless the branch does not continue them. Stop writers of the table first:
-        a commit may be lost. The next run completes an interrupted one; with ``dry_run`` nothing is
-        changed. Raises TableNotFoundError
-        without the branch, InvalidInputError for one without snapshots, for a table that is a branch itself, and where a
-        snapshot or tag that is kept needs a schema that the branch lacks, CommitConflictError if others committed
+        As in Paimon, the table's own snapshots, tags and schema changes since then are deleted. Its older snapshots are
+        kept if the branch continues them, else deleted. Stop writers of the table first: a concurrent commit may be
+        lost. The next run completes an interrupted one. ``dry_run`` changes nothing. Raises TableNotFoundError if the
+        branch does not exist; InvalidInputError for a branch without snapshots, for a table that is a branch, and if a
+        kept snapshot or tag needs a schema that the branch lacks; CommitConflictError if other processes committed
         concurrently.
         """
         store, branch = self._store().for_changes(), checked_branch("name", name)

@@ -1,4 +1,4 @@
-"""The changes of a table: what came between two snapshots, or after the one that a consumer is at."""
+"""Changes of a table between two snapshots, or after the progress of a consumer."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from lakelsm.table.opened_table import OpenedTable
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: What `Table.changelog` can do without Spark.
+#: The alternative to `Table.changelog` without Spark, for messages.
 _READ_HERE = "call changelog_reader"
 
 
 @dataclass(frozen=True)
 class ChangesRequest:
-    """The arguments of `Table.changelog`, as a caller passes them and in their order."""
+    """The unchecked arguments of `Table.changelog`, in their order."""
 
     start: object
     end: object
@@ -38,7 +38,7 @@ class ChangesRequest:
 
 
 class ChangesReader(OpenedTable):
-    """Reads the changes of a request, on Spark and in this process."""
+    """Reads of the changes of a request, on Spark and in this process."""
 
     def _change_frame(self, request: ChangesRequest) -> DataFrame:
         from lakelsm.frames.changelog_frame import change_frame
@@ -79,7 +79,7 @@ class ChangesReader(OpenedTable):
         checked_name("kind_column", request.kind_column, "the name of a column as text")
         checked_flag("positions", request.positions)
         name, store = checked_consumer("consumer_id", request.consumer_id), self._store()
-        first, last = self._point(store, "start", request.start, least=0), self._point(store, "end", request.end)
+        first, last = self._point(store, "start", request.start, min_value=0), self._point(store, "end", request.end)
         check_added_columns(store.schema, request.kind_column, request.positions)
         predicate = None if where is None else engine.predicate(store, where)
 
@@ -94,6 +94,6 @@ class ChangesReader(OpenedTable):
 
 
 def _files(plan: ChangelogPlan) -> int:
-    """How many files are read."""
+    """Return the number of files that a plan reads."""
     units = [*plan.merged, *(each.unit for each in plan.compared)]
     return sum(len(files) for _, files in plan.scanned) + sum(len(unit.files) for unit in units)

@@ -24,16 +24,15 @@ class TableConsumers(OpenedTable):
     """The consumers of a table."""
 
     def list(self) -> Sequence[ConsumerInfo]:
-        """The consumers of the table by name: readers whose next snapshot expiry keeps."""
+        """Return the consumers of the table, by name."""
         return consumer_infos(self._store())
 
     @logged("record_consumer")
     def record(self, consumer_id: str, next_snapshot: int, *, dry_run: bool = False) -> None:
-        """Record the next snapshot of a consumer: a new consumer begins there, and an existing one may go back.
+        """Record the next snapshot of a new or existing consumer, which may be an earlier one than before.
 
-        Record what was read only when it is processed: then a crash loses nothing. With ``dry_run``
-        nothing is recorded. Raises InvalidInputError for a snapshot beyond the next commit's, SnapshotNotFoundError for
-        one that has expired.
+        Record it only after the changes before it are processed: a crash then loses none. ``dry_run`` records nothing.
+        Raises InvalidInputError for a snapshot after the next commit, SnapshotNotFoundError for one that has expired.
         """
         name = checked_consumer("consumer_id", consumer_id, optional=False)
         number, dry = checked_number("next_snapshot", next_snapshot, min_value=1), checked_flag("dry_run", dry_run)
@@ -41,9 +40,9 @@ class TableConsumers(OpenedTable):
 
     @logged("delete_consumer")
     def delete(self, consumer_id: str, *, dry_run: bool = False) -> None:
-        """Delete a consumer; expiry keeps nothing for it any more. Raises InvalidInputError if it is unknown.
+        """Delete a consumer; expiry then keeps nothing for it. Raises InvalidInputError if it does not exist.
 
-        With ``dry_run`` nothing is changed.
+        ``dry_run`` deletes nothing.
         """
         name, dry = checked_consumer("consumer_id", consumer_id, optional=False), checked_flag("dry_run", dry_run)
         delete_consumer(self._store().for_changes(), name, dry_run=dry)
@@ -52,10 +51,10 @@ class TableConsumers(OpenedTable):
     def expire(
         self, older_than: timedelta | datetime | float | str | None = None, *, dry_run: bool = False
     ) -> ConsumerExpiryResult:
-        """Delete consumers whose progress was last recorded before an age ('7 days', a timedelta, seconds) or a moment.
+        """Delete consumers whose progress was last recorded before an age ('7 days', a timedelta, seconds) or a time.
 
-        The default is ``consumer.expiration-time``; without either it raises InvalidInputError. With ``dry_run``
-        nothing is changed.
+        The default is ``consumer.expiration-time``; raises InvalidInputError if neither is set. ``dry_run`` deletes
+        nothing.
         """
         age, dry = checked_age("older_than", older_than), checked_flag("dry_run", dry_run)
         store = self._store().for_changes()

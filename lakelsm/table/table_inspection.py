@@ -1,4 +1,4 @@
-"""`Table.inspect`: what is in a table, from its metadata alone and without a Spark session."""
+"""`Table.inspect`: the contents of a table, from its metadata and without a Spark session."""
 
 from __future__ import annotations
 
@@ -27,38 +27,38 @@ if TYPE_CHECKING:
 
 
 class Inspection(OpenedTable):
-    """What can be seen of one snapshot. Each method returns a `ResultTable`."""
+    """The metadata of one snapshot. Each method returns a `ResultTable`."""
 
     def files(self) -> ResultTable:
-        """The live data files. ``partition`` is like 'dt=2025-12-31/hh=12'."""
+        """Return the live data files. ``partition`` is like 'dt=2025-12-31/hh=12'."""
         return self._shown(LAYOUT)
 
     def buckets(self) -> ResultTable:
-        """Files, rows and bytes by partition, bucket and level."""
+        """Return the number of files, rows and bytes by partition, bucket and level."""
         return self._shown(BUCKET_TOTALS)
 
     def partitions(self, where: str | None = None) -> ResultTable:
-        """The partitions that have files, by name, with the totals of their files.
+        """Return the partitions that have files, by name, with the totals of their files.
 
-        ``where`` is a condition on partition columns. A table without partitions is one partition, named ''.
+        ``where`` is a condition on partition columns. A table without partitions is one partition with the name ''.
         ``updated_at`` is the wall clock of the writer of the newest file.
         """
         checked_condition(where)
         return self._shown(partition_totals(self._engine(None), where))
 
     def system(self, name: str) -> ResultTable:
-        """One of Paimon's system tables of this branch, with Paimon's columns: 'files' is ``t$files``.
+        """Return one of Paimon's system tables of this branch, with Paimon's columns: 'files' is ``t$files``.
 
-        Times without a zone are this machine's local ones. audit_log, binlog and ro have the table's rows, which are read
-        when the result is converted. Raises InvalidInputError for an unknown name, with the names that exist, and in a
-        `TableView` for a table that does not show one snapshot.
+        Times without a zone are local times of this machine. audit_log, binlog and ro have the rows of the table, which
+        are read when the result is converted. Raises InvalidInputError, with the existing names, for an unknown name,
+        and in a `TableView` for a system table that does not belong to one snapshot.
         """
         table = checked_system_table(name)
         self._check_system_table(table)
         return self._shown(table)
 
     def _check_system_table(self, table: AnySystemTable) -> None:
-        """Raise InvalidInputError where a system table cannot be shown."""
+        """Raise InvalidInputError if a system table cannot be shown."""
 
     def _shown(self, table: AnySystemTable) -> ResultTable:
         if not isinstance(table, SystemTable):
@@ -72,7 +72,7 @@ class Inspection(OpenedTable):
         return ResultTable(table.name, rows, lambda spark: table.frame(spark, rows), self._spark)
 
     def _of_state(self, read: Callable[[TableState], Result]) -> Result:
-        """What ``read`` makes of the snapshot that is shown; of the new newest one if that one is removed before."""
+        """Return the result of ``read`` for the shown snapshot; retry if the newest snapshot is removed meanwhile."""
 
         def work() -> Result:
             state = self._state()
@@ -83,11 +83,11 @@ class Inspection(OpenedTable):
 
     @abstractmethod
     def _state(self) -> TableState:
-        """The table and the snapshot that is shown."""
+        """Return the table and the shown snapshot."""
 
 
 class SnapshotInspection(Inspection):
-    """What is in one snapshot of a table: `TableView.inspect`."""
+    """The metadata of one snapshot: `TableView.inspect`."""
 
     def __init__(self, store: TableStore, spark: SparkSession | None, snapshot: Snapshot) -> None:
         super().__init__(store, spark)
@@ -100,51 +100,52 @@ class SnapshotInspection(Inspection):
         return TableState(self._opened, self._snapshot)
 
     def _on_newest(self, work: Callable[[], Result]) -> Result:
-        return work()  # The snapshot of the view is not replaced by another one.
+        return work()  # No newer snapshot replaces that of the view.
 
 
 class TableInspection(Inspection):
-    """What is in a table now: `Table.inspect`."""
+    """The metadata of a table and its newest snapshot: `Table.inspect`."""
 
     def status(self, *, max_buckets: int = 10) -> TableStatus:
-        """What waits in level 0, how many sorted runs there are, what a compaction and an expiry would take now.
+        """Return the state of the table: files on level 0, sorted runs, the next compaction and expiry, consumers.
 
-        From metadata only, without a session. ``max_buckets`` is the number of listed buckets, those that need a
-        compaction most first. Data files are not listed: orphan files are those of the last removal.
+        From metadata only, without a session. ``max_buckets`` is the maximum number of listed buckets, those that most
+        need a compaction first. No directory is listed: the number of orphan files is that of the last removal.
         """
-        most = checked_number("max_buckets", max_buckets, min_value=0)
+        limit = checked_number("max_buckets", max_buckets, min_value=0)
 
         def status(state: TableState) -> TableStatus:
             store, now = state.store.for_changes(), SYSTEM.clock()
             wall = SYSTEM.local_wall_clock(now)
-            files = table_status(store, state.snapshot, wall, now, max_buckets=most)
+            files = table_status(store, state.snapshot, wall, now, max_buckets=limit)
             return replace(files, upkeep=upkeep_status(store))
 
         return self._of_state(status)
 
     def snapshots(self) -> ResultTable:
-        """The retained snapshots, oldest first.
+        """Return the retained snapshots, oldest first.
 
-        ``operation`` is the operation: WRITE, DELETE, UPDATE, OVERWRITE, COMPACT, or the text of another engine (NULL:
-        none). ``delta_record_count`` is the rows of the files that it added less those of the files that it deleted,
-        ``changelog_record_count`` the changes that it recorded. A file that moved up a level is added and deleted.
+        ``operation`` is WRITE, DELETE, UPDATE, OVERWRITE, COMPACT, or the text of another engine (NULL: none).
+        ``delta_record_count`` is the number of rows of added files less those of deleted files,
+        ``changelog_record_count`` the number of recorded changes. A file that moves to another level is deleted and
+        added.
         """
         return self._shown(COMMITS)
 
     def history(self, limit: int = 50) -> ResultTable:
-        """The newest commits and runs of maintenance of this branch, newest first: user, operation, time and outcome.
+        """Return the newest commits and maintenance runs of this branch, newest first: user, operation, time and outcome.
 
-        A commit counts here as long as its snapshot is retained. Of the runs of maintenance the newest hundred or so that
-        published snapshots are kept, and a hundred of those that published none.
+        Commits are listed while their snapshots are retained. About the newest hundred maintenance runs that published
+        snapshots are kept, and a hundred of those that published none.
         """
         return self._shown(history_table(checked_number("limit", limit, min_value=1)))
 
     def schemas(self) -> ResultTable:
-        """The schemas of the table, as Paimon's ``t$schemas``."""
+        """Return the schemas of the table, as Paimon's ``t$schemas``."""
         return self._shown(SCHEMAS)
 
     def options(self) -> ResultTable:
-        """The options that the table sets, as Paimon's ``t$options``."""
+        """Return the options that the table sets, as Paimon's ``t$options``."""
         return self._shown(OPTIONS)
 
     def _state(self) -> TableState:

@@ -1,4 +1,4 @@
-"""`Table.maintenance`: what keeps a table small and sound."""
+"""`Table.maintenance`: expiry, orphan removal, partitions, statistics and checks."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ from lakelsm.table.opened_table import OpenedTable
 from lakelsm.table.table_consumers import TableConsumers
 from lakelsm.table.table_tags import TableTags
 
-#: Files of this age are orphans by default.
+#: Default minimum age of removed orphan files.
 ORPHANS_OLDER_THAN = "1 day"
-#: Snapshots that one `TableMaintenance.run_all` expires: more than `snapshot.expire.limit`, which is for what follows
-#: each commit.
+#: Maximum number of snapshots that `TableMaintenance.run_all` expires: more than `snapshot.expire.limit`, which is
+#: meant for the expiry after each commit.
 _MAX_EXPIRED = 10_000
-#: The compaction may take this share of the time that is left before a deadline.
-_OF_COMPACTION = 0.5
+#: The share of the remaining time before a deadline that the compaction may use.
+_COMPACTION_SHARE = 0.5
 _CHECKED_DATA = [each.value for each in CheckedData]
-_REMEDY = "The other steps have run. Run this one again when the cause is removed."
+_REMEDY = "The other steps ran. Run this step again after the cause is fixed."
 
 
 class TableMaintenance(OpenedTable):
-    """Expiry, orphans, partitions, statistics and the check of a table, and all its upkeep in one call."""
+    """The upkeep of a table: one call for each operation, and `run_all` for all of them."""
 
     @logged("run_all")
     def run_all(
@@ -74,15 +74,15 @@ class TableMaintenance(OpenedTable):
         deadline: float | str | None = None,
         engine: str | None = None,
     ) -> UpkeepResult:
-        """Run all the upkeep of a table: ``steps`` (by default all), in this order, each by the table's options.
+        """Run all upkeep of the table by its options, or only the given ``steps``, in this order.
 
-        'tags' deletes the tags whose retention time has passed. 'consumers' deletes consumers, and 'partitions' drops
-        partitions, where consumer.expiration-time and partition.expiration-time are set. 'compact' is an ordinary
-        compaction, in half of the time that is left. 'expire' expires snapshots, 10,000 at most whatever
-        snapshot.expire.limit is. 'orphans' removes orphan files that are ``orphans_older_than``, an hour at least.
-        'check' checks the table and opens ``data`` as `check` does. With ``dry_run`` each step reports what it would do.
-        No step begins after ``deadline`` seconds (or '30 min'). ``engine`` is as in `compact`. A step that fails does not
-        stop the others: its error is in the result. Raises InvalidInputError for wrong arguments.
+        'tags' deletes tags whose retention time has passed. 'consumers' deletes consumers, and 'partitions' drops
+        partitions, if consumer.expiration-time and partition.expiration-time are set. 'compact' is an ordinary
+        compaction, for at most half of the time that is left. 'expire' expires at most 10,000 snapshots
+        (snapshot.expire.limit has no effect). 'orphans' removes orphan files older than ``orphans_older_than``, at
+        least an hour. 'check' runs `check` with ``data``. ``dry_run`` changes nothing. No step starts after
+        ``deadline`` seconds (or '30 min'). ``engine`` is as in `compact`. If a step fails, the other steps still run,
+        and its error is in the result. Raises InvalidInputError for wrong arguments.
         """
         names = list(_STEPS) if steps is None else checked_names("steps", steps)
         for name in names:
@@ -109,12 +109,12 @@ class TableMaintenance(OpenedTable):
         return UpkeepResult(table=self._opened.name, dry_run=limits.dry_run, steps=tuple(done), seconds=seconds)
 
     def _step(self, name: str, limits: _Limits) -> UpkeepStep:
-        """One step of `run_all`. No Exception leaves it."""
+        """Run one step of `run_all`. Raises no Exception."""
         if limits.deadline is not None and limits.deadline < 0:
-            return UpkeepStep(name=name, outcome="deadline", reason="not begun, the deadline had passed")
+            return UpkeepStep(name=name, outcome="deadline", reason="not started before the deadline")
         try:
             found = _STEPS[name](self, limits)
-        except Exception as error:  # noqa: BLE001  The other steps run, whatever it is.
+        except Exception as error:  # noqa: BLE001  The other steps run after any error.
             outcome = "conflict" if isinstance(error, CommitConflictError) else "failed"
             return UpkeepStep(name=name, outcome=outcome, error=Failure.of(error, f"the step '{name}'", _REMEDY))
         if isinstance(found, str):
@@ -132,20 +132,20 @@ class TableMaintenance(OpenedTable):
         dry_run: bool = False,
         deadline: float | str | None = None,
     ) -> ExpiryResult:
-        """Let the oldest snapshots go, and delete the files that nothing needs then.
+        """Expire the oldest snapshots, and delete the files that only they need.
 
-        The last ``retain_last`` are kept. Of the others, snapshots ``older_than`` an age ('7 days', a timedelta, seconds)
-        or a moment expire, and those beyond the newest ``retain_max`` of any age. With ``retain_last`` only,
-        all others expire. The defaults are ``snapshot.num-retained.*`` and ``snapshot.time-retained``, and for
-        ``max_deletes``, the limit of one run, ``snapshot.expire.limit``. A snapshot is as old as the one after it.
-        Snapshots that consumers still read are kept, and so are the files that tags, branches and long-lived changelogs
-        need; changelogs expire by their own options. With ``dry_run`` nothing changes. With a ``deadline`` (seconds, or
-        '30 min') they expire in groups, and no group begins after it: another run continues. A killed run does no damage:
-        the next completes it. Raises CorruptTableError, with nothing deleted, where anything that keeps
-        files cannot be read.
+        Keeps the newest ``retain_last`` snapshots. Of the others, expires snapshots older than ``older_than`` (an age:
+        '7 days', a timedelta, seconds; or a time), and all beyond the newest ``retain_max``. With ``retain_last``
+        alone, all others expire. The defaults are ``snapshot.num-retained.*`` and ``snapshot.time-retained``, and for
+        ``max_deletes``, the limit of one run, ``snapshot.expire.limit``. The age of a snapshot is that of its
+        successor. Keeps snapshots that consumers have not read, and files that tags, branches and long-lived changelogs
+        need; changelogs expire by their own options. ``dry_run`` changes nothing. With a ``deadline`` (seconds, or '30
+        min') snapshots expire in groups, and no group starts after it: run it again. The next run completes an
+        interrupted one. Raises CorruptTableError, and deletes nothing, if a file that protects other files cannot be
+        read.
         """
-        least = None if retain_last is None else checked_number("retain_last", retain_last, min_value=1)
-        most = None if retain_max is None else checked_number("retain_max", retain_max, min_value=1)
+        min_retained = None if retain_last is None else checked_number("retain_last", retain_last, min_value=1)
+        max_retained = None if retain_max is None else checked_number("retain_max", retain_max, min_value=1)
         limit = None if max_deletes is None else checked_number("max_deletes", max_deletes, min_value=1)
         age, dry = checked_age("older_than", older_than), checked_flag("dry_run", dry_run)
         within = checked_seconds("deadline", deadline)
@@ -153,8 +153,8 @@ class TableMaintenance(OpenedTable):
         retention = requested_retention(
             store.options,
             now,
-            retain_last=least,
-            retain_max=most,
+            retain_last=min_retained,
+            retain_max=max_retained,
             older_than=None if age is None else age.bound(now, store.text_zone),
             max_deletes=limit,
         )
@@ -177,14 +177,14 @@ class TableMaintenance(OpenedTable):
         engine: str | None = None,
         deadline: float | str | None = None,
     ) -> OrphanResult:
-        """Remove files that no snapshot, tag or long-lived changelog of any branch names, as crashed writers leave.
+        """Delete orphan files: files that no snapshot, tag or long-lived changelog of any branch references.
 
-        ``older_than`` is an age or a time; younger files are kept, because they may belong to a commit in progress: a
-        writer that needs longer from its first file to its commit would lose its files. An age of less than an hour is
-        refused without ``force``. Only names that writers of the table use are removed. ``dry_run`` only reports.
-        ``engine`` is 'spark', where tasks list the files, or 'local', this process; by default as in `compact`. It ends
-        after a ``deadline`` (seconds, or '30 min') with what was proven and removed until then. Raises
-        CorruptTableError, with nothing removed, where something retained cannot be read.
+        ``older_than`` is an age or a time. Younger files are kept, because they may belong to a commit in progress: a
+        writer that needs more time from its first file to its commit would lose files. An age of less than an hour
+        needs ``force``. Only files with names that writers of the table use are deleted. ``dry_run`` deletes nothing.
+        ``engine`` is 'spark', where tasks list the files, or 'local' (this process); by default as in `compact`. The
+        run ends after ``deadline`` seconds (or '30 min') with its result so far. Raises CorruptTableError, and deletes
+        nothing, if a retained file that references others cannot be read.
         """
         age = checked_age("older_than", older_than)
         if age is None:
@@ -203,10 +203,10 @@ class TableMaintenance(OpenedTable):
     def drop_partitions(
         self, where: str, *, dry_run: bool = False, commit_user: str | None = None
     ) -> PartitionDropResult:
-        """Drop the partitions that match a condition on partition columns, as a whole and in one commit.
+        """Drop all partitions that match a condition on partition columns, in one commit.
 
-        Rows that others write to them before the commit are dropped too. If there are none, nothing is committed.
-        Files are deleted when the snapshots before it expire. Raises InvalidInputError for a condition on other columns.
+        Concurrently written rows of these partitions are dropped too. If no partition matches, nothing is committed.
+        Files are deleted when the earlier snapshots expire. Raises InvalidInputError for a condition on other columns.
         """
         checked_condition(where, optional=False)
         store, dry_run = self._store().for_writes(), checked_flag("dry_run", dry_run)
@@ -223,14 +223,14 @@ class TableMaintenance(OpenedTable):
         dry_run: bool = False,
         deadline: float | str | None = None,
     ) -> PartitionExpiryResult:
-        """Drop partitions that are older than 'partition.expiration-time', or than '90 d' or a time.
+        """Drop partitions that are older than 'partition.expiration-time', or than ``older_than`` ('90 d', or a time).
 
-        ``strategy``, by default 'partition.expiration-strategy', selects how their age is determined: 'values-time', from
-        their values by 'partition.timestamp-pattern' and '-formatter', or 'update-time', from their newest file. A run
-        drops 'partition.expiration-max-num' of them, 'partition.expiration-batch-size' in each commit. No commit begins
-        after a ``deadline`` (seconds, or '30 min'). Partitions whose values are not times are kept. Raises
-        InvalidInputError without a time and for a table without partitions, UnsupportedFeatureError for another strategy
-        or formatter.
+        ``strategy`` is the source of their age, by default 'partition.expiration-strategy': 'values-time' (their values
+        by 'partition.timestamp-pattern' and '-formatter') or 'update-time' (their newest file). A run drops at most
+        'partition.expiration-max-num' of them, 'partition.expiration-batch-size' in each commit. No commit starts after
+        a ``deadline`` (seconds, or '30 min'). Partitions whose values are not times are kept. ``dry_run`` drops
+        nothing. Raises InvalidInputError without a time and for a table without partitions, UnsupportedFeatureError for
+        another strategy or formatter.
         """
         age = checked_age("older_than", older_than)
         checked_choice("strategy", strategy, EXPIRATION_STRATEGIES)
@@ -243,17 +243,17 @@ class TableMaintenance(OpenedTable):
             bound = now - store.options.partition_expiration_time
         else:
             raise InvalidInputError(
-                f"Table {store.name} has no option 'partition.expiration-time': set it, or pass older_than ('90 d')."
+                f"Table {store.name}: option 'partition.expiration-time' is not set. Set it, or pass older_than='90 d'."
             )
         return expire_partitions(store, bound, strategy=strategy, dry_run=dry_run, deadline=within)
 
     @logged("mark_partitions_done")
     def mark_partitions_done(self, where: str | None = None, *, dry_run: bool = False) -> list[str]:
-        """Mark the partitions that match a condition on partition columns (by default all) as done; return their names.
+        """Mark partitions as done, all or those that match a condition on partition columns, and return their names.
 
-        A file _SUCCESS in the directory of each records when it was first and last marked, as Paimon's 'success-file' of
-        'partition.mark-done-action' does; with ``dry_run`` none is written. Raises
-        UnsupportedFeatureError for other actions, InvalidInputError for a table without partitions.
+        A file _SUCCESS in the directory of each records when it was first and last marked, like Paimon's 'success-file'
+        of 'partition.mark-done-action'. ``dry_run`` writes none. Raises UnsupportedFeatureError for other actions,
+        InvalidInputError for a table without partitions.
         """
         checked_condition(where)
         store, dry = self._store().for_changes(), checked_flag("dry_run", dry_run)
@@ -268,13 +268,13 @@ class TableMaintenance(OpenedTable):
         commit_user: str | None = None,
         engine: str | None = None,
     ) -> AnalyzeResult:
-        """Write statistics of the newest snapshot's merged rows, as Paimon's ANALYZE does; `system` shows 'statistics'.
+        """Write statistics of the newest snapshot's merged rows, like Paimon's ANALYZE; system table 'statistics'.
 
-        Of each of the ``columns`` (in any case; by default all but nested ones; [] for rows and bytes alone) how many
-        values are distinct (about: the standard error is 2.3 %), the least and the greatest (not of texts and binary),
-        NULLs, and lengths. ``commit_user`` is the user that the snapshot names. ``engine`` is 'spark' or 'local', this
-        process; by default as in `compact`. An empty table gets none, and with ``dry_run`` they are not written. Raises
-        InvalidInputError for a column that there is not, or a nested one.
+        For each of ``columns`` (in any case; by default all except nested ones; [] for rows and bytes alone): the
+        number of distinct values (approximate, standard error 2.3 %), minimum and maximum (not of texts and binary),
+        NULLs and lengths. ``commit_user`` is the user of the new snapshot. ``engine`` is 'spark' or 'local' (this
+        process); by default as in `compact`. An empty table gets none. ``dry_run`` writes nothing. Raises
+        InvalidInputError for an unknown or nested column.
         """
         from lakelsm.maintain.analyze import analyze, analyzed_columns
 
@@ -293,13 +293,13 @@ class TableMaintenance(OpenedTable):
         engine: str | None = None,
         deadline: float | str | None = None,
     ) -> CheckResult:
-        """Whether the table is sound: every reference resolves, and every rule of the format holds (docs/check.md).
+        """Check that every reference of the table resolves, and every rule of the format holds (docs/check.md).
 
-        Reads, and changes nothing; what is wrong is a finding and no error. All that any snapshot, tag, branch or
-        long-lived changelog names is looked for; live data files are judged by the newest snapshot, of the partitions
-        that ``where`` chooses. Of these ``data`` opens nothing ('none'), the 'footers', all rows of some files too
-        ('sample'), or of all ('full'). After ``deadline`` seconds (or '30 min') it ends. ``engine`` is
-        'spark' or 'local', this process; by default Spark where a session is given, active or that of spark-submit.
+        Changes nothing; a fault is a finding, not an error. Checks all files that any snapshot, tag, branch or
+        long-lived changelog references, and the live data files of the newest snapshot, in the partitions that
+        ``where`` selects. ``data`` selects what is read of these: 'none', 'footers', also all rows of some files
+        ('sample') or of all ('full'). The check ends after ``deadline`` seconds (or '30 min'). ``engine`` is 'spark' or
+        'local' (this process); by default Spark if a session is given, active, or that of spark-submit.
         """
         opened = CheckedData(checked_choice("data", data, _CHECKED_DATA) or CheckedData.SAMPLE)
         checked_condition(where)
@@ -308,7 +308,7 @@ class TableMaintenance(OpenedTable):
         try:
             store = self._store()
         except CorruptTableError:
-            store = self._opened  # Of the schema that the table was opened with; the check finds what is wrong.
+            store = self._opened  # With the schema of its opening; the check reports the damage.
         store = replace(store, file_io=store.file_io.uncached())
         scope = checked_check_scope(store, opened, None if where is None else chosen.predicate(store, where), deadline)
         return check_table(store, scope, chosen.runner)
@@ -319,7 +319,7 @@ class TableMaintenance(OpenedTable):
 
 @dataclass(frozen=True, kw_only=True)
 class _Limits:
-    """What a step of `TableMaintenance.run_all` may do. ``deadline`` is the seconds that are left."""
+    """The limits of a step of `TableMaintenance.run_all`. ``deadline`` is the time left, in seconds."""
 
     dry_run: bool
     engine: str | None
@@ -345,7 +345,7 @@ def _partitions(table: TableMaintenance, limits: _Limits) -> OperationResult | s
 
 
 def _compact(table: TableMaintenance, limits: _Limits) -> OperationResult:
-    own = None if limits.deadline is None else limits.deadline * _OF_COMPACTION
+    own = None if limits.deadline is None else limits.deadline * _COMPACTION_SHARE
     compactable = CompactableTable(table._opened, table._spark)
     return compactable.compact(dry_run=limits.dry_run, deadline=own, engine=limits.engine)
 
@@ -364,8 +364,8 @@ def _check(table: TableMaintenance, limits: _Limits) -> OperationResult:
     return table.check(data=limits.data, engine=limits.engine, deadline=limits.deadline)
 
 
-#: The steps by name, each of which returns its result or why it has nothing to do. In their order: what expires is not
-#: compacted before, and what a step releases a later one deletes.
+#: The steps by name; each returns its result, or the reason why it has nothing to do. Their order avoids work: expired
+#: partitions are not compacted, and a later step deletes the files that an earlier one releases.
 _STEPS: Mapping[str, Callable[[TableMaintenance, _Limits], OperationResult | str]] = {
     "tags": _tags,
     "consumers": _consumers,

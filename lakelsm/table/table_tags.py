@@ -1,4 +1,4 @@
-"""`Table.tags`: snapshots with names, which expiry keeps."""
+"""`Table.tags`: names of snapshots, which expiry keeps."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TableTags(OpenedTable):
     """The tags of a table."""
 
     def list(self) -> Sequence[TagInfo]:
-        """The tags of the table, by snapshot and name."""
+        """Return the tags of the table, by snapshot and name."""
         return tag_infos(self._store())
 
     @logged("create_tag")
@@ -44,12 +44,12 @@ class TableTags(OpenedTable):
         if_not_exists: bool = False,
         dry_run: bool = False,
     ) -> TagInfo:
-        """Create a tag of a snapshot, which then does not expire and can be read by the name.
+        """Create a tag of a snapshot. The snapshot stays readable by the name of the tag after it expires.
 
         ``snapshot`` is a snapshot id, a time (the newest snapshot that is not later) or another tag, as in
         `Table.changelog`; by default the newest snapshot. ``time_retained`` is how long the tag is kept ('365 d', a
-        timedelta or seconds), by default ``tag.default-time-retained``, or for ever. Raises InvalidInputError if a tag of
-        that name exists; with ``if_not_exists`` it is left unchanged and returned. With ``dry_run`` nothing is created.
+        timedelta or seconds), by default ``tag.default-time-retained``, else without limit. Raises InvalidInputError if
+        the tag exists; with ``if_not_exists`` it is kept and returned. ``dry_run`` creates nothing.
         """
         tag, retained = checked_tag("name", name, optional=False), _retained(time_retained)
         checked_flag("if_not_exists", if_not_exists)
@@ -69,9 +69,9 @@ class TableTags(OpenedTable):
         time_retained: float | str | timedelta | None = None,
         dry_run: bool = False,
     ) -> TagInfo:
-        """Make an existing tag name another snapshot. Arguments are as in `create`; its retention time starts again.
+        """Move an existing tag to another snapshot. Arguments are as in `create`; the retention time begins again.
 
-        Files that only the tag's old snapshot kept are deleted, as by `delete`; with ``dry_run`` nothing is changed.
+        Files that only the old snapshot of the tag needed are deleted, as by `delete`. ``dry_run`` changes nothing.
         """
         tag, retained = checked_tag("name", name, optional=False), _retained(time_retained)
         store, dry = self._store().for_changes(), checked_flag("dry_run", dry_run)
@@ -82,7 +82,7 @@ class TableTags(OpenedTable):
 
     @logged("rename_tag")
     def rename(self, name: str, new_name: str, *, dry_run: bool = False) -> TagInfo:
-        """Give a tag another name, which no other tag may have. With ``dry_run`` nothing is changed."""
+        """Rename a tag. Raises InvalidInputError if the new name exists. ``dry_run`` changes nothing."""
         old, new = checked_tag("name", name, optional=False), checked_tag("new_name", new_name, optional=False)
         store, dry = self._store().for_changes(), checked_flag("dry_run", dry_run)
         with recorded(store, "rename_tag", dry_run=dry):
@@ -92,7 +92,7 @@ class TableTags(OpenedTable):
     def delete(self, name: str, *, dry_run: bool = False) -> TagDeletionResult:
         """Delete a tag, and the files that nothing else needs: no snapshot, other tag, branch or long-lived changelog.
 
-        With ``dry_run`` nothing is deleted. Raises SnapshotNotFoundError, which lists the tags, if it is unknown.
+        ``dry_run`` deletes nothing. Raises SnapshotNotFoundError, with the existing tags, if the tag does not exist.
         """
         tag = checked_tag("name", name, optional=False)
         store, dry = self._store().for_changes(), checked_flag("dry_run", dry_run)
@@ -105,10 +105,10 @@ class TableTags(OpenedTable):
     def expire(
         self, older_than: timedelta | datetime | float | str | None = None, *, dry_run: bool = False
     ) -> TagDeletionResult:
-        """Delete the tags whose retention time has passed, as after each commit, and their files as `delete` does.
+        """Delete tags whose retention time has passed, and their files as `delete` does. Each commit does the same.
 
-        ``older_than``, an age ('365 d', a timedelta, seconds) or a moment, also takes those that were made before it,
-        whatever their time. With ``dry_run`` nothing is deleted.
+        ``older_than``, an age ('365 d', a timedelta, seconds) or a time, also deletes tags that were created before it,
+        whatever their retention time. ``dry_run`` deletes nothing.
         """
         age, dry = checked_age("older_than", older_than), checked_flag("dry_run", dry_run)
         store = self._store().for_changes()

@@ -1,4 +1,4 @@
-"""TableView: a table at one snapshot, read-only."""
+"""TableView: a read-only table at one snapshot."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class TableView(ReadableTable, ChangesReader):
-    """A table at one snapshot, which `Table.at` opens. ``inspect`` shows the metadata of the snapshot."""
+    """A read-only table at one snapshot, which `Table.at` opens. ``inspect`` shows the metadata of the snapshot."""
 
     def __init__(self, store: TableStore, spark: SparkSession | None, point: Point) -> None:
         super().__init__(store, spark)
@@ -39,7 +39,7 @@ class TableView(ReadableTable, ChangesReader):
 
     @property
     def schema(self) -> TableSchema:
-        """The schema that the snapshot was written in."""
+        """The schema that the snapshot was written with."""
         return self._at.schema
 
     def changelog(
@@ -51,7 +51,7 @@ class TableView(ReadableTable, ChangesReader):
         kind_column: str = "rowkind",
         positions: bool = False,
     ) -> DataFrame:
-        """The changes after ``start`` up to the snapshot of the view; the arguments are those of `Table.changelog`."""
+        """Return the changes after ``start`` up to the snapshot of the view; arguments are those of `Table.changelog`."""
         return self._change_frame(ChangesRequest(start, self._end, where, mode, kind_column, positions))
 
     def changelog_reader(
@@ -64,7 +64,7 @@ class TableView(ReadableTable, ChangesReader):
         positions: bool = False,
         timestamps: str = "ns",
     ) -> pa.RecordBatchReader:
-        """The changes that `changelog` gives as a stream of Arrow record batches, as `Table.changelog_reader`."""
+        """Return the changes of `changelog` as a stream of Arrow record batches, like `Table.changelog_reader`."""
         request = ChangesRequest(start, self._end, where, mode, kind_column, positions)
         return self._change_reader(request, timestamps)
 
@@ -78,4 +78,4 @@ class TableView(ReadableTable, ChangesReader):
         return self._opened.refreshed(), ReadState(self._at, self._snapshot), self._until
 
     def _on_newest(self, work: Callable[[], Result]) -> Result:
-        return work()  # The snapshot of the view is not replaced by another one.
+        return work()  # No newer snapshot replaces that of the view.

@@ -1,4 +1,4 @@
-"""Rows into a table: written, replaced, updated and deleted."""
+"""Writes to a table: upserts, overwrites, deletes and updates."""
 
 from __future__ import annotations
 
@@ -33,16 +33,17 @@ from lakelsm.results import CommitResult
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.table.opened_table import OpenedTable
 from lakelsm.table.written_frame import WrittenFrame
+from lakelsm.text_table import amount
 from lakelsm.write.batch_write import BatchResult, BatchWriter, ChangedRows
 
-#: Writes one batch as a commit user and identifier.
+#: Writes one batch under a commit user and an identifier.
 _Write: TypeAlias = Callable[[BatchWriter[Any], str, int], BatchResult]
-#: The same of the rows of a frame.
+#: The same for the rows of a frame.
 _WriteFrame: TypeAlias = Callable[[WrittenFrame, BatchWriter[Any], str, int], BatchResult]
 
 
 class WritableTable(OpenedTable):
-    """A table whose rows can be changed. Each call is one commit, and the compaction of the buckets that it wrote to."""
+    """A table whose rows can be changed. Each call is one commit, followed by a compaction of the written buckets."""
 
     @logged("write")
     def write(
@@ -56,21 +57,21 @@ class WritableTable(OpenedTable):
         batch_id: int | None = None,
         options: Mapping[str, object] | None = None,
     ) -> CommitResult:
-        """Upsert rows; of those with one key the later one wins (or the one that ``sequence.field`` selects).
+        """Upsert rows. Of rows with one key the last one wins, or the one that ``sequence.field`` selects.
 
-        ``frame`` is a Spark DataFrame, or rows that are written in this process: a pyarrow Table, RecordBatch,
-        RecordBatchReader or dataset, a pandas or Polars DataFrame, anything with the Arrow C stream interface, a list of
-        dicts or a dict of columns. ``cast`` 'safe' takes columns of other types where each value fits; 'strict' takes
-        only types whose every value fits. ``merge_schema`` first adds the columns that the table lacks and widens types
-        (docs/api.md, Schema merges); the result has the ``schema_changes``.
-        ``row_kind`` names a column of +I, -U, +U and -D. ``commit_user`` and ``batch_id`` (ascending per user) make a
-        rerun a no-op; a batch that failed may come after later ones. A batch that changes nothing leaves no snapshot: its
-        rerun is computed again. ``options`` override the table's for this call: those that docs/options.md has for one
-        write. Names of columns are found in any case. With `partial-update` the frame may have fewer columns: those it
-        lacks do not change. Rows of kind -U and -D without effect are ``ignored_rows``; a UserWarning reports
-        those of kind -D. Compacts the written buckets afterwards unless the table is ``write-only``. Raises
-        InvalidInputError for wrong columns, types or rows; nothing is visible then. Raises BatchHistoryExpiredError for a
-        batch id below the user's newest that expired snapshots may hold.
+        ``frame`` is a Spark DataFrame, or rows that this process writes: a pyarrow Table, RecordBatch,
+        RecordBatchReader or dataset, a pandas or Polars DataFrame, any object with the Arrow C stream interface, a list
+        of dicts, or a dict of columns. Column names match in any case. With `partial-update` the frame may lack
+        columns, which do not change. ``row_kind`` names a column of +I, -U, +U and -D. ``cast`` 'safe' accepts columns
+        of other types if each value fits, 'strict' only types whose every value fits. ``merge_schema`` first adds
+        missing columns to the table and widens types (docs/api.md, Schema merges); ``schema_changes`` of the result
+        lists them. A rerun with the same ``commit_user`` and ``batch_id`` (ascending for each user) changes nothing;
+        but a batch that changed nothing leaves no snapshot, so its rerun is computed again. A batch may be committed
+        after later ones. ``options`` override options of the table for this call: those of one write in
+        docs/options.md. ``ignored_rows`` of the result counts rows of kind -U and -D without effect; a UserWarning
+        reports those of kind -D. Compacts the written buckets afterwards unless the table is ``write-only``. Raises
+        InvalidInputError for wrong columns, types or rows, and then commits nothing; BatchHistoryExpiredError for a
+        batch id below the user's newest that expired snapshots may contain.
         """
         engine, safe_casts = self._engine_of(frame), checked_cast(cast)
         checked_name("row_kind", row_kind, "the name of a column as text", optional=True)
@@ -95,14 +96,13 @@ class WritableTable(OpenedTable):
         commit_user: str | None = None,
         batch_id: int | None = None,
     ) -> CommitResult:
-        """Replace a partition (its leading or all columns), or the partitions that the frame has rows of, by its rows.
+        """Replace a partition (given by its leading or all columns), or the partitions of the rows, by these rows.
 
-        ``frame``, ``cast`` and ``merge_schema`` are as in `write`. No changelog has what an overwrite replaces or writes:
-        where the table has consumers, a warning names them.
-        Without ``partition`` a table without partitions is replaced whole, and so is a partitioned one whose
-        ``dynamic-partition-overwrite`` is false. Columns named in ``partition`` may be left out of the frame. What is
-        replaced by a frame without rows is empty afterwards: a named partition, or the whole table; only where the
-        frame's rows select the partitions (neither ``partition`` nor the option set) does such a frame replace none.
+        ``frame``, ``cast`` and ``merge_schema`` are as in `write`; the frame may lack the columns of ``partition``.
+        Without ``partition`` a table without partitions is replaced as a whole, and so is a partitioned one with
+        ``dynamic-partition-overwrite`` = false. A frame without rows empties the partition or table; but if the rows of
+        the frame select the partitions (neither ``partition`` nor the option is set), it replaces nothing. No changelog
+        contains what an overwrite replaces or writes: if the table has consumers, a warning names them.
         """
         engine, safe_casts = self._engine_of(frame), checked_cast(cast)
         checked_flag("merge_schema", merge_schema)
@@ -128,23 +128,22 @@ class WritableTable(OpenedTable):
         batch_id: int | None = None,
         engine: str | None = None,
     ) -> CommitResult:
-        """Delete the rows that match an SQL condition, or have one of the ``keys``, by writing -D rows of their keys.
+        """Delete the rows that match an SQL condition, or that have one of the ``keys``, by writing -D rows.
 
-        Where none do, nothing is committed. ``keys`` are a list of values, of tuples for a key of several columns, or
-        rows of the primary key's columns in a frame as in `write`.
-        Which rows these are is judged on the newest snapshot, and again where others write the same keys before this
-        commits: a row that no longer matches stays. ``engine`` is 'spark' or 'local', this process, in which a condition
-        must be one as in `to_reader`; by default Spark where a session is given, active or that of spark-submit; keys
-        select the engine by their type. ``commit_user`` and ``batch_id`` are as in `write`. Raises
-        InvalidInputError where the table's merge engine would not remove the rows, CommitConflictError where others are
-        always first.
+        ``keys`` are a list of values, of tuples for a key of several columns, or a frame as in `write` with the columns
+        of the primary key. Rows are selected in the newest snapshot, and again if others write the same keys before the
+        commit: a row that no longer matches remains. If no row matches, nothing is committed. ``engine`` is 'spark' or
+        'local' (this process, with conditions as in `to_reader`); by default Spark if a session is given, active, or
+        that of spark-submit; the type of ``keys`` selects their engine. ``commit_user`` and ``batch_id`` are as in
+        `write`. Raises InvalidInputError if the merge engine of the table would not remove the rows,
+        CommitConflictError if others commit first in every attempt.
         """
         store, chosen = self._store().for_writes(), self._engine(engine)
         if keys is None:
             checked_condition(where, optional=False)
             rows = partial(chosen.retractions, store, where or "")
         elif where is not None:
-            raise invalid_argument("where", "keys are given, too.", "Pass one of the two.")
+            raise invalid_argument("where", "cannot be combined with keys.", "Pass one of the two.")
         else:
             chosen = self._engine_of(keys, engine)
             rows = partial(chosen.key_retractions, store, chosen.prepared_keys(store, keys))
@@ -160,16 +159,16 @@ class WritableTable(OpenedTable):
         batch_id: int | None = None,
         engine: str | None = None,
     ) -> CommitResult:
-        """Set columns of the rows that match an SQL condition, by writing +U rows of their keys.
+        """Set columns of the rows that match an SQL condition, by writing +U rows.
 
-        ``set`` maps columns to SQL expressions as text, over the present columns of the row: {'n': 'n + 1', 'status':
-        "'done'", 'note': 'NULL'}. A text is therefore quoted within the text. Numbers are rounded to the column's type.
-        Other columns do not change. ``where``, ``engine``, ``commit_user`` and ``batch_id`` are as in `delete`, as is
-        what happens where others write the same keys. In this process expressions are literals, columns, ``+ - * / %``,
-        ``||`` and concat, CASE and if, coalesce, nullif, CAST between numbers and to text, and conditions, as in Spark's
-        ANSI mode. Raises InvalidInputError, and nothing is visible, for a column of the key, a merge engine that would
-        not show the new rows, a value that the column cannot have, and a row that would lose to the present one by
-        its sequence; UnsupportedFeatureError for an expression that is not evaluated in this process.
+        ``set`` maps columns to SQL expressions as text, on the current columns of the row: {'n': 'n + 1', 'status':
+        "'done'", 'note': 'NULL'}; text values need quotes within the text. Numbers are rounded to the type of the
+        column. ``where``, ``engine``, ``commit_user``, ``batch_id`` and concurrent writes of the same keys are as in
+        `delete`. This process evaluates literals, columns, ``+ - * / %``, ``||`` and concat, CASE and if, coalesce,
+        nullif, CAST between numbers and to text, and conditions, as in Spark's ANSI mode. Raises InvalidInputError, and
+        commits nothing, for a column of the key, a merge engine that would not return the new rows, a value that the
+        column cannot have, and a row whose sequence is below that of the current one; UnsupportedFeatureError for an
+        expression that this process cannot evaluate.
         """
         values, chosen = checked_assignments(set), self._engine(engine)
         checked_condition(where, optional=False)
@@ -178,10 +177,10 @@ class WritableTable(OpenedTable):
         return self._change(chosen, store, "UPDATE", rows, commit_user, batch_id)
 
     def _engine_of(self, frame: object, named: str | None = None) -> Engine:
-        """Where rows are taken: on Spark those of its DataFrames, in this process all others."""
+        """Return the engine for rows: Spark for Spark DataFrames, this process for all others."""
         own = "spark" if is_spark_frame(frame) else "local"
         if named not in (None, own):
-            raise wrong_argument("engine", named, f"'{own}' for such rows", "Leave it out.")
+            raise wrong_argument("engine", named, f"'{own}' for rows of this type", "Leave it out.")
         if own == "local":
             return chosen_engine("local", None)
         from lakelsm.spark.session import checked_frame
@@ -221,20 +220,20 @@ class WritableTable(OpenedTable):
 def _known_batch(
     store: TableStore, commit_user: str | None, batch_id: int | None
 ) -> tuple[str, int, CommitResult | None]:
-    """The commit user and the identifier of a call, and the result where this batch was committed before."""
+    """Return the commit user and the identifier of a call, and its result if the batch was committed before."""
     user, identifier = commit_identity(store.options, commit_user, batch_id, SYSTEM.new_uuid)
     earlier = Committer(store).committed(user, identifier)
     return user, identifier, None if earlier is None else batch_result(BatchResult(earlier, ()))
 
 
 def _committed(engine: Engine, store: TableStore, write: _Write, user: str, identifier: int) -> CommitResult:
-    """Write and commit one batch, and do what follows a commit."""
+    """Write and commit one batch, and run the compaction and the upkeep that follow a commit."""
     batch = write(BatchWriter(engine.writer(store), store), user, identifier)
     snapshot = batch.outcome.snapshot
     with note_if_interrupted(store.name, [] if snapshot is None else [snapshot.id]):
         if batch.ignored_deletes:
             reason = ignored_deletes_reason(MergeSpec.of(store.schema, store.options))
-            warn_after_commit(f"Table {store.name}: rows of kind -D without effect: {batch.ignored_deletes}. {reason}")
+            warn_after_commit(f"Table {store.name}: ignored {amount(batch.ignored_deletes, 'row')} of kind -D. {reason}")
         result = finish_write(engine.runner, store, batch, user, identifier)
         if snapshot is None:
             return result
@@ -243,11 +242,11 @@ def _committed(engine: Engine, store: TableStore, write: _Write, user: str, iden
 
 
 def _warn_consumers(store: TableStore, snapshot_id: int | None) -> None:
-    """Warn of consumers that do not see a committed overwrite. Raises no Exception."""
-    with after_commit_step(store.name, "the look for consumers", "Check table.consumers by yourself."):
+    """Warn about consumers that do not see a committed overwrite. Raises no Exception."""
+    with after_commit_step(store.name, "the search for consumers", "Check table.consumers.list()."):
         names = store.consumers.names()
         if names:
             warn_after_commit(
-                f"Table {store.name}: snapshot {snapshot_id} is an overwrite, which no changelog has, so that consumers "
-                f"({', '.join(names)}) do not see it. Read changelog(mode='diff') over it, or load their tables again."
+                f"Table {store.name}: no changelog contains snapshot {snapshot_id}, an overwrite, so consumers "
+                f"({', '.join(names)}) do not see it. Read changelog(mode='diff') for them, or load their tables again."
             )

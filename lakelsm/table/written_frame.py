@@ -1,4 +1,4 @@
-"""A frame that is written to a table, and the schema changes that it brings along (``merge_schema=True``)."""
+"""The rows of a write, and the schema changes that they need with ``merge_schema=True``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lakelsm.table.schema_alteration import alter_schema
 
 @dataclass(frozen=True)
 class WrittenFrame:
-    """The rows of a call, and how it writes them. ``options`` hold for the call; ``changes`` were made to the schema."""
+    """The rows of a call, and how to write them. ``options`` apply to the call; ``changes`` were made to the schema."""
 
     engine: Engine
     store: TableStore
@@ -32,13 +32,13 @@ class WrittenFrame:
     changes: tuple[SchemaChange, ...] = ()
 
     def prepared(self) -> Any:
-        """The rows as the engine's writer takes them. Raises InvalidInputError for wrong columns and types."""
+        """Return the rows in the form of the engine's writer. Raises InvalidInputError for wrong columns and types."""
         return self.engine.prepared_rows(self.store, self.rows, self.row_kind, self.fixed, safe_casts=self.safe_casts)
 
     def merged(self) -> WrittenFrame:
-        """The same rows for the table after the schema changes that they need, which are published.
+        """Publish the schema changes that the rows need, and return the rows for the changed table.
 
-        Raises an error, and publishes nothing, where the table cannot have the columns of the frame.
+        Raises an error, and publishes nothing, if the table cannot have the columns of the frame.
         """
         columns = FrameColumns.of(self.rows, by_value=self.safe_casts)
         changes: tuple[SchemaChange, ...] = ()
@@ -55,7 +55,7 @@ class WrittenFrame:
 
         def check(after: TableSchema) -> None:
             prepared = self._on(after, rows()).prepared()
-            if changes and columns.is_held:  # A row that is refused would leave a schema change without its rows.
+            if changes and columns.is_held:  # Check rows first: a refused row would leave a schema change without rows.
                 for _ in prepared:
                     pass
 

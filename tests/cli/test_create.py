@@ -39,7 +39,7 @@ def test_a_table_is_created_from_ddl_or_json_and_described(called: Called, tmp_p
     described = called.json("describe")["schema"]
     again = called.json("create", json.dumps(described), "--if-not-exists")
     assert (again["status"], again["schema"]) == ("nothing", described)
-    assert "exists already: pass --if-not-exists." in called.error("create", *words)
+    assert "already exists: pass --if-not-exists." in called.error("create", *words)
 
 
 def test_a_table_is_created_from_names_and_types(called: Called) -> None:

@@ -148,7 +148,7 @@ def test_an_overwrite_warns_of_consumers_which_do_not_see_it(tmp_path: Path) -> 
     table = table_in(tmp_path, changelog_producer="input")
     table.overwrite([ROW])
     table.consumers.record("feed", 2)
-    with pytest.warns(UserWarning, match=r"snapshot 2 is an overwrite, which no changelog has, .* \(feed\) do not see"):
+    with pytest.warns(UserWarning, match=r"no changelog contains snapshot 2, .* \(feed\) do not see"):
         result = table.overwrite([ROW], commit_user="job", batch_id=1)
     assert result.after_commit_failures == () and table.overwrite([ROW], commit_user="job", batch_id=1).already_committed
 

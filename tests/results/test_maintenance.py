@@ -28,5 +28,5 @@ def test_the_text_of_a_check_has_each_finding_with_its_remedy() -> None:
     lines = CheckResult(table="d.t", findings=(_finding("error"),), findings_left_out=3).as_text().splitlines()
     assert lines[0].startswith("Table d.t: 1 finding")
     assert lines[1:] == [
-        "error r: bucket-0/a", "  It is gone.", "  Restore it.", "And 3 more findings of the same rules."
+        "error r: bucket-0/a", "  It is gone.", "  Restore it.", "3 more findings of the same rules are not shown."
     ]

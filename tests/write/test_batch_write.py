@@ -138,7 +138,7 @@ def test_ignored_rows_of_a_batch_that_changes_nothing_are_counted_and_those_of_a
 ) -> None:
     table = create(local, tmp_path, ignore_delete="true")
     deletes = [("-D", key, "x") for key in range(5)]
-    with pytest.warns(UserWarning, match="of kind -D without effect: 5") as caught:
+    with pytest.warns(UserWarning, match="ignored 5 rows of kind -D") as caught:
         result = local.write(table, deletes, "op")
     assert (result.snapshot_id, result.rows, result.ignored_rows, len(caught)) == (None, 0, 5, 1)
     assert stored_files(table) == set() and local.write(table, [], "op").ignored_rows == 0

@@ -113,7 +113,7 @@ def test_a_catalog_opens_branches_by_name_and_makes_none(tmp_path: Path) -> None
     assert catalog.list_tables("db") == ["db.t"]
     with pytest.raises(TableNotFoundError, match=r"no branch 'x'; its branches: main, v1\.0"):
         catalog.table("db.t$branch_x")
-    with pytest.raises(TableNotFoundError, match=r"Table db\.u does not exist: the database has db\.t"):
+    with pytest.raises(TableNotFoundError, match=r"Table db\.u does not exist. The database has db\.t"):
         catalog.table("db.u$branch_x")
     for name in ("db.t$files", "db.t$branch_b$files"):
         with pytest.raises(InvalidInputError, match="system tables"):
