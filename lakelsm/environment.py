@@ -1,7 +1,7 @@
-"""The external inputs of the engine besides storage: time, waiting, random numbers and ids.
+"""The inputs of the engine besides storage: time, waits, random numbers and ids.
 
-No other module reads them from the system (the linter enforces it): commit, writer, compaction and their tasks are
-handed an `Environment`, so that the same ones give the same run. It travels to Spark tasks, so what it holds must pickle.
+No other module reads them from the system; the linter enforces it. Commits, writers, compactions and their tasks get an
+`Environment`, and the same environment gives the same run. It is sent to Spark tasks, so its functions must pickle.
 """
 
 from __future__ import annotations
@@ -42,9 +42,11 @@ def _new_uuid() -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Environment:
-    """``clock`` gives milliseconds since 1970, ``local_offset`` the seconds that the local zone is ahead of UTC at a time
-    in seconds since 1970. ``monotonic`` gives seconds that never go back, for durations. ``sleep`` takes seconds.
-    ``chance`` returns numbers in [0, 1), ``new_uuid`` a unique version 4 uuid.
+    """Functions for time, waits, random numbers and ids.
+
+    ``clock`` returns milliseconds since 1970. ``local_offset`` takes seconds since 1970 and returns how many seconds the
+    local time zone is ahead of UTC then. ``monotonic`` returns seconds that never decrease, for durations. ``sleep``
+    takes seconds. ``chance`` returns a number in [0, 1), ``new_uuid`` a unique version 4 uuid.
     """
 
     clock: Callable[[], int] = _epoch_millis
@@ -55,31 +57,34 @@ class Environment:
     new_uuid: Callable[[], str] = _new_uuid
 
     def local_wall_clock(self, epoch_millis: int) -> int:
-        """A time as ``_CREATION_TIME`` has it: the local wall clock, read as if it were UTC (docs/format.md 5.3)."""
+        """Return a time as in ``_CREATION_TIME``: the local wall clock as if it were UTC (docs/format.md 5.3)."""
         return epoch_millis + self.local_offset(epoch_millis // 1000) * 1000
 
 
-#: The real ones.
+#: The functions of the system.
 SYSTEM = Environment()
 
 
 def is_submitted() -> bool:
-    """Whether this program is one of spark-submit, which sets the address of its JVM in an environment variable."""
+    """Whether spark-submit started this program: it sets the address of its JVM in an environment variable."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def executor_directory() -> str | None:
-    """Where the Spark executor whose worker this process is keeps files that go with it; None for other processes."""
+    """Return the scratch directory of the executor if this process is a worker of Spark; None for other processes.
+
+    Spark deletes the directory with the executor.
+    """
     return os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or None
 
 
 def utc_zone() -> str | None:
-    """The machine's time zone where it is UTC; None for others, whose clocks may step."""
+    """Return 'UTC' if it is the machine's time zone; None for other zones, whose clocks may step."""
     return "UTC" if time.tzname == ("UTC", "UTC") else None
 
 
 def login_and_host() -> tuple[str, str]:
-    """The user and the machine of this process, for people to read; '' if the system does not know."""
+    """Return the user and the host name of this process, for display; '' for a user that the system does not know."""
     try:
         login = getpass.getuser()
     except (OSError, KeyError, ImportError):

@@ -1,17 +1,18 @@
-"""Errors of lakelsm: one base class; the kind of each says what the caller must do (see `ErrorKind`).
+"""The errors of lakelsm. They have one base class; the kind of an error says what the caller must do (`ErrorKind`).
 
 * :class:`InvalidInputError` — fix the input (schema, option, predicate, rows, name).
-* :class:`UnsupportedFeatureError` — the table or request needs a part that lakelsm does not have.
+* :class:`UnsupportedFeatureError` — the table or the request needs a feature that lakelsm does not have.
 * :class:`CommitConflictError` — another commit won; repeat the work on the newest snapshot.
 * :class:`CommitOutcomeUnknownError` — the commit may or may not be visible; rerun it with the same batch id.
-* :class:`CorruptTableError` — metadata or data on storage is missing or damaged; report it.
-* :class:`LookupServiceError` — a server of lookups does not answer; look up again, or start one.
-* :class:`StorageError` — the file system refused a write; fix that (space, permission) and run again.
-* :class:`StorageUnavailableError` — the store cannot be reached or returns its own errors; run it again later.
-* :class:`OutOfMemoryError` — the machine has not the memory that the work needs; give its tasks less, or run fewer.
-* :class:`SparkUnavailableError` — no Spark session runs lakelsm's tasks; install or set what the message names.
+* :class:`CorruptTableError` — metadata or data on storage is missing or damaged; restore it.
+* :class:`LookupServiceError` — the query service does not answer; look up again, or start a server.
+* :class:`StorageError` — the file system refused a request; fix the cause (space, permission) and run again.
+* :class:`StorageUnavailableError` — the store cannot be reached or returns server errors; run it again later.
+* :class:`OutOfMemoryError` — there is not enough memory; give tasks less memory, or run fewer of them.
+* :class:`SparkUnavailableError` — no Spark session can run lakelsm's tasks; install or set what the message names.
 
-An error of a task reaches the driver by the name of its class (`lakelsm.spark.task_errors`): each takes one text.
+The constructor of each takes one text: an error of a Spark task reaches the driver as the name of its class and its text
+(`lakelsm.spark.task_errors`).
 """
 
 from __future__ import annotations
@@ -25,22 +26,22 @@ from typing import ClassVar
 class ErrorKind(Enum):
     """What the caller of a failed operation must do. Schedulers depend on the texts: do not change them."""
 
-    #: Others came first, or a store or server is unavailable; no commit of the operation is visible: run the same again.
+    #: Another commit won, or a store or server is unavailable. Nothing is committed: run the same operation again.
     RETRY = "retry"
-    #: Mend what the message names (the call, an option, the disk, the session), then run it again.
+    #: Fix what the message names (the call, an option, the disk, the session), then run the operation again.
     FIX = "fix"
-    #: A file of the table is missing or damaged: restore it. Running again does not help.
+    #: A file of the table is missing or damaged: restore it. A retry does not help.
     CORRUPT = "corrupt"
-    #: lakelsm has not built what the table or the call needs: another engine does it.
+    #: The table or the call needs a feature that lakelsm does not have: use another engine.
     UNSUPPORTED = "unsupported"
-    #: Whether the commit is visible is not known: run it again with the same commit user and batch id.
+    #: The commit may or may not be visible: run it again with the same commit user and batch id.
     UNKNOWN = "unknown"
 
 
 class LakelsmError(Exception):
-    """Base of every error that lakelsm raises on purpose. Never raised itself: each subclass has a ``kind``.
+    """Base class of all errors that lakelsm raises. Only subclasses are raised; each has a ``kind``.
 
-    ``keeps_files``: a snapshot or a tag may name the files of the operation that failed, so none was deleted.
+    ``keeps_files``: a snapshot or a tag may name files of the failed operation, so its files were not deleted.
     """
 
     kind: ClassVar[ErrorKind]
@@ -48,29 +49,29 @@ class LakelsmError(Exception):
 
 
 class InvalidInputError(LakelsmError, ValueError):
-    """The caller's input is wrong; the message names it and the remedy."""
+    """The caller's input is invalid. The message names the input and the remedy."""
 
     kind = ErrorKind.FIX
 
 
 class UnsupportedFeatureError(LakelsmError):
-    """A feature that lakelsm has not built, refused by name."""
+    """The table or the call needs a feature that lakelsm does not have. The message names it."""
 
     kind = ErrorKind.UNSUPPORTED
 
 
 class TableNotFoundError(InvalidInputError):
-    """No table at that name or path."""
+    """There is no table with this name or at this path."""
 
 
 class TableAlreadyExistsError(InvalidInputError):
-    """A table of that name exists."""
+    """A table with this name exists."""
 
 
 class SnapshotNotFoundError(InvalidInputError):
     """The requested snapshot, tag or time does not exist, or has expired.
 
-    ``was_removed``: the snapshot existed when the operation began, and expired or was rolled back since.
+    ``was_removed``: the snapshot existed when the operation began; it has expired or was rolled back since.
     """
 
     def __init__(self, text: str, *, was_removed: bool = False) -> None:
@@ -79,13 +80,13 @@ class SnapshotNotFoundError(InvalidInputError):
 
 
 class BatchHistoryExpiredError(InvalidInputError):
-    """It is unknown whether a batch id was committed: a later one of its user is, and older snapshots have expired."""
+    """It is unknown whether a batch was committed: its user committed a higher id, and older snapshots have expired."""
 
 
 class CommitConflictError(LakelsmError):
-    """The commit lost to another one; nothing of it is visible. Redo the work and commit again.
+    """The commit lost a race against another one. Nothing of it is visible; repeat the work and commit again.
 
-    ``keeps_files``: its snapshot was visible before a rollback removed the one below it, and a tag may be made of it.
+    ``keeps_files``: its snapshot was visible until a rollback removed the base, so a tag may refer to it.
     """
 
     kind = ErrorKind.RETRY
@@ -96,21 +97,21 @@ class CommitConflictError(LakelsmError):
 
 
 class SequenceConflictError(CommitConflictError):
-    """Another commit used the sequence numbers of this write; renumber and commit again."""
+    """Another commit used the sequence numbers of this write; the rows need new numbers."""
 
 
 class BucketAssignConflictError(CommitConflictError):
-    """Another commit assigned keys of the same partition to dynamic buckets; assign again."""
+    """Another commit assigned keys of the same partition to dynamic buckets; the keys must be assigned again."""
 
 
 class RowsChangedError(CommitConflictError):
-    """Another commit wrote keys of the rows that this delete or update was worked out from: do it again from new ones."""
+    """Another commit wrote keys of rows that this delete or update read; it must be computed again."""
 
 
 class VectorsChangedError(CommitConflictError):
-    """Another commit changed deletion vectors that the work was done under, and nothing else stands against it.
+    """Another commit changed deletion vectors that this compaction applied; there is no other conflict.
 
-    ``files`` are the data files concerned; their masked rows can be mapped to the work's own files.
+    ``files`` are the data files of these vectors. Their masked rows can be mapped to the files of the compaction.
     """
 
     def __init__(self, text: str, files: tuple[str, ...] = ()) -> None:
@@ -119,61 +120,61 @@ class VectorsChangedError(CommitConflictError):
 
 
 class CommitOutcomeUnknownError(LakelsmError):
-    """Publishing failed in a way that leaves the outcome open; no file was deleted. Rerun with the same batch id."""
+    """It is unknown whether the snapshot was published, so no file was deleted. Rerun with the same batch id."""
 
     kind = ErrorKind.UNKNOWN
     keeps_files = True
 
 
 class CorruptTableError(LakelsmError):
-    """A file that the table's metadata names is missing or cannot be decoded."""
+    """A file that the table's metadata names is missing, damaged or another file."""
 
     kind = ErrorKind.CORRUPT
 
 
 class CorruptStoreError(CorruptTableError):
-    """A lookup store, a file that lakelsm made on this machine, is missing or damaged: it is built again."""
+    """A store of a lookup, a file on the local disk, is missing or damaged. It is built again."""
 
 
 class LookupServiceError(LakelsmError):
-    """A server of lookups does not answer, or not as it should. Nothing is changed: look up again, or start one."""
+    """The query service does not answer, or gives an invalid answer. Look up again, or start a server."""
 
     kind = ErrorKind.RETRY
 
 
 class LookupServiceSetupError(LookupServiceError):
-    """A table has no query service, or the service refuses the client's token: start one, or set what the text names."""
+    """A table has no query service, or the service refuses the client's token. The message names the remedy."""
 
     kind = ErrorKind.FIX
 
 
 class StorageError(LakelsmError, OSError):
-    """The file system refused a write or a read. What a file that was written belonged to is not committed."""
+    """The file system refused a write or a read. The operation is not committed."""
 
     kind = ErrorKind.FIX
 
 
 class StorageUnavailableError(StorageError):
-    """The store or the way to it failed for now, also after waits: run the same again later. Nothing is committed."""
+    """The store or the network failed, also after retries. Nothing is committed; run the operation again later."""
 
     kind = ErrorKind.RETRY
 
 
 class OutOfMemoryError(LakelsmError, MemoryError):
-    """The memory that a task of this process needs could not be had. What it wrote belongs to nothing."""
+    """A task of this process could not allocate memory. Nothing is committed."""
 
     kind = ErrorKind.FIX
 
 
 class SparkUnavailableError(LakelsmError):
-    """No Spark session could be had that runs lakelsm's tasks, or its JVM ended; the message says what to do."""
+    """No Spark session can run lakelsm's tasks, or its JVM has ended. The message names the remedy."""
 
     kind = ErrorKind.FIX
 
 
 @contextmanager
 def error_context(subject: str) -> Iterator[None]:
-    """Errors of lakelsm that are raised within begin with what they are about; their class, attributes and cause stay."""
+    """Prefix the text of errors of lakelsm with ``subject`` and a colon. Class, attributes and cause stay the same."""
     try:
         yield
     except LakelsmError as error:
@@ -181,12 +182,12 @@ def error_context(subject: str) -> Iterator[None]:
 
 
 def with_outcome(error: LakelsmError, outcome: str) -> LakelsmError:
-    """A copy of an error whose text ends with what was changed in spite of it, a sentence."""
+    """Return a copy of an error whose text ends with ``outcome``, a sentence on what was changed despite the error."""
     return _with_text(error, f"{str(error).rstrip('.')}. {outcome}")
 
 
 def _with_text(error: LakelsmError, text: str) -> LakelsmError:
-    """A copy of an error with another text. The error itself may be kept somewhere and raised again."""
-    told = type(error)(text)
-    vars(told).update(vars(error))
-    return told
+    """Return a copy of an error with another text. The error itself may be kept by a caller and raised again."""
+    copy = type(error)(text)
+    vars(copy).update(vars(error))
+    return copy

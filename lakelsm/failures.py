@@ -1,7 +1,7 @@
-"""A failure that does not undo what an operation committed: a plain value of its result, a warning and a line of the log.
+"""Failures after a commit: a value in the result, a Python warning and a log line.
 
-A commit that is visible cannot fail any more. So a later step that fails (the compaction after a write, an expiry, the
-LATEST hint) is reported by these functions, and its exception does not reach the caller.
+A visible commit cannot fail any more. If a later step fails (the compaction after a write, an expiry, the LATEST hint),
+these functions report it; its exception does not reach the caller.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ _LOG = logging.getLogger("lakelsm.commit")
 
 
 def logged_text(error: BaseException) -> str:
-    """The message of an error, for a line of the log: one line without secrets."""
+    """Return the message of an error as one line without secrets, for the log."""
     return shown_text(error_text(error))
 
 
 def warn_after_commit(text: str) -> None:
-    """Issue a failure after a commit as a UserWarning, and log it where a handler is installed.
+    """Issue a failure after a commit as a UserWarning, and log it if a handler is installed.
 
-    Without a handler logging would print it on standard error, where the UserWarning is already. No Exception leaves it:
-    neither where warnings are errors, nor from a logging handler or a `warnings.showwarning` of the user's.
+    Without a handler, logging would print it on standard error beside the UserWarning. No Exception is raised, neither if
+    warnings are errors, nor by a logging handler or a `warnings.showwarning` of the user.
     """
     warn_and_log(_LOG, text)
 
 
 def warn_and_log(logger: logging.Logger, text: str, category: type[Warning] = UserWarning) -> None:
-    """Issue a Python warning of what does not end the work, and log it as `warn_after_commit` does."""
+    """Issue a Python warning about a failure that does not end the work, and log it as `warn_after_commit` does."""
     shown = shown_text(text)
     with suppress(Exception):
         if logger.hasHandlers():
@@ -46,14 +46,14 @@ def warn_and_log(logger: logging.Logger, text: str, category: type[Warning] = Us
 def after_commit_step(
     table: str, step: str, remedy: str, *, done: str = "the commit"
 ) -> Iterator[list[Failure]]:
-    """Take a step that follows a commit to a table: an Exception within becomes a warning and is not raised.
+    """Run a step that follows a commit to a table. An Exception of the step becomes a warning and is not raised.
 
-    The list that it yields has the failure afterwards. ``remedy`` is a sentence; ``done`` is what succeeded.
+    Yields a list, which contains the failure afterwards. ``remedy`` is a sentence; ``done`` names what succeeded.
     """
     failures: list[Failure] = []
     try:
         yield failures
-    except Exception as error:  # noqa: BLE001  The commit stands, whatever it is.
+    except Exception as error:  # noqa: BLE001  No error can undo the commit.
         failures.append(Failure.of(error, step, remedy))
         reason = failures[-1].text.rstrip(".")
         warn_after_commit(f"Table {table}: {done} succeeded, and {step} after it failed: {reason}. {remedy}")
@@ -61,8 +61,8 @@ def after_commit_step(
 
 @contextmanager
 def report_schema_on_failure(table: str, schema_id: int, changes: Sequence[object]) -> Iterator[None]:
-    """An error within says that a schema with these changes is published. Without changes it is not modified."""
-    text = f"The schema changes that were made first stand: schema {schema_id} has {', '.join(map(str, changes))}."
+    """Add to errors within that a schema with these changes is published. Without changes, errors stay the same."""
+    text = f"The schema changes are already published: schema {schema_id} has {', '.join(map(str, changes))}."
     try:
         yield
     except LakelsmError as error:
@@ -77,10 +77,10 @@ def report_schema_on_failure(table: str, schema_id: int, changes: Sequence[objec
 
 @contextmanager
 def note_if_interrupted(table: str, snapshot_ids: Sequence[int]) -> Iterator[None]:
-    """An interruption within (KeyboardInterrupt, SystemExit) says that these snapshots are committed.
+    """Add to interruptions within (KeyboardInterrupt, SystemExit) that these snapshots are committed.
 
-    It has them as the attribute ``committed_snapshot_ids`` (a tuple) and in a note of its traceback, and the log has a
-    line. Its class and arguments stay. Exceptions are the caller's concern.
+    The interruption gets the attribute ``committed_snapshot_ids`` (a tuple) and a note in its traceback, and a line is
+    logged. Its class and arguments stay the same. An Exception passes unchanged.
     """
     try:
         yield
@@ -92,7 +92,7 @@ def note_if_interrupted(table: str, snapshot_ids: Sequence[int]) -> Iterator[Non
 
 
 def add_commit_note(interruption: BaseException, table: str, snapshot_ids: Sequence[int]) -> None:
-    """Say on an interruption which snapshots of a table are committed."""
+    """Add the committed snapshots of a table to an interruption, except those that it has already."""
     known = getattr(interruption, "committed_snapshot_ids", ())
     new = [number for number in snapshot_ids if number not in known]
     if not new:
@@ -105,7 +105,7 @@ def add_commit_note(interruption: BaseException, table: str, snapshot_ids: Seque
 
 
 def _add_note(error: BaseException, text: str) -> None:
-    """Add a note to a traceback, and log it. Python 3.11 prints notes; the attribute works on every version."""
+    """Add a note to the traceback of an error, and log it. Python 3.11 prints notes; older versions ignore them."""
     with suppress(Exception):
         error.__notes__ = [*getattr(error, "__notes__", ()), text]  # type: ignore[attr-defined]
         _LOG.warning("%s", text)

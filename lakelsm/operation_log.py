@@ -1,7 +1,7 @@
-"""One INFO line for each operation of a table or a catalog, and DEBUG lines for steps.
+"""The log: one INFO line for each operation of a table or a catalog, and DEBUG lines for steps.
 
-A logging handler that raises an Exception does not make an operation fail, as its commit may stand. No line shows a
-secret. Where a level is off, nothing is computed for it.
+An Exception of a logging handler does not make an operation fail, because its commit may be visible. No line shows a
+secret. If a level is off, nothing is computed for it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from lakelsm.results import Failure
 from lakelsm.results.result import OperationResult, Result, changed_fields
 from lakelsm.secret_values import shown_text
 
-#: Operations of tables.
+#: The logger of operations on tables.
 TABLE_LOG = logging.getLogger("lakelsm.table")
-#: Fields of results that the line has in another form, or that are texts of any length.
+#: Fields of results that are not logged: the line has them in another form, or they are texts of any length.
 _LEFT_OUT = frozenset({"table", "status", "outcome", "complete", "already_committed", "seconds", "remedy"})
-#: A log record already has an attribute with this name.
+#: Fields whose name is already an attribute of log records, with the name that is used instead.
 _RENAMED = {"name": "subject"}
 
 
@@ -42,7 +42,7 @@ R = TypeVar("R")
 
 
 class OperationLine:
-    """The INFO line of an operation that runs. Nothing that it does raises an Exception."""
+    """The INFO line of a running operation. Its methods raise no Exception."""
 
     def __init__(self, logger: logging.Logger, kind: str, name: object, operation: str) -> None:
         self._logger, self._kind, self._name, self._operation = logger, kind, name, operation
@@ -52,16 +52,16 @@ class OperationLine:
         self._has_stream = self._has_ended = False
 
     def add(self, fields: Callable[[], Mapping[str, object]]) -> None:
-        """Add fields to the line."""
+        """Add the fields that ``fields`` returns."""
         with suppress(Exception):
             self._fields.update({name: _shown(value) for name, value in fields().items()})
 
     def set_nothing_done(self) -> None:
-        """There was nothing to do."""
+        """Set the outcome to ``nothing``: there was nothing to do."""
         self._outcome = "nothing"
 
     def add_result(self, result: object, *, dry_run: bool = False) -> None:
-        """Add the fields of a result that have another value than their default, and its outcome."""
+        """Add the outcome of a result, and its fields that do not have their default value."""
         with suppress(Exception):
             if isinstance(result, OperationResult):
                 self._outcome = result.outcome
@@ -74,10 +74,10 @@ class OperationLine:
                 self._fields.update({_RENAMED.get(name, name): value for name, value in shown.items()})
 
     def count_stream(self, reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
-        """The same stream. It ends the line, which has the rows and bytes that were taken."""
+        """Return the same stream. Its end logs the line, with the rows and bytes that were read from it."""
         self._has_stream = True
         counted = self._counted(reader)
-        next(counted)  # A generator that was started ends the line also where no batch is taken.
+        next(counted)  # Only a started generator runs its `finally`, also if no batch is read.
         return pa.RecordBatchReader.from_batches(reader.schema, counted)
 
     def end(self, error: BaseException | None = None) -> None:
@@ -96,7 +96,7 @@ class OperationLine:
             self._logger.info("%s %s: %s %s (%s)", self._kind, name, self._operation, self._outcome, text, extra=fields)
 
     def end_without_stream(self) -> None:
-        """End the line where no stream does."""
+        """Log the line now, unless a stream logs it at its end."""
         if not self._has_stream:
             self.end()
 
@@ -109,7 +109,7 @@ class OperationLine:
                 rows, size = rows + len(batch), size + batch.nbytes
                 yield batch
         except GeneratorExit:
-            raise  # The stream was dropped.
+            raise  # The caller dropped the stream; this is not a failure.
         except BaseException as error:
             failed = error
             raise
@@ -119,29 +119,29 @@ class OperationLine:
 
 
 class _NoLine(OperationLine):
-    """Where INFO is off."""
+    """The line if INFO is off: its methods do nothing."""
 
     def __init__(self) -> None:
         pass
 
     def add(self, fields: Callable[[], Mapping[str, object]]) -> None:
-        """Compute nothing."""
+        """Do nothing; ``fields`` is not called."""
 
     def set_nothing_done(self) -> None:
-        """Keep nothing."""
+        """Do nothing."""
 
     def add_result(self, result: object, *, dry_run: bool = False) -> None:
-        """Compute nothing."""
+        """Do nothing."""
 
     def count_stream(self, reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
-        """The reader itself."""
+        """Return the reader itself."""
         return reader
 
     def end(self, error: BaseException | None = None) -> None:
-        """Log nothing."""
+        """Do nothing."""
 
     def end_without_stream(self) -> None:
-        """Log nothing."""
+        """Do nothing."""
 
 
 _NO_LINE = _NoLine()
@@ -149,7 +149,7 @@ _CURRENT: ContextVar[OperationLine] = ContextVar("lakelsm_operation_line", defau
 
 
 def current_line() -> OperationLine:
-    """The line of the innermost operation that runs in this thread."""
+    """Return the line of the innermost operation of this thread."""
     return _CURRENT.get()
 
 
@@ -162,9 +162,9 @@ def operation_line(
     logger: logging.Logger = TABLE_LOG,
     only_failures: bool = False,
 ) -> Iterator[OperationLine]:
-    """Log the work within the context as one operation on a table, or on a ``kind`` of object.
+    """Log the work in the context as one operation on the table ``name``, or on another ``kind`` of object.
 
-    With ``only_failures`` another line is logged where the operation succeeds.
+    With ``only_failures``, only a failure is logged; the caller logs a success.
     """
     line = OperationLine(logger, kind, name, operation) if logger.isEnabledFor(logging.INFO) else _NO_LINE
     outer = _CURRENT.set(line)
@@ -180,7 +180,7 @@ def operation_line(
 
 
 def logged(operation: str) -> Callable[[Callable[Concatenate[NamedT, P], R]], Callable[Concatenate[NamedT, P], R]]:
-    """Log each call of a method as an operation, with the fields of its result."""
+    """Return a decorator that logs each call of a method as an operation, with the fields of its result."""
 
     def decorated(method: Callable[Concatenate[NamedT, P], R]) -> Callable[Concatenate[NamedT, P], R]:
         @wraps(method)
@@ -199,7 +199,7 @@ def logged(operation: str) -> Callable[[Callable[Concatenate[NamedT, P], R]], Ca
 
 
 def log_step(logger: logging.Logger, text: str, *args: object) -> None:
-    """Log a step of an operation or a retry at DEBUG level. An error among the arguments is shown in one line."""
+    """Log a step or a retry at DEBUG level. An error among the arguments is shown as one line."""
     if logger.isEnabledFor(logging.DEBUG):
         with suppress(Exception):
             shown = tuple(Failure.of(each, "", "").text if isinstance(each, BaseException) else each for each in args)
@@ -207,7 +207,7 @@ def log_step(logger: logging.Logger, text: str, *args: object) -> None:
 
 
 def _shown(value: object) -> object:
-    """A value of a result as a field: what is long is counted."""
+    """Return a value of a result as a field. Sequences, except of integers, are shown as their length."""
     if isinstance(value, OperationResult):
         return value.outcome
     if isinstance(value, Failure):

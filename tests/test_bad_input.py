@@ -118,10 +118,10 @@ INVALID: dict[str, tuple[Call, str]] = {
         lambda t: t.table.write(good(t), commit_user=5),  # type: ignore[arg-type]
         "commit_user: expected a text",
     ),
-    "a blank commit user": (lambda t: t.table.overwrite(good(t), commit_user=""), "it must not be blank"),
+    "a blank commit user": (lambda t: t.table.overwrite(good(t), commit_user=""), "is blank"),
     "a commit user of a compaction": (
         lambda t: t.compact(commit_user="a\ud800"),
-        r"commit_user 'a\\ud800' has the character",
+        r"commit_user: 'a\\ud800' has the character",
     ),
     "a batch that is a truth value": (
         lambda t: t.delete("k = 1", commit_user="u", batch_id=True),

@@ -105,7 +105,7 @@ def _await_upkeep() -> None:
 
 @pytest.fixture(autouse=True)
 def _no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lakelsm.commit.commit_run._LOOK_WAITS", (0.0, 0.0))
+    monkeypatch.setattr("lakelsm.commit.commit_run._CHECK_WAITS", (0.0, 0.0))
 
 
 @pytest.mark.parametrize("action", ACTIONS)

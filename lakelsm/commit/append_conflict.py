@@ -1,7 +1,7 @@
-"""Conflicts of an append that was planned on an older snapshot with what was committed since. Pure rules.
+"""Conflicts of an append with the commits since its base snapshot. Pure rules.
 
-:func:`check_append` has the rules for every append, :func:`check_rows_read` one more for an append that was worked out
-from that snapshot's rows.
+:func:`check_append` has the rules for every append, :func:`check_rows_read` one more for a delete or update, which is
+computed from rows of the base snapshot.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from lakelsm.format.snapshot import CommitKind
 
 @dataclass(frozen=True)
 class InterveningSnapshot:
-    """A snapshot committed after the one that an append was planned on, with the entries of its delta."""
+    """A snapshot that was committed after the base snapshot of an append, with the entries of its delta."""
 
     snapshot_id: int
     kind: CommitKind
@@ -44,10 +44,10 @@ def check_append(
     base_index: Sequence[IndexManifestEntry] | None,
     index_now: Sequence[IndexManifestEntry],
 ) -> list[Conflict]:
-    """Check an append, planned on an older snapshot, against everything committed since.
+    """Return the conflicts of an append with the snapshots that were committed ``since`` its base snapshot.
 
-    ``base_index`` is the index of the snapshot planned on (None: expired, unknown), ``index_now`` the newest.
-    Appends of disjoint buckets, compactions, and overwrites under fixed buckets are no conflicts.
+    ``base_index`` is the index of the base snapshot (None: it has expired), ``index_now`` that of the newest snapshot.
+    Appends to other buckets, compactions, and overwrites of tables with fixed buckets do not conflict.
     """
     conflicts: list[Conflict] = []
     for snapshot in since:
@@ -59,12 +59,12 @@ def check_append(
 def check_rows_read(
     delta: Sequence[ManifestEntry], since: Sequence[InterveningSnapshot], rank_keys: RankKeys
 ) -> list[Conflict]:
-    """Check an append of rows that were read before against what was written since in the ranges of their keys."""
+    """Return the conflicts of a delete or update with the files that were written ``since`` in its key ranges."""
     conflicts = []
     for snapshot in since:
         file = next(iter(rewritten_in_range(delta, snapshot, rank_keys)), None)
         if file is not None:
-            text = f"{snapshot} wrote to the key range of the rows that this work was done from"
+            text = f"{snapshot} wrote to the key range of the rows that this delete or update read"
             name = file.file.file_name
             conflicts.append(Conflict(ConflictKind.ROWS_CHANGED, text, (name,), file.partition, bucket=file.bucket))
     return conflicts
@@ -73,9 +73,9 @@ def check_rows_read(
 def rewritten_in_range(
     delta: Sequence[ManifestEntry], snapshot: InterveningSnapshot, rank_keys: RankKeys
 ) -> list[ManifestEntry]:
-    """Files that a snapshot added or removed whose key range overlaps that of a file of ``delta`` in the same bucket.
+    """Return the files that a snapshot added or deleted in the key range of a file of ``delta`` in the same bucket.
 
-    Compactions change no row, nor do files that were only moved up.
+    Compactions and files that only moved to another level are left out, because they change no row.
     """
     if snapshot.kind is CommitKind.COMPACT:
         return []
@@ -87,7 +87,7 @@ def rewritten_in_range(
 def _overlapping(
     ours: Sequence[ManifestEntry], theirs: Sequence[ManifestEntry], rank_keys: RankKeys
 ) -> list[ManifestEntry]:
-    """Those of ``theirs`` whose key range overlaps that of one of ``ours`` in the same bucket."""
+    """Return the entries of ``theirs`` whose key range overlaps that of an entry of ``ours`` in the same bucket."""
     buckets: dict[BucketKey, list[ManifestEntry]] = defaultdict(list)
     for entry in ours:
         buckets[entry.partition, entry.bucket].append(entry)
@@ -101,7 +101,7 @@ def _overlapping(
 
 
 def _check_sequences(delta: Sequence[ManifestEntry], snapshot: InterveningSnapshot) -> list[Conflict]:
-    """Rows committed since must have smaller sequence numbers than ours: ties differ between readers."""
+    """Rows that were committed since must have smaller sequence numbers: readers resolve ties differently."""
     if snapshot.kind is CommitKind.COMPACT:
         return []
     ours: dict[BucketKey, int] = {}
@@ -113,13 +113,13 @@ def _check_sequences(delta: Sequence[ManifestEntry], snapshot: InterveningSnapsh
         smallest = ours.get((entry.partition, entry.bucket))
         theirs, name = entry.file.max_sequence_number, entry.file.file_name
         if smallest is not None and theirs >= smallest and name not in moved:
-            text = f"{snapshot} wrote sequence numbers up to {theirs}, and this write begins at {smallest}"
+            text = f"{snapshot} wrote sequence numbers up to {theirs}; this write begins at {smallest}"
             return [Conflict(ConflictKind.SEQUENCE, text, (name,), entry.partition, bucket=entry.bucket)]
     return []
 
 
 def _check_counts_since(delta: Sequence[ManifestEntry], snapshot: InterveningSnapshot) -> list[Conflict]:
-    """A partition that was rescaled since holds our rows under a count that no reader expects."""
+    """A partition whose number of buckets was changed since cannot take files of the old number."""
     ours = {entry.partition: entry for entry in adds(delta) if entry.total_buckets > 0}
     for entry in adds(snapshot.entries):
         mine = ours.get(entry.partition)
@@ -136,7 +136,7 @@ def _check_assignment(
     base_index: Sequence[IndexManifestEntry] | None,
     index_now: Sequence[IndexManifestEntry],
 ) -> list[Conflict]:
-    """Dynamic buckets: a key has one bucket, so only one of two assigners of a partition can win."""
+    """With dynamic buckets a key has one bucket, so only one of two concurrent writers may assign keys of a partition."""
     if not since:
         return []
     assigned = set(_hash_files(index_adds))
@@ -153,22 +153,22 @@ def _check_assignment(
     for partition in sorted(assigned | {partition for partition, _ in written}):
         buckets = {bucket for other, bucket in written if other == partition}
         if partition in removed:
-            reason = "an overwrite removed the partition's rows and their index"
+            reason = "an overwrite deleted the partition's rows and their index"
         elif before is None:
             reason = "the index that this write was planned on has expired"
         elif partition in assigned and before.get(partition, {}) != now.get(partition, {}):
             reason = "its index of key hashes changed"
         elif set(before.get(partition, {})) & buckets - set(now.get(partition, {})):
-            reason = "its index of key hashes was removed"
+            reason = "its index of key hashes was deleted"
         else:
             continue
-        text = f"dynamic buckets were assigned again since: {reason}"
+        text = f"another commit changed the assignment of keys to dynamic buckets: {reason}"
         conflicts.append(Conflict(ConflictKind.BUCKET_ASSIGNMENT, text, partition=partition))
     return conflicts
 
 
 def _hash_files(entries: Iterable[IndexManifestEntry]) -> dict[bytes, dict[int, str]]:
-    """File name of the key hashes, by partition and bucket."""
+    """Return the names of the HASH index files, by partition and bucket."""
     found: dict[bytes, dict[int, str]] = defaultdict(dict)
     for entry in entries:
         if entry.file.index_type == HASH_INDEX:

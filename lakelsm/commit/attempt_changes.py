@@ -1,4 +1,4 @@
-"""What an attempt at a commit publishes on one particular snapshot, or why that snapshot does not allow it."""
+"""The changes that an attempt of a commit publishes on one base snapshot, or the conflicts that prevent it."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from lakelsm.snapshots.table_store import TableStore
 
 @dataclass(frozen=True)
 class Changes:
-    """The entries of a delta, and the complete index after it (None: as before)."""
+    """The entries of a delta, and the complete index after it (None: unchanged)."""
 
     delta: Sequence[ManifestEntry]
     index: Sequence[IndexManifestEntry] | None
 
 
 class AttemptChanges:
-    """Compares one request with the snapshots that it is tried on. Deltas that were read are kept between attempts."""
+    """Compares one request with the base snapshots of its attempts. Keeps the deltas that it has read."""
 
     def __init__(self, store: TableStore, request: CommitRequest) -> None:
         self._store = store
@@ -37,7 +37,7 @@ class AttemptChanges:
         self._live = LiveFiles(store)
 
     def on(self, latest: Snapshot | None) -> Changes:
-        """Return the changes as of a snapshot. Raises CommitConflictError where it does not allow them."""
+        """Return the changes on the newest snapshot. Raises CommitConflictError if they conflict with it."""
         message = self._request.message
         if self._request.replaces_partitions:
             return self._overwrite(latest)
@@ -58,7 +58,7 @@ class AttemptChanges:
         return Changes(message.entries, None if combined == index else combined)
 
     def published_before(self, latest: Snapshot | None, attempts: int) -> CommitOutcome | None:
-        """Find the message's own files in the table: the commit is then a rerun after an unknown outcome."""
+        """Return the outcome if the table has files of the message already: a rerun after an unknown outcome."""
         message = self._request.message
         names = message.new_file_names
         if latest is None or not names:
@@ -77,7 +77,7 @@ class AttemptChanges:
         return CommitOutcome(None, True, attempts) if found else None
 
     def is_known(self, latest: Snapshot | None) -> bool:
-        """Whether the manifests of a snapshot name the message's own files, also those that were deleted since."""
+        """Whether the manifests of a snapshot name new files of the message, including files that were deleted since."""
         names = self._request.message.new_file_names
         return latest is not None and any(entry.file.file_name in names for entry in self._live.entries(latest))
 
@@ -86,13 +86,13 @@ class AttemptChanges:
         wanted, as_of = message.overwrite_partitions, message.overwrite_as_of
         if as_of is not None and (latest is None or latest.id != as_of):
             newest = "none" if latest is None else latest.id
-            text = f"the newest snapshot is {newest}, and the partitions were chosen by what snapshot {as_of} has in them"
+            text = f"the newest snapshot is {newest}, and the partitions to replace were chosen on snapshot {as_of}"
             self._raise([Conflict(ConflictKind.ROWS_CHANGED, text)], latest)
         for entry in message.entries:
             if wanted is not None and not wanted(entry.partition):
                 raise InvalidInputError(
                     f"Table {self._store.name}: the overwrite writes {entry.file.file_name} to partition "
-                    f"{self._partition_name(entry.partition)}, which is not among those it replaces"
+                    f"{self._partition_name(entry.partition)}, which it does not replace."
                 )
         index = self._live.index(latest)
         live = [entry for entry in self._live.of_partitions(latest, wanted) if entry.bucket >= 0]
@@ -104,7 +104,7 @@ class AttemptChanges:
         return Changes(delta, None if combined == index else combined)
 
     def _live_of_message(self, latest: Snapshot | None) -> list[ManifestEntry]:
-        """The live files of the buckets that the message changes."""
+        """Return the live files of the buckets that the message changes."""
         message = self._request.message
         changed: dict[bytes, set[int]] = defaultdict(set)
         for entry in message.entries:
@@ -117,7 +117,11 @@ class AttemptChanges:
         return check_changes(self._request.kind, live, delta, self._rank_keys)
 
     def _switched_vectors(self) -> list[Conflict]:
-        """A compaction without vectors leaves a key on two levels, and one with them masks rows; readers must agree."""
+        """Return a conflict if deletion vectors were switched on or off since the compaction was planned.
+
+        A compaction without vectors leaves rows of a key on two levels, one with vectors masks rows. Readers follow the
+        newest setting.
+        """
         newest = self._store.schemas.latest_id(self._store.schema.id)
         if newest == self._store.schema.id:
             return []
@@ -153,21 +157,21 @@ class AttemptChanges:
         return ranks
 
     def _planned_on(self, latest: Snapshot) -> tuple[Snapshot | None, str | None]:
-        """The snapshot planned on, if the table still has it, and why it was rolled back, if it was."""
+        """Return the base snapshot if the table still has it, and a text if it was rolled back."""
         base_id = self._request.message.base_snapshot_id
         if not base_id:
             return None, None
         if base_id > latest.id:
-            return None, f"snapshot {base_id}, which this write was planned on, was rolled back to {latest.id}"
+            return None, f"snapshot {base_id}, the base of this write, was rolled back to {latest.id}"
         now = latest if base_id == latest.id else self._store.snapshots.try_get(base_id)
         if now is None or self._request.message.is_based_on(now):
             return now, None
-        return None, f"snapshot {base_id}, which this write was planned on, was rolled back and is another one now"
+        return None, f"snapshot {base_id}, the base of this write, was rolled back, and another commit has its id"
 
     def _since_base(self, latest: Snapshot) -> list[Snapshot] | None:
-        """Return the snapshots after the one planned on, the newest last; None where some have expired.
+        """Return the snapshots after the base snapshot, the newest last.
 
-        None too where the one planned on was rolled back.
+        None if one of them has expired, or if the base snapshot was rolled back.
         """
         _, rolled_back = self._planned_on(latest)
         if rolled_back is not None:
@@ -190,7 +194,7 @@ class AttemptChanges:
             return [Conflict(unknown, rolled_back)]
         snapshots = self._since_base(latest)
         if snapshots is None:
-            text = f"snapshots since {base_id or 0}, which this write was planned on, have expired"
+            text = f"snapshots since {base_id or 0}, the base of this write, have expired"
             return [Conflict(unknown, text)]
         since = [InterveningSnapshot(s.id, s.commit_kind, s.commit_user, tuple(self._live.delta(s))) for s in snapshots]
         conflicts = check_append(

@@ -1,14 +1,14 @@
-"""The files of one attempt at a write or a compaction, and the one rule of what is deleted of them.
+"""The files of one attempt of a write or a compaction, and the rule which of them are deleted.
 
-A file is deleted where it is proven that no snapshot names it, and nowhere else:
+A file is deleted only if it is certain that no snapshot names it:
 
-* Before the commit nothing can be published, whatever ends the attempt. Everything that it wrote goes: data, changelog
-  and index files, those of finished tasks of a job that failed included.
-* A commit that raises an Exception promises that nothing names the files and nothing will: everything goes. An error
-  that says otherwise (`LakelsmError.keeps_files`) and a BaseException (a signal) prove nothing: no file is deleted.
-* A commit that returns reports whether a snapshot may name the files: nothing is deleted, or everything.
+* Before the commit nothing can be published. If the attempt fails, everything that it wrote is deleted: data, changelog
+  and index files, including those of finished tasks of a failed job.
+* If the commit raises an Exception, no snapshot names the files or ever will: everything is deleted. An error with
+  `LakelsmError.keeps_files` and a BaseException (a signal) prove nothing: no file is deleted.
+* If the commit returns, its outcome says whether a snapshot may name the files: nothing is deleted, or everything.
 
-Of its metadata files a commit knows itself what is proven; it deletes them by the same means (`delete_unpublished`).
+The commit itself applies the same rule to its metadata files, and deletes them with `delete_unpublished`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ Directories = Callable[[], Iterable[str]]
 
 
 def delete_unpublished(file_io: FileIO, paths: Iterable[str]) -> None:
-    """Delete files that no snapshot names. Best effort: one that stays takes room and does no harm (orphan removal takes
-    it), so it neither hides the failure that is under way nor keeps the others from being deleted.
+    """Delete files that no snapshot names. Raises nothing.
+
+    A file that cannot be deleted is harmless and is left to orphan removal. So the error that is being handled stays
+    visible, and the other files are deleted.
     """
     for path in paths:
         with suppress(Exception):
@@ -38,7 +40,7 @@ def delete_unpublished(file_io: FileIO, paths: Iterable[str]) -> None:
 
 
 def keeps_files(error: BaseException) -> bool:
-    """Whether a snapshot or a tag may name the files of a failed commit, according to its error."""
+    """Whether a snapshot or a tag may name files of a commit that failed with this error."""
     return isinstance(error, LakelsmError) and error.keeps_files
 
 
@@ -66,11 +68,11 @@ class AttemptFiles:
                 delete_unpublished(self._store.file_io, self._found())
 
     def record_written(self, entries: Sequence[ManifestEntry], *, has_indexes: bool) -> None:
-        """The tasks are done, and all that they wrote lies in the buckets of ``entries``, and among the index files."""
+        """Record where the finished tasks wrote: in the buckets of ``entries`` and, if ``has_indexes``, index files."""
         self._directories = lambda: _directories_of(self._store, entries, has_indexes)
 
     def commit(self, publish: Callable[[], CommitOutcome]) -> CommitOutcome:
-        """Commit what was written by ``publish``, which raises and returns as `Committer.commit` does."""
+        """Commit the written files with ``publish``, which returns and raises as `Committer.commit` does."""
         self._may_be_published = True
         try:
             outcome = publish()
@@ -81,7 +83,7 @@ class AttemptFiles:
         return outcome
 
     def _found(self) -> Iterator[str]:
-        """The existing files of the attempt, including those of tasks that ran twice, which no message names."""
+        """Yield the existing files of the attempt, including those of tasks that ran twice, which no message names."""
         for directory in self._directories():
             for name in _names_in(self._store.file_io, directory):
                 if self.names.owns(name):
@@ -89,9 +91,9 @@ class AttemptFiles:
 
 
 def written_directories(store: TableStore) -> Iterator[str]:
-    """Every directory that a write may have put files in: of index files, and of all buckets on disk.
+    """Yield each directory that a write may have written to: that of index files, and all existing bucket directories.
 
-    A directory that cannot be listed is left out, and left to orphan removal.
+    A directory that cannot be listed is left out; orphan removal deletes its files.
     """
     yield store.paths.index_dir
     parents = [store.paths.root]

@@ -1,4 +1,4 @@
-"""The commit user and the identifier of a batch, checked before any work."""
+"""The commit user and the batch id of a call, checked before any work."""
 
 from __future__ import annotations
 
@@ -14,46 +14,46 @@ _MAX_LENGTH = 1000
 
 
 def new_commit_user(options: TableOptions, new_uuid: Callable[[], str]) -> str:
-    """A unique commit user: a uuid, after ``commit.user-prefix`` and '_' where the table sets it."""
+    """Return a unique commit user: a uuid, with ``commit.user-prefix`` and '_' before it if the table sets the option."""
     unique, prefix = new_uuid(), options.commit_user_prefix
     if prefix is None:
         return unique
-    _check_name("option 'commit.user-prefix' =", prefix, _MAX_LENGTH - len(unique) - 1)
+    _check_name("option 'commit.user-prefix'", prefix, _MAX_LENGTH - len(unique) - 1)
     return f"{prefix}_{unique}"
 
 
 def checked_commit_user(commit_user: object) -> str:
-    """Return a commit user. Raises InvalidInputError for what a snapshot cannot hold so that all readers find it."""
+    """Return a valid commit user. Raises InvalidInputError for a text that not all engines could read back."""
     if not isinstance(commit_user, str):
         raise wrong_argument("commit_user", commit_user, "a text such as 'nightly-load'")
     if not commit_user.strip():
-        raise InvalidInputError(f"commit_user is {commit_user!r}; it must not be blank: name the job, or leave it out.")
+        raise InvalidInputError(f"commit_user: {commit_user!r} is blank. Use the name of the job, or leave it out.")
     _check_name("commit_user", commit_user, _MAX_LENGTH)
     return commit_user
 
 
 def _check_name(what: str, name: str, max_length: int) -> None:
-    # Control characters and halves of surrogate pairs: no text of a name.
+    # Control characters and halves of surrogate pairs.
     strange = next((char for char in name if unicodedata.category(char) in ("Cc", "Cs")), None)
     if strange is not None:
-        raise InvalidInputError(f"{what} {name!r} has the character {strange!r}: use printable text.")
+        raise InvalidInputError(f"{what}: {name!r} has the character {strange!r}. Use printable text.")
     if len(name) > max_length:
-        raise InvalidInputError(f"{what} {name[:20] + '...'!r} has {len(name)} characters: use at most {max_length}.")
+        raise InvalidInputError(f"{what}: {name[:20] + '...'!r} has {len(name)} characters. Use at most {max_length}.")
 
 
 def commit_identity(
     options: TableOptions, commit_user: object, batch_id: object, new_uuid: Callable[[], str]
 ) -> tuple[str, int]:
-    """The commit user and the identifier of a call's commits: those of the arguments, or a new user.
+    """Return the commit user and the identifier of a call's commits: those of the arguments, or a new user.
 
-    Raises InvalidInputError for invalid names, and for a batch id without its user.
+    Raises InvalidInputError for an invalid name or number, and for a batch id without a user.
     """
     if commit_user is None and batch_id is not None:
-        raise InvalidInputError("batch_id needs commit_user: a batch is known by both.")
+        raise InvalidInputError("batch_id: commit_user is missing. A batch is identified by both.")
     user = new_commit_user(options, new_uuid) if commit_user is None else checked_commit_user(commit_user)
     return user, BATCH_COMMIT_IDENTIFIER if batch_id is None else checked_batch_id(batch_id)
 
 
 def checked_batch_id(batch_id: object) -> int:
-    """Return the number of a batch. Raises InvalidInputError for other values; the greatest number means no batch id."""
+    """Return a valid batch id. Raises InvalidInputError for other values; the largest number means 'no batch id'."""
     return checked_number("batch_id", batch_id, min_value=0, max_value=BATCH_COMMIT_IDENTIFIER - 1)

@@ -1,4 +1,4 @@
-"""What goes into a commit and what comes out of it."""
+"""The input and the outcome of a commit."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from lakelsm.format.manifest import FileKind, ManifestEntry
 from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.results import Failure
 
-#: Names given to the ``step`` callback after each durable step of a commit, in order. Steps that a commit
-#: has no work for are left out; all but the last two may be repeated by a retry.
+#: The names that the ``step`` callback gets after the durable steps of a commit, in order. A commit leaves out steps that
+#: it does not need; a retry may repeat all but the last two.
 COMMIT_STEPS = (
     "manifests-merged",
     "base-list-written",
@@ -28,7 +28,7 @@ COMMIT_STEPS = (
 )
 
 
-#: Tells whether an overwrite replaces a partition, given its stored BinaryRow (with arity).
+#: Returns whether an overwrite replaces a partition, given its stored BinaryRow (with arity).
 ReplacedPartitions = Callable[[bytes], bool]
 
 
@@ -40,19 +40,19 @@ class CommitMessage:
     ``changelog_entries`` are ADD entries of changelog files. ``index_adds`` replace the index file of the
     same partition, bucket and type; ``index_deletes`` drop it.
 
-    ``base_snapshot_id`` is the snapshot that an append took its sequence numbers and buckets from (None:
-    the table had no snapshot); everything committed after it is checked. Of a compaction it is the snapshot whose
-    deletion vectors were applied and added to (None: none were): it loses where those of its files or of the indexes
-    that it replaces have changed. Overwrites are checked against the newest snapshot and ignore it.
-    ``base_fingerprint`` is that snapshot's fingerprint, as its id may be used again (None: unknown).
-    ``base_total_buckets``: the number of buckets that all its files were found to have, where the writer had to
-    look. ``rows_as_of``: the append was worked out from rows, as a delete is, and they are known to be unchanged up
-    to this snapshot; it holds only while no other commit writes their keys.
+    ``base_snapshot_id`` of an append is the snapshot that its sequence numbers and buckets are based on (None: the table
+    had no snapshot); all later commits are checked. Of a compaction it is the snapshot whose deletion vectors it applied
+    and added to (None: it used no vectors); the commit conflicts if vectors of its files, or in index files that it
+    replaces, have changed. Overwrites are checked against the newest snapshot and ignore it.
+    ``base_fingerprint`` is the fingerprint of that snapshot, whose id may be used again (None: unknown).
+    ``base_total_buckets`` is the number of buckets of all its files, if the writer had to read them.
+    ``rows_as_of``: the append is a delete or update, and the rows that it read are unchanged up to this snapshot. It
+    conflicts with a later commit that writes their keys.
 
-    Vectors of files that the message deletes leave the index manifest with them: the message need not list them.
+    The index manifest drops the vectors of files that the message deletes; the message need not list them.
 
     ``overwrite_partitions`` are the partitions that an OVERWRITE replaces (None: the whole table). ``overwrite_as_of``:
-    they were chosen by what is in them, so that it holds only while this is the newest snapshot.
+    the partitions were chosen by their content in this snapshot, so the commit conflicts if it is not the newest one.
     """
 
     entries: Sequence[ManifestEntry] = ()
@@ -68,24 +68,24 @@ class CommitMessage:
     overwrite_as_of: int | None = None
 
     def is_based_on(self, snapshot: Snapshot | None) -> bool:
-        """Whether it was planned on a snapshot, and not on one that had its id before a rollback."""
+        """Whether the message is based on this very snapshot, and not on one that had its id before a rollback."""
         if snapshot is None or snapshot.id != self.base_snapshot_id:
             return False
         return self.base_fingerprint in (None, snapshot.fingerprint)
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing in it to publish."""
+        """Whether the message has nothing to publish."""
         return not (self.entries or self.changelog_entries or self.changes_index)
 
     @property
     def changes_index(self) -> bool:
-        """Whether it changes the index manifest."""
+        """Whether the message changes the index manifest."""
         return bool(self.index_adds or self.index_deletes)
 
     @property
     def removes(self) -> bool:
-        """Whether it deletes files or carries deletion vectors: such an append becomes an OVERWRITE."""
+        """Whether the message deletes files or has deletion vectors: such an append becomes an OVERWRITE."""
         return any(entry.kind == FileKind.DELETE for entry in self.entries) or any(
             entry.file.index_type == DELETION_VECTORS_INDEX
             for entry in (*self.index_adds, *self.index_deletes)
@@ -93,7 +93,7 @@ class CommitMessage:
 
     @property
     def new_file_names(self) -> frozenset[str]:
-        """Names of the data files that exist because of this message (upgraded files are older)."""
+        """The names of the data files that were written for this message, without upgraded files."""
         moved = {entry.file.file_name for entry in self.entries if entry.kind == FileKind.DELETE}
         added = {entry.file.file_name for entry in self.entries if entry.kind == FileKind.ADD}
         return frozenset(added - moved)
@@ -101,13 +101,13 @@ class CommitMessage:
 
 @dataclass(frozen=True)
 class CommitOutcome:
-    """What became of a commit that raised nothing.
+    """The outcome of a commit that succeeded, or had nothing to do.
 
-    ``snapshot`` holds the message's changes; None when there was nothing to publish. ``already_committed``:
-    an earlier commit of the same user and identifier had published this work (the snapshot is then that
-    one, where it is still known). ``files_published`` is False when it is certain that no snapshot names
-    the message's data files: the caller then deletes them. ``attempts`` counts the tries (0: none was
-    needed). ``failures`` are steps after the publication that failed; they have been warned of.
+    ``snapshot`` has the message's changes; None if there was nothing to publish. ``already_committed``: an earlier commit
+    of the same user and identifier published this work; ``snapshot`` is that commit's, or None if it is unknown.
+    ``files_published`` is False if it is certain that no snapshot names the message's data files; the caller then
+    deletes them. ``attempts`` is the number of attempts (0: none was needed). ``failures`` are the steps after the
+    publication that failed; they have been reported as warnings.
     """
 
     snapshot: Snapshot | None
@@ -120,10 +120,10 @@ class CommitOutcome:
 
 @dataclass(frozen=True, kw_only=True)
 class CommitRequest:
-    """A message with everything else of its snapshot. ``kind`` is the kind to be published.
+    """A message, and the other values of its snapshot. ``kind`` is the commit kind of the snapshot.
 
-    ``replaces_partitions``: the request is an overwrite. ``checks_base``: the request is an append, so
-    everything after its base snapshot is checked.
+    ``replaces_partitions``: the request is an overwrite. ``checks_base``: the request is an append, so all commits after
+    its base snapshot are checked.
     """
 
     kind: CommitKind

@@ -1,4 +1,4 @@
-"""One optimistic commit: prepare on the newest snapshot, publish, and prepare again after a lost race."""
+"""One optimistic commit: prepare it on the newest snapshot, publish it, and prepare it again after a lost race."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ Found = TypeVar("Found")
 
 _LOG = logging.getLogger("lakelsm.commit")
 
-#: Seconds before it is looked again whether a published snapshot is in the history, where the store failed.
-_LOOK_WAITS = (0.1, 0.2)
-_NO_HINT = "Nothing to do: readers find the snapshot without the hint, and the next commit writes it."
+#: Seconds before each retry of a check after the publication, if the store fails.
+_CHECK_WAITS = (0.1, 0.2)
+_NO_HINT = "No action is needed: readers find the snapshot without the hint, and the next commit writes it."
 _RERUN = "Rerun with the same commit user and batch id: it does nothing if the commit is visible."
 
 
 class CommitRun:
-    """Carries one request through its attempts. What one attempt leaves for the next is a value, `Attempt`."""
+    """Runs the attempts of one request. An attempt passes what the next one can use again as a value, `Attempt`."""
 
     def __init__(
         self, store: TableStore, request: CommitRequest, environment: Environment, step: Callable[[str], None]
@@ -63,7 +63,7 @@ class CommitRun:
         self._next = NextSnapshot(store, request, self._files, environment=environment, step=step)
 
     def execute(self) -> CommitOutcome:
-        """Publish the request. Raises as Committer.commit; leaves no useless file where that is safe."""
+        """Publish the request. Raises as `Committer.commit`; deletes unneeded metadata files if that is safe."""
         tries = Tries(self._store.options, self._environment)
         known = self._base_id
         attempt: Attempt | None = None
@@ -95,7 +95,7 @@ class CommitRun:
 
     @contextmanager
     def _unpublished(self) -> Iterator[None]:
-        """Within, no snapshot can name the metadata files that were written: what fails deletes them."""
+        """Delete the metadata files if the work within fails. REQUIRES: no snapshot can name them yet."""
         try:
             yield
         except BaseException:
@@ -103,9 +103,9 @@ class CommitRun:
             raise
 
     def _prepared(self, latest: Snapshot | None, before: Attempt | None, tries: Tries) -> Attempt | CommitOutcome | None:
-        """An attempt on the newest snapshot, or the outcome where the request was committed before.
+        """Return an attempt on the newest snapshot, or the outcome if the request was committed before.
 
-        None where files of the newest snapshot went because a rollback removed it.
+        None if files of the newest snapshot are missing because a rollback deleted it.
         """
         try:
             earlier = self._replay.since(latest, tries.failed) or self._changes.published_before(latest, tries.failed)
@@ -121,7 +121,7 @@ class CommitRun:
             return None
 
     def _is_published(self, snapshot: Snapshot) -> bool:
-        """Publish a snapshot. False where another one has its id."""
+        """Publish a snapshot. Returns False if another snapshot has its id."""
         path = self._store.paths.snapshot_file(snapshot.id)
         try:
             data = checked_bytes(snapshot, path, MAX_SNAPSHOT_BYTES)
@@ -132,44 +132,45 @@ class CommitRun:
             raise
         except Exception as error:
             raise self._unknown(error) from error
-        if sent.in_doubt and self._retried(snapshot, partial(may_be_rolled_back, self._store, snapshot)):
+        if sent.in_doubt and self._checked(snapshot, partial(may_be_rolled_back, self._store, snapshot)):
             if sent.is_ours:
-                self._retried(snapshot, partial(remove_unless_followed, self._store, snapshot))
+                self._checked(snapshot, partial(remove_unless_followed, self._store, snapshot))
             raise CommitOutcomeUnknownError(
-                f"{self._table}: no answer told whether snapshot {snapshot.id} was published, and a rollback may have "
-                f"removed it since. {_RERUN}"
+                f"{self._table}: the request for snapshot {snapshot.id} had no answer, and a rollback may have deleted "
+                f"the snapshot since. {_RERUN}"
             )
-        done = "is published" if sent.is_ours else "is another commit's"
+        done = "is published" if sent.is_ours else "was published by another commit"
         log_step(_LOG, "%s: snapshot %d %s", self._table, snapshot.id, done)
         return sent.is_ours
 
     def _confirmed(self, attempt: Attempt, tries: Tries) -> CommitOutcome:
-        """The outcome of an attempt whose snapshot was just published. Raises CommitConflictError where a rollback
-        removed the one below it.
+        """Return the outcome of an attempt whose snapshot was just published.
+
+        Raises CommitConflictError if a rollback deleted the base snapshot.
         """
         snapshot = attempt.snapshot
         try:
             self._step("snapshot-published")
         except Exception as error:
             raise self._unknown(error) from error
-        if not self._retried(snapshot, partial(is_in_history, self._store, self._changes, attempt.base, snapshot)):
-            self._retried(snapshot, partial(remove_snapshot, self._store, snapshot))
+        if not self._checked(snapshot, partial(is_in_history, self._store, self._changes, attempt.base, snapshot)):
+            self._checked(snapshot, partial(remove_snapshot, self._store, snapshot))
             keeps = may_be_needed(self._store, snapshot)
             if not keeps:
                 self._files.delete_except()
             raise CommitConflictError(
-                f"{self._table}: the snapshot before {snapshot.id} was rolled back or expired while {snapshot.id} was "
-                f"published on it, and files of {snapshot.id} may have gone with it. Nothing is committed; run it again.",
+                f"{self._table}: the base of snapshot {snapshot.id} was rolled back or expired while {snapshot.id} was "
+                "published. Nothing is committed; run it again.",
                 keeps_files=keeps,
             )
         try:
             return CommitOutcome(snapshot, attempts=tries.failed + 1, failures=self._finish(attempt))
-        except BaseException as error:  # No Exception gets here.
+        except BaseException as error:  # An interruption: `_finish` raises no Exception.
             add_commit_note(error, self._store.name, [snapshot.id])
             raise
 
     def _finish(self, attempt: Attempt) -> tuple[Failure, ...]:
-        """What follows a commit that stands, and what of it failed. No Exception leaves it."""
+        """Write the LATEST hint and delete unneeded files. Returns the failures; raises no Exception."""
         number = attempt.snapshot.id
         with after_commit_step(self._store.name, f"the LATEST hint of snapshot {number}", _NO_HINT) as failures:
             self._store.snapshots.write_latest_hint(attempt.snapshot)
@@ -177,54 +178,54 @@ class CommitRun:
         self._files.delete_except(attempt.used)
         return tuple(failures)
 
-    def _retried(self, snapshot: Snapshot, look: Callable[[], Found]) -> Found:
-        """What a look after the publication finds. Where the store fails it again and again, the outcome is unknown."""
-        for wait in (*_LOOK_WAITS, None):
+    def _checked(self, snapshot: Snapshot, check: Callable[[], Found]) -> Found:
+        """Return the result of a check after the publication. If the store fails repeatedly, the outcome is unknown."""
+        for wait in (*_CHECK_WAITS, None):
             try:
-                return look()
+                return check()
             except Exception as error:
                 if wait is None:
                     raise CommitOutcomeUnknownError(
-                        f"{self._table}: snapshot {snapshot.id} was published, but the store failed when the commit "
-                        f"checked that no rollback had removed it or the one before it ({error_text(error)}). {_RERUN}"
+                        f"{self._table}: snapshot {snapshot.id} was published, but the store failed while the commit "
+                        f"checked for a rollback ({error_text(error)}). {_RERUN}"
                     ) from error
                 log_step(_LOG, "%s: the check of snapshot %d is repeated: %s", self._table, snapshot.id, error)
                 self._environment.sleep(wait)
-        raise AssertionError("the last look returns or raises")
+        raise AssertionError("the last check returns or raises")
 
     def _unknown(self, error: Exception) -> CommitOutcomeUnknownError:
         return CommitOutcomeUnknownError(
-            f"{self._table}: the commit failed where its snapshot may be visible ({error}). {_RERUN}"
+            f"{self._table}: the commit failed, and its snapshot may be visible ({error}). {_RERUN}"
         )
 
     def _wait_for(self, obstacle: Obstacle, is_seen_again: bool, tries: Tries) -> None:
-        """Wait until nothing keeps a commit from following the newest snapshot. Raises after the last try."""
+        """Wait before the next look at an obstacle. Raises an error of its kind after the last attempt."""
         damage = CorruptTableError(f"{self._table}: {obstacle.text}")
         log_step(_LOG, "%s: no commit can follow snapshot %d: %s", self._table, obstacle.latest.id, obstacle.text)
         if is_seen_again and obstacle.kind is ObstacleKind.DAMAGE:
             raise damage
-        if is_seen_again and obstacle.kind is ObstacleKind.ABANDONED:
+        if is_seen_again and obstacle.kind is ObstacleKind.ORPHANED:
             remove_snapshot(self._store, obstacle.latest)
-        if obstacle.kind is ObstacleKind.ABANDONED:
+        if obstacle.kind is ObstacleKind.ORPHANED:
             self._wait(tries, obstacle.latest)
         elif not tries.wait():
             if obstacle.kind is not ObstacleKind.ROLLBACK:
                 raise damage
-            raise CommitConflictError(f"{self._table}: a rollback is under way, or was cut off: {obstacle.text}")
+            raise CommitConflictError(f"{self._table}: a rollback is running or was interrupted: {obstacle.text}")
 
     def _wait(self, tries: Tries, latest: Snapshot | None) -> None:
-        """Wait after others came first. Raises CommitConflictError after the last try."""
+        """Wait after a lost race. Raises CommitConflictError after the last attempt."""
         if not tries.wait():
             lost = 1 if latest is None else latest.id + 1
             raise CommitConflictError(
-                f"{self._table}: other commits or rollbacks came first {tries.failed} times in {tries.elapsed} ms, last "
-                f"for snapshot {lost}. Nothing was committed; commit again, or raise commit.max-retries "
+                f"{self._table}: other commits or rollbacks won {tries.failed} times in {tries.elapsed} ms, last for "
+                f"snapshot {lost}. Nothing is committed; run it again, or raise commit.max-retries "
                 f"({self._store.options.commit_max_retries}) or commit.timeout."
             )
 
 
 class Tries:
-    """The tries of one commit that failed, and the waits after them, by the options ``commit.*``."""
+    """Counts the failed attempts of one commit and waits between them, as the options ``commit.*`` say."""
 
     def __init__(self, options: TableOptions, environment: Environment) -> None:
         self._options, self._environment = options, environment
@@ -233,11 +234,11 @@ class Tries:
 
     @property
     def elapsed(self) -> int:
-        """Milliseconds since the first one began."""
+        """Milliseconds since the first attempt began."""
         return int((self._environment.monotonic() - self._started) * 1000)
 
     def wait(self) -> bool:
-        """Count a try that failed, and wait before the next one. False where it was the last that the options allow."""
+        """Count a failed attempt, and wait before the next one. Returns False if the options allow no more attempts."""
         retry, self.failed = self.failed, self.failed + 1
         timeout = self._options.commit_timeout
         if retry >= self._options.commit_max_retries or (timeout is not None and self.elapsed > timeout):
@@ -249,6 +250,9 @@ class Tries:
 
 
 def wait_seconds(options: TableOptions, retry: int, chance: float) -> float:
-    """The wait before a retry (counted from 0). It doubles up to the longest; ``chance`` in [0, 1) adds up to a fifth."""
+    """Return the seconds before a retry (counted from 0).
+
+    The wait doubles up to ``commit.max-retry-wait``; ``chance`` in [0, 1) adds up to a fifth.
+    """
     wait = min(options.commit_min_retry_wait * 2.0 ** min(retry, 40), float(options.commit_max_retry_wait))
     return wait * (1 + 0.2 * chance) / 1000

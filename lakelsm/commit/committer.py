@@ -1,4 +1,4 @@
-"""The optimistic commit (docs/format.md 14): nothing is visible until ``snapshot-N`` exists, then all of it."""
+"""The optimistic commit (docs/format.md 14): nothing is visible before ``snapshot-N`` exists, and then everything."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def _no_step(name: str) -> None:
 class Committer:
     """Publishes snapshots of one table.
 
-    ``step`` is called with a name of COMMIT_STEPS after each durable step; what it raises ends the commit there, as a
-    fault would.
+    ``step`` is called with a name of `COMMIT_STEPS` after each durable step. An error that it raises ends the commit
+    there, for tests of faults.
     """
 
     def __init__(
@@ -45,18 +45,18 @@ class Committer:
         operation: str | None = None,
         statistics: str | None = None,
     ) -> CommitOutcome:
-        """Publish a message as one snapshot, or find that it was published before.
+        """Publish a message as one snapshot, or return the earlier commit if it was published before.
 
-        An APPEND or COMPACT without changes publishes nothing; an OVERWRITE always does. An APPEND that deletes files is
-        published as an OVERWRITE, as in Java. ``identifier`` ascends per user; a write with one that the user has
-        committed already is a no-op, and one that was left out may come later (see ReplayCheck; the default identifier is
-        never looked for). ``statistics`` is the name of a file in ``statistics/``.
+        An APPEND or COMPACT without changes publishes nothing; an OVERWRITE always publishes. An APPEND that deletes
+        files is published as an OVERWRITE, as in Java. ``identifier`` ascends for each user. A write with an identifier
+        that the user has committed is a no-op; one that was skipped may be committed later (see `ReplayCheck`; the
+        default identifier is not compared). ``statistics`` is the name of a file in ``statistics/``.
 
-        Raises CommitConflictError (or SequenceConflictError, BucketAssignConflictError, RowsChangedError,
-        VectorsChangedError: which part of the work to redo) when the table does not have it and never will, and
-        CommitOutcomeUnknownError when that is not certain. The caller deletes its data files after an Exception unless
-        its ``keeps_files`` is true; a BaseException (a signal) does not decide the outcome. The metadata
-        files of a commit that failed are removed by the same rule.
+        Raises CommitConflictError if the message is not in the table and never will be; its subclasses
+        SequenceConflictError, BucketAssignConflictError, RowsChangedError and VectorsChangedError say which part of the
+        work to repeat. Raises CommitOutcomeUnknownError if that is not certain. After an Exception the caller deletes
+        its data files unless ``keeps_files`` of the error is true; after a BaseException (a signal) the outcome is
+        unknown. The metadata files of a failed commit are deleted by the same rule.
         """
         _validate(kind, message, commit_user, identifier)
         if message.is_empty and statistics is None and kind is not CommitKind.OVERWRITE:
@@ -76,9 +76,9 @@ class Committer:
         return CommitRun(self._store, request, self._environment, self._step).execute()
 
     def committed(self, commit_user: str, identifier: int) -> CommitOutcome | None:
-        """Return the outcome of the write that this user committed under this identifier, or None.
+        """Return the outcome of the write that this user committed with this identifier, or None.
 
-        A writer calls this before the work; `commit` checks again.
+        A writer calls this before its work; `commit` checks again.
         """
         request = CommitRequest(
             kind=CommitKind.APPEND, message=CommitMessage(), commit_user=commit_user, identifier=identifier
@@ -92,12 +92,10 @@ def _validate(kind: CommitKind, message: CommitMessage, commit_user: str, identi
         checked_batch_id(identifier)
     if kind is CommitKind.OVERWRITE:
         if message.changelog_entries:
-            raise InvalidInputError("an overwrite carries no changelog files")
+            raise InvalidInputError("message: an OVERWRITE has no changelog files.")
         if any(entry.kind == FileKind.DELETE for entry in message.entries):
-            raise InvalidInputError(
-                "an overwrite works out itself which files it deletes; give it only new files"
-            )
+            raise InvalidInputError("message: an OVERWRITE has new files only; the commit adds the deleted files.")
     elif message.overwrite_partitions is not None:
-        raise InvalidInputError(f"overwrite_partitions is for an OVERWRITE, not for {kind.value}")
+        raise InvalidInputError(f"overwrite_partitions: only an OVERWRITE has them; this commit is {kind.value}.")
     if any(entry.kind != FileKind.ADD for entry in message.changelog_entries):
-        raise InvalidInputError("changelog entries only add files")
+        raise InvalidInputError("message: changelog entries must add files.")

@@ -1,7 +1,7 @@
-"""What makes a commit lose: pure rules on metadata (docs/format.md 14.3, and 14.4 for lakelsm's own writers).
+"""Conflicts of commits: pure rules on metadata (docs/format.md 14.3, and 14.4 for lakelsm's own writers).
 
-:func:`check_changes` holds Paimon's rules: a delta against the files that are live now. append_conflict.py has the rules
-for an append that was planned on an older snapshot, vector_conflict.py those for deletion vectors.
+:func:`check_changes` has Paimon's rules, which compare a delta with the live files. append_conflict.py has the rules for
+an append that was planned on an older snapshot, vector_conflict.py those for deletion vectors.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from lakelsm.errors import (
 from lakelsm.format.manifest import EntryIdentity, FileKind, ManifestEntry
 from lakelsm.format.snapshot import CommitKind, Snapshot
 
-#: Ranks stored keys (BinaryRow bytes with arity) so that they compare as the keys do; see key_order.rank_keys.
+#: Maps stored keys (BinaryRow bytes with arity) to numbers in the order of the keys; see key_order.rank_keys.
 RankKeys = Callable[[Sequence[bytes]], Sequence[int]]
-#: A stored partition and a bucket of it.
+#: A stored partition and a bucket number.
 BucketKey = tuple[bytes, int]
 
 
 class ConflictKind(Enum):
     """Why a commit cannot be published on the newest snapshot."""
 
-    DUPLICATE_FILE = "a file is added that the table has already"
-    MISSING_FILE = "a file is deleted that the table no longer has"
-    BUCKET_COUNT = "a partition would hold files of two bucket counts"
+    DUPLICATE_FILE = "an added file is in the table already"
+    MISSING_FILE = "a deleted file is no longer in the table"
+    BUCKET_COUNT = "a partition would have files of two bucket counts"
     LEVEL_OVERLAP = "two files of one level would overlap"
     OLDER_SCHEMA = "rows of a newer schema were rewritten under an older one"
     SEQUENCE = "another commit used the same sequence numbers in a bucket"
     BUCKET_ASSIGNMENT = "another commit assigned keys of the partition to buckets"
-    ROWS_CHANGED = "another commit wrote keys of the rows that the work was done from"
-    VECTORS_CHANGED = "deletion vectors that the work was done under changed"
-    INVALID_VECTOR = "a deletion vector is of no file that can have it, or one too many"
-    VECTORS_SWITCHED = "deletion vectors of the table were switched on or off since the work was planned"
-    BASE_EXPIRED = "the snapshot that the work was planned on has expired"
+    ROWS_CHANGED = "another commit wrote keys of rows that the delete, update or overwrite read"
+    VECTORS_CHANGED = "another commit changed deletion vectors that the compaction applied"
+    INVALID_VECTOR = "a deletion vector names a file that cannot have one, or the file has another one"
+    VECTORS_SWITCHED = "deletion vectors of the table were switched on or off since the compaction was planned"
+    BASE_EXPIRED = "the base snapshot has expired"
 
 
 _ERRORS = {
@@ -54,7 +54,7 @@ _ERRORS = {
 
 @dataclass(frozen=True)
 class Conflict:
-    """One conflict: what it is, the data files concerned, and where: a stored partition, and a bucket of it."""
+    """One conflict: its kind and text, the data files concerned, and their stored partition and bucket."""
 
     kind: ConflictKind
     message: str
@@ -66,14 +66,17 @@ class Conflict:
     def error(
         self, table: str, newest: Snapshot | None = None, partition_name: Callable[[bytes], str] = bytes.hex
     ) -> CommitConflictError:
-        """Return the exception for it; its class decides what must be repeated. ``newest`` is what it lost to."""
+        """Return the error of this conflict; its class says what must be repeated.
+
+        ``newest`` is the snapshot that it conflicts with.
+        """
         where, by = f"Table {table}", ""
         if self.partition is not None:
             bucket = "" if self.bucket is None else f"bucket {self.bucket} of "
             where += f", {bucket}partition {partition_name(self.partition)}"
         if newest is not None:
             by = f" (the newest snapshot is {newest.id}, {newest.commit_kind.value} by commit user {newest.commit_user})"
-        text = f"{where}: {self.message}{by}. Nothing was committed; redo the work on the newest snapshot."
+        text = f"{where}: {self.message}{by}. Nothing is committed; run it again."
         if self.kind is ConflictKind.VECTORS_CHANGED:
             return VectorsChangedError(text, self.files)
         return _ERRORS.get(self.kind, CommitConflictError)(text)
@@ -85,9 +88,9 @@ def check_changes(
     delta: Sequence[ManifestEntry],
     rank_keys: RankKeys,
 ) -> list[Conflict]:
-    """Check a delta against the live files of the partitions (or buckets) that it changes.
+    """Return the conflicts of a delta with the live files of the partitions or buckets that it changes.
 
-    REQUIRES: ``base`` holds ADD entries only, each identity once. Returns the conflicts found.
+    REQUIRES: ``base`` has ADD entries only, each identity once.
     """
     conflicts = [] if kind is CommitKind.OVERWRITE else _check_bucket_counts([*base, *delta])
     merged, identity_conflicts = _merge(base, delta)
@@ -100,22 +103,22 @@ def check_changes(
 
 
 def moved_names(entries: Sequence[ManifestEntry]) -> set[str]:
-    """Names of the files that a delta only moves to another level."""
+    """Return the names of the files that a delta only moves to another level."""
     return {entry.file.file_name for entry in adds(entries)} & {entry.file.file_name for entry in deletes(entries)}
 
 
 def adds(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
-    """The entries that add files."""
+    """Return the entries that add files."""
     return [entry for entry in entries if entry.kind == FileKind.ADD]
 
 
 def deletes(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
-    """The entries that delete files."""
+    """Return the entries that delete files."""
     return [entry for entry in entries if entry.kind == FileKind.DELETE]
 
 
 def _check_bucket_counts(entries: Iterable[ManifestEntry]) -> list[Conflict]:
-    """One positive bucket count a partition; an OVERWRITE may change it."""
+    """A partition has one positive bucket count; only an OVERWRITE may change it."""
     counts: dict[bytes, int] = {}
     conflicts: dict[bytes, Conflict] = {}
     for entry in (each for each in entries if each.total_buckets > 0):
@@ -131,7 +134,7 @@ def _check_bucket_counts(entries: Iterable[ManifestEntry]) -> list[Conflict]:
 def _merge(
     base: Sequence[ManifestEntry], delta: Sequence[ManifestEntry]
 ) -> tuple[list[ManifestEntry], list[Conflict]]:
-    """Apply a delta in order; return the files live after it, and what could not be applied."""
+    """Apply a delta in order. Returns the live files after it, and the conflicts of entries that cannot be applied."""
     live: dict[EntryIdentity, ManifestEntry] = {entry.identity: entry for entry in base}
     deleted: set[EntryIdentity] = set()
     twice: list[ManifestEntry] = []
@@ -139,7 +142,7 @@ def _merge(
     for entry in delta:
         identity = entry.identity
         if entry.kind == FileKind.ADD:
-            # An identity that was ever deleted must not come back: every reader drops it (docs/format.md 11.1).
+            # Readers drop an identity that was ever deleted, so it must not be added again (docs/format.md 11.1).
             if identity in live or identity in deleted:
                 twice.append(entry)
             live[identity] = entry
@@ -167,7 +170,7 @@ def _label(entry: ManifestEntry) -> str:
 
 
 def shown_names(names: Iterable[str]) -> str:
-    """Names for a message: the first ten, and how many more there are."""
+    """Return the first ten names and the number of the others, for a message."""
     listed = list(names)
     more = len(listed) - 10
     return ", ".join(listed[:10]) + (f" and {more} more" if more > 0 else "")
@@ -176,7 +179,7 @@ def shown_names(names: Iterable[str]) -> str:
 def _check_levels(
     merged: Sequence[ManifestEntry], delta: Sequence[ManifestEntry], rank_keys: RankKeys
 ) -> list[Conflict]:
-    """Files of one level >= 1 of a bucket are one sorted run. Only levels that the delta adds to can fail."""
+    """The files of a level >= 1 of a bucket must not overlap. Only levels with added files are compared."""
     touched = {_level(entry) for entry in adds(delta) if entry.file.level >= 1}
     runs: Mapping[tuple[bytes, int, int], list[ManifestEntry]] = defaultdict(list)
     for entry in merged:
@@ -202,7 +205,7 @@ def _level(entry: ManifestEntry) -> tuple[bytes, int, int]:
 
 
 def _check_rewrite_schema(delta: Sequence[ManifestEntry]) -> list[Conflict]:
-    """A rewrite under an older schema would null the columns that were added since."""
+    """A rewrite under an older schema would set columns that were added since to NULL."""
     moved = moved_names(delta)
     newest_input: dict[BucketKey, ManifestEntry] = {}
     for entry in deletes(delta):

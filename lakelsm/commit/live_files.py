@@ -1,4 +1,4 @@
-"""The live files of the partitions that a commit changes, read again from the base snapshot of each attempt."""
+"""The live files of the partitions that a commit changes. Each attempt reads them from its base snapshot."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from lakelsm.types import AtomicType
 
 
 class LiveFiles:
-    """Reads entries of snapshots for one commit, for one selection of buckets or partitions only.
+    """Reads the entries of snapshots for one commit, always for the same buckets or partitions.
 
-    Deltas are kept for the next attempt; live files only while the snapshot stays the newest.
+    Keeps deltas for the next attempt, and live files until another snapshot is the newest.
     """
 
     def __init__(self, store: TableStore) -> None:
@@ -34,14 +34,14 @@ class LiveFiles:
         self._partition_types = store.partition_types
         self._deltas: dict[str, list[ManifestEntry]] = {}
         self._live: tuple[str, list[ManifestEntry]] | None = None
-        # Other writers spell some decimals in other bytes than statistics do: no filter on those then.
+        # Other writers encode some decimals differently than statistics do, so decimals are not filtered.
         decimals = (isinstance(kind, AtomicType) and kind.root == "DECIMAL" for kind in store.partition_types)
         self._exact_statistics = not any(decimals)
 
     def of_buckets(
         self, snapshot: Snapshot | None, changed: Mapping[bytes, Collection[int]]
     ) -> list[ManifestEntry]:
-        """Return the live files of some buckets, given by stored partition."""
+        """Return the live files of some buckets. ``changed`` maps stored partitions to bucket numbers."""
         if snapshot is None or not changed:
             return []
         if self._live is not None and self._live[0] == snapshot.delta_manifest_list:
@@ -86,7 +86,7 @@ class LiveFiles:
         )
 
     def entries(self, snapshot: Snapshot) -> list[ManifestEntry]:
-        """Return all entries of a snapshot's manifests, those that others cancel too."""
+        """Return all entries of a snapshot's manifests, including those that later entries cancel."""
         metas = read_manifest_metas(self._file_io, self._paths, snapshot)
         return [entry for meta in metas for entry in read_manifest(self._file_io, self._paths, meta)]
 
@@ -98,12 +98,12 @@ class LiveFiles:
         return self._deltas[name]
 
     def index(self, snapshot: Snapshot | None) -> list[IndexManifestEntry]:
-        """Return a snapshot's live index files; none for None."""
+        """Return a snapshot's live index files; an empty list for None."""
         return [] if snapshot is None else read_index_entries(self._file_io, self._paths, snapshot)
 
 
 def _may_hold(meta: ManifestFileMeta, accepts: ReplacedPartitions) -> bool:
-    """Whether a manifest may have an accepted partition; known only if it has a single one."""
+    """Whether a manifest may have an accepted partition. Only a manifest of one partition can be excluded."""
     stats = meta.partition_stats
     known = bool(stats.null_counts) and all(count == 0 for count in stats.null_counts or ())
     return not known or stats.min_values != stats.max_values or accepts(stats.min_values)
@@ -114,10 +114,10 @@ def combine_index(
     deletes: Sequence[IndexManifestEntry],
     adds: Sequence[IndexManifestEntry],
 ) -> list[IndexManifestEntry]:
-    """Return the complete index list after a commit (docs/format.md 5.4).
+    """Return the complete list of index files after a commit (docs/format.md 5.4).
 
-    A HASH or DELETION_VECTORS file is replaced by the one of the same partition, bucket and type; files of
-    other index types stand by their names.
+    A HASH or DELETION_VECTORS file replaces the one of the same partition, bucket and type. Files of other index types
+    are identified by their name.
     """
     live: dict[tuple[object, ...], list[IndexManifestEntry]] = defaultdict(list)
     for entry in previous:

@@ -1,4 +1,4 @@
-"""Which manifests a commit merges, and the merge (docs/format.md 11.2)."""
+"""The merge of manifests in a commit (docs/format.md 11.2)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WriteManifests = Callable[[Sequence[ManifestEntry]], list[ManifestFileMeta]]
 
 @dataclass(frozen=True)
 class MergePolicy:
-    """Options manifest.target-file-size, .merge-min-count and .full-compaction-threshold-size (bytes)."""
+    """The options ``manifest.target-file-size``, ``.merge-min-count`` and ``.full-compaction-threshold-size`` (bytes)."""
 
     target_size: int
     min_count: int
@@ -26,7 +26,7 @@ class MergePolicy:
 
     @staticmethod
     def of(options: TableOptions) -> MergePolicy:
-        """The policy of a table."""
+        """Return the policy of a table."""
         return MergePolicy(
             options.manifest_target_file_size,
             options.manifest_merge_min_count,
@@ -41,10 +41,10 @@ def merge_manifests(
     write: WriteManifests,
     partition_types: Sequence[DataType],
 ) -> list[ManifestFileMeta]:
-    """Return the manifests of the next base list: ``metas`` themselves where nothing is due to be merged.
+    """Return the manifests of the next base list: ``metas`` unchanged if no merge is due.
 
-    REQUIRES: ``metas`` are all manifests of one snapshot in order. The files that they describe together
-    are the same before and after; ``read`` is called for merged manifests only.
+    REQUIRES: ``metas`` are all manifests of one snapshot in order. The live files stay the same; ``read`` is called for
+    merged manifests only.
     """
     if needs_full_merge(metas, policy):
         merged = _merge_fully(metas, policy, read, write, partition_types)
@@ -61,7 +61,7 @@ def merge_manifests(
 
 
 def must_change(meta: ManifestFileMeta, policy: MergePolicy) -> bool:
-    """Whether a manifest is to be rewritten some day: it holds deletes, or it is below the target size."""
+    """Whether a full merge must rewrite a manifest: it has deletes, or is smaller than the target size."""
     return meta.num_deleted_files > 0 or meta.file_size < policy.target_size
 
 
@@ -71,11 +71,11 @@ def needs_full_merge(metas: Sequence[ManifestFileMeta], policy: MergePolicy) -> 
 
 
 def plan_minor_merge(metas: Sequence[ManifestFileMeta], policy: MergePolicy) -> list[tuple[ManifestFileMeta, ...]]:
-    """Return consecutive groups to be merged into one each; a group of one is kept unchanged.
+    """Return consecutive groups of manifests; each becomes one manifest, and a group of one is kept unchanged.
 
-    A group is closed when it reaches the target size; the rest is merged when it has the minimum count.
-    Unlike Java, a manifest that is larger than all those after it in its group is left out: rewriting it
-    for a few small ones would make one commit in ``min_count`` as slow as the table has files.
+    A group ends when it reaches the target size; the rest is merged if it has the minimum count. Unlike Java, a manifest
+    that is larger than all later ones of its group together is left out: to rewrite it for a few small ones would make
+    the cost of one commit in ``min_count`` grow with the number of files in the table.
     """
     groups: list[tuple[ManifestFileMeta, ...]] = []
     waiting: list[ManifestFileMeta] = []
@@ -101,7 +101,7 @@ def plan_minor_merge(metas: Sequence[ManifestFileMeta], policy: MergePolicy) -> 
 
 
 def _leave_out_large(metas: Sequence[ManifestFileMeta]) -> tuple[list[ManifestFileMeta], list[ManifestFileMeta]]:
-    """Split off the first manifests that are each larger than all the later ones together."""
+    """Split off the first manifests that are larger than all later ones together."""
     rest = sum(meta.file_size for meta in metas)
     for position, meta in enumerate(metas):
         rest -= meta.file_size
@@ -111,9 +111,9 @@ def _leave_out_large(metas: Sequence[ManifestFileMeta]) -> tuple[list[ManifestFi
 
 
 def cancel(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
-    """Drop each ADD with its later DELETE; a DELETE whose ADD is not among the entries is kept.
+    """Drop each ADD with its later DELETE. A DELETE whose ADD is not among the entries is kept.
 
-    Raises CorruptTableError when a file is added twice.
+    Raises CorruptTableError if a file is added twice.
     """
     kept: dict[EntryIdentity, ManifestEntry] = {}
     for entry in entries:
@@ -121,7 +121,7 @@ def cancel(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
         known = kept.get(identity)
         if entry.kind == FileKind.ADD:
             if known is not None:
-                raise CorruptTableError(f"the manifests add data file {entry.file.file_name} twice")
+                raise CorruptTableError(f"The manifests add data file {entry.file.file_name} twice. Restore them.")
             kept[identity] = entry
         elif known is not None and known.kind == FileKind.ADD:
             del kept[identity]
@@ -137,9 +137,9 @@ def _merge_fully(
     write: WriteManifests,
     partition_types: Sequence[DataType],
 ) -> list[ManifestFileMeta] | None:
-    """Apply every DELETE and rewrite what must change; None when at most one manifest is concerned.
+    """Apply all DELETE entries and rewrite the manifests that must change; None if at most one is concerned.
 
-    Full manifests without a deleted file stay before the rewritten ones.
+    Full manifests without a deleted file come before the rewritten ones.
     """
     held: dict[str, list[ManifestEntry]] = {meta.file_name: read(meta) for meta in metas if meta.num_deleted_files > 0}
     deleted = {entry.identity for entries in held.values() for entry in entries if entry.kind == FileKind.DELETE}

@@ -1,4 +1,4 @@
-"""The metadata files of one commit: writing them under fresh names, and removing what was not used."""
+"""Writes the metadata files of one commit under new names, and deletes the unused ones."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from lakelsm.format.manifest import (
 )
 from lakelsm.snapshots.table_store import TableStore
 
-#: So many entries are encoded to estimate the size of all.
+#: The number of entries that are encoded to estimate the size of all.
 _SAMPLE = 2000
 
 
 class ManifestFiles:
-    """Writes the metadata files of one commit under fresh names, which ``uuid`` is part of, and remembers them."""
+    """Writes the metadata files of one commit and remembers their names, which contain ``uuid``."""
 
     def __init__(self, store: TableStore, uuid: str) -> None:
         self._store = store
@@ -34,7 +34,7 @@ class ManifestFiles:
         self._checksums: dict[str, int] = {}
 
     def write_manifests(self, entries: Sequence[ManifestEntry]) -> list[ManifestFileMeta]:
-        """Write entries, in order, into manifests of which all but the last reach the target size."""
+        """Write entries, in order, to manifests. All but the last reach the target size."""
 
         def encode(part: Sequence[ManifestEntry]) -> bytes:
             return encode_manifest(part, self._compression)
@@ -47,21 +47,21 @@ class ManifestFiles:
         return metas
 
     def write_list(self, metas: Sequence[ManifestFileMeta]) -> tuple[str, int]:
-        """Write a manifest list; return its name and size."""
+        """Write a manifest list and return its name and size."""
         data = encode_manifest_list(metas, self._compression)
         return self._write(self._names.manifest_list(), data), len(data)
 
     def write_index(self, entries: Sequence[IndexManifestEntry]) -> str:
-        """Write an index manifest; return its name."""
+        """Write an index manifest and return its name."""
         data = encode_index_manifest(entries, self._compression)
         return self._write(self._names.index_manifest(), data)
 
     def checksum(self, name: str) -> int | None:
-        """The CRC-32 of a file that was written here."""
+        """Return the CRC-32 of a file of this commit; None for another file."""
         return self._checksums.get(name)
 
     def delete_except(self, used: Iterable[str | None] = ()) -> None:
-        """Delete the files written so far whose names are not among ``used``. Best effort.
+        """Delete the written files whose names are not in ``used``. Raises nothing.
 
         REQUIRES: it is certain that no snapshot names them.
         """
@@ -80,9 +80,9 @@ class ManifestFiles:
 def rolled(
     entries: Sequence[ManifestEntry], encode: Callable[[Sequence[ManifestEntry]], bytes], target_size: int
 ) -> Iterator[tuple[Sequence[ManifestEntry], bytes]]:
-    """Cut entries into parts whose encoded size reaches ``target_size`` bytes, all but the last.
+    """Yield parts of the entries and their encoded bytes; all but the last reach ``target_size`` bytes.
 
-    A part below the target would be merged again by every later commit, so a part grows until it reaches it.
+    A smaller part would be merged again by later commits.
     """
     if not entries:
         return
@@ -92,7 +92,7 @@ def rolled(
     if per_entry * len(entries) < 2 * target_size:
         data = data if len(sample) == len(entries) else encode(entries)
         if len(data) < 2 * target_size:
-            # Not enough for two full parts; up to twice the target in one is as good as a small rest.
+            # Not enough for two full parts: one part of up to twice the target is better than a small rest.
             yield entries, data
             return
     start = 0

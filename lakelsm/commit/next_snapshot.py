@@ -1,4 +1,4 @@
-"""The snapshot that a commit would publish on the newest one: its metadata files are written, and nothing is visible."""
+"""Prepares the snapshot of an attempt: writes its metadata files. Nothing is visible yet."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lakelsm.snapshots.sequence_base import NO_SEQUENCE, table_max_sequence, wit
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.version import VERSION
 
-#: Of so many older schemas a snapshot keeps the checksums.
+#: The number of older schemas whose checksums a snapshot keeps.
 _MAX_SCHEMAS = 100
 
 
@@ -40,9 +40,9 @@ class WrittenList:
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
-    """One try of a commit: the snapshot to publish, the one before it, and the metadata files that were written.
+    """One attempt of a commit: the snapshot to publish, its base snapshot, and the metadata files that were written.
 
-    ``base_list`` holds what merging made of the manifests ``merged`` of the snapshot before.
+    ``base_list`` is the result of merging the manifests ``merged`` of the base snapshot.
     """
 
     base: Snapshot | None
@@ -55,19 +55,19 @@ class Attempt:
 
     @property
     def used(self) -> set[str | None]:
-        """Names of the files that the snapshot names."""
+        """The names of the written files that the snapshot needs."""
         return {self.snapshot.index_manifest, self.base_list.name, self.delta.name, *self.delta.manifests, *self.reusable}
 
     @property
     def reusable(self) -> set[str | None]:
-        """Names of the files that the next attempt can use unchanged."""
+        """The names of the written files that the next attempt can use again."""
         written = [each for each in (self.delta if self.keeps_delta else None, self.changelog) if each is not None]
         return {*self.base_list.manifests, *(name for each in written for name in (each.name, *each.manifests))}
 
 
 @dataclass(frozen=True)
 class NextSnapshot:
-    """Prepares the attempts of one request; ``files`` writes and remembers their metadata files."""
+    """Prepares the attempts of one request. ``files`` writes their metadata files."""
 
     store: TableStore
     request: CommitRequest
@@ -79,7 +79,7 @@ class NextSnapshot:
     def prepare(
         self, latest: Snapshot | None, changes: Changes, properties: Mapping[str, str], before: Attempt | None
     ) -> Attempt:
-        """Write what ``changes`` of the newest snapshot take, with what can be used of the attempt before."""
+        """Write the metadata files of ``changes`` on the newest snapshot; reuse files of the attempt ``before``."""
         merged, metas = self._merged(latest, before)
         base_list = WrittenList(metas, *self.files.write_list(metas))
         self.step("base-list-written")
@@ -107,7 +107,7 @@ class NextSnapshot:
     def _merged(
         self, latest: Snapshot | None, before: Attempt | None
     ) -> tuple[Sequence[str], Sequence[ManifestFileMeta]]:
-        """The names of a snapshot's manifests, and what merging makes of these. It is done once a commit."""
+        """Return the names of a snapshot's manifests, and the merged manifests. A commit merges only once."""
         if latest is None:
             return [], []
         store = self.store
@@ -135,7 +135,7 @@ class NextSnapshot:
         return WrittenList(metas, name, size)
 
     def _sealed(self, snapshot: Snapshot, latest: Snapshot | None) -> Snapshot:
-        """The snapshot with its checksums. Its index manifest and its schema may be the last snapshot's."""
+        """Return the snapshot with its checksums. The index manifest and the schema may be those of ``latest``."""
         checksums = {name: self.files.checksum(name) for name in snapshot.metadata_files}
         schema = self.store.schema
         if latest is not None:
@@ -159,7 +159,7 @@ class NextSnapshot:
         base, written, changelog = lists
         changes = request.message.changelog_entries
         rows = sum(e.file.row_count if e.kind == FileKind.ADD else -e.file.row_count for e in delta)
-        # Not read again: a change since this write began is equivalent to one after it. Ids never go back.
+        # The newest schema is not read: a change during this write is equivalent to one after it. Ids never decrease.
         schema_id = max(store.schema.id, 0 if latest is None else latest.schema_id)
         return Snapshot(
             id=1 if latest is None else latest.id + 1,
@@ -174,7 +174,7 @@ class NextSnapshot:
             commit_user=request.commit_user,
             commit_identifier=request.identifier,
             commit_kind=request.kind,
-            # Time travel bisects by time, so it must not go back where this clock is behind another writer's.
+            # Time travel bisects by time, so it must not decrease if this clock is behind another writer's.
             time_millis=max(self.environment.clock(), 0 if latest is None else latest.time_millis),
             total_record_count=rows + (0 if latest is None else latest.total_record_count),
             delta_record_count=rows,
@@ -191,7 +191,7 @@ class NextSnapshot:
     def _properties(
         self, latest: Snapshot | None, delta: Sequence[ManifestEntry], replayed: Mapping[str, str]
     ) -> dict[str, str]:
-        """Those of the request and of its replay check, and what lakelsm records for the next commits."""
+        """Return the properties of the request and of its replay check, and those for the next commits."""
         store, message = self.store, self.request.message
         found = message.base_total_buckets if message.is_based_on(latest) else None
         properties = with_total_buckets({**self.request.properties, **replayed}, latest, found, delta)

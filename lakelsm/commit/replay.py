@@ -1,4 +1,4 @@
-"""Whether a commit was made before: (commit user, identifier) makes a rerun a no-op (docs/format.md 14.5)."""
+"""Finds an earlier commit of a batch: (commit user, identifier) makes a rerun a no-op (docs/format.md 14.5)."""
 
 from __future__ import annotations
 
@@ -10,25 +10,24 @@ from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapsho
 from lakelsm.snapshots.manifest_scan import read_delta_entries
 from lakelsm.snapshots.table_store import TableStore
 
-#: Compactions carry the identifier of the write that they follow, or any; they do not identify writes.
+#: The kinds of snapshots that can be a batch. A compaction has the identifier of its write, or another one.
 _WRITES = (CommitKind.APPEND, CommitKind.OVERWRITE)
-#: Snapshot property of a write whose identifier is below another that its user had committed: the highest of those.
+#: Property of a snapshot whose identifier is lower than one that its user had committed before: the highest of these.
 #: Persisted: do not change
 HIGHEST_IDENTIFIER_PROPERTY = "lakelsm.highest-commit-identifier"
 _NONE = -1
 
 
 class ReplayCheck:
-    """Looks for an earlier commit of a write: for this very identifier among the writes of its user.
+    """Looks for an earlier commit of a write, by its identifier among the writes of its user.
 
-    Identifiers of a user ascend, as Paimon requires; one that was left out or failed may come later, and then its
-    snapshot records the highest one before it. So the search goes back from the newest snapshot and ends at
-    the first of the user's that lakelsm wrote and whose highest identifier is lower: what came before it is lower still.
-    A snapshot of another engine records no highest identifier, so the search continues beyond it. If it
-    ends because older snapshots have expired, the outcome is unknown, and the write is refused; only a user of whom
-    no snapshot is retained counts as new, as in Paimon, and identifiers of a user of other engines alone are
-    taken to ascend. A compaction is not looked for: a rerun of
-    it finds its input files deleted.
+    Identifiers of a user ascend, as Paimon requires. One that was skipped or failed may be committed later; its snapshot
+    then records the highest identifier before it. So the search goes from the newest snapshot to older ones and ends at
+    the user's first snapshot that lakelsm wrote and whose highest identifier is lower: those of older ones are lower
+    still. A snapshot of another engine records no highest identifier, so the search continues. If it ends because older
+    snapshots have expired, the outcome is unknown, and the write is refused. There are two exceptions: a user without a
+    retained snapshot counts as new, as in Paimon, and identifiers of a user that only other engines wrote are assumed to
+    ascend. A compaction is not searched: a rerun of it finds its input files deleted.
     """
 
     def __init__(self, store: TableStore, request: CommitRequest) -> None:
@@ -40,15 +39,15 @@ class ReplayCheck:
 
     @property
     def properties(self) -> Mapping[str, str]:
-        """What the snapshot of this write records for later searches: something only where it comes out of order."""
+        """The properties that the snapshot of this write needs for later searches; none if it is in order."""
         if not self._is_filtered() or self._highest <= self._request.identifier:
             return {}
         return {HIGHEST_IDENTIFIER_PROPERTY: str(self._highest)}
 
     def before(self) -> CommitOutcome | None:
-        """Return the outcome of the commit of this user with this very identifier; None: there was none.
+        """Return the outcome of this user's commit with this identifier; None if there is none.
 
-        Raises BatchHistoryExpiredError where expired snapshots may hold it.
+        Raises BatchHistoryExpiredError if an expired snapshot may be that commit.
         """
         if not self._is_filtered():
             return None
@@ -56,7 +55,7 @@ class ReplayCheck:
         return self._search(self._of_user(self._seen), attempts=0)
 
     def since(self, latest: Snapshot | None, attempts: int) -> CommitOutcome | None:
-        """As before(), for the snapshots that have appeared since the last call."""
+        """Return the outcome as `before` does, among the snapshots that were published since the last call."""
         if not self._is_filtered() or latest is None:
             return None
         seen, self._seen = self._seen, latest
@@ -66,7 +65,7 @@ class ReplayCheck:
         ]
         followed = seen is None or (bool(new) and seen.matches(new.pop(0)))
         if not followed or None in new:
-            # They expire as fast as they come, or were rolled back, and ids come again.
+            # Snapshots expired in between, or were rolled back and their ids used again.
             self._highest = _NONE
             return self._search(self._of_user(latest), attempts)
         for snapshot in new:
@@ -75,7 +74,7 @@ class ReplayCheck:
         return None
 
     def _of_user(self, newest: Snapshot | None) -> Iterator[Snapshot]:
-        """The snapshots of the user up to the newest, which is read already, newest first."""
+        """Yield the snapshots of the user, newest first. ``newest`` is not read again."""
         user = self._request.commit_user
         if newest is not None and newest.commit_user == user:
             yield newest
@@ -99,17 +98,17 @@ class ReplayCheck:
         return None
 
     def _history_is_complete(self) -> bool:
-        """Whether no snapshot is missing now. Those that expire do so from the first on."""
+        """Whether no snapshot has expired: expiry begins with snapshot 1."""
         ids = self._snapshots.ids()
         return list(ids) == list(range(1, len(ids) + 1))
 
     def _is_same(self, snapshot: Snapshot) -> bool:
-        """Whether a snapshot is this write; takes note of the user's highest identifier."""
+        """Whether a snapshot is this write. Updates the user's highest identifier."""
         if snapshot.commit_user != self._request.commit_user:
             return False
         same = snapshot.commit_kind in _WRITES and snapshot.commit_identifier == self._request.identifier
         if same and not self._snapshots.is_linked(snapshot):
-            return False  # Its writer removes it, or crashed before it could.
+            return False  # An orphaned snapshot: its writer deletes it, or crashed.
         self._highest = max(self._highest, _highest_identifier(snapshot))
         return same
 
@@ -120,7 +119,7 @@ class ReplayCheck:
         return CommitOutcome(snapshot, True, attempts, files_published=self._names_our_files(snapshot))
 
     def _names_our_files(self, snapshot: Snapshot) -> bool:
-        """Whether the earlier commit may hold the very files of this message (the message was rerun)."""
+        """Whether the earlier commit may name the files of this message, because the message was committed twice."""
         ours = self._request.message.new_file_names
         if not ours:
             return False
@@ -133,15 +132,15 @@ class ReplayCheck:
     def _why_unknown(self) -> str:
         user, identifier = self._request.commit_user, self._request.identifier
         return (
-            f"Table {self._store.name}: batch {identifier} of commit user {user!r} is below batch {self._highest}, "
-            f"which is committed, and snapshots before {self._snapshots.earliest_id()} have expired: whether batch "
-            f"{identifier} was committed can no longer be told. Nothing was written. Compare its rows with the "
-            f"table; if they are missing, write them under a batch id above {self._highest}."
+            f"Table {self._store.name}: it is unknown whether batch {identifier} of commit user {user!r} was committed, "
+            f"because batch {self._highest} is committed and snapshots before {self._snapshots.earliest_id()} have "
+            f"expired. Nothing is written; if its rows are missing in the table, write them with a batch id above "
+            f"{self._highest}."
         )
 
 
 def _highest_identifier(snapshot: Snapshot) -> int:
-    """The highest identifier that the user of a write had committed with it; -1 if it records none."""
+    """Return the highest identifier that the user had committed with this snapshot; -1 if it has none."""
     if snapshot.commit_kind not in _WRITES or snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER:
         return _NONE
     text = (snapshot.properties or {}).get(HIGHEST_IDENTIFIER_PROPERTY)
@@ -151,5 +150,5 @@ def _highest_identifier(snapshot: Snapshot) -> int:
         return max(snapshot.commit_identifier, int(text))
     except ValueError as error:
         raise CorruptTableError(
-            f"snapshot {snapshot.id} has {text!r} under {HIGHEST_IDENTIFIER_PROPERTY}, which is no number"
+            f"Snapshot {snapshot.id}: property {HIGHEST_IDENTIFIER_PROPERTY!r}: {text!r} is not a number."
         ) from error

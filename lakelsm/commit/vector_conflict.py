@@ -1,10 +1,10 @@
-"""Deletion vectors in commits: their conflicts, and which of them are dropped with their files. Pure rules.
+"""Deletion vectors in commits: their conflicts, and the removal of vectors with their files. Pure rules.
 
-A vector is a pair (data file, range in an index file). If the range differs, the bytes may still be the same,
-because an index file is rewritten for any file of its bucket; the commit that lost compares them (docs/format.md 14.4).
+A vector is a pair (data file, range in an index file). If the range differs, the bytes may still be the same: an index
+file is rewritten if any vector of its bucket changes. The commit that lost compares the bytes (docs/format.md 14.4).
 
-Files that appear need no rule: a compaction that takes level 0 in takes all of it (`lsm/universal_compaction.py`), so of
-two that each write a key above level 0 without seeing the other's row of it, one finds an input of its own deleted.
+New files need no rule: a compaction that takes level 0 takes all of it (`lsm/universal_compaction.py`). So if two
+compactions write a key above level 0 and neither sees the other's row, one of them finds an input deleted.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from lakelsm.commit.conflict import BucketKey, Conflict, ConflictKind, deletes, 
 from lakelsm.format.index.index_manifest import DELETION_VECTORS_INDEX, IndexManifestEntry
 from lakelsm.format.manifest import FileKind, ManifestEntry
 
-#: A data file, then index file, offset and length of its vector.
+#: The name of a data file; index file, byte offset and length of its vector.
 _Vector = tuple[str, str, int, int]
-#: Levels of the live files of each bucket, by name.
+#: The levels of the live files of each bucket, by file name.
 LiveLevels = Mapping[BucketKey, Mapping[str, int]]
 
 
@@ -32,11 +32,11 @@ def check_vectors(
     base_index: Sequence[IndexManifestEntry] | None,
     index_now: Sequence[IndexManifestEntry],
 ) -> list[Conflict]:
-    """Check work that was done under the vectors of an older snapshot against those of the newest one.
+    """Return the conflicts of a commit that applied the vectors of its base with the vectors of the newest snapshot.
 
-    ``base_index`` is the index of the snapshot worked on (None: expired, unknown), ``index_now`` the newest, ``live``
-    the newest's files of all buckets that the work changes. A file that only moves keeps its vector, whatever it is.
-    Conflicts of marks that can be mapped come last: if the first is one, there is no other conflict.
+    ``base_index`` is the index of the base snapshot (None: it has expired), ``index_now`` that of the newest, ``live``
+    the live files of the newest in all changed buckets. A file that only moves to another level keeps its vector.
+    Conflicts that remapping can resolve come last: if the first conflict is of kind VECTORS_CHANGED, so are all others.
     """
     rewritten = _rewritten(delta)
     changed_indexes = {(e.partition, e.bucket) for e in (*index_adds, *index_deletes) if _is_vectors(e)}
@@ -49,13 +49,13 @@ def check_vectors(
         conflict = _changed_since(bucket, concerned, before, now)
         if conflict is not None:
             conflicts.append(conflict)
-    return sorted([*conflicts, *check_vector_files(delta, index_adds, live)], key=_can_be_carried_over)
+    return sorted([*conflicts, *check_vector_files(delta, index_adds, live)], key=_can_be_remapped)
 
 
 def check_vector_files(
     delta: Sequence[ManifestEntry], index_adds: Sequence[IndexManifestEntry], live: Sequence[ManifestEntry]
 ) -> list[Conflict]:
-    """Check that new vectors name files that are live after the delta, above level 0, and each of them once."""
+    """Return the conflicts of new vectors: each must name another file that is live after the delta, above level 0."""
     files: dict[BucketKey, list[str]] = defaultdict(list)
     for entry in index_adds:
         if _is_vectors(entry):
@@ -67,27 +67,27 @@ def check_vector_files(
         unknown = sorted(name for name in names if name not in after.get(bucket, {}))
         lost = [name for name in unknown if name not in before.get(bucket, {})]
         invalid = [
-            ("the bucket would have two files", files[bucket][1:] and files[bucket]),
-            ("the work deletes the file itself", [name for name in unknown if name not in lost]),
-            ("a file has two", sorted(name for name, count in names.items() if count > 1)),
-            ("a file is on level 0", sorted(name for name in names if after.get(bucket, {}).get(name) == 0)),
+            ("the bucket would have two index files", files[bucket][1:] and files[bucket]),
+            ("the commit deletes their data files", [name for name in unknown if name not in lost]),
+            ("data files have two vectors", sorted(name for name, count in names.items() if count > 1)),
+            ("data files are on level 0", sorted(name for name in names if after.get(bucket, {}).get(name) == 0)),
         ]
         for why, wrong in invalid:
             if wrong:
-                text = f"deletion vectors cannot be as the work has them, {why}: {shown_names(wrong)}"
+                text = f"the new deletion vectors are invalid, {why}: {shown_names(wrong)}"
                 conflicts.append(Conflict(ConflictKind.INVALID_VECTOR, text, tuple(wrong), bucket[0], bucket=bucket[1]))
         if lost:
-            text = f"files that the work marks rows of are no longer in the table: {shown_names(lost)}"
+            text = f"data files with new deletion vectors are no longer in the table: {shown_names(lost)}"
             conflicts.append(Conflict(ConflictKind.VECTORS_CHANGED, text, tuple(lost), bucket[0], bucket=bucket[1]))
     return conflicts
 
 
-def _can_be_carried_over(conflict: Conflict) -> bool:
+def _can_be_remapped(conflict: Conflict) -> bool:
     return conflict.kind is ConflictKind.VECTORS_CHANGED
 
 
 def live_levels(live: Iterable[ManifestEntry], delta: Iterable[ManifestEntry]) -> LiveLevels:
-    """Apply a delta to live files; names and levels of the resulting files, in each bucket that either names."""
+    """Return the levels of the live files after a delta, in each bucket of ``live`` or ``delta``."""
     levels: dict[BucketKey, dict[str, int]] = defaultdict(dict)
     for entry in (*live, *delta):
         files = levels[entry.partition, entry.bucket]
@@ -99,10 +99,10 @@ def live_levels(live: Iterable[ManifestEntry], delta: Iterable[ManifestEntry]) -
 
 
 def vectors_of_live_files(index: Sequence[IndexManifestEntry], live: LiveLevels) -> list[IndexManifestEntry]:
-    """Leave vectors out whose files are not live, in the buckets whose live files are known.
+    """Return the index without vectors of files that are not live, in the buckets whose live files are known.
 
-    The bytes stay in the index file, whose other vectors stay; only the manifest drops their ranges. An
-    index file without any other vector is dropped.
+    The bytes stay in the index file with its other vectors; only the manifest drops the ranges. An index file without
+    other vectors is dropped.
     """
     kept = []
     for entry in index:
@@ -125,21 +125,21 @@ def _changed_since(
     before: Mapping[BucketKey, set[_Vector]] | None,
     now: Mapping[BucketKey, set[_Vector]],
 ) -> Conflict | None:
-    """A conflict if vectors of a bucket changed; ``concerned``: of these files (None: of any)."""
+    """Return a conflict if vectors of a bucket changed, of the files ``concerned`` (None: of any file)."""
     then = set() if before is None else before.get(bucket, set())
     names = {vector[0] for vector in then ^ now.get(bucket, set())}
     changed = sorted(names if concerned is None else names & concerned)
     if before is None and (changed or concerned is None):
-        text = "the snapshot whose deletion vectors this work was done under has expired"
+        text = "the snapshot whose deletion vectors were applied has expired"
         return Conflict(ConflictKind.BASE_EXPIRED, text, tuple(changed), bucket[0], bucket=bucket[1])
     if not changed:
         return None
-    text = f"deletion vectors changed since the work was planned, those of {shown_names(changed)}"
+    text = f"another commit changed the deletion vectors of {shown_names(changed)}"
     return Conflict(ConflictKind.VECTORS_CHANGED, text, tuple(changed), bucket[0], bucket=bucket[1])
 
 
 def _rewritten(delta: Sequence[ManifestEntry]) -> dict[BucketKey, set[str]]:
-    """Names of the files that a delta deletes and does not bring back on another level."""
+    """Return the names of the files that a delta deletes and does not add on another level, by bucket."""
     moved = moved_names(delta)
     found: dict[BucketKey, set[str]] = defaultdict(set)
     for entry in deletes(delta):
@@ -149,7 +149,7 @@ def _rewritten(delta: Sequence[ManifestEntry]) -> dict[BucketKey, set[str]]:
 
 
 def _vectors(index: Iterable[IndexManifestEntry], buckets: Collection[BucketKey]) -> dict[BucketKey, set[_Vector]]:
-    """The vectors of some buckets."""
+    """Return the vectors of some buckets."""
     found: dict[BucketKey, set[_Vector]] = defaultdict(set)
     for entry in index:
         if (entry.partition, entry.bucket) in buckets and _is_vectors(entry):
@@ -161,7 +161,7 @@ def _vectors(index: Iterable[IndexManifestEntry], buckets: Collection[BucketKey]
 
 
 def _names(index: Iterable[IndexManifestEntry]) -> list[str]:
-    """Names of the data files of all vectors, each as often as it has one."""
+    """Return the data file name of each vector, with repetitions."""
     return [item.data_file_name for entry in index if _is_vectors(entry) for item in entry.file.dv_ranges or ()]
 
 

@@ -1,1 +1,1 @@
-"""Compaction carried out: the rewrite task, the compactor, and the compaction that follows a write."""
+"""Executes compactions: the compactor, its rewrite task, and the compaction that follows a write."""

@@ -1,4 +1,4 @@
-"""The end of a write: the compaction that follows it, and the result of both."""
+"""The compaction that follows a write, and the result of both."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from lakelsm.runner.runner import Runner
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.write.batch_write import BatchResult
 
-_REMEDY = "The next write to these buckets compacts them, and Table.compact() does it at once."
+_REMEDY = "The next write to these buckets compacts them; Table.compact() does it now."
+
 
 def batch_result(batch: BatchResult) -> CommitResult:
-    """What a batch did, without the compaction that may follow it."""
+    """Return the result of a batch without the compaction that may follow it."""
     snapshot = batch.outcome.snapshot
     return CommitResult(
         snapshot_id=None if snapshot is None else snapshot.id,
@@ -34,7 +35,7 @@ def batch_result(batch: BatchResult) -> CommitResult:
 def finish_write(
     runner: Runner, store: TableStore, batch: BatchResult, user: str, identifier: int
 ) -> CommitResult:
-    """The result of a batch, after the compaction of what it wrote unless the table is ``write-only``."""
+    """Compact what a batch wrote, unless the table is ``write-only``, and return the result of both."""
     result = batch_result(batch)
     if store.options.write_only or not batch.entries:
         return result
@@ -46,14 +47,14 @@ def compact_after_write(
 ) -> CompactionResult:
     """Compact the `scope_after_write` of a committed batch.
 
-    No Exception leaves it: one is warned of and is the ``error`` of a result of status FAILED, beside what was committed
-    before it.
+    Raises no Exception: it becomes a warning and the ``error`` of a result of status FAILED, which also counts what was
+    committed before.
 
-    What an overwrite wrote makes no changelog, as in Paimon: the rows that it replaced are not in it either.
+    The compaction after an overwrite writes no changelog, as in Paimon: the replaced rows are in no changelog either.
 
-    A write waits while a bucket has more sorted runs than ``num-sorted-run.stop-trigger``: where its compaction lost to
-    another commit, such buckets are compacted again, ``commit.max-retries`` times at most. Where reads do not show level
-    0, so are all of its buckets: until then its rows are not there.
+    A write waits while a bucket has more sorted runs than ``num-sorted-run.stop-trigger``: if its compaction lost to
+    another commit, such buckets are compacted again, at most ``commit.max-retries`` times. If reads do not show level 0,
+    all its buckets are compacted again, because its rows are invisible until then.
     """
     result: CompactionResult | None = None
     with after_commit_step(store.name, "the compaction", _REMEDY) as failures:
@@ -69,12 +70,12 @@ def compact_after_write(
 def _compactions(
     runner: Runner, store: TableStore, batch: BatchResult, user: str, identifier: int
 ) -> Iterator[CompactionResult]:
-    """The compaction after a batch, and those that repeat it after it lost."""
+    """Yield the result of the compaction after a batch, and of its repetitions after a conflict."""
     scope = scope_after_write(store, ((entry.partition, entry.bucket) for entry in batch.entries))
     written = batch.outcome.snapshot
     compactor = Compactor(runner, store)
     if written is not None and written.commit_kind is CommitKind.OVERWRITE:
-        # On the overwrite's own snapshot: rows that others appended since then do make a changelog, later.
+        # On the snapshot of the overwrite: rows that others appended since then get their changelog later.
         yield compactor.compact(scope, commit_user=user, identifier=identifier, snapshot=written, changelog=False)
         return
     last = compactor.compact(scope, commit_user=user, identifier=identifier)
@@ -82,7 +83,7 @@ def _compactions(
     for _ in range(store.options.commit_max_retries):
         if last.status is not CompactionStatus.CONFLICT:
             break
-        if store.schemas.latest_id(store.schema.id) != store.schema.id:  # Under the old one it may lose again and again.
+        if store.schemas.latest_id(store.schema.id) != store.schema.id:  # With an old schema it may always conflict.
             store = store.refreshed()
         again = replace(scope, past_stop_trigger=is_shown(store.options, level=0))
         last = Compactor(runner, store).compact(again, commit_user=user, identifier=identifier)

@@ -1,4 +1,4 @@
-"""The deletion vectors of buckets after a compaction: one index file for each bucket, rewritten if one changes."""
+"""Writes the deletion vectors of buckets after a compaction: one index file for each bucket with changed vectors."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _THREADS = 16
 
 @dataclass(frozen=True)
 class IndexChanges:
-    """Index files that replace others: ``adds`` of the buckets that have vectors, ``deletes`` of the rest.
+    """Changes of index files: ``adds`` for buckets with vectors, ``deletes`` for buckets without vectors.
 
-    ``masked`` counts the rows that are masked in them and were not before.
+    ``masked`` is the number of newly masked rows.
     """
 
     adds: Sequence[IndexManifestEntry]
@@ -42,15 +42,15 @@ def write_vectors(
     positions: MaskedPositions,
     names: AttemptNames,
 ) -> IndexChanges:
-    """Write the index files of those ``buckets`` whose vectors a compaction changes: those ``before``, and ``positions``.
+    """Write the index files of the ``buckets`` whose vectors a compaction changes: vectors ``before`` and ``positions``.
 
-    Vectors of other files than ``files`` are dropped: those are rewritten or removed. A bucket has one index file, as
-    other writers keep one only.
+    ``files`` are the files after the compaction; vectors of other files are dropped. A bucket has one index file, because
+    other writers keep only one.
     """
     rows = {(entry.partition, entry.bucket, entry.file.file_name): entry.file.row_count for entry in files}
     changed = [_changed(before, bucket, positions, rows) for bucket in buckets]
     work = list(compress(buckets, changed))
-    # Drawn before the threads start: the same run gives the same names to the same buckets.
+    # Names are made before the threads start, so that the same run gives the same name to each bucket.
     file_names = [CommitFileNames(names.uuid()).index() for _ in work]
     with ThreadPoolExecutor(_THREADS) as pool:
         written = list(
@@ -79,7 +79,7 @@ def _write(
     rows: Mapping[tuple[bytes, int, str], int],
     file_name: str,
 ) -> tuple[IndexManifestEntry | None, int]:
-    """Write a bucket's vectors, None where it has none any more; and how many rows more are masked in its files."""
+    """Write a bucket's vectors. Returns its index file (None: it has no vectors) and the number of newly masked rows."""
     filesystem = store.file_io.filesystem()
     kept = {name: location for name, location in before.of_bucket(*bucket).items() if (*bucket, name) in rows}
     wanted = ((location, rows[bucket[0], bucket[1], name]) for name, location in kept.items())

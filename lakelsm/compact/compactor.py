@@ -1,4 +1,4 @@
-"""Carry a compaction plan out: rewrite in tasks, commit in groups of buckets, discard what lost."""
+"""Executes a compaction plan: tasks rewrite files, commits publish groups of buckets, a lost group is discarded."""
 
 from __future__ import annotations
 
@@ -41,19 +41,20 @@ from lakelsm.runner.task_messages import TaskMessages
 from lakelsm.snapshots.maintenance_record import DONE, PARTIAL, MaintenanceRecord
 from lakelsm.snapshots.table_store import TableStore
 
-#: Memory of one compaction task in bytes, by default.
+#: The default memory of one compaction task, in bytes.
 DEFAULT_TASK_MEMORY = 512 << 20
 
 _LOG = logging.getLogger("lakelsm.compact")
-_AGAIN = "Run the compaction again: nothing of this commit is visible, and nothing of the other is lost."
-_REMEDY = "The buckets that are committed stay; run the compaction again for the others."
+_AGAIN = "Run the compaction again: nothing of this commit is visible, and no data is lost."
+_REMEDY = "Some buckets are compacted; run the compaction again for the others."
 
 
 @dataclass(frozen=True)
 class CompactionLimits:
-    """How far a compaction goes. ``commit_every``: buckets a commit (None: one commit, or with a deadline as many as the
-    runner has cores). ``deadline``: seconds after which no further commit is begun. ``task_memory``: bytes that a task
-    may hold.
+    """The limits of a compaction.
+
+    ``commit_every``: buckets in each commit (None: all of them, or with a deadline as many as the runner has cores).
+    ``deadline``: seconds after which no further commit begins. ``task_memory``: memory of a task in bytes.
     """
 
     commit_every: int | None = None
@@ -80,11 +81,11 @@ class Compactor:
         snapshot: Snapshot | None = None,
         changelog: bool = True,
     ) -> CompactionResult:
-        """Compact what the scope names, as a snapshot (the newest by default) has it.
+        """Compact the buckets of the scope, as of a snapshot (default: the newest).
 
-        Records the changes for ``changelog-producer``, unless ``changelog`` is false. An error before the first
-        commit is raised. One after a commit ends the compaction with status FAILED; it is warned of. A commit that loses
-        costs its own buckets alone; the status is CONFLICT.
+        Writes the changelog that ``changelog-producer`` needs, unless ``changelog`` is false. An error before the first
+        commit is raised. An error after a commit becomes a warning and ends the compaction with status FAILED. A commit
+        that loses a race discards its own buckets only; the status is CONFLICT.
         """
         started = self._environment.monotonic()
         store = self._store
@@ -142,7 +143,7 @@ class Compactor:
         )
 
     def _run_on(self, run: Callable[[], CompactionResult], committed: tuple[int, ...]) -> CompactionResult:
-        """Run a group after others were committed, whose snapshots an error of this one must not hide."""
+        """Run a group of buckets after others were committed; its error must not hide their snapshots."""
         result = CompactionResult(table=self._store.name, status=CompactionStatus.NOTHING)
         with (
             note_if_interrupted(self._store.name, committed),
@@ -160,7 +161,7 @@ class Compactor:
         return self._environment.monotonic() - started
 
     def _commit_size(self, limits: CompactionLimits, plan: CompactionPlan) -> int:
-        """The default number of buckets in a commit: a deadline acts between commits."""
+        """Return the default number of buckets in a commit. A deadline is checked between commits."""
         return len(plan.buckets) if limits.deadline is None else self._runner.cores
 
     def _planned(
@@ -187,9 +188,9 @@ class Compactor:
         changelog: bool,
         record: MaintenanceRecord,
     ) -> CompactionResult:
-        """Rewrite and commit some buckets in one snapshot. ``record`` is of the run so far, which is that of its user.
+        """Rewrite some buckets and commit them as one snapshot. ``record`` is the maintenance record of the run so far.
 
-        Raises CommitConflictError where another commit, a rollback or an expiry came first.
+        Raises CommitConflictError if a concurrent commit, rollback or expiry conflicts.
         """
         store = self._store
         rule = changelog_rule(store.schema, store.options) if changelog else None
@@ -237,8 +238,8 @@ class Compactor:
     ) -> tuple[CommitOutcome, int, int]:
         """Commit the written files; if only vectors changed since, map the masked rows to the newest snapshot and retry.
 
-        Returns the number of newly masked rows, and of those found again so. Raises CommitConflictError as
-        `Committer.commit`.
+        Returns the outcome, the number of newly masked rows, and how many of them were mapped. Raises
+        CommitConflictError as `Committer.commit`.
         """
         store = self._store
         replaced = {file.index for bucket in buckets for file in bucket.rewritten_files}
@@ -271,7 +272,7 @@ class Compactor:
                 retries -= 1
                 if latest is None or retries < 0:
                     raise
-                log_step(_LOG, "Table %s: deletion vectors are made for snapshot %d: %s", store.name, latest.id, lost)
+                log_step(_LOG, "Table %s: masked rows are mapped to snapshot %d: %s", store.name, latest.id, lost)
                 remapped = remapper.on(latest, lost)
 
     def _rewrite(
@@ -307,7 +308,7 @@ class Compactor:
 
 
 def _continued(record: MaintenanceRecord, total: CompactionResult, last: bool) -> MaintenanceRecord:
-    """The record of a run that has committed ``total``; ``last``: the next commit finishes it."""
+    """Return the record of a run that has committed ``total``; ``last``: the next commit is its last one."""
     return replace(
         record,
         outcome=DONE if last else PARTIAL,
@@ -318,7 +319,7 @@ def _continued(record: MaintenanceRecord, total: CompactionResult, last: bool) -
 
 
 def _replaced(plan: CompactionPlan, buckets: Sequence[BucketCompaction]) -> list[ManifestEntry]:
-    """DELETE entries of all files that a compaction replaces, and both entries of those that it moves up."""
+    """Return DELETE entries of all replaced files, and DELETE and ADD entries of upgraded files."""
     entries: list[ManifestEntry] = []
     for bucket in buckets:
         for file in bucket.rewritten_files:
@@ -331,14 +332,14 @@ def _replaced(plan: CompactionPlan, buckets: Sequence[BucketCompaction]) -> list
 
 
 def combined(total: CompactionResult, part: CompactionResult) -> CompactionResult:
-    """The result of one compaction and of what followed it."""
+    """Return the result of two compactions together."""
     status = _joined(total.status, part.status)
     error = (part.error or total.error) if status is part.status else total.error
     return replace(total, **{**sums(total, part), "status": status, "error": error})
 
 
 def _joined(total: CompactionStatus, part: CompactionStatus) -> CompactionStatus:
-    """The status of parts: a failure, else a conflict of one of them, else that of the last."""
+    """Return FAILED or CONFLICT if one of the two has this status, else the second status."""
     if CompactionStatus.FAILED in (total, part):
         return CompactionStatus.FAILED
     return total if total is CompactionStatus.CONFLICT else part

@@ -1,4 +1,4 @@
-"""A compaction that lost only to other vectors continues: the rows that it masks are found by key in other files."""
+"""Continues a compaction that lost a race only because vectors changed: finds its masked rows by key in the new files."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from lakelsm.snapshots.table_store import TableStore
 
 @dataclass(frozen=True, kw_only=True)
 class RemappedVectors:
-    """The rows that a compaction masks, in the files of a newer snapshot, its vectors and the files that may have one.
+    """The rows that a compaction masks, as of a newer snapshot, with the vectors of this snapshot.
 
-    ``found`` counts the rows that are in other files than when the compaction masked them.
+    ``files`` are all files that may have a vector. ``found`` is the number of rows that have moved to other files.
     """
 
     snapshot: Snapshot
@@ -39,7 +39,7 @@ class RemappedVectors:
 
 
 class VectorRemapper:
-    """Maps the masked rows of one attempt at a compaction to newer snapshots, each time from the plan."""
+    """Maps the masked rows of a compaction from its plan to a newer snapshot."""
 
     def __init__(
         self,
@@ -63,18 +63,18 @@ class VectorRemapper:
         self._rewritten = frozenset(map(_file_key, rewritten))
 
     def on(self, snapshot: Snapshot, lost: VectorsChangedError) -> RemappedVectors:
-        """Return the positions as of a snapshot.
+        """Return the masked rows as of a snapshot.
 
-        Raises ``lost`` again if a masked row of an input is visible again, or if files of the plan have expired.
+        Raises ``lost`` if a masked row of an input is visible again, or if files of the plan have expired.
         """
         try:
-            return self._carried_over(snapshot, lost)
+            return self._remapped(snapshot, lost)
         except CorruptTableError:
             if self._store.snapshots.try_get(self._plan.snapshot.id) is None:
                 raise lost from None
             raise
 
-    def _carried_over(self, snapshot: Snapshot, lost: VectorsChangedError) -> RemappedVectors:
+    def _remapped(self, snapshot: Snapshot, lost: VectorsChangedError) -> RemappedVectors:
         store = self._store
         now = live_entries_of(store, snapshot, self._ids)
         vectors = deletion_vectors(store, snapshot)
@@ -101,7 +101,7 @@ class VectorRemapper:
     def _grown(
         self, now: Sequence[ManifestEntry], vectors: DeletionVectors, lost: VectorsChangedError
     ) -> Mapping[BucketId, Mapping[str, BitMap]]:
-        """The rows of the compaction's inputs that were masked since it was planned."""
+        """Return the rows of the compaction's inputs that were masked since it was planned."""
         filesystem = self._store.file_io.filesystem()
         inputs = [entry for entry in now if _file_key(entry) in self._rewritten]
         grown: dict[BucketId, dict[str, BitMap]] = defaultdict(dict)

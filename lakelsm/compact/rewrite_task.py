@@ -1,4 +1,4 @@
-"""The task that merges the files of a rewrite group and writes them to the output level, with the changelog of it."""
+"""The task that merges the files of a rewrite unit and writes them to the output level, with their changelog."""
 
 from __future__ import annotations
 
@@ -33,15 +33,17 @@ from lakelsm.plan.rewrite_units import RewriteUnit
 from lakelsm.runner.task_messages import TaskMessages
 from lakelsm.schema.system_columns import FILE_NUMBER, POSITION, VALUE_KIND
 
-#: Runs that are merged at once.
+#: The maximum number of runs in one merge.
 _FAN_IN = 64
 
 
 @dataclass(frozen=True, kw_only=True)
 class RewriteTask:
-    """What all rewrite units of a table share; pickled once. Rows that ``expiry`` finds too old at ``epoch_millis`` are
-    left out before the merge, as Paimon does. ``rule`` decides the changelog of units with one, and
-    ``changelog_layout`` how its files are written (None: as the data files).
+    """The task of all rewrite units of a table; pickled once.
+
+    Rows that have expired at ``epoch_millis`` by the rule ``expiry`` are left out before the merge, as in Paimon.
+    ``rule`` decides the changelog of units that have one, ``changelog_layout`` the form of its files (None: as the data
+    files).
     """
 
     reader: RunReader
@@ -55,7 +57,7 @@ class RewriteTask:
     environment: Environment = SYSTEM
 
     def __call__(self, unit: RewriteUnit) -> Iterator[pa.RecordBatch]:
-        """Merge and write one unit; yield its message: ADD entries of the new files, and rows that are to be masked."""
+        """Merge and write one unit. Yields its message: ADD entries of the new files, and row indexes to mask."""
         file_io, level = self.reader.file_io, unit.output_level
         writer_of = partial(
             RollingWriter,
@@ -90,32 +92,32 @@ class RewriteTask:
 
     @property
     def memory_bytes(self) -> int:
-        """What a unit holds at most: half of it for the batches of its runs, the rest for what is made of them."""
+        """The memory of a unit in bytes: one half for the batches of its runs, the other for the merged rows."""
         return 2 * self.reader.memory_bytes
 
     @property
     def _keys(self) -> RunReader:
-        """Reads the key columns alone, in half of the memory."""
+        """A reader of the key columns, with half of the memory."""
         return replace(self.reader, columns=self.spec.key_columns, memory_bytes=self.reader.memory_bytes // 2)
 
     def _merged(self, unit: RewriteUnit, section: MergeUnit, replaced: ReplacedRows) -> Iterator[MergedRange]:
-        """The merged rows of a section, range by range, without what the output leaves out."""
+        """Return the merged rows of a section, one key range at a time, without retractions that the output drops."""
         if unit.masks and not unit.looks_up:
             return self._merged_masking(unit, replace(section, looked_up=()), replaced)
         if not unit.looks_up and not unit.changelog and not self.spec.lookup:
             rows = merge_runs(self._open(section), self.spec, unit.drop_delete)
             return (MergedRange(table, None) for table in rows)
         ranges = self._ranges(section)
-        # A loop would hold on to a range while the next one is read.
+        # A loop would keep a range in memory while the next one is read.
         return starmap(partial(self._merge_range, unit, section, replaced), ranges)
 
     def _merged_masking(self, unit: RewriteUnit, section: MergeUnit, replaced: ReplacedRows) -> Iterator[MergedRange]:
-        """The newest rows of a section; those of level 0 replace the rows that files below have of their keys."""
+        """Yield the newest rows of a section. Those of level 0 mask the rows of their keys in the levels below."""
         if not unit.writes_data:
             for rows in chain.from_iterable(self._keys.open_runs(section)):
                 replaced.add_keys(rows)
             return
-        # A loop would hold on to a range while the next one is read.
+        # A loop would keep a range in memory while the next one is read.
         yield from starmap(partial(self._take_newest, unit, section, replaced), self._ranges(section))
 
     def _take_newest(
@@ -154,14 +156,14 @@ class RewriteTask:
         if self.expiry is None:
             return runs
         unexpired = partial(self.expiry.unexpired, now_millis=self.epoch_millis)
-        below = len(section.looked_up)  # Their expired rows are replaced too, so the merge gets them.
+        below = len(section.looked_up)  # Expired rows of these runs are replaced, so the merge must see them.
         return [*runs[:below], *(map(unexpired, run) for run in runs[below:])]
 
     def _narrowed(self, unit: RewriteUnit, section: MergeUnit, scratch: ExitStack) -> MergeUnit:
-        """A section of about `_FAN_IN` runs with the same merged rows: its oldest runs are merged to files first.
+        """Return a section of at most about `_FAN_IN` runs with the same merged rows.
 
-        A task holds a batch of at most that many runs. The files exist until ``scratch``
-        closes. Where levels matter, only runs of level 0 are merged so.
+        Its oldest runs are merged to scratch files first, because a task keeps a batch of each run in memory. The files
+        exist until ``scratch`` closes. If the merge depends on levels, only runs of level 0 are merged so.
         """
         by_level = unit.looks_up or unit.masks or unit.changelog or self.spec.lookup
         while len(section.runs) > _FAN_IN:
@@ -192,5 +194,5 @@ class RewriteTask:
 
 
 def unit_entries(unit: RewriteUnit, files: Sequence[DataFileMeta]) -> list[ManifestEntry]:
-    """The ADD entries of new files of the unit's bucket."""
+    """Return the ADD entries of new files of the unit's bucket."""
     return [ManifestEntry(FileKind.ADD, unit.partition, unit.bucket, unit.total_buckets, file=meta) for meta in files]

@@ -214,7 +214,7 @@ def test_an_unknown_outcome_deletes_nothing(attempt: Attempt) -> None:
 def test_files_of_a_snapshot_that_is_removed_with_its_base_stay_for_a_tag(attempt: Attempt, is_tagged: bool) -> None:
     attempt.file_io.fault, metadata = f"{'tagged and ' * is_tagged}rolled back", attempt.metadata()
     if attempt.who == "writer":
-        with pytest.raises(CommitConflictError, match="snapshot before 3 was rolled back"):
+        with pytest.raises(CommitConflictError, match="base of snapshot 3 was rolled back"):
             attempt.run()
     else:
         assert attempt.run().status == "conflict"

@@ -31,7 +31,7 @@ def test_a_made_up_user_is_a_uuid_after_the_prefix_and_never_the_same_twice() ->
 
 @pytest.mark.parametrize("prefix", ["a\nb", "x" * 1000])
 def test_a_prefix_that_no_user_can_have_names_the_option(prefix: str) -> None:
-    with pytest.raises(InvalidInputError, match=r"option 'commit\.user-prefix' ="):
+    with pytest.raises(InvalidInputError, match=r"option 'commit\.user-prefix': "):
         made_up(prefix)
 
 
@@ -74,5 +74,5 @@ def test_a_call_commits_as_it_says_or_as_a_user_of_its_own() -> None:
     assert commit_identity(options, "job", 7, lambda: "u") == ("job", 7)
     assert commit_identity(options, "job", None, lambda: "u") == ("job", BATCH_COMMIT_IDENTIFIER)
     assert commit_identity(options, None, None, lambda: "u") == ("u", BATCH_COMMIT_IDENTIFIER)
-    with pytest.raises(InvalidInputError, match="batch_id needs commit_user"):
+    with pytest.raises(InvalidInputError, match="batch_id: commit_user is missing"):
         commit_identity(options, None, 7, lambda: "u")

@@ -68,7 +68,7 @@ def test_a_race_lost_too_often_ends_with_a_conflict_and_growing_waits(tmp_path: 
         first = next(numbers)
         table.append(add(file(seq=(first, first)), bucket=1))
 
-    with pytest.raises(CommitConflictError, match="came first 4 times"):
+    with pytest.raises(CommitConflictError, match="won 4 times"):
         committer = table.committer(interfering(rival, at="base-list-written", times=99))
         committer.commit(APPEND, CommitMessage([add()]), "u")
     assert table.sleeps == [0.010, 0.020, 0.025]
@@ -83,7 +83,7 @@ def test_a_commit_gives_up_after_its_timeout(tmp_path: Path) -> None:
         table.time += 600
         table.append(add(file(seq=(table.time, table.time)), bucket=1))
 
-    with pytest.raises(CommitConflictError, match="came first 2 times"):
+    with pytest.raises(CommitConflictError, match="won 2 times"):
         committer = table.committer(interfering(rival, at="base-list-written", times=99))
         committer.commit(APPEND, CommitMessage([add()], base_snapshot_id=1), "u")
 

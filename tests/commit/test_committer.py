@@ -162,7 +162,7 @@ def test_the_same_message_committed_again_keeps_its_files(table: CommitTable, ki
 @pytest.mark.parametrize(
     ("kind", "message", "text"),
     [
-        (OVERWRITE, CommitMessage([delete(add())]), "works out itself"),
+        (OVERWRITE, CommitMessage([delete(add())]), "has new files only"),
         (OVERWRITE, CommitMessage(changelog_entries=[add()]), "changelog"),
         (APPEND, CommitMessage([add()], changelog_entries=[delete(add())]), "changelog"),
         (APPEND, CommitMessage([add()], overwrite_partitions=lambda stored: True), "OVERWRITE"),

@@ -158,7 +158,7 @@ def test_a_write_that_fails_after_the_change_says_that_the_schema_stands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table, write = table_in(tmp_path), BatchWriter.append
-    told = "The schema changes that were made first stand: schema {} has {}."
+    told = "The schema changes are already published: schema {} has {}."
 
     def failing(error: Callable[[], BaseException]) -> Any:
         def append(*args: Any) -> Any:
@@ -236,7 +236,7 @@ def test_frames_of_spark_merge_by_their_schema_and_spark_reads_old_files(spark: 
     told = r"Column 'v' is STRING in the frame and BIGINT in the table"
     with pytest.raises(InvalidInputError, match=told):
         on_spark.write(spark.sql("SELECT 1 AS id, 'x' AS v, NULL AS a, NULL AS w"), merge_schema=True)
-    with pytest.raises(LakelsmError, match="stand: schema 2 has the new column z INT"):
+    with pytest.raises(LakelsmError, match="published: schema 2 has the new column z INT"):
         on_spark.write(
             spark.sql("SELECT CAST(NULL AS INT) AS id, 1 AS v, NULL AS a, NULL AS w, 1 AS z"), merge_schema=True
         )

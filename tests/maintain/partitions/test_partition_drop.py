@@ -78,7 +78,7 @@ def test_a_drop_that_was_chosen_by_an_older_snapshot_is_refused(tmp_path: Path) 
     older = fill(table, "a")
     fill(table, "a")
     store = table._store()
-    with pytest.raises(LakelsmError, match=f"chosen by what snapshot {older}"):
+    with pytest.raises(LakelsmError, match=f"chosen on snapshot {older}"):
         commit_drop(store, [b""], maintenance_record("drop_partitions", "u", 0), SYSTEM, as_of=older)
 
 

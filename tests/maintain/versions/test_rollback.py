@@ -341,7 +341,7 @@ def test_a_commit_that_landed_unseen_and_was_rolled_back_is_not_made_again_of_fi
 
     store, engine = table._store(), local_engine()
     late = with_file_io(store, LandsUnseen(go_back))
-    with pytest.raises(CommitOutcomeUnknownError, match="a rollback may have removed it"):
+    with pytest.raises(CommitOutcomeUnknownError, match="a rollback may have deleted the snapshot"):
         BatchWriter(engine.writer(late), late).append(engine.prepared_rows(late, rows((1, "late")), None), "late", 1)
     assert values(table) == ROWS[5] and store.snapshots.latest_id() == 5
     assert table.maintenance.check(data="full").ok
