@@ -1,4 +1,4 @@
-"""Deletion vectors under concurrent commits: every pair of operations in both orders, and what the index names then."""
+"""Deletion vectors under concurrent commits: every pair of operations in both orders, and the index after them."""
 
 from __future__ import annotations
 
@@ -37,48 +37,48 @@ from tests.commit.commit_table import (
 
 APPEND, COMPACT, OVERWRITE = CommitKind.APPEND, CommitKind.COMPACT, CommitKind.OVERWRITE
 
-#: The files that operations are about, as their place relative to the first operation's.
+#: The target files of operations, by their position relative to the target of the first operation.
 TARGETS = {
     "same file": add(file("same", level=4, keys=(1, 4))),
     "other file": add(file("other", level=4, keys=(5, 9))),
     "other bucket": add(file("bucket", level=4), bucket=1),
     "other partition": add(file("partition", level=4), dt="b"),
 }
-BASE_MARK = "marked before"
+BASE_MASK = "masked before"
 
 
 @dataclass
-class Marked:
-    """A table in which each of TARGETS has a vector, and what is marked where: index file, data file, marks."""
+class MaskedTable:
+    """A table in which each of TARGETS has a vector. ``contents``: the masks by index file and data file."""
 
     table: CommitTable
     contents: dict[str, dict[str, frozenset[str]]] = field(default_factory=dict)
     numbers: itertools.count[int] = field(default_factory=itertools.count)
 
     def begin(self) -> None:
-        """Three commits: files on level 0, compacted and marked, and two more of level 0 for each of the targets."""
+        """Commit files on level 0, compact them with vectors, and commit two more level-0 files for each target."""
         level0 = [add(file(f"l0 of {name}"), dt=_dt(entry), bucket=entry.bucket) for name, entry in TARGETS.items()]
         self.table.append(*level0)
         adds = [
-            self.index_file({"same": BASE_MARK, "other": BASE_MARK}, TARGETS["same file"]),
-            self.index_file({"bucket": BASE_MARK}, TARGETS["other bucket"]),
-            self.index_file({"partition": BASE_MARK}, TARGETS["other partition"]),
+            self.index_file({"same": BASE_MASK, "other": BASE_MASK}, TARGETS["same file"]),
+            self.index_file({"bucket": BASE_MASK}, TARGETS["other bucket"]),
+            self.index_file({"partition": BASE_MASK}, TARGETS["other partition"]),
         ]
         self.table.compact([*map(delete, level0), *TARGETS.values()], index_adds=adds)
         self.table.append(*(_level0(target, number) for target in TARGETS.values() for number in range(2)))
 
-    def index_file(self, marks: dict[str, str], target: ManifestEntry, *, after: int | None = None) -> IndexManifestEntry:
-        """An index file of the target's bucket: what it has at a snapshot, and more marks."""
-        held = self.marks_of(after, target)
+    def index_file(self, masks: dict[str, str], target: ManifestEntry, *, after: int | None = None) -> IndexManifestEntry:
+        """Make an index file of the target's bucket: its masks as of a snapshot, and more masks."""
+        before = self.masks_of(after, target)
         merged = {
-            name: held.get(name, frozenset()) | ({marks[name]} if name in marks else set())
-            for name in {*held, *marks}
+            name: before.get(name, frozenset()) | ({masks[name]} if name in masks else set())
+            for name in {*before, *masks}
         }
         name = f"index-{next(self.numbers)}"
         self.contents[name] = merged
         return vector_index(name, *sorted(merged), dt=_dt(target), bucket=target.bucket)
 
-    def marks_of(self, snapshot_id: int | None, target: ManifestEntry) -> dict[str, frozenset[str]]:
+    def masks_of(self, snapshot_id: int | None, target: ManifestEntry) -> dict[str, frozenset[str]]:
         if snapshot_id is None:
             return {}
         found: dict[str, frozenset[str]] = {}
@@ -90,19 +90,19 @@ class Marked:
         return found
 
     def check(self) -> dict[str, frozenset[str]]:
-        """All marks by file, after a look at whether the index names files that can have some."""
-        marks = {}
+        """Return all masks by file, after a check that the index names only files above level 0."""
+        masks = {}
         for target in TARGETS.values():
-            marks.update(self.marks_of(self.table.snapshots.latest_id(), target))
+            masks.update(self.masks_of(self.table.snapshots.latest_id(), target))
         levels = {entry.file.file_name: entry.file.level for entry in self.table.live()}
-        assert all(levels.get(name, 0) > 0 for name in marks)
-        return marks
+        assert all(levels.get(name, 0) > 0 for name in masks)
+        return masks
 
 
-#: An operation done on a snapshot: kind and message.
+#: The commit of an operation: kind and message.
 Work = tuple[CommitKind, CommitMessage]
-#: Makes the work of an operation on a target: the table, the target, its place among level 0, the snapshot.
-Operation = Callable[[Marked, ManifestEntry, int, int], Work]
+#: Makes the commit of an operation from the table, the target, the number of its level-0 file, and the base snapshot.
+Operation = Callable[[MaskedTable, ManifestEntry, int, int], Work]
 
 
 def _dt(target: ManifestEntry) -> str:
@@ -110,7 +110,7 @@ def _dt(target: ManifestEntry) -> str:
 
 
 def _level0(target: ManifestEntry, number: int) -> ManifestEntry:
-    """The file of level 0 that the first or second operation on a target compacts."""
+    """The level-0 file that the first or second operation on a target compacts."""
     first = 10 + 10 * number
     meta = file(f"{target.file.file_name}-{number}", seq=(first, first + 9), keys=_keys(target))
     return add(meta, dt=_dt(target), bucket=target.bucket)
@@ -125,56 +125,56 @@ def _new(target: ManifestEntry, number: int, level: int = 0) -> ManifestEntry:
     return add(meta, dt=_dt(target), bucket=target.bucket)
 
 
-def append(table: Marked, target: ManifestEntry, number: int, base: int) -> Work:
+def append(table: MaskedTable, target: ManifestEntry, number: int, base: int) -> Work:
     return APPEND, CommitMessage([_new(target, number)], base_snapshot_id=base)
 
 
-def delete_rows(table: Marked, target: ManifestEntry, number: int, base: int) -> Work:
+def delete_rows(table: MaskedTable, target: ManifestEntry, number: int, base: int) -> Work:
     return APPEND, CommitMessage([_new(target, number)], base_snapshot_id=base, rows_as_of=base)
 
 
-def mark(table: Marked, target: ManifestEntry, number: int, base: int) -> Work:
-    """A compaction of a level-0 file that marks rows of the target; its output lies above it."""
-    adds = [table.index_file({target.file.file_name: f"marked by {number}"}, target, after=base)]
+def mask(table: MaskedTable, target: ManifestEntry, number: int, base: int) -> Work:
+    """A compaction of a level-0 file that masks rows of the target; its output is on another level."""
+    adds = [table.index_file({target.file.file_name: f"masked by {number}"}, target, after=base)]
     written = _new(target, number, level=2 + number)
     return COMPACT, CommitMessage([delete(_level0(target, number)), written], base_snapshot_id=base, index_adds=adds)
 
 
-def rewrite(table: Marked, target: ManifestEntry, number: int, base: int) -> Work:
-    """A compaction of the target alone, less its marked rows."""
+def rewrite(table: MaskedTable, target: ManifestEntry, number: int, base: int) -> Work:
+    """A compaction of the target alone, without its masked rows."""
     return COMPACT, CommitMessage([delete(target), _new(target, number, level=4)], base_snapshot_id=base)
 
 
-def move(table: Marked, target: ManifestEntry, number: int, base: int) -> Work:
+def move(table: MaskedTable, target: ManifestEntry, number: int, base: int) -> Work:
     return COMPACT, CommitMessage(upgrade(target, 5), base_snapshot_id=base)
 
 
-def overwrite(table: Marked, target: ManifestEntry, number: int, base: int) -> Work:
+def overwrite(table: MaskedTable, target: ManifestEntry, number: int, base: int) -> Work:
     wanted = target.partition
     return OVERWRITE, CommitMessage([_new(target, number, level=5)], overwrite_partitions=lambda dt: dt == wanted)
 
 
 OK, VECTORS, MISSING = None, VectorsChangedError, CommitConflictError
 SEQUENCE, ROWS = SequenceConflictError, RowsChangedError
-_OPERATIONS = (append, delete_rows, mark, rewrite, move, overwrite)
+_OPERATIONS = (append, delete_rows, mask, rewrite, move, overwrite)
 
-#: What the second operation meets after the first: on the same file, another of its bucket, another bucket, partition.
-#: The other pairs go well everywhere.
+#: The error of the second operation after the first: on the same file, another file of the bucket, another bucket,
+#: another partition. All other pairs succeed.
 CONFLICTS: dict[tuple[Operation, Operation], tuple[type[Exception] | None, ...]] = {
     (append, append): (SEQUENCE, SEQUENCE, OK, OK),
     (append, delete_rows): (SEQUENCE, SEQUENCE, OK, OK),
     (delete_rows, append): (SEQUENCE, SEQUENCE, OK, OK),
     (delete_rows, delete_rows): (SEQUENCE, SEQUENCE, OK, OK),
-    (mark, mark): (VECTORS, VECTORS, OK, OK),
-    (mark, rewrite): (VECTORS, VECTORS, OK, OK),
-    (rewrite, mark): (VECTORS, VECTORS, OK, OK),
+    (mask, mask): (VECTORS, VECTORS, OK, OK),
+    (mask, rewrite): (VECTORS, VECTORS, OK, OK),
+    (rewrite, mask): (VECTORS, VECTORS, OK, OK),
     (rewrite, rewrite): (MISSING, OK, OK, OK),
     (rewrite, move): (MISSING, OK, OK, OK),
     (move, rewrite): (MISSING, OK, OK, OK),
     (move, move): (MISSING, OK, OK, OK),
     (overwrite, append): (SEQUENCE, SEQUENCE, OK, OK),
     (overwrite, delete_rows): (SEQUENCE, SEQUENCE, ROWS, OK),
-    (overwrite, mark): (MISSING, MISSING, MISSING, OK),
+    (overwrite, mask): (MISSING, MISSING, MISSING, OK),
     (overwrite, rewrite): (MISSING, MISSING, MISSING, OK),
     (overwrite, move): (MISSING, MISSING, MISSING, OK),
 }
@@ -182,26 +182,26 @@ PAIRS = {pair: CONFLICTS.get(pair, (OK, OK, OK, OK)) for pair in itertools.produ
 
 
 @pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Marked:
-    found = Marked(CommitTable(tmp_path_factory.mktemp("marked") / "t"))
+def template(tmp_path_factory: pytest.TempPathFactory) -> MaskedTable:
+    found = MaskedTable(CommitTable(tmp_path_factory.mktemp("masked") / "t"))
     found.begin()
     return found
 
 
 @pytest.fixture
-def marked(template: Marked, tmp_path: Path) -> Marked:
+def masked(template: MaskedTable, tmp_path: Path) -> MaskedTable:
     shutil.copytree(template.table.root, tmp_path / "t")
     table = CommitTable(tmp_path / "t", time=template.table.time)
-    return Marked(table, dict(template.contents), itertools.count(100))
+    return MaskedTable(table, dict(template.contents), itertools.count(100))
 
 
-@pytest.mark.parametrize("place", TARGETS)
+@pytest.mark.parametrize("where", TARGETS)
 @pytest.mark.parametrize(("first", "second"), PAIRS, ids=lambda operation: operation.__name__)
-def test_a_pair_of_operations(marked: Marked, first: Operation, second: Operation, place: str) -> None:
-    table, same, target = marked.table, TARGETS["same file"], TARGETS[place]
-    expected = PAIRS[first, second][list(TARGETS).index(place)]
+def test_a_pair_of_operations(masked: MaskedTable, first: Operation, second: Operation, where: str) -> None:
+    table, same, target = masked.table, TARGETS["same file"], TARGETS[where]
+    expected = PAIRS[first, second][list(TARGETS).index(where)]
     base = table.snapshots.latest_id() or 0
-    works = [first(marked, same, 0, base), second(marked, target, 1, base)]
+    works = [first(masked, same, 0, base), second(masked, target, 1, base)]
     done = [(first, same, 0)]
     table.committer().commit(*works[0], "one")
     if expected is None:
@@ -211,45 +211,45 @@ def test_a_pair_of_operations(marked: Marked, first: Operation, second: Operatio
         with pytest.raises(CommitConflictError) as caught:
             table.committer().commit(*works[1], "two")
         assert type(caught.value) is expected
-    marks = marked.check()
+    masks = masked.check()
     for operation, at, number in done:
-        if operation is mark and at.file.file_name in {name.split("@")[0] for name in table.live_names()}:
-            assert f"marked by {number}" in marks[at.file.file_name]
+        if operation is mask and at.file.file_name in {name.split("@")[0] for name in table.live_names()}:
+            assert f"masked by {number}" in masks[at.file.file_name]
     untouched = {entry.file.file_name for entry in table.live()} & {entry.file.file_name for entry in TARGETS.values()}
-    assert untouched == {name for name, found in marks.items() if BASE_MARK in found}
+    assert untouched == {name for name, found in masks.items() if BASE_MASK in found}
 
 
-def test_two_marks_that_race_for_one_snapshot_lose_no_mark(marked: Marked) -> None:
-    table, target = marked.table, TARGETS["same file"]
+def test_two_compactions_that_race_for_one_snapshot_lose_no_masked_row(masked: MaskedTable) -> None:
+    table, target = masked.table, TARGETS["same file"]
     base = table.snapshots.latest_id() or 0
-    rival = mark(marked, target, 0, base)
+    rival = mask(masked, target, 0, base)
     step = interfering(lambda: table.committer().commit(*rival, "rival"), at="index-manifest-written")
-    with pytest.raises(VectorsChangedError, match=r"bucket 0 of partition dt=a: .* those of other, same") as caught:
-        table.committer(step).commit(*mark(marked, target, 1, base), "late")
+    with pytest.raises(VectorsChangedError, match=r"bucket 0 of partition dt=a: .* of other, same \(") as caught:
+        table.committer(step).commit(*mask(masked, target, 1, base), "late")
     assert caught.value.files == ("other", "same") and caught.value.kind.value == "retry"
     assert table.metadata_names() == table.named_metadata()
-    table.committer().commit(*mark(marked, target, 1, table.snapshots.latest_id() or 0), "late")
-    assert marked.check()["same"] == {BASE_MARK, "marked by 0", "marked by 1"}
+    table.committer().commit(*mask(masked, target, 1, table.snapshots.latest_id() or 0), "late")
+    assert masked.check()["same"] == {BASE_MASK, "masked by 0", "masked by 1"}
 
 
-def test_an_append_with_vectors_is_checked_as_a_compaction_is(marked: Marked) -> None:
-    table, target = marked.table, TARGETS["same file"]
+def test_an_append_with_vectors_is_checked_like_a_compaction(masked: MaskedTable) -> None:
+    table, target = masked.table, TARGETS["same file"]
     base = table.snapshots.latest_id() or 0
-    late = CommitMessage([], base_snapshot_id=base, index_adds=[marked.index_file({"same": "x"}, target, after=base)])
-    table.committer().commit(*mark(marked, target, 0, base), "first")
+    late = CommitMessage([], base_snapshot_id=base, index_adds=[masked.index_file({"same": "x"}, target, after=base)])
+    table.committer().commit(*mask(masked, target, 0, base), "first")
     with pytest.raises(VectorsChangedError):
         table.committer().commit(APPEND, late, "late")
     now = table.snapshots.latest_id() or 0
-    again = CommitMessage([], base_snapshot_id=now, index_adds=[marked.index_file({"same": "x"}, target, after=now)])
+    again = CommitMessage([], base_snapshot_id=now, index_adds=[masked.index_file({"same": "x"}, target, after=now)])
     outcome = table.committer().commit(APPEND, again, "late")
     assert outcome.snapshot is not None and outcome.snapshot.commit_kind is OVERWRITE
-    assert marked.check()["same"] == {BASE_MARK, "marked by 0", "x"}
+    assert masked.check()["same"] == {BASE_MASK, "masked by 0", "x"}
 
 
-def test_vectors_of_an_expired_snapshot_are_not_compared(marked: Marked) -> None:
-    table, target = marked.table, TARGETS["same file"]
+def test_vectors_of_an_expired_snapshot_are_not_compared(masked: MaskedTable) -> None:
+    table, target = masked.table, TARGETS["same file"]
     base = table.snapshots.latest_id() or 0
-    works = [mark(marked, target, 0, base), rewrite(marked, target, 0, base)]
+    works = [mask(masked, target, 0, base), rewrite(masked, target, 0, base)]
     table.append(add(file("later", seq=(90, 99)), dt="b"))
     table.expire(*range(1, base + 1))
     for work in works:
@@ -260,46 +260,46 @@ def test_vectors_of_an_expired_snapshot_are_not_compared(marked: Marked) -> None
     table.committer().commit(COMPACT, CommitMessage(bare, base_snapshot_id=base), "of files without vectors")
 
 
-def test_a_snapshot_that_was_rolled_back_counts_as_expired(marked: Marked) -> None:
-    table, target = marked.table, TARGETS["same file"]
+def test_a_snapshot_that_was_rolled_back_counts_as_expired(masked: MaskedTable) -> None:
+    table, target = masked.table, TARGETS["same file"]
     base = table.snapshots.latest_id() or 0
-    work = rewrite(marked, target, 0, base + 5)
+    work = rewrite(masked, target, 0, base + 5)
     with pytest.raises(CommitConflictError, match="has expired"):
         table.committer().commit(*work, "late")
 
 
-def test_a_compaction_that_does_not_say_what_vectors_it_applied_loses_to_any(marked: Marked) -> None:
+def test_a_compaction_without_a_base_conflicts_with_any_vector(masked: MaskedTable) -> None:
     delta = [delete(TARGETS["same file"]), _new(TARGETS["same file"], 0, level=4)]
     with pytest.raises(VectorsChangedError):
-        marked.table.compact(delta)
+        masked.table.compact(delta)
 
 
-def test_a_file_that_is_deleted_takes_its_vector_along(marked: Marked) -> None:
-    table = marked.table
+def test_the_vector_of_a_deleted_file_leaves_the_index_manifest(masked: MaskedTable) -> None:
+    table = masked.table
     base = table.snapshots.latest_id() or 0
     before = {entry.bucket: entry for entry in _vectors_of(table, "a")}
-    table.committer().commit(*rewrite(marked, TARGETS["same file"], 0, base), "c")
+    table.committer().commit(*rewrite(masked, TARGETS["same file"], 0, base), "c")
     after = {entry.bucket: entry for entry in _vectors_of(table, "a")}
     assert after[1] == before[1]
     kept, old = after[0].file, before[0].file
     assert (kept.file_name, kept.file_size, kept.row_count) == (old.file_name, old.file_size, 1)
     assert kept.dv_ranges == tuple(item for item in old.dv_ranges or () if item.data_file_name == "other")
-    table.committer().commit(*rewrite(marked, TARGETS["other file"], 1, base), "c")
+    table.committer().commit(*rewrite(masked, TARGETS["other file"], 1, base), "c")
     assert [entry.bucket for entry in _vectors_of(table, "a")] == [1], "no index file without vectors"
 
 
-def test_vectors_that_another_writer_left_behind_go_with_the_next_change_of_the_bucket(marked: Marked) -> None:
-    table, target = marked.table, TARGETS["other bucket"]
+def test_vectors_of_missing_files_are_dropped_at_the_next_change_of_the_bucket(masked: MaskedTable) -> None:
+    table, target = masked.table, TARGETS["other bucket"]
     base = table.snapshots.latest_id() or 0
     index = read_index_entries(table.file_io, table.paths, table.snapshots.get(base))
-    stale = vector_index("stale", "bucket", "long gone", bucket=1)
-    files = [stale if entry.bucket == 1 else entry for entry in index]
+    outdated = vector_index("outdated", "bucket", "long deleted", bucket=1)
+    files = [outdated if entry.bucket == 1 else entry for entry in index]
     name = "index-manifest-of-another-writer"
     table.file_io.write(table.paths.manifest(name), encode_index_manifest(files))
     table.rewrite(base, index_manifest=name)
-    table.committer().commit(*append(marked, target, 0, base), "u")
-    assert stale in _vectors_of(table, "a")
-    table.committer().commit(*move(marked, target, 0, base), "c")
+    table.committer().commit(*append(masked, target, 0, base), "u")
+    assert outdated in _vectors_of(table, "a")
+    table.committer().commit(*move(masked, target, 0, base), "c")
     assert [item.data_file_name for entry in _vectors_of(table, "a") for item in entry.file.dv_ranges or ()] == [
         "other",
         "same",
@@ -316,20 +316,20 @@ def _vectors_of(table: CommitTable, dt: str) -> list[IndexManifestEntry]:
 
 A, B, LOW = add(file("a", level=5)), add(file("b", level=5)), add(file("low"))
 AT_A, AT_BOTH = vector_index("i", "a"), vector_index("i", "a", "b")
-ANEW = vector_index("j", "a")
+REWRITTEN = vector_index("j", "a")
 
 RULES: list[tuple[str, list[ManifestEntry], list[IndexManifestEntry], list[IndexManifestEntry], set[ConflictKind]]] = [
     ("the same vectors", [delete(A)], [AT_A], [AT_A], set()),
     ("no vectors", [delete(A)], [], [], set()),
     ("a vector appeared", [delete(A)], [], [AT_A], {ConflictKind.VECTORS_CHANGED}),
-    ("a vector went", [delete(A)], [AT_A], [], {ConflictKind.VECTORS_CHANGED}),
-    ("a vector lies in another file", [delete(A)], [AT_A], [ANEW], {ConflictKind.VECTORS_CHANGED}),
-    ("another file's vector went from the same index file", [delete(A)], [AT_BOTH], [AT_A], set()),
-    ("another file's vector changed", [delete(B)], [AT_A], [ANEW], set()),
-    ("a file that moves", upgrade(LOW, 5), [AT_A], [ANEW], set()),
+    ("a vector disappeared", [delete(A)], [AT_A], [], {ConflictKind.VECTORS_CHANGED}),
+    ("a vector is in another index file", [delete(A)], [AT_A], [REWRITTEN], {ConflictKind.VECTORS_CHANGED}),
+    ("another file's vector left the same index file", [delete(A)], [AT_BOTH], [AT_A], set()),
+    ("another file's vector changed", [delete(B)], [AT_A], [REWRITTEN], set()),
+    ("a file that moves", upgrade(LOW, 5), [AT_A], [REWRITTEN], set()),
     ("a file of another bucket", [delete(A)], [], [vector_index("i", "a", bucket=1)], set()),
     ("a file of another partition", [delete(A)], [], [vector_index("i", "a", dt="b")], set()),
-    ("key hashes are no vectors", [delete(A)], [hash_index("h")], [hash_index("g")], set()),
+    ("key hashes are not vectors", [delete(A)], [hash_index("h")], [hash_index("g")], set()),
 ]
 
 
@@ -341,7 +341,7 @@ def test_vectors_of_files_that_are_rewritten(
     assert {conflict.kind for conflict in found} == expected
 
 
-def test_vectors_of_an_unknown_base_matter_where_the_work_deletes_their_files_or_adds_to_them() -> None:
+def test_an_expired_base_is_a_conflict_for_deleted_files_with_vectors_and_for_new_vectors() -> None:
     def kinds(delta: list[ManifestEntry], *adds: IndexManifestEntry) -> list[ConflictKind]:
         return [found.kind for found in check_vectors(delta, adds, [], [A, B], base_index=None, index_now=[AT_A])]
 
@@ -349,18 +349,18 @@ def test_vectors_of_an_unknown_base_matter_where_the_work_deletes_their_files_or
     assert kinds([delete(B)]) == kinds(upgrade(A, 6)) == []
 
 
-MISPLACED = [
+INVALID = [
     ("a file on level 0", [], [vector_index("i", "low")], "level 0: low", ConflictKind.INVALID_VECTOR),
-    ("a file twice", [], [vector_index("i", "a", "a")], "has two: a", ConflictKind.INVALID_VECTOR),
-    ("two files of a bucket", [], [AT_A, vector_index("j", "b")], "two files: i, j", ConflictKind.INVALID_VECTOR),
-    ("a file that is deleted", [delete(A)], [AT_A], "deletes the file itself: a", ConflictKind.INVALID_VECTOR),
-    ("a file that is gone", [], [vector_index("i", "c")], "no longer in the table: c", ConflictKind.VECTORS_CHANGED),
+    ("a file twice", [], [vector_index("i", "a", "a")], "two vectors: a", ConflictKind.INVALID_VECTOR),
+    ("two files of a bucket", [], [AT_A, vector_index("j", "b")], "two index files: i, j", ConflictKind.INVALID_VECTOR),
+    ("a file that is deleted", [delete(A)], [AT_A], "deletes their data files: a", ConflictKind.INVALID_VECTOR),
+    ("a file that is missing", [], [vector_index("i", "c")], "no longer in the table: c", ConflictKind.VECTORS_CHANGED),
     ("a file that moves up", upgrade(LOW, 5), [vector_index("i", "low")], None, None),
     ("a file that is new", [add(file("n", level=4))], [vector_index("i", "n", "a")], None, None),
 ]
 
 
-@pytest.mark.parametrize(("delta", "adds", "text", "kind"), [r[1:] for r in MISPLACED], ids=[r[0] for r in MISPLACED])
+@pytest.mark.parametrize(("delta", "adds", "text", "kind"), [r[1:] for r in INVALID], ids=[r[0] for r in INVALID])
 def test_vectors_name_live_files_above_level_0_once(
     delta: list[ManifestEntry], adds: list[IndexManifestEntry], text: str | None, kind: ConflictKind | None
 ) -> None:
@@ -369,16 +369,16 @@ def test_vectors_name_live_files_above_level_0_once(
     assert text is None or found[0].message.endswith(text)
 
 
-def test_what_can_be_carried_over_is_told_last() -> None:
+def test_conflicts_that_remapping_resolves_come_last() -> None:
     adds = [vector_index("i", "c", "low")]
     found = check_vectors([delete(A)], adds, [], [A, LOW], base_index=[], index_now=[AT_A])
     assert [conflict.kind.name for conflict in found] == ["INVALID_VECTOR", "VECTORS_CHANGED", "VECTORS_CHANGED"]
 
 
-def test_an_overwrite_marks_its_own_files_only(marked: Marked) -> None:
-    table, target = marked.table, TARGETS["same file"]
+def test_an_overwrite_masks_rows_of_its_own_files_only(masked: MaskedTable) -> None:
+    table, target = masked.table, TARGETS["same file"]
     new = _new(target, 0, level=5)
-    for name, message in {"same": "deletes the file itself", "never": "no longer in the table"}.items():
+    for name, message in {"same": "deletes their data files", "never": "no longer in the table"}.items():
         with pytest.raises(CommitConflictError, match=message):
             table.overwrite(new, partitions=["a"], index_adds=[vector_index("i", name)])
     own = vector_index("i", new.file.file_name)
@@ -386,7 +386,7 @@ def test_an_overwrite_marks_its_own_files_only(marked: Marked) -> None:
     assert _vectors_of(table, "a") == [own] and len(_vectors_of(table, "b")) == 1
 
 
-def test_vectors_of_buckets_whose_files_are_not_known_stay() -> None:
+def test_vectors_of_buckets_with_unknown_files_stay() -> None:
     index = [AT_BOTH, vector_index("k", "a", bucket=1), hash_index("h")]
     assert vectors_of_live_files(index, live_levels([A, B], [])) == index
     assert vectors_of_live_files(index, live_levels([A], [])) == [AT_A_OF_BOTH, *index[1:]]
