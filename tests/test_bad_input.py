@@ -202,7 +202,7 @@ INVALID_ON_SPARK: dict[str, tuple[Call, str]] = {
     ),
     "a condition that is no truth value": (lambda t: t.read(where="k"), "Condition 'k' is not valid: .*not a boolean"),
     "a condition that fails on a row": (lambda t: t.delete("CAST(v AS INT) = 1"), "fails on a row .*cannot be"),
-    "a condition that Spark alone refuses": (lambda t: t.read(where="v COLLATE x = 'a'"), "Condition .* is wrong"),
+    "a condition that Spark alone refuses": (lambda t: t.read(where="v COLLATE x = 'a'"), "Condition .* is not valid"),
 }
 
 

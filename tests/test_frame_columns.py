@@ -105,11 +105,11 @@ def test_rows_in_memory_are_held_and_a_stream_is_taken_once() -> None:
     ("frame", "told"),
     [
         ([{"x": 1}, {"x": "a"}], "column 'x': its values have no common type"),
-        ([{"id": 1}, 5], "row 2 of frame is a int; it must be a dict"),
+        ([{"id": 1}, 5], "frame, row 2: expected a dict, got 5."),
         ({"x": 5}, "column 'x' of frame: expected a list"),
         ({"t": np.array([1], "datetime64[ns]")}, "Column 't' has 1970-01-01 00:00:00.000000001, which"),
         (pa.table({"x": pa.array([1], pa.duration("s"))}), "Column 'x': Arrow type duration[s] has no Paimon type"),
-        (5, "frame is a int; it must be rows in memory (a list of dicts, a dict of columns, "),
+        (5, "frame: expected rows in memory (a list of dicts, a dict of columns, "),
     ],
 )
 def test_what_has_no_type_is_refused_with_the_column(frame: Any, told: str) -> None:

@@ -1,1 +1,1 @@
-"""Tables in this process: Arrow in and out, without a JVM."""
+"""Execution in this process: Arrow in and out, without a JVM."""

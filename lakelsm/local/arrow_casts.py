@@ -1,4 +1,4 @@
-"""Values in Arrow cast to a column's type where each of them fits, by `lakelsm.schema.row_rules.is_castable`."""
+"""Arrow values cast to a column's type, each if it fits, by `lakelsm.schema.row_rules.is_castable`."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from lakelsm.types import (
 )
 from lakelsm.types.nano_timestamps import validity_buffer
 
-#: What has all digits of a BIGINT.
+#: A decimal type that holds every BIGINT.
 _WHOLE = pa.decimal128(19, 0)
 _LONG_LIMIT = 2.0**63
 
 
 class UnfitValueError(Exception):
-    """A value has no equal in the wanted type. ``row`` is the index of the first one, ``fault`` its text and the rule."""
+    """A value has no equal in the wanted type. ``row`` is its index; ``fault`` is its text and the rule."""
 
     def __init__(self, row: int, fault: str) -> None:
         super().__init__(row, fault)
@@ -42,14 +42,14 @@ class UnfitValueError(Exception):
 
 
 class _InexactError(Exception):
-    """Some value has no equal in the wanted type."""
+    """A value has no equal in the wanted type."""
 
 
 _FAULTS = (_InexactError, TextFault, pa.ArrowInvalid)
 
 
 def cast_values(values: pa.Array, source: DataType, target: DataType) -> pa.Array:
-    """Return values of a plain type as their column has them, in `to_arrow` of its type.
+    """Return values of a plain type in `to_arrow` of their column's type.
 
     ``source`` is the Paimon type of the values, which `is_castable` to ``target``. Raises UnfitValueError for the first
     value that does not fit.
@@ -62,9 +62,9 @@ def cast_values(values: pa.Array, source: DataType, target: DataType) -> pa.Arra
 
 
 def first_failing(rows: int, faults: tuple[type[Exception], ...], attempt: Callable[[int, int], object]) -> int:
-    """The index of the first row that fails, of which there is one: found by halves.
+    """Return the index of the first row that fails, by bisection; at least one row must fail.
 
-    ``attempt`` takes an index and how many rows from it on are to be tried; it raises one of ``faults``.
+    ``attempt`` gets an index and a number of rows to try from there; it raises one of ``faults``.
     """
     start, stop = 0, rows
     while stop - start > 1:
@@ -79,12 +79,12 @@ def first_failing(rows: int, faults: tuple[type[Exception], ...], attempt: Calla
 
 
 def shown_value(one: pa.Array) -> str:
-    """The text of the only value of an array, for an error."""
+    """Return the text of the only value of an array, for an error."""
     if pa.types.is_floating(one.type) or pa.types.is_timestamp(one.type):
         return str(one.cast(pa.string())[0])
     try:
         value = one[0].as_py()
-    except (ValueError, OverflowError):  # A time that Python's calendar does not have.
+    except (ValueError, OverflowError):  # A time outside Python's calendar.
         return shortened(str(one))
     return shortened(repr(value) if isinstance(value, (str, bytes, list, dict)) else str(value))
 
@@ -109,7 +109,7 @@ def _cast(values: pa.Array, source: DataType, target: DataType) -> pa.Array:
 
 
 def _with_parts(lists: pa.Array, wanted: pa.DataType, parts: pa.Array) -> pa.Array:
-    """Lists or maps of as many parts as ``lists`` have; ``parts`` has none for NULL."""
+    """Return lists or maps with the lengths of ``lists``; ``parts`` has no values for NULL."""
     lengths = np.zeros(0, np.int64)
     if len(lists):
         offsets = np.frombuffer(lists.buffers()[1], np.int32)[lists.offset : lists.offset + len(lists) + 1]
@@ -118,7 +118,7 @@ def _with_parts(lists: pa.Array, wanted: pa.DataType, parts: pa.Array) -> pa.Arr
 
 
 def lists_of(wanted: pa.DataType, lengths: npt.NDArray[np.int64], validity: pa.Array, parts: pa.Array) -> pa.Array:
-    """Lists or maps of a type from how many parts each has, where they are not NULL, and the parts of all of them."""
+    """Return lists or maps of a type from the number of parts of each, their validity, and the parts of all."""
     offsets = np.zeros(len(lengths) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])
     bits = validity_buffer(validity) if validity.false_count else None
@@ -137,7 +137,7 @@ def _cast_atom(values: pa.Array, source: AtomicType, target: AtomicType) -> pa.A
     if target.root in ("FLOAT", "DOUBLE"):
         return _floats(values, source, wanted)
     if target.root == "DECIMAL" and source.root in WHOLE_FLOATS:
-        decimals = values.cast(pa.string()).cast(wanted)  # Arrow makes 0 of some texts below 1e-30.
+        decimals = values.cast(pa.string()).cast(wanted)  # Arrow casts some texts below 1e-30 to 0.
         same = pc.equal(decimals.cast(pa.string()).cast(values.type), values)
         return _checked(decimals, pc.and_(same, pc.less(pc.abs(values), float(WHOLE_FLOATS[source.root]))))
     if target.root == "DECIMAL" and source.root in INTEGER_ROOTS:
@@ -154,13 +154,13 @@ def _floats(values: pa.Array, source: AtomicType, wanted: pa.DataType) -> pa.Arr
         return _checked(floats, pc.equal(floats.cast(pa.string()).cast(values.type), values))
     floats = values.cast(wanted)
     same = pc.or_(pc.equal(floats.cast(pa.float64()), values), pc.is_nan(values))
-    if not _all(same):  # 0.1 is another number as a FLOAT, of the same decimal text.
+    if not _all(same):  # As a FLOAT, 0.1 is another number with the same decimal text.
         same = pc.or_(same, pc.equal(floats.cast(pa.string()).cast(pa.float64()), values))
     return _checked(floats, same)
 
 
 def _same_whole(values: pa.Array, floats: pa.Array) -> npt.NDArray[np.bool_]:
-    """Whether floats are the whole numbers that they were made from; arbitrary under NULL."""
+    """Return whether floats equal the whole numbers that they were cast from; arbitrary for NULL."""
     numbers: npt.NDArray[Any] = pc.fill_null(values, 0).cast(pa.int64()).to_numpy()
     found = pc.fill_null(floats, 0).to_numpy().astype(np.float64)
     below = found < _LONG_LIMIT
@@ -173,7 +173,7 @@ def _mask(values: pa.Array) -> npt.NDArray[np.bool_] | None:
 
 
 def _checked(cast: pa.Array, same: pa.Array) -> pa.Array:
-    """The cast values. Raises _InexactError where one of them is not the ``same``; NULL is."""
+    """Return the cast values. Raises _InexactError if a value is not the ``same``; NULL always is."""
     if not _all(same):
         raise _InexactError
     return cast

@@ -1,4 +1,4 @@
-"""A planned incremental read as record batches, in this process: changes in the order of their snapshots."""
+"""A planned incremental read as record batches, in this process, in the order of the snapshots."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.data_file.key_value_file import row_schema
 from lakelsm.format.row_kinds import ROW_KINDS
-from lakelsm.local.shown_rows import shown_rows, shown_schema
+from lakelsm.local.output_rows import output_rows, output_schema
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.merge.run_reader import RunReader
@@ -25,13 +25,13 @@ from lakelsm.runner.runner import Runner
 from lakelsm.schema.system_columns import SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.snapshots.table_store import TableStore
 
-#: Bytes of the rows of a file that are held at once.
+#: Bytes of a file's rows in memory at a time.
 _SCAN_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
 class ScannedChanges:
-    """A file that contains changes of a snapshot (None: of any)."""
+    """A file with changes of one snapshot (None: unknown)."""
 
     snapshot: int | None
     file: RunFile
@@ -42,7 +42,7 @@ _Unit: TypeAlias = ScannedChanges | MergeUnit | DifferenceUnit
 
 @dataclass(frozen=True)
 class ChangesTask:
-    """Yields the changes of one unit that match, as users get them: with the columns of ``schema`` (`changes_reader`)."""
+    """Yields the matching changes of one unit in the form for users, with the columns of ``schema``."""
 
     reader: RunReader
     spec: MergeSpec
@@ -54,11 +54,11 @@ class ChangesTask:
 
     @property
     def memory_bytes(self) -> int:
-        """What the work on one unit holds at most."""
+        """The memory that one unit needs at most."""
         return self.reader.memory_bytes
 
     def __call__(self, unit: _Unit) -> Iterator[pa.RecordBatch]:
-        """Yield the changes."""
+        """Yield the changes of a unit that match."""
         stored = row_schema(self.reader.schema.fields)
         if isinstance(unit, ScannedChanges):
             for _, rows in self.reader.open_file(unit.file).batches(_allowance):
@@ -78,8 +78,8 @@ class ChangesTask:
         if not len(rows):
             return
         columns = [pa.array(ROW_KINDS).take(rows.column(VALUE_KIND).combine_chunks())]
-        shown = shown_schema(self.reader.schema.fields, all_nullable=True, timestamps=self.timestamps)
-        columns += shown_rows(rows, shown).columns
+        shown = output_schema(self.reader.schema.fields, all_nullable=True, timestamps=self.timestamps)
+        columns += output_rows(rows, shown).columns
         if self.positions:
             columns += [pa.repeat(pa.scalar(snapshot, pa.int64()), len(rows)), rows.column(SEQUENCE_NUMBER)]
         yield from pa.Table.from_arrays(columns, schema=self.schema).to_batches()
@@ -88,7 +88,7 @@ class ChangesTask:
 def _check_kinds(file: RunFile, rows: pa.Table) -> None:
     kinds = pc.min_max(rows.column(VALUE_KIND))
     if len(rows) and not 0 <= kinds["min"].as_py() <= kinds["max"].as_py() < len(ROW_KINDS):
-        raise CorruptTableError(f"Data file {file.path} has a row of no known kind: it was damaged or replaced.")
+        raise CorruptTableError(f"Data file {file.path} has a row of an unknown kind: it was damaged or replaced.")
 
 
 def _allowance() -> int:
@@ -96,10 +96,10 @@ def _allowance() -> int:
 
 
 def _changes_schema(store: TableStore, kind_column: str, positions: bool, timestamps: str) -> pa.Schema:
-    """The columns of changes as users get them; a retraction may have its key alone."""
+    """Return the columns of changes for users, all nullable: a retraction may have nothing but its key."""
     last = [pa.field(name, pa.int64()) for name in POSITION_COLUMNS] if positions else []
     kind = pa.field(kind_column, pa.string(), False)
-    return pa.schema([kind, *shown_schema(store.schema.fields, all_nullable=True, timestamps=timestamps), *last])
+    return pa.schema([kind, *output_schema(store.schema.fields, all_nullable=True, timestamps=timestamps), *last])
 
 
 def changes_reader(
@@ -112,9 +112,9 @@ def changes_reader(
     positions: bool,
     timestamps: str = "ns",
 ) -> pa.RecordBatchReader:
-    """The changes of a plan for which the predicate, if any, is TRUE: their kind, the table's columns, then positions.
+    """Return the changes of a plan that match the predicate, if any: their kind, the table's columns, then positions.
 
-    Changes of a key come in their order. Users get TIMESTAMP(7..9) in the form ``timestamps`` (`TIMESTAMP_FORMS`).
+    The changes of a key are in their order. ``timestamps`` is the form of TIMESTAMP(7..9) (`TIMESTAMP_FORMS`).
     """
     schema = _changes_schema(store, kind_column, positions, timestamps)
     units: list[_Unit] = [ScannedChanges(snapshot, file) for snapshot, files in plan.scanned for file in files]

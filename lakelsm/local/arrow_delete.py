@@ -1,4 +1,4 @@
-"""The rows that a delete in this process writes: -D rows of the keys that match, as a snapshot has them."""
+"""The rows that a delete in this process writes: -D rows for the keys of matching rows in a snapshot."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ from lakelsm.snapshots.table_store import TableStore
 def retractions(
     runner: Runner, store: TableStore, wanted: Predicate | KeySet, snapshot: Snapshot | None
 ) -> Iterator[pa.RecordBatch]:
-    """The prepared -D rows of what matches a condition, or has one of some keys, in a snapshot (None: an empty table).
+    """Return prepared -D rows for the rows of a snapshot that match a condition or have a key (None: an empty table).
 
-    Raises InvalidInputError where they would not remove the rows.
+    Raises InvalidInputError if -D rows would not remove them.
     """
     check_deletable(store.name, store.options)
     condition = wanted.condition if isinstance(wanted, KeySet) else wanted
     rows: Iterable[pa.RecordBatch] = matching_rows(runner, store, snapshot, condition, store.schema.field_names)
     if isinstance(wanted, KeySet):
         rows = map(wanted.rows_of, rows)
-    lost_where_null = MergeSpec.of(store.schema, store.options).removing_sequences
-    if lost_where_null:
-        rows = _removable(rows, lost_where_null)
+    sequences = MergeSpec.of(store.schema, store.options).removing_sequences
+    if sequences:
+        rows = _removable(rows, sequences)
     return prepared_changes(store, rows, ROW_KINDS[DELETE])
 
 
 def prepared_changes(store: TableStore, rows: Iterable[pa.RecordBatch], kind: str) -> Iterator[pa.RecordBatch]:
-    """Rows of the table, as the engine has them, that are written again: prepared as rows of a kind (the text of it)."""
+    """Prepare rows of the table, in its stored form, to be written again with a row kind, given as text."""
     own = store.options.rowkind_field
     stored = stored_schema(store, store.schema.field_names)
     schema = stored if own is not None else stored.append(pa.field(CHANGED_KIND, pa.string()))
@@ -61,7 +61,7 @@ def _with_kind(
 
 
 def _removable(rows: Iterable[pa.RecordBatch], sequences: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-    """The rows; a row that a -D would not remove is refused."""
+    """Yield the rows. Raises InvalidInputError for a row that a -D row would not remove."""
     for batch in rows:
         empty = batch.column(sequences[0]).is_null()
         for name in sequences[1:]:

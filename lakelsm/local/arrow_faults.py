@@ -1,4 +1,4 @@
-"""What is wrong with the parts of a value, at any depth: NULL where a part is NOT NULL, no time of a day."""
+"""Faults in values at any depth: NULL in a part that is NOT NULL, or a number that is not a time of day."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _COUNT = AtomicType("INT", nullable=False)
 
 
 def refuse_any(faulty: pa.Array, fault: str) -> None:
-    """Raise the fault where a value of the Boolean array is true; NULL is not."""
+    """Raise the fault if a value of the Boolean array is true."""
     if faulty.true_count:
         raise refused_rows(fault)
 
 
 def check_values(values: pa.Array, kind: DataType, path: str) -> None:
-    """Raise InvalidInputError for the first fault that is found in values of a type, in its own Arrow type.
+    """Raise InvalidInputError for the first fault found in values of a type, in `to_arrow` of it.
 
-    ``path`` names the values; parts are ``r.x``, ``a.element``, ``m.value``. Whether the values themselves can be NULL is
-    the caller's to check. A part of a row that is NULL itself is not there, and has no fault.
+    ``path`` names the values; parts are ``r.x``, ``a.element``, ``m.value``. The caller checks whether the values
+    themselves may be NULL. Parts of a row that is NULL are not checked.
     """
     if isinstance(kind, RowType):
         for member, part in zip(kind.fields, values.flatten()):
@@ -43,7 +43,7 @@ def check_values(values: pa.Array, kind: DataType, path: str) -> None:
 
 
 def entries(maps: pa.MapArray) -> pa.StructArray:
-    """The entries of maps as rows, those of all maps one after the other."""
+    """Return the entries of all maps as rows, one map after the other."""
     pairs = pa.StructArray.from_arrays([maps.keys, maps.items], names=["key", "value"])
     validity, offsets = maps.buffers()[:2]
     lists = pa.Array.from_buffers(

@@ -1,4 +1,4 @@
-"""What a user hands over as rows, as record batches of bounded size."""
+"""The rows that a user passes, as record batches of bounded size."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakelsm.arguments import type_name
+from lakelsm.arguments import wrong_argument
 from lakelsm.errors import InvalidInputError
 from lakelsm.local.inferred_values import check_one_kind
 
-#: Rows and bytes of a batch. One row may be larger.
+#: Maximum rows and bytes of a batch. A single row may be larger.
 BATCH_ROWS = 1 << 16
 _BATCH_BYTES = 16 << 20
 
@@ -27,7 +27,7 @@ _ACCEPTED = (
 
 @dataclass(frozen=True)
 class ArrowInput:
-    """Rows in their order. ``batches`` can be taken once.
+    """Rows in their order. ``batches`` can be read once.
 
     The columns ``fitted`` have the table's own types (`to_arrow`), and their values are known to fit.
     """
@@ -40,16 +40,16 @@ class ArrowInput:
     def of(
         frame: object, argument: str = "frame", *, more_forms: str = "", fitted: frozenset[str] = frozenset()
     ) -> ArrowInput:
-        """The rows of what an argument has. Raises InvalidInputError, with the remedy, where it has none.
+        """Return the rows of an argument. Raises InvalidInputError, with a remedy, if it has none.
 
-        ``more_forms`` are what the argument may be too, for the error.
+        ``more_forms`` are other accepted forms, for the error.
         """
         reader = _reader(frame, argument, more_forms)
         return ArrowInput(reader.schema, _bounded(reader), fitted)
 
 
 def is_spark_frame(frame: object) -> bool:
-    """Whether the rows are a Spark DataFrame: known by its class's name, as PySpark may not be loaded."""
+    """Return whether the rows are a Spark DataFrame, by the name of its class, because PySpark may not be loaded."""
     return any(
         kind.__name__ == "DataFrame" and kind.__module__.startswith("pyspark.sql.") for kind in type(frame).__mro__
     )
@@ -72,10 +72,9 @@ def _reader(frame: Any, argument: str, more_forms: str) -> pa.RecordBatchReader:
         try:
             return pa.RecordBatchReader.from_stream(frame)
         except pa.ArrowException as error:
-            what = f"{argument} is a {type_name(type(frame))} whose rows have no columns"
-            raise InvalidInputError(f"{what}: make it a table of columns first ({error}).") from error
-    what = f"{argument} is a {type_name(type(frame))}"
-    raise InvalidInputError(f"{what}; it must be {_ACCEPTED % more_forms}: write {_remedy(frame, argument)}.")
+            remedy = f"Make it a table of columns first ({error})."
+            raise wrong_argument(argument, frame, "rows with columns", remedy) from error
+    raise wrong_argument(argument, frame, _ACCEPTED % more_forms, f"Write {_remedy(frame, argument)}.")
 
 
 def _remedy(frame: object, argument: str) -> str:
@@ -98,16 +97,16 @@ def _remedy(frame: object, argument: str) -> str:
 
 
 def _refuse_objects(frame: Any) -> None:
-    """Raise InvalidInputError for a column of Python objects in Polars, which it exports as addresses in memory."""
+    """Raise InvalidInputError for a Polars column of Python objects, which Polars exports as memory addresses."""
     polars = sys.modules.get("polars")
     if polars is not None and isinstance(frame, polars.DataFrame):
         for name, kind in frame.schema.items():
             if kind == polars.Object:
-                raise InvalidInputError(f"column '{name}': Polars type Object has no Paimon type; cast it first")
+                raise InvalidInputError(f"Column '{name}': Polars type Object has no Paimon type. Cast it first.")
 
 
 def _pandas_reader(frame: Any) -> pa.RecordBatchReader:
-    """The rows of a pandas DataFrame without its index, converted piece by piece; what is missing for pandas is NULL."""
+    """Return the rows of a pandas DataFrame without its index, converted in pieces; pandas' missing values are NULL."""
     frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     if frame.columns.has_duplicates:
         return _columns_twice(frame)
@@ -119,13 +118,13 @@ def _pandas_reader(frame: Any) -> pa.RecordBatchReader:
             try:
                 yield pa.RecordBatch.from_pandas(piece, schema, preserve_index=False, nthreads=1)
             except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-                raise InvalidInputError(f"The DataFrame has no Arrow form: {_reason(error)}.") from error
+                raise InvalidInputError(f"frame: it cannot be converted to Arrow: {_reason(error)}.") from error
 
     return pa.RecordBatchReader.from_batches(schema, batches())
 
 
 def _columns_twice(frame: Any) -> pa.RecordBatchReader:
-    """A reader of the columns' names, of which some are alike, and of no rows: Arrow converts no such frame."""
+    """Return a reader of the column names, some of them equal, without rows: Arrow cannot convert such a frame."""
     return pa.RecordBatchReader.from_batches(pa.schema([(name, pa.null()) for name in frame.columns]), [])
 
 
@@ -136,7 +135,7 @@ def _pandas_field(frame: Any, name: str) -> pa.Field:
         return pa.Schema.from_pandas(frame[[name]], preserve_index=False).field(0)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise InvalidInputError(
-            f"Column '{name}' of the DataFrame has no Arrow type: give its values one type ({_reason(error)})."
+            f"Column '{name}' of the DataFrame has no Arrow type ({_reason(error)}). Give its values one type."
         ) from error
 
 
@@ -145,7 +144,7 @@ def _reason(error: Exception) -> str:
 
 
 def _bounded(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-    """The batches of a reader, cut where they are large."""
+    """Yield the batches of a reader, split if they are large."""
     with reader:
         while True:
             try:
@@ -153,7 +152,7 @@ def _bounded(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
             except StopIteration:
                 return
             except pa.ArrowException as error:
-                raise InvalidInputError(f"The rows of the frame cannot be read to their end: {error}") from error
+                raise InvalidInputError(f"frame: its rows cannot be read to the end: {error}") from error
             max_rows = _max_rows(batch)
             for start in range(0, len(batch), max_rows):
                 yield from _cut(batch.slice(start, max_rows))
@@ -161,14 +160,14 @@ def _bounded(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
 
 
 def _max_rows(batch: pa.RecordBatch) -> int:
-    """Rows of a batch that are taken at once."""
+    """Return how many rows of a batch are taken at a time."""
     if _size(batch) is not None:
         return BATCH_ROWS
     return max(1, min(BATCH_ROWS, int(len(batch) * _BATCH_BYTES / max(batch.get_total_buffer_size(), 1))))
 
 
 def _size(batch: pa.RecordBatch) -> int | None:
-    """The bytes of the rows; None if Arrow does not know, as older versions for views."""
+    """Return the bytes of the rows; None if Arrow does not know them, as older versions for views."""
     try:
         return int(batch.nbytes)
     except pa.ArrowTypeError:
@@ -176,7 +175,7 @@ def _size(batch: pa.RecordBatch) -> int | None:
 
 
 def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The batch in parts of at most `_BATCH_BYTES`, halved until they fit: its rows may be of very different width."""
+    """Yield the batch in parts of at most `_BATCH_BYTES`, halved until they fit, because row sizes may differ."""
     size = _size(batch)
     if len(batch) <= 1 or size is None or size <= _BATCH_BYTES:
         yield batch

@@ -1,7 +1,7 @@
-"""A user's rows in Arrow made into key-value rows: checked, cast, with row kind and input order.
+"""Prepares a user's Arrow rows for a write: checked and cast rows, with row kind and input order.
 
-The twin of what Spark frames go through, by the same rules (`lakelsm.schema.row_rules`). Columns and types are judged at
-once, rows as they pass: before the commit, so that nothing is visible of a write with a faulty row.
+The same as for Spark frames, by the same rules (`lakelsm.schema.row_rules`). Columns and types are checked immediately,
+rows when their batch is read: before the commit, so that a write with a faulty row makes nothing visible.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from lakelsm.types import STRING_ROOTS, DataField, DataType, output_arrow, pytho
 
 _KINDS = pa.array(ROW_KINDS)
 
-#: Makes one column of the rows from those of a batch, by their indexes.
+#: Computes one column of the rows from an input batch.
 _Column = Callable[[pa.RecordBatch], pa.Array]
 
 
@@ -60,15 +60,15 @@ def prepare_arrow(
     stored: bool = False,
     safe_casts: bool = True,
 ) -> Iterator[pa.RecordBatch]:
-    """Return the rows to write: their numbers in the order of the input, row kinds, and columns as files have them.
+    """Return the rows to write: their numbers in input order, row kinds, and the table's columns in stored form.
 
     ``row_kind`` names a column of +I, -U, +U and -D that is not stored; without it the table's ``rowkind.field``
     decides, else every row is +I. ``fixed`` gives constant columns (a static partition) that the input may leave out.
     ``stored``: the rows are the table's own, whose keys are not changed, because they determine its bucket.
     ``safe_casts``: a column of another type is accepted if each of its values fits (`is_castable`). Raises
-    InvalidInputError for wrong columns and types at once, for a row when its batch is taken.
+    InvalidInputError for wrong columns and types immediately, and for a row when its batch is read.
 
-    With `partial-update` the input may leave out columns that can be NULL: its rows do not touch them.
+    With `partial-update` the input may leave out nullable columns: its rows do not change them.
     """
     names, row_kind = names_of_table(given.schema.names, schema, row_kind)
     constants = {**dict.fromkeys(untouched_columns(names, schema, options)), **(fixed or {})}
@@ -112,7 +112,7 @@ def _prepared(
 
 
 def _first_unfit(batch: pa.RecordBatch, columns: list[_Column], start: int) -> InvalidInputError:
-    """The error for the first value of a batch that does not fit: that of the first row, of its first column."""
+    """Return the error for the first value of a batch that does not fit, by row and then by column."""
     unfit: list[tuple[int, str, str]] = []
     for column in columns:
         given = column.column if isinstance(column, _FixedColumn) else column
@@ -127,8 +127,8 @@ def _first_unfit(batch: pa.RecordBatch, columns: list[_Column], start: int) -> I
 
 
 def one_bit_pattern(values: pa.Array, zeros: bool) -> pa.Array:
-    """Stored values of a key, because buckets and partitions depend on the bits: of floats one NaN, and 0.0 for -0.0
-    unless both may be (``zeros``).
+    """Return floats with one bit pattern for each value, because buckets and partitions use the bits: one NaN, and 0.0
+    for -0.0 unless ``zeros`` differ. Values of other types are unchanged.
     """
     if not pa.types.is_floating(values.type):
         return values
@@ -137,7 +137,7 @@ def one_bit_pattern(values: pa.Array, zeros: bool) -> pa.Array:
 
 
 def _constant(field: DataField, value: object) -> pa.Scalar:
-    """A value of Python's as the column has it."""
+    """Return a Python value in the column's type."""
     return cast_column(pa.array([value], python_arrow(field.type)), to_arrow(field.type))[0]
 
 
@@ -151,10 +151,10 @@ class _ConstantColumn:
 
 @dataclass(frozen=True)
 class _GivenColumn:
-    """A column of the input as the table has it.
+    """Converts a column of the input to the table's form.
 
-    ``source`` is the type of its values, each of which is one of the column's where it ``is_exact``. Raises
-    InvalidInputError for a value that cannot be one of it, UnfitValueError for one that a cast would change.
+    ``source`` is the type of its values; with ``is_exact`` each of them is also a value of the column's type. Raises
+    InvalidInputError for a value that the column cannot have, UnfitValueError for one that a cast would change.
     """
 
     field: DataField
@@ -178,13 +178,13 @@ class _GivenColumn:
         own_types: bool,
         safe_casts: bool,
     ) -> _GivenColumn:
-        """The column at an index, which may be of the column's `to_arrow` type with ``own_types``.
+        """Return the column at an index. With ``own_types`` it may have the table column's `to_arrow` type.
 
-        Raises InvalidInputError where its type is not one that the table's column takes.
+        Raises InvalidInputError if the table's column does not accept its type.
         """
-        as_it_is = own_types and kind == to_arrow(field.type)
+        is_own_type = own_types and kind == to_arrow(field.type)
         with error_context(f"Column '{field.name}'"):
-            source = field.type if as_it_is else value_type(plain_type(kind))
+            source = field.type if is_own_type else value_type(plain_type(kind))
         is_exact = is_assignable(source, field.type)
         if not is_exact and not (safe_casts and is_castable(source, field.type)):
             raise not_assignable(field, str(kind), str(output_arrow(field.type)), _remedy(kind, field))
@@ -219,12 +219,12 @@ class _GivenColumn:
                 return cast_column(values, to_arrow(field.type))
         except pa.ArrowException as error:
             reason = " ".join(str(error).split())
-            raise refused_rows(f"a value of column '{field.name}' is none of {field.type.sql()}: {reason}") from error
+            raise refused_rows(f"column '{field.name}': a value is not a valid {field.type.sql()} ({reason})") from error
 
 
 @dataclass(frozen=True)
 class _FixedColumn:
-    """A column of the input whose values must all be the overwritten partition's."""
+    """A column of the input whose values must all equal the value of the overwritten partition."""
 
     field: DataField
     column: _GivenColumn
@@ -241,17 +241,17 @@ class _FixedColumn:
 
 
 def _remedy(kind: pa.DataType, field: DataField) -> str | None:
-    """What to do about a column of another type; None: what is to be done about most."""
+    """Return the remedy for a column of another type; None for the general one."""
     if pa.types.is_timestamp(kind) and kind.tz is not None and field.type.root == "TIMESTAMP":
         return (
-            "in Paimon TIMESTAMP has no time zone, and Arrow's timestamp with one is TIMESTAMP_LTZ: declare the column "
-            "so, or cast it to a timestamp without a zone before the write"
+            "Paimon's TIMESTAMP has no time zone, and Arrow's timestamp with a zone is TIMESTAMP_LTZ: declare the "
+            "column so, or cast it to a timestamp without a zone before the write"
         )
     return None
 
 
 def _kinds(schema: pa.Schema, indexes: Mapping[str, int], name: str | None) -> _Column:
-    """What makes the codes of the row kinds."""
+    """Return the column of the row kinds' codes."""
     if name is None:
         return _ConstantColumn(pa.scalar(INSERT, pa.int8()))
     kind = plain_type(schema.field(indexes[name]).type) if name in indexes else pa.null()

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.local.key_chains import in_key_order, key_chains
+from lakelsm.local.output_rows import output_rows, output_schema
 from lakelsm.local.scan_task import ScanTask
-from lakelsm.local.shown_rows import shown_rows, shown_schema
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.merge.run_reader import RunReader
@@ -25,20 +25,20 @@ from lakelsm.runner.task_failures import known_failure
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import arrow_field
 
-#: What one of several streams that are merged in key order may hold at least, in bytes.
+#: Bytes for each of the streams that are merged in key order, at least.
 _MIN_MEMORY = 2 << 20
 
 
 def stored_schema(store: TableStore, names: Iterable[str]) -> pa.Schema:
-    """Columns of a table as the engine has them."""
+    """Return the Arrow schema of columns of a table in stored form."""
     return pa.schema([arrow_field(store.schema.field(name)) for name in names])
 
 
 @dataclass(frozen=True)
 class ArrowScan:
-    """The rows of a plan, with the columns ``names``: those for which the ``predicate``, if any, is TRUE.
+    """The rows of a plan with the columns ``names``, restricted to those for which the ``predicate`` is TRUE.
 
-    ``ordered``: in the order of the primary key. Users get TIMESTAMP(7..9) as ``timestamps`` (`TIMESTAMP_FORMS`).
+    ``ordered``: in the order of the primary key. ``timestamps``: the form of TIMESTAMP(7..9) (`TIMESTAMP_FORMS`).
     """
 
     store: TableStore
@@ -60,7 +60,7 @@ class ArrowScan:
         fresh: bool = False,
         timestamps: str = "ns",
     ) -> ArrowScan:
-        """The read of a snapshot (None: an empty table); ``names`` as users write them (None: all columns)."""
+        """Plan the read of a snapshot (None: an empty table); ``names`` in any case (None: all columns)."""
         found = [store.schema.column_name(name) for name in names or store.schema.field_names]
         with store.while_read(snapshot):
             plan = plan_read(store, snapshot, predicate, fresh)
@@ -68,11 +68,11 @@ class ArrowScan:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The schema of what users get."""
-        return shown_schema([self.store.schema.field(name) for name in self.names], timestamps=self.timestamps)
+        """The schema of the rows for users."""
+        return output_schema([self.store.schema.field(name) for name in self.names], timestamps=self.timestamps)
 
     def batches(self, runner: Runner) -> Iterator[pa.RecordBatch]:
-        """Yield the rows as users get them."""
+        """Yield the rows in the form for users."""
         with self.store.while_read(self.plan.snapshot):
             yield from self._batches(runner)
 
@@ -91,25 +91,25 @@ class ArrowScan:
         chains = key_chains(self.store, self.units)
         task = self._task(stored, max(TASK_MEMORY // max(len(chains), 1), _MIN_MEMORY))
         for rows in in_key_order([self._chained(task, chain) for chain in chains], keys):
-            yield from shown_rows(rows, self.schema).to_batches()
+            yield from output_rows(rows, self.schema).to_batches()
 
     def stored_batches(self, runner: Runner) -> Iterator[pa.RecordBatch]:
-        """Yield the rows as the engine has them, of `stored_schema`, to be written again."""
+        """Yield the rows in stored form (`stored_schema`), to be written again."""
         yield from self._run(runner, stored_schema(self.store, self.names))
 
     def stored_task(self) -> ScanTask:
-        """The task that yields the rows of one of the `units` as `stored_batches` has them."""
+        """Return the task that yields the rows of one of the `units` in stored form."""
         return self._task(stored_schema(self.store, self.names))
 
     def reader(
         self, runner: Runner, limit: int | None = None, names: Sequence[str] | None = None
     ) -> pa.RecordBatchReader:
-        """The rows, at most ``limit`` of them, with the columns called ``names`` (None: as in the table)."""
+        """Return at most ``limit`` rows, with the columns renamed to ``names`` (None: not renamed)."""
         return chained_reader([self], runner, limit, names)
 
     @property
     def units(self) -> list[RunFile | MergeUnit]:
-        """What the task of a scan works off, each alone."""
+        """The units of the scan's task: each file or merge unit is independent."""
         return [*self.plan.raw_files, *self.plan.units]
 
     def _run(self, runner: Runner, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -143,7 +143,7 @@ class ArrowScan:
 def chained_reader(
     scans: Sequence[ArrowScan], runner: Runner, limit: int | None = None, names: Sequence[str] | None = None
 ) -> pa.RecordBatchReader:
-    """The rows of scans of the same columns, one after the other; see `ArrowScan.reader`."""
+    """Return the rows of several scans with the same columns, one after the other; see `ArrowScan.reader`."""
     found = scans[0].schema
     schema = found if names is None else pa.schema([f.with_name(name) for f, name in zip(found, names)])
     batches = _limited(itertools.chain.from_iterable(scan.batches(runner) for scan in scans), limit)
@@ -152,7 +152,7 @@ def chained_reader(
 
 
 def _limited(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
-    """The first rows of some batches, at most ``limit`` (None: all)."""
+    """Yield the first rows of some batches, at most ``limit`` (None: all)."""
     left = limit
     for batch in batches:
         if left is not None:
@@ -166,9 +166,9 @@ def _limited(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[p
 def matching_rows(
     runner: Runner, store: TableStore, snapshot: Snapshot | None, predicate: Predicate | None, names: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a snapshot that match, for deletes and updates: the merged rows of all levels.
+    """Return the rows of a snapshot that match, for deletes and updates: the merged rows of all levels.
 
-    They have the columns ``names`` as the engine has them (`stored_schema`).
+    They have the columns ``names`` in stored form (`stored_schema`).
     """
     plan = plan_read(store, snapshot, predicate, fresh=True)
     return ArrowScan(store, plan, tuple(names), predicate=predicate).stored_batches(runner)

@@ -1,4 +1,4 @@
-"""The rows that an update in this process writes: +U rows of the keys that match, with new values of some columns."""
+"""The rows that an update in this process writes: +U rows for the keys of matching rows, with new values."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def updates(
     snapshot: Snapshot | None,
     session_time_zone: str | None,
 ) -> Iterator[pa.RecordBatch]:
-    """The prepared +U rows of what matches the condition in a snapshot (None: an empty table); ``values`` by column.
+    """Return prepared +U rows for the rows of a snapshot that match (None: an empty table); ``values`` by column.
 
-    Raises UnsupportedFeatureError for an expression that is not evaluated in this process.
+    Raises UnsupportedFeatureError for an expression that this engine cannot evaluate.
     """
     plan = plan_update(store, values)
     assigned = [_Assignment.of(store, name, value, session_time_zone) for name, value in plan.values.items()]
@@ -51,14 +51,14 @@ def updates(
 
 @dataclass(frozen=True)
 class _Assignment:
-    """A column and the expression whose value it gets."""
+    """A column and the expression of its new value."""
 
     field: DataField
     expression: Expression
 
     @staticmethod
     def of(store: TableStore, name: str, value: str, session_time_zone: str | None) -> _Assignment:
-        """Raises InvalidInputError for a value that the column does not take."""
+        """Parse the expression. Raises InvalidInputError if the column does not accept its type."""
         field = store.schema.field(name)
         with error_context(f"set[{name!r}] = {shown_condition(value)}"):
             expression = parse_expression(value, store.schema.fields, session_time_zone)
@@ -68,7 +68,7 @@ class _Assignment:
         return _Assignment(field, expression)
 
     def values(self, rows: pa.RecordBatch) -> pa.Array:
-        """The values in the column's type: numbers are rounded, and refused if they do not fit."""
+        """Return the values in the column's type: numbers are rounded, and refused if they do not fit."""
         found, target = evaluated(self.expression, rows), reduced(self.field.type)
         if self.expression.type != NULL_TYPE and is_number(target):
             cast = number_cast(found, target)
@@ -89,7 +89,7 @@ def _updated(
 
 
 def _fault(check: RowCheck, old: pa.RecordBatch, new: Mapping[str, pa.Array]) -> pa.Array:
-    """Which rows have a fault."""
+    """Return which rows have a fault."""
     match check.fault:
         case RowFault.NULL_OVER_VALUE:
             (name,) = check.columns
@@ -101,7 +101,7 @@ def _fault(check: RowCheck, old: pa.RecordBatch, new: Mapping[str, pa.Array]) ->
 
 
 def _is_weaker(check: RowCheck, old: pa.RecordBatch, new: Mapping[str, pa.Array]) -> pa.Array:
-    """Whether new values lose to the present ones, in the order of merges; NULL loses to all."""
+    """Return which new values are weaker than the present ones in merge order; NULL is the weakest."""
     weaker = np.zeros(len(old), dtype=bool)
     for name in reversed(check.columns):
         both = pa.chunked_array([old.column(name), new[name]])

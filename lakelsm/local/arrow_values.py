@@ -1,7 +1,7 @@
-"""Arrow's many types of one value: which of Paimon's types it is of, and its plain form.
+"""The Paimon type of Arrow values, and their plain form: one of Arrow's several forms for a value.
 
-The plain form of an array has none of the encodings and widths that Paimon's types do not know: no dictionaries, views,
-large offsets, fixed lengths, unsigned numbers or time zones but UTC, at any depth.
+The plain form has no encodings and widths without a Paimon type: no dictionaries, views, large offsets, fixed lengths,
+unsigned numbers or time zones other than UTC, at any depth.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from lakelsm.errors import InvalidInputError
 from lakelsm.schema.row_rules import OnlyNull
 from lakelsm.types import MAX_DECIMAL_DIGITS, UNASSIGNED_ID, ArrayType, DataField, DataType, MapType, RowType, from_arrow
 
-#: Buffers that are so many times as large as what an array has of them are left behind before a cast, which takes all.
+#: A cast takes whole buffers. If they are this many times as large as the array's part of them, it is copied first.
 _SPARSE = 2
 _SMALL = 1 << 16
 
@@ -33,7 +33,7 @@ _WIDER_SIGNED = {
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type of the plain form of values. Raises InvalidInputError for views of lists within other values."""
+    """Return the type of the plain form. Raises InvalidInputError for views of lists within other values."""
     if pa.types.is_dictionary(kind):
         return plain_type(kind.value_type)
     if pa.types.is_struct(kind):
@@ -50,7 +50,7 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def value_type(kind: pa.DataType) -> DataType:
-    """Paimon's type of values of a plain type. Raises InvalidInputError where it has none."""
+    """Return the Paimon type for values of a plain type. Raises InvalidInputError if there is none."""
     if pa.types.is_null(kind):
         return OnlyNull()
     if pa.types.is_struct(kind):
@@ -61,25 +61,25 @@ def value_type(kind: pa.DataType) -> DataType:
     if pa.types.is_list(kind):
         return ArrayType(value_type(kind.value_type))
     if pa.types.is_run_end_encoded(kind):
-        raise InvalidInputError(f"Arrow type {kind} is not read; cast it to {kind.value_type} first")
+        raise InvalidInputError(f"Arrow type {kind} is not supported. Cast it to {kind.value_type} first.")
     return from_arrow(kind)
 
 
 def plain_array(array: pa.Array) -> pa.Array:
-    """The values in their plain form. Raises Arrow's errors for values that have none."""
+    """Return the values in plain form. Raises Arrow's errors for values without one."""
     kind = plain_type(array.type)
     if not _is_list_view(array.type) and _refers_to_more(array):
         array = array.take(pa.array(np.arange(len(array))))
     if _is_list_view(array.type):
         array = _lists(array)
-    if pa.types.is_dictionary(array.type):  # Arrow cannot decode those of views.
+    if pa.types.is_dictionary(array.type):  # Arrow cannot decode dictionaries of views.
         array = pa.DictionaryArray.from_arrays(array.indices, plain_array(array.dictionary))
-    # A date64 is a whole number of days; what is finer is cut, as times are.
+    # A date64 is a whole number of days; a finer part is cut, as for times.
     return array if array.type == kind else array.cast(kind, safe=not pa.types.is_date(kind))
 
 
 def _refers_to_more(array: pa.Array) -> bool:
-    """Whether a slice has far larger buffers below it: a cast would take them whole, and offsets may be too large."""
+    """Return whether a slice has far larger buffers: a cast would copy them whole, and offsets could overflow."""
     kind = array.type
     if not (pa.types.is_nested(kind) or pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)):
         return False
@@ -87,7 +87,7 @@ def _refers_to_more(array: pa.Array) -> bool:
 
 
 def _lists(views: pa.Array) -> pa.Array:
-    """Views of lists as lists: Arrow's cast of them loses what comes after NULL."""
+    """Return views of lists as lists. Arrow's own cast loses the values after a NULL."""
     lengths = pc.fill_null(pc.list_value_length(views), 0).to_numpy().astype(np.int64)
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
     mask = views.is_null() if views.null_count else None
@@ -96,7 +96,9 @@ def _lists(views: pa.Array) -> pa.Array:
 
 def _plain_field(field: pa.Field) -> pa.Field:
     if _is_list_view(field.type):
-        raise InvalidInputError(f"Arrow type {field.type} is not read within other values; make it a list first")
+        raise InvalidInputError(
+            f"Arrow type {field.type} is not supported within other values. Cast it to a list first."
+        )
     return pa.field(field.name, plain_type(field.type), field.nullable)
 
 

@@ -1,4 +1,4 @@
-"""Rows in Arrow to level-0 files: bucket and sort in this process, then the tasks that merge and write."""
+"""Writes Arrow rows to level-0 files: assigns buckets and sorts in this process, then runs tasks that merge and write."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lakelsm.schema.system_columns import BUCKET
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.write.level0_task import Level0Job
 
-#: Bytes of rows that are worth a task.
+#: Bytes of rows for one task.
 _UNIT_BYTES = 8 << 20
 
 
@@ -33,7 +33,7 @@ class _WriteUnit:
     rows: tuple[tuple[int, SortedRows], ...]
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, each with its bucket."""
+        """Yield the rows, each with its bucket."""
         for bucket, rows in self.rows:
             for table in rows.tables():
                 buckets = pa.array(np.full(len(table), bucket, np.int32))
@@ -41,7 +41,7 @@ class _WriteUnit:
 
 
 class ArrowWriter:
-    """Writes rows that `prepare_arrow` made."""
+    """Writes rows that `prepare_arrow` returned."""
 
     def __init__(self, runner: Runner, store: TableStore) -> None:
         self.runner = runner
@@ -79,7 +79,7 @@ def _written(job: Level0Job, unit: _WriteUnit) -> Iterator[pa.RecordBatch]:
 
 
 def _units(sorted_rows: Sequence[SortedRows], buckets: Sequence[int]) -> Iterator[_WriteUnit]:
-    """The rows of all buckets, those of small ones together."""
+    """Yield the rows of all buckets; small buckets share a unit."""
     pending: list[tuple[int, SortedRows]] = []
     for rows in sorted_rows:
         pending.append((buckets[rows.code], rows))

@@ -1,4 +1,4 @@
-"""The partition and bucket of each row, before it is sorted."""
+"""The partition and bucket of each row, before the sort."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from lakelsm.types import DataField
 from lakelsm.write.dynamic_bucket import Assigner, BucketPolicy
 from lakelsm.write.fixed_buckets import FixedBuckets
 
-#: A number for each row: the index of its partition and bucket among those seen so far.
+#: A code for each row: the index of its partition and bucket, in the order of their first row.
 RowCodes = npt.NDArray[np.int32]
 _Buckets = npt.NDArray[np.int32]
 
-#: Numbers up to which a table of all is made instead of a sort.
+#: Below this number, distinct numbers are found by counting instead of sorting.
 _MAX_COUNTED = 1 << 20
 
 
 class BucketCodes:
-    """Numbers the buckets of a write as it sees them; ``indexes`` have the bucket of a key if buckets are dynamic."""
+    """Numbers the buckets of a write; ``indexes`` have the bucket of each known key if buckets are dynamic."""
 
     def __init__(
         self,
@@ -46,11 +46,11 @@ class BucketCodes:
 
     @property
     def buckets(self) -> list[int]:
-        """The bucket of each number."""
+        """The bucket of each code."""
         return [bucket for _, bucket in self._known]
 
     def of(self, rows: pa.RecordBatch) -> RowCodes:
-        """The number of each row."""
+        """Return the code of each row."""
         codes, partitions = partition_codes(rows, self._partition)
         buckets = self._buckets(rows, codes, partitions)
         factor = int(buckets.max(initial=0)) + 1
@@ -81,7 +81,7 @@ def _by_partition(indexes: Mapping[tuple[bytes, int], HashIndex]) -> Mapping[byt
 
 
 def partition_codes(rows: pa.RecordBatch, fields: Sequence[DataField]) -> tuple[npt.NDArray[np.int64], list[bytes]]:
-    """A number for each row's partition, and the partition (BinaryRow with arity) of each number."""
+    """Return a code for each row's partition, and the partition (BinaryRow with arity) of each code."""
     codes = np.zeros(len(rows), np.int64)
     for field in fields:
         codes = _ranked(codes * len(rows) + _codes(rows.column(field.name)))
@@ -93,7 +93,7 @@ def partition_codes(rows: pa.RecordBatch, fields: Sequence[DataField]) -> tuple[
 
 
 def _codes(column: pa.Array) -> npt.NDArray[np.int64]:
-    """A number for each value: floats by their bits, as -0.0 and 0.0 are two partitions."""
+    """Return a code for each value. Floats are compared by their bits, because -0.0 and 0.0 are two partitions."""
     if pa.types.is_floating(column.type):
         column = column.view(pa.int32() if pa.types.is_float32(column.type) else pa.int64())
     codes: npt.NDArray[np.int64] = column.dictionary_encode("encode").indices.to_numpy().astype(np.int64)
@@ -101,13 +101,13 @@ def _codes(column: pa.Array) -> npt.NDArray[np.int64]:
 
 
 def _ranked(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The numbers without gaps, from 0."""
+    """Return the numbers without gaps, from 0, in their order."""
     ranked: npt.NDArray[np.int64] = np.searchsorted(_distinct(numbers), numbers)
     return ranked
 
 
 def _distinct(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The numbers that occur, ascending."""
+    """Return the distinct numbers, ascending."""
     if len(numbers) and int(numbers.max()) < _MAX_COUNTED:
         found: npt.NDArray[np.int64] = np.flatnonzero(np.bincount(numbers))
         return found
@@ -115,11 +115,11 @@ def _distinct(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def rows_by_code(codes: npt.NDArray[np.int64], count: int) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
-    """Yield each number below ``count`` with the rows that have it, in their order."""
+    """Yield each code below ``count`` with the indexes of its rows, ascending."""
     if count == 1:
         yield 0, np.arange(len(codes))
         return
-    # Numpy sorts short numbers by counting them.
+    # Numpy sorts 16-bit numbers by counting.
     order = np.argsort(codes.astype(np.uint16) if count <= 1 << 16 else codes, kind="stable")
     stops = np.cumsum(np.bincount(codes, minlength=count))
     for code, (start, stop) in enumerate(zip([0, *stops[:-1].tolist()], stops.tolist())):

@@ -1,5 +1,5 @@
-"""Python's values whose type Arrow infers, checked for what it would change without an error: it takes the class of the
-first value for all of them, so that a datetime after a date loses its time, and text after bytes its type.
+"""Checks of Python values for which Arrow infers a type. Arrow takes the class of the first value for all of them,
+without an error: a datetime after a date would lose its time, and text after bytes its type.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-#: What is no value: pandas' own, by name, as pandas may not be loaded.
+#: Classes of missing values. pandas' own are listed by name, because pandas may not be loaded.
 MISSING = ("NoneType", "NAType", "NaTType")
-#: Kinds of values by their classes; a class stands before those that it derives from.
+#: Kinds of values by their classes; a subclass comes before its base class.
 _KINDS: tuple[tuple[tuple[type, ...], str], ...] = (
     ((bool, np.bool_), "booleans"),
     ((int, float, Decimal, np.number), "numbers"),
@@ -29,7 +29,7 @@ _KINDS: tuple[tuple[tuple[type, ...], str], ...] = (
 
 
 def plain_values(values: Sequence[Any]) -> Sequence[Any]:
-    """The values, with None where one is missing for pandas."""
+    """Return the values with None instead of pandas' missing values."""
     missing = {cls for cls in set(map(type, values)) if cls.__name__ in MISSING}
     if missing <= {type(None)}:
         return values
@@ -37,16 +37,16 @@ def plain_values(values: Sequence[Any]) -> Sequence[Any]:
 
 
 def check_one_kind(values: Iterable[Any]) -> None:
-    """Raise ValueError where Arrow, which infers one type of the values, would change some of them.
+    """Raise ValueError if Arrow, which infers one type for the values, would change some of them.
 
-    ``values`` can be taken several times. Those within lists are not gathered.
+    ``values`` must be repeatable. Lists within it are checked without a copy.
     """
     _check(lambda: values)
 
 
 def _check(fresh: Callable[[], Iterable[Any]]) -> None:
     kinds = _kinds_of(fresh())
-    if len(kinds) > 1:  # NaN is what pandas has for a missing text, too.
+    if len(kinds) > 1:  # In pandas, NaN can also be a missing text.
         kinds = _kinds_of(value for value in fresh() if not (isinstance(value, float) and value != value))
     if len(kinds) > 1:
         raise ValueError(f"{' and '.join(sorted(kinds))} are mixed")
@@ -60,7 +60,7 @@ def _check(fresh: Callable[[], Iterable[Any]]) -> None:
 
 
 def _has_objects(value: Any) -> bool:
-    """Whether a value is a list of Python's objects."""
+    """Return whether a value is a list of Python objects."""
     if isinstance(value, np.ndarray):
         return bool(value.dtype.hasobject)
     return isinstance(value, (list, tuple, set, frozenset))

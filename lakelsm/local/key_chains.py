@@ -1,4 +1,4 @@
-"""Files and units of a read put one after the other as their keys are, so that few streams give all rows in key order."""
+"""Files and units of a read chained by their key ranges, so that few streams return all rows in key order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Unit = RunFile | MergeUnit
 
 
 def key_chains(store: TableStore, units: Sequence[Unit]) -> list[list[Unit]]:
-    """The units in chains: of one bucket, and each unit's keys above those of the one before."""
+    """Return the units in chains: all of one bucket, each with keys above those of the unit before."""
     types = key_types(store.schema)
     by_bucket: dict[str, list[Unit]] = {}
     for unit in units:
@@ -28,7 +28,7 @@ def key_chains(store: TableStore, units: Sequence[Unit]) -> list[list[Unit]]:
 
 
 def _chains(units: Sequence[Unit], types: Sequence[DataType]) -> list[list[Unit]]:
-    """Greedily, in the order of the smallest keys: each to the first chain that ends below it."""
+    """Chain units greedily by their smallest key: each is appended to the first chain that ends below it."""
     lows, highs = _ranges(units, types)
     chains: list[list[Unit]] = []
     ends: list[float] = []
@@ -40,7 +40,7 @@ def _chains(units: Sequence[Unit], types: Sequence[DataType]) -> list[list[Unit]
 
 
 def _ranges(units: Sequence[Unit], types: Sequence[DataType]) -> tuple[list[float], list[float]]:
-    """A rank at or below the keys of each unit, and one at or above them."""
+    """Return a lower and an upper bound of each unit's keys, as ranks."""
     keys: list[Key] = []
     counts = []
     for unit in units:
@@ -69,6 +69,6 @@ def _files(unit: Unit) -> Sequence[RunFile]:
 
 
 def in_key_order(chains: Sequence[Iterator[pa.Table]], keys: Sequence[str]) -> Iterator[pa.Table]:
-    """The rows of ordered streams in which no key occurs twice, as one stream ordered by ``keys``."""
+    """Return the rows of ordered streams as one stream ordered by ``keys``. No key is in two streams."""
     for rows, order in key_ranges(chains, keys):
         yield rows if order is None else rows.combine_chunks().take(pa.array(np.argsort(order, kind="stable")))

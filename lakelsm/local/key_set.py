@@ -1,4 +1,4 @@
-"""Keys that a user gives, and which rows of a table have one of them."""
+"""Keys that a user passes, and the rows of a table that have one of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lakelsm.predicate.predicate import Constant, In, IsNull, Predicate, all_of,
 from lakelsm.schema.row_rules import key_schema
 from lakelsm.schema.table_schema import TableSchema
 
-#: Values of a column up to which reads leave files out by them.
+#: Up to this number of values of a key column, a read uses them to leave out files.
 _MAX_VALUES = 1000
 _LISTED_ROOTS = ("TINYINT", "SMALLINT", "INT", "BIGINT", "VARCHAR", "DATE")
 
@@ -33,7 +33,7 @@ class KeySet:
 
     @staticmethod
     def of(given: ArrowInput, schema: TableSchema, options: TableOptions) -> KeySet:
-        """The keys that a user gives, checked. Raises InvalidInputError for other columns than the key's and for NULL."""
+        """Check the keys that a user passes. Raises InvalidInputError for NULL and for columns outside the key."""
         of_keys = key_schema(schema, given.schema.names)
         batches, size = [], 0
         for batch in prepare_arrow(given, of_keys, TableOptions.parse({})):
@@ -41,8 +41,8 @@ class KeySet:
             size += batches[-1].nbytes
             if size > options.write_buffer_size:
                 raise InvalidInputError(
-                    f"keys take more than 'write-buffer-size' ({options.write_buffer_size} bytes): delete them in "
-                    "several calls, or raise the option."
+                    f"keys: they need more memory than 'write-buffer-size' ({options.write_buffer_size} bytes). Delete "
+                    "them in several calls, or raise the option."
                 )
         columns = [field.type for field in map(schema.field, schema.primary_keys)]
         if not batches:
@@ -62,12 +62,12 @@ class KeySet:
             if self.schema.field(name).type.root in _LISTED_ROOTS:
                 values = self.keys.column(name).unique()
                 if len(values) <= _MAX_VALUES:
-                    with suppress(OverflowError, ValueError):  # Of dates that Python's calendar does not have.
+                    with suppress(OverflowError, ValueError):  # Dates outside Python's calendar.
                         parts.append(_one_of(name, values))
         return all_of(parts)
 
     def rows_of(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows that have one of the keys."""
+        """Return the rows that have one of the keys."""
         names = self.schema.primary_keys
         kinds = [self.schema.field(name).type for name in names]
         columns = [
@@ -87,6 +87,6 @@ class KeySet:
 
 
 def _one_of(name: str, values: pa.ChunkedArray) -> Predicate:
-    """Whether a column has one of some values, of which NULL may be one."""
+    """Return the condition that a column has one of some values; NULL may be one of them."""
     known = tuple(sorted(values.drop_null().to_pylist()))
     return any_of([*([In(name, known)] if known else []), *([IsNull(name)] if values.null_count else [])])

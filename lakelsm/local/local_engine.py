@@ -1,4 +1,4 @@
-"""A table's work in this process."""
+"""The engine that runs a table's operations in this process."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from lakelsm.snapshots.table_store import TableStore
 
 
 class LocalEngine:
-    """Works in this process; its prepared rows are Arrow."""
+    """Works in this process. Prepared rows are Arrow record batches."""
 
     @property
     def runner(self) -> LocalRunner:
-        """What runs planned units."""
+        """The runner of planned units."""
         return LocalRunner()
 
     def writer(self, store: TableStore) -> ArrowWriter:
@@ -53,7 +53,7 @@ class LocalEngine:
 
     def retractions(self, store: TableStore, where: str, snapshot: Snapshot | None) -> Iterator[pa.RecordBatch]:
         """See `Engine.retractions`."""
-        predicate = self.exact(store, where)
+        predicate = self.evaluable_predicate(store, where)
         assert predicate is not None
         return retractions(self.runner, store, predicate, snapshot)
 
@@ -61,7 +61,7 @@ class LocalEngine:
         self, store: TableStore, where: str, values: Mapping[str, str], snapshot: Snapshot | None
     ) -> Iterator[pa.RecordBatch]:
         """See `Engine.updates`."""
-        predicate = self.exact(store, where)
+        predicate = self.evaluable_predicate(store, where)
         assert predicate is not None
         return updates(self.runner, store, predicate, values, snapshot, utc_zone())
 
@@ -79,7 +79,7 @@ class LocalEngine:
 
     def count_rows(self, store: TableStore, snapshot: Snapshot | None, where: str | None, fresh: bool) -> CountResult:
         """See `Engine.count_rows`."""
-        predicate = self.exact(store, where)
+        predicate = self.evaluable_predicate(store, where)
         plan = plan_read(store, snapshot, predicate, fresh)
 
         def read() -> int:
@@ -89,8 +89,8 @@ class LocalEngine:
 
         return count_rows(self.runner, store, plan, predicate, read)
 
-    def exact(self, store: TableStore, where: str | None) -> Predicate | None:
-        """A condition that is judged here, each part of it: raises UnsupportedFeatureError for one not understood."""
+    def evaluable_predicate(self, store: TableStore, where: str | None) -> Predicate | None:
+        """Parse a condition. Raises UnsupportedFeatureError if a part of it cannot be evaluated in this process."""
         if where is None:
             return None
         predicate = self.predicate(store, where)

@@ -1,7 +1,7 @@
-"""Rows as Python's own values (a list of dicts, a dict of columns, a list of keys) in the types of a table's columns.
+"""Rows as Python values (a list of dicts, a dict of columns, a list of keys) in the types of a table's columns.
 
-Python's values have no types of columns. So each of them is taken by its value, where it fits the column
-(`lakelsm.schema.row_rules.is_castable`), also beside values of other classes: text and dates may share a DATE column.
+Python values have no column types. Therefore each value is converted by itself and accepted if it fits the column
+(`lakelsm.schema.row_rules.is_castable`), beside values of other classes: text and dates may share a DATE column.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from lakelsm.arguments import type_name, wrong_argument
+from lakelsm.arguments import wrong_argument
 from lakelsm.errors import InvalidInputError
 from lakelsm.local.arrow_casts import UnfitValueError
 from lakelsm.local.arrow_input import BATCH_ROWS, ArrowInput
@@ -26,17 +26,17 @@ from lakelsm.schema.row_rules import unfit_value
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.types import DataType, contiguous, to_arrow
 
-#: Values of a column from an index on, so many of them.
+#: Returns values of a column: arguments are the first index and the number of values.
 _Part: TypeAlias = Callable[[int, int], Sequence[Any]]
 
 _COLUMN_FORMS = "a list, a numpy array of one dimension, or an Arrow, pandas or Polars column"
 
 
 def rows_input(data: object, schema: TableSchema) -> ArrowInput:
-    """What a user passes as rows: a list of dicts, a dict of columns, or as in `ArrowInput.of`.
+    """Return the rows that a user passes: a list of dicts, a dict of columns, or the forms of `ArrowInput.of`.
 
-    A list without rows has all columns of the table. A dict that lacks a column which another one has is NULL there.
-    Raises InvalidInputError for anything else, and for a value that does not fit when its batch is taken.
+    An empty list has all columns of the table. A dict without a column that another dict has is NULL there. Raises
+    InvalidInputError for any other value, and, when the batch is read, for a value that does not fit.
     """
     if isinstance(data, Mapping):
         return _of_columns(data, schema, "frame")
@@ -46,14 +46,14 @@ def rows_input(data: object, schema: TableSchema) -> ArrowInput:
 
 
 def typed_input(data: object) -> ArrowInput:
-    """As `ArrowInput.of`; its error tells that rows may be Python's values too."""
+    """As `ArrowInput.of`, with an error that also names the forms of Python values."""
     return ArrowInput.of(data, more_forms="a list of dicts, a dict of columns, ")
 
 
 def python_columns(data: object) -> dict[str, pa.ChunkedArray | Sequence[Any]] | None:
-    """The columns of rows in Python's values by name, typed ones as Arrow has them; None for rows of another form.
+    """Return the columns of rows in Python values by name, typed ones as Arrow; None for rows of another form.
 
-    Raises InvalidInputError for what is no row, no column or no name.
+    Raises InvalidInputError for an invalid row, column or name.
     """
     if isinstance(data, Mapping):
         return {_checked_name(name, "frame"): column_values(data[name], name, "frame") for name in data}
@@ -63,7 +63,7 @@ def python_columns(data: object) -> dict[str, pa.ChunkedArray | Sequence[Any]] |
 
 
 def is_column(data: object) -> bool:
-    """Whether a user passes a column of values: of numpy, Arrow, pandas or Polars."""
+    """Return whether a user passes a column of values: of numpy, Arrow, pandas or Polars."""
     pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
     return (
         isinstance(data, (np.ndarray, pa.Array, pa.ChunkedArray))
@@ -73,8 +73,8 @@ def is_column(data: object) -> bool:
 
 
 def keys_input(data: object, schema: TableSchema) -> ArrowInput:
-    """What a user passes as keys: a list or a column of values, for a key of several columns a list of tuples in the
-    order of the primary key, or as in `rows_input`.
+    """Return the keys that a user passes: a list or column of values, or, for a key of several columns, a list of tuples
+    in the order of the primary key, or the forms of `rows_input`.
     """
     names = schema.primary_keys
     if is_column(data) and len(names) == 1:
@@ -90,13 +90,13 @@ def keys_input(data: object, schema: TableSchema) -> ArrowInput:
         return _of_columns({names[0]: keys}, schema, "keys")
     for row, key in enumerate(keys, 1):
         if not isinstance(key, (tuple, list)) or len(key) != len(names):
-            what = f"row {row} of keys is {key!r:.60}; it must be a tuple of {len(names)} values"
-            raise InvalidInputError(f"{what}, those of the primary key {', '.join(names)}.")
+                        wanted = f"a tuple of {len(names)} values, those of the primary key {', '.join(names)}"
+                        raise wrong_argument(f"keys, row {row}", key, wanted)
     return _of_columns(dict(zip(names, map(list, zip(*keys)))), schema, "keys")
 
 
 def _of_rows(rows: Sequence[Any], schema: TableSchema, empty: Sequence[str], argument: str) -> ArrowInput:
-    """Rows as dicts; ``empty`` are the columns of none."""
+    """Return rows as dicts as an input; ``empty`` are the columns if there are none."""
     names = _names_of_rows(rows, empty, argument)
     return _input({name: partial(_part_of_rows, rows, name) for name in names}, {}, len(rows), schema, argument)
 
@@ -104,8 +104,8 @@ def _of_rows(rows: Sequence[Any], schema: TableSchema, empty: Sequence[str], arg
 def _names_of_rows(rows: Sequence[Any], empty: Sequence[str], argument: str) -> list[str]:
     for row, given in enumerate(rows, 1):
         if not isinstance(given, Mapping):
-            remedy = ": pass a list of dicts, or a dict of columns"
-            raise InvalidInputError(f"row {row} of {argument} is a {type_name(type(given))}; it must be a dict{remedy}.")
+                        remedy = "Pass a list of dicts, or a dict of columns."
+                        raise wrong_argument(f"{argument}, row {row}", given, "a dict", remedy)
     names = dict.fromkeys(chain.from_iterable(rows)) if rows else empty
     return [_checked_name(name, argument) for name in names]
 
@@ -137,21 +137,23 @@ def _of_columns(columns: Mapping[Any, Any], schema: TableSchema, argument: str) 
             parts[name] = partial(_part_of_column, values)
     if len(set(sizes.values())) > 1:
         shown = ", ".join(f"'{name}' has {size}" for name, size in sizes.items())
-        raise InvalidInputError(f"the columns of {argument} differ in length ({shown}): give each as many values.")
+        raise InvalidInputError(
+            f"{argument}: its columns differ in length ({shown}). Give each the same number of values."
+        )
     return _input(parts, typed, next(iter(sizes.values()), 0), schema, argument)
 
 
 def column_values(values: Any, name: object, argument: str) -> pa.ChunkedArray | Sequence[Any]:
-    """A column of a dict: an Arrow column where its values have a type, else a sequence of Python's values."""
+    """Return a column of a dict: an Arrow column if its values have a type, else a sequence of Python values."""
     if isinstance(values, (list, tuple, range)):
         return values
     polars = sys.modules.get("polars")
     if polars is not None and isinstance(values, polars.Series) and values.dtype == polars.Object:
-        return list(values)  # Arrow would have their addresses in memory.
+        return list(values)  # Arrow would get their memory addresses.
     what = f"column '{name}' of {argument}"
     if isinstance(values, np.ndarray):
         if values.ndim != 1:
-            raise InvalidInputError(f"{what} is an array of {values.ndim} dimensions; it must be {_COLUMN_FORMS}.")
+            raise InvalidInputError(f"{what}: expected {_COLUMN_FORMS}, got an array of {values.ndim} dimensions.")
         if values.dtype.hasobject:
             return list(values)
         if not values.dtype.isnative:
@@ -166,15 +168,15 @@ def column_values(values: Any, name: object, argument: str) -> pa.ChunkedArray |
             return pa.chunked_array(values)
         found = pa.array(values)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise InvalidInputError(f"{what} has no Arrow type: give its values one type ({error}).") from error
+        raise InvalidInputError(f"{what} has no Arrow type ({error}). Give its values one type.") from error
     return found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found])
 
 
 def _input(
     parts: Mapping[str, _Part], typed: Mapping[str, pa.ChunkedArray], rows: int, schema: TableSchema, argument: str
 ) -> ArrowInput:
-    """The input of columns that have types, and of those of Python's values: in the types of the table where it has the
-    column, else in their own.
+    """Return the input of typed columns and of columns of Python values. The latter get the type of the table's column,
+    or an inferred type if the table has no such column.
     """
     kinds: dict[str, DataType] = {}
     whole = dict(typed)
@@ -198,7 +200,7 @@ def _input(
 
 
 def _fitted(values: Mapping[str, Sequence[Any]], kinds: Mapping[str, DataType], start: int) -> dict[str, pa.Array]:
-    """The columns in their types. Raises InvalidInputError for the first row with a value that does not fit."""
+    """Return the columns in their types. Raises InvalidInputError for the first row with a value that does not fit."""
     arrays: dict[str, pa.Array] = {}
     unfit: list[tuple[int, str, str]] = []
     for name, column in values.items():
@@ -213,10 +215,10 @@ def _fitted(values: Mapping[str, Sequence[Any]], kinds: Mapping[str, DataType], 
 
 
 def _natural(values: Sequence[Any], name: str, argument: str) -> pa.Array:
-    """A column that the table does not have, with its own type."""
+    """Return a column that the table does not have, with an inferred type."""
     try:
         check_one_kind(values := plain_values(values))
         return pa.array(values)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         what = f"column '{name}' of {argument}"
-        raise InvalidInputError(f"{what} has no Arrow type: give its values one type ({error}).") from error
+        raise InvalidInputError(f"{what} has no Arrow type ({error}). Give its values one type.") from error

@@ -1,4 +1,4 @@
-"""Python's values as a column of a Paimon type, each where it fits: by its class as Arrow has it, then cast by value."""
+"""Python values as a column of a Paimon type, each if it fits: converted to Arrow by class, then cast by value."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lakelsm.types import ArrayType, DataType, MapType, MultisetType, RowType, t
 
 #: Errors of Arrow and Python for values that do not fit a type.
 _FAULTS = (pa.ArrowException, TypeError, ValueError, OverflowError, InvalidInputError)
-#: The Arrow types of classes; a class stands before those that it derives from.
+#: The Arrow types of classes; a subclass comes before its base class.
 _SIMPLE: dict[type, pa.DataType] = {
     bool: pa.bool_(),
     np.bool_: pa.bool_(),
@@ -39,16 +39,16 @@ _SIMPLE: dict[type, pa.DataType] = {
 
 @dataclass(frozen=True)
 class _Form:
-    """How values of some classes become an array of the wanted type; a name groups classes converted together."""
+    """How values of some classes become an array of the wanted type. Classes with one name are converted together."""
 
     name: str
     array: Callable[[Sequence[Any], DataType], pa.Array]
 
 
 def column_of(values: Sequence[Any], target: DataType) -> pa.Array:
-    """Return values, None among them, as a column has them: in `to_arrow` of its type.
+    """Return values, which may contain None, as a column: in `to_arrow` of its type.
 
-    Raises UnfitValueError for the first one that does not fit.
+    Raises UnfitValueError for the first value that does not fit.
     """
     values = plain_values(values)
     forms = {cls: _form(cls, target) for cls in set(map(type, values)) - {type(None)}}
@@ -60,7 +60,7 @@ def column_of(values: Sequence[Any], target: DataType) -> pa.Array:
 
 
 def _mixed(values: Sequence[Any], forms: Mapping[type, _Form | None], target: DataType) -> pa.Array:
-    """A column of values of several forms."""
+    """Return a column of values with several forms."""
     names = [None if value is None else _name(forms[type(value)]) for value in values]
     arrays, indexes = [pa.nulls(1, to_arrow(target))], np.zeros(len(values), np.int64)
     unfit: list[tuple[int, str]] = []
@@ -99,14 +99,14 @@ def _converted(values: Sequence[Any], form: _Form, target: DataType) -> pa.Array
 def _fault(value: Any, target: DataType) -> str:
     try:
         shown = repr(value) if isinstance(value, (str, bytes, list, tuple, dict)) else str(value)
-    except Exception:  # noqa: BLE001  The class is the caller's.
+    except Exception:  # noqa: BLE001  The repr of a user's class can raise anything.
         shown = f"a {type(value).__name__}"
     source = value_type(pa.string()) if isinstance(value, str) else target
     return shortened(shown) + does_not_fit(source, target)
 
 
 def _form(cls: type, target: DataType) -> _Form | None:
-    """The form of values of a class for a column; None where the column has none of them."""
+    """Return the form of values of a class for a column; None if the column accepts none of them."""
     if isinstance(target, (ArrayType, RowType, MapType, MultisetType)):
         return _nested_form(cls, target)
     for base in cls.__mro__:
@@ -128,18 +128,18 @@ def _form(cls: type, target: DataType) -> _Form | None:
 
 
 def _castable(kind: pa.DataType, target: DataType) -> _Form | None:
-    """The form of values that have an Arrow type; None where the column takes none of it."""
+    """Return the form of values with an Arrow type; None if the column does not accept that type."""
     if not is_castable(value_type(kind), target):
         return None
     return _Form(str(kind), lambda values, wanted: _cast(pa.array(values, kind), wanted))
 
 
 def _cast(array: pa.Array, target: DataType) -> pa.Array:
-    """The array as the column. Raises InvalidInputError where no value of its type is one of the column's."""
+    """Return the array as the column's type. Raises InvalidInputError if the column does not accept its type."""
     array = plain_array(array)
     source = value_type(array.type)
     if not is_castable(source, target):
-        raise InvalidInputError(f"{source} is not cast to {target}")
+        raise InvalidInputError(f"{source} cannot be cast to {target}")
     return cast_values(array, source, target)
 
 
@@ -160,7 +160,7 @@ def _decimals(values: Sequence[Any], target: DataType) -> pa.Array:
     floats = pa.array([None if value is None else str(value) for value in values], pa.string()).cast(wanted)
     texts = floats.cast(pa.string()).to_pylist()
     if any(value is not None and Decimal(text) != value for text, value in zip(texts, values)):
-        raise ValueError("a number is no float")
+        raise ValueError("a number has no equal float")
     return floats
 
 
@@ -171,7 +171,7 @@ def _clock_times(values: Sequence[Any], target: DataType) -> pa.Array:
 
 
 def _times(values: Sequence[Any], target: DataType) -> pa.Array:
-    """Datetimes: those with a time zone are instants. pandas' own have nanoseconds."""
+    """Convert datetimes: those with a time zone are instants, and pandas' own have nanoseconds."""
     zoned = {value.tzinfo is not None for value in values if value is not None}
     if len(zoned) > 1:
         raise InvalidInputError("datetimes with and without a time zone are mixed")
@@ -187,7 +187,7 @@ def _numpy_times(values: Sequence[Any], target: DataType) -> pa.Array:
     return _cast(pa.array(np.array(times, f"datetime64[{unit}]")), target)
 
 
-#: numpy's units of time from the coarsest on.
+#: numpy's units of time, the coarsest first.
 _UNITS = ("generic", "Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as")
 
 
@@ -206,7 +206,7 @@ def _nested_form(cls: type, target: DataType) -> _Form | None:
 def _parts(
     values: Sequence[Any], parts: Sequence[Any], lengths: Sequence[int], kind: DataType, whole: DataType
 ) -> pa.Array:
-    """The parts of values as a column; an error names the value whose part does not fit."""
+    """Return the parts of values as a column; an error names the value whose part does not fit."""
     try:
         return column_of(parts, kind)
     except UnfitValueError as error:
@@ -223,13 +223,13 @@ def _lists(values: Sequence[Any], target: DataType) -> pa.Array:
 
 
 def _maps(values: Sequence[Any], target: DataType) -> pa.Array:
-    """Maps as dicts or lists of pairs."""
+    """Convert dicts or lists of pairs to maps."""
     assert isinstance(target, (MapType, MultisetType))
     pairs = [None if value is None else list(value.items() if isinstance(value, Mapping) else value) for value in values]
     lengths = [0 if value is None else len(value) for value in pairs]
     entries = list(chain.from_iterable(_valid(pairs)))
     if any(isinstance(entry, (Mapping, str, bytes)) or len(entry) != 2 for entry in entries):
-        raise ValueError("a map is a dict or a list of pairs")
+        raise ValueError("a map must be a dict or a list of pairs")
     key, item = entry_types(target)
     wanted = to_arrow(target)
     keys = _parts(values, [entry[0] for entry in entries], lengths, key, target)
@@ -239,11 +239,11 @@ def _maps(values: Sequence[Any], target: DataType) -> pa.Array:
 
 
 def _rows(values: Sequence[Any], target: DataType) -> pa.Array:
-    """Rows as dicts. A member that one lacks is NULL."""
+    """Convert dicts to rows. A missing member is NULL."""
     assert isinstance(target, RowType)
     names = set(chain.from_iterable(_valid(values)))
     if not all(isinstance(name, str) for name in names):
-        raise ValueError("a member's name is a text")
+        raise ValueError("the name of a member must be a text")
     by_name = {folded(name): name for name in names}
     if len(by_name) < len(names) or by_name.keys() - {folded(member.name) for member in target.fields}:
         raise ValueError("a dict has a member that the type does not have")

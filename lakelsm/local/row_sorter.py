@@ -1,4 +1,4 @@
-"""Rows by bucket (a number for partition and bucket) and key, in bounded memory; rows of a key keep their order."""
+"""Sorts rows by bucket (a code for partition and bucket) and key, in bounded memory; rows of a key keep their order."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from lakelsm.schema.system_columns import SEQUENCE_NUMBER
 
 Rows = npt.NDArray[np.int64]
 
-#: Bytes of rows that are copied at once.
+#: Bytes of rows that are copied at a time.
 _PIECE_BYTES = 4 << 20
-#: Bytes of a batch in a scratch file: a merge holds one of each run.
+#: Bytes of a batch in a scratch file: a merge holds one batch of each run.
 _SCRATCH_BYTES = 512 << 10
-#: Runs that are merged at once.
+#: The number of runs that are merged at a time.
 _FAN_IN = 64
 #: Offsets of texts have 31 bits.
 _MAX_MEMORY = 1 << 30
@@ -29,7 +29,7 @@ _MAX_MEMORY = 1 << 30
 
 @dataclass(frozen=True)
 class SortedRows:
-    """The rows of one bucket. ``tables`` returns them in order; any thread may call it."""
+    """The rows of one bucket. ``tables`` returns them in order, in any thread."""
 
     code: int
     size: int
@@ -37,11 +37,11 @@ class SortedRows:
 
 
 class RowSorter:
-    """Takes rows as they come; ``memory`` bounds the bytes of those that it holds, others go to ``scratch``."""
+    """Sorts rows of a stream. ``memory`` limits the bytes of rows in memory; the others are written to ``scratch``."""
 
     def __init__(self, key_columns: Sequence[str], memory: int, scratch: ScratchSpace) -> None:
         self._keys = tuple(key_columns)
-        # Sorting copies the rows once.
+        # A sort needs a copy of the rows.
         self._max_bytes = min(memory, _MAX_MEMORY) // 2
         self._scratch = scratch
         self._batches: list[pa.RecordBatch] = []
@@ -51,7 +51,7 @@ class RowSorter:
         self._sizes: dict[int, int] = {}
 
     def add(self, rows: pa.RecordBatch, codes: RowCodes) -> None:
-        """Add the next rows, and the bucket of each."""
+        """Add the next rows, with the code of the bucket of each."""
         size = rows.nbytes
         if self._batches and self._size + size > self._max_bytes:
             self._spill()
@@ -60,7 +60,7 @@ class RowSorter:
         self._size += size
 
     def sorted(self) -> list[SortedRows]:
-        """The rows of each bucket. No more rows can be added."""
+        """Return the rows of each bucket. No more rows can be added."""
         if not self._runs:
             return list(self._held())
         if self._batches:
@@ -72,7 +72,7 @@ class RowSorter:
         return self._merged(self._runs, _PIECE_BYTES)
 
     def _held(self, piece_bytes: int = _PIECE_BYTES) -> Iterator[SortedRows]:
-        """The rows in memory, by bucket."""
+        """Yield the rows in memory, by bucket."""
         if not self._batches:
             return
         (rows,) = pa.Table.from_batches(self._batches).combine_chunks().to_batches()
@@ -87,7 +87,7 @@ class RowSorter:
             yield SortedRows(code, int(width * len(members)), held.tables)
 
     def _spill(self) -> None:
-        """Write what is held as a run."""
+        """Write the rows in memory as a run."""
         held = map(self._counted, self._held(_SCRATCH_BYTES))
         self._runs.append(self._scratch.write((rows.code, table) for rows in held for table in rows.tables()))
 
@@ -96,7 +96,7 @@ class RowSorter:
         return rows
 
     def _merged(self, runs: Sequence[ScratchRun], piece_bytes: int) -> list[SortedRows]:
-        """The rows of runs, by bucket."""
+        """Return the rows of runs, by bucket."""
         codes = sorted({code for run in runs for code in run.codes})
         return [
             SortedRows(code, self._sizes[code], _MergedRows(runs, code, self._keys, piece_bytes).tables)
@@ -106,7 +106,7 @@ class RowSorter:
 
 @dataclass(frozen=True)
 class _HeldRows:
-    """Some rows of a batch, sorted when they are read."""
+    """Some rows of a batch in memory, sorted when they are read."""
 
     rows: pa.RecordBatch
     members: Rows
@@ -114,7 +114,7 @@ class _HeldRows:
     step: int
 
     def tables(self) -> Iterator[pa.Table]:
-        """The rows in order, copied piece by piece."""
+        """Yield the rows in order, copied in pieces."""
         wanted = pa.array(self.members)
         keys = order_keys([self.rows.column(name).take(wanted) for name in self.keys])
         order = self.members[stable_order(keys)]
@@ -132,14 +132,14 @@ class _MergedRows:
     piece_bytes: int
 
     def tables(self) -> Iterator[pa.Table]:
-        """The rows in order, a key range at a time. Their numbers make each row's key its own."""
+        """Yield the rows in order, one key range at a time. With their sequence numbers, all keys are distinct."""
         opened = [run.tables(self.code) for run in self.runs]
         for rows, keys in key_ranges(opened, [*self.keys, SEQUENCE_NUMBER]):
             yield rows if keys is None else rows.combine_chunks().take(pa.array(stable_order(keys)))
 
 
 def _members(codes: RowCodes) -> Iterator[tuple[int, Rows]]:
-    """Yield each bucket with its rows, in their order."""
+    """Yield the code of each bucket with its row indexes, ascending."""
     order = np.argsort(codes.astype(np.uint16) if int(codes.max()) < 1 << 16 else codes, kind="stable")
     counts = np.bincount(codes)
     stops = np.cumsum(counts)

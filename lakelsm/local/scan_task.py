@@ -1,12 +1,12 @@
-"""The task of a local read: rows of one file, or of one unit that is merged, as users get them.
+"""The task of a local read: the rows of one file, or of one merge unit, in the form for users.
 
-Where merged rows are rows of files (`deduplicate`, `first-row`) a unit is not put together row by row: its deciding
-columns are merged first, which gives the rows that stay hidden, and then the files are scanned one after the other as
-files are that overlap nothing, less these rows. So few columns are decoded twice, and none is sorted. Other engines merge
-whole rows, and so does a read that wants them in the order of the key.
+If merged rows are rows of files (`deduplicate`, `first-row`), a unit is not merged whole: its deciding columns are merged
+first, which gives the hidden rows, and then the files are scanned one after the other, as files without overlap are, less
+these rows. So only few columns are decoded twice, and none is sorted. Other engines merge whole rows, and so does a read
+in key order.
 
-A condition is judged on the rows that are shown, never before the merge. Row groups are passed over whose statistics rule
-it out; where a row group had no row that matches, only the condition's columns of the next one are decoded first.
+A condition is applied after the merge, never before it. Row groups whose statistics exclude it are skipped. After a row
+group without a matching row, only the condition's columns of the next one are decoded first.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pyroaring import BitMap
 
 from lakelsm.format.data_file.key_value_file import GroupBounds, KeyValueReader
 from lakelsm.format.data_file.vector_location import positions_within, read_vectors
-from lakelsm.local.shown_rows import shown_rows
+from lakelsm.local.output_rows import output_rows
 from lakelsm.merge.grouped_rows import Mask
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
@@ -35,13 +35,13 @@ from lakelsm.read.merged_rows import EVERY_FILE, MergedRows
 from lakelsm.schema.system_columns import FILE_NUMBER, POSITION
 from lakelsm.types import to_arrow
 
-#: The share of a task's memory that a batch of a scan may have: it is held in several forms, and results wait.
+#: A batch of a scan may have this share of a task's memory: it exists in several forms, and results wait.
 _SCAN_SHARE = 16
 
 
 @dataclass(frozen=True)
 class LivePart:
-    """The rows of a file from position ``first`` up to ``stop``, less those that are ``hidden``."""
+    """The rows of a file with indexes from ``first`` up to ``stop``, less the ``hidden`` ones."""
 
     file: RunFile
     first: int
@@ -51,10 +51,10 @@ class LivePart:
 
 @dataclass(frozen=True)
 class ScanTask:
-    """Yields rows of the files of one unit of a read; ``schema`` is that of the rows for users.
+    """Yields the rows of one unit of a read; ``schema`` is the schema for users.
 
     ``hidden_rows`` finds the rows that merges hide. ``reader`` has the columns of the schema and the ``predicate``, and
-    those that the merge of an engine that combines rows needs. ``ordered``: return a unit's rows in the order of the key.
+    those that the merge of an engine that combines rows needs. ``ordered``: a unit's rows are in key order.
     """
 
     reader: RunReader
@@ -67,11 +67,11 @@ class ScanTask:
 
     @property
     def memory_bytes(self) -> int:
-        """What the work on one unit holds at most."""
+        """The memory that one unit needs at most."""
         return self.reader.memory_bytes
 
     def __call__(self, unit: RunFile | MergeUnit) -> Iterator[pa.RecordBatch]:
-        """Yield the rows that match."""
+        """Yield the rows of a unit that match."""
         if isinstance(unit, RunFile):
             yield from self._scanned(LivePart(unit, 0, unit.row_count))
         elif self.spec.keeps_rows and not self.ordered:
@@ -88,7 +88,7 @@ class ScanTask:
         return self.reader.memory_bytes // _SCAN_SHARE
 
     def _live_parts(self, unit: MergeUnit) -> list[LivePart]:
-        """The rows of a unit's files that its merge shows."""
+        """Return the rows of a unit's files that its merge does not hide."""
         spans: dict[int, tuple[int, int]] = {}
         hidden: dict[int, BitMap] = {}
         for rows, mask in self.hidden_rows.hidden(unit, positions=True):
@@ -100,14 +100,14 @@ class ScanTask:
                 found = positions[start:stop][mask[start:stop]]
                 if len(found):
                     hidden.setdefault(number, BitMap()).update(array("I", found.astype(np.uint32).tobytes()))
-        # The merge has compared the files with their manifest entries.
+        # The merge has already compared the files with their manifest entries.
         return [
             LivePart(replace(unit.files[number], expected=None), first, stop, hidden.get(number, BitMap()))
             for number, (first, stop) in sorted(spans.items())
         ]
 
     def _scanned(self, part: LivePart) -> Iterator[pa.RecordBatch]:
-        """The rows of a part that match, from the row groups that may have some."""
+        """Yield the matching rows of a part, from the row groups that may have some."""
         file, hidden = part.file, part.hidden
         if file.vector is not None:
             (masked,) = read_vectors(self.reader.file_io.filesystem(), [(file.vector, file.row_count)])
@@ -122,16 +122,16 @@ class ScanTask:
                 for batch in self._user_rows(rows, self._wanted(rows, _shown(part, hidden, start, len(rows)))):
                     had_none = False
                     yield batch
-                del rows  # Not held while the next ones are read.
+                del rows  # Free them before the next ones are read.
 
     def _probe(self, file: RunFile) -> KeyValueReader | None:
-        """A reader of the condition's columns, where they are fewer."""
+        """Return a reader of the condition's columns; None if these are all columns."""
         if self.predicate is None or not columns(self.predicate) < {*self.reader.columns}:
             return None
         return replace(self.reader, columns=tuple(columns(self.predicate))).open_file(file, system=False)
 
     def _has_match(self, probe: KeyValueReader, group: int, part: LivePart, hidden: BitMap) -> bool:
-        """Whether a row of a row group is shown."""
+        """Return whether a row of a row group is visible and matches."""
         for start, rows in probe.batches(self._allowance, groups=group.__eq__):
             wanted = self._wanted(rows, _shown(part, hidden, start, len(rows)))
             if wanted is None or pc.any(wanted).as_py():
@@ -139,7 +139,7 @@ class ScanTask:
         return False
 
     def _groups(self, opened: KeyValueReader, part: LivePart) -> list[int]:
-        """The row groups that may have rows of the part that match."""
+        """Return the row groups that may have matching rows of the part."""
         counts = opened.group_rows()
         stops = np.cumsum([0, *counts]).tolist()
         groups = [at for at in range(len(counts)) if stops[at] < part.stop and stops[at + 1] > part.first]
@@ -150,19 +150,19 @@ class ScanTask:
         return [group for group in groups if verdicts[group]]
 
     def _wanted(self, rows: pa.Table, shown: Mask | None) -> pa.Array | pa.ChunkedArray | None:
-        """Which rows are shown and match; None for all."""
+        """Return which rows are visible and match; None for all."""
         if self.predicate is None:
             return None if shown is None else pa.array(shown)
         found = matching(self.predicate, rows)
         return found if shown is None else pc.and_(found, pa.array(shown))
 
     def _user_rows(self, rows: pa.Table, wanted: pa.Array | pa.ChunkedArray | None) -> Iterator[pa.RecordBatch]:
-        """The wanted rows as users get them."""
+        """Yield the wanted rows in the form for users."""
         rows = rows.select(self.schema.names)
         if wanted is not None and not pc.all(wanted).as_py():
             rows = rows.filter(wanted)
         if len(rows):
-            yield from shown_rows(rows, self.schema).to_batches()
+            yield from output_rows(rows, self.schema).to_batches()
 
 
 def _bounds(groups: Sequence[GroupBounds]) -> ColumnBounds:
@@ -170,7 +170,7 @@ def _bounds(groups: Sequence[GroupBounds]) -> ColumnBounds:
 
 
 def _shown(part: LivePart, hidden: BitMap, start: int, rows: int) -> Mask | None:
-    """Which of some rows of a file, from position ``start`` on, belong to the part and are not hidden; None for all."""
+    """Return which of some rows of a file, from index ``start`` on, are in the part and not hidden; None for all."""
     found = positions_within(hidden, start, start + rows)
     if not len(found) and part.first <= start and start + rows <= part.stop:
         return None

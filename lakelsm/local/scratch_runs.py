@@ -1,7 +1,7 @@
-"""Sorted runs of rows that are larger than memory: scratch files without a name.
+"""Sorted runs of rows that are larger than memory, in scratch files without a name.
 
-A file is without a name from its beginning (where the system knows no such files, it goes when it is closed), so that it
-goes with the process however that ends. The directory is the one of Python's `tempfile`, which TMPDIR names.
+A file never has a name (on systems without such files, its name is deleted when it is closed), so that it disappears with
+the process. The directory is that of Python's `tempfile`, which TMPDIR sets.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from lakelsm.operation_log import log_step
 from lakelsm.storage.refusals import refused_write
 
 _LOG = logging.getLogger("lakelsm.local")
-_WHAT = "Rows beyond 'write-buffer-size' wait in scratch files, in the directory that TMPDIR names"
+_CONTEXT = "Rows beyond 'write-buffer-size' are in scratch files, in the directory of TMPDIR"
 
 
 class ScratchRun:
-    """One run, to be read once it is written: the rows of some buckets, those of each in their order."""
+    """One complete run: the rows of some buckets, those of each bucket in order."""
 
     def __init__(self, data: pa.Buffer, pieces: dict[int, tuple[int, int]]) -> None:
         self._data = data
@@ -33,11 +33,11 @@ class ScratchRun:
 
     @property
     def codes(self) -> tuple[int, ...]:
-        """The buckets of its rows."""
+        """The codes of the buckets in the run."""
         return tuple(self._pieces)
 
     def tables(self, code: int) -> Iterator[pa.Table]:
-        """The rows of a bucket, in the tables that were written."""
+        """Yield the rows of a bucket, in the tables that were written."""
         start, stop = self._pieces.get(code, (0, 0))
         if start < stop:
             file = pa.ipc.open_file(pa.BufferReader(self._data))
@@ -46,7 +46,7 @@ class ScratchRun:
 
 
 class ScratchSpace:
-    """Makes runs. Leaving the context gives their space back; ``max_bytes`` bounds the bytes of all."""
+    """Writes runs, of at most ``max_bytes`` together. Leaving the context deletes them."""
 
     def __init__(self, schema: pa.Schema, max_bytes: int) -> None:
         self._schema = schema
@@ -60,11 +60,11 @@ class ScratchSpace:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with suppress(OSError):  # What a full disk did not take goes with its file.
+        with suppress(OSError):  # After a full disk, closing a file can fail again; its bytes are lost with it.
             self._files.close()
 
     def write(self, tables: Iterable[tuple[int, pa.Table]]) -> ScratchRun:
-        """Write a run: tables of sorted rows, each with its bucket; those of one bucket are consecutive."""
+        """Write a run: tables of sorted rows, each with the code of its bucket; tables of one bucket are consecutive."""
         pieces: dict[int, tuple[int, int]] = {}
         with _refused():
             file = self._files.enter_context(_nameless_file())
@@ -86,8 +86,8 @@ class ScratchSpace:
     def _check_space(self, size: int) -> None:
         if self._used + size > self._max_bytes:
             raise StorageError(
-                f"{_WHAT}, and take more than 'write-buffer-spill.max-disk-size' ({self._max_bytes} bytes). Nothing of "
-                "this commit is visible. Raise one of the two options, or write the rows in several batches."
+                f"{_CONTEXT}, and need more than 'write-buffer-spill.max-disk-size' ({self._max_bytes} bytes). Nothing "
+                "of this commit is visible. Raise one of the two options, or write the rows in several batches."
             )
 
 
@@ -97,11 +97,11 @@ def _nameless_file() -> IO[bytes]:
 
 @contextmanager
 def _refused() -> Iterator[None]:
-    """Raise what the system refuses as a StorageError that names the directory."""
+    """Within: a refusal of the system raises StorageError with the name of the directory."""
     try:
         yield
     except StorageError:
         raise
     except OSError as error:
-        with error_context(_WHAT):
+        with error_context(_CONTEXT):
             raise refused_write(f"{tempfile.gettempdir()}/lakelsm-rows", error) from error

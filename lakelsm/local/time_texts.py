@@ -1,7 +1,7 @@
-"""Texts of dates and times in ISO 8601 form as the values that they name.
+"""Parses texts of dates and times in ISO 8601 form.
 
-A date is '2026-01-31'. A time follows it after a blank or 'T' as '12:30', '12:30:00' or with up to nine digits of a
-fraction, a time zone as 'Z', '+02:00', '+0200' or '+02'. A TIMESTAMP takes no zone, a TIMESTAMP_LTZ needs one.
+A date is '2026-01-31'. A time follows it after a blank or 'T' as '12:30', '12:30:00' or with a fraction of up to nine
+digits, a time zone as 'Z', '+02:00', '+0200' or '+02'. A TIMESTAMP has no zone, a TIMESTAMP_LTZ needs one.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ _FORMS = {
     "TIMESTAMP_LTZ": rf"\A{_DAY}[ T]{_CLOCK}{_ZONE}\z",
 }
 _MICROS = 1_000_000
-#: The farthest zone from UTC, in minutes.
+#: The largest offset of a zone from UTC, in minutes.
 _MAX_OFFSET = 18 * 60
 
 
 class TextFault(Exception):
-    """Some text names no value of the type."""
+    """A text is not a value of the type."""
 
 
 def times_of_text(texts: pa.Array, target: AtomicType) -> pa.Array:
     """Return the values of a DATE, TIME, TIMESTAMP or TIMESTAMP_LTZ column, in `to_arrow` of its type.
 
-    Fractions that are finer than the column's are floored. Raises TextFault or pyarrow.ArrowInvalid for other texts.
+    Fractions finer than the column's are floored. Raises TextFault or pyarrow.ArrowInvalid for other texts.
     """
     wanted = to_arrow(target)
     if target.root == "DATE":
@@ -56,7 +56,7 @@ def times_of_text(texts: pa.Array, target: AtomicType) -> pa.Array:
 
 
 def _seconds(parts: dict[str, pa.Array]) -> npt.NDArray[np.int64]:
-    """Seconds since the epoch in UTC, 0 for NULL; of a time of day those since midnight."""
+    """Return seconds since the epoch in UTC, 0 for NULL; for a time of day, seconds since midnight."""
     minute = _filled(parts["minute"], "00:00")
     second = _filled(pc.utf8_slice_codeunits(parts["second"], 0, 3), ":00")
     day = parts.get("day", pa.scalar("1970-01-01"))
@@ -74,12 +74,12 @@ def _seconds(parts: dict[str, pa.Array]) -> npt.NDArray[np.int64]:
 
 
 def _filled(texts: pa.Array, instead: str) -> pa.Array:
-    """The texts with another one for each that is empty."""
+    """Return the texts with ``instead`` for each empty one."""
     return pc.if_else(pc.equal(texts, ""), instead, texts)
 
 
 def _whole(digits: pa.Array) -> npt.NDArray[np.int64]:
-    """The numbers of digits, 0 for NULL."""
+    """Return the numbers that texts of digits have, 0 for NULL."""
     numbers: npt.NDArray[np.int64] = pc.fill_null(digits.cast(pa.int64()), 0).to_numpy()
     return numbers
 

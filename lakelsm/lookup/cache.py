@@ -15,7 +15,7 @@ import pyarrow as pa
 from lakelsm.environment import SYSTEM, Environment
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.format.snapshot import Snapshot
-from lakelsm.local.shown_rows import shown_rows, shown_schema
+from lakelsm.local.output_rows import output_rows, output_schema
 from lakelsm.predicate.predicate import Predicate, columns
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import DataField, same_layout, to_arrow
@@ -277,7 +277,7 @@ def python_rows(rows: pa.Table, fields: Sequence[DataField]) -> list[tuple[Any, 
     if not fields:
         return [()] * len(rows)
     try:
-        return list(zip(*(column.to_pylist() for column in shown_rows(rows, shown_schema(fields)).columns)))
+        return list(zip(*(column.to_pylist() for column in output_rows(rows, output_schema(fields)).columns)))
     except (ValueError, OverflowError) as error:
         raise no_python_time(error) from error
 

@@ -21,7 +21,7 @@ from lakelsm.arguments import (
     wrong_argument,
 )
 from lakelsm.errors import InvalidInputError
-from lakelsm.local.shown_rows import shown_rows, shown_schema
+from lakelsm.local.output_rows import output_rows, output_schema
 from lakelsm.lookup.cache import Cache, LookupSpec, cache_state, matched
 from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.fresh_cache import FreshCache
@@ -91,8 +91,8 @@ class Lookup:
             found = current.find(given.stored)
         indexes = found.probes if given.indexes is None else given.indexes[found.probes]
         others = {name: label for name, label in zip(defined.columns, defined.labels) if name not in defined.key}
-        shown = shown_schema([*map(defined.store.schema.field, others)], all_nullable=True, timestamps=form)
-        rows = shown_rows(found.rows, shown).rename_columns(list(others.values()))
+        shown = output_schema([*map(defined.store.schema.field, others)], all_nullable=True, timestamps=form)
+        rows = output_rows(found.rows, shown).rename_columns(list(others.values()))
         key_positions, row_positions = matched(len(given.rows), indexes, is_inner)
         joined = given.rows if key_positions is None else given.rows.take(pa.array(key_positions))
         if row_positions is not None:

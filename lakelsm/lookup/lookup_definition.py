@@ -234,7 +234,7 @@ class LookupDefinition:
                 if len(set(names)) < len(names):
                     raise InvalidInputError(f"{argument} names {', '.join(names)}: name each column once.")
             LookupKeys.of(schema, key)
-        condition = LocalEngine().exact(store, self.where)
+        condition = LocalEngine().evaluable_predicate(store, self.where)
         labels = tuple(self.columns or found)
         return DefinedLookup(store, tuple(key), tuple(found), labels=labels, condition=condition, choice=choice)
 

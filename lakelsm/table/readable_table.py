@@ -154,7 +154,7 @@ class ReadableTable(OpenedTable):
         timestamps: str = "ns",
     ) -> pandas.DataFrame:
         """Return the rows of `to_reader` as a pandas DataFrame. Raises UnsupportedFeatureError for values it lacks."""
-        from lakelsm.local.shown_rows import as_pandas
+        from lakelsm.local.output_rows import as_pandas
 
         with operation_line(self._log_name, "to_reader") as line:
             rows = self._table(line, RowsRequest(where, columns, limit, ordered, fresh, timestamps))
@@ -171,7 +171,7 @@ class ReadableTable(OpenedTable):
         timestamps: str = "ns",
     ) -> polars.DataFrame:
         """Return the rows of `to_reader` as a Polars DataFrame. Raises InvalidInputError if Polars is not installed."""
-        from lakelsm.local.shown_rows import as_polars, check_polars
+        from lakelsm.local.output_rows import as_polars, check_polars
 
         with operation_line(self._log_name, "to_reader") as line:
             check_polars()
@@ -249,7 +249,7 @@ class ReadableTable(OpenedTable):
                 it.store,
                 it.snapshot,
                 names,
-                engine.exact(it.store, request.where),
+                engine.evaluable_predicate(it.store, request.where),
                 ordered=ordered,
                 fresh=fresh,
                 timestamps=form,

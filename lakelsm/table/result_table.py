@@ -46,7 +46,7 @@ class ResultTable:
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return the rows as a pandas DataFrame. Raises UnsupportedFeatureError for values that pandas lacks."""
-        from lakelsm.local.shown_rows import as_pandas
+        from lakelsm.local.output_rows import as_pandas
 
         return as_pandas(self.to_arrow())
 

@@ -61,7 +61,7 @@ class ChangesReader(OpenedTable):
                 engine.runner,
                 store,
                 plan,
-                engine.exact(store, request.where),
+                engine.evaluable_predicate(store, request.where),
                 kind_column=request.kind_column,
                 positions=request.positions,
                 timestamps=form,

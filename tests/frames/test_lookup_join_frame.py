@@ -116,7 +116,7 @@ def _broken(spec: LookupSpec, shared: Path | None) -> ScannedCache:
     ("facts", "columns", "text"),
     [
         ("id BIGINT", None, "on: the facts have no column 'code'. Columns: id. If the names"),
-        ("id STRING, code STRING", None, "Fact column 'id' is string, and column 'id' of db.customers, BIGINT NOT"),
+        ("id STRING, code STRING", None, "Fact column 'id' is string, but column 'id' of db.customers, BIGINT NOT"),
         ("id DOUBLE, code STRING", None, r"Cast it before the join: F.col\('id'\).cast\('bigint'\)"),
         ("id BIGINT, code STRING, Name INT", None, "The facts and the rows of db.customers both have a column 'name'"),
         ("id BIGINT, code STRING", ["id"], "columns={'id': 'id_of_table', ...}"),

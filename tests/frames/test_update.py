@@ -55,8 +55,8 @@ def test_on_spark_any_expression_of_a_row_is_taken(engine: TableEngine, tmp_path
         ("max(n)", r"set\['n'\] = 'max"),
         ("explode(a)", r"set\['n'\] = 'explode"),
         ("*", r"set\['n'\] = '\*' "),
-        ("w + 1", r"set\['n'\] = 'w \+ 1' is wrong.*`w`"),
-        ("n +", r"set\['n'\] = 'n \+' is wrong"),
+        ("w + 1", r"set\['n'\] = 'w \+ 1' is not valid.*`w`"),
+        ("n +", r"set\['n'\] = 'n \+' is not valid"),
     ):
         with pytest.raises(InvalidInputError, match=told):
             engine.update(table, {"n": value}, "k > 0")

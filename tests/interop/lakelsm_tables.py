@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lakelsm import Catalog, Table
 from lakelsm.format.data_file.key_value_file import cast_column
-from lakelsm.local.shown_rows import shown_schema
+from lakelsm.local.output_rows import output_schema
 from lakelsm.schema_changes import AddColumn, DropColumn, RenameColumn, SchemaChange, UpdateColumnType
 from lakelsm.types import DataField, parse_type
 from tests.engines import TableEngine
@@ -89,7 +89,7 @@ class LakelsmTables:
     def _frame(self, rows: pa.Table, fields: tuple[DataField, ...], kinds: Sequence[str] | None) -> Any:
         """What the engine writes: the rows, with their kinds in a last column."""
         if self._engine.spark is None:
-            given = _cast(rows, shown_schema(fields))
+            given = _cast(rows, output_schema(fields))
             return given if kinds is None else given.append_column(_KIND, pa.array(kinds, pa.string()))
         from lakelsm.spark.spark_types import to_spark_arrow, to_struct
 

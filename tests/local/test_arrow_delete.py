@@ -110,7 +110,7 @@ def test_arguments_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
         ({}, "where: expected an SQL condition"),
         ({"where": "id = 1", "keys": ids(1)}, "where: cannot be combined with keys"),
         ({"keys": ids(1), "engine": "spark"}, "engine: expected 'local' for rows of this type"),
-        ({"keys": 1}, "keys is a int; it must be rows in memory"),
+        ({"keys": 1}, "keys: expected rows in memory"),
         ({"where": "id = 1", "engine": "flink"}, "engine"),
     ):
         with pytest.raises(InvalidInputError, match=told):

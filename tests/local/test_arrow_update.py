@@ -32,7 +32,7 @@ def test_values_become_those_of_the_columns_type(tmp_path: Path) -> None:
     assert str(row["ts"]) == "1970-01-01 00:00:00", "of the row as it was"
     for wrong, told in (
         ({"c": "c || 'd'"}, r"'c' is longer than VARCHAR\(3\) allows"),
-        ({"t": "86400000"}, "'t' is none of TIME"),
+        ({"t": "86400000"}, "'t': a value is not a valid TIME"),
         ({"b": "f * 256"}, "'b' a number that TINYINT has no place for"),
         ({"day": "ts"}, "set gives column 'day'"),
         ({"c": "5"}, "'c' .VARCHAR.3.. a value of type INT"),

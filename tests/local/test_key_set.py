@@ -78,7 +78,8 @@ def test_keys_that_are_none_are_refused(frame: pa.Table, told: str) -> None:
 
 
 def test_keys_beyond_the_buffer_are_refused_with_the_remedy() -> None:
-    with pytest.raises(InvalidInputError, match=r"keys take more than 'write-buffer-size' \(1024 bytes\): delete"):
+    message = r"keys: they need more memory than 'write-buffer-size' \(1024 bytes\)\. Delete"
+    with pytest.raises(InvalidInputError, match=message):
         key_set(table([(k, "a") for k in range(1000)]), **{"write-buffer-size": "1 kb"})
 
 

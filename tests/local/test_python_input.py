@@ -71,21 +71,21 @@ def test_rows_are_numbered_over_batches_and_the_first_fault_of_all_columns_is_to
 
 
 REFUSED: list[tuple[Any, str]] = [
-    ([ROW, 5], "row 2 of frame is a int; it must be a dict: pass a list of dicts, or a dict of columns."),
+    ([ROW, 5], "frame, row 2: expected a dict, got 5. Pass a list of dicts, or a dict of columns."),
     ([{**ROW, 7: 1}], "a column's name in frame: expected a text, got "),
     ([{**ROW, "ID": 1}], "has column ID, id more than once"),
     ([{**ROW, "z": 1}], "The table has no column z"),
-    ([{**ROW, "z": object()}], "column 'z' of frame has no Arrow type: give its values one type"),
+    ([{**ROW, "z": object()}], "column 'z' of frame has no Arrow type ("),
     ([{"id": 1}], "lacks column price, day of the table"),
     ({}, "lacks column id, price, day of the table"),
     ({**ROW, "id": [1]}, "column 'price' of frame: expected a list, a numpy array of one dimension, or"),
     ({**ROW, "id": "ab"}, "column 'id' of frame: expected a list"),
-    ({"id": np.zeros((2, 2))}, "column 'id' of frame is an array of 2 dimensions; it must be a list"),
-    ({"id": [1], "price": [1, 2]}, "the columns of frame differ in length ('id' has 1, 'price' has 2): give each"),
-    ({"id": np.array(["2026-01-01T10"], "datetime64[h]")}, "column 'id' of frame has no Arrow type: give its values"),
+    ({"id": np.zeros((2, 2))}, "column 'id' of frame: expected a list"),
+    ({"id": [1], "price": [1, 2]}, "frame: its columns differ in length ('id' has 1, 'price' has 2). Give each"),
+    ({"id": np.array(["2026-01-01T10"], "datetime64[h]")}, "column 'id' of frame has no Arrow type ("),
     ({"id": pa.array(["a"]), 5: [1]}, "a column's name in frame: expected a text, got "),
-    ((row for row in [ROW]), "frame is a generator; it must be rows in memory (a list of dicts, a dict of columns, "),
-    ((row for row in [ROW]), ": write list(frame)."),
+    ((row for row in [ROW]), "frame: expected rows in memory (a list of dicts, a dict of columns, "),
+    ((row for row in [ROW]), ". Write list(frame)."),
     ([{**ROW, "id": "1"}], "row 1 of column 'id': '1' does not fit INT"),
 ]
 
@@ -112,7 +112,7 @@ def test_keys_are_values_or_tuples_or_rows(tmp_path: Path) -> None:
         assert table.delete(keys=keys).matched_rows == 2 and [row[0] for row in rows_of(table)] == [6]
     assert table.delete(keys=[]).matched_rows == 0
     for wrong, told in (
-        (7, "write [keys]."),
+        (7, "Write [keys]."),
         (["a"], "row 1 of column 'id': 'a' does not fit INT"),
         ([6, 2**40], "row 2 of column 'id': 1099511627776 does not fit INT"),
         ([6, None], "key column 'id' is NULL"),
@@ -129,7 +129,7 @@ def test_a_key_of_several_columns_is_a_tuple(tmp_path: Path) -> None:
     assert table.delete(keys=[("2026-01-01", 1), (DAY, 2)]).matched_rows == 2
     assert rows_of(table) == [(0, DAY, 0)]
     for wrong in ([5], [("2026-01-01",)], [(DAY, 0), (1, 2, 3)], ["ab"]):
-        with pytest.raises(InvalidInputError, match="it must be a tuple of 2 values, those of the primary key day, a"):
+        with pytest.raises(InvalidInputError, match="expected a tuple of 2 values, those of the primary key day, a"):
             table.delete(keys=wrong)
 
 

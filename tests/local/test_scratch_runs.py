@@ -95,7 +95,7 @@ def test_a_full_disk_is_told_with_the_directory_and_the_remedy(
     room: int, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scratch_runs, "_nameless_file", lambda: Full(room))
-    told = rf"TMPDIR names: {directory}/lakelsm-rows cannot be written: No space left.*bytes are free there.*Free space"
+    told = rf"of TMPDIR: {directory}/lakelsm-rows cannot be written: No space left.*bytes are free there.*Free space"
     with ScratchSpace(SCHEMA, 1 << 30) as scratch, pytest.raises(StorageError, match=told):
         scratch.write(iter([(0, rows(*range(100))), (1, rows(1))]))
 
@@ -109,7 +109,7 @@ class NoRoom(io.FileIO):
 
 def test_a_disk_that_is_full_to_the_end_is_told_the_same(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scratch_runs, "_nameless_file", lambda: io.BufferedRandom(NoRoom(directory / "run", "w+")))
-    told = rf"TMPDIR names: {directory}/lakelsm-rows cannot be written: No space left"
+    told = rf"of TMPDIR: {directory}/lakelsm-rows cannot be written: No space left"
     with pytest.raises(StorageError, match=told), ScratchSpace(SCHEMA, 1 << 30) as scratch:
         scratch.write(iter([(0, rows(*range(10_000)))]))
 

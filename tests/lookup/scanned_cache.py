@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakelsm.local.arrow_scan import ArrowScan
-from lakelsm.local.shown_rows import shown_rows, shown_schema
+from lakelsm.local.output_rows import output_rows, output_schema
 from lakelsm.lookup.cache import FoundRows, LookupSpec, Refreshed
 from lakelsm.runner.local_runner import LocalRunner
 
@@ -36,7 +36,7 @@ class ScannedCache:
         batches = list(scan.stored_batches(LocalRunner()))
         fields = [spec.store.schema.field(name) for name in names]
         self._rows = pa.Table.from_batches(batches) if batches else _empty(spec, names)
-        self.shown = shown_rows(self._rows, shown_schema(fields)).select(list(spec.columns)).to_pylist()
+        self.shown = output_rows(self._rows, output_schema(fields)).select(list(spec.columns)).to_pylist()
         self.rows = len(self._rows)
         self.indexes: dict[tuple[Any, ...], list[int]] = defaultdict(list)
         for index, key in enumerate(zip(*(self._rows.column(name).to_pylist() for name in spec.key))):

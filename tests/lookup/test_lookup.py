@@ -144,7 +144,7 @@ def test_rows_that_a_condition_leaves_out_are_not_found(table: Table) -> None:
         (lambda lookup: lookup.get_many(pa.table({"name": ["ann"]})), "keys lack column id"),
         (lambda lookup: lookup.get_many(pa.table({"id": ["1"]})), "cast it to int32"),
         (lambda lookup: lookup.get_many(["1"]), "cast it to int32"),
-        (lambda lookup: lookup.get_many(5), "keys is a int; it must be rows in memory"),
+        (lambda lookup: lookup.get_many(5), "keys: expected rows in memory"),
         (lambda lookup: lookup.get_many(pa.table({}), how="outer"), "how: expected 'left' or 'inner'"),
         (lambda lookup: lookup.get_many(pa.table({"id": [1]}), None), "how: expected 'left' or 'inner'"),
     ],

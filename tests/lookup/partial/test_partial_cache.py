@@ -17,7 +17,7 @@ import pytest
 
 from lakelsm import Catalog, Table
 from lakelsm.errors import CorruptTableError, InvalidInputError
-from lakelsm.local.shown_rows import shown_rows, shown_schema
+from lakelsm.local.output_rows import output_rows, output_schema
 from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.partial.partial_cache import PartialCache
@@ -50,7 +50,7 @@ def _spec(table: Table, columns: tuple[str, ...] = ("v", "id", "n"), where: str 
 
 def _found(cache: PartialCache, spec: LookupSpec, keys: pa.Table) -> list[tuple[int, tuple[Any, ...]]]:
     found = cache.find(keys)
-    shown = shown_rows(found.rows, shown_schema([spec.store.schema.field(name) for name in spec.columns]))
+    shown = output_rows(found.rows, output_schema([spec.store.schema.field(name) for name in spec.columns]))
     assert (np.diff(found.probes) >= 0).all()
     return list(zip(found.probes.tolist(), (tuple(row.values()) for row in shown.to_pylist())))
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from lakelsm.errors import UnsupportedFeatureError
-from lakelsm.local.shown_rows import as_pandas, shown_rows, shown_schema
+from lakelsm.local.output_rows import as_pandas, output_rows, output_schema
 from lakelsm.types import DataField, parse_type
 from tests.nano_times import times_of_nanos
 
@@ -15,16 +15,16 @@ FIELDS = (DataField(0, "t", parse_type("TIMESTAMP(9) NOT NULL")), DataField(1, "
 
 def test_nanoseconds_are_arrows_own() -> None:
     stored = pa.table({"n": pa.array([1], pa.int32()), "t": times_of_nanos([1_000_000_001])})
-    found = shown_rows(stored, shown_schema(FIELDS))
+    found = output_rows(stored, output_schema(FIELDS))
     assert found.schema == pa.schema([pa.field("t", pa.timestamp("ns"), False), ("n", pa.int32())])
     assert found.column("t").cast(pa.int64()).to_pylist() == [1_000_000_001]
-    assert shown_schema(FIELDS, all_nullable=True).field("t").nullable
+    assert output_schema(FIELDS, all_nullable=True).field("t").nullable
 
 
 def test_a_time_that_they_cannot_hold_is_refused_with_its_column() -> None:
     stored = pa.table({"n": pa.array([1], pa.int32()), "t": times_of_nanos([10**20])})
-    with pytest.raises(UnsupportedFeatureError, match="column 't': a timestamp lies outside the years 1678 to 2261"):
-        shown_rows(stored, shown_schema(FIELDS))
+    with pytest.raises(UnsupportedFeatureError, match="Column 't': a timestamp lies outside the years 1678 to 2261"):
+        output_rows(stored, output_schema(FIELDS))
 
 
 def test_what_pandas_cannot_hold_is_refused() -> None:
