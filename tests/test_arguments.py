@@ -92,8 +92,8 @@ WRONG_NAMES: list[tuple[Any, str]] = [
     ("db." + "t" * 256, "at most 255 bytes"),
     ("d" * 253 + ".t", "at most 252 bytes"),
     ("é" * 127 + ".t", "at most 252 bytes"),
-    ("db.t$snapshots", "read it from its table"),
-    ("sys.t", "system tables"),
+    ("db.t$snapshots", "Read it with table"),
+    ("sys.t", "system table"),
 ]
 
 

@@ -1,1 +1,1 @@
-"""Bytes and dataclasses of the on-disk format: one module for each kind of file or encoding."""
+"""The on-disk format, as bytes and dataclasses: one module for each kind of file or encoding."""

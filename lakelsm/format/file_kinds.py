@@ -1,6 +1,6 @@
-"""The kind of a file of a table by its name (docs/format.md 1.2), for the search for orphan files.
+"""The kind of a table's file, derived from its name (docs/format.md 1.2), for the search for orphan files.
 
-A name that no writer of Paimon or lakelsm gives has no kind: such a file does not belong to the table.
+A name that neither Paimon nor lakelsm writes has no kind: such a file does not belong to the table.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from enum import Enum
 
 _UUID = "[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
 
-#: One writer and its counter; what is in front of it is an option of the table, or of a write.
+#: The uuid and counter of one writer. A prefix before it comes from an option of the table or of a write.
 _WRITTEN = rf"{_UUID}-[0-9]+(\.[0-9a-z]+)?\.(parquet|orc|avro)"
 _DATA = rf"[^/]*{_WRITTEN}"
-#: One commit and, as the writer likes, a counter or a word.
+#: The uuid of one commit and, depending on the writer, a counter or a word.
 _COMMITTED = rf"{_UUID}(-[0-9a-z]+)*"
 
 
 class StoredKind(str, Enum):
-    """A kind of file. It is its text, which reports have: do not change."""
+    """A kind of file. Reports contain its text: do not change."""
 
     DATA = "data"
     CHANGELOG = "changelog"
@@ -36,8 +36,9 @@ class StoredKind(str, Enum):
 
 
 class DirectoryRole(str, Enum):
-    """The role of a directory of a table, which determines the kinds of its files. ``OTHER``: directories of
-    named objects (snapshots, tags, schemas …), where only temporary files have a kind.
+    """The role of a table's directory, which determines the kinds of its files.
+
+    ``OTHER``: directories of snapshots, tags, schemas …, where only temporary files have a kind.
     """
 
     BUCKET = "bucket"
@@ -49,7 +50,7 @@ class DirectoryRole(str, Enum):
 
 _TEMPORARY = {StoredKind.TEMPORARY: rf"\.[^/]+\.{_UUID}\.tmp"}
 
-#: Patterns (RE2) of the whole names of each kind, by the role of the directory. Where two fit, the later counts.
+#: Patterns (RE2) of whole names, by directory role and kind. If two kinds match, the later one applies.
 NAME_PATTERNS: Mapping[DirectoryRole, Mapping[StoredKind, str]] = {
     DirectoryRole.BUCKET: {
         StoredKind.DATA: _DATA,

@@ -1,4 +1,4 @@
-"""The names of the files of a table (docs/format.md 1 and 2). All names are made and parsed here."""
+"""The names of a table's files (docs/format.md 1 and 2). This module makes and parses all of them."""
 
 from __future__ import annotations
 
@@ -9,38 +9,38 @@ from lakelsm.arguments import BRANCH_PREFIX, CONSUMER_PREFIX, TAG_PREFIX
 from lakelsm.errors import CorruptTableError, UnsupportedFeatureError
 from lakelsm.format.partition_path import escape_path_name
 
-#: How the names of files and directories begin. Persisted: do not change
+#: Prefixes of the names of files and directories. Persisted: do not change
 SNAPSHOT_PREFIX, SCHEMA_PREFIX, BUCKET_PREFIX, CHANGELOG_PREFIX = "snapshot-", "schema-", "bucket-", "changelog-"
 
-#: How the names of records of maintenance begin. Persisted: do not change
+#: The prefix of the names of maintenance records. Persisted: do not change
 RECORD_PREFIX = "lakelsm-maintenance-"
 
-#: Name of the file that records the target of the last rollback of a table. Persisted: do not change
+#: The name of the file that records the target of the table's last rollback. Persisted: do not change
 ROLLBACK_NAME = "lakelsm-rollback"
 
-#: How the names of manifest lists begin. Persisted: do not change
+#: The prefix of the names of manifest lists. Persisted: do not change
 MANIFEST_LIST_PREFIX = "manifest-list-"
 
-#: How the name of a data file's indexes ends. Persisted: do not change
+#: The suffix of the file of a data file's indexes. Persisted: do not change
 _FILE_INDEX_SUFFIX = ".index"
 
-#: Names that mean a directory, or nothing.
+#: Names that denote a directory, or nothing.
 _NO_NAMES = frozenset(["", ".", ".."])
 
-#: Formats of Paimon's data files that lakelsm does not read, as names of files end with them. Persisted: do not change
+#: File extensions of Paimon's data formats that lakelsm does not read. Persisted: do not change
 _OTHER_FORMATS = frozenset(["orc", "avro", "csv", "text", "json", "row", "lance", "mosaic", "blob", "vortex"])
 
-#: What names of compressed text files have behind their format. Persisted: do not change
+#: Extensions after the format in names of compressed text files. Persisted: do not change
 _COMPRESSIONS = frozenset(["gz", "bz2", "deflate", "snappy", "lz4", "zst"])
 
-#: Characters of a uuid that the files of one job share.
+#: Characters of the uuid that all files of one job share.
 _UUID_PREFIX_LENGTH = 18
 
 
 def new_data_file_name(prefix: str, uuid: str, counter: int, extension: str) -> str:
     """Return ``<prefix><uuid>-<counter>.<extension>``: one uuid per writer and bucket, the counter from 0.
 
-    ``prefix`` is the option's text ('data-', 'changelog-').
+    ``prefix`` comes from an option ('data-', 'changelog-').
     """
     return f"{prefix}{uuid}-{counter}.{extension}"
 
@@ -51,12 +51,12 @@ def statistics_name(uuid: str) -> str:
 
 
 def file_index_name(file_name: str) -> str:
-    """Return the name of the indexes of a data file that lie beside it."""
+    """Return the name of the file with a data file's indexes, in the same directory."""
     return file_name + _FILE_INDEX_SUFFIX
 
 
 def file_index_names(extra_files: Sequence[str]) -> list[str]:
-    """Return those of a data file's extra files that hold indexes."""
+    """Return the names of a data file's extra files that contain indexes."""
     return [name for name in extra_files if name.endswith(_FILE_INDEX_SUFFIX)]
 
 
@@ -76,7 +76,7 @@ def _number_after(prefix: str, name: str) -> int | None:
 
 
 def tag_of(name: str) -> str | None:
-    """Return the tag whose file is called ``name``; None for any other name."""
+    """Return the tag of the tag file ``name``; None for any other name."""
     return name.removeprefix(TAG_PREFIX) if name.startswith(TAG_PREFIX) else None
 
 
@@ -86,49 +86,47 @@ def changelog_id_of(name: str) -> int | None:
 
 
 def consumer_of(name: str) -> str | None:
-    """Return the consumer whose file is called ``name``; None for any other name."""
+    """Return the consumer of the consumer file ``name``; None for any other name."""
     return name.removeprefix(CONSUMER_PREFIX) if name.startswith(CONSUMER_PREFIX) else None
 
 
 def branch_of(name: str) -> str | None:
-    """Return the branch whose directory is called ``name``; None for any other name."""
+    """Return the branch of the branch directory ``name``; None for any other name."""
     return name.removeprefix(BRANCH_PREFIX) if name.startswith(BRANCH_PREFIX) else None
 
 
 def is_maintenance_record(name: str) -> bool:
-    """Whether a file's name is that of a record of maintenance."""
+    """Return whether a file name is that of a maintenance record."""
     return name.startswith(RECORD_PREFIX)
 
 
 def is_bucket_name(name: str) -> bool:
-    """Whether a directory's name is that of a bucket."""
+    """Return whether a directory name is that of a bucket."""
     return name.startswith(BUCKET_PREFIX)
 
 
 def is_partition_name(name: str, key: str) -> bool:
-    """Whether a directory's name is that of a partition by the column ``key``."""
+    """Return whether a directory name is that of a partition by column ``key``."""
     return name.startswith(partition_name(key, ""))
 
 
 def partition_name(key: str, value: str) -> str:
-    """Return the name of the directory of a partition's value."""
+    """Return the directory name of a partition value."""
     return f"{escape_path_name(key)}={escape_path_name(value)}"
 
 
 def check_name(name: object, what: str, source: str) -> str:
-    """Return the name of a file in the field ``what`` of the file ``source``.
+    """Return ``name`` if it is a plain file name; it was read from the field ``what`` of the file ``source``.
 
-    Raises CorruptTableError where it is no plain name: it could lead out of the table's directory.
+    Raises CorruptTableError otherwise, because another name could lead out of the table's directory.
     """
     if not isinstance(name, str) or not is_plain(name):
-        raise CorruptTableError(
-            f"{source} has {name!r} as {what}, which is no name of a file in the table's directory: restore the file."
-        )
+        raise CorruptTableError(f"{source} has {name!r} as {what}, which is not a plain file name: restore the file.")
     return name
 
 
 def check_names(names: Sequence[str], what: str, source: str) -> None:
-    """Raise as check_name for the first of many names that is no plain one; quick where all are."""
+    """Check many names with `check_name`. One test of all names together comes first, because it is faster."""
     joined = "".join(names)
     if "/" in joined or "\0" in joined or not _NO_NAMES.isdisjoint(names):
         for name in names:
@@ -139,15 +137,15 @@ def refuse_external_path(external_path: str | None, file_name: str) -> None:
     """Raise UnsupportedFeatureError for a file that a manifest locates outside the table's directory."""
     if external_path is not None:
         raise UnsupportedFeatureError(
-            f"File {file_name} of the table lies at {external_path} (its _EXTERNAL_PATH): lakelsm has not built "
-            "'data-file.external-paths' and opens nothing outside of a table's directory; use Apache Paimon for it."
+            f"Data file {file_name} is at {external_path}, outside the table's directory: option "
+            "'data-file.external-paths' is not supported. Use Apache Paimon for this table."
         )
 
 
 def other_format(file_name: str) -> str | None:
-    """Return the format of a data or changelog file that lakelsm does not read, by the file's name.
+    """Return the format of a data or changelog file that lakelsm does not read, derived from the file's name.
 
-    Return None for Parquet, and for an ending that no format of Paimon has: reading shows what such a file is.
+    Returns None for Parquet, and for an extension that no format of Paimon has: reading such a file shows its content.
     """
     _, *endings = file_name.lower().split(".")
     if len(endings) > 1 and endings[-1] in _COMPRESSIONS:
@@ -156,18 +154,18 @@ def other_format(file_name: str) -> str | None:
 
 
 def refuse_other_format(file_name: str, path: str) -> None:
-    """Raise UnsupportedFeatureError for the data or changelog file at ``path`` whose name has another format."""
+    """Raise UnsupportedFeatureError if the name of the data or changelog file at ``path`` has an unsupported format."""
     found = other_format(file_name)
     if found is not None:
         raise UnsupportedFeatureError(
-            f"File {path} has the format {found.upper()}, and lakelsm reads no format other than parquet. Read it with "
-            "Apache Paimon, or rewrite the data files there: compact in full with 'file.format' = 'parquet' and "
+            f"File {path} has the format {found.upper()}; lakelsm reads only Parquet. Read it with Apache Paimon, or "
+            "rewrite the data files there with a full compaction with 'file.format' = 'parquet' and "
             "'compaction.force-rewrite-all-files' = 'true'."
         )
 
 
 def is_plain(name: str) -> bool:
-    """Whether a name leads to no other directory."""
+    """Return whether a name is that of a file in the same directory: without separators, and not '.' or '..'."""
     return name not in _NO_NAMES and "/" not in name and "\0" not in name
 
 
@@ -175,7 +173,7 @@ def is_plain(name: str) -> bool:
 class AttemptNames:
     """Names of all files that the tasks of one job write: their uuids begin with the same 60 random bits.
 
-    So the files of a task are known even if its message was lost. ``new_uuid`` gives version 4 uuids.
+    The files of a task are therefore known even if its message was lost. ``new_uuid`` returns version 4 uuids.
     """
 
     uuid_prefix: str
@@ -183,7 +181,7 @@ class AttemptNames:
 
     @staticmethod
     def new(new_uuid: Callable[[], str]) -> AttemptNames:
-        """Names that no other job has."""
+        """Return names that no other job has."""
         return AttemptNames(new_uuid()[:_UUID_PREFIX_LENGTH], new_uuid)
 
     def uuid(self) -> str:
@@ -191,7 +189,7 @@ class AttemptNames:
         return self.uuid_prefix + self.new_uuid()[_UUID_PREFIX_LENGTH:]
 
     def owns(self, file_name: str) -> bool:
-        """Whether a file was written by this job."""
+        """Return whether this job wrote a file."""
         return self.uuid_prefix in file_name
 
 
@@ -203,14 +201,14 @@ class FileNames:
         self._counter = 0
 
     def next(self, prefix: str, extension: str = "parquet") -> str:
-        """Return a new file's name."""
+        """Return the name of a new file."""
         number = self._counter
         self._counter += 1
         return new_data_file_name(prefix, self._uuid, number, extension)
 
 
 class CommitFileNames:
-    """Names for the metadata files of one commit object: one uuid, one counter per kind of file, from 0."""
+    """Names of the metadata files of one commit: one uuid, one counter for each kind of file, from 0."""
 
     def __init__(self, uuid: str) -> None:
         self._uuid = uuid

@@ -1,11 +1,11 @@
-"""Text of floating-point numbers as Java's Double.toString and Float.toString give it, in the rules of JDK 8 to 18.
+"""Floating-point numbers as text, as Double.toString and Float.toString of JDK 8 to 18 return them.
 
-JDK 19 and later give the shortest text that is the same number, earlier ones often a digit more: 2.0E10 but
-4.91000005E11 for a FLOAT, where JDK 19 has 4.91E11. Paimon's directory names depend on the JDK that writes or
-reads them; most run on 8 to 17, whose rule this is.
+JDK 19 and later return the shortest text that denotes the same number, earlier versions often one digit more: 2.0E10
+but 4.91000005E11 for a FLOAT, where JDK 19 has 4.91E11. Paimon's directory names depend on the JDK that writes or
+reads them; most installations run JDK 8 to 17, so their rule is implemented here.
 
-The rule is that of Steele and White, with bounds of half a unit in the last place that are computed from the number of
-significant bits. Integers are exact, without the digits that those bits do not decide.
+The rule is that of Steele and White. Its bounds are half a unit in the last place, computed from the number of
+significant bits. Integers are exact, without the digits that those bits do not determine.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from __future__ import annotations
 import math
 import struct
 
-# All persisted, as directory names: do not change.
+# All persisted, in directory names: do not change.
 _FRACTION_BITS = 52
 _LARGEST_INTEGER_EXPONENT = 62
-_LEAST_PLAIN, _MAX_PLAIN = -2, 7
-#: Powers of five up to this one are counted in exact bits, those beyond as three bits a power.
+_MIN_PLAIN, _MAX_PLAIN = -2, 7
+#: Bits of powers of five are counted exactly up to this exponent, and estimated as three bits a power above.
 _COUNTED_POWERS = 27
 
 
 def double_text(value: float) -> str:
-    """Java's text of a DOUBLE."""
+    """Return Java's text of a DOUBLE."""
     (bits,) = struct.unpack("<Q", struct.pack("<d", value))
     return _text(value, bits & ((1 << 63) - 1), _FRACTION_BITS, 1023)
 
 
 def float_text(value: float) -> str:
-    """Java's text of a FLOAT, which ``value`` holds exactly."""
+    """Return Java's text of a FLOAT; ``value`` is exactly that FLOAT."""
     (bits,) = struct.unpack("<I", struct.pack("<f", value))
     return _text(value, bits & ((1 << 31) - 1), 23, 127)
 
@@ -53,16 +53,16 @@ def _text(value: float, bits: int, fraction_bits: int, bias: int) -> str:
 
 
 def _notation(digits: str, point: int) -> str:
-    """The digits with the decimal point before the one at ``point``, scientific outside of [1e-3, 1e7)."""
+    """Place the decimal point before digit ``point``; numbers outside [1e-3, 1e7) get the scientific form."""
     if 0 < point <= _MAX_PLAIN:
         return f"{digits[:point].ljust(point, '0')}.{digits[point:] or '0'}"
-    if _LEAST_PLAIN <= point <= 0:
+    if _MIN_PLAIN <= point <= 0:
         return f"0.{'0' * -point}{digits}"
     return f"{digits[0]}.{digits[1:] or '0'}E{point - 1}"
 
 
 def _digits(fraction: int, exponent: int, significant: int) -> tuple[str, int]:
-    """(digits, position of the decimal point) of ``fraction * 2 ** (exponent - 52)``; the fraction has 53 bits."""
+    """Return (digits, position of the point) of ``fraction * 2 ** (exponent - 52)``; the fraction has 53 bits."""
     trailing = (fraction & -fraction).bit_length() - 1
     used = _FRACTION_BITS + 1 - trailing
     after_point = max(0, used - exponent - 1)
@@ -72,7 +72,7 @@ def _digits(fraction: int, exponent: int, significant: int) -> tuple[str, int]:
 
 
 def _integer_digits(number: int, beyond: int) -> tuple[str, int]:
-    """Digits of an integer whose bits are sure but for the last ``beyond`` or so."""
+    """Return the digits of an integer; about the last ``beyond`` bits of it are not significant."""
     dropped = len(str(1 << beyond - 1)) - 1 if beyond > 2 else 0
     if dropped:
         number = (number + 10**dropped // 2) // 10**dropped
@@ -83,7 +83,7 @@ def _integer_digits(number: int, beyond: int) -> tuple[str, int]:
 def _shortened_digits(
     fraction: int, exponent: int, significant: int, used: int, after_point: int
 ) -> tuple[str, int]:
-    """Digits of ``number / scale`` until they distinguish the number from those ``margin`` away on either side."""
+    """Return digits of ``number / scale`` until they distinguish the number from ``number ± margin``."""
     power = _estimated_power(fraction, exponent)
     fives, scale_fives = max(0, -power), max(0, power)
     twos, scale_twos = fives + after_point + exponent, scale_fives + after_point
@@ -91,7 +91,7 @@ def _shortened_digits(
     twos -= used - 1
     common = min(twos, scale_twos)
     twos, scale_twos, margin_twos = twos - common, scale_twos - common, margin_twos - common
-    if used == 1:  # The next smaller number is half as far away as the next greater one.
+    if used == 1:  # The next smaller number is half as distant as the next greater one.
         margin_twos -= 1
     if margin_twos < 0:
         twos, scale_twos, margin_twos = twos - margin_twos, scale_twos - margin_twos, 0
@@ -104,7 +104,7 @@ def _shortened_digits(
 
 
 def _generate(number: int, scale: int, margin: int, power: int, word: int | None) -> tuple[str, int]:
-    """The digits. ``word`` is the size of the machine's numbers that Java takes, None for any size."""
+    """Return the digits and the exponent. ``word`` is the bit size of Java's integers here, None for any size."""
     tens = scale * 10
     digits: list[int] = []
     digit, number = divmod(number, scale)
@@ -114,7 +114,7 @@ def _generate(number: int, scale: int, margin: int, power: int, word: int | None
         power -= 1
     else:
         digits.append(digit)
-    if not -3 <= power < 8:  # At least one digit after the point.
+    if not -3 <= power < 8:  # The text has at least one digit after the point.
         low = high = False
     while not low and not high:
         digit, number = divmod(number, scale)
@@ -131,7 +131,7 @@ def _generate(number: int, scale: int, margin: int, power: int, word: int | None
 
 
 def _round_up(digits: list[int]) -> int:
-    """Add one to the last digit; returns 1 where that makes a digit more in front."""
+    """Add one to the last digit. Return 1 if that adds a digit in front, else 0."""
     at = len(digits) - 1
     while digits[at] == 9 and at > 0:
         digits[at] = 0
@@ -144,7 +144,7 @@ def _round_up(digits: list[int]) -> int:
 
 
 def _estimated_power(fraction: int, exponent: int) -> int:
-    """Java's estimate of the decimal exponent: a tangent of the logarithm at 1.5."""
+    """Return Java's estimate of the decimal exponent: a tangent of the logarithm at 1.5."""
     mantissa = fraction / (1 << _FRACTION_BITS)
     return math.floor((mantissa - 1.5) * 0.289529654 + 0.176091259 + exponent * 0.301029995663981)
 
@@ -158,7 +158,7 @@ def _word_bits(bits: int) -> int | None:
 
 
 def _wrapped(number: int, word: int | None) -> int:
-    """A number as it overflows in a machine's word."""
+    """Return a number as it overflows in a machine word."""
     if word is None:
         return number
     half = 1 << word - 1

@@ -1,7 +1,7 @@
-"""Text of partition values and its escaping in directory names (docs/format.md 2).
+"""Partition values as text, and the escaping of that text in directory names (docs/format.md 2).
 
-A directory name is never parsed back: the partition's value is in the manifest. But every reader makes the name from
-the value, so a text that is not Java's, to the last digit, is a file that Java does not find.
+No reader parses a directory name: the partition's value is in the manifest. Every reader builds the name from the value,
+so a text that differs from Java's in one digit names a file that Java does not find.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from lakelsm.types.nano_timestamps import nanos_of
 
 #: Persisted: do not change
 _ESCAPED = re.compile(r"[\x00-\x1f\"#%'*/:=?\\\x7f{}\[\]^]")
-#: Characters that Python's isspace takes and Java's Character.isWhitespace does not.
+#: Characters that are blank for Python's isspace but not for Java's Character.isWhitespace.
 _NOT_BLANK_IN_JAVA = frozenset("\x85\xa0\u2007\u202f")
-#: An encoded surrogate is one character to replace for Java, and several for Python.
+#: Java replaces an encoded surrogate with one character, Python with several.
 _SURROGATE, _REPLACED = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?"), "\ufffd".encode()
 _DAY_SECONDS = 86_400
 _ERA_YEARS, _ERA_DAYS = 400, 146_097
-#: A day in the year 2000, whose calendar is that of every year 400 years away: a number of days since 1970.
+#: 2000-01-01 in days since 1970. The calendar repeats every 400 years.
 _YEAR_2000 = 10_957
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def escape_path_name(text: str) -> str:
-    """Replace the characters that a directory name may not hold by ``%XX``; others, spaces too, stay."""
+    """Replace characters that are not allowed in a directory name by ``%XX``. Spaces are allowed."""
     return _ESCAPED.sub(lambda match: f"%{ord(match.group()):02X}", text)
 
 
 def partition_text(
     value: pa.Scalar, data_type: DataType, legacy: bool, default_name: str, local_zone: tzinfo | None = None
 ) -> str:
-    """Return the directory text, not yet escaped, of one partition value.
+    """Return the directory text of one partition value, before escaping.
 
-    ``value`` is of the type that ``to_arrow`` gives; NULL, empty and blank text give ``default_name``. ``legacy`` is
-    option partition.legacy-name: Java's toString instead of a cast to text. ``local_zone`` is used for TIMESTAMP_LTZ
-    where not legacy (None: this machine's zone, as Java does).
-    Raises UnsupportedFeatureError for types and values that cannot name a directory.
+    ``value`` has the type that ``to_arrow`` returns. NULL, empty and blank text give ``default_name``. ``legacy`` is
+    option partition.legacy-name: Java's toString instead of a cast to text. ``local_zone`` applies to TIMESTAMP_LTZ
+    without ``legacy`` (None: the zone of this machine, as in Java).
+    Raises UnsupportedFeatureError for types and values that have no stable directory name.
     """
     if not value.is_valid:
         return default_name
@@ -56,12 +56,12 @@ def partition_text(
 
 
 def partition_label(partition: bytes, names: Sequence[str], types: Sequence[DataType]) -> str:
-    """Return a stored partition as people read it, "dt=2025-12-31/hh=12", whatever its directory is called."""
+    """Return a stored partition as readable text, "dt=2025-12-31/hh=12", independent of its directory name."""
     return partition_labels([partition], names, types)[0]
 
 
 def partition_labels(partitions: Sequence[bytes], names: Sequence[str], types: Sequence[DataType]) -> list[str]:
-    """Return the labels of many partitions."""
+    """Return `partition_label` of many partitions."""
     columns = zip(names, decode_rows(list(partitions), types), types)
     texts = [[f"{name}={_readable(value, kind)}" for value in column] for name, column, kind in columns]
     return ["/".join(parts) for parts in zip(*texts)] if texts else [""] * len(partitions)
@@ -77,7 +77,7 @@ def _readable(value: pa.Scalar, data_type: DataType) -> str:
 
 
 def value_text(value: pa.Scalar, data_type: DataType, legacy: bool, local_zone: tzinfo | None = None) -> str:
-    """Java's text of a value that is not NULL: its toString where ``legacy``, else Paimon's cast to a text."""
+    """Return Java's text of a non-NULL value: its toString if ``legacy``, else Paimon's cast to text."""
     root = data_type.root if isinstance(data_type, AtomicType) else ""
     plain = _PLAIN.get(root)
     if plain is not None:
@@ -94,7 +94,7 @@ def value_text(value: pa.Scalar, data_type: DataType, legacy: bool, local_zone: 
     if root in ("BINARY", "VARBINARY") and not legacy:
         return _SURROGATE.sub(_REPLACED, value.as_py()).decode("utf-8", "replace")
     raise UnsupportedFeatureError(
-        f"A partition column of type {data_type.sql()} is not supported: it gives no stable directory name."
+        f"A partition column of type {data_type.sql()} is not supported: its values have no stable directory name."
     )
 
 
@@ -104,25 +104,25 @@ def _precision(data_type: DataType) -> int:
 
 
 def _civil(days: int) -> tuple[int, str]:
-    """(year, month and day as ``-MM-DD``) of days since 1970, in any year: Python's calendar ends with year 9999."""
+    """Return (year, ``-MM-DD``) of days since 1970, for any year. Python's calendar ends with year 9999."""
     eras, rest = divmod(days - _YEAR_2000, _ERA_DAYS)
     day = datetime(2000, 1, 1) + timedelta(days=rest)
     return day.year + eras * _ERA_YEARS, f"-{day.month:02}-{day.day:02}"
 
 
 def _modern_date(days: int) -> str:
-    """Paimon's cast of a date to text, which has the last four digits of the year."""
+    """Return Paimon's cast of a date to text, which has the last four digits of the year."""
     year, month_and_day = _civil(days)
     if year < 0:
         raise UnsupportedFeatureError(
-            f"A partition value in the year {year} is not supported with 'partition.legacy-name' = 'false': its "
-            "directory name is not text; use 'partition.legacy-name' = 'true'."
+            f"A partition value in the year {year} is not supported with 'partition.legacy-name' = 'false': it has no "
+            "directory name. Use 'partition.legacy-name' = 'true'."
         )
     return f"{year % 10_000:04}{month_and_day}"
 
 
 def _legacy_date(days: int) -> str:
-    """Java's LocalDate.toString: a sign where the year has not four digits."""
+    """Return Java's LocalDate.toString: with a sign unless the year has four digits."""
     year, month_and_day = _civil(days)
     sign = "-" if year < 0 else "+" if year > 9999 else ""
     return f"{sign}{abs(year):04}{month_and_day}"
@@ -148,7 +148,7 @@ def _timestamp_text(nanos: int, precision: int, legacy: bool) -> str:
         keep = max(len(fraction.rstrip("0")), precision)
         text = f"{_modern_date(days)} {_clock(second)}"
         return f"{text}.{fraction[:keep]}" if keep else text
-    # Java's LocalDateTime.toString leaves out seconds that are zero; a fraction has 3, 6 or 9 digits.
+    # Java's LocalDateTime.toString omits seconds that are zero; a fraction has 3, 6 or 9 digits.
     text = f"{_legacy_date(days)}T{_clock(second)}"
     if fraction_nanos == 0:
         return text if second % 60 else text[:-3]
@@ -158,13 +158,13 @@ def _timestamp_text(nanos: int, precision: int, legacy: bool) -> str:
 
 
 def _offset_nanos(nanos: int, local_zone: tzinfo | None) -> int:
-    """What the local clock is ahead of UTC at a point in time."""
+    """Return the offset of the local clock from UTC at a point in time."""
     try:
         offset = (_EPOCH + timedelta(seconds=nanos // 1_000_000_000)).astimezone(local_zone).utcoffset()
     except (OverflowError, ValueError) as error:
         raise UnsupportedFeatureError(
             "A partition value of type TIMESTAMP WITH LOCAL TIME ZONE outside the years 1 to 9999 is not supported with "
-            "'partition.legacy-name' = 'false'; use 'partition.legacy-name' = 'true'."
+            "'partition.legacy-name' = 'false'. Use 'partition.legacy-name' = 'true'."
         ) from error
     return round((offset or timedelta(0)).total_seconds()) * 1_000_000_000
 

@@ -1,6 +1,6 @@
-"""The path of each file of a table (docs/format.md 1 and 2); `lakelsm.format.file_names` has the names.
+"""The paths of a table's files (docs/format.md 1 and 2); `lakelsm.format.file_names` makes the names.
 
-Paths are plain strings under the table's root; URIs are the storage package's business.
+Paths are plain strings below the table's root. The storage package handles URIs.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from lakelsm.format.file_names import (
     partition_name,
 )
 
-#: Partition column names with the text of their values (see partition_text), in partition-key order.
+#: Partition column names, each with the text of its value (see partition_text), in the order of the partition key.
 PartitionText = Sequence[tuple[str, str]]
 
-#: ``_BUCKET`` of rows that wait for a compaction to be given a bucket. Persisted: do not change
+#: ``_BUCKET`` of rows that get their bucket in a later compaction. Persisted: do not change
 POSTPONE_BUCKET = -2
 
-#: How the names of a warehouse's databases end.
+#: The suffix of database directories in a warehouse.
 DATABASE_SUFFIX = ".db"
 
 #: The branch that every table has: the table itself.
 MAIN_BRANCH = "main"
 
-#: Between a table's name and that of one of its branches, as in Paimon's identifiers.
+#: Separates the name of a table from that of a branch, as in Paimon's identifiers.
 BRANCH_SEPARATOR = "$branch_"
 
 
@@ -43,17 +43,17 @@ def database_path(warehouse: str, database: str) -> str:
 
 
 def table_path(warehouse: str, database: str, table: str) -> str:
-    """Return the root directory of a table of the file-system catalog."""
+    """Return the root directory of a table in the file-system catalog."""
     return f"{database_path(warehouse, database)}/{table}"
 
 
 @dataclass(frozen=True)
 class TablePaths:
-    """Paths of the files of a branch of the table at ``root`` (a trailing slash is dropped).
+    """Paths of the files of one branch of the table at ``root``. A trailing slash of ``root`` is removed.
 
-    A branch has its own schemas, snapshots, tags, consumers and changelogs; data, manifests, indexes and statistics of
-    all branches lie together (docs/format.md 1). ``name`` is how every message names the table, after the word "table":
-    'database.table' where a catalog opened it, else its root.
+    A branch has its own schemas, snapshots, tags, consumers and changelogs. Branches share the directories of data,
+    manifests, indexes and statistics (docs/format.md 1). ``name`` is the table in messages, after the word "Table":
+    'database.table' if a catalog opened it, else its root.
     """
 
     root: str
@@ -65,92 +65,92 @@ class TablePaths:
         object.__setattr__(self, "name", self.name or self.root)
 
     def of_branch(self, branch: str) -> TablePaths:
-        """The paths of another branch of the same table."""
+        """Return the paths of another branch of the same table."""
         table = self.name.removesuffix(f"{BRANCH_SEPARATOR}{self.branch}")
         name = table if branch == MAIN_BRANCH else f"{table}{BRANCH_SEPARATOR}{branch}"
         return TablePaths(self.root, name, branch)
 
     @property
     def branch_root(self) -> str:
-        """Directory of what the branch has for itself: the table's own for the main branch."""
+        """The directory of what each branch has separately; for the main branch it is the table's root."""
         return self.root if self.branch == MAIN_BRANCH else f"{self.branches_dir}/{BRANCH_PREFIX}{self.branch}"
 
     @property
     def branches_dir(self) -> str:
-        """Directory of the branches beside the main one."""
+        """The directory of all branches except the main one."""
         return f"{self.root}/branch"
 
     @property
     def schema_dir(self) -> str:
-        """Directory of the schema files."""
+        """The directory of the schema files."""
         return f"{self.branch_root}/schema"
 
     @property
     def snapshot_dir(self) -> str:
-        """Directory of the snapshots and their two hints."""
+        """The directory of the snapshots and their two hints."""
         return f"{self.branch_root}/snapshot"
 
     @property
     def manifest_dir(self) -> str:
-        """Directory of manifests, manifest lists and index manifests."""
+        """The directory of manifests, manifest lists and index manifests."""
         return f"{self.root}/manifest"
 
     @property
     def index_dir(self) -> str:
-        """Directory of index files."""
+        """The directory of index files."""
         return f"{self.root}/index"
 
     @property
     def tag_dir(self) -> str:
-        """Directory of the tags."""
+        """The directory of the tags."""
         return f"{self.branch_root}/tag"
 
     @property
     def consumer_dir(self) -> str:
-        """Directory of the consumers."""
+        """The directory of the consumers."""
         return f"{self.branch_root}/consumer"
 
     @property
     def changelog_dir(self) -> str:
-        """Directory of long-lived changelogs and their two hints."""
+        """The directory of long-lived changelogs and their two hints."""
         return f"{self.branch_root}/changelog"
 
     @property
     def statistics_dir(self) -> str:
-        """Directory of the statistics files."""
+        """The directory of the statistics files."""
         return f"{self.root}/statistics"
 
     @property
     def latest_hint(self) -> str:
-        """File that holds the newest snapshot's id, which may be behind or missing."""
+        """The file with the id of the newest snapshot. The id may be outdated, and the file may be missing."""
         return f"{self.snapshot_dir}/LATEST"
 
     @property
     def earliest_hint(self) -> str:
-        """File that holds the oldest snapshot's id, which may be behind or missing."""
+        """The file with the id of the earliest snapshot. The id may be outdated, and the file may be missing."""
         return f"{self.snapshot_dir}/EARLIEST"
 
     @property
     def lookup_service(self) -> str:
-        """File that holds the addresses of the servers of lakelsm's query service. Paimon's own has another id."""
+        """The file with the server addresses of lakelsm's query service. Paimon's service has another id."""
         return f"{self.service_dir}/service-primary-key-lookup-flight"
 
     @property
     def service_dir(self) -> str:
-        """Directory of what services keep: Paimon's, and lakelsm's own. No engine clears it up."""
+        """The directory for files of services, both Paimon's and lakelsm's. No engine deletes them."""
         return f"{self.branch_root}/service"
 
     def maintenance_record(self, started: int, run: str) -> str:
-        """Return the path of the record of a run of maintenance; names ascend with the time that they are given."""
+        """Return the path of the record of a maintenance run. The names sort by start time."""
         return f"{self.service_dir}/{RECORD_PREFIX}{started:015d}-{run}"
 
     @property
     def last_rollback(self) -> str:
-        """File that holds the id and the fingerprint of the snapshot that the branch was last rolled back to."""
+        """The file with the id and fingerprint of the snapshot to which the branch was last rolled back."""
         return f"{self.service_dir}/{ROLLBACK_NAME}"
 
     def lookup_lease(self, uuid: str) -> str:
-        """Return the path of the file for as long as which the servers of one service on a cluster run."""
+        """Return the path of the lease file of a service on a cluster: its servers run while the file exists."""
         return f"{self.service_dir}/.lakelsm-servers-{uuid}"
 
     def schema_file(self, schema_id: int) -> str:
@@ -166,9 +166,9 @@ class TablePaths:
         return f"{self.changelog_dir}/{CHANGELOG_PREFIX}{snapshot_id}"
 
     def consumer(self, consumer_id: str) -> str:
-        """Return the path of a consumer's file. Raises InvalidInputError on a name that leaves the directory."""
+        """Return the path of a consumer's file. Raises InvalidInputError for a name that leaves the directory."""
         if not consumer_id.strip() or not is_plain(consumer_id):
-            raise InvalidInputError(f"Consumer id {consumer_id!r} is blank, or has a slash or NUL: choose another.")
+            raise InvalidInputError(f"Consumer id {consumer_id!r} is blank, or contains a slash or NUL: use another id.")
         return f"{self.consumer_dir}/{CONSUMER_PREFIX}{consumer_id}"
 
     def manifest(self, name: str) -> str:
@@ -184,23 +184,23 @@ class TablePaths:
         return f"{self.statistics_dir}/{name}"
 
     def tag(self, name: str) -> str:
-        """Return the path of a tag file. Raises InvalidInputError on a name that leaves the directory."""
+        """Return the path of a tag file. Raises InvalidInputError for a name that leaves the directory."""
         if not name.strip() or not is_plain(name):
-            raise InvalidInputError(f"Tag name {name!r} is blank, or has a slash or NUL: choose another.")
+            raise InvalidInputError(f"Tag name {name!r} is blank, or contains a slash or NUL: use another name.")
         return f"{self.tag_dir}/{TAG_PREFIX}{name}"
 
     def partition_dir(self, partition: PartitionText) -> str:
-        """Return the directory of a partition: the root where ``partition`` is empty.
+        """Return the directory of a partition: the root if ``partition`` is empty.
 
-        Raises InvalidInputError for a value that makes a name too long for a directory.
+        Raises InvalidInputError for a value whose directory name is too long.
         """
         parts = [partition_name(key, value) for key, value in partition]
         for (key, value), part in zip(partition, parts):
             size = len(part.encode())
             if size > LONGEST_NAME:
                 raise InvalidInputError(
-                    f"Partition value {key}={value[:40]!r}... makes a directory name of {size} bytes, and file systems "
-                    f"take {LONGEST_NAME} at most: shorten the value, or choose another partition column."
+                    f"Partition value {key}={value[:40]!r}... has a directory name of {size} bytes; file systems allow "
+                    f"{LONGEST_NAME}. Shorten the value, or partition by another column."
                 )
         return "/".join([self.root, *parts])
 

@@ -1,4 +1,4 @@
-"""Row kinds: the effect of a row of a key-value file on its key, by the codes of `_VALUE_KIND` (docs/format.md 12.1)."""
+"""Row kinds: the effect of a row on its key, with the codes of `_VALUE_KIND` (docs/format.md 12.1)."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-# Persisted: do not change. Codes of the kinds.
+# Codes of the kinds. Persisted: do not change.
 INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE = 0, 1, 2, 3
 
-#: How users write the kinds, in the order of their codes.
+#: The text of each kind, in the order of the codes.
 ROW_KINDS = ("+I", "-U", "+U", "-D")
 
-#: The kinds that take a row back; the others add one.
+#: The kinds that remove a row; the others add one.
 RETRACTIONS = (UPDATE_BEFORE, DELETE)
 
 
 def is_retract(kinds: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:
-    """Return a mask of the rows whose kind is a retraction: -U or -D, the odd codes."""
+    """Return a mask of the rows that are retractions: -U or -D, the odd codes."""
     values = kinds.to_numpy(zero_copy_only=False) if isinstance(kinds, pa.Array) else kinds.to_numpy()
     mask: npt.NDArray[np.bool_] = (values & 1).astype(bool)
     return mask

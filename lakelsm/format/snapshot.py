@@ -1,4 +1,4 @@
-"""Snapshot and tag JSON (docs/format.md 4.1 and 4.3). Unknown keys are carried along unread."""
+"""The JSON of snapshots and tags (docs/format.md 4.1 and 4.3). Unknown keys are kept unread."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ from lakelsm.errors import CorruptTableError, UnsupportedFeatureError
 from lakelsm.format.file_names import check_name, schema_id_of
 from lakelsm.json_document import parse_object
 
-#: ``version`` of the snapshots that lakelsm writes. Persisted: do not change
+#: The ``version`` of snapshots that lakelsm writes. Persisted: do not change
 SNAPSHOT_VERSION = 3
-#: ``commitIdentifier`` of a batch job that names none. Persisted: do not change
+#: The ``commitIdentifier`` of a batch job without one. Persisted: do not change
 BATCH_COMMIT_IDENTIFIER = 9223372036854775807
-#: Key of the checksums of a snapshot: by file name, of its properties, and `_OWN` of `_SEALED`. Persisted: do not change
+#: Key of the checksums that a snapshot contains. Persisted: do not change
+#: Checksums are by file name, of the properties, and under `_OWN` of the fields `_CHECKED`.
 CHECKSUMS_KEY = "lakelsm.checksums"
 _OWN = "snapshot"
-#: Snapshot property: which snapshot the properties were written for (`Snapshot.signed`). Persisted: do not change
+#: Snapshot property: the snapshot for which the properties were written (`Snapshot.signed`). Persisted: do not change
 SIGNATURE_PROPERTY = "lakelsm.snapshot"
-#: Snapshot property: the fingerprint of the base of this snapshot. Persisted: do not change
+#: Snapshot property: the fingerprint of the snapshot that this one is based on. Persisted: do not change
 BASE_PROPERTY = "lakelsm.base-snapshot"
 _CHECKSUM = re.compile("[0-9a-f]{8}")
 
 
 class CommitKind(str, Enum):
-    """What a snapshot's delta means. Persisted: do not change."""
+    """The meaning of a snapshot's delta. Persisted: do not change."""
 
     APPEND = "APPEND"
     COMPACT = "COMPACT"
@@ -39,10 +40,10 @@ class CommitKind(str, Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """One version of a table: its base list plus its delta list. Names are the JSON keys in snake_case.
+    """One version of a table: its base list plus its delta list. Attributes are the JSON keys in snake_case.
 
     Counts are rows of files, retractions included; sizes are bytes; ``time_millis`` is epoch milliseconds.
-    ``extra`` holds keys that lakelsm does not know, as parsed.
+    ``extra`` has the keys that lakelsm does not know, as parsed.
     """
 
     id: int
@@ -76,34 +77,34 @@ class Snapshot:
     def from_json(cls, text: str | bytes, source: str = "the snapshot") -> Snapshot:
         """Parse a snapshot file; ``source`` names it in errors.
 
-        Raises CorruptTableError where it is no snapshot, UnsupportedFeatureError on an unknown commit kind.
+        Raises CorruptTableError if it is not a snapshot, and UnsupportedFeatureError for an unknown commit kind.
         """
         return _snapshot(parse_object(text, source), source)
 
     @property
     def metadata_files(self) -> list[str]:
-        """The names of its manifest lists and index manifest."""
+        """The names of the snapshot's manifest lists and index manifest."""
         names = (self.base_manifest_list, self.delta_manifest_list, self.changelog_manifest_list, self.index_manifest)
         return [name for name in names if name is not None]
 
     @property
     def fingerprint(self) -> str:
-        """The fingerprint, which differs for another snapshot with its id after a rollback. Tags keep it.
+        """The fingerprint: after a rollback, another snapshot with the same id has another one. Tags keep it.
 
-        Each commit gives its manifest lists new names. Engines without uuids leave them out of tags, branches and
-        snapshots that they copy, so a uuid would not do.
+        Each commit gives its manifest lists new names. A uuid does not identify a snapshot, because engines without
+        uuids omit them from tags, branches and snapshots that they copy.
         """
         return self.base_manifest_list
 
     def matches(self, other: Snapshot | None) -> bool:
-        """Whether another one is of the very same commit."""
+        """Return whether another snapshot is of the same commit."""
         return other is not None and (self.id, self.fingerprint) == (other.id, other.fingerprint)
 
     def signed(self) -> Snapshot:
-        """The same snapshot, whose properties, if any, name it: by uuid, id, base manifest list and commit user.
+        """Return the snapshot with a signature in its properties, if any: uuid, id, base manifest list and commit user.
 
         Java copies the properties of the last snapshot when it compacts manifests or replaces a manifest list, and those
-        of an older snapshot when it rolls back to a tag as the latest. The copy still names the snapshot it was made of.
+        of an older snapshot when it rolls back to a tag as the latest. Such a copy still names the original snapshot.
         """
         if not self.properties:
             return self
@@ -111,10 +112,10 @@ class Snapshot:
 
     @property
     def own_properties(self) -> Mapping[str, str]:
-        """The properties if lakelsm wrote them for this very snapshot, else none: a property that another engine copied
-        does not describe the snapshot that has it.
+        """The properties if lakelsm wrote them for this snapshot, else an empty mapping.
 
-        An engine that restores the snapshot from a tag keeps all that the signature names, except for the uuid.
+        Properties that another engine copied do not describe the snapshot that has them. An engine that restores the
+        snapshot from a tag keeps all parts of the signature except for the uuid.
         """
         properties = self.properties or {}
         signature = properties.get(SIGNATURE_PROPERTY, "")
@@ -122,36 +123,36 @@ class Snapshot:
 
     @property
     def is_ours(self) -> bool:
-        """Whether lakelsm wrote the properties of this very snapshot."""
+        """Whether lakelsm wrote the properties of this snapshot."""
         return bool(self.own_properties)
 
     def _signature(self, uuid: str) -> str:
         return f"{uuid} {self.id} {self.fingerprint} {self.commit_user}"
 
     def follows(self, before: Snapshot) -> bool:
-        """Whether its base is the present snapshot before it; snapshots of other writers do not record it."""
+        """Return whether this snapshot is based on ``before``. True if the writer did not record its base snapshot."""
         return self.own_properties.get(BASE_PROPERTY, before.fingerprint) == before.fingerprint
 
     def checksum_of(self, name: str) -> int | None:
-        """The CRC-32 of one of its `metadata_files`, where its writer kept it."""
+        """Return the CRC-32 of one of the `metadata_files`, or None if the writer did not record it."""
         text = self._kept_checksums().get(name)
         return int(text, 16) if isinstance(text, str) and _CHECKSUM.fullmatch(text) else None
 
     def sealed(self, checksums: Mapping[str, int | None]) -> Snapshot:
-        """The same snapshot with checksums under a key of lakelsm: of its files by name, and of its own content.
+        """Return the snapshot with checksums under a key of lakelsm: of its files by name, and of its own content.
 
-        Other engines ignore the key, and leave it out of the snapshots and tags that they make of this one.
+        Other engines ignore the key, and omit it from the snapshots and tags that they make of this one.
         """
         files = {name: f"{checksum:08x}" for name, checksum in checksums.items() if checksum is not None}
         return replace(self, extra={**self.extra, CHECKSUMS_KEY: {**files, **self._own_checksums()}})
 
     def is_intact(self) -> bool:
-        """Whether its content matches the checksums of its writer, if any."""
+        """Return whether the content matches the checksums of the writer, if any."""
         kept = self._kept_checksums()
         return all(kept.get(name, text) == text for name, text in self._own_checksums().items())
 
     def without_changelog(self) -> Snapshot:
-        """The same snapshot with an expired changelog; its content has new checksums if it had any."""
+        """Return the snapshot with an expired changelog. Its content gets new checksums if it had any."""
         bare = replace(
             self, changelog_manifest_list=None, changelog_manifest_list_size=None, changelog_record_count=None
         )
@@ -161,19 +162,19 @@ class Snapshot:
 
     @property
     def schema_files(self) -> list[str]:
-        """The names of the schema files that it has checksums of: its own schema, and those of snapshots before it."""
+        """The schema files that the snapshot has checksums of: its own schema, and schemas of earlier snapshots."""
         return [name for name in self._kept_checksums() if schema_id_of(name) is not None]
 
     def _kept_checksums(self) -> Mapping[str, object]:
-        """Those of its writer. A copy that another engine used for another snapshot has another uuid."""
+        """Return the writer's checksums. A copy that another engine made for another snapshot has another uuid."""
         kept = self.extra.get(CHECKSUMS_KEY)
         signed, _, _ = (self.properties or {}).get(SIGNATURE_PROPERTY, "").partition(" ")
         is_copy = bool(signed) and self.uuid not in (None, signed)
         return kept if isinstance(kept, dict) and not is_copy else {}
 
     def _own_checksums(self) -> dict[str, str]:
-        """CRC-32 of what decides rows, and of the properties where it has some."""
-        own = {_OWN: _crc([getattr(self, name) for name in _SEALED])}
+        """Return the CRC-32 of the fields that determine rows, and of the properties if there are any."""
+        own = {_OWN: _crc([getattr(self, name) for name in _CHECKED])}
         return own if self.properties is None else {**own, "properties": _crc(self.properties)}
 
     def to_json(self) -> str:
@@ -189,10 +190,10 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Tag:
-    """A named snapshot that expiry keeps.
+    """A named snapshot whose files expiry keeps.
 
-    ``create_time`` is the writer's wall clock: year, month, day, hour, minute, second, nanosecond; the last
-    zeros may be missing. ``time_retained_seconds`` is how long the tag lives. None without a retention.
+    ``create_time`` is the writer's wall clock: year, month, day, hour, minute, second, nanosecond; zeros at the end
+    may be missing. ``time_retained_seconds`` is the lifetime of the tag, None without a limit.
     """
 
     snapshot: Snapshot
@@ -201,7 +202,7 @@ class Tag:
 
     @classmethod
     def from_json(cls, text: str | bytes, source: str = "the tag") -> Tag:
-        """Parse a tag file; errors as in Snapshot.from_json."""
+        """Parse a tag file. Errors are those of Snapshot.from_json."""
         values = parse_object(text, source)
         created = values.pop("tagCreateTime", None)
         retained = values.pop("tagTimeRetained", None)
@@ -212,10 +213,10 @@ class Tag:
                 time_retained_seconds=None if retained is None else _seconds(retained),
             )
         except (TypeError, ValueError) as error:
-            raise CorruptTableError(f"{source} has a damaged tagCreateTime or tagTimeRetained.") from error
+            raise CorruptTableError(f"{source} has an invalid tagCreateTime or tagTimeRetained: restore it.") from error
 
     def to_json(self) -> str:
-        """Return the text of the tag file: the snapshot's, plus the tag's own keys where it has them."""
+        """Return the text of the tag file: the snapshot's keys and the tag's own keys, if set."""
         values = self.snapshot._to_object()
         if self.create_time is not None:
             values["tagCreateTime"] = list(self.create_time)
@@ -262,8 +263,8 @@ _FILE_NAME_KEYS = (
     "statistics",
 )
 _MAP_KEYS = {"log_offsets": int, "properties": str}
-#: The least number that a writer gives.
-_LEAST = {
+#: The minimum of each number.
+_MIN_VALUES = {
     "id": 1,
     "schema_id": 0,
     "base_manifest_list_size": 0,
@@ -273,7 +274,7 @@ _LEAST = {
 }
 #: The years 1 to 9999.
 _FIRST_MILLIS, _LAST_MILLIS = -62_135_596_800_000, 253_402_300_799_999
-#: Kind and writer of a snapshot, in the order of both lists below. Persisted: do not change
+#: The fields that both lists below contain, in order. Persisted: do not change
 _STATE = (
     "id",
     "schema_id",
@@ -286,9 +287,9 @@ _STATE = (
     "index_manifest",
     "commit_user",
 )
-#: What the checksum of a snapshot is of. Persisted: do not change
-_SEALED = (*_STATE, "commit_identifier", "commit_kind", "total_record_count", "delta_record_count")
-#: Java's order of keys, for readers of the file; no reader depends on it.
+#: The fields that the snapshot's checksum covers. Persisted: do not change
+_CHECKED = (*_STATE, "commit_identifier", "commit_kind", "total_record_count", "delta_record_count")
+#: The order of keys in Java's files, for people who read them; no reader depends on it.
 _KEY_ORDER = [
     "version",
     "uuid",
@@ -310,9 +311,9 @@ _KEY_ORDER = [
 
 
 def _seconds(value: object) -> float:
-    """The duration in a tag. Raises ValueError for any other text."""
+    """Return the duration in a tag in seconds. Raises ValueError for another value."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
-        raise ValueError(f"{value!r} is no duration")
+        raise ValueError(f"{value!r} is not a duration")
     return float(value)
 
 
@@ -320,35 +321,34 @@ def _snapshot(values: Mapping[str, Any], source: str) -> Snapshot:
     known: dict[str, Any] = {name: values.get(key) for name, key in _JSON_KEYS.items()}
     for name in _REQUIRED:
         if known[name] is None:
-            raise CorruptTableError(f"{source} lacks the key {_JSON_KEYS[name]}.")
+            raise CorruptTableError(f"{source} has no key {_JSON_KEYS[name]}: restore the file.")
     for name, value in known.items():
         expected = str if name in _TEXT_KEYS else dict if name in _MAP_KEYS else int
         if value is not None and (not isinstance(value, expected) or isinstance(value, bool)):
-            raise CorruptTableError(f"{source} has {value!r} under {_JSON_KEYS[name]}.")
-    for name, least in _LEAST.items():
-        if known[name] is not None and known[name] < least:
-            raise CorruptTableError(f"{source} has {known[name]} under {_JSON_KEYS[name]}, which no snapshot can have.")
+            raise CorruptTableError(f"{source} has {value!r} under {_JSON_KEYS[name]}: restore the file.")
+    for name, minimum in _MIN_VALUES.items():
+        if known[name] is not None and known[name] < minimum:
+            key = _JSON_KEYS[name]
+            raise CorruptTableError(f"{source} has {known[name]} under {key}, less than {minimum}: restore the file.")
     for name, kind in _MAP_KEYS.items():
         wrong = next((value for value in (known[name] or {}).values() if type(value) is not kind), None)
         if wrong is not None:
-            raise CorruptTableError(f"{source} has {wrong!r} in {_JSON_KEYS[name]}.")
+            raise CorruptTableError(f"{source} has {wrong!r} in {_JSON_KEYS[name]}: restore the file.")
     if not _FIRST_MILLIS <= known["time_millis"] <= _LAST_MILLIS:
-        raise CorruptTableError(f"{source} has {known['time_millis']!r} under timeMillis, which is no time.")
+        raise CorruptTableError(f"{source} has {known['time_millis']!r} under timeMillis: restore the file.")
     for name in _FILE_NAME_KEYS:
         if known[name] is not None:
             check_name(known[name], _JSON_KEYS[name], source)
     try:
         known["commit_kind"] = CommitKind(known["commit_kind"])
     except ValueError as error:
-        raise UnsupportedFeatureError(
-            f"{source} has commitKind {known['commit_kind']!r}, which lakelsm does not know."
-        ) from error
+        raise UnsupportedFeatureError(f"{source}: commitKind {known['commit_kind']!r} is not supported.") from error
     if known["version"] is None:
         known["version"] = SNAPSHOT_VERSION
     json_keys = set(_JSON_KEYS.values())
     snapshot = Snapshot(**known, extra={key: value for key, value in values.items() if key not in json_keys})
     if not snapshot.is_intact():
-        raise CorruptTableError(f"{source} does not have the checksum that its writer gave it: restore the file.")
+        raise CorruptTableError(f"{source} is damaged: its checksum differs. Restore the file.")
     return snapshot
 
 
@@ -361,9 +361,9 @@ def _dump(values: Mapping[str, object]) -> str:
 
 
 def newest_at(millis: int, ids: Sequence[int], read: Callable[[int], Snapshot | None]) -> Snapshot | None:
-    """The newest that was committed at or before a time (epoch millis), by bisection of ascending ids.
+    """Return the newest snapshot that was committed at or before ``millis`` (epoch), by bisection of ascending ``ids``.
 
-    None if none was. ``read`` returns None for a deleted one; older ones are deleted first.
+    Returns None if there is none. ``read`` returns None for a deleted snapshot; older snapshots are deleted first.
     """
     low, high = 0, len(ids) - 1
     best: Snapshot | None = None

@@ -13,9 +13,9 @@ from lakelsm.json_document import parse_object
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnStatistics:
-    """What is known of a column; None: unknown. Bounds are Paimon's texts of values, lengths those of all values.
+    """Statistics of one column; None means unknown. Bounds are Paimon's texts of values; lengths are of all values.
 
-    Names are the JSON keys in snake_case, in Paimon's order.
+    Attributes are the JSON keys in snake_case, in Paimon's order.
     """
 
     col_id: int
@@ -29,7 +29,7 @@ class ColumnStatistics:
 
 @dataclass(frozen=True, kw_only=True)
 class TableStatistics:
-    """Statistics of the merged rows of a snapshot; ``columns`` by name."""
+    """Statistics of the merged rows of a snapshot; ``columns`` maps names to column statistics."""
 
     snapshot_id: int
     schema_id: int
@@ -39,11 +39,11 @@ class TableStatistics:
 
     @staticmethod
     def from_json(data: bytes, source: str) -> TableStatistics:
-        """Parse a statistics file, which ``source`` names in errors. Raises CorruptTableError for any other content."""
+        """Parse a statistics file, which ``source`` names in errors. Raises CorruptTableError for other content."""
         document = parse_object(data, source)
         columns = document.get("colStats")
         if not isinstance(columns, dict) or not all(isinstance(each, dict) for each in columns.values()):
-            raise CorruptTableError(f"{source} has no statistics of columns under colStats: restore it, or analyze anew.")
+            raise CorruptTableError(f"{source} has no statistics under colStats: restore it, or run analyze again.")
         return TableStatistics(
             snapshot_id=_number(document, "snapshotId", source, required=True) or 0,
             schema_id=_number(document, "schemaId", source, required=True) or 0,
@@ -53,14 +53,14 @@ class TableStatistics:
         )
 
     def to_json(self) -> str:
-        """The text of the file."""
+        """Return the text of the file."""
         counts = {"mergedRecordCount": self.merged_record_count, "mergedRecordSize": self.merged_record_size}
         known = {key: count for key, count in counts.items() if count is not None}
         document = {"snapshotId": self.snapshot_id, "schemaId": self.schema_id, **known, "colStats": self._columns()}
         return _pretty(document)
 
     def columns_json(self) -> str:
-        """The statistics of the columns as a text."""
+        """Return the statistics of the columns as JSON text."""
         return _pretty(self._columns()) if self.columns else "{ }"
 
     def _columns(self) -> dict[str, dict[str, Any]]:
@@ -94,16 +94,16 @@ def _text(values: Mapping[str, Any], key: str, source: str) -> str | None:
     value = values.get(key)
     if isinstance(value, (str, type(None))):
         return value
-    raise CorruptTableError(f"{source} has {value!r} under {key}, which is no text: restore it, or analyze anew.")
+    raise CorruptTableError(f"{source} has {value!r} under {key}, which is not text: restore it, or run analyze again.")
 
 
 def _number(values: Mapping[str, Any], key: str, source: str, required: bool = False) -> int | None:
     value = values.get(key)
     if type(value) is int or (value is None and not required):
         return value
-    raise CorruptTableError(f"{source} has {value!r} under {key}, which is no number: restore it, or analyze anew.")
+    raise CorruptTableError(f"{source} has {value!r} under {key}, which is no integer: restore it, or run analyze again.")
 
 
 def _pretty(document: Mapping[str, Any]) -> str:
-    """As Java's library prints an object, but for the blank in an empty one."""
+    """Return JSON in the layout of Java's library, except for the space in an empty object."""
     return json.dumps(document, indent=2, separators=(",", " : "), ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""The names that a catalog opens, as in Paimon's identifiers: ``database.table``, ``database.table$branch_<name>``."""
+"""Table names that a catalog opens, as in Paimon's identifiers: ``database.table``, ``database.table$branch_<name>``."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from lakelsm.format.paths import BRANCH_SEPARATOR, DATABASE_SUFFIX, MAIN_BRANCH
 
 __all__ = ["SYSTEM_DATABASE", "TableName", "checked_database"]
 
-#: The database of Paimon's own tables, which no user's table is in.
+#: The database of Paimon's system tables; it has no user tables.
 SYSTEM_DATABASE = "sys"
 
 
 @dataclass(frozen=True)
 class TableName:
-    """A table of a database, and a branch of it."""
+    """The name of a table with its database and branch."""
 
     database: str
     table: str
@@ -24,30 +24,29 @@ class TableName:
 
     @staticmethod
     def parse(name: object, argument: str = "name") -> TableName:
-        """The parts of a name. Raises InvalidInputError for what is no such name, and for the name of a system table."""
+        """Parse a name. Raises InvalidInputError for an invalid name, and for the name of a system table."""
         wanted = "'database.table' as text"
         database, dot, rest = str(checked_name(argument, name, wanted)).partition(".")
-        table, mark, branch = rest.partition(BRANCH_SEPARATOR)
+        table, separator, branch = rest.partition(BRANCH_SEPARATOR)
         if not dot or "." in table:
             raise wrong_argument(argument, name, wanted)
         checked_file_name(f"the table's part of {argument}", table, "a name as in 'database.table'")
         if "$" in table or "$" in branch or database == SYSTEM_DATABASE:
             raise InvalidInputError(
-                f"{argument} is {name!r}, one of Paimon's system tables, which lakelsm does not open by name: read it "
-                "from its table, as table('database.table').inspect.system('files'), write "
-                "'database.table$branch_name' for a branch, and create tables by a name without '$'."
+                f"{argument}: {name!r} names a system table of Paimon, which a catalog does not open. Read it with "
+                "table('database.table').inspect.system('files'), or write 'database.table$branch_name' for a branch."
             )
-        branch = checked_branch(f"the branch's part of {argument}", branch) if mark else MAIN_BRANCH
+        branch = checked_branch(f"the branch's part of {argument}", branch) if separator else MAIN_BRANCH
         return TableName(checked_database(database), table, branch)
 
     @property
     def main_name(self) -> str:
-        """The name of the table itself."""
+        """The name without the branch, ``database.table``."""
         return f"{self.database}.{self.table}"
 
 
 def checked_database(name: str, argument: str = "database") -> str:
-    """The name of a database."""
+    """Return ``name`` if it is a valid database name. Raises InvalidInputError otherwise."""
     wanted = "the name of a database as in 'database.table'"
     if "." in checked_file_name(argument, name, wanted, affix=DATABASE_SUFFIX):
         raise wrong_argument(argument, name, f"{wanted}, without a dot")

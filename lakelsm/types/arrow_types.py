@@ -40,7 +40,7 @@ _SIMPLE: dict[str, pa.DataType] = {
     "TIME": pa.time32("ms"),
 }
 
-# (predicate, type) of Arrow types without parameters, in the order tried.
+# Tests of Arrow types without parameters, each with the Paimon type; tried in this order.
 _FROM_ARROW: tuple[tuple[Callable[[pa.DataType], bool], AtomicType], ...] = (
     (pa.types.is_boolean, AtomicType("BOOLEAN")),
     (pa.types.is_int8, AtomicType("TINYINT")),
@@ -61,7 +61,7 @@ _UNIT_PRECISION = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
 def to_arrow(data_type: DataType) -> pa.DataType:
-    """The Arrow type that lakelsm keeps values of the type in.
+    """Return the Arrow type in which lakelsm keeps values of a Paimon type.
 
     TIME is time32('ms'); TIMESTAMP(p) is 'ms' for p <= 3, 'us' for 4 to 6, `NANO_TIMESTAMP` for 7 to 9; LTZ has tz
     'UTC' where Arrow's type has one. Raises UnsupportedFeatureError for VARIANT, BLOB and VECTOR.
@@ -70,7 +70,7 @@ def to_arrow(data_type: DataType) -> pa.DataType:
 
 
 def python_arrow(data_type: DataType) -> pa.DataType:
-    """The Arrow type through which Python values of a column's type go: its times have microseconds at most."""
+    """Return the Arrow type that takes Python values of a column: `to_arrow`, with times of at most microseconds."""
     kind = to_arrow(data_type)
     if kind != NANO_TIMESTAMP or not isinstance(data_type, AtomicType):
         return kind
@@ -78,9 +78,10 @@ def python_arrow(data_type: DataType) -> pa.DataType:
 
 
 def output_arrow(data_type: DataType, timestamps: str = "ns") -> pa.DataType:
-    """The Arrow type of the values that users receive: as `to_arrow`, and TIMESTAMP(7..9) as ``timestamps`` says.
+    """Return the Arrow type of values that users receive: `to_arrow`, except for TIMESTAMP(7..9).
 
-    It is one of `arguments.TIMESTAMP_FORMS`: Arrow's nanoseconds, Arrow's microseconds, or text.
+    ``timestamps`` selects the form of those, one of `arguments.TIMESTAMP_FORMS`: Arrow's nanoseconds or microseconds,
+    or text.
     """
 
     def part(name: str, of: DataType) -> pa.Field:
@@ -101,7 +102,7 @@ def output_arrow(data_type: DataType, timestamps: str = "ns") -> pa.DataType:
 
 
 def contiguous(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """The values of a column as one array; a copy only where they are in several."""
+    """Return the values of a column as one array. They are copied only if the column has several chunks."""
     if not isinstance(column, pa.ChunkedArray):
         return column
     if column.num_chunks == 1:
@@ -111,17 +112,17 @@ def contiguous(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def arrow_field(field: DataField) -> pa.Field:
-    """The Arrow field of a column: its nullability, its field id, and the ids of nested parts as metadata."""
+    """Return the Arrow field of a column, with its nullability and field id, and the ids of nested parts as metadata."""
     return pa.field(
         field.name, _to_arrow(field.type, field.id, 0), nullable=field.type.nullable, metadata=_id(field.id)
     )
 
 
 def from_arrow(arrow_type: pa.DataType, nullable: bool = True) -> DataType:
-    """The Paimon type of values of an Arrow type; members of structs get UNASSIGNED_ID.
+    """Return the Paimon type for values of an Arrow type. Members of structs get UNASSIGNED_ID.
 
-    A timestamp with any zone is TIMESTAMP_LTZ (an instant). TIME keeps milliseconds at most, so finer times
-    become TIME(3). Raises InvalidInputError for types that Paimon does not have (unsigned, duration ...).
+    A timestamp with any zone becomes TIMESTAMP_LTZ (an instant). A time finer than milliseconds becomes TIME(3).
+    Raises InvalidInputError for types that Paimon does not have (unsigned integers, durations …).
     """
     for matches, atomic in _FROM_ARROW:
         if matches(arrow_type):
@@ -136,7 +137,7 @@ def from_arrow(arrow_type: pa.DataType, nullable: bool = True) -> DataType:
 
 
 def field_from_arrow(field: pa.Field) -> DataField:
-    """A column of a pyarrow schema, with UNASSIGNED_ID; the error names the column."""
+    """Return a column of an Arrow schema, with UNASSIGNED_ID. Errors name the column."""
     try:
         return DataField(UNASSIGNED_ID, field.name, from_arrow(field.type, field.nullable))
     except InvalidInputError as error:
@@ -157,7 +158,7 @@ def _part(
 
 
 def _to_arrow(data_type: DataType, root_id: int | None, depth: int) -> pa.DataType:
-    """`root_id` is the id of the column or ROW member around; `depth` counts the structures entered since."""
+    """Return the Arrow type; ``depth`` counts the nested types since ``root_id``, the id of the column or ROW member."""
     if isinstance(data_type, AtomicType):
         return _atomic_to_arrow(data_type)
     if isinstance(data_type, ArrayType):
@@ -173,7 +174,7 @@ def _to_arrow(data_type: DataType, root_id: int | None, depth: int) -> pa.DataTy
         if root_id is None:
             return pa.struct([pa.field(f.name, to_arrow(f.type), f.type.nullable) for f in data_type.fields])
         return pa.struct([arrow_field(field) for field in data_type.fields])
-    raise UnsupportedFeatureError(f"values of type {data_type.sql()} are not supported yet")
+    raise UnsupportedFeatureError(f"values of type {data_type.sql()} are not supported")
 
 
 def _atomic_to_arrow(data_type: AtomicType) -> pa.DataType:
@@ -185,7 +186,7 @@ def _atomic_to_arrow(data_type: AtomicType) -> pa.DataType:
     if data_type.root in ("TIMESTAMP", "TIMESTAMP_LTZ"):
         precision = data_type.precision or 0
         return NANO_TIMESTAMP if precision > 6 else pa.timestamp("ms" if precision <= 3 else "us", _zone(data_type))
-    raise UnsupportedFeatureError(f"values of type {data_type.sql()} are not supported yet")
+    raise UnsupportedFeatureError(f"values of type {data_type.sql()} are not supported")
 
 
 def _zone(data_type: AtomicType) -> str | None:

@@ -1,6 +1,6 @@
-"""Paimon's data types as frozen values, with their SQL text and the JSON form of schema files.
+"""Paimon's data types as frozen values, with their SQL text and their JSON form in schema files.
 
-Source of the rules: docs/format.md 3 and 3.2 (type strings), Paimon's `DataType#asSQLString`.
+Sources of the rules: docs/format.md 3 and 3.2 (type strings), Paimon's `DataType#asSQLString`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 from lakelsm.errors import InvalidInputError
 
 MAX_LENGTH = 2147483647  # Persisted: do not change. VARCHAR(MAX_LENGTH) is STRING, VARBINARY(MAX_LENGTH) is BYTES.
-UNASSIGNED_ID = -1  # Id of a field that `schema.table_schema` has not numbered yet.
+UNASSIGNED_ID = -1  # The id of a field that `schema.table_schema` has not numbered yet.
 
-#: Types in each other, from a column's own type to its innermost part.
+#: Levels of nested types that a column's type may have, its own level included.
 MAX_NESTING = 64
 
 JsonType = str | dict[str, Any]
@@ -29,32 +29,32 @@ ATOMIC_ROOTS = frozenset(_PLAIN_ROOTS | _LENGTH_ROOTS | set(_TIME_PRECISION_DEFA
 
 STRING_ROOTS = frozenset(["CHAR", "VARCHAR"])
 BINARY_ROOTS = frozenset(["BINARY", "VARBINARY"])
-#: Bits of integers, the narrowest first.
+#: The width of each integer type in bits, in ascending order.
 INTEGER_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 INTEGER_ROOTS = frozenset(INTEGER_BITS)
-#: The greatest precision of a DECIMAL.
+#: The maximum precision of a DECIMAL.
 MAX_DECIMAL_DIGITS = 38
 NUMERIC_ROOTS = frozenset(INTEGER_ROOTS | {"FLOAT", "DOUBLE", "DECIMAL"})
 
 
 class DataType(ABC):
-    """Base of all types. Values compare by content; `nullable` is part of the type."""
+    """The base of all types. Types are equal if their content is; ``nullable`` is a part of the type."""
 
     nullable: bool
 
     @property
     @abstractmethod
     def root(self) -> str:
-        """The type's root name, such as 'INT' or 'ARRAY'."""
+        """The name of the type without parameters, such as 'INT' or 'ARRAY'."""
 
     def with_nullable(self, nullable: bool) -> DataType:
-        """The same type with the given nullability at its top level."""
+        """Return the same type with the given nullability at its top level."""
         if self.nullable == nullable:
             return self
         return replace(self, nullable=nullable)  # type: ignore[type-var]
 
     def sql(self) -> str:
-        """Paimon's text of the type; `parse_type` reads it back (ids of ROW fields are not in the text)."""
+        """Return Paimon's text of the type, which `parse_type` reads. It does not contain the ids of ROW fields."""
         return self._text() if self.nullable else f"{self._text()} NOT NULL"
 
     @abstractmethod
@@ -66,10 +66,10 @@ class DataType(ABC):
 
 @dataclass(frozen=True)
 class AtomicType(DataType):
-    """A type without parts.
+    """A type without nested types.
 
-    `root` is one of ATOMIC_ROOTS. Missing parameters get Paimon's defaults: length 1, DECIMAL(10, 0),
-    TIME(0), TIMESTAMP(6). Raises InvalidInputError for an unknown root or a parameter out of range.
+    ``root`` is one of ATOMIC_ROOTS. Missing parameters get Paimon's defaults: length 1, DECIMAL(10, 0),
+    TIME(0), TIMESTAMP(6). Raises InvalidInputError for an unknown root and for a parameter out of range.
     """
 
     root: str = ""
@@ -162,7 +162,7 @@ class MapType(DataType):
 
 @dataclass(frozen=True)
 class MultisetType(DataType):
-    """MULTISET<element>: stored as a map from the element to its count."""
+    """MULTISET<element>: stored as a map of each element to its count."""
 
     element: DataType
     nullable: bool = True
@@ -195,7 +195,7 @@ class VectorType(DataType):
 
 @dataclass(frozen=True)
 class DataField:
-    """A named column or ROW member. `id` is unique in the table and never used again (docs/format.md 3.3)."""
+    """A named column or ROW member. Its id is unique in the table and is never assigned again (docs/format.md 3.3)."""
 
     id: int
     name: str
@@ -205,7 +205,7 @@ class DataField:
     default_value: str | None = None
 
     def sql(self) -> str:
-        """The field inside a ROW's text: quoted name, type, and the comment as a string."""
+        """Return the field's text within a ROW: quoted name, type, and the comment as a string."""
         name = self.name.replace("`", "``")
         comment = "" if self.description is None else " '" + self.description.replace("'", "''") + "'"
         return f"`{name}` {self.type.sql()}{comment}"
@@ -213,7 +213,7 @@ class DataField:
 
 @dataclass(frozen=True)
 class RowType(DataType):
-    """ROW<fields>: a nested record; each member has its own field id."""
+    """ROW<fields>: a nested record. Each member has its own field id."""
 
     fields: tuple[DataField, ...]
     nullable: bool = True
@@ -228,7 +228,7 @@ class RowType(DataType):
 
 
 def check_nesting(name: str, data_type: DataType) -> None:
-    """Raise InvalidInputError where the type of the column ``name`` is nested more than MAX_NESTING deep."""
+    """Raise InvalidInputError if the type of column ``name`` has more than MAX_NESTING levels of nested types."""
     level: list[DataType] = [data_type]
     for _ in range(MAX_NESTING):
         level = [part for outer in level for part in _parts(outer)]
@@ -238,8 +238,8 @@ def check_nesting(name: str, data_type: DataType) -> None:
 
 
 def too_deep(what: str) -> InvalidInputError:
-    """Return the error for a type that is nested too deeply; ``what`` names it."""
-    return InvalidInputError(f"{what} is nested more than {MAX_NESTING} types deep; give it fewer levels")
+    """Return the error for a type with too many nested levels; ``what`` names the type."""
+    return InvalidInputError(f"{what} has more than {MAX_NESTING} levels of nested types; use fewer")
 
 
 def _parts(data_type: DataType) -> Sequence[DataType]:
@@ -251,16 +251,16 @@ def _parts(data_type: DataType) -> Sequence[DataType]:
 
 
 def has_nanoseconds(data_type: DataType) -> bool:
-    """Whether values of the type may have times finer than the microseconds of Spark: TIMESTAMP(7..9), at any depth."""
+    """Return whether the type, or a type nested in it, is TIMESTAMP(7..9): finer than the microseconds of Spark."""
     if isinstance(data_type, AtomicType):
         return data_type.root in ("TIMESTAMP", "TIMESTAMP_LTZ") and (data_type.precision or 0) > 6
     return any(map(has_nanoseconds, _parts(data_type)))
 
 
 def same_layout(one: DataType, other: DataType) -> bool:
-    """Whether values of one type are values of the other as they stand: alike but for nullability and comments.
+    """Return whether values of one type are valid values of the other: the types differ in nullability and comments only.
 
-    Members of ROW are alike only with the same field id, so that a member that was dropped and added again differs.
+    Members of ROW are compared by field id, so a member that was dropped and added again differs.
     """
     if isinstance(one, RowType) and isinstance(other, RowType):
         return len(one.fields) == len(other.fields) and all(
@@ -274,7 +274,7 @@ def same_layout(one: DataType, other: DataType) -> bool:
 
 
 def nested_row_fields(data_type: DataType) -> Iterator[tuple[DataField, ...]]:
-    """The members of the ROW that a type is, or of those that are its elements, keys or values."""
+    """Yield the members of a ROW type, or of each ROW type that is the type's element, key or value."""
     if isinstance(data_type, RowType):
         yield data_type.fields
     elif isinstance(data_type, (ArrayType, MultisetType, VectorType)):
@@ -285,7 +285,7 @@ def nested_row_fields(data_type: DataType) -> Iterator[tuple[DataField, ...]]:
 
 
 def type_to_json(data_type: DataType) -> JsonType:
-    """The type in a schema file: text for atomic types, an object for the others (docs/format.md 3.2)."""
+    """Return the type as a schema file stores it: text for atomic types, an object for others (docs/format.md 3.2)."""
     if isinstance(data_type, AtomicType):
         return data_type.sql()
     head = data_type.root if data_type.nullable else f"{data_type.root} NOT NULL"
@@ -297,11 +297,11 @@ def type_to_json(data_type: DataType) -> JsonType:
         return {"type": head, "key": type_to_json(data_type.key), "value": type_to_json(data_type.value)}
     if isinstance(data_type, RowType):
         return {"type": head, "fields": [field_to_json(field) for field in data_type.fields]}
-    raise InvalidInputError(f"no schema form for type {data_type!r}")
+    raise InvalidInputError(f"type {data_type!r} has no form in schema files")
 
 
 def field_to_json(field: DataField) -> dict[str, Any]:
-    """The field object of a schema file; `description` and `defaultValue` are left out when absent."""
+    """Return the field as an object of a schema file, without `description` and `defaultValue` if they are None."""
     document: dict[str, Any] = {"id": field.id, "name": field.name, "type": type_to_json(field.type)}
     if field.description is not None:
         document["description"] = field.description

@@ -1,8 +1,8 @@
-"""TIMESTAMP(7..9) in memory: microseconds and the nanoseconds beyond them, as ten bytes that compare as times do.
+"""TIMESTAMP(7..9) in memory: microseconds and nanoseconds in ten bytes, whose order is the order of the times.
 
-Arrow's own nanoseconds have 64 bits and end in 1677 and 2262; Paimon's times have millennia. Eight bytes hold the
-microseconds since the epoch (big-endian, sign bit flipped), two the nanoseconds in the microsecond (0..999). So equal
-times are equal bytes, and merging, sorting and comparing need to know nothing else. In files they are INT96.
+Arrow's nanoseconds have 64 bits and cover only the years 1677 to 2262; Paimon's times cover millennia. Eight bytes are
+the microseconds since the epoch (big-endian, sign bit flipped), two bytes the nanoseconds within the microsecond
+(0..999). Equal times have equal bytes, so merging, sorting and comparing need no special case. In files they are INT96.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _SIGN = np.uint64(1 << 63)
 _NANOS_PER_UNIT = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _MICROS_PER_UNIT = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
-#: Microseconds of which any nanoseconds fit 64 bits.
+#: The range of microseconds to which any nanoseconds can be added without an overflow of 64 bits.
 _MAX_MICROS = (1 << 63) // 1_000 - 2
 
 Longs = npt.NDArray[np.int64]
 
 
 def nano_timestamps(micros: Longs, nanos: npt.NDArray[Any], validity: pa.Array | None = None) -> pa.Array:
-    """Return times from microseconds since the epoch and nanoseconds in the microsecond.
+    """Return times from microseconds since the epoch and nanoseconds within the microsecond.
 
-    ``validity`` is a Boolean array, False where the time is NULL (None: nowhere).
+    ``validity`` is a Boolean array, False where the time is NULL. None means that no time is NULL.
     """
     values = np.empty(len(micros), dtype=_LAYOUT)
     values["micros"] = micros.view(np.uint64) ^ _SIGN
@@ -42,7 +42,7 @@ def nano_timestamps(micros: Longs, nanos: npt.NDArray[Any], validity: pa.Array |
 
 
 def micros_and_nanos(times: pa.Array) -> tuple[Longs, Longs]:
-    """Microseconds since the epoch (floor) and nanoseconds in the microsecond; arbitrary under nulls."""
+    """Return the microseconds since the epoch (floored) and the nanoseconds within each; arbitrary for NULL."""
     buffer = times.buffers()[1]
     if buffer is None:
         return np.zeros(len(times), dtype=np.int64), np.zeros(len(times), dtype=np.int64)
@@ -51,7 +51,7 @@ def micros_and_nanos(times: pa.Array) -> tuple[Longs, Longs]:
 
 
 def with_nanoseconds(times: pa.Array) -> pa.Array:
-    """Arrow's timestamps of any unit as `NANO_TIMESTAMP`. UnsupportedFeatureError where microseconds cannot hold one."""
+    """Convert Arrow timestamps of any unit. Raises UnsupportedFeatureError for times beyond 64-bit microseconds."""
     validity = times.is_valid() if times.null_count else None
     raw = pc.fill_null(times.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
     if times.type.unit == "ns":
@@ -65,9 +65,9 @@ def with_nanoseconds(times: pa.Array) -> pa.Array:
 
 
 def without_nanoseconds(times: pa.Array, target: pa.DataType) -> pa.Array:
-    """`NANO_TIMESTAMP` as Arrow's timestamps: of seconds, milli- or microseconds, floored, or of nanoseconds.
+    """Convert `NANO_TIMESTAMP` to Arrow timestamps of nanoseconds, or of a coarser unit (floored).
 
-    Raises UnsupportedFeatureError where Arrow's nanoseconds cannot hold a time.
+    Raises UnsupportedFeatureError for a time outside the range of Arrow's nanoseconds.
     """
     micros, nanos = micros_and_nanos(times)
     fine = target.unit == "ns"
@@ -77,7 +77,7 @@ def without_nanoseconds(times: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def timestamp_texts(times: pa.Array) -> pa.Array:
-    """`NANO_TIMESTAMP` as text, '0001-01-01 00:00:00.000000000': ISO 8601 with a space, always nine digits."""
+    """Return `NANO_TIMESTAMP` values as text, '0001-01-01 00:00:00.000000000': ISO 8601 with a space, nine digits."""
     if not len(times):
         return pa.array([], pa.string())
     micros, nanos = micros_and_nanos(times)
@@ -93,14 +93,14 @@ def _nanoseconds(micros: Longs, nanos: Longs, times: pa.Array) -> Longs:
         micros = np.where(times.is_valid().to_numpy(zero_copy_only=False), micros, 0)
     if len(micros) and (int(micros.max()) > _MAX_MICROS or int(micros.min()) < -_MAX_MICROS):
         raise UnsupportedFeatureError(
-            "a timestamp lies outside the years 1678 to 2261, which Arrow's nanoseconds can hold: leave the column out, "
-            "or pass timestamps='us' (microseconds) or timestamps='text' to a call that gives Arrow"
+            "a timestamp is outside the years 1678 to 2261, the range of Arrow's nanoseconds: leave the column out, "
+            "or pass timestamps='us' (microseconds) or timestamps='text' to a call that returns Arrow"
         )
     return micros * 1_000 + nanos
 
 
 def nanos_of(time: pa.Scalar) -> int:
-    """Nanoseconds since the epoch of a time in any of its types."""
+    """Return the nanoseconds since the epoch of a time of any Arrow time type."""
     if time.type != NANO_TIMESTAMP:
         return int(time.value) * _NANOS_PER_UNIT[time.type.unit]
     micros, nanos = micros_and_nanos(pa.repeat(time, 1))
@@ -108,12 +108,12 @@ def nanos_of(time: pa.Scalar) -> int:
 
 
 def timestamp_out_of_range() -> UnsupportedFeatureError:
-    """The error for a time that 64-bit microseconds cannot hold."""
-    return UnsupportedFeatureError("a timestamp lies outside the years -290307 to 294246, which lakelsm and Spark hold")
+    """Return the error for a time outside the range of 64-bit microseconds."""
+    return UnsupportedFeatureError("a timestamp is outside the years -290307 to 294246, the range of lakelsm and Spark")
 
 
 def validity_buffer(validity: pa.Array) -> pa.Buffer:
-    """The bits of a Boolean array without nulls, from bit 0."""
+    """Return the validity bits of a Boolean array without nulls, from bit 0."""
     flags = validity.to_numpy(zero_copy_only=False)
     return pa.py_buffer(np.packbits(flags, bitorder="little"))
 

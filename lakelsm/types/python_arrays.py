@@ -1,4 +1,4 @@
-"""Arrow arrays of Python values without pandas, which `pa.array` imports (0.1 s) to recognize pandas' values."""
+"""Arrow arrays of Python values without pandas: `pa.array` imports it (0.1 s) to recognize pandas' values."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def array_of(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Return an array of a type; None is NULL.
+    """Return an Arrow array of type ``kind``. None becomes NULL.
 
-    Texts, integers, doubles, times (as datetimes, or as integers in the unit of the type) and lists of these are taken
-    without pandas, other types by `pa.array`. Raises OverflowError for an integer that the type cannot hold.
+    Texts, integers, doubles, times (datetimes, or integers in the type's unit) and lists of these are converted without
+    pandas; `pa.array` converts other types. Raises OverflowError for an integer outside the type's range.
     """
     if pa.types.is_string(kind):
         texts = [b"" if value is None else value.encode() for value in values]
@@ -48,6 +48,6 @@ def _offsets(values: Iterable[Sequence[Any]]) -> pa.Buffer:
 
 
 def _ticks(time: datetime, kind: pa.DataType) -> int:
-    """A time in the unit of a type, since the epoch in UTC; a time without a zone is taken as one in UTC."""
+    """Return a time in the type's unit since the epoch in UTC. A time without a zone counts as UTC."""
     aware = time if time.tzinfo else time.replace(tzinfo=timezone.utc)
     return (aware - _EPOCH) // _UNITS[kind.unit]

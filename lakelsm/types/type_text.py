@@ -1,7 +1,7 @@
-"""Parser of type text, of the JSON form of schema files, and of column lists (DDL): one recursive descent.
+"""Parser for the text of types, the JSON form of schema files, and column lists (DDL): one recursive descent.
 
-Accepts what Paimon's parser accepts (docs/format.md 3.2), and also ARRAY<..>, MAP<..>, ROW<..>/STRUCT<..> text.
-TIMESTAMP means TIMESTAMP WITHOUT TIME ZONE, as in Paimon (in Spark SQL it is the zoned one).
+It accepts what Paimon's parser accepts (docs/format.md 3.2), and also ARRAY<..>, MAP<..>, ROW<..>/STRUCT<..>.
+TIMESTAMP means TIMESTAMP WITHOUT TIME ZONE, as in Paimon; in Spark SQL it is the type with a zone.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _SYNONYMS = {
     "STRUCT": "ROW",
     "TIMESTAMP_NTZ": "TIMESTAMP",
 }
-#: Words that Spark or other databases have for a type, and Paimon's.
+#: Type names of Spark and other databases, and Paimon's name for each; errors suggest it.
 _ELSEWHERE = {
     "BOOL": "BOOLEAN",
     "BYTE": "TINYINT",
@@ -63,9 +63,9 @@ _ELSEWHERE = {
 }
 _UNSUPPORTED = frozenset(["GEOMETRY", "GEOGRAPHY", "INTERVAL", "RAW", "LEGACY"])
 _NOT_NULL = "NOT NULL"
-#: Characters of a type text that an error shows.
+#: Characters of a type's text that an error shows at most.
 _MAX_SHOWN = 200
-#: Digits of the largest length.
+#: Digits of the maximum length.
 _DIGITS = len(str(MAX_LENGTH))
 
 
@@ -81,10 +81,10 @@ class _Token:
 
 
 def parse_type(value: str | Mapping[str, Any]) -> DataType:
-    """A type from its text or from the JSON form of a schema file.
+    """Return the type of a text, or of the JSON form in a schema file.
 
     ROW members get the ids of the JSON form, or UNASSIGNED_ID from text. Raises InvalidInputError with the
-    position for bad text, UnsupportedFeatureError for a type that Paimon has and lakelsm has not.
+    position for invalid text, UnsupportedFeatureError for a type of Paimon that lakelsm does not support.
     """
     if isinstance(value, str):
         parser = _Parser(value)
@@ -93,13 +93,13 @@ def parse_type(value: str | Mapping[str, Any]) -> DataType:
         return parsed
     if isinstance(value, Mapping):
         return _from_json(value)
-    raise InvalidInputError(f"a type is text or an object, not {value!r}")
+    raise InvalidInputError(f"a type is text or an object of a schema file, not {value!r}")
 
 
 def parse_columns(ddl: str) -> tuple[DataField, ...]:
-    """Columns of a DDL text like "id BIGINT NOT NULL, name STRING COMMENT 'x'"; ids are UNASSIGNED_ID.
+    """Return the columns of a DDL text like "id BIGINT NOT NULL, name STRING COMMENT 'x'"; ids are UNASSIGNED_ID.
 
-    Raises InvalidInputError with the position when the text cannot be read.
+    Raises InvalidInputError with the position for invalid text.
     """
     parser = _Parser(ddl)
     fields = parser.fields(closing="")
@@ -108,13 +108,13 @@ def parse_columns(ddl: str) -> tuple[DataField, ...]:
 
 
 def field_from_json(document: Mapping[str, Any]) -> DataField:
-    """A field object of a schema file. Unknown keys are ignored, JSON nulls count as absent."""
+    """Return the field of a schema file's object. Unknown keys are ignored; a JSON null counts as absent."""
     name = document.get("name")
     if not isinstance(name, str) or "type" not in document:
-        raise InvalidInputError(f"a field needs 'name' and 'type', found {dict(document)!r}")
+        raise InvalidInputError(f"a field must have 'name' and 'type', found {dict(document)!r}")
     field_id = document.get("id", UNASSIGNED_ID)
     if isinstance(field_id, bool) or not isinstance(field_id, int):
-        raise InvalidInputError(f"the id of field '{name}' must be a whole number, not {field_id!r}")
+        raise InvalidInputError(f"the id of field '{name}' must be an integer, not {field_id!r}")
     return DataField(
         id=field_id,
         name=name,
@@ -127,7 +127,7 @@ def field_from_json(document: Mapping[str, Any]) -> DataField:
 def _from_json(document: Mapping[str, Any]) -> DataType:
     head = document.get("type")
     if not isinstance(head, str):
-        raise InvalidInputError(f"a type object needs the text 'type', found {dict(document)!r}")
+        raise InvalidInputError(f"a type object must have the text 'type', found {dict(document)!r}")
     root, nullable = head.upper().split(" ")[0], _NOT_NULL not in head.upper()
     try:
         if root == "ARRAY":
@@ -141,8 +141,8 @@ def _from_json(document: Mapping[str, Any]) -> DataType:
         if root == "ROW":
             return RowType(tuple(field_from_json(field) for field in document["fields"]), nullable)
     except KeyError as missing:
-        raise InvalidInputError(f"type object {root} lacks {missing}") from missing
-    raise InvalidInputError(f"unknown constructed type '{head}'; known: ARRAY, MAP, MULTISET, ROW, VECTOR")
+        raise InvalidInputError(f"type object {root} has no {missing}") from missing
+    raise InvalidInputError(f"unknown type '{head}'; known: ARRAY, MAP, MULTISET, ROW, VECTOR")
 
 
 class _Parser:
@@ -204,12 +204,12 @@ class _Parser:
             self._fail(f"'{punct}'")
 
     def expect_end(self) -> None:
-        """Fails unless all the text has been read."""
+        """Raise InvalidInputError unless the whole text was read."""
         if self._peek().kind != "end":
             self._fail("the end")
 
     def type_with_nullability(self) -> DataType:
-        """A type with NOT NULL / NULL and the suffix notation `INT ARRAY`."""
+        """Return the next type, with NOT NULL or NULL and the suffix notation `INT ARRAY`."""
         self._depth += 1
         if self._depth > MAX_NESTING:
             raise too_deep(f"a type at position {self._peek().position}")
@@ -308,7 +308,7 @@ class _Parser:
         return int(token.text)
 
     def fields(self, closing: str) -> tuple[DataField, ...]:
-        """Comma-separated `name[:] type [COMMENT 'text'] [DEFAULT 'text']`, up to `closing` or the end."""
+        """Return fields `name[:] type [COMMENT 'text'] [DEFAULT 'text']`, up to `closing` or the end of the text."""
         fields: list[DataField] = []
         if closing and self._peek().text == closing and self._peek().kind == "punct":
             return ()
@@ -339,7 +339,7 @@ class _Parser:
 
 
 def _shown(text: str) -> str:
-    """A text as an error shows it: the beginning of a very long one."""
+    """Return a text for an error: at most the first `_MAX_SHOWN` characters."""
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
 
 

@@ -57,7 +57,7 @@ def test_directories_of_partitions_and_buckets_are_told_by_their_names(bucket: i
 def test_a_partition_value_that_makes_too_long_a_name_is_named() -> None:
     paths = TablePaths("/wh/t")
     assert paths.partition_dir([("p", "x" * 253)]).endswith("x" * 253)
-    with pytest.raises(InvalidInputError, match=r"Partition value p='(:){40}'\.\.\. makes a directory name of 260 bytes"):
+    with pytest.raises(InvalidInputError, match=r"Partition value p='(:){40}'\.\.\. has a directory name of 260 bytes"):
         paths.partition_dir([("p", ":" * 86)])
 
 

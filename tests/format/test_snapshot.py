@@ -93,7 +93,7 @@ def test_another_version_number_is_accepted() -> None:
 @pytest.mark.parametrize("key", [key for key in MINIMUM if key != "version"])
 def test_a_missing_key_is_named(key: str) -> None:
     values = {name: value for name, value in MINIMUM.items() if name != key}
-    with pytest.raises(CorruptTableError, match=f"snapshot-7 lacks the key {key}"):
+    with pytest.raises(CorruptTableError, match=f"snapshot-7 has no key {key}"):
         Snapshot.from_json(json.dumps(values), "snapshot-7")
 
 

@@ -35,5 +35,5 @@ def test_other_texts_are_no_names(name: object) -> None:
 
 @pytest.mark.parametrize("name", ["db.t$files", "db.t$branch_b$files", "sys.tables", "db.t$", "db.$branch"])
 def test_system_tables_are_refused_by_name(name: str) -> None:
-    with pytest.raises(InvalidInputError, match="system tables"):
+    with pytest.raises(InvalidInputError, match="a system table of Paimon"):
         TableName.parse(name)

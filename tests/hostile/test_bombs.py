@@ -130,7 +130,7 @@ def test_a_record_that_is_there_a_million_times_says_so_before_objects_are_made(
     path.write_bytes(write_container(INDEX_MANIFEST_SCHEMA, rows, "zstd", block_bytes=1 << 20))
     assert path.stat().st_size < 100_000
     (error,) = refused_in_little_memory(table, "write")
-    assert "more than its bytes can hold" in str(error)
+    assert "more than its bytes can contain" in str(error)
 
 
 def refused_in_little_memory(table: HostileTable, *operations: str) -> list[CorruptTableError]:

@@ -163,7 +163,7 @@ def test_instants_of_any_zone_are_taken_where_times_have_one() -> None:
         prepared(pa.table({"k": ints(1), "v": times}), schema_of("k INT, v TIMESTAMP(6)"))
 
 
-_OUTSIDE = "Column 'v': a timestamp lies outside the years"
+_OUTSIDE = "Column 'v': a timestamp is outside the years"
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def test_parts_that_are_deep_together_are_found() -> None:
     document: Any = "ARRAY<" * 60 + "INT" + ">" * 60
     for _ in range(10):
         document = {"type": "ARRAY", "element": document}
-    with pytest.raises(InvalidInputError, match="the type of column 'a' is nested more than 64 types deep"):
+    with pytest.raises(InvalidInputError, match="the type of column 'a' has more than 64 levels of nested types"):
         check_nesting("a", parse_type(document))
 
 
@@ -137,6 +137,6 @@ def test_nesting_is_bounded_at_the_last_level_that_passes() -> None:
         data_type = ArrayType(data_type)
     check_nesting("a", data_type)
     with pytest.raises(
-        InvalidInputError, match="the type of column 'a' is nested more than 64 types deep; give it fewer levels"
+        InvalidInputError, match="the type of column 'a' has more than 64 levels of nested types; use fewer"
     ):
         check_nesting("a", ArrayType(data_type))

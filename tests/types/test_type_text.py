@@ -152,9 +152,9 @@ def test_a_primary_key_clause_in_ddl_names_the_argument() -> None:
     ids=lambda text: text[:8],
 )
 def test_a_type_nested_without_end_is_refused(text: str) -> None:
-    with pytest.raises(InvalidInputError, match="nested more than 64 types deep"):
+    with pytest.raises(InvalidInputError, match="more than 64 levels of nested types"):
         parse_type(text)
-    with pytest.raises(InvalidInputError, match="nested more than 64 types deep"):
+    with pytest.raises(InvalidInputError, match="more than 64 levels of nested types"):
         parse_columns(f"a {text}")
 
 

@@ -1,4 +1,4 @@
-"""Codecs of the blocks of Avro container files, both ways. A block never expands beyond the room it is given."""
+"""Codecs for the blocks of Avro container files, in both directions. Decoded blocks have a size limit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-#: What the codecs raise on damaged bytes, beside ValueError and EOFError.
+#: Exceptions of the codecs for damaged bytes, in addition to ValueError and EOFError.
 CODEC_ERRORS = (OSError, lzma.LZMAError, zlib.error, zstd.ZstdError, pa.ArrowException)
 
 
@@ -34,14 +34,14 @@ class _Decompressor(Protocol):
 
 
 def compress(codec: str, plain: bytes) -> bytes:
-    """Return the stored form of a block. ``codec`` is one of `CODECS`."""
+    """Return the compressed block. ``codec`` is one of `CODECS`."""
     return CODECS[codec](plain)
 
 
 def decompress_all(codec: str, blocks: Sequence[bytes], room: int) -> list[bytes | memoryview]:
-    """Return the plain bytes of each block. Raises ValueError, before more are made, where all are more than ``room``.
+    """Return the plain bytes of each block. Raises ValueError, before it allocates them, if they exceed ``room`` bytes.
 
-    Blocks of zstd, the usual codec of manifests, are decoded in one go: to begin a frame takes as long as to decode it.
+    Blocks of zstd, the usual codec of manifests, are decoded together: to begin a frame takes as long as to decode it.
     """
     joined = _joined_frames(blocks, room) if codec == "zstandard" else None
     if joined is not None:
@@ -54,21 +54,21 @@ def decompress_all(codec: str, blocks: Sequence[bytes], room: int) -> list[bytes
 
 
 def _joined_frames(blocks: Sequence[bytes], room: int) -> list[bytes | memoryview] | None:
-    """The plain bytes of blocks of one frame each that record their length; None for other blocks."""
+    """Return the plain bytes of blocks that are single frames with a recorded length; None for other blocks."""
     try:
-        told: list[int | None] = [zstd.get_frame_info(block).decompressed_size for block in blocks]
-        sizes = [size for size in told if size is not None]
+        recorded: list[int | None] = [zstd.get_frame_info(block).decompressed_size for block in blocks]
+        sizes = [size for size in recorded if size is not None]
         if len(sizes) < len(blocks) or sum(sizes) > room:
             return None
         plain = memoryview(pa.Codec("zstd").decompress(b"".join(blocks), sum(sizes)))
     except CODEC_ERRORS:
-        return None  # Decoding them one by one finds the fault.
+        return None  # Decoding the blocks one by one reports the damage.
     ends = list(accumulate(sizes))
     return [plain[start:end] for start, end in zip([0, *ends], ends)] if len(plain) == sum(sizes) else None
 
 
 def decompress(codec: str, block: bytes, room: int) -> bytes:
-    """Return the plain bytes of a block. Raises ValueError, before more are made, where they are more than ``room``."""
+    """Return the plain bytes of a block. Raises ValueError, before it allocates them, if they exceed ``room`` bytes."""
     if codec == "null":
         plain = block
     elif codec == "deflate":
@@ -78,27 +78,27 @@ def decompress(codec: str, block: bytes, room: int) -> bytes:
     elif codec in _STREAMS:
         plain = _streamed(_STREAMS[codec], block, room)
     else:
-        raise ValueError(f"its codec {codec} is not known")
+        raise ValueError(f"its codec {codec} is unknown")
     if len(plain) > room:
         raise _too_large(block)
     return plain
 
 
 def _too_large(block: bytes) -> ValueError:
-    return ValueError(f"a block of {len(block)} bytes expands to more than a manifest of its size can hold")
+    return ValueError(f"a block of {len(block)} bytes expands to more than a manifest of its size can contain")
 
 
 def _deflated(block: bytes, room: int) -> bytes:
-    """Raw deflate, but no more than one byte above ``room``."""
+    """Decode raw deflate, up to one byte more than ``room``."""
     decompressor = zlib.decompressobj(-15)
     plain = decompressor.decompress(block, room + 1)
     if len(plain) <= room and not decompressor.eof:
-        raise EOFError("a compressed block is cut off")
+        raise EOFError("a compressed block is truncated")
     return plain
 
 
 def _streamed(new: Callable[[], _Decompressor], block: bytes, room: int) -> bytes:
-    """One stream or frame after the other, but no more than one byte above ``room``."""
+    """Decode consecutive streams or frames, up to one byte more than ``room``."""
     parts: list[bytes] = []
     while True:
         decompressor = new()
@@ -107,7 +107,7 @@ def _streamed(new: Callable[[], _Decompressor], block: bytes, room: int) -> byte
         if room < 0:
             break
         if not decompressor.eof:
-            raise EOFError("a compressed block is cut off")
+            raise EOFError("a compressed block is truncated")
         block = decompressor.unused_data
         if not block:
             break
@@ -115,7 +115,7 @@ def _streamed(new: Callable[[], _Decompressor], block: bytes, room: int) -> byte
 
 
 def _snappy(block: bytes, room: int) -> bytes:
-    """Avro's snappy block: raw snappy, then the CRC-32 of the plain bytes (big-endian)."""
+    """Decode Avro's snappy block: raw snappy, then the CRC-32 of the plain bytes (big-endian)."""
     plain_size, shift = 0, 0
     for byte in block[:5]:
         plain_size |= (byte & 0x7F) << shift
@@ -126,7 +126,7 @@ def _snappy(block: bytes, room: int) -> bytes:
         raise _too_large(block)
     plain = cast("bytes", pa.decompress(block[:-4], plain_size, codec="snappy", asbytes=True))
     if zlib.crc32(plain) != int.from_bytes(block[-4:], "big"):
-        raise ValueError("the checksum of a snappy block is wrong")
+        raise ValueError("the checksum of a snappy block differs")
     return plain
 
 
@@ -139,7 +139,7 @@ def _to_snappy(plain: bytes) -> bytes:
     return cast("bytes", pa.compress(plain, codec="snappy", asbytes=True)) + zlib.crc32(plain).to_bytes(4, "big")
 
 
-#: What xz may take for its dictionary, whose size stands in the block. Level 9, the highest, has 65 MB.
+#: Memory limit of xz. The block states the size of its dictionary; level 9, the highest, needs 65 MB.
 _XZ_MEMORY = 80 << 20
 
 _STREAMS: dict[str, Callable[[], _Decompressor]] = {
@@ -147,7 +147,7 @@ _STREAMS: dict[str, Callable[[], _Decompressor]] = {
     "xz": lambda: lzma.LZMADecompressor(memlimit=_XZ_MEMORY),
     "zstandard": zstd.ZstdDecompressor,
 }
-#: Avro's codecs by the names that files have, each with what writes its blocks. Persisted: do not change.
+#: Avro's codecs by their names in files, each with the function that compresses a block. Persisted: do not change.
 CODECS: dict[str, Callable[[bytes], bytes]] = {
     "bzip2": bz2.compress,
     "deflate": _to_deflated,

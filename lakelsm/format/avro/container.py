@@ -1,7 +1,7 @@
-"""Avro object container files: framing, codecs and a record-by-record codec by fastavro (docs/format.md 5.1).
+"""Avro object container files: framing, and a record-by-record codec by fastavro (docs/format.md 5.1).
 
-Manifests, manifest lists and index manifests are such files. Fields are resolved by name, whatever the
-names of the records; unknown fields are ignored by the callers.
+Manifests, manifest lists and index manifests are such files. Fields are resolved by name; record names do not matter.
+Callers ignore unknown fields.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ Decoded = TypeVar("Decoded")
 
 _MAGIC = b"Obj\x01"
 _SYNC_SIZE = 16
-#: A schema of more bytes is not kept for the next file.
+#: Schemas of more bytes are not cached for the next file.
 _MAX_KNOWN_BYTES = 1 << 16
-#: Uncompressed size of the blocks that are written. Manifests are decoded with one lane a block (`format.avro.lanes`):
-#: 16 KiB make lanes pay from about 1,000 entries on, and cost 3 % of compression against 64 KiB (measured).
+#: Uncompressed size of written blocks. Manifests are decoded with one lane for each block (`format.avro.lanes`): with
+#: 16 KiB, lanes are faster from about 1,000 entries on, and compression is 3 % worse than with 64 KiB (measured).
 BLOCK_BYTES = 16 * 1024
-#: Bytes that a file's blocks may have when they are decompressed: so many, and so many times the file's size. Manifests
-#: expand 8 to 50 times (measured); 260 times where all statistics of 2,000 columns are null.
-_LEAST_PLAIN_BYTES = 8 << 20
+#: Limit of a file's decompressed bytes: this constant plus the file's size times the factor. Manifests expand 8 to 50
+#: times (measured), and 260 times if all statistics of 2,000 columns are null.
+_MIN_PLAIN_BYTES = 8 << 20
 _MAX_EXPANSION = 256
-#: Records that a file may have: so many, and one for each so many bytes. A record of a writer takes 20 bytes where all
-#: names share a uuid; 2, where they are numbered and all else is the same (measured).
-_LEAST_RECORDS = 10_000
+#: Limit of a file's records: this constant plus one for each `_RECORD_BYTES` bytes. A record of a writer takes 20 bytes
+#: if all names share a uuid; it takes 2 bytes if names are numbered and everything else is equal (measured).
+_MIN_RECORDS = 10_000
 _RECORD_BYTES = 2
-#: What fastavro and the framing below raise on damaged bytes.
+#: Exceptions of fastavro and of the framing below for damaged bytes.
 DECODE_ERRORS = (
     ValueError,
     EOFError,
@@ -67,9 +67,9 @@ class Block:
 
 @dataclass(frozen=True)
 class Container:
-    """A decoded container file. ``schema`` is the writer's without logical types (values stay plain).
+    """A decoded container file. ``schema`` is the writer's, without logical types, so that values stay plain.
 
-    ``metadata`` is its header's.
+    ``metadata`` is that of the header.
     """
 
     source: str
@@ -90,12 +90,12 @@ def write_container(
     block_bytes: int = BLOCK_BYTES,
     metadata: Mapping[str, str] | None = None,
 ) -> bytes:
-    """Encode ``records`` under ``schema`` into a container file.
+    """Encode ``records`` with ``schema`` as a container file.
 
-    A block is closed once it has ``block_bytes`` uncompressed bytes. ``metadata`` goes to the header beside Avro's own.
+    A block is closed once it has ``block_bytes`` uncompressed bytes. ``metadata`` is added to Avro's own in the header.
 
     ``compression`` is an Avro codec (see `CODECS`); none and zstd mean null and zstandard.
-    Raises UnsupportedFeatureError on any other.
+    Raises UnsupportedFeatureError for other codecs.
     """
     codec = {"zstd": "zstandard", "none": "null"}.get(compression.lower(), compression.lower())
     if codec not in CODECS:
@@ -115,9 +115,9 @@ def write_container(
 
 
 def _packed(plain: bytes, codec: str) -> bytes:
-    """The same container file with its blocks compressed.
+    """Return the container file with compressed blocks.
 
-    Its sync marker is made of what it holds: as good as a random one, and the same records give the same bytes.
+    The sync marker is a hash of the content: as good as a random one, and the same records give the same bytes.
     """
     meta, position = _read_header(plain)
     sync = hashlib.blake2b(plain, digest_size=_SYNC_SIZE).digest()
@@ -137,7 +137,7 @@ def _packed(plain: bytes, codec: str) -> bytes:
 
 
 def _long(value: int) -> bytes:
-    """A number of 0 or more as a zigzag varint."""
+    """Return a number of 0 or more as a zigzag varint."""
     rest, out = value << 1, bytearray()
     while rest > 0x7F:
         out.append(rest & 0x7F | 0x80)
@@ -148,18 +148,18 @@ def _long(value: int) -> bytes:
 def read_container(data: bytes, source: str) -> Container:
     """Parse the framing of a container file and decompress its blocks.
 
-    Raises CorruptTableError naming ``source`` where the bytes are no complete container file.
+    Raises CorruptTableError naming ``source`` if the bytes are not a complete container file.
     """
     try:
         return _parse(data, source)
     except DECODE_ERRORS as error:
-        raise CorruptTableError(f"{source} is no readable Avro file: {error}") from error
+        raise CorruptTableError(f"{source} is not a readable Avro file: {error}") from error
 
 
 def read_records(container: Container) -> list[dict[str, Any]]:
     """Decode every record with fastavro, in file order: one dict per record.
 
-    Raises CorruptTableError naming the source where a block does not decode to its end.
+    Raises CorruptTableError naming the source if a block does not decode to its end.
     """
     records: list[dict[str, Any]] = []
     try:
@@ -169,18 +169,18 @@ def read_records(container: Container) -> list[dict[str, Any]]:
             for _ in range(block.count):
                 records.append(cast("dict[str, Any]", fastavro.schemaless_reader(stream, schema, None)))
             if stream.tell() != len(block.data):
-                raise ValueError(f"{len(block.data) - stream.tell()} bytes left over in a block")
+                raise ValueError(f"a block has {len(block.data) - stream.tell()} bytes after its records")
     except DECODE_ERRORS as error:
-        raise CorruptTableError(f"{container.source} is no readable Avro file: {error}") from error
+        raise CorruptTableError(f"{container.source} is not a readable Avro file: {error}") from error
     return records
 
 
 def decode_records(
     container: Container, version: int, decode: Callable[[Mapping[str, Any]], Decoded], kind: str
 ) -> list[Decoded]:
-    """Decode every record of a file of ``kind`` (for messages), in file order.
+    """Decode every record of a file, in file order; ``kind`` is the kind of file in messages.
 
-    Raises CorruptTableError naming the source where a block or a record is damaged, UnsupportedFeatureError where a
+    Raises CorruptTableError naming the source if a block or a record is damaged, and UnsupportedFeatureError if a
     record's ``_VERSION`` is not ``version``, as Java Paimon does.
     """
     records = read_records(container)
@@ -190,7 +190,7 @@ def decode_records(
                 raise refuse_version(record["_VERSION"], version, container.source)
         return [decode(record) for record in records]
     except DECODE_ERRORS as error:
-        raise CorruptTableError(f"{container.source} is no {kind}: {error!r} is missing or wrong.") from error
+        raise CorruptTableError(f"{container.source} is not a valid {kind}: {error!r} is missing or wrong.") from error
 
 
 def refuse_version(found: int, expected: int, source: str) -> UnsupportedFeatureError:
@@ -200,7 +200,7 @@ def refuse_version(found: int, expected: int, source: str) -> UnsupportedFeature
 
 def _parse(data: bytes, source: str) -> Container:
     if data[:4] != _MAGIC:
-        raise ValueError("it does not begin with the magic of an Avro file")
+        raise ValueError("it does not begin with the magic bytes of an Avro file")
     meta, position = _read_header(data)
     text = meta["avro.schema"]
     schema = _known_schema(text) if len(text) <= _MAX_KNOWN_BYTES else _checked_schema(text)
@@ -208,24 +208,24 @@ def _parse(data: bytes, source: str) -> Container:
     sync = data[position : position + _SYNC_SIZE]
     position += _SYNC_SIZE
     if len(sync) != _SYNC_SIZE:
-        raise EOFError("the header is cut off")
+        raise EOFError("the header is truncated")
     packed: list[bytes] = []
     counts: list[int] = []
-    records = _LEAST_RECORDS + len(data) // _RECORD_BYTES
+    records = _MIN_RECORDS + len(data) // _RECORD_BYTES
     while position < len(data):
         count, position = _read_long(data, position)
         size, position = _read_long(data, position)
         end = position + size
         if count < 0 or size < 0 or data[end : end + _SYNC_SIZE] != sync:
-            raise ValueError("a block is cut off or damaged")
+            raise ValueError("a block is truncated or damaged")
         packed.append(data[position:end])
         counts.append(count)
         position = end + _SYNC_SIZE
     blocks = []
-    for count, plain in zip(counts, decompress_all(codec, packed, _LEAST_PLAIN_BYTES + _MAX_EXPANSION * len(data))):
+    for count, plain in zip(counts, decompress_all(codec, packed, _MIN_PLAIN_BYTES + _MAX_EXPANSION * len(data))):
         records -= count
         if count > len(plain) or records < 0:
-            raise ValueError(f"a block claims {count} records, which is more than its bytes can hold")
+            raise ValueError(f"a block claims {count} records, more than its bytes can contain")
         blocks.append(Block(count, plain))
     return Container(source, schema, tuple(blocks), meta)
 
@@ -236,12 +236,12 @@ def _checked_schema(text: bytes) -> Any:
     return schema
 
 
-#: Files of one kind have one schema, and a table many files: it is understood once. Nobody changes what is returned.
+#: Cached: files of one kind have one schema, and a table has many files. Callers do not change the result.
 _known_schema = lru_cache(maxsize=64)(_checked_schema)
 
 
 def _read_header(data: bytes) -> tuple[dict[str, bytes], int]:
-    """Return the metadata map of the header and the position behind it."""
+    """Return the metadata map of the header and the position after it."""
     meta: dict[str, bytes] = {}
     count, position = _read_long(data, len(_MAGIC))
     while count:
@@ -258,12 +258,12 @@ def _read_header(data: bytes) -> tuple[dict[str, bytes], int]:
 def _read_bytes(data: bytes, position: int) -> tuple[bytes, int]:
     size, position = _read_long(data, position)
     if size < 0 or position + size > len(data):
-        raise EOFError("the header is cut off")
+        raise EOFError("the header is truncated")
     return data[position : position + size], position + size
 
 
 def _read_long(data: bytes, position: int) -> tuple[int, int]:
-    """Decode one zigzag varint; return it and the position behind it."""
+    """Decode one zigzag varint. Return it and the position after it."""
     shift = value = 0
     while True:
         byte = data[position]
@@ -277,7 +277,7 @@ def _read_long(data: bytes, position: int) -> tuple[int, int]:
 
 
 def _without_logical_types(schema: Any) -> Any:
-    """Take ``logicalType`` off everywhere, so that times stay plain integers."""
+    """Return the schema without ``logicalType``, so that times stay plain integers."""
     if isinstance(schema, list):
         return [_without_logical_types(branch) for branch in schema]
     if isinstance(schema, dict):

@@ -1,9 +1,9 @@
-"""Columnar decoding of Avro files: all data blocks side by side, one numpy cursor ("lane") per block.
+"""Columnar decoding of Avro files: all data blocks in parallel, one numpy cursor ("lane") for each block.
 
-A block can be decoded without its neighbours. So the n-th record of every block is decoded in one sweep over
-the writer's schema, each field by a handful of numpy operations on all lanes. The result is columns of
-integers and of (offset, length) pairs into the decompressed bytes; Python objects are made later, on demand.
-It pays with many blocks; with few, `container.read_records` is faster.
+Blocks can be decoded independently. One sweep over the writer's schema therefore decodes the n-th record of every
+block, with a few numpy operations on all lanes for each field. The result is columns of integers and of (offset, length)
+pairs into the decompressed bytes; Python objects are made later, on demand. With many blocks this is faster than
+`container.read_records`, with few blocks slower.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ Longs: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
 _PADDING = bytes(16)
-#: Sweeps over the items of one array field. Each takes as long as fastavro needs for many items, so beyond these lanes
-#: do not pay.
+#: Maximum sweeps over the items of one array field. A sweep takes as long as fastavro needs for many items, so with more
+#: sweeps lanes are slower.
 _MAX_ITEM_SWEEPS = 200_000
 
 
 class UnsupportedLayoutError(Exception):
-    """The writer's schema has a shape that lanes do not decode; read the records one by one."""
+    """The writer's schema has a shape that lanes do not support. Read the records one by one instead."""
 
 
 @dataclass(frozen=True)
 class LongColumn:
-    """An int, long or boolean field; ``present`` is False where it is null (None: nowhere)."""
+    """An int, long or boolean field; ``present`` is False for null (None: no nulls)."""
 
     values: Longs
     present: Mask | None
@@ -44,7 +44,7 @@ class LongColumn:
 
 @dataclass(frozen=True)
 class SliceColumn:
-    """A string or bytes field: where each value lies in the decompressed data; length 0 where null."""
+    """A string or bytes field: offset and length of each value in the decompressed data; the length is 0 for null."""
 
     offsets: Longs
     lengths: Longs
@@ -65,7 +65,7 @@ Column: TypeAlias = LongColumn | SliceColumn | ListColumn
 
 @dataclass(frozen=True)
 class DecodedColumns:
-    """``count`` records in file order. ``columns`` is by path (``_FILE._LEVEL``), without absent fields."""
+    """``count`` records in file order. ``columns`` are by path (``_FILE._LEVEL``), without missing fields."""
 
     count: int
     data: bytes
@@ -73,10 +73,10 @@ class DecodedColumns:
 
 
 def decode_columns(containers: Sequence[Container], wanted: Collection[str]) -> DecodedColumns:
-    """Decode the ``wanted`` fields of container files that share one writer schema, in the order given.
+    """Decode the ``wanted`` fields of container files that share one writer schema, in the given order.
 
-    Raises UnsupportedLayoutError on a schema with maps, enums, fixed, nested arrays or arrays of records, and
-    CorruptTableError where a block does not decode exactly to its end.
+    Raises UnsupportedLayoutError for a schema with maps, enums, fixed, nested arrays or arrays of records, and
+    CorruptTableError if a block does not decode exactly to its end.
     """
     source = ", ".join(container.source for container in containers)
     try:
@@ -87,13 +87,13 @@ def decode_columns(containers: Sequence[Container], wanted: Collection[str]) -> 
         columns: dict[str, Column] = {}
         plan.collect(lanes.record_count, columns)
     except DECODE_ERRORS as error:
-        raise CorruptTableError(f"{source} is no readable Avro file: {error}") from error
+        raise CorruptTableError(f"{source} is not a readable Avro file: {error}") from error
     return DecodedColumns(lanes.record_count, lanes.data, columns)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Lanes:
-    """Blocks by falling record count, so that the lanes still running are always the first ones."""
+    """Blocks sorted by falling record count, so that the lanes that still run are always the first ones."""
 
     data: bytes
     starts: Longs
@@ -120,7 +120,7 @@ class _Lanes:
 
 
 def _sweep(plan: _Record, lanes: _Lanes) -> None:
-    """Run every lane to its end."""
+    """Decode every lane to its end."""
     source = LaneBytes(lanes.data)
     positions = lanes.starts.copy()
     steps = int(lanes.counts[0]) if len(lanes.counts) else 0
@@ -131,15 +131,15 @@ def _sweep(plan: _Record, lanes: _Lanes) -> None:
         active = int(running[step])
         moved = plan.decode(source, positions[:active], lanes.first_records[:active] + step)
         if (moved > lanes.ends[:active]).any():
-            raise EOFError("a record is cut off")
+            raise EOFError("a record is truncated")
         positions[:active] = moved
     if not np.array_equal(positions, lanes.ends):
-        raise ValueError("bytes are left over in a block")
+        raise ValueError("a block has bytes after its records")
 
 
 @dataclass
 class _Chunks:
-    """Values as they were decoded: one for each of some records (``slots``). `gather` puts them in order."""
+    """Decoded values, each array with the record numbers (``slots``) of its values. `gather` puts them in order."""
 
     slots: list[Longs] = field(default_factory=list)
     values: list[Longs] = field(default_factory=list)
@@ -149,14 +149,14 @@ class _Chunks:
         self.values.append(values)
 
     def gather(self, count: int) -> Longs:
-        """Return the value of each of ``count`` slots, 0 where there is none."""
+        """Return the value of each of ``count`` slots, 0 if it has none."""
         result = np.zeros(count, np.int64)
         if self.slots:
             result[np.concatenate(self.slots)] = np.concatenate(self.values)
         return result
 
     def present(self, count: int) -> Mask | None:
-        """Return which slots have a value; None when all have."""
+        """Return which slots have a value; None if all have one."""
         if sum(map(len, self.slots)) == count:
             return None
         mask = np.zeros(count, np.bool_)
@@ -166,17 +166,17 @@ class _Chunks:
 
 
 class _Node(ABC):
-    """One field of the writer's schema. ``decode`` reads it in some lanes and returns where it ends."""
+    """One field of the writer's schema. ``decode`` reads it in some lanes and returns its ends."""
 
     @abstractmethod
     def decode(self, source: LaneBytes, positions: Longs, slots: Longs) -> Longs: ...
 
     def collect(self, count: int, columns: dict[str, Column]) -> None:  # noqa: B027 Most fields have no column.
-        """Put the columns of this field, ``count`` slots long, into ``columns`` under their paths."""
+        """Add the columns of this field, ``count`` slots long, to ``columns`` under their paths."""
 
 
 class _Fixed(_Node):
-    """null, float and double: a known number of bytes, never wanted."""
+    """null, float and double: a fixed number of bytes, never wanted."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -186,7 +186,7 @@ class _Fixed(_Node):
 
 
 class _Long(_Node):
-    """int, long and boolean (whose byte 1 reads as the zigzag number -1)."""
+    """int, long and boolean (whose byte 1 is the zigzag number -1)."""
 
     def __init__(self, path: str, wanted: bool) -> None:
         self._path = path
@@ -229,7 +229,7 @@ class _Slice(_Node):
 
 
 class _Union(_Node):
-    """A choice; what is collected is the one branch that is not null."""
+    """A union. The collected column is that of its only branch that is not null."""
 
     def __init__(self, branches: Sequence[_Node]) -> None:
         self._branches = branches
@@ -240,7 +240,7 @@ class _Union(_Node):
             return positions
         low, high = int(choices.min()), int(choices.max())
         if low < 0 or high >= len(self._branches):
-            raise ValueError("a union has a branch that its schema lacks")
+            raise ValueError("a union has a branch that is not in its schema")
         if low == high:
             return self._branches[low].decode(source, positions, slots)
         for number, branch in enumerate(self._branches):
@@ -255,7 +255,7 @@ class _Union(_Node):
 
 
 class _Record(_Node):
-    """A record: its fields in turn. Wanted fields are named by their path."""
+    """A record: its fields in order. Wanted fields are named by their path."""
 
     def __init__(self, schema: Mapping[str, Any], path: str, wanted: frozenset[str], nested: bool) -> None:
         if nested:
@@ -276,7 +276,7 @@ class _Record(_Node):
 
 
 class _Array(_Node):
-    """An array of plain values. Its items are numbered as they come, and put in order when all are known."""
+    """An array of plain values. Items are numbered in the order of decoding, and sorted at the end."""
 
     def __init__(self, items: Any, path: str, wanted: frozenset[str]) -> None:
         self._path = path
@@ -303,7 +303,7 @@ class _Array(_Node):
         return positions
 
     def _sized_block(self, source: LaneBytes, counts: Longs, positions: Longs) -> tuple[Longs, Longs]:
-        """A negative count is followed by the block's size in bytes."""
+        """Read the block's size in bytes, which follows a negative count. Return the counts and the next positions."""
         lanes = np.flatnonzero(counts < 0)
         _, positions[lanes] = source.varints(positions[lanes])
         return np.abs(counts), positions
@@ -311,16 +311,16 @@ class _Array(_Node):
     def _block(
         self, source: LaneBytes, counts: Longs, positions: Longs, slots: Longs, lengths: Longs
     ) -> Longs:
-        """Decode one block of ``counts`` items in each lane; ``lengths`` items were decoded before."""
-        most = int(counts.max())
-        if most > source.size:
+        """Decode one block of ``counts`` items in each lane, after ``lengths`` decoded items."""
+        max_count = int(counts.max())
+        if max_count > source.size:
             raise ValueError("an array claims more items than there are bytes")
-        self._sweeps += most
+        self._sweeps += max_count
         if self._sweeps > _MAX_ITEM_SWEEPS:
             raise UnsupportedLayoutError(f"{self._path} has a long array")
-        level = most == int(counts.min())
-        for number in range(most):
-            lanes = slice(None) if level else np.flatnonzero(counts > number)
+        is_uniform = max_count == int(counts.min())
+        for number in range(max_count):
+            lanes = slice(None) if is_uniform else np.flatnonzero(counts > number)
             where = slots[lanes]
             provisional = np.arange(self._item_count, self._item_count + len(where))
             self._item_count += len(where)
@@ -347,7 +347,7 @@ class _Array(_Node):
 
 
 def _compile(avro_type: Any, path: str, wanted: frozenset[str], nested: bool) -> _Node:
-    """Return the node that decodes ``avro_type``. ``nested``: it is the item of an array."""
+    """Return the node that decodes ``avro_type``; ``nested`` is true for the items of an array."""
     if isinstance(avro_type, list):
         if sum(branch != "null" for branch in avro_type) > 1:
             raise UnsupportedLayoutError(f"{path} is a union of several types")

@@ -1,7 +1,7 @@
-"""What a writer's Avro schema may be, so that decoding ends after as many steps as there are bytes.
+"""Limits for a writer's Avro schema, so that decoding takes no more steps than there are bytes.
 
-A schema comes with the file, and a decoder follows it: a recursive type takes the decoder's stack, an
-array of values without bytes any number of items, and types that name each other twice double with each one.
+A schema is a part of the file, and a decoder follows it. A recursive type exhausts the decoder's stack. An array of
+values without bytes has any number of items. Types that name each other twice double the work with each level.
 """
 
 from __future__ import annotations
@@ -10,27 +10,27 @@ from collections.abc import Mapping
 from typing import Any
 
 _PRIMITIVES = frozenset(["null", "boolean", "int", "long", "float", "double", "bytes", "string"])
-#: Fields, branches and items of a schema with all names replaced by what they stand for. A manifest has 100.
+#: Maximum fields, branches and items of a schema with all names resolved. A manifest's schema has 100.
 _MAX_NODES = 5_000
 _MAX_DEPTH = 24
 
 
 def check_decodable(schema: Any) -> None:
-    """Raise ValueError on a schema that no manifest has and that a decoder would not get through."""
+    """Raise ValueError for a schema that no manifest has and that a decoder could not process."""
     _Walk().visit(schema, 0)
 
 
 class _Walk:
-    """Counts the nodes of a schema as `visit` goes over it."""
+    """Counts the nodes of a schema while `visit` walks over it."""
 
     def __init__(self) -> None:
-        # What stands for a name (without its namespace): its nodes, and whether a value may have no bytes.
+        # For each type name (without its namespace): its nodes, and whether a value may have no bytes.
         self._known: dict[str, tuple[int, bool]] = {}
         self._open: set[str] = set()
         self._nodes = 0
 
     def visit(self, schema: Any, depth: int) -> bool:
-        """Count a type; return whether a value of it may have no bytes."""
+        """Count a type. Return whether a value of it may have no bytes."""
         self._count(1)
         if depth > _MAX_DEPTH:
             raise ValueError("its schema is nested too deeply")
@@ -41,7 +41,7 @@ class _Walk:
                 self.visit(branch, depth + 1)
             return False
         if not isinstance(schema, Mapping):
-            raise ValueError(f"its schema has {schema!r} in the place of a type")
+            raise ValueError(f"its schema has {schema!r} instead of a type")
         kind = schema["type"]
         if kind in ("record", "error"):
             return self._record(schema, depth)
@@ -71,7 +71,7 @@ class _Walk:
         if simple in self._open:
             raise ValueError(f"its schema has a type {simple} that contains itself")
         if simple not in self._known:
-            raise ValueError(f"its schema has no type {simple}")
+            raise ValueError(f"its schema does not define the type {simple}")
         nodes, empty = self._known[simple]
         self._count(nodes)
         return empty

@@ -1,4 +1,4 @@
-"""Avro's zigzag numbers, decoded at many positions of a buffer at once."""
+"""Avro's zigzag numbers, decoded at many positions of a buffer together."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _ONE = np.uint64(1)
 
 
 class LaneBytes:
-    """The decompressed blocks one after another, readable at many positions at once."""
+    """The decompressed blocks, concatenated, with reads at many positions together."""
 
     def __init__(self, data: bytes) -> None:
         self.size = len(data)
         self._bytes = np.frombuffer(data, np.uint8)
-        # The 8 bytes from any position on, as one number.
+        # The 8 bytes at each position, as one number.
         self._words: npt.NDArray[np.uint64] = np.ndarray((max(len(data) - 7, 0),), "<u8", data, 0, (1,))
 
     def varints(self, positions: Longs) -> tuple[Longs, Longs]:
-        """Return the zigzag numbers at ``positions``, and the positions behind them."""
+        """Return the zigzag numbers at ``positions``, and the positions after them."""
         first = self._bytes[positions]
         if len(first) == 0 or first.max() < 0x80:
             return _OF_ONE_BYTE[first], positions + 1
@@ -42,7 +42,7 @@ class LaneBytes:
         return (raw >> 1) ^ -(raw & 1), positions + sizes.view(np.int64)
 
     def skip(self, positions: Longs) -> Longs:
-        """Return the positions behind the numbers at ``positions``, without the numbers."""
+        """Return the positions after the numbers at ``positions``, without decoding them."""
         first = self._bytes[positions]
         if len(first) == 0 or first.max() < 0x80:
             return positions + 1
@@ -55,21 +55,21 @@ class LaneBytes:
         return behind
 
     def _long_varints(self, positions: Longs) -> tuple[Longs, Longs]:
-        """As varints, byte after byte, for numbers of up to ten bytes."""
+        """Return the result of `varints` for numbers of up to ten bytes, decoded byte by byte."""
         raw = np.zeros(len(positions), np.uint64)
         positions = positions.copy()
-        going = np.ones(len(positions), np.bool_)
+        unfinished = np.ones(len(positions), np.bool_)
         for shift in range(0, 70, 7):
             byte = self._bytes[positions]
-            raw |= np.where(going, (byte & 0x7F).astype(np.uint64) << np.uint64(shift), np.uint64(0))
-            positions += going
-            going &= byte >= 0x80
-            if not going.any():
+            raw |= np.where(unfinished, (byte & 0x7F).astype(np.uint64) << np.uint64(shift), np.uint64(0))
+            positions += unfinished
+            unfinished &= byte >= 0x80
+            if not unfinished.any():
                 return ((raw >> _ONE) ^ (~(raw & _ONE) + _ONE)).view(np.int64), positions
         raise ValueError("a number has more than ten bytes")
 
 
-#: The numbers of one byte, by the byte.
+#: The numbers of one byte, indexed by the byte.
 _OF_ONE_BYTE = np.array([(byte >> 1) ^ -(byte & 1) for byte in range(0x80)], np.int64)
 
 _SEVEN_BIT_JOINS = tuple(

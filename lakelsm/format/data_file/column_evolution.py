@@ -1,4 +1,4 @@
-"""A column of an older schema as the newest schema has it, in Arrow: members of ROW by field id."""
+"""Columns of an older schema converted to the newest schema, in Arrow: members of ROW are matched by field id."""
 
 from __future__ import annotations
 
@@ -20,18 +20,17 @@ from lakelsm.types.nano_timestamps import (
     without_nanoseconds,
 )
 
-#: Digits up to which Paimon keeps a decimal as one 64-bit number.
+#: Maximum digits of a decimal that Paimon stores as one 64-bit number.
 _COMPACT_DIGITS = 18
 
 _UNITS = {"s": "second", "ms": "millisecond", "us": "microsecond"}
 
 
 def cast_column(column: pa.Array | pa.ChunkedArray, target: pa.DataType) -> pa.Array | pa.ChunkedArray:
-    """Cast to the wanted type: the same values in another layout, Paimon's widening, or coarser timestamps (floor).
+    """Cast to the target type: the same values in another layout, Paimon's widening, or coarser timestamps (floored).
 
-    Times may also be `NANO_TIMESTAMP`, or INT96 as files have it, where times are wanted; `NANO_TIMESTAMP` also becomes
-    text (`timestamp_texts`). Raises
-    UnsupportedFeatureError for a time that 64-bit microseconds cannot hold.
+    Timestamps may also be `NANO_TIMESTAMP`, or INT96 as files store them; `NANO_TIMESTAMP` can be cast to text
+    (`timestamp_texts`). Raises UnsupportedFeatureError for a time outside the range of 64-bit microseconds.
     """
     if column.type.equals(target):
         return column
@@ -57,13 +56,13 @@ def cast_column(column: pa.Array | pa.ChunkedArray, target: pa.DataType) -> pa.A
 
 
 def _doubles(decimals: pa.Array) -> pa.Array:
-    """Decimals as DOUBLE, to the last bit as Paimon's Java casts them; it casts to FLOAT through DOUBLE.
+    """Cast decimals to DOUBLE with the same bits as Paimon's Java; a cast to FLOAT uses this DOUBLE.
 
-    Up to 18 digits that is the number without its point as a DOUBLE, divided by the power of ten. With more digits, and
-    with fewer where the number has at most 53 bits, it is the DOUBLE that is nearest to the decimal.
+    Up to 18 digits, the result is the unscaled value as a DOUBLE, divided by the power of ten. With more digits it is the
+    DOUBLE nearest to the decimal. Both rules agree for numbers of at most 53 bits.
     """
     if decimals.type.precision > _COMPACT_DIGITS or not len(decimals):
-        # Arrow's own cast from a decimal multiplies by a power of ten, which is no binary fraction; its parser is exact.
+        # Arrow's cast multiplies by a power of ten, which is not a binary fraction. Its parser is exact.
         return decimals.cast(pa.string()).cast(pa.float64())
     words = np.frombuffer(decimals.buffers()[1], "<i8")[2 * decimals.offset : 2 * (decimals.offset + len(decimals)) : 2]
     mask = decimals.is_null().to_numpy(zero_copy_only=False) if decimals.null_count else None
@@ -71,14 +70,14 @@ def _doubles(decimals: pa.Array) -> pa.Array:
 
 
 def comparable_values(column: pa.Array, data_type: DataType) -> list[Any]:
-    """Python values of a column as conditions compare them: TIMESTAMP(7..9) are floored to microseconds.
+    """Return a column's Python values as conditions compare them: TIMESTAMP(7..9) is floored to microseconds.
 
     Raises UnsupportedFeatureError for dates and times outside Python's years 1 to 9999.
     """
     try:
         values: list[Any] = cast_column(column, python_arrow(data_type)).to_pylist()
     except (OverflowError, ValueError) as error:
-        raise UnsupportedFeatureError(f"a {data_type.sql()} value lies outside the years 1 to 9999: {error}") from error
+        raise UnsupportedFeatureError(f"a {data_type.sql()} value is outside the years 1 to 9999: {error}") from error
     return values
 
 
@@ -87,7 +86,7 @@ def _is_time(kind: pa.DataType) -> bool:
 
 
 def _midnights(days: pa.Array) -> pa.Array:
-    """Dates as the times at which they begin."""
+    """Convert dates to the timestamps at their start."""
     try:
         return days.cast(pa.timestamp("us"))
     except pa.ArrowInvalid as error:
@@ -112,9 +111,9 @@ def _cast_time(column: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def evolve_array(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
-    """Return values of the file's type ``source`` as the table's type ``target``.
+    """Convert values of the file's type ``source`` to the table's type ``target``.
 
-    A member of a ROW that the file does not have, by field id, is NULL; one that the table no longer has is left out.
+    Members of a ROW are matched by field id. A member that the file does not have becomes NULL; others are dropped.
     """
     if same_layout(source, target):
         return cast_column(array, to_arrow(target))
@@ -130,10 +129,10 @@ def evolve_array(array: pa.Array, source: DataType, target: DataType) -> pa.Arra
 
 def _evolve_row(array: pa.StructArray, source: RowType, target: RowType) -> pa.StructArray:
     wanted = to_arrow(target)
-    places = {member.id: at for at, member in enumerate(source.fields)}
+    positions = {member.id: at for at, member in enumerate(source.fields)}
     children = []
     for member, field in zip(target.fields, wanted):
-        at = places.get(member.id)
+        at = positions.get(member.id)
         if at is None:
             children.append(pa.nulls(len(array), field.type))
         else:
@@ -143,14 +142,14 @@ def _evolve_row(array: pa.StructArray, source: RowType, target: RowType) -> pa.S
 
 
 def _evolve_nested(array: pa.Array, wanted: pa.DataType, parts: list[tuple[DataType, DataType]]) -> pa.Array:
-    """Evolve what lists and maps hold, and the counts of multisets."""
+    """Convert the elements of lists, and the keys and values of maps. The counts of multisets stay."""
     old = [array.keys, array.items] if pa.types.is_map(array.type) else [array.values]
     evolved = [evolve_array(values, *types) for values, types in zip(old, parts)]
     return _with_parts(array, wanted, [*evolved, *old[len(parts) :]])
 
 
 def _with_parts(array: pa.Array, wanted: pa.DataType, parts: Sequence[pa.Array]) -> pa.Array:
-    """The list or map with other values in it, cast to what is wanted; its validity and offsets stay."""
+    """Return the list or map with other elements, cast to the wanted type. Validity and offsets stay."""
     if pa.types.is_map(wanted):
         fields = [wanted.key_field, wanted.item_field]
         columns = [cast_column(part, field.type) for part, field in zip(parts, fields)]

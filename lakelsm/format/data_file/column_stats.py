@@ -1,9 +1,9 @@
-"""Statistics of a data file's columns: smallest and largest value and number of nulls (docs/format.md 7).
+"""Statistics of a data file's columns: minimum, maximum and number of nulls (docs/format.md 7).
 
-Bounds follow what Java Paimon takes from Parquet footers, so that every reader prunes alike: a column with a
-NaN has no bounds, and a bound of zero is -0.0 below and 0.0 above. Binaries have no bounds: Java's filters compare
-bounds as signed bytes, which is not the order of the values. Only TIMESTAMP(7..9) differs: Java has no bounds there,
-lakelsm gives them rounded outwards to microseconds, which no coarser clock can misread.
+Bounds are those that Java Paimon reads from Parquet footers, so that all readers prune alike: a column with a NaN has
+no bounds, and a bound of zero is -0.0 below and 0.0 above. Binaries have no bounds, because Java's filters compare
+bounds as signed bytes, which is not the order of the values. TIMESTAMP(7..9) differs: Java has no bounds for it, and
+lakelsm rounds them outwards to microseconds, so that readers with coarser clocks cannot misread them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _FIRST_SURROGATE, _LAST_SURROGATE = 0xD800, 0xDFFF
 
 @dataclass(frozen=True, slots=True)
 class StatsMode:
-    """What to keep of a column: nothing, the null count, or bounds too (cut to ``length`` units)."""
+    """Which statistics a column has: none, the null count, or also bounds (of at most ``length`` characters)."""
 
     counts: bool
     bounds: bool
@@ -45,9 +45,9 @@ class StatsMode:
 
     @classmethod
     def parse(cls, text: str) -> StatsMode:
-        """The mode of an option's value: none, counts, truncate(n) with n > 0, or full, in any case.
+        """Return the mode of an option's value: none, counts, truncate(n) with n > 0, or full, in any case.
 
-        Raises InvalidInputError for any other text.
+        Raises InvalidInputError for other text.
         """
         upper = text.upper()
         if upper == "NONE":
@@ -59,7 +59,7 @@ class StatsMode:
         match = _TRUNCATE.fullmatch(upper)
         if match is None or int(match[1]) == 0:
             raise InvalidInputError(
-                f"unknown statistics mode {text!r}; use none, counts, truncate(n) with n > 0, or full"
+                f"unknown statistics mode {text!r}: use none, counts, truncate(n) with n > 0, or full"
             )
         return cls(True, True, int(match[1]))
 
@@ -67,7 +67,7 @@ class StatsMode:
 NONE = StatsMode(False, False)
 COUNTS = StatsMode(True, False)
 FULL = StatsMode(True, True)
-KEY_MODE = StatsMode(True, True, 128)  # Persisted: do not change. Keys always have it.
+KEY_MODE = StatsMode(True, True, 128)  # The mode of key columns. Persisted: do not change.
 
 
 def column_modes(
@@ -77,11 +77,11 @@ def column_modes(
     keep_first_n: int = -1,
     thin_keys: Collection[str] = (),
 ) -> tuple[StatsMode, ...]:
-    """The mode of each value column of a file, in schema order, as Java's StatsCollectorFactories decides.
+    """Return the mode of each value column, in schema order, by the rules of Java's StatsCollectorFactories.
 
-    ``field_options[column]["stats-mode"]`` comes first. ``thin_keys`` (the trimmed primary key of a file
-    without ``_KEY_`` columns) have :data:`KEY_MODE` and are not counted. Of the rest, those after the first
-    ``keep_first_n`` columns have none (-1: no limit).
+    ``field_options[column]["stats-mode"]`` has priority. ``thin_keys`` (the trimmed primary key of a file
+    without ``_KEY_`` columns) have :data:`KEY_MODE` and are not counted. Of the other columns, only the first
+    ``keep_first_n`` have statistics (-1: no limit).
     """
     mode = StatsMode.parse(default) if isinstance(default, str) else default
     modes = []
@@ -100,12 +100,12 @@ def column_modes(
 
 
 class StatsCollector:
-    """Gathers the statistics of the rows that go into one file, batch by batch."""
+    """Collects the statistics of the rows of one file, batch by batch."""
 
     def __init__(self, fields: Sequence[DataField], modes: Sequence[StatsMode], dense: bool = True) -> None:
-        """``modes``: one per field; ``dense``: leave columns without statistics out of the rows.
+        """``modes`` has one mode for each field. With ``dense``, columns without statistics have no slot in the rows.
 
-        Fields are looked up by name in each batch. Types that have no statistics (ARRAY ... BLOB) get none.
+        Fields are found by name in each batch. Types that cannot have statistics (ARRAY … BLOB) have none.
         """
         if len(fields) != len(modes):
             raise InvalidInputError(f"{len(modes)} statistics modes given for {len(fields)} columns")
@@ -114,23 +114,21 @@ class StatsCollector:
 
     @classmethod
     def for_keys(cls, fields: Sequence[DataField]) -> StatsCollector:
-        """A collector of key statistics: :data:`KEY_MODE` for every field, one slot each."""
+        """Return a collector of key statistics: :data:`KEY_MODE` and one slot for every field."""
         return cls(fields, [KEY_MODE] * len(fields), dense=False)
 
     def update(self, batch: pa.Table | pa.RecordBatch) -> None:
-        """Takes more rows into account. InvalidInputError when a column is missing or of another type."""
+        """Add rows. Raises InvalidInputError if a column is missing or has another type."""
         for column in self._columns:
             if not column.mode.counts:
                 continue
             index = batch.schema.get_field_index(column.name)
             if index < 0:
-                raise InvalidInputError(
-                    f"column '{column.name}' is missing, or there twice, in the rows to write"
-                )
+                raise InvalidInputError(f"column '{column.name}' is missing, or exists twice, in the rows to write")
             column.update(batch.column(index))
 
     def finish(self) -> tuple[SimpleStats, tuple[str, ...] | None]:
-        """The statistics of all rows so far, and the columns that they cover (None: all of them)."""
+        """Return the statistics of all rows so far, and the columns that they cover (None: all columns)."""
         return finish_all([self])[0]
 
     @property
@@ -149,9 +147,9 @@ class StatsCollector:
 
 
 def finish_all(collectors: Sequence[StatsCollector]) -> list[tuple[SimpleStats, tuple[str, ...] | None]]:
-    """`StatsCollector.finish` of collectors that were made alike, one a file.
+    """Return `StatsCollector.finish` of many collectors of equal fields and modes, one for each file.
 
-    Their bounds are encoded in one go: for a file of few rows that costs as much as the rest of its statistics.
+    The bounds are encoded together: for a file of few rows, encoding them costs as much as all its other statistics.
     """
     slots = list(zip(*(collector._kept for collector in collectors)))
     if not slots:
@@ -166,12 +164,12 @@ def finish_all(collectors: Sequence[StatsCollector]) -> list[tuple[SimpleStats, 
 
 
 class _ColumnStats:
-    """One column. Bounds are Python values that compare as the column sorts: numbers, or bytes for text."""
+    """Statistics of one column. Bounds are Python values in the column's sort order: numbers, or bytes for text."""
 
     def __init__(self, field: DataField, mode: StatsMode) -> None:
         self.name = field.name
         self.mode = _mode_of(field.type, mode)
-        # A nested column's slot is always null, and then the slots of all types look alike.
+        # The slot of a nested column is always null, and a null slot is the same for all types.
         self.slot_type = require_row_type(field.type) if is_row_type(field.type) else AtomicType("BIGINT")
         self.null_count = 0
         self._low: Any = None
@@ -181,7 +179,7 @@ class _ColumnStats:
     def update(self, values: pa.Array | pa.ChunkedArray) -> None:
         chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
         if len(chunks) > 1 and values.type == to_arrow(self.slot_type):
-            chunks = [values]  # the usual layout: min_max takes all chunks in one go
+            chunks = [values]  # The usual layout: min_max takes all chunks together.
         for chunk in chunks:
             self._update(chunk)
 
@@ -203,7 +201,7 @@ class _ColumnStats:
         self._high = high if self._high is None else max(self._high, high)
 
     def bounds(self) -> Sequence[Any]:
-        """[smallest, largest], cut to the mode's length, as `array_of` takes them; None where unknown."""
+        """Return [minimum, maximum], cut to the mode's length, in the form that `array_of` takes; None if unknown."""
         low, high = self._low, self._high
         if self._unbounded or low is None:
             return [None, None]
@@ -217,7 +215,7 @@ class _ColumnStats:
         return [low, high]
 
     def array_of(self, bounds: Sequence[Any]) -> pa.Array:
-        """Bounds of this column, of any files, ready for a BinaryRow."""
+        """Return bounds of this column, from any number of files, as an array for a BinaryRow."""
         root, arrow_type = self.slot_type.root, to_arrow(self.slot_type)
         if root in TIMESTAMP_ROOTS:
             unit = "ms" if _is_millis(self.slot_type) else "us"
@@ -229,12 +227,12 @@ class _ColumnStats:
     def _cut(self, low: bytes, high: bytes) -> list[Any]:
         try:
             return _cut_text(low.decode(), high.decode(), self.mode.length)
-        except UnicodeDecodeError:  # not text: no statistics
+        except UnicodeDecodeError:  # Not text: no bounds.
             return [None, None]
 
 
 def _mode_of(data_type: DataType, mode: StatsMode) -> StatsMode:
-    """The mode of a column whose options ask for ``mode``: what its type allows of it."""
+    """Return the statistics that a column has if its options request ``mode``: its type may allow fewer."""
     if not is_row_type(data_type):
         return NONE
     return COUNTS if data_type.root in BINARY_ROOTS and mode.bounds else mode
@@ -249,7 +247,7 @@ def _has_nan(values: pa.Array | pa.ChunkedArray) -> bool:
 
 
 def _distinct(chunk: pa.DictionaryArray) -> pa.Array:
-    """The values that occur in a dictionary array, once each, without null."""
+    """Return the distinct non-null values of a dictionary array."""
     return chunk.dictionary.take(chunk.indices.unique().drop_null())
 
 
@@ -268,7 +266,7 @@ def _is_millis(data_type: AtomicType) -> bool:
 
 
 def _timestamp_bounds(low: int, high: int, data_type: AtomicType) -> list[int]:
-    """Bounds (in nanoseconds) in the unit that values are stored in, floored; see the module for 7 to 9."""
+    """Convert bounds from nanoseconds to the stored unit, floored; see the module's docstring for precisions 7 to 9."""
     per_unit = 1_000_000 if _is_millis(data_type) else 1_000
     low_units, high_units = low // per_unit, high // per_unit
     if (data_type.precision or 0) > 6:
@@ -277,13 +275,13 @@ def _timestamp_bounds(low: int, high: int, data_type: AtomicType) -> list[int]:
 
 
 def _cut_text(low: str, high: str, length: int | None) -> list[str | None]:
-    """Bounds of at most ``length`` code points; None for both when the cut upper one cannot be raised."""
+    """Cut bounds to ``length`` code points. Both are None if the cut upper bound cannot be increased."""
     if length is None or len(high) <= length:
         return [low if length is None else low[:length], high]
     for last in range(length - 1, -1, -1):
         following = ord(high[last]) + 1
         if _FIRST_SURROGATE <= following <= _LAST_SURROGATE:
-            following = _LAST_SURROGATE + 1  # surrogates have no UTF-8 form
+            following = _LAST_SURROGATE + 1  # Surrogates have no UTF-8 form.
         if following <= _MAX_CODE_POINT:
             return [low[:length], high[:last] + chr(following)]
     return [None, None]

@@ -1,8 +1,9 @@
-"""How many rows of a Parquet row group are decoded at once, so that memory follows what the values take decoded.
+"""The number of rows of a Parquet row group that one step decodes, so that memory follows the decoded size of values.
 
-A footer does not show it: dictionaries and run lengths hide the width of values, and rows of one group can differ a
-thousandfold. So few rows are decoded first, and each step is measured: the next one is at most a few times as long, and
-no longer than fits. Steps stay short beside a batch, in case that its rows grow wide; long ones are hardly faster.
+A footer does not show that size: dictionaries and run lengths hide the width of values, and rows of one group can
+differ a thousandfold. The first step is therefore short, and each step is measured. The next one is at most a few times
+as long, and not longer than fits. A step stays short compared with a batch, because its rows can be wide. Long steps
+are hardly faster.
 """
 
 from __future__ import annotations
@@ -14,42 +15,42 @@ _FIRST_ROWS = 32
 _MAX_ROWS = 16384
 _MIN_ROW_LIMIT = 256
 
-#: A step is short enough to fit if its rows turn out to have so many bytes. Where memory is ample, longer steps are
-#: faster, and cost less than the bound if they turn out so.
+#: Assumed bytes of a wide row: a step of such rows must fit. With ample memory the assumption is smaller, because longer
+#: steps are faster, and even wider rows stay within the bound.
 _WIDE_ROW, _WIDE_ROW_AMPLE = 4096, 1024
-#: How many times as long as the step before the next one may be.
+#: Maximum ratio of the length of a step to the length of the step before it.
 _GROWTH, _GROWTH_AMPLE = 2, 4
 _AMPLE = 4 << 20
 
-#: The share of a batch's bytes that steps do not try to fill: they would get ever shorter.
+#: Steps do not fill the last 1/16 of a batch's bytes: they would become ever shorter.
 _SHARE_LEFT = 16
 
-#: Bytes of one value that a footer's count of values stands for at least.
+#: Minimum bytes of a value, as an estimate from the footer's number of values.
 _VALUE_BYTES = 8
 
-#: Memory of a row besides its values: keys to compare, row indexes, an order.
+#: Memory of a row in addition to its values: keys to compare, row indexes, an order.
 _ROW_BYTES = 32
 
 
 def batch_bytes(rows: pa.Table) -> int:
-    """The memory that rows cost a merge."""
+    """Return the memory that rows need in a merge."""
     return int(rows.nbytes) + _ROW_BYTES * len(rows)
 
 
 def decoded_bytes(step: pa.Table) -> int:
-    """As `batch_bytes`, of one step: it uses its buffers completely."""
+    """Return the memory of one step's rows. A step uses its buffers completely, so this counts whole buffers."""
     return int(step.get_total_buffer_size()) + _ROW_BYTES * len(step)
 
 
 class DecodeSteps:
-    """How long the next step is, for batches of a row group that are put together from steps.
+    """Computes the length of each step for batches that consist of several steps of one row group.
 
-    ``allowance`` is bytes that the first batch may have; `begin` begins another one.
+    ``allowance`` is the maximum size of the first batch in bytes; `begin` starts the next batch.
     """
 
     def __init__(self, group: pq.RowGroupMetaData, allowance: int) -> None:
         columns = map(group.column, range(group.num_columns))
-        # No value is longer than its column's pages, so this many rows of any width fit.
+        # No value is longer than the pages of its column, so this number of rows fits at any width.
         widest = sum(max(column.total_uncompressed_size, column.num_values * _VALUE_BYTES) for column in columns)
         self._first: int = max(1, min(_FIRST_ROWS, allowance // max(widest, 1)))
         self._longest = 0
@@ -57,27 +58,27 @@ class DecodeSteps:
         self.begin(allowance)
 
     def begin(self, allowance: int) -> None:
-        """Begin a batch of so many bytes."""
+        """Start a batch of at most ``allowance`` bytes."""
         ample = allowance >= _AMPLE
         self._growth = _GROWTH_AMPLE if ample else _GROWTH
-        self._most = max(_MIN_ROW_LIMIT, min(_MAX_ROWS, allowance // (_WIDE_ROW_AMPLE if ample else _WIDE_ROW)))
+        self._max_rows = max(_MIN_ROW_LIMIT, min(_MAX_ROWS, allowance // (_WIDE_ROW_AMPLE if ample else _WIDE_ROW)))
         self._left = allowance
-        self._least_left = allowance // _SHARE_LEFT
+        self._min_left = allowance // _SHARE_LEFT
 
     @property
     def rows(self) -> int:
-        """The rows of the next step."""
+        """The number of rows of the next step."""
         if not self._longest:
             return self._first
-        return max(1, min(self._growth * self._longest, self._most, int(self._left / max(self._width, 1.0))))
+        return max(1, min(self._growth * self._longest, self._max_rows, int(self._left / max(self._width, 1.0))))
 
     @property
     def full(self) -> bool:
-        """Whether the batch is done: what fits yet is not worth a step."""
-        return self._left <= self._least_left
+        """Whether the batch is complete: the remaining bytes are not worth a step."""
+        return self._left <= self._min_left
 
     def decoded(self, rows: int, size: int) -> None:
-        """Learn from a step of ``rows`` rows that took ``size`` bytes."""
+        """Record a step of ``rows`` rows that took ``size`` bytes."""
         self._left -= size
         self._longest = max(self._longest, rows)
         self._width = size / max(rows, 1)

@@ -1,10 +1,10 @@
-"""Whether a data file is the one that its manifest entry means.
+"""Checks that a data file is the one that its manifest entry describes.
 
-Parquet's page checksums detect damaged bytes, but not an older file under another's name. A file is identified by its
-size and row count, the range of its sequence numbers, the range of its leading key column, and its partition: all of it
-is in the entry and in the footer of the file, so that the check costs no request. Manifests of lakelsm also have the
-checksum of the footer, which has none in Parquet; it is compared before anything in the footer is decoded. Of files of
-other writers, and of page headers, decoding finds the rest.
+Parquet's page checksums detect damaged bytes, but not an older file under another file's name. A file is identified by
+its size, its row count, the range of its sequence numbers, the range of its leading key column, and its partition. The
+entry and the file's footer have all of them, so the check needs no request. Manifests of lakelsm also contain the
+checksum of the footer, which Parquet lacks; it is compared before any part of the footer is decoded. For files of other
+writers, and for page headers, decoding detects the damage.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from lakelsm.schema.table_schema import TableSchema
 from lakelsm.storage.refusals import storage_error
 from lakelsm.types import INTEGER_ROOTS, AtomicType, DataField
 
-#: What pyarrow raises on damaged Parquet bytes.
+#: Exceptions of pyarrow for damaged Parquet bytes.
 PARQUET_ERRORS = (OSError, ValueError, OverflowError, pa.ArrowException)
 
-#: Refusals of the operating system to read, independent of the content, with the remedy.
+#: Errors of the operating system that do not depend on the content of the file, with the remedy.
 _REFUSALS = {
     errno.EACCES: "Give this process the permission to read there",
     errno.EPERM: "Give this process the permission to read there",
@@ -43,18 +43,18 @@ _REFUSALS = {
     errno.ETIMEDOUT: "Check the file system's server",
 }
 
-#: Types whose Parquet statistics compare as keys do.
+#: Types whose Parquet statistics have the order of keys.
 RANGED_ROOTS = (*INTEGER_ROOTS, "VARCHAR", "DATE")
 
-#: How Parquet keeps such types, where not as INT32.
+#: The physical Parquet type of these types, unless it is INT32.
 _PHYSICAL = {"BIGINT": "INT64", "VARCHAR": "BYTE_ARRAY"}
 
-#: Bytes of a text that are compared: writers may cut the statistics of long ones, but not so short.
+#: Compared bytes of a text: writers may cut the statistics of long texts, but not below this length.
 _COMPARED_BYTES = 16
 
 _REMEDY = "Restore the file, or read a snapshot from before it."
 
-#: A column's name with its smallest and largest value, as Parquet keeps them: numbers, or UTF-8.
+#: A column's name, minimum and maximum in Parquet's form: numbers, or UTF-8.
 ColumnRange = tuple[str, object, object]
 
 
@@ -73,7 +73,7 @@ class ExpectedFile:
 
     @staticmethod
     def of(file: DataFileMeta, partition: bytes) -> ExpectedFile:
-        """The properties in the entry of ``file`` in ``partition``."""
+        """Return the properties in the manifest entry of ``file`` in ``partition``."""
         return ExpectedFile(
             file_size=file.file_size,
             row_count=file.row_count,
@@ -88,7 +88,7 @@ class ExpectedFile:
 
 @dataclass(frozen=True)
 class FileCheck:
-    """Refuses a file that is not the expected one. ``schema`` is the one that it was written with."""
+    """Refuses a file that is not the expected one. ``schema`` is the schema that the file was written with."""
 
     expected: ExpectedFile
     ranges: Sequence[ColumnRange]
@@ -96,7 +96,7 @@ class FileCheck:
 
     @staticmethod
     def of(files: Sequence[ExpectedFile], schema: TableSchema) -> list[FileCheck]:
-        """The checks of files of one schema."""
+        """Return the checks of files of one schema."""
         return [FileCheck(file, ranges, schema) for file, ranges in zip(files, _known_ranges(files, schema))]
 
     def check_file(self, filesystem: arrow_fs.FileSystem, path: str) -> None:
@@ -105,7 +105,7 @@ class FileCheck:
             with filesystem.open_input_file(path) as source:
                 self.check_content(path, source)
                 self.check_footer(path, pq.read_metadata(source))
-        except StorageError:  # A fault of the store, not of the file.
+        except StorageError:  # A failure of the store, not of the file.
             raise
         except PARQUET_ERRORS as error:
             raise unreadable(path, error) from error
@@ -115,19 +115,19 @@ class FileCheck:
         size, checksum = source.size(), self.expected.footer_checksum
         if size != self.expected.file_size:
             raise CorruptTableError(
-                f"Data file {path} has {size} bytes, but its manifest entry says {self.expected.file_size}: it was cut "
-                f"off, extended or replaced. {_REMEDY}"
+                f"Data file {path} has {size} bytes instead of {self.expected.file_size}: it was truncated, extended or "
+                f"replaced. {_REMEDY}"
             )
         if checksum is not None and zlib.crc32(read_footer(source)) != checksum:
             raise CorruptTableError(
-                f"Data file {path} does not have the footer whose checksum its manifest keeps: it was damaged or "
-                f"replaced. {_REMEDY}"
+                f"Data file {path} is damaged or replaced: the checksum of its footer differs from the one in the "
+                f"manifest. {_REMEDY}"
             )
 
     def check_footer(self, path: str, footer: pq.FileMetaData) -> None:
-        """Raise CorruptTableError unless a file's footer agrees with its entry. Statistics that it lacks are let pass."""
+        """Raise CorruptTableError if a file's footer contradicts its entry. Missing statistics are accepted."""
         expected, schema = self.expected, self.schema
-        # Readers go by the row groups, whose number a damaged footer may have wrong.
+        # Readers use the row groups. A damaged footer may have a wrong number of them.
         for rows in (footer.num_rows, sum(footer.row_group(group).num_rows for group in range(footer.num_row_groups))):
             if rows != expected.row_count:
                 raise _replaced(path, f"{rows} rows", str(expected.row_count))
@@ -135,8 +135,8 @@ class FileCheck:
         if missing or unknown:
             column, has = (f"no column {min(missing)!r}", "one") if missing else (f"a column {min(unknown)!r}", "none")
             raise CorruptTableError(
-                f"Data file {path} has {column}, but schema-{schema.id}, which its manifest entry names, has {has}: the "
-                f"data file or the schema file was damaged or replaced. {_REMEDY}"
+                f"Data file {path} has {column}, but schema-{schema.id} of its manifest entry has {has}: the data file "
+                f"or the schema file was damaged or replaced. {_REMEDY}"
             )
         retyped = _retyped(footer.schema, schema)
         if retyped is not None:
@@ -152,9 +152,9 @@ class FileCheck:
 
 
 def unreadable(path: str, error: BaseException) -> LakelsmError:
-    """The error for a data file that is missing or cannot be decoded: CorruptTableError.
+    """Return the error for a data file that is missing or cannot be decoded: CorruptTableError.
 
-    StorageError if the operating system refused, which is not a fault of the content.
+    The error is a StorageError if the operating system refused the read for a reason other than the content.
     """
     refused = refused_read(f"Data file {path}", error)
     if refused is not None:
@@ -164,7 +164,7 @@ def unreadable(path: str, error: BaseException) -> LakelsmError:
 
 
 def refused_read(what: str, error: BaseException) -> StorageError | None:
-    """The error for a file that the operating system refuses to this process; None for any other error."""
+    """Return the error if the operating system refused this process the read; None for any other error."""
     if not isinstance(error, OSError):
         return None
     remedy = _REFUSALS.get(error.errno or 0)
@@ -175,14 +175,14 @@ def refused_read(what: str, error: BaseException) -> StorageError | None:
 
 
 def _known_ranges(files: Sequence[ExpectedFile], schema: TableSchema) -> list[list[ColumnRange]]:
-    """For each file the columns whose exact range is in its entry: the leading key's and the partition's."""
+    """Return, for each file, the columns with an exact range in its entry: the leading key's and the partition's."""
     ranges: list[list[ColumnRange]] = [[] for _ in files]
     keys = [field.type for field in schema.key_fields]
     leading = schema.field(schema.trimmed_primary_keys[0])
     if files and _is_ranged(leading):
         lows, highs = (_raw(decode_rows(rows, keys)[0]) for rows in zip(*((f.min_key, f.max_key) for f in files)))
         for known, low, high in zip(ranges, lows, highs):
-            if low is not None and high is not None:  # Statistics leave out the NULLs of `primary-key.nullable`.
+            if low is not None and high is not None:  # Statistics omit the NULLs of `primary-key.nullable`.
                 known.append((leading.name, low, high))
     if schema.partition_keys:
         columns = decode_rows([file.partition for file in files], [field.type for field in schema.partition_fields])
@@ -198,14 +198,15 @@ def _is_ranged(field: DataField) -> bool:
 
 
 def _raw(column: pa.Array) -> list[Any]:
-    """Values as Parquet keeps them."""
+    """Return values in Parquet's form."""
     physical = pa.int32() if pa.types.is_date32(column.type) else pa.binary() if pa.types.is_string(column.type) else None
     return list((column if physical is None else column.cast(physical)).to_pylist())
 
 
 def _other_columns(stored: pq.ParquetSchema, schema: TableSchema) -> tuple[set[str], set[str]]:
-    """Columns that a file of ``schema`` must have and has not, and such as it has and must not. Partition columns may be
-    left out.
+    """Return the columns that a file of ``schema`` lacks, and those that it must not have.
+
+    Partition columns are optional.
     """
     keys = {KEY_FIELD_PREFIX + name for name in schema.trimmed_primary_keys}
     known = {*schema.field_names, *keys, SEQUENCE_NUMBER, VALUE_KIND}
@@ -213,22 +214,22 @@ def _other_columns(stored: pq.ParquetSchema, schema: TableSchema) -> tuple[set[s
     found = set(stored.names)
     if not (found - known or needed - found):
         return set(), set()
-    # The names are those of leaves: some columns are nested, or it is another file. Names may have dots as paths have.
+    # These are names of leaves: some columns are nested, or it is another file. Names may contain dots, as paths do.
     roots = {path: known & _starts(path) for path in (stored.column(at).path for at in range(len(stored)))}
     return needed.difference(*roots.values()), {path for path, names in roots.items() if not names}
 
 
 def _starts(path: str) -> set[str]:
-    """What may be the name of the column (top level) of a leaf."""
+    """Return all names that the top-level column of a leaf may have."""
     parts = path.split(".")
     return {".".join(parts[:end]) for end in range(1, len(parts) + 1)}
 
 
 def _retyped(stored: pq.ParquetSchema, schema: TableSchema) -> str | None:
-    """A column of numbers, text or dates that the file has as something else.
+    """Return a column of numbers, text or dates that has another type in the file; None if all types agree.
 
-    pyarrow ends the process, rather than raise, where a column's metadata is of another type than its schema: no metadata
-    of columns is looked at before this.
+    pyarrow aborts the process if a column's metadata has another type than its schema. Column metadata is therefore
+    not read before this check.
     """
     fields = (field for field in schema.fields if isinstance(field.type, AtomicType) and field.type.root in RANGED_ROOTS)
     expected = {field.name: _PHYSICAL.get(field.type.root, "INT32") for field in fields}
@@ -240,7 +241,7 @@ def _retyped(stored: pq.ParquetSchema, schema: TableSchema) -> str | None:
 
 
 def _range(footer: pq.FileMetaData, name: str) -> tuple[Any, Any] | None:
-    """Smallest and largest value of a column; None if the file does not record them."""
+    """Return the minimum and maximum of a column; None if the file does not record them."""
     leaves = footer.schema.names
     if name not in leaves:
         return None

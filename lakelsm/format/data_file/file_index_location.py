@@ -1,4 +1,4 @@
-"""Where the indexes of a data file lie, and how a reader gets them (docs/format.md 7.4)."""
+"""The location of a data file's indexes, and how a reader gets them (docs/format.md 7.4)."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from lakelsm.format.index.file_index.file_index import FileIndex
 from lakelsm.format.index.file_index.file_index_container import check_seal
 from lakelsm.format.manifest.data_file_meta import DataFileMeta
 
-#: A size that no indexes of a data file have.
+#: Size limit of an index file: none is larger.
 _MAX_BYTES = 1 << 30
 _REMEDY = "Restore it, or read without indexes: set 'file-index.read.enabled' = 'false'."
 
 
 @dataclass(frozen=True)
 class FileIndexLocation:
-    """Where the indexes of the data file at ``data_file`` lie: in its manifest entry, or at ``path``.
+    """The location of the indexes of the data file at ``data_file``: its manifest entry, or the file at ``path``.
 
-    ``sealed``: lakelsm wrote them, with a checksum. Pickled into tasks.
+    ``sealed`` means that lakelsm wrote them, with a checksum. Instances are pickled into tasks.
     """
 
     data_file: str
@@ -35,9 +35,9 @@ class FileIndexLocation:
 
     @staticmethod
     def of(file: DataFileMeta, directory: str) -> FileIndexLocation | None:
-        """The location of the indexes of a data file in ``directory``; None without indexes.
+        """Return the location of the indexes of a data file in ``directory``; None if it has no indexes.
 
-        Raises CorruptTableError where the entry names several files of indexes, or no name of a file.
+        Raises CorruptTableError if the entry names several index files, or an invalid file name.
         """
         path = f"{directory}/{file.file_name}"
         if file.embedded_index is not None:
@@ -47,7 +47,7 @@ class FileIndexLocation:
             raise CorruptTableError(
                 f"The manifest entry of data file {path} names several index files: {', '.join(names)}."
             )
-        sealed = file.footer_checksum is not None  # Manifests keep it of files that lakelsm wrote.
+        sealed = file.footer_checksum is not None  # Manifests contain it for files that lakelsm wrote.
         for name in names:
             check_name(name, "_EXTRA_FILES", f"The manifest entry of data file {path}")
             return FileIndexLocation(path, row_count=file.row_count, path=f"{directory}/{name}", sealed=sealed)
@@ -55,20 +55,20 @@ class FileIndexLocation:
 
     @property
     def source(self) -> str:
-        """What messages call the indexes."""
+        """The name of the indexes in messages."""
         kind = "Embedded file index" if self.path is None else f"File index {self.path}"
         return f"{kind} of data file {self.data_file}"
 
     def read(self, filesystem: arrow_fs.FileSystem) -> FileIndex:
-        """The indexes. Raises CorruptTableError, naming both files, where they are missing or cannot be decoded."""
+        """Read the indexes. Raises CorruptTableError, naming both files, if they are missing or cannot be decoded."""
         if self.embedded is not None:
             return FileIndex(self.embedded, self.row_count, self.source)
         try:
             with filesystem.open_input_file(self.path) as stored:
                 if stored.size() > _MAX_BYTES:
-                    raise CorruptTableError(f"{self.source} has {stored.size()} bytes, which no such file has. {_REMEDY}")
+                    raise CorruptTableError(f"{self.source} has {stored.size()} bytes, more than {_MAX_BYTES}. {_REMEDY}")
                 data = stored.read()
-        except StorageError:  # A fault of the store, not of the file.
+        except StorageError:  # A failure of the store, not of the file.
             raise
         except FileNotFoundError as error:
             raise CorruptTableError(f"{self.source} does not exist. {_REMEDY}") from error

@@ -1,8 +1,8 @@
 """INT96 timestamps in Parquet files (docs/format.md 6.3): nanoseconds of the day and a Julian day, for millennia.
 
-Arrow's clocks lose some of these values (64-bit nanoseconds wrap outside 1677 to 2262), so they are read and written
-as their twelve bytes (see `parquet_footer`). Java Paimon writes times before 1970 with negative nanoseconds of the
-day, which Spark truncates towards zero; here they are never negative. Each file records this in its metadata.
+Arrow's clocks lose some of these values (64-bit nanoseconds overflow outside 1677 to 2262), so the values are read and
+written as their twelve bytes (see `parquet_footer`). Java Paimon writes times before 1970 with negative nanoseconds of
+the day, which Spark truncates towards zero. lakelsm never writes negative ones, and records this in each file's metadata.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ from lakelsm.types.nano_timestamps import (
 
 INT96 = pa.binary(12)
 
-#: Key and value in the metadata of files whose INT96 times Spark reads correctly. Persisted: do not change
+#: Metadata key and value of files whose INT96 times Spark reads correctly. Persisted: do not change
 FLOORED_INT96 = (b"lakelsm.int96", b"floored")
 
 _LAYOUT = np.dtype([("nanos", "<i8"), ("day", "<i4")])
 _JULIAN_EPOCH = 2_440_588
 _MICROS_PER_DAY = 86_400_000_000
-#: Days whose microseconds fit 64 bits, whatever nanoseconds of the day are added.
+#: Maximum number of days whose microseconds fit 64 bits with any nanoseconds of the day added.
 _MAX_DAYS = ((1 << 63) - (1 << 54)) // _MICROS_PER_DAY
 
 
 def have_int96(schema: pq.ParquetSchema, names: Collection[str]) -> bool:
-    """Whether one of the columns (top level) of a file is, or holds, INT96 values."""
+    """Return whether one of the top-level columns of a file is INT96 or contains INT96 values."""
     return any(leaf.physical_type == "INT96" for leaf in leaves_of(schema, names))
 
 
 def leaves_of(schema: pq.ParquetSchema, names: Collection[str]) -> list[pq.ColumnSchema]:
-    """The leaves of columns (top level) of a file. Names may have dots as paths have, so a leaf may be one too many."""
+    """Return the leaves of top-level columns. Names may contain dots, as paths do, so a leaf may be one too many."""
     starts = tuple(f"{name}." for name in names)
     leaves = (schema.column(at) for at in range(len(schema)))
     return [leaf for leaf in leaves if f"{leaf.path}.".startswith(starts)]
 
 
 def from_int96(values: pa.Array) -> pa.Array:
-    """INT96 values as `NANO_TIMESTAMP`. UnsupportedFeatureError where microseconds cannot hold one."""
+    """Convert INT96 values to `NANO_TIMESTAMP`. Raises UnsupportedFeatureError for times beyond microseconds' range."""
     days, nanos = _days_and_nanos(values)
     if len(days) and max(int(days.max()), -int(days.min())) > _MAX_DAYS:
         raise timestamp_out_of_range()
@@ -58,7 +58,7 @@ def from_int96(values: pa.Array) -> pa.Array:
 
 
 def to_int96(times: pa.Array) -> pa.Array:
-    """`NANO_TIMESTAMP` as INT96 values; every time has one."""
+    """Convert `NANO_TIMESTAMP` to INT96. Every time has an INT96 value."""
     micros, nanos = micros_and_nanos(times)
     days = micros // _MICROS_PER_DAY
     values = np.empty(len(times), dtype=_LAYOUT)
@@ -69,7 +69,7 @@ def to_int96(times: pa.Array) -> pa.Array:
 
 
 def stored_type(kind: pa.DataType) -> pa.DataType:
-    """The type in a file: INT96 instead of `NANO_TIMESTAMP`, nested too."""
+    """Return the type in a file: INT96 instead of `NANO_TIMESTAMP`, at any depth."""
     if pa.types.is_struct(kind):
         return pa.struct([stored_field(kind.field(at)) for at in range(kind.num_fields)])
     if pa.types.is_map(kind):
@@ -80,12 +80,12 @@ def stored_type(kind: pa.DataType) -> pa.DataType:
 
 
 def stored_field(field: pa.Field) -> pa.Field:
-    """The field with its `stored_type`."""
+    """Return the field with its `stored_type`."""
     return field.with_type(stored_type(field.type))
 
 
 def _days_and_nanos(values: pa.Array) -> tuple[Longs, Longs]:
-    """Days since the epoch and nanoseconds of the day as stored; 0 under nulls."""
+    """Return days since the epoch and nanoseconds of the day as stored; 0 for NULL."""
     buffer = values.buffers()[1]
     if buffer is None:
         return np.zeros(len(values), dtype=np.int64), np.zeros(len(values), dtype=np.int64)

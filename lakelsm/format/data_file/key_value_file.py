@@ -28,33 +28,33 @@ from lakelsm.schema.system_columns import SEQUENCE_NUMBER, SYSTEM_FIELDS, VALUE_
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.types import INTEGER_ROOTS, AtomicType, DataField, DataType, arrow_field, same_layout
 
-#: Bytes in memory of the rows of one row group, by default; `file.block-size` changes it.
+#: Default size of a row group's rows in memory, in bytes; `file.block-size` changes it.
 ROW_GROUP_BYTES = 64 << 20
 
-#: A small target file size makes row groups smaller, as files end with a row group; but not smaller than this.
+#: Minimum size of row groups. A small target file size makes them smaller, because files end with a row group.
 _MIN_GROUP_BYTES = 64 << 10
 
-#: Rows of a file without a limit.
+#: The row limit of a file without a limit.
 _ANY_ROWS = 2**63 - 1
 
 
 def row_schema(fields: Sequence[DataField]) -> pa.Schema:
-    """The Arrow schema of key-value rows in memory: the two system columns, then ``fields``; no ``_KEY_`` copies."""
+    """Return the Arrow schema of key-value rows in memory: system columns, then ``fields``, without ``_KEY_`` copies."""
     return pa.schema([arrow_field(field) for field in (*SYSTEM_FIELDS, *fields)])
 
 
 def file_schema(schema: TableSchema, thin: bool) -> pa.Schema:
-    """The Arrow schema of a written file: the ``_KEY_`` columns (unless ``thin``), then `row_schema`."""
+    """Return the Arrow schema of a written file: the ``_KEY_`` columns (unless ``thin``), then `row_schema`."""
     keys = [] if thin else [arrow_field(field) for field in schema.key_fields]
     return pa.schema([*keys, *row_schema(schema.fields)])
 
 
-#: The smallest and the largest value of a column in a row group.
+#: The minimum and the maximum of a column in a row group.
 ValueRange: TypeAlias = tuple[Any, Any]
 
 
 class GroupBounds(NamedTuple):
-    """The bounds of a column's values in a row group and how many are NULL; None if not recorded."""
+    """Minimum, maximum and number of NULLs of a column in a row group; None if not recorded."""
 
     low: Any
     high: Any
@@ -64,13 +64,13 @@ class GroupBounds(NamedTuple):
 class KeyValueReader:
     """Reads one data file as tables of `row_schema(fields)`, whatever schema the file was written with.
 
-    Without ``system`` the two system columns are left out.
+    Without ``system`` the two system columns are omitted.
 
-    ``mapping`` pairs each wanted column with the file's column of the same field id (None: the file has none, the
-    column is NULL). Columns are found by name in the file, read by batches, and cast to the wanted types. A column's
-    reader buffers ``read_ahead`` bytes; row groups are never decoded whole.
-    Page checksums are verified where the file has some, and ``check`` refuses a file that is not the one expected.
-    Raises CorruptTableError, naming the file, when it is missing or cannot be decoded.
+    ``mapping`` pairs each wanted column with the file's column of the same field id (None: the file has none, and the
+    column is NULL). Columns are found by name in the file, read in batches, and cast to the wanted types. The reader of
+    a column buffers ``read_ahead`` bytes; row groups are never decoded whole.
+    Page checksums are verified if the file has them, and ``check`` refuses a file that is not the expected one.
+    Raises CorruptTableError, naming the file, if it is missing or cannot be decoded.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class KeyValueReader:
                 check.check_footer(path, self._file.metadata)
             if have_int96(self._file.schema, self._names()):
                 self._file = opened(source, metadata_with_int96_as_bytes(read_footer(source)))
-        except StorageError:  # A fault of the store, not of the file.
+        except StorageError:  # A failure of the store, not of the file.
             raise
         except PARQUET_ERRORS as error:
             raise unreadable(path, error) from error
@@ -116,11 +116,10 @@ class KeyValueReader:
         may_hold: Callable[[ValueRange], bool] | None = None,
         groups: Callable[[int], bool] | None = None,
     ) -> Iterator[tuple[int, pa.Table]]:
-        """Yield (position of the first row, rows) in order.
+        """Yield (row index of the first row, rows) in order.
 
-        ``allowance`` is called before each batch and returns its maximum of decoded bytes. Row groups are left out of
-        which ``may_hold`` denies, given their range of the wanted column ``leading``, that a wanted row is in them, and
-        those whose number ``groups`` denies.
+        ``allowance`` is called before each batch and returns its maximum of decoded bytes. A row group is skipped if
+        ``may_hold`` is false for its range of the wanted column ``leading``, or ``groups`` is false for its number.
         """
         start = 0
         try:
@@ -138,11 +137,11 @@ class KeyValueReader:
             raise unreadable(self._path, error) from error
 
     def group_rows(self) -> list[int]:
-        """How many rows each row group has."""
+        """Return the number of rows of each row group."""
         return [self._file.metadata.row_group(group).num_rows for group in range(self._file.metadata.num_row_groups)]
 
     def row_group_bounds(self, name: str) -> list[GroupBounds]:
-        """The statistics of a wanted column in each row group, in the values of the column."""
+        """Return the statistics of a wanted column in each row group, in the column's type."""
         field, source = next(pair for pair in self._mapping if pair[0].name == name)
         found: list[GroupBounds] = []
         for group, rows in enumerate(self.group_rows()):
@@ -157,7 +156,7 @@ class KeyValueReader:
         return found
 
     def _gathered(self, group: int, start: int, allowance: Callable[[], int]) -> Iterator[tuple[int, pa.Table]]:
-        """The batches of a row group, each put together from steps; ``start`` is the position of its first row."""
+        """Yield the batches of a row group, each made of several steps. ``start`` is the row index of the first row."""
         steps = DecodeSteps(self._file.metadata.row_group(group), allowance())
         pending: list[pa.Table] = []
         missing = self._file.metadata.row_group(group).num_rows
@@ -165,7 +164,7 @@ class KeyValueReader:
             pending.append(self._conform(batch))
             steps.decoded(len(batch), decoded_bytes(pending[-1]))
             missing -= len(batch)
-            del batch  # Nothing is held while the caller works, and while the next step is read.
+            del batch  # The reader keeps no rows in memory while the caller works or the next step is read.
             if steps.full:
                 joined = pa.concat_tables(pending)
                 pending.clear()
@@ -173,7 +172,7 @@ class KeyValueReader:
                 yield begin, joined
                 del joined
                 steps.begin(allowance())
-        if missing:  # A damaged page header can end a column early, which Arrow takes for the end of all.
+        if missing:  # A damaged page header can end a column early. Arrow takes this for the end of the data.
             raise unreadable(self._path, ValueError(f"row group {group} ends {missing} rows early"))
         if pending:
             yield start, pa.concat_tables(pending)
@@ -192,15 +191,15 @@ class KeyValueReader:
         return list(dict.fromkeys(names))
 
     def _range_of(self, group: int, leading: str) -> ValueRange | None:
-        """The smallest and the largest value of a column in a row group; None if its statistics lack them."""
+        """Return the minimum and the maximum of a column in a row group; None if its statistics lack them."""
         statistics = self._statistics_of(group, leading)
         if statistics is not None and statistics.has_min_max:
-            with suppress(OverflowError):  # Of a date that Python's calendar does not have.
+            with suppress(OverflowError):  # A date outside Python's calendar.
                 return statistics.min, statistics.max
         return None
 
     def _range_of_all(self, group: int, leading: str) -> ValueRange | None:
-        """The range that has every row of a row group. None where a row may have NULL, which statistics leave out."""
+        """Return a range that contains every row of a group; None if a row may be NULL, which statistics omit."""
         if any(field.name == leading and field.type.nullable for field, _ in self._mapping):
             statistics = self._statistics_of(group, leading)
             if statistics is None or not statistics.has_null_count or statistics.null_count:
@@ -208,14 +207,14 @@ class KeyValueReader:
         return self._range_of(group, leading)
 
     def _statistics_of(self, group: int, name: str) -> pq.Statistics | None:
-        """The statistics of a wanted column whose values compare in Parquet as keys do."""
+        """Return the statistics of a wanted column, if its values in Parquet have the order of keys."""
         source = next((source for field, source in self._mapping if field.name == name), None)
         if source is None or not isinstance(source.type, AtomicType) or source.type.root not in RANGED_ROOTS:
             return None
         columns = self._file.metadata.row_group(group)
         for at in range(columns.num_columns):
             column = columns.column(at)
-            # A member `b` of a column `a` has the path of a column `a.b`, but not its name.
+            # A member `b` of a column `a` has the same path as a column `a.b`, but another name.
             if self._file.schema.column(at).name == source.name and column.path_in_schema == source.name:
                 return column.statistics
         return None
@@ -226,10 +225,10 @@ class KeyValueReader:
         return pa.Table.from_arrays([column(batch) for column in self._columns], schema=self._schema)
 
     def _columns_of(self, stored: pa.Schema) -> list[_Column]:
-        """What makes each column of `row_schema` of a batch as the file has it; decided once a file."""
+        """Return the function that makes each wanted column from a batch of the file; computed once a file."""
         for name in self._system:
             if name not in stored.names:
-                raise CorruptTableError(f"Data file {self._path} is no key-value file: it has no column {name}.")
+                raise CorruptTableError(f"Data file {self._path} has no column {name}: it is not a key-value file.")
         columns = [_stored(stored, name, self._schema.field(name).type) for name in self._system]
         for (field, source), target in zip(self._mapping, list(self._schema)[len(self._system) :]):
             if source is None or stored.get_field_index(source.name) < 0:
@@ -241,12 +240,12 @@ class KeyValueReader:
         return columns
 
 
-#: Makes a column of a batch of the file.
+#: Makes one wanted column from a batch of the file.
 _Column: TypeAlias = Callable[[pa.RecordBatch], pa.Array]
 
 
 def _stored(stored: pa.Schema, name: str, kind: pa.DataType) -> _Column:
-    """Takes the column unchanged if Arrow already has its values in the wanted layout."""
+    """Return a function that takes the column, unchanged if its Arrow type is the wanted one."""
     at = stored.get_field_index(name)
     return methodcaller("column", at) if stored.types[at].equals(kind) else partial(_cast, at=at, kind=kind)
 
@@ -272,12 +271,12 @@ def conform(rows: pa.Table, schema: pa.Schema, sources: Mapping[str, str] | None
 
 @dataclass(frozen=True, kw_only=True)
 class FileLayout:
-    """How data files of a table are written: everything of it that comes from schema and options.
+    """How the data files of a table are written: everything that depends on its schema and options.
 
-    ``target_file_size`` and ``row_group_bytes`` (in memory) are bytes; a file is closed at the first row group past the
-    target, and at ``target_file_rows`` rows. ``stats_modes`` has one mode a column. ``dictionary``: columns may be
-    encoded with one. ``durable``: files survive a power loss once a snapshot names them. Files have the indexes
-    ``file_indexes``, in their manifest entry where they have ``index_in_manifest`` bytes at most.
+    ``target_file_size`` and ``row_group_bytes`` (in memory) are in bytes. A file is closed after the row group that
+    exceeds the target size, and at ``target_file_rows`` rows. ``stats_modes`` has one mode for each column.
+    ``dictionary`` allows dictionary encoding. ``durable`` files survive a power loss once a snapshot names them.
+    ``file_indexes`` are the indexes of each file; they are in its manifest entry up to ``index_in_manifest`` bytes.
     """
 
     schema: TableSchema
@@ -297,7 +296,7 @@ class FileLayout:
 
     @staticmethod
     def of(schema: TableSchema, options: TableOptions, max_group_bytes: int | None = None) -> FileLayout:
-        """The layout of level 0 that a table's options ask for, with row groups of ``max_group_bytes`` at most."""
+        """Return the layout of level-0 files by a table's options, with row groups of at most ``max_group_bytes``."""
         group_bytes = options.file_block_size or ROW_GROUP_BYTES
         if max_group_bytes is not None:
             group_bytes = min(group_bytes, max_group_bytes)
@@ -327,13 +326,13 @@ class FileLayout:
         )
 
     def for_compaction(self) -> FileLayout:
-        """The layout of what a compaction writes: only the size ends a file, as in Paimon."""
+        """Return the layout of a compaction's files: only the size ends a file, as in Paimon."""
         return replace(self, target_file_rows=_ANY_ROWS)
 
     def for_changelog(self, options: TableOptions) -> FileLayout:
-        """The layout of the table's changelog files: as those of a compaction by default.
+        """Return the layout of the table's changelog files: by default that of a compaction.
 
-        They have no indexes, as in Paimon.
+        Changelog files have no indexes, as in Paimon.
         """
         compression = options.changelog_file_compression or self.compression
         modes = self.stats_modes
@@ -350,24 +349,24 @@ class FileLayout:
 
     @cached_property
     def arrow_schema(self) -> pa.Schema:
-        """The columns of the files; made once, as a task may write thousands of them."""
+        """The columns of the files. Cached, because a task may write thousands of files."""
         return file_schema(self.schema, self.thin)
 
     def new_index(self) -> FileIndexBuilder | None:
-        """What makes the indexes of one file; None where files have none."""
+        """Return a builder for the indexes of one file; None if files have no indexes."""
         if not self.file_indexes:
             return None
         return FileIndexBuilder([(index, self.schema.field(index.column).type) for index in self.file_indexes])
 
     def new_value_stats(self) -> StatsCollector:
-        """A collector of the value columns' statistics for one file."""
+        """Return a collector of the value columns' statistics for one file."""
         return StatsCollector(self.schema.fields, self.stats_modes, self.stats_dense)
 
     def new_key_stats(self) -> StatsCollector:
-        """A collector of the key's statistics for one file."""
+        """Return a collector of the key's statistics for one file."""
         return StatsCollector.for_keys([self.schema.field(name) for name in self.schema.trimmed_primary_keys])
 
 
 def key_types(schema: TableSchema) -> list[DataType]:
-    """The types of the trimmed primary key, in its order."""
+    """Return the types of the trimmed primary key, in its order."""
     return [field.type for field in schema.key_fields]

@@ -1,9 +1,9 @@
-"""Footers of Parquet files, changed in one point: whether a column of 12-byte values is INT96 or bytes.
+"""Parquet footers with one change: whether a column of 12-byte values is INT96 or bytes.
 
-Arrow writes and reads INT96 only through 64-bit clocks, which lose values of Paimon. The values are twelve
-plain bytes to Parquet either way, in the same encodings, so Arrow handles them as FIXED_LEN_BYTE_ARRAY(12), and the
-footer alone differs. A footer is Thrift in its compact protocol; it is read into lists and written again, and
-unknown parts do not change.
+Arrow reads and writes INT96 only through 64-bit clocks, which lose values of Paimon. For Parquet the values are twelve
+plain bytes in either case, in the same encodings. Arrow therefore handles them as FIXED_LEN_BYTE_ARRAY(12), and only
+the footer differs. A footer is Thrift in its compact protocol. It is read into lists and written again; unknown parts
+do not change.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAGIC = b"PAR1"
 TAIL_BYTES = 8
 INT96_BYTES = 12
 
-# Parquet's and Thrift's numbers. Persisted: do not change
+# Numbers of Parquet and Thrift. Persisted: do not change
 _INT96, _FIXED_LENGTH = 3, 7
 _TYPE, _TYPE_LENGTH = 1, 2
 _ANNOTATIONS = (6, 10)  # converted_type and logicalType of a SchemaElement
@@ -28,32 +28,32 @@ _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _ST
 
 _MAX_LEVELS = 32
 
-#: A struct: (field id, Thrift type, value) in order.
+#: A struct: (field id, Thrift type, value) of each field, in order.
 Struct = list[tuple[int, int, Any]]
 
 
 def read_footer(source: pa.NativeFile) -> bytes:
-    """The Thrift bytes of the footer of an open file. Raises ArrowInvalid where the file cannot have one."""
+    """Return the Thrift bytes of the footer of an open file. Raises ArrowInvalid if the file cannot have a footer."""
     size = source.size()
     tail = source.read_at(TAIL_BYTES, size - TAIL_BYTES) if size > TAIL_BYTES else b""
     length = int.from_bytes(tail[:4], "little")
     if len(tail) != TAIL_BYTES or not 0 < length <= size - TAIL_BYTES - len(MAGIC):
-        raise pa.ArrowInvalid("the length of the Parquet footer is not in the file")
+        raise pa.ArrowInvalid("the length of the Parquet footer exceeds the file")
     footer: bytes = source.read_at(length, size - TAIL_BYTES - length)
     return footer
 
 
 def metadata_with_int96_as_bytes(footer: bytes) -> pq.FileMetaData:
-    """The metadata of a file by its Thrift bytes, with INT96 columns as FIXED_LEN_BYTE_ARRAY(12).
+    """Return the metadata of a file from its Thrift bytes, with INT96 columns as FIXED_LEN_BYTE_ARRAY(12).
 
-    Raises ArrowInvalid for bytes that are no footer.
+    Raises ArrowInvalid for bytes that are not a footer.
     """
     changed = _with_types(footer, lambda leaf: _value(leaf, _TYPE) == _zigzag(_INT96), _FIXED_LENGTH)
     return pq.read_metadata(pa.BufferReader(MAGIC + changed + struct.pack("<I", len(changed)) + MAGIC))
 
 
 def _with_bytes_as_int96(footer: bytes) -> bytes:
-    """The footer with each FIXED_LEN_BYTE_ARRAY(12) column that is no DECIMAL as INT96."""
+    """Return the footer with FIXED_LEN_BYTE_ARRAY(12) columns as INT96, except for columns that are DECIMAL."""
 
     def is_plain(leaf: Struct) -> bool:
         fixed = _value(leaf, _TYPE) == _zigzag(_FIXED_LENGTH) and _value(leaf, _TYPE_LENGTH) == _zigzag(INT96_BYTES)
@@ -63,7 +63,7 @@ def _with_bytes_as_int96(footer: bytes) -> bytes:
 
 
 class Int96Sink:
-    """Passes a Parquet file on to a stream; its 12-byte columns become INT96 in the footer."""
+    """Forwards a Parquet file to a stream and makes its 12-byte columns INT96 in the footer."""
 
     closed = False
 
@@ -73,7 +73,7 @@ class Int96Sink:
         self._tail: list[bytes] | None = None
 
     def write(self, data: bytes) -> int:
-        """Take more of the file."""
+        """Write a part of the file."""
         if self._tail is None:
             self._sink.write(data)
         else:
@@ -82,18 +82,18 @@ class Int96Sink:
         return len(data)
 
     def tell(self) -> int:
-        """Bytes taken so far."""
+        """Return the number of bytes written so far."""
         return self._written
 
     def flush(self) -> None:
-        """Nothing is held back but the end of the file."""
+        """Do nothing: only the end of the file is delayed."""
 
     def begin_footer(self) -> None:
-        """The last row group is written: what follows ends with the footer."""
+        """Record that the last row group is written. The following bytes end with the footer."""
         self._tail = []
 
     def finish(self) -> None:
-        """Pass on the end of the file."""
+        """Write the end of the file with the changed footer."""
         end = b"".join(self._tail or [])
         (length,) = struct.unpack("<I", end[-TAIL_BYTES:-4])
         start = len(end) - TAIL_BYTES - length
@@ -102,23 +102,23 @@ class Int96Sink:
 
 
 def _with_types(footer: bytes, chosen: Callable[[Struct], bool], physical: int) -> bytes:
-    """The footer with another physical type for the columns whose schema element is ``chosen``."""
+    """Return the footer with another physical type for the columns whose schema element is ``chosen``."""
     try:
         metadata, end = _struct(memoryview(footer), 0, 0)
         if end != len(footer):
-            raise pa.ArrowInvalid("a Parquet footer goes on after its end")
+            raise pa.ArrowInvalid("a Parquet footer has bytes after its end")
         leaves = [element for element in _value(metadata, _SCHEMA)[1] if _value(element, _TYPE) is not None]
-        places = [place for place, leaf in enumerate(leaves) if chosen(leaf)]
-        for place in places:
-            _set(leaves[place], _TYPE, physical)
-            leaves[place][:] = [field for field in leaves[place] if field[0] != _TYPE_LENGTH]
+        positions = [position for position, leaf in enumerate(leaves) if chosen(leaf)]
+        for position in positions:
+            _set(leaves[position], _TYPE, physical)
+            leaves[position][:] = [field for field in leaves[position] if field[0] != _TYPE_LENGTH]
             if physical == _FIXED_LENGTH:
-                leaves[place].append((_TYPE_LENGTH, _I32, _zigzag(INT96_BYTES)))
-                leaves[place].sort(key=lambda field: field[0])
+                leaves[position].append((_TYPE_LENGTH, _I32, _zigzag(INT96_BYTES)))
+                leaves[position].sort(key=lambda field: field[0])
         for group in _value(metadata, _ROW_GROUPS)[1]:
             columns = _value(group, _COLUMNS)[1]
-            for place in places:
-                _set(_value(columns[place], _META_DATA), _TYPE, physical)
+            for position in positions:
+                _set(_value(columns[position], _META_DATA), _TYPE, physical)
     except (IndexError, TypeError, struct.error) as error:
         raise pa.ArrowInvalid(f"a Parquet footer cannot be decoded: {error}") from error
     out = bytearray()
@@ -131,12 +131,12 @@ def _value(fields: Struct, wanted: int) -> Any:
 
 
 def _set(fields: Struct, wanted: int, number: int) -> None:
-    place = next(at for at, (field, _, _) in enumerate(fields) if field == wanted)
-    fields[place] = (wanted, _I32, _zigzag(number))
+    position = next(at for at, (field, _, _) in enumerate(fields) if field == wanted)
+    fields[position] = (wanted, _I32, _zigzag(number))
 
 
 def _zigzag(number: int) -> int:
-    """A non-negative number as Thrift has signed ones."""
+    """Return a non-negative number in Thrift's form for signed numbers."""
     return number << 1
 
 
@@ -150,7 +150,7 @@ def _varint(data: memoryview, at: int) -> tuple[int, int]:
 
 
 def _struct(data: memoryview, at: int, level: int) -> tuple[Struct, int]:
-    """A struct and where it ends."""
+    """Return a struct and its end."""
     fields: Struct = []
     field = 0
     while data[at]:
@@ -168,7 +168,7 @@ def _struct(data: memoryview, at: int, level: int) -> tuple[Struct, int]:
 
 
 def _read(data: memoryview, at: int, kind: int, level: int) -> tuple[Any, int]:
-    """A value that is no Boolean field, and where it ends."""
+    """Return a value that is not a Boolean field, and its end."""
     if level > _MAX_LEVELS:
         raise pa.ArrowInvalid("a Parquet footer is nested too deeply")
     if kind in (_I16, _I32, _I64):

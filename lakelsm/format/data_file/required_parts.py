@@ -1,7 +1,7 @@
-"""NOT NULL inside nested columns, as Parquet wants it: no NULL there, not even below a NULL row.
+"""NOT NULL within nested columns: Parquet allows no NULL there, not even below a NULL row.
 
-Parquet stores no members of a ROW that is NULL, and Java writes none. Arrow has one, and its Parquet writer
-takes a NULL in it for one in a required column.
+Parquet stores no members of a NULL ROW, and Java writes none. Arrow has a value for each of them, and its Parquet writer
+refuses a NULL there as a NULL in a required column.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from lakelsm.errors import InvalidInputError
 
 
 def requires_parts(kind: pa.DataType) -> bool:
-    """Whether a type has a part that cannot be NULL; the keys of a map cannot anyway."""
+    """Return whether a type has a part that cannot be NULL. The keys of a map do not count: they are never NULL."""
     if pa.types.is_map(kind):
         return not kind.item_field.nullable or requires_parts(kind.key_type) or requires_parts(kind.item_type)
     return any(not part.nullable or requires_parts(part.type) for part in _parts(kind))
 
 
 def filled_parts(column: pa.Array | pa.ChunkedArray, field: pa.Field) -> pa.Array | pa.ChunkedArray:
-    """The column with values instead of NULLs in required parts of rows that are NULL themselves.
+    """Return the column with values instead of NULLs in the required parts of NULL rows.
 
-    Raises InvalidInputError, naming the path, for a NULL in a required part of a non-NULL row. Writes check their
-    rows, but rows may be as old as a schema in which the part could be NULL, and a merge may result in NULL.
+    Raises InvalidInputError, naming the path, for a NULL in a required part of a non-NULL row. Writes check their rows,
+    but a row may be older than the NOT NULL constraint, and a merge may result in NULL.
     """
     _refuse(not field.nullable and column.null_count > 0, field.name)
     if not requires_parts(field.type):
@@ -56,7 +56,7 @@ def _filled(array: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
 
 
 def _element(array: pa.Array, values: pa.Array, field: pa.Field, path: str) -> pa.Array:
-    """What lists or maps hold; ``values`` are those of the whole buffer, of other rows too."""
+    """Return the elements of lists or maps. ``values`` is the whole buffer, which includes other rows."""
     if not field.nullable and values.null_count:
         offsets = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array) + 1]
         held = np.repeat(array.is_valid().to_numpy(zero_copy_only=False), np.diff(offsets))
@@ -75,12 +75,12 @@ def _member(array: pa.StructArray, at: int, member: pa.Field, path: str) -> pa.A
 def _refuse(violated: bool, path: str) -> None:
     if violated:
         raise InvalidInputError(
-            f"Column '{path}' is NOT NULL, but a row of the table holds NULL there or is merged to it: make it nullable."
+            f"Column '{path}' is NOT NULL, but a row of the table, or a merge result, is NULL there: make it nullable."
         )
 
 
 def _solid(array: pa.Array, field: pa.Field) -> pa.Array:
-    """The array without its NULLs, which no reader reads, if the field cannot have any."""
+    """Return the array without its NULLs, which no reader reads, if the field cannot be NULL."""
     if field.nullable or array.null_count == 0:
         return array
     kind = array.type

@@ -1,4 +1,4 @@
-"""Writing key-value files: sorted rows to files of about the target size, with their metadata (docs/format.md 6)."""
+"""Writes sorted rows to key-value files of about the target size, and returns their metadata (docs/format.md 6)."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ from lakelsm.schema.system_columns import KEY_FIELD_PREFIX, SEQUENCE_NUMBER, VAL
 from lakelsm.storage.refusals import refused_write
 from lakelsm.types import to_arrow
 
-#: Rows of a row group at least, however wide they are.
-_LEAST_GROUP_ROWS = 256
+#: Minimum rows of a row group, however wide they are.
+_MIN_GROUP_ROWS = 256
 
-#: Bytes of a dictionary page beyond which a column is written plainly. Arrow's own limit is 1 MB: a column of many
-#: distinct values then spends half of its writing time on a dictionary that is given up.
+#: Maximum bytes of a dictionary page; a column with a larger one is written without a dictionary. Arrow's default is
+#: 1 MB: a column of many distinct values then spends half of its writing time on a dictionary that is discarded.
 DICTIONARY_BYTES = 1 << 17
 
 
-#: Bytes that are collected before the file system is called: Arrow writes every page and its header separately.
+#: Bytes that are buffered before a call to the file system: Arrow writes every page and its header separately.
 _BUFFER_BYTES = 1 << 16
 
 
 class RollingWriter:
-    """Writes sorted rows of one bucket to files of about the target size, or of the target rows; returns their metadata.
+    """Writes sorted rows of one bucket to files of about the target size, or of the target rows.
 
-    Rows come as tables of `row_schema(schema.fields)` in key order, each key once in data files. ``names`` are unique to
-    the writer, or shared with the writer of the same rows' changelog. ``make_directory`` makes the directory of the first
-    file (None: with all above it). ``make_durable`` is called with the directory and
-    the names of all files when they are complete (None: a power loss may take them).
+    Rows are tables of `row_schema(schema.fields)` in key order; a key occurs once in data files. ``names`` are unique to
+    this writer, or shared with the writer of the same rows' changelog. ``make_directory`` makes the directory of the
+    first file (None: with all its parents). ``make_durable`` is called with the directory and the names of all files
+    when they are complete (None: a power loss may delete them).
     """
 
     def __init__(
@@ -78,14 +78,14 @@ class RollingWriter:
         self._rows_left = layout.target_file_rows
         self._open: _UnfinishedFile | None = None
         self._closed: list[WrittenFile] = []
-        self._begun: list[str] = []
+        self._created_names: list[str] = []
 
     def write(self, rows: pa.Table) -> None:
-        """Append rows; their keys are above all that was written before."""
+        """Append rows. Their keys are greater than all keys written before."""
         if not len(rows):
             return
         size = rows.nbytes
-        step = max(_LEAST_GROUP_ROWS, int(len(rows) * self._layout.row_group_bytes / max(size, 1)))
+        step = max(_MIN_GROUP_ROWS, int(len(rows) * self._layout.row_group_bytes / max(size, 1)))
         start = 0
         while start < len(rows):
             part = rows.slice(start, min(step, self._rows_left))
@@ -98,7 +98,7 @@ class RollingWriter:
 
     @property
     def pending_bytes(self) -> int:
-        """Bytes in memory of the rows that wait for their row group to be full."""
+        """Memory in bytes of the rows that wait for a full row group."""
         return self._pending_bytes
 
     def close(self) -> list[DataFileMeta]:
@@ -106,7 +106,7 @@ class RollingWriter:
         return file_metas(self.finish(), self._layout.schema)
 
     def finish(self) -> list[WrittenFile]:
-        """As `close`, for a caller that makes the metadata of many writers' files at once."""
+        """Finish the last file, for a caller that makes the metadata of many writers' files together."""
         self.write_pending()
         self._roll()
         if self._make_durable is not None and self._closed:
@@ -116,11 +116,11 @@ class RollingWriter:
         return self._closed
 
     def abort(self) -> None:
-        """Close and delete everything that was written, closed files included. Raises nothing: a failure is under way."""
+        """Close and delete all written files, closed ones included. Raises nothing: another failure is being handled."""
         if self._open is not None:
             self._open.discard()
             self._open = None
-        for name in self._begun:
+        for name in self._created_names:
             path = f"{self._directory}/{name}"
             with suppress(OSError, pa.ArrowException):
                 if self._filesystem.get_file_info(path).type != arrow_fs.FileType.NotFound:
@@ -135,7 +135,7 @@ class RollingWriter:
         self._pending, self._pending_bytes = [], 0
         if self._open is None:
             name = self._names.next(self._layout.prefix)
-            self._begun += [name, file_index_name(name)]
+            self._created_names += [name, file_index_name(name)]
             path = f"{self._directory}/{name}"
             with _refused(path):
                 self._make_directory(self._directory)
@@ -156,7 +156,7 @@ class RollingWriter:
 
 @contextmanager
 def _refused(path: str) -> Iterator[None]:
-    """Raise what the file system refuses as a StorageError that names the file."""
+    """Convert errors of the file system to a StorageError that names the file."""
     try:
         yield
     except LakelsmError:
@@ -166,7 +166,7 @@ def _refused(path: str) -> Iterator[None]:
 
 
 class _UnfinishedFile:
-    """One Parquet file being written, with the running figures of its metadata."""
+    """A Parquet file that is being written, and the figures of its metadata so far."""
 
     def __init__(self, filesystem: arrow_fs.FileSystem, path: str, *, name: str, layout: FileLayout) -> None:
         self.name = name
@@ -198,7 +198,7 @@ class _UnfinishedFile:
         self._ends: pa.Table | None = None
 
     def append(self, rows: pa.Table) -> int:
-        """Write one row group; return the bytes of the file so far."""
+        """Write one row group. Return the size of the file so far in bytes."""
         schema = self._layout.schema
         keys = rows.select(schema.trimmed_primary_keys)
         values = rows.select(schema.field_names)
@@ -219,11 +219,11 @@ class _UnfinishedFile:
         self._rows += len(rows)
         first = keys if self._ends is None else self._ends
         ends = pa.concat_tables([first.slice(0, 1), keys.slice(len(keys) - 1)])
-        self._ends = ends.take(pa.array([0, 1]))  # Copies: a slice would keep all rows in memory.
+        self._ends = ends.take(pa.array([0, 1]))  # A copy: a slice would keep all rows in memory.
         return int(self._sink.tell())
 
     def finish(self, level: int, file_source: FileSource, created: int) -> WrittenFile:
-        """Close the file and return its metadata; ``created`` is a time of the local wall clock."""
+        """Close the file and return its figures; ``created`` is a time of the local wall clock."""
         if self._int96 is not None:
             self._int96.begin_footer()
         self._writer.close()
@@ -252,13 +252,13 @@ class _UnfinishedFile:
         )
 
     def _indexed(self, values: pa.Table) -> pa.Table:
-        """The columns that have an index, in the types that their indexes take."""
+        """Return the columns that have an index, in the types that the indexes take."""
         names = dict.fromkeys(index.column for index in self._layout.file_indexes)
         types = {name: to_arrow(self._layout.schema.field(name).type) for name in names}
         return pa.table({name: cast_column(values.column(name), kind) for name, kind in types.items()})
 
     def _finish_index(self) -> tuple[bytes | None, tuple[str, ...]]:
-        """The file's indexes for its manifest entry; where they are larger, a file of them is written and named."""
+        """Return the indexes for the manifest entry; if they are too large, write an index file and return its name."""
         if self._index is None:
             return None, ()
         data = self._index.encode()
@@ -269,21 +269,21 @@ class _UnfinishedFile:
         return None, (file_index_name(self.name),)
 
     def discard(self) -> None:
-        """Close the handles of a file that will be deleted; on a full disk even that fails."""
+        """Close the handles of a file that will be deleted. On a full disk even this fails."""
         for handle in (self._writer, self._sink):
             with suppress(OSError, ValueError, pa.ArrowException):
                 handle.close()
 
 
 def encoding_options(schema: pa.Schema, ascending: Collection[str], dictionary: bool = True) -> dict[str, Any]:
-    """Return pyarrow's writer options for files of ``schema``; without ``dictionary`` all columns are written plainly.
+    """Return pyarrow's writer options for files of ``schema``. Without ``dictionary``, no column has a dictionary.
 
-    ``ascending`` names columns whose values rise or nearly do (keys, sequence numbers): those that Parquet keeps as
-    integers are written plainly, as no dictionary helps them. Deltas would be smaller and faster still, but Paimon
-    reads them only from 1.0.1 on. Decimals of fixed length are written plainly too, as Java writes them: its filters
-    look a literal up in a dictionary without padding it to the length of the column, and skip the row group.
-    INT96 columns have no statistics, as their bytes do not compare as times; nor have floats, where a NaN would be in no
-    range, though it is the greatest number to Spark.
+    ``ascending`` names columns whose values ascend or nearly do (keys, sequence numbers). Those that Parquet stores as
+    integers are written plainly, because a dictionary does not help. Deltas would be smaller and faster still, but
+    Paimon reads them only from 1.0.1 on. Decimals of fixed length are also written plainly, as in Java: its filters
+    search a dictionary for a literal without padding it to the length of the column, and skip the row group.
+    INT96 columns have no statistics, because their bytes do not sort as times. Floats have none either: a NaN would be
+    outside every range, although it is the maximum for Spark.
     """
     leaves = {field.name: list(_leaves(field.name, field.type)) for field in schema}
     plain = [name for name in ascending if _is_integer(schema.field(name).type)]
@@ -305,7 +305,7 @@ def encoding_options(schema: pa.Schema, ascending: Collection[str], dictionary: 
 
 
 def _is_integer(kind: pa.DataType) -> bool:
-    """Whether Parquet has the values as INT32 or INT64."""
+    """Return whether Parquet stores the values as INT32 or INT64."""
     if pa.types.is_timestamp(kind):
         return True
     if pa.types.is_decimal(kind):
@@ -314,7 +314,7 @@ def _is_integer(kind: pa.DataType) -> bool:
 
 
 def _leaves(path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
-    """Paths and types of the Parquet columns of an Arrow column."""
+    """Yield the paths and types of the Parquet columns of an Arrow column."""
     if pa.types.is_map(kind):
         yield from _leaves(f"{path}.key_value.key", kind.key_type)
         yield from _leaves(f"{path}.key_value.value", kind.item_type)

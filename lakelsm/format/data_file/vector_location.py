@@ -1,4 +1,4 @@
-"""Where the deletion vector of a data file lies, and how a reader of the file gets it (docs/format.md 13.5)."""
+"""The location of a data file's deletion vector, and how a reader gets it (docs/format.md 13.5)."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from lakelsm.errors import CorruptTableError, StorageError
 from lakelsm.format.data_file.file_check import refused_read
 from lakelsm.format.index.deletion_vector_file import FRAME_BYTES, VERSION, decode_vector
 
-#: Size of the largest index file that is read.
+#: Maximum size of an index file that is read.
 _MAX_BYTES = 1 << 30
-#: How much of an index file is held at once while its checksum is found.
+#: Bytes of an index file that are in memory while its checksum is computed.
 _CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
 class VectorLocation:
-    """Where the vector of one data file lies. Pickled into tasks.
+    """The location of the deletion vector of one data file. Instances are pickled into tasks.
 
-    ``index_size`` is the size of the index file in bytes, and ``index_checksum`` its CRC-32; ``length`` is as the index
-    manifest has it, which counts differently for the two layouts; ``cardinality`` is the number of masked rows (None,
-    for it and the checksum: unknown).
+    ``index_size`` is the size of the index file in bytes, ``index_checksum`` its CRC-32. ``length`` is the value of the
+    index manifest, which counts differently for the two layouts. ``cardinality`` is the number of masked rows. A
+    cardinality or checksum of None is unknown.
     """
 
     index_path: str
@@ -42,38 +42,38 @@ class VectorLocation:
     index_checksum: int | None = None
 
     def read(self, filesystem: arrow_fs.FileSystem, row_count: int) -> BitMap:
-        """The positions of the masked rows of the data file, which has ``row_count`` rows.
+        """Return the row indexes of the masked rows of the data file, which has ``row_count`` rows.
 
-        Raises CorruptTableError, naming the index file and the data file, where the index file is missing, cut off,
-        damaged or another, or where the vector masks rows that the data file has not.
+        Raises CorruptTableError, naming the index file and the data file, if the index file is missing, truncated,
+        damaged or another one, or if the vector masks rows beyond the end of the data file.
         """
         return next(read_vectors(filesystem, [(self, row_count)]))
 
     def recorded_cardinality(self, row_count: int) -> int | None:
-        """The number of masked rows in the index manifest, None if it lacks it.
+        """Return the number of masked rows in the index manifest; None if it has none.
 
-        Raises CorruptTableError where they are more than the data file has.
+        Raises CorruptTableError if it exceeds the number of rows of the data file.
         """
         if self.cardinality is not None and self.cardinality > row_count:
-            raise self.wrong(f"the index manifest says {self.cardinality} masked rows, and the data file has {row_count}")
+            raise self.damaged(f"its manifest has {self.cardinality} masked rows, and the data file {row_count} rows")
         return self.cardinality
 
     def masked_row_count(self, filesystem: arrow_fs.FileSystem, row_count: int) -> int:
-        """The number of masked rows. The index file is read only if its manifest lacks it."""
-        said = self.recorded_cardinality(row_count)
-        return len(self.read(filesystem, row_count)) if said is None else said
+        """Return the number of masked rows. The index file is read only if its manifest lacks the number."""
+        recorded = self.recorded_cardinality(row_count)
+        return len(self.read(filesystem, row_count)) if recorded is None else recorded
 
     def may_mask_same_rows(self, other: VectorLocation) -> bool:
-        """Whether another vector of the data file may mask the same rows, according to manifests."""
+        """Return whether the manifests allow that another vector of the data file masks the same rows."""
         return None in (self.cardinality, other.cardinality) or self.cardinality == other.cardinality
 
     @property
     def byte_range(self) -> tuple[str, int, int]:
-        """Where its bytes are: vectors with the same ones are one."""
+        """Index file, offset and length of the vector: equal vectors have equal ranges."""
         return self.index_path, self.offset, self.length
 
-    def wrong(self, problem: str) -> CorruptTableError:
-        """The error for a vector that cannot be believed."""
+    def damaged(self, problem: str) -> CorruptTableError:
+        """Return the error for a vector that is not valid."""
         return CorruptTableError(
             f"Deletion vector of data file {self.data_file} in index file {self.index_path}: {problem}. Restore the "
             "index file, or read a snapshot from before it."
@@ -81,27 +81,27 @@ class VectorLocation:
 
 
 def positions_within(masked: BitMap, start: int, stop: int) -> npt.NDArray[np.int64]:
-    """The positions of a vector from ``start`` to before ``stop``, ascending."""
+    """Return the masked row indexes from ``start`` to before ``stop``, ascending."""
     return np.frombuffer((masked & BitMap(range(start, stop))).to_array(), np.uint32).astype(np.int64)
 
 
 def read_vectors(filesystem: arrow_fs.FileSystem, wanted: Iterable[tuple[VectorLocation, int]]) -> Iterator[BitMap]:
-    """The masked positions of data files, given by the ranges of their vectors and their row counts.
+    """Yield the masked row indexes of data files, given as pairs of a location and a row count.
 
-    Raises as `VectorLocation.read`. An index file is opened once for all of its vectors that come one after the other.
+    Raises as `VectorLocation.read`. An index file is opened once for consecutive vectors in it.
     """
     for _, group in groupby(wanted, key=lambda pair: (pair[0].index_path, pair[0].index_size)):
         files = list(group)
-        for (place, row_count), data in zip(files, _stored(filesystem, [place for place, _ in files])):
-            yield _decoded(place, data, row_count)
+        for (location, row_count), data in zip(files, _stored(filesystem, [location for location, _ in files])):
+            yield _decoded(location, data, row_count)
 
 
 def mask_same_rows(
     filesystem: arrow_fs.FileSystem, pairs: Sequence[tuple[VectorLocation, VectorLocation, int]]
 ) -> list[bool]:
-    """For each pair of vectors of one data file, with its row count, whether they mask the same rows.
+    """Return for each pair of vectors of one data file, with its row count, whether they mask the same rows.
 
-    Index files are only read for pairs that manifests do not decide, each once for all of its vectors. Raises as
+    Index files are read only for pairs that the manifests do not decide, and once for all vectors of a file. Raises as
     `VectorLocation.read`.
     """
     alike = [one.byte_range == other.byte_range for one, other, _ in pairs]
@@ -114,48 +114,50 @@ def mask_same_rows(
     return alike
 
 
-def _stored(filesystem: arrow_fs.FileSystem, places: Sequence[VectorLocation]) -> list[bytes]:
-    """The bytes that begin with each of the vectors, all of one index file."""
-    first = places[0]
+def _stored(filesystem: arrow_fs.FileSystem, locations: Sequence[VectorLocation]) -> list[bytes]:
+    """Return the bytes at the start of each vector. All vectors are in one index file."""
+    first = locations[0]
     try:
         with filesystem.open_input_file(first.index_path) as source:
             if source.size() != first.index_size:
-                raise first.wrong(f"the index file has {source.size()} bytes, but its manifest says {first.index_size}")
+                raise first.damaged(f"the index file has {source.size()} bytes instead of {first.index_size}")
             if first.index_size > _MAX_BYTES:
-                raise first.wrong(f"the index file has {first.index_size} bytes, and one has {_MAX_BYTES} at most")
+                raise first.damaged(f"the index file has {first.index_size} bytes, more than {_MAX_BYTES}")
             version = source.read_at(1, 0)
             if version != VERSION:
-                raise first.wrong(f"the index file has version {version.hex() or 'none'}, and the only known one is 01")
+                raise first.damaged(f"the index file has version {version.hex() or 'none'}, and lakelsm reads only 01")
             if first.index_checksum is not None and _checksum(source) != first.index_checksum:
-                raise first.wrong("the index file is damaged or is another one: it does not have its manifest's checksum")
+                raise first.damaged("the index file is damaged or replaced: its checksum differs from the manifest's")
             return [
-                source.read_at(min(max(place.length, 0) + FRAME_BYTES, place.index_size - place.offset), place.offset)
-                if 0 <= place.offset < place.index_size
+                source.read_at(
+                    min(max(location.length, 0) + FRAME_BYTES, location.index_size - location.offset), location.offset
+                )
+                if 0 <= location.offset < location.index_size
                 else b""
-                for place in places
+                for location in locations
             ]
-    except StorageError:  # A fault of the store, not of the file.
+    except StorageError:  # A failure of the store, not of the file.
         raise
     except (OSError, pa.ArrowException) as error:
         reason = "does not exist" if isinstance(error, FileNotFoundError) else f"cannot be read: {error}"
-        raise refused_read("A file of deletion vectors", error) or first.wrong(f"the index file {reason}") from error
+        raise refused_read("A file of deletion vectors", error) or first.damaged(f"the index file {reason}") from error
 
 
 def _checksum(source: pa.NativeFile) -> int:
-    """The CRC-32 of a whole file, as the vectors of another index file have right checksums of their own."""
+    """Return the CRC-32 of a whole file. The vectors of another index file have valid checksums of their own."""
     found = 0
     for start in range(0, source.size(), _CHUNK):
         found = zlib.crc32(source.read_at(_CHUNK, start), found)
     return found
 
 
-def _decoded(place: VectorLocation, data: bytes, row_count: int) -> BitMap:
+def _decoded(location: VectorLocation, data: bytes, row_count: int) -> BitMap:
     try:
-        found = decode_vector(data, place.length)
+        found = decode_vector(data, location.length)
     except ValueError as error:
-        raise place.wrong(f"at byte {place.offset} of {place.index_size}, {error}") from error
+        raise location.damaged(f"at byte {location.offset} of {location.index_size}: {error}") from error
     if found and found.max() >= row_count:
-        raise place.wrong(f"it masks row {found.max()}, and the data file has {row_count} rows")
-    if place.cardinality is not None and len(found) != place.cardinality:
-        raise place.wrong(f"it masks {len(found)} rows, but the index manifest says {place.cardinality}")
+        raise location.damaged(f"it masks row {found.max()}, and the data file has {row_count} rows")
+    if location.cardinality is not None and len(found) != location.cardinality:
+        raise location.damaged(f"it masks {len(found)} rows, but the index manifest says {location.cardinality}")
     return found

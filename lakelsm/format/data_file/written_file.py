@@ -1,4 +1,4 @@
-"""Files that were written, and their metadata: what is encoded of them is encoded for many files at once."""
+"""Written files and their metadata, which is encoded for many files together."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lakelsm.schema.table_schema import TableSchema
 
 @dataclass(frozen=True, kw_only=True)
 class WrittenFile:
-    """What a writer knows of a complete file. ``ends`` has the trimmed primary key of its first and its last row."""
+    """The figures of a complete file. ``ends`` has the trimmed primary key of its first and its last row."""
 
     name: str
     size: int
@@ -34,10 +34,10 @@ class WrittenFile:
 
 
 def file_metas(files: Sequence[WrittenFile], schema: TableSchema) -> list[DataFileMeta]:
-    """The metadata of files of one layout.
+    """Return the metadata of files of one layout.
 
-    Keys and statistics become BinaryRows together: separately each file of few rows would cost more for them than for all
-    the rest of its metadata.
+    Keys and statistics are encoded as BinaryRows together. For files of few rows, encoding them one by one would cost
+    more than all other metadata.
     """
     if not files:
         return []

@@ -12,7 +12,7 @@ _HASH_DTYPE = np.dtype(">i4")
 
 
 def encode_hashes(hashes: npt.NDArray[np.int32]) -> bytes:
-    """Return the index file holding ``hashes`` (signed, distinct, any order)."""
+    """Return the index file of ``hashes`` (signed, distinct, in any order)."""
     return hashes.astype(_HASH_DTYPE).tobytes()
 
 
@@ -22,5 +22,5 @@ def decode_hashes(data: bytes, source: str = "the HASH index file") -> npt.NDArr
     Raises CorruptTableError unless the size is a multiple of 4.
     """
     if len(data) % _HASH_DTYPE.itemsize:
-        raise CorruptTableError(f"{source} has {len(data)} bytes, which is no whole number of 4-byte hashes.")
+        raise CorruptTableError(f"{source} has {len(data)} bytes, which is not a multiple of 4.")
     return np.frombuffer(data, _HASH_DTYPE).astype(np.int32)

@@ -13,15 +13,15 @@ from lakelsm.format.manifest.avro_schemas import INDEX_MANIFEST_SCHEMA, INDEX_MA
 from lakelsm.format.manifest.entry import FileKind
 from lakelsm.format.manifest.file_checksums import checksum_header, checksums_of
 
-#: ``index_type`` of the key hashes of a dynamic bucket. Persisted: do not change
+#: The ``index_type`` of the key hashes of a dynamic bucket. Persisted: do not change
 HASH_INDEX = "HASH"
-#: ``index_type`` of deletion vectors. Persisted: do not change
+#: The ``index_type`` of deletion vectors. Persisted: do not change
 DELETION_VECTORS_INDEX = "DELETION_VECTORS"
 
 
 @dataclass(frozen=True)
 class DeletionVectorRange:
-    """Where one data file's deletion vector lies in an index file; ``cardinality`` counts deleted rows."""
+    """The range of one data file's deletion vector in an index file; ``cardinality`` is the number of deleted rows."""
 
     data_file_name: str
     offset: int
@@ -31,7 +31,7 @@ class DeletionVectorRange:
 
 @dataclass(frozen=True, kw_only=True)
 class GlobalIndexMeta:
-    """What a global index covers. lakelsm carries it unread."""
+    """The metadata of a global index, which lakelsm keeps without interpreting it."""
 
     row_range_start: int
     row_range_end: int
@@ -43,7 +43,7 @@ class GlobalIndexMeta:
 
 @dataclass(frozen=True)
 class IndexFileMeta:
-    """One index file. ``row_count`` is the number of hashes (HASH) or of vectors (DELETION_VECTORS) in it.
+    """An index file. ``row_count`` is its number of hashes (HASH) or of vectors (DELETION_VECTORS).
 
     ``checksum`` is the CRC-32 of its bytes (None: unknown).
     """
@@ -61,7 +61,7 @@ class IndexFileMeta:
 
 @dataclass(frozen=True)
 class IndexManifestEntry:
-    """``file`` serves ``bucket`` of ``partition`` (BinaryRow with arity). On disk ``kind`` is always ADD."""
+    """An index file of ``bucket`` in ``partition`` (a BinaryRow with arity). On disk ``kind`` is always ADD."""
 
     kind: int
     partition: bytes
@@ -70,15 +70,15 @@ class IndexManifestEntry:
 
 
 def encode_index_manifest(entries: Sequence[IndexManifestEntry], compression: str = "zstandard") -> bytes:
-    """Encode the complete list of live index files into the bytes of an index manifest."""
+    """Return the bytes of an index manifest with the complete list of live index files."""
     header = checksum_header([entry.file.checksum for entry in entries])
     return write_container(INDEX_MANIFEST_SCHEMA, [_to_record(entry) for entry in entries], compression, metadata=header)
 
 
 def decode_index_manifest(data: bytes, source: str) -> list[IndexManifestEntry]:
-    """Decode an index manifest; ``source`` names it in errors. Unknown index types are kept.
+    """Decode an index manifest, which ``source`` names in errors. Entries of unknown index types are kept.
 
-    Raises CorruptTableError on damaged bytes and UnsupportedFeatureError on another ``_VERSION``.
+    Raises CorruptTableError for damaged bytes and UnsupportedFeatureError for another ``_VERSION``.
     """
     container = read_container(data, source)
     entries = decode_records(container, INDEX_MANIFEST_VERSION, _from_record, "index manifest")
@@ -92,24 +92,24 @@ def decode_index_manifest(data: bytes, source: str) -> list[IndexManifestEntry]:
 
 
 def _check_numbers(entry: IndexManifestEntry, source: str) -> None:
-    """Refuse numbers that no writer writes."""
+    """Raise CorruptTableError for numbers that no writer writes."""
     file = entry.file
-    least: list[tuple[str, object, int]] = [
+    minimums: list[tuple[str, object, int]] = [
         ("_BUCKET", entry.bucket, -2),
         ("_FILE_SIZE", file.file_size, 0),
         ("_ROW_COUNT", file.row_count, 0),
     ]
     for item in file.dv_ranges or ():
-        least += [("f1", item.offset, 0), ("f2", item.length, 0)]
-        least += [] if item.cardinality is None else [("_CARDINALITY", item.cardinality, 0)]
+        minimums += [("f1", item.offset, 0), ("f2", item.length, 0)]
+        minimums += [] if item.cardinality is None else [("_CARDINALITY", item.cardinality, 0)]
     if file.global_index is not None:
         start, end = file.global_index.row_range_start, file.global_index.row_range_end
-        least += [("_ROW_RANGE_START", start, 0), ("_ROW_RANGE_END", end, start if type(start) is int else 0)]
-    for name, value, bound in least:
+        minimums += [("_ROW_RANGE_START", start, 0), ("_ROW_RANGE_END", end, start if type(start) is int else 0)]
+    for name, value, bound in minimums:
         if type(value) is not int or value < bound:
             raise CorruptTableError(
-                f"{source}: the entry of index file {file.file_name} has {name} {value!r}, which no table can have: the "
-                "index manifest was damaged. Restore it, or read an older snapshot."
+                f"{source}: the entry of index file {file.file_name} has {name} {value!r}, which is out of range: the "
+                "index manifest is damaged. Restore it, or read an older snapshot."
             )
 
 

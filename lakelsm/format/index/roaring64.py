@@ -1,7 +1,7 @@
-"""Bitmaps of 64-bit numbers as Java's class Roaring64Bitmap writes them: the values of aggregate function `rbm64`.
+"""64-bit bitmaps in the layout of Java's class Roaring64Bitmap: the values of aggregate function `rbm64`.
 
-No library for Python reads that layout; they know the portable one, which Java has for another class alone. It is, from
-RoaringBitmap 1.2 (which Paimon bundles) to 1.6, little endian:
+No Python library reads this layout; they read the portable one, which Java uses only for another class. From
+RoaringBitmap 1.2 (which Paimon bundles) to 1.6 it is, little endian:
 
     0x00 for the empty bitmap, else 0x01, tree, containers
     tree       u64 number of leaves, nodes in depth-first order, children by ascending byte
@@ -11,9 +11,9 @@ RoaringBitmap 1.2 (which Paimon bundles) to 1.6, little endian:
                containers, u32 last array, u32 last index in it
     container  0x00 for none, else 0x01, u8 kind, u32 cardinality, body: that of the portable layout
 
-The nodes are those of an adaptive radix tree: a node of up to 4 or 16 children lists their bytes, one of up to 48 has
-for each byte the index of its child, one of up to 256 a bit. Leaves have the whole key, so that only writing needs the
-rest.
+The nodes form an adaptive radix tree. A node of up to 4 or 16 children lists their bytes. A node of up to 48 children
+has the index of a child for each byte, and one of up to 256 has a bit for each byte. Leaves contain the whole key, so
+only writing needs the other nodes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from itertools import groupby
 import numpy as np
 from pyroaring import BitMap64
 
-# Persisted, all of them: do not change.
+# All of these are persisted: do not change.
 _EMPTY, _NOT_EMPTY = b"\x00", b"\x01"
 _NODE4, _NODE16, _NODE48, _NODE256, _LEAF = range(5)
 _NODE_BODY = {_NODE4: 4, _NODE16: 16, _NODE48: 256, _NODE256: 32, _LEAF: 0}
@@ -34,15 +34,16 @@ _NOT_TRIMMED = 0xFE
 _RUNS, _BITS, _ARRAY = range(3)
 _BITS_BYTES = 8192
 _ARRAY_LIMIT = 4096
-_MOST = 65536
+_MAX_CARDINALITY = 65536
 _KEY_BYTES = 6
-#: The portable layout: with and without runs, and from how many containers on it has offsets although it has runs.
+#: The portable layout: cookies with and without runs, and the number of containers from which a bitmap with runs has
+#: offsets.
 _COOKIE_RUNS, _COOKIE_PLAIN, _OFFSETS_FROM = 12347, 12346, 4
 
 
 @dataclass(frozen=True)
 class _Container:
-    """Numbers that share their upper 48 bits; the body holds their lower 16."""
+    """Numbers that share their upper 48 bits; the body has their lower 16 bits."""
 
     key: bytes
     kind: int
@@ -51,7 +52,7 @@ class _Container:
 
 
 def decode_roaring64(data: bytes) -> BitMap64:
-    """The bitmap that Java's ``Roaring64Bitmap.serialize`` wrote; numbers are unsigned.
+    """Return the bitmap that Java's ``Roaring64Bitmap.serialize`` wrote. Numbers are unsigned.
 
     Raises ValueError for other bytes.
     """
@@ -60,18 +61,18 @@ def decode_roaring64(data: bytes) -> BitMap64:
     if tag == _EMPTY:
         return BitMap64()
     if tag != _NOT_EMPTY:
-        raise ValueError(f"a bitmap starts with 0 or 1, not with {tag[0]}")
-    places = _read_leaves(cursor)
+        raise ValueError(f"the first byte is {tag[0]}, not 0 or 1")
+    indexes = _read_leaves(cursor)
     containers = _read_containers(cursor)
-    lost = set(places.values()) - set(containers)
+    lost = set(indexes.values()) - set(containers)
     if lost:
-        raise ValueError(f"there is no container at place {min(lost)}")
-    found = [_Container(key, *containers[place]) for key, place in sorted(places.items())]
+        raise ValueError(f"container {min(lost)} is missing")
+    found = [_Container(key, *containers[index]) for key, index in sorted(indexes.items())]
     return BitMap64.deserialize(_portable([container for container in found if container.cardinality]))
 
 
 def encode_roaring64(bitmap: BitMap64) -> bytes:
-    """The bytes from which Java's ``Roaring64Bitmap.deserialize`` makes the same bitmap; runs are compressed."""
+    """Return the bytes that Java's ``Roaring64Bitmap.deserialize`` reads as the same bitmap. Runs are compressed."""
     if not bitmap:
         return _EMPTY
     bitmap.run_optimize()
@@ -86,7 +87,7 @@ def encode_roaring64(bitmap: BitMap64) -> bytes:
 
 
 class _ByteReader:
-    """Takes bytes one after the other; never more than there are."""
+    """Reads bytes in order. Raises ValueError at the end of the data."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -107,14 +108,14 @@ class _ByteReader:
 
 
 def _read_leaves(cursor: _ByteReader) -> dict[bytes, int]:
-    """Key -> index of its container. The shape of the tree is ignored: leaves have whole keys."""
+    """Return the container index of each key. The shape of the tree is ignored: leaves contain whole keys."""
     (leaves,) = cursor.numbers("<Q")
     found: dict[bytes, int] = {}
     open_nodes = 1
     while open_nodes:
         kind, children, prefix = cursor.numbers("<BHB")
         if kind not in _NODE_BODY:
-            raise ValueError(f"there is no node of kind {kind}")
+            raise ValueError(f"a node has the unknown kind {kind}")
         cursor.skip(prefix + _NODE_BODY[kind])
         open_nodes -= 1
         if kind == _LEAF:
@@ -128,7 +129,7 @@ def _read_leaves(cursor: _ByteReader) -> dict[bytes, int]:
 
 
 def _read_containers(cursor: _ByteReader) -> dict[int, tuple[int, int, bytes]]:
-    """Place -> (kind, cardinality, body) of a container."""
+    """Return (kind, cardinality, body) of each container by its index."""
     found: dict[int, tuple[int, int, bytes]] = {}
     (arrays,) = cursor.numbers("<I")
     for array in range(arrays):
@@ -142,11 +143,11 @@ def _read_containers(cursor: _ByteReader) -> dict[int, tuple[int, int, bytes]]:
 
 def _read_container(cursor: _ByteReader) -> tuple[int, int, bytes]:
     kind, cardinality = cursor.numbers("<BI")
-    if kind not in (_RUNS, _BITS, _ARRAY) or cardinality > _MOST:
-        raise ValueError(f"there is no container of kind {kind} with {cardinality} numbers")
+    if kind not in (_RUNS, _BITS, _ARRAY) or cardinality > _MAX_CARDINALITY:
+        raise ValueError(f"a container has kind {kind} and {cardinality} numbers")
     body = _read_body(cursor, kind, cardinality)
     if kind == _BITS and cardinality <= _ARRAY_LIMIT:
-        # The portable layout distinguishes arrays and bits by the cardinality only.
+        # The portable layout distinguishes arrays and bits only by the cardinality.
         lows = np.flatnonzero(np.unpackbits(np.frombuffer(body, np.uint8), bitorder="little"))
         return _ARRAY, len(lows), lows.astype("<u2").tobytes()
     return kind, cardinality, body
@@ -162,40 +163,40 @@ def _read_body(cursor: _ByteReader, kind: int, cardinality: int) -> bytes:
 # ---- the tree ----
 
 
-def _tree(keys: Sequence[bytes], depth: int, place: int) -> bytes:
-    """The node over sorted keys that agree before ``depth``; ``place`` is that of the first key's container."""
+def _tree(keys: Sequence[bytes], depth: int, index: int) -> bytes:
+    """Return the node of sorted keys that agree before ``depth``; ``index`` is that of the first key's container."""
     if len(keys) == 1:
-        return struct.pack("<BHB", _LEAF, 0, 0) + keys[0] + struct.pack("<Q", place)
+        return struct.pack("<BHB", _LEAF, 0, 0) + keys[0] + struct.pack("<Q", index)
     branch = next(at for at in range(depth, _KEY_BYTES) if keys[0][at] != keys[-1][at])
     prefix = keys[0][depth:branch]
     children, labels = [], bytearray()
     for label, members in groupby(keys, key=lambda key: key[branch]):
         below = list(members)
         labels.append(label)
-        children.append(_tree(below, branch + 1, place))
-        place += len(below)
+        children.append(_tree(below, branch + 1, index))
+        index += len(below)
     kind, body = _node(bytes(labels))
     return b"".join([struct.pack("<BHB", kind, len(labels), len(prefix)), prefix, body, *children])
 
 
 def _node(labels: bytes) -> tuple[int, bytes]:
-    """Kind and body of a node with these children. Java holds them in words with the first byte on top."""
+    """Return kind and body of a node with these children. Java stores them in words with the first byte on top."""
     if len(labels) <= 4:
         return _NODE4, labels.ljust(4, b"\x00")[::-1]
     if len(labels) <= 16:
         return _NODE16, _words(labels.ljust(16, b"\x00"))
     if len(labels) <= 48:
-        places = bytearray(b"\xff" * 256)
-        for place, label in enumerate(labels):
-            places[label] = place
-        return _NODE48, _words(bytes(places))
+        child_indexes = bytearray(b"\xff" * 256)
+        for index, label in enumerate(labels):
+            child_indexes[label] = index
+        return _NODE48, _words(bytes(child_indexes))
     bits = np.zeros(256, dtype=np.uint8)
     bits[list(labels)] = 1
     return _NODE256, np.packbits(bits, bitorder="little").tobytes()
 
 
 def _words(data: bytes) -> bytes:
-    """Each eight bytes turned round."""
+    """Reverse each group of eight bytes."""
     return np.frombuffer(data, np.uint8).reshape(-1, 8)[:, ::-1].tobytes()
 
 
@@ -203,7 +204,7 @@ def _words(data: bytes) -> bytes:
 
 
 def _portable(containers: Sequence[_Container]) -> bytes:
-    """Containers, sorted by key, in the portable layout: a 32-bit bitmap for each upper half."""
+    """Return containers, sorted by key, in the portable layout: a 32-bit bitmap for each upper half."""
     maps = [
         (high, _portable32(list(members))) for high, members in groupby(containers, key=lambda found: found.key[:4])
     ]
@@ -231,7 +232,7 @@ def _portable32(containers: Sequence[_Container]) -> bytes:
 
 
 def _split(portable: bytes) -> list[_Container]:
-    """The containers of the portable layout, in key order."""
+    """Return the containers of the portable layout, in key order."""
     cursor = _ByteReader(portable)
     (maps,) = cursor.numbers("<Q")
     return [found for _ in range(maps) for found in _split32(cursor, cursor.take(4)[::-1])]

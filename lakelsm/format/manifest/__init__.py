@@ -1,4 +1,4 @@
-"""Manifests and what they list: entries of data files, manifest lists, and their bytes (docs/format.md 5)."""
+"""Manifests and their content: entries of data files, manifest lists, and their bytes (docs/format.md 5)."""
 
 from lakelsm.format.manifest.data_file_meta import EMPTY_STATS, DataFileMeta, SimpleStats
 from lakelsm.format.manifest.entry import EntryIdentity, FileKind, ManifestEntry

@@ -6,14 +6,14 @@ from typing import Any
 
 _NAMESPACE = "org.apache.paimon.avro.generated"
 
-#: ``_VERSION`` of manifest and manifest-list records. Persisted: do not change
+#: The ``_VERSION`` of manifest and manifest-list records. Persisted: do not change
 MANIFEST_VERSION = 2
-#: ``_VERSION`` of index-manifest records. Persisted: do not change
+#: The ``_VERSION`` of index-manifest records. Persisted: do not change
 INDEX_MANIFEST_VERSION = 1
 
 
 def _nullable(avro_type: Any) -> list[Any]:
-    """Null comes first: Java fails on the other order."""
+    """Return a union with null first: Java fails on the other order."""
     return ["null", avro_type]
 
 

@@ -1,4 +1,4 @@
-"""Entries of manifests as numpy columns: filter first, make Python objects of the rest (docs/format.md 5.3)."""
+"""Manifest entries as numpy columns: filter first, then make Python objects of the rest (docs/format.md 5.3)."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ ALL_FIELDS = frozenset(
 
 _IDENTITY_FIELDS = ("_LEVEL", "_FILE_NAME", "_EXTRA_FILES", "_EMBEDDED_FILE_INDEX", "_EXTERNAL_PATH")
 _COUNT_FIELDS = ("_ROW_COUNT", "_DELETE_ROW_COUNT", "_FILE_SOURCE", "_MIN_KEY", "_MAX_KEY")
-#: Fields for what a count of rows needs: `FileCounts`, keys and identities; no entries can be made of them.
+#: Fields that a count of rows needs: `FileCounts`, keys and identities. Entries cannot be made from them.
 COUNTED = frozenset([*_HEAD_FIELDS, *(f"_FILE.{name}" for name in (*_IDENTITY_FIELDS, *_COUNT_FIELDS))])
-#: Fields for the names of files alone.
+#: Fields that file names need.
 NAMED = frozenset([*_HEAD_FIELDS, "_FILE._FILE_NAME", "_FILE._EXTRA_FILES"])
 
 
 @dataclass(frozen=True)
 class FileCounts:
-    """Arrays with one value a file. -1 stands for an unknown number of retractions or an unknown source."""
+    """Arrays with one value for each file. -1 means an unknown number of retractions or an unknown source."""
 
     levels: Longs
     rows: Longs
@@ -62,21 +62,21 @@ class FileCounts:
     sources: Longs
 
     def taken(self, mask: npt.NDArray[np.bool_]) -> FileCounts:
-        """The counts of the files that ``mask`` selects."""
+        """Return the counts of the files that ``mask`` selects."""
         return FileCounts(self.levels[mask], self.rows[mask], self.delete_rows[mask], self.sources[mask])
 
 
 class EntryColumns:
-    """The entries of some manifests, in order. Rows are entry numbers; arrays have one value per entry.
+    """The entries of some manifests, in order. Rows are entry numbers; arrays have one value for each entry.
 
-    ``partitions`` are the distinct partition rows and ``partition_codes`` has the index of each entry's partition.
+    ``partitions`` are the distinct partition rows; ``partition_codes`` has the index of each entry's partition.
     """
 
     def __init__(self, containers: Sequence[Container], fields: frozenset[str] = ALL_FIELDS) -> None:
         """Decode ``fields`` of manifests that share one writer schema.
 
         Raises CorruptTableError and UnsupportedFeatureError as decode_manifest does, and
-        UnsupportedLayoutError on a schema that only fastavro understands.
+        UnsupportedLayoutError for a schema that only fastavro reads.
         """
         self._source = ", ".join(container.source for container in containers)
         self._containers = containers
@@ -89,7 +89,7 @@ class EntryColumns:
             raise refuse_version(int(wrong[0]), MANIFEST_VERSION, self._source)
         self.kinds = self._fields.longs("_KIND")
         if self.count and not 0 <= self.kinds.min() <= self.kinds.max() <= FileKind.DELETE:
-            raise CorruptTableError(f"{self._source} has an entry that neither adds nor deletes.")
+            raise CorruptTableError(f"{self._source} has an entry whose _KIND is neither ADD nor DELETE.")
         self.buckets = self._fields.longs("_BUCKET")
         self.total_buckets = self._fields.longs("_TOTAL_BUCKETS")
         self._numbers(decoded).check()
@@ -103,23 +103,23 @@ class EntryColumns:
         return EntryNumbers(
             {path: column for path in NUMBERS if isinstance(column := columns.get(path), LongColumn)},
             {path: column for path, column in columns.items() if isinstance(column, ListColumn)},
-            self._place,
+            self._entry_name,
         )
 
-    def _place(self, row: int) -> str:
-        """Where an entry is, for errors."""
+    def _entry_name(self, row: int) -> str:
+        """Return manifest and data file of an entry, for errors."""
         ends = np.cumsum([container.record_count for container in self._containers])
         source = self._containers[int(np.searchsorted(ends, row, side="right"))].source
         return f"{source}: the entry of data file {self.file_names(np.array([row]))[0]}"
 
     def file_names(self, rows: Longs) -> list[str]:
-        """Return the file names of the entries ``rows``."""
+        """Return the names of the data files of the entries ``rows``."""
         names = self._fields.texts(self._fields.slices("_FILE._FILE_NAME", rows))
         check_names(names, "_FILE_NAME", self._source)
         return names
 
     def stored_names(self) -> list[str]:
-        """Return the names of all files of the entries: data files, and what lies beside them."""
+        """Return the names of all files of the entries: data files and their extra files."""
         rows = np.arange(self.count)
         beside = [name for names in self._extra_files(rows) for name in names]
         check_names(beside, "_EXTRA_FILES", self._source)
@@ -132,7 +132,7 @@ class EntryColumns:
         return found
 
     def identities(self, rows: Longs) -> list[EntryIdentity]:
-        """Return what identifies the files of the entries ``rows`` (see ManifestEntry.identity)."""
+        """Return the identities of the entries ``rows`` (see ManifestEntry.identity)."""
         return list(
             zip(
                 self._partitions_of(rows),
@@ -147,7 +147,7 @@ class EntryColumns:
         )
 
     def counts(self, rows: Longs) -> FileCounts:
-        """Return what the files ``rows`` hold."""
+        """Return level, row counts and source of the files ``rows``."""
         return FileCounts(
             self._fields.longs("_FILE._LEVEL")[rows],
             self._fields.longs("_FILE._ROW_COUNT")[rows],
@@ -156,11 +156,11 @@ class EntryColumns:
         )
 
     def key_bounds(self, rows: Longs) -> tuple[pa.LargeBinaryArray, pa.LargeBinaryArray]:
-        """Return the smallest and the greatest key of each of the files ``rows``."""
+        """Return the minimum and the maximum key of each of the files ``rows``."""
         return self._fields.binary("_FILE._MIN_KEY", rows), self._fields.binary("_FILE._MAX_KEY", rows)
 
     def file_table(self, rows: Longs) -> pa.RecordBatch:
-        """Return the files of the entries ``rows`` as `FILE_TABLE` has them."""
+        """Return the files of the entries ``rows`` as a batch of `FILE_TABLE`."""
         stats = "_FILE._VALUE_STATS"
         names = self.file_names(rows)
         return pa.record_batch(
@@ -178,7 +178,7 @@ class EntryColumns:
         )
 
     def entries(self, rows: Longs, stats: bool = True) -> list[ManifestEntry]:
-        """Make the entries ``rows``, in that order; without ``stats``, theirs are EMPTY_STATS."""
+        """Return the entries ``rows``, in that order. Without ``stats``, they have EMPTY_STATS."""
         with _collector_paused():
             return list(
                 map(
@@ -192,7 +192,7 @@ class EntryColumns:
             )
 
     def _files(self, rows: Longs, stats: bool) -> Iterable[DataFileMeta]:
-        """Make the file metas, field by field in the order of the dataclass."""
+        """Return the file metadata, field by field in the order of the dataclass."""
         return map(
             DataFileMeta,
             self.file_names(rows),
@@ -240,7 +240,7 @@ class EntryColumns:
 
 @contextmanager
 def _collector_paused() -> Iterator[None]:
-    """Keep the garbage collector from walking over a growing list of entries, none of which is garbage."""
+    """Pause the garbage collector: it would walk over a growing list of entries, none of which is garbage."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

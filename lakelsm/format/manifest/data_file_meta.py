@@ -1,4 +1,4 @@
-"""Metadata of one data file, as a manifest entry carries it (docs/format.md 5.3 and 7)."""
+"""Metadata of one data file in a manifest entry (docs/format.md 5.3 and 7)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lakelsm.format.row.binary_row import EMPTY_ROW
 
 
 class FileSource(IntEnum):
-    """What wrote a data file: new input, or a compaction. Persisted: do not change."""
+    """The origin of a data file: new input, or a compaction. Persisted: do not change."""
 
     APPEND = 0
     COMPACT = 1
@@ -19,10 +19,10 @@ class FileSource(IntEnum):
 
 @dataclass(slots=True)
 class SimpleStats:
-    """Bounds of some columns.
+    """Bounds and null counts of some columns.
 
     ``min_values`` and ``max_values`` are BinaryRows with their 4-byte arity; a null slot is an unknown bound.
-    ``null_counts`` has one count per column (None: unknown), or is None if the file has no counts.
+    ``null_counts`` has one count for each column (None: unknown), or is None if the file has no counts.
     """
 
     min_values: bytes
@@ -30,19 +30,19 @@ class SimpleStats:
     null_counts: tuple[int | None, ...] | None
 
 
-#: Stats over no column. Shared: never mutate it.
+#: Statistics without columns. Shared: never change it.
 EMPTY_STATS = SimpleStats(EMPTY_ROW, EMPTY_ROW, ())
 
 
 @dataclass(slots=True)
 class DataFileMeta:
-    """One data or changelog file. Names and units are those of the ``_FILE`` record of docs/format.md 5.3.
+    """One data or changelog file. Names and units are those of the ``_FILE`` record in docs/format.md 5.3.
 
     ``min_key`` and ``max_key`` are BinaryRows (with arity) of the trimmed primary key.
-    ``creation_time_millis`` is the writer's local wall clock read as if it were UTC. ``value_stats_cols``
+    ``creation_time_millis`` is the writer's local wall clock, stored as if it were UTC. ``value_stats_cols``
     names the columns of ``value_stats`` (None: every value column in schema order). ``file_source`` is a
-    `FileSource`, or unknown. ``footer_checksum`` is the CRC-32 of the Parquet footer, which
-    manifests of lakelsm keep (None: unknown).
+    `FileSource`, or None if unknown. ``footer_checksum`` is the CRC-32 of the Parquet footer, which only
+    manifests of lakelsm have (None: unknown).
     """
 
     file_name: str
@@ -69,9 +69,9 @@ class DataFileMeta:
     footer_checksum: int | None = field(default=None, compare=False)
 
     def upgraded(self, level: int) -> DataFileMeta:
-        """Return the meta of the same physical file moved up to ``level`` (everything else is kept).
+        """Return the metadata of the same file on the higher level ``level``.
 
-        Raises InvalidInputError unless ``level`` is above the present one.
+        Raises InvalidInputError unless ``level`` is above the current one.
         """
         if level <= self.level:
             raise InvalidInputError(f"File {self.file_name} of level {self.level} cannot move up to {level}.")

@@ -1,6 +1,6 @@
-"""Decoded fields of manifest entries by path, of the types that they must have: numbers, bytes, texts and lists.
+"""Decoded fields of manifest entries by path, checked for their types: numbers, bytes, texts and lists.
 
-Rows are entry numbers. A field that is missing or of another type is damage, reported with the names of the manifests.
+Rows are entry numbers. A missing field or one of another type is damage; the error names the manifests.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Longs: TypeAlias = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class DecodedFields:
-    """Fields of the manifests that ``source`` names."""
+    """The decoded fields of manifests; ``source`` names these in errors."""
 
     decoded: DecodedColumns
     source: str
@@ -32,7 +32,7 @@ class DecodedFields:
         if column is None and not required:
             return None
         if not isinstance(column, kind) or (required and column.present is not None):
-            raise CorruptTableError(f"{self.source} is no manifest: field {path} is missing or wrong.")
+            raise CorruptTableError(f"{self.source} is not a manifest: field {path} is missing or wrong.")
         return column
 
     def longs(self, path: str) -> Longs:
@@ -41,7 +41,7 @@ class DecodedFields:
         return values
 
     def longs_or_minus_one(self, path: str, rows: Longs) -> Longs:
-        """Return the numbers of an optional field, -1 where there is none."""
+        """Return the numbers of an optional field, -1 if missing."""
         column: LongColumn | None = self._column(path, LongColumn, required=False)
         if column is None:
             return np.full(len(rows), -1, np.int64)
@@ -57,12 +57,12 @@ class DecodedFields:
         return _slices(self.decoded.data, self._column(path, SliceColumn, required=True), rows)
 
     def optional_numbers(self, path: str, rows: Longs) -> pa.Int64Array:
-        """Return the numbers of an optional field, NULL where there is none."""
+        """Return the numbers of an optional field, NULL if missing."""
         column: LongColumn | None = self._column(path, LongColumn, required=False)
         return pa.nulls(len(rows), pa.int64()) if column is None else _numbers(column, rows)
 
     def optional_text(self, path: str, rows: Longs) -> pa.LargeStringArray:
-        """Return the texts of an optional field, NULL where there is none."""
+        """Return the texts of an optional field, NULL if missing."""
         column: SliceColumn | None = self._column(path, SliceColumn, required=False)
         if column is None:
             return pa.nulls(len(rows), pa.large_string())
@@ -76,7 +76,7 @@ class DecodedFields:
             return pa.nulls(len(rows), pa.large_list(kind))
         inner, items = column.items, _items_of(column, rows)
         if isinstance(inner, LongColumn) != pa.types.is_integer(kind):
-            raise CorruptTableError(f"{self.source} is no manifest: field {path} is missing or wrong.")
+            raise CorruptTableError(f"{self.source} is not a manifest: field {path} is missing or wrong.")
         if isinstance(inner, LongColumn):
             values = _numbers(inner, items)
         else:
@@ -90,15 +90,15 @@ class DecodedFields:
         try:
             return values.cast(pa.large_string())
         except pa.ArrowInvalid as error:
-            raise CorruptTableError(f"{self.source} has a name that is no text: {error}") from error
+            raise CorruptTableError(f"{self.source} has a name that is not text: {error}") from error
 
     def optional_longs(self, path: str, rows: Longs) -> list[int | None]:
-        """Return the numbers of an optional field, None where there is none."""
+        """Return the numbers of an optional field, None if missing."""
         column: LongColumn | None = self._column(path, LongColumn, required=False)
         return [None] * len(rows) if column is None else _nullable_longs(column, rows)
 
     def optional_bytes(self, path: str, rows: Longs) -> Sequence[bytes | None]:
-        """Return the bytes of an optional field, None where there are none."""
+        """Return the bytes of an optional field, None if missing."""
         column: SliceColumn | None = self._column(path, SliceColumn, required=False)
         if column is None:
             return [None] * len(rows)
@@ -111,7 +111,7 @@ class DecodedFields:
         return [value if there else None for value, there in values]
 
     def optional_texts(self, path: str, rows: Longs) -> list[str | None]:
-        """Return the texts of an optional field, None where there is none."""
+        """Return the texts of an optional field, None if missing."""
         values = self.optional_bytes(path, rows)
         return [None if value is None else self.texts([value])[0] for value in values]
 
@@ -120,7 +120,7 @@ class DecodedFields:
         try:
             return [str(value, "utf-8") for value in values]
         except UnicodeDecodeError as error:
-            raise CorruptTableError(f"{self.source} has a name that is no text: {error}") from error
+            raise CorruptTableError(f"{self.source} has a name that is not text: {error}") from error
 
     def long_tuples(self, path: str, rows: Longs) -> list[tuple[Any, ...] | None]:
         """Return the lists of numbers of an optional field."""
@@ -128,7 +128,7 @@ class DecodedFields:
         if column is None or (column.present is not None and not column.present[rows].any()):
             return [None] * len(rows)
         if not isinstance(column.items, LongColumn):
-            raise CorruptTableError(f"{self.source} is no manifest: field {path} is missing or wrong.")
+            raise CorruptTableError(f"{self.source} is not a manifest: field {path} is missing or wrong.")
         return _tuples(column, rows, _nullable_longs(column.items, _items_of(column, rows)))
 
     def text_tuples(self, path: str, rows: Longs) -> list[tuple[Any, ...] | None]:
@@ -137,7 +137,7 @@ class DecodedFields:
         if column is None or (column.present is not None and not column.present[rows].any()):
             return [None] * len(rows)
         if not isinstance(column.items, SliceColumn):
-            raise CorruptTableError(f"{self.source} is no manifest: field {path} is missing or wrong.")
+            raise CorruptTableError(f"{self.source} is not a manifest: field {path} is missing or wrong.")
         items = _slices(self.decoded.data, column.items, _items_of(column, rows))
         distinct = list(set(items))
         known = dict(zip(distinct, self.texts(distinct), strict=True))
@@ -153,7 +153,7 @@ def _slices(data: bytes, column: SliceColumn, rows: Longs) -> list[bytes]:
 
 
 def _gathered(data: bytes, column: SliceColumn, rows: Longs) -> pa.LargeBinaryArray:
-    """The slices side by side."""
+    """Return the values of ``rows`` as one array."""
     starts, lengths = column.offsets[rows], column.lengths[rows]
     offsets = np.zeros(len(rows) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
@@ -179,7 +179,7 @@ def _nullable_longs(column: LongColumn, rows: Longs) -> list[Any]:
 
 
 def _items_of(column: ListColumn, rows: Longs) -> Longs:
-    """Return the numbers of the items of ``rows``, one row's after another's."""
+    """Return the item numbers of the lists of ``rows``, in the order of the rows."""
     starts = column.offsets[rows]
     lengths = column.offsets[rows + 1] - starts
     shifts = starts - (np.cumsum(lengths) - lengths)
@@ -188,7 +188,7 @@ def _items_of(column: ListColumn, rows: Longs) -> Longs:
 
 
 def _tuples(column: ListColumn, rows: Longs, items: list[Any]) -> list[tuple[Any, ...] | None]:
-    """Cut ``items`` (those of ``rows``, in order) into one tuple a row, None where the array is null."""
+    """Cut ``items`` (those of ``rows``, in order) into one tuple a row; None where the array is null."""
     lengths = column.offsets[rows + 1] - column.offsets[rows]
     width = int(lengths[0]) if len(lengths) else 0
     result: list[Any]

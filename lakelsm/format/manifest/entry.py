@@ -7,13 +7,13 @@ from enum import IntEnum
 
 from lakelsm.format.manifest.data_file_meta import DataFileMeta
 
-#: Two entries with these equal are of the same file: partition, bucket, level, name, extra files, embedded
-#: index, external path (docs/format.md 11.1).
+#: The identity of a data file: partition, bucket, level, name, extra files, embedded index, external path
+#: (docs/format.md 11.1). Entries with equal identities are of the same file.
 EntryIdentity = tuple[bytes, int, int, str, tuple[str, ...], bytes | None, str | None]
 
 
 class FileKind(IntEnum):
-    """What an entry does with its file. Persisted: do not change."""
+    """The effect of an entry on its file. Persisted: do not change."""
 
     ADD = 0
     DELETE = 1
@@ -21,7 +21,7 @@ class FileKind(IntEnum):
 
 @dataclass(slots=True)
 class ManifestEntry:
-    """``file`` is added to (kind 0) or deleted from (kind 1) ``bucket`` of ``partition``.
+    """An addition (kind 0) or deletion (kind 1) of ``file`` in ``bucket`` of ``partition``.
 
     ``partition`` is the BinaryRow of the partition columns with its 4-byte arity (12 zero bytes if none).
     ``total_buckets`` is the table's bucket count when the file was written: -1 dynamic, -2 postponed.
@@ -35,7 +35,7 @@ class ManifestEntry:
 
     @property
     def identity(self) -> EntryIdentity:
-        """What a DELETE must repeat to take back an ADD; a file on another level is another identity."""
+        """The identity that a DELETE must repeat to cancel an ADD. It includes the file's level."""
         file = self.file
         return (
             self.partition,

@@ -1,7 +1,7 @@
-"""Numbers of manifest entries that no writer writes: damage, refused before anything follows from them.
+"""Checks of the numbers in manifest entries: a number that no writer writes is damage.
 
-The bounds are those of what Java Paimon and pypaimon write, not of what one table may have: a level may lie above
-``num-levels``, which may have been lowered since, but each level below it is a part of Java's tree in memory.
+The bounds are those of Java Paimon and pypaimon as writers, not of one table. A level may exceed ``num-levels``, which
+may have been lowered since; but Java's tree in memory has a part for each level below it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from lakelsm.format.avro.lanes import ListColumn, LongColumn, Longs
 from lakelsm.format.manifest.entry import ManifestEntry
 
 _MAX_INT, _MAX_LONG = 2**31 - 1, 2**63 - 1
-#: Least and greatest number by field. Bucket -2 waits for a compaction; -1 buckets in total are dynamic. A source is a
-#: byte of Java's, of which later versions may give other values a meaning.
+#: Minimum and maximum of each field. Bucket -2 means postponed; -1 buckets in total means dynamic. A source is a byte in
+#: Java, and later versions may define other values.
 _BOUNDS = {
     "_BUCKET": (-2, _MAX_INT),
     "_TOTAL_BUCKETS": (-2, _MAX_INT),
@@ -30,35 +30,35 @@ _BOUNDS = {
     "_FILE._FILE_SOURCE": (0, 127),
     "_FILE._FIRST_ROW_ID": (0, _MAX_LONG),
 }
-#: The first number is never above the second.
+#: Pairs of fields: the first number never exceeds the second.
 _ORDERED = (
     ("_FILE._DELETE_ROW_COUNT", "_FILE._ROW_COUNT"),
     ("_FILE._MIN_SEQUENCE_NUMBER", "_FILE._MAX_SEQUENCE_NUMBER"),
 )
 _NULL_COUNTS = ("_FILE._KEY_STATS._NULL_COUNTS", "_FILE._VALUE_STATS._NULL_COUNTS")
-#: Place of a row's kind in its bytes, behind the arity.
+#: Offset of the row kind in a row's bytes, after the arity.
 _ROW_KIND_AT = 4
-#: The numbers that are checked, by path.
+#: The fields that are checked, by path.
 NUMBERS = (*_BOUNDS, "_FILE._MIN_SEQUENCE_NUMBER", "_FILE._MAX_SEQUENCE_NUMBER")
 
 
 @dataclass(frozen=True)
 class EntryNumbers:
-    """The numbers of some entries by field; fields that were not decoded may be missing.
+    """The numbers of some entries by field. Fields that were not decoded may be missing.
 
-    ``place`` returns the manifest and the file of an entry, for errors.
+    ``entry_name`` returns the manifest and the data file of an entry, for errors.
     """
 
     numbers: Mapping[str, LongColumn]
     null_counts: Mapping[str, ListColumn]
-    place: Callable[[int], str]
+    entry_name: Callable[[int], str]
 
     def check(self) -> None:
         """Raise CorruptTableError for the first number that no writer writes."""
-        for path, (least, most) in _BOUNDS.items():
+        for path, (low, high) in _BOUNDS.items():
             column = self.numbers.get(path)
             if column is not None:
-                wrong = (column.values < least) | (column.values > most)
+                wrong = (column.values < low) | (column.values > high)
                 self._refuse(wrong if column.present is None else wrong & column.present, column.values, path)
         for path, limit in _ORDERED:
             column, bound = self.numbers.get(path), self.numbers.get(limit)
@@ -88,7 +88,7 @@ class EntryNumbers:
         wrong: npt.NDArray[np.bool_],
         values: Longs,
         path: str,
-        why: str = "which no table can have",
+        why: str = "which is out of range",
         limits: Longs | None = None,
     ) -> None:
         if wrong.any():
@@ -97,17 +97,17 @@ class EntryNumbers:
 
     def _damaged(self, entry: int, path: str, value: int, why: str) -> CorruptTableError:
         return CorruptTableError(
-            f"{self.place(entry)} has {_name(path)} {value}, {why}: the manifest was damaged. Restore it, or read an "
-            "older snapshot."
+            f"{self.entry_name(entry)} has {_name(path)} {value}, {why}: the manifest is damaged. Restore it, or read "
+            "an older snapshot."
         )
 
 
 def check_entries(entries: Sequence[ManifestEntry], source: str) -> None:
-    """Check entries that are Python objects already. Raises CorruptTableError also for what is no number."""
+    """Check entries that are Python objects. Raises CorruptTableError also for values that are not numbers."""
 
     def column(path: str, values: Sequence[object], optional: bool) -> LongColumn:
         if any(type(value) is not int and not (optional and value is None) for value in values):
-            raise CorruptTableError(f"{source} is no manifest: field {path} is missing or wrong.")
+            raise CorruptTableError(f"{source} is not a manifest: field {path} is missing or wrong.")
         present = np.array([value is not None for value in values], np.bool_)
         numbers = np.array([0 if value is None else value for value in values], np.int64)
         return LongColumn(numbers, present if optional else None)
@@ -131,16 +131,16 @@ def check_entries(entries: Sequence[ManifestEntry], source: str) -> None:
 
 
 def check_partitions(partitions: Iterable[bytes], source: str) -> None:
-    """Refuse a partition whose row has another kind than +I in its header.
+    """Raise CorruptTableError for a partition whose row has another kind than +I in its header.
 
-    Partitions are one where their bytes are, so the same values would be of two partitions in one directory.
+    Partitions are compared as bytes, so the same values would otherwise be two partitions in one directory.
     """
     for partition in partitions:
         header = partition[_ROW_KIND_AT : _ROW_KIND_AT + 1]
         if header not in (b"", b"\0"):
             raise CorruptTableError(
-                f"{source} has an entry whose _PARTITION has row kind {header[0]}, which no table can have: the manifest "
-                "was damaged. Restore it, or read an older snapshot."
+                f"{source} has an entry whose _PARTITION has row kind {header[0]}, which is out of range: the manifest "
+                "is damaged. Restore it, or read an older snapshot."
             )
 
 

@@ -1,4 +1,4 @@
-"""Files of manifests as one Arrow table, for what shows many of them (docs/format.md 5.3)."""
+"""The files of manifests as one Arrow table, for callers that show many of them (docs/format.md 5.3)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TABLE_LONGS = (
 )
 TABLE_OPTIONAL_LONGS = ("_CREATION_TIME", "_DELETE_ROW_COUNT", "_FILE_SOURCE", "_FIRST_ROW_ID")
 TABLE_TEXT_LISTS = ("_VALUE_STATS_COLS", "_WRITE_COLS")
-#: The columns, by the names of the fields; the bounds and counts are those of ``_VALUE_STATS``.
+#: The columns, named as the fields; bounds and null counts are those of ``_VALUE_STATS``.
 FILE_TABLE = pa.schema(
     [
         ("_FILE_NAME", pa.large_string()),
@@ -36,13 +36,13 @@ FILE_TABLE = pa.schema(
 
 
 def file_table(files: Sequence[DataFileMeta]) -> pa.RecordBatch:
-    """The table of files that are Python objects already."""
+    """Return the table of files that are Python objects."""
     values = list(zip(*map(_values, files))) or [()] * len(FILE_TABLE)
     return pa.record_batch([pa.array(column, field.type) for column, field in zip(values, FILE_TABLE)], schema=FILE_TABLE)
 
 
 def _values(file: DataFileMeta) -> tuple[object, ...]:
-    """The values of a file in the order of `FILE_TABLE`."""
+    """Return the values of a file in the order of `FILE_TABLE`."""
     return (
         file.file_name,
         file.file_size,

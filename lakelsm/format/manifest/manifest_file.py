@@ -1,4 +1,4 @@
-"""Manifests (docs/format.md 5.3): encoded; and opened for scanning, in columns where they have many blocks."""
+"""Manifests (docs/format.md 5.3): encoding, and decoding for scans, into columns if they have many blocks."""
 
 from __future__ import annotations
 
@@ -25,39 +25,39 @@ from lakelsm.format.manifest.record import entry_from_record, entry_to_record
 
 Longs: TypeAlias = npt.NDArray[np.int64]
 
-# Decoding in lanes costs as much per step as fastavro does for about this many records (measured).
+# One step of decoding in lanes costs as much as fastavro needs for about this many records (measured).
 _RECORDS_A_STEP = 32
 
 
 def encode_manifest(entries: Sequence[ManifestEntry], compression: str = "zstandard") -> bytes:
-    """Encode ``entries``, in order, into the bytes of a manifest file."""
+    """Return the bytes of a manifest file with ``entries``, in order."""
     header = checksum_header([entry.file.footer_checksum for entry in entries])
     return write_container(MANIFEST_SCHEMA, [entry_to_record(entry) for entry in entries], compression, metadata=header)
 
 
 def decode_manifest(data: bytes, source: str) -> list[ManifestEntry]:
-    """Decode a manifest file into its entries, in order; ``source`` names it in errors.
+    """Return the entries of a manifest file, in order; ``source`` names it in errors.
 
-    Raises CorruptTableError on damaged bytes and UnsupportedFeatureError on another ``_VERSION``.
+    Raises CorruptTableError for damaged bytes and UnsupportedFeatureError for another ``_VERSION``.
     """
     batches = open_manifests([(data, source, None)])
     return [entry for batch in batches for entry in batch.entries(np.arange(batch.count))]
 
 
 def encode_entries(entries: Sequence[ManifestEntry]) -> bytes:
-    """Encode entries as a message between a Spark task and the driver. Not a stored form."""
+    """Encode entries for a message between a Spark task and the driver. This form is not stored."""
     return encode_manifest(entries)
 
 
 def decode_entries(data: bytes) -> list[ManifestEntry]:
-    """Decode what encode_entries made."""
+    """Decode the result of encode_entries."""
     return decode_manifest(data, "a task's result")
 
 
 class EntryBatch(Protocol):
     """Entries of one or more manifests, in order. ``rows`` are entry numbers; arrays have ``count`` values.
 
-    ``partitions`` are the distinct partition rows and ``partition_codes`` has the index of each entry's partition.
+    ``partitions`` are the distinct partition rows; ``partition_codes`` has the index of each entry's partition.
     """
 
     count: int
@@ -68,11 +68,11 @@ class EntryBatch(Protocol):
     partition_codes: Longs
 
     def file_names(self, rows: Longs) -> list[str]:
-        """Return the file names of the entries ``rows``."""
+        """Return the names of the data files of the entries ``rows``."""
         ...
 
     def stored_names(self) -> list[str]:
-        """Return the names of all files of the entries: data files, and what lies beside them."""
+        """Return the names of all files of the entries: data files and their extra files."""
         ...
 
     def have_names(self, rows: Longs, names: Collection[str]) -> npt.NDArray[np.bool_]:
@@ -80,28 +80,28 @@ class EntryBatch(Protocol):
         ...
 
     def identities(self, rows: Longs) -> list[EntryIdentity]:
-        """Return what identifies the files of the entries ``rows``."""
+        """Return the identities of the entries ``rows``."""
         ...
 
     def counts(self, rows: Longs) -> FileCounts:
-        """Return what the files of the entries ``rows`` hold."""
+        """Return level, row counts and source of the files of the entries ``rows``."""
         ...
 
     def key_bounds(self, rows: Longs) -> tuple[pa.LargeBinaryArray, pa.LargeBinaryArray]:
-        """Return the smallest and the greatest key of each of the files of the entries ``rows``."""
+        """Return the minimum and the maximum key of each of the files of the entries ``rows``."""
         ...
 
     def file_table(self, rows: Longs) -> pa.RecordBatch:
-        """Return the files of the entries ``rows`` as `FILE_TABLE` has them."""
+        """Return the files of the entries ``rows`` as a batch of `FILE_TABLE`."""
         ...
 
     def entries(self, rows: Longs, stats: bool = True) -> list[ManifestEntry]:
-        """Return the entries ``rows``, in that order. Without ``stats``, theirs may be EMPTY_STATS."""
+        """Return the entries ``rows``, in that order. Without ``stats``, they may have EMPTY_STATS."""
         ...
 
 
 class EntryList:
-    """A batch over entries that are Python objects already."""
+    """A batch of entries that are Python objects."""
 
     def __init__(self, entries: Sequence[ManifestEntry]) -> None:
         codes: dict[bytes, int] = {}
@@ -114,11 +114,11 @@ class EntryList:
         self.partitions = list(codes)
 
     def file_names(self, rows: Longs) -> list[str]:
-        """Return the file names of the entries ``rows``."""
+        """Return the names of the data files of the entries ``rows``."""
         return [self._entries[row].file.file_name for row in rows.tolist()]
 
     def stored_names(self) -> list[str]:
-        """Return the names of all files of the entries: data files, and what lies beside them."""
+        """Return the names of all files of the entries: data files and their extra files."""
         return [name for entry in self._entries for name in (entry.file.file_name, *entry.file.extra_files)]
 
     def have_names(self, rows: Longs, names: Collection[str]) -> npt.NDArray[np.bool_]:
@@ -126,11 +126,11 @@ class EntryList:
         return np.array([file.file_name in names for file in self._files(rows)], np.bool_)
 
     def identities(self, rows: Longs) -> list[EntryIdentity]:
-        """Return what identifies the files of the entries ``rows``."""
+        """Return the identities of the entries ``rows``."""
         return [self._entries[row].identity for row in rows.tolist()]
 
     def counts(self, rows: Longs) -> FileCounts:
-        """Return what the files of the entries ``rows`` hold."""
+        """Return level, row counts and source of the files of the entries ``rows``."""
         files = self._files(rows)
         return FileCounts(
             np.array([file.level for file in files], np.int64),
@@ -140,7 +140,7 @@ class EntryList:
         )
 
     def key_bounds(self, rows: Longs) -> tuple[pa.LargeBinaryArray, pa.LargeBinaryArray]:
-        """Return the smallest and the greatest key of each of the files of the entries ``rows``."""
+        """Return the minimum and the maximum key of each of the files of the entries ``rows``."""
         files = self._files(rows)
         return (
             pa.array([file.min_key for file in files], pa.large_binary()),
@@ -148,11 +148,11 @@ class EntryList:
         )
 
     def file_table(self, rows: Longs) -> pa.RecordBatch:
-        """Return the files of the entries ``rows`` as `FILE_TABLE` has them."""
+        """Return the files of the entries ``rows`` as a batch of `FILE_TABLE`."""
         return file_table(self._files(rows))
 
     def entries(self, rows: Longs, stats: bool = True) -> list[ManifestEntry]:
-        """Return the entries ``rows``, in that order. Without ``stats``, theirs may be EMPTY_STATS."""
+        """Return the entries ``rows``, in that order. Without ``stats``, they may have EMPTY_STATS."""
         return [self._entries[row] for row in rows.tolist()]
 
     def _files(self, rows: Longs) -> list[DataFileMeta]:
@@ -167,8 +167,8 @@ def open_manifests(
 ) -> list[EntryBatch]:
     """Decode manifest files, given as (bytes, name for errors, number of entries if known), into batches in their order.
 
-    ``fields`` are those that are needed (`columns.COUNTED`); the others may be left out.
-    Raises CorruptTableError on damaged bytes and UnsupportedFeatureError on another ``_VERSION``.
+    ``fields`` are the needed fields (`columns.COUNTED`); others may be omitted.
+    Raises CorruptTableError for damaged bytes and UnsupportedFeatureError for another ``_VERSION``.
     """
     containers = [_checked(read_container(data, source), count) for data, source, count in manifests]
     batches: list[EntryBatch] = []
@@ -180,7 +180,7 @@ def open_manifests(
 def _checked(container: Container, count: int | None) -> Container:
     if count is not None and container.record_count != count:
         raise CorruptTableError(
-            f"{container.source} has {container.record_count} entries, but the manifest list says {count}: restore it."
+            f"{container.source} has {container.record_count} entries instead of {count}: restore it."
         )
     return container
 
@@ -193,7 +193,7 @@ def _open(containers: Sequence[Container], fields: frozenset[str]) -> EntryBatch
         try:
             return EntryColumns(containers, fields)
         except UnsupportedLayoutError:
-            pass  # A schema of another shape: fastavro knows them all.
+            pass  # Lanes do not support this schema; fastavro supports all.
     entries: list[ManifestEntry] = []
     for container in containers:
         found = decode_records(container, MANIFEST_VERSION, entry_from_record, "manifest")

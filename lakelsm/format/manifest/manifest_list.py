@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ManifestFileMeta:
-    """One manifest. Counts are of its entries; the ranges (None: unknown) are over all its entries' files.
+    """One manifest. Counts are of its entries; the ranges (None: unknown) cover the files of all its entries.
 
-    ``partition_stats`` holds untruncated bounds of the partition columns; ``schema_id`` is the largest. ``checksum`` is
-    the CRC-32 of the manifest's bytes, which the lists of lakelsm keep (None: unknown).
+    ``partition_stats`` has untruncated bounds of the partition columns; ``schema_id`` is the maximum. ``checksum`` is
+    the CRC-32 of the manifest's bytes, which only the lists of lakelsm have (None: unknown).
     """
 
     file_name: str
@@ -45,20 +45,20 @@ class ManifestFileMeta:
 
     @property
     def entry_count(self) -> int:
-        """How many entries the manifest has."""
+        """The number of entries of the manifest."""
         return self.num_added_files + self.num_deleted_files
 
 
 def encode_manifest_list(metas: Sequence[ManifestFileMeta], compression: str = "zstandard") -> bytes:
-    """Encode a manifest list file (an empty one is valid: the base list of a first snapshot)."""
+    """Return the bytes of a manifest list. An empty one is valid: the base list of a first snapshot."""
     header = checksum_header([meta.checksum for meta in metas])
     return write_container(MANIFEST_LIST_SCHEMA, [_to_record(meta) for meta in metas], compression, metadata=header)
 
 
 def decode_manifest_list(data: bytes, source: str) -> list[ManifestFileMeta]:
-    """Decode a manifest list file; ``source`` names it in errors.
+    """Decode a manifest list, which ``source`` names in errors.
 
-    Raises CorruptTableError on damaged bytes and UnsupportedFeatureError on another ``_VERSION``.
+    Raises CorruptTableError for damaged bytes and UnsupportedFeatureError for another ``_VERSION``.
     """
     container = read_container(data, source)
     checksums = iter(checksums_of(container, sum(block.count for block in container.blocks)))
@@ -72,27 +72,27 @@ def decode_manifest_list(data: bytes, source: str) -> list[ManifestFileMeta]:
 
 
 def _check_numbers(meta: ManifestFileMeta, source: str) -> None:
-    """Refuse numbers that no writer writes: scans leave manifests out by them."""
+    """Raise CorruptTableError for numbers that no writer writes. Scans use these numbers to skip manifests."""
     counts = (meta.file_size, meta.num_added_files, meta.num_deleted_files, meta.schema_id)
     ranges = (
         (meta.min_bucket, meta.max_bucket, -2),
         (meta.min_level, meta.max_level, 0),
         (meta.min_row_id, meta.max_row_id, 0),
     )
-    # Ranges over no entry have no order.
-    told = [(low, high, least) for low, high, least in ranges if low is not None and high is not None]
-    known = told if meta.num_added_files or meta.num_deleted_files else []
+    # The ranges of a manifest without entries have no order.
+    recorded = [(low, high, minimum) for low, high, minimum in ranges if low is not None and high is not None]
+    known = recorded if meta.num_added_files or meta.num_deleted_files else []
     numbers = (*counts, *(bound for low, high, _ in known for bound in (low, high)))
     if (
         any(type(number) is not int for number in numbers)
         or min(counts) < 0
-        or any(low < least or high < low for low, high, least in known)
+        or any(low < minimum or high < low for low, high, minimum in known)
     ):
         raise CorruptTableError(
-            f"{source}: the entry of {meta.file_name} has numbers that no manifest can have: size {meta.file_size}, "
+            f"{source}: the entry of {meta.file_name} has numbers out of range: size {meta.file_size}, "
             f"{meta.num_added_files} and {meta.num_deleted_files} entries, schema {meta.schema_id}, buckets "
             f"{meta.min_bucket} to {meta.max_bucket}, levels {meta.min_level} to {meta.max_level}, row ids "
-            f"{meta.min_row_id} to {meta.max_row_id}. The list was damaged: restore it, or read an older snapshot."
+            f"{meta.min_row_id} to {meta.max_row_id}. The list is damaged: restore it, or read an older snapshot."
         )
 
 
@@ -102,7 +102,7 @@ def summarize(
     entries: Sequence[ManifestEntry],
     partition_types: Sequence[DataType],
 ) -> ManifestFileMeta:
-    """Return the list record of a manifest holding ``entries`` (at least one)."""
+    """Return the list record of a manifest that contains ``entries`` (at least one)."""
     added = sum(entry.kind == FileKind.ADD for entry in entries)
     buckets = [entry.bucket for entry in entries]
     levels = [entry.file.level for entry in entries]
@@ -124,7 +124,7 @@ def summarize(
 
 
 def _row_id_range(entries: Sequence[ManifestEntry]) -> tuple[int | None, int | None]:
-    """First and last row id of row-tracking files; unknown as soon as one entry has none."""
+    """Return the first and last row id of row-tracking files; None if one entry has no row id."""
     first = [entry.file.first_row_id for entry in entries]
     known = [row_id for row_id in first if row_id is not None]
     if not known or len(known) != len(first):

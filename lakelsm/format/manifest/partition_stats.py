@@ -1,7 +1,7 @@
-"""Bounds of the partition columns over a manifest's entries (docs/format.md 5.2: full values, not truncated).
+"""Bounds of the partition columns over a manifest's entries: full values, not truncated (docs/format.md 5.2).
 
-Their order is Java's: -0.0 is less than 0.0, and NaN the greatest. A reader that looks for one partition skips the
-manifests whose bounds exclude it, so bounds in another order would hide the partition's files from it.
+Their order is Java's: -0.0 is less than 0.0, and NaN is the maximum. A reader that needs one partition skips the
+manifests whose bounds exclude it, so bounds in another order would hide the partition's files from this reader.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lakelsm.types import DataType
 
 
 def partition_stats(partitions: Sequence[bytes], types: Sequence[DataType]) -> SimpleStats:
-    """Return the stats of ``partitions``: one BinaryRow with arity per entry, of columns of ``types``.
+    """Return the statistics of ``partitions``: one BinaryRow with arity for each entry, of columns of ``types``.
 
     Null counts are of entries, not of distinct partitions.
     """
@@ -35,7 +35,7 @@ def partition_stats(partitions: Sequence[bytes], types: Sequence[DataType]) -> S
 
 
 def comparable(column: pa.Array) -> pa.Array:
-    """The values as ones that compare as Java compares the column's: floats and times as integers."""
+    """Return values that compare as Java compares the column's: floats and times become integers."""
     kind = column.type
     if pa.types.is_floating(kind):
         return _float_ranks(column)
@@ -45,7 +45,7 @@ def comparable(column: pa.Array) -> pa.Array:
 
 
 def _float_ranks(column: pa.Array) -> pa.Array:
-    """IEEE bits made monotonous; every NaN becomes the greatest."""
+    """Return the IEEE bits in numeric order; every NaN becomes the maximum."""
     numbers = column.fill_null(0.0).to_numpy()
     bits = numbers.view(np.int32 if numbers.dtype == np.float32 else np.int64)
     greatest = np.iinfo(bits.dtype).max
@@ -54,7 +54,7 @@ def _float_ranks(column: pa.Array) -> pa.Array:
 
 
 def _bounds(column: pa.Array) -> tuple[pa.Scalar | None, pa.Scalar | None]:
-    """Smallest and largest value; None where every value is null."""
+    """Return the minimum and the maximum; None if every value is null."""
     present = column.drop_null()
     if len(present) == 0:
         return None, None

@@ -1,4 +1,4 @@
-"""Manifest entries to and from the records that fastavro writes and reads (docs/format.md 5.3)."""
+"""Conversion between manifest entries and the records that fastavro writes and reads (docs/format.md 5.3)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def stats_to_record(stats: SimpleStats) -> dict[str, Any]:
 
 
 def stats_from_record(record: Mapping[str, Any]) -> SimpleStats:
-    """Return the stats of an Avro record; absent null counts become None."""
+    """Return the statistics of an Avro record; missing null counts become None."""
     counts = record.get("_NULL_COUNTS")
     return SimpleStats(
         record["_MIN_VALUES"], record["_MAX_VALUES"], None if counts is None else tuple(counts)
@@ -63,7 +63,7 @@ def entry_to_record(entry: ManifestEntry) -> dict[str, Any]:
 
 
 def entry_from_record(record: Mapping[str, Any]) -> ManifestEntry:
-    """Return the entry of an Avro record. Raises KeyError or ValueError on a missing or wrong field."""
+    """Return the entry of an Avro record. Raises KeyError or ValueError for a missing or invalid field."""
     return ManifestEntry(
         kind=FileKind(record["_KIND"]),
         partition=record["_PARTITION"],

@@ -1,1 +1,1 @@
-"""BinaryRow, the bytes of keys and partitions, and the hashes of them."""
+"""BinaryRow, the bytes of keys and partitions, and hashes of these bytes."""

@@ -1,8 +1,8 @@
 """BinaryRow: the bytes of keys, partitions and statistics (docs/format.md 8).
 
-:func:`encode_rows` turns Arrow columns into row bytes, block after block of rows, without a loop over rows.
-In files a row is preceded by its field count, 4 bytes big-endian: :func:`with_arity`, :func:`encode_row`
-and the decoders use that form; bucket hashes use the bare one.
+:func:`encode_rows` converts Arrow columns to row bytes, one block of rows at a time, without a loop over rows.
+In files a row follows its field count, 4 bytes big-endian: :func:`with_arity`, :func:`encode_row` and the
+decoders use that form. Bucket hashes use the form without it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
     "with_arity",
 ]
 
-#: Bytes of the row without columns: 4-byte arity 0 and one word of null bits. Persisted: do not change
+#: The row without columns: 4-byte arity 0 and one word of null bits. Persisted: do not change
 EMPTY_ROW = bytes(12)
 HEADER_BITS = 8  # Persisted: do not change. The row kind, 0 in every file.
 BLOCK_ROWS = 1 << 16
@@ -42,12 +42,12 @@ Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 
 
 def header_words(fields: int) -> int:
-    """Words of the row kind and null bits of a row with that many fields (1 up to 56 fields)."""
+    """Return the number of words for the row kind and null bits of a row (1 up to 56 fields)."""
     return (fields + HEADER_BITS + 63) // 64
 
 
 def column_blocks(arrays: Sequence[Column], block_rows: int) -> Iterator[list[pa.Array]]:
-    """Consecutive row ranges of the columns as contiguous arrays, at most ``block_rows`` rows each."""
+    """Yield consecutive row ranges of the columns as contiguous arrays of at most ``block_rows`` rows."""
     lengths = {len(array) for array in arrays}
     if len(lengths) > 1:
         raise InvalidInputError(f"columns of different lengths: {sorted(lengths)}")
@@ -56,10 +56,10 @@ def column_blocks(arrays: Sequence[Column], block_rows: int) -> Iterator[list[pa
 
 
 def encode_rows(arrays: Sequence[Column], types: Sequence[DataType]) -> pa.BinaryArray:
-    """Row bytes without the arity, one per row of the columns (Java's bytes, row kind 0).
+    """Return the bytes of each row of the columns, without the arity: Java's bytes with row kind 0.
 
-    Raises UnsupportedFeatureError for nested types and InvalidInputError for values that do not fit their
-    type, for columns of different lengths, and when the result exceeds 2 GiB.
+    Raises UnsupportedFeatureError for nested types, and InvalidInputError for values that do not fit their
+    type, for columns of different lengths, and if the result exceeds 2 GiB.
     """
     if len(arrays) != len(types):
         raise InvalidInputError(f"{len(arrays)} columns given for {len(types)} types")
@@ -73,16 +73,16 @@ def encode_rows(arrays: Sequence[Column], types: Sequence[DataType]) -> pa.Binar
 
 
 def with_arity(rows: pa.BinaryArray, fields: int) -> pa.BinaryArray:
-    """The rows in their stored form: each preceded by the field count, 4 bytes big-endian."""
+    """Return the rows in their stored form: each after its field count, 4 bytes big-endian."""
     prefix = pa.scalar(fields.to_bytes(4, "big"), rows.type)
     return pc.binary_join_element_wise(prefix, rows, pa.scalar(b"", rows.type))
 
 
 def encode_row(values: Sequence[object], types: Sequence[DataType]) -> bytes:
-    """One row of Python values or Arrow scalars (None is null) in its stored form, with the arity.
+    """Return the stored form, with the arity, of one row of Python values or Arrow scalars; None is null.
 
-    Temporal values may be ``datetime`` objects, or integers in the unit of ``to_arrow(type)``; those of TIMESTAMP(7..9)
-    also its bytes, and integers are nanoseconds.
+    Temporal values may be ``datetime`` objects, or integers in the unit of ``to_arrow(type)``. TIMESTAMP(7..9)
+    may also be its ten bytes, and its integers are nanoseconds.
     """
     if len(values) != len(types):
         raise InvalidInputError(f"{len(values)} values given for {len(types)} types")
@@ -94,7 +94,7 @@ def encode_row(values: Sequence[object], types: Sequence[DataType]) -> bytes:
 
 
 def row_header(fields: Sequence[FieldSlots], rows: int) -> list[Words | None]:
-    """The header words of each row, uint64[rows] per word; None for a word that is zero in every row."""
+    """Return the header words of each row, uint64[rows] for each word; None for a word that is zero in every row."""
     words: list[Words | None] = [None] * header_words(len(fields))
     for index, field in enumerate(fields):
         if field.nulls is None:
@@ -126,7 +126,7 @@ def _encode_block(arrays: Sequence[pa.Array], types: Sequence[DataType]) -> pa.B
 
 
 def assembled_rows(fields: Sequence[FieldSlots], rows: int) -> pa.BinaryArray:
-    """Row bytes without the arity from the fields of so many rows. InvalidInputError for more than 2 GiB."""
+    """Return row bytes without the arity from the fields of ``rows`` rows. Raises InvalidInputError above 2 GiB."""
     if all(isinstance(field.var_words, int) for field in fields):
         words, starts = _assemble_equal(fields, rows)
     else:
@@ -138,7 +138,7 @@ def assembled_rows(fields: Sequence[FieldSlots], rows: int) -> pa.BinaryArray:
 
 
 def _assemble_equal(fields: Sequence[FieldSlots], rows: int) -> tuple[Words, Longs]:
-    """Rows that all have one length: the words as a 2-D array."""
+    """Assemble rows of equal length: the words are a 2-D array."""
     header = row_header(fields, rows)
     cursor = len(header) + len(fields)
     widths = [int(field.var_words) for field in fields]
@@ -157,7 +157,7 @@ def _assemble_equal(fields: Sequence[FieldSlots], rows: int) -> tuple[Words, Lon
 
 
 def _assemble(fields: Sequence[FieldSlots], rows: int) -> tuple[Words, Longs]:
-    """Rows of different lengths: slots and chunks scattered to their offsets."""
+    """Assemble rows of different lengths: slots and chunks are scattered to their offsets."""
     header = row_header(fields, rows)
     fixed = len(header) + len(fields)
     cursor = np.full(rows, fixed, dtype=np.int64)
@@ -177,9 +177,9 @@ def _assemble(fields: Sequence[FieldSlots], rows: int) -> tuple[Words, Longs]:
             widths = np.broadcast_to(np.asarray(field.var_words, dtype=np.int64), (rows,))
             slots = slots | np.where(widths > 0, cursor << 35, 0).view(np.uint64)
             before = np.cumsum(widths) - widths
-            places = np.repeat(base + cursor - before, widths)
-            places += np.arange(len(places), dtype=np.int64)
-            out[places] = field.var_data
+            targets = np.repeat(base + cursor - before, widths)
+            targets += np.arange(len(targets), dtype=np.int64)
+            out[targets] = field.var_data
             cursor += widths
         out[base + (len(header) + index)] = slots
     return out, starts

@@ -1,7 +1,7 @@
-"""The 8-byte slot and the variable part of one BinaryRow field, for a whole Arrow column at once.
+"""The 8-byte slot and the variable part of one BinaryRow field, for a whole Arrow column.
 
-Layout facts: docs/format.md 8 (fixed slots, variable chunks, the space that Java reserves for a null wide
-DECIMAL or TIMESTAMP). Everything works on numpy ``uint64`` words in little-endian order, the layout's unit.
+The layout is in docs/format.md 8 (fixed slots, variable chunks, the space that Java reserves for a null wide
+DECIMAL or TIMESTAMP). All functions use numpy ``uint64`` words in little-endian order, the layout's unit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.types import BINARY_ROOTS, STRING_ROOTS, AtomicType, DataType
 from lakelsm.types.nano_timestamps import NANO_TIMESTAMP, micros_and_nanos
 
-if sys.byteorder != "little":  # every buffer view below relies on it
+if sys.byteorder != "little":  # All buffer views below rely on it.
     raise ImportError("lakelsm needs a little-endian machine")
 
 Words = npt.NDArray[np.uint64]
@@ -43,10 +43,10 @@ _UNITS_PER_MILLI = {"ms": 1, "us": 1_000, "ns": 1_000_000}
 class FieldSlots:
     """One field of n rows.
 
-    ``slots``: uint64[n]; where the field has a variable part, only the low 32 bits (length or nanos) are
-    set and the row's assembler adds the offset. ``nulls``: bool[n], or None when no row is null.
-    ``var_words``: words in the variable part, one number for all rows or int64[n]; 0 without one.
-    ``var_data``: those words, row after row.
+    ``slots``: uint64[n]; if the field has a variable part, only the low 32 bits (length or nanos) are
+    set, and the row's assembler adds the offset. ``nulls``: bool[n], or None if no row is null.
+    ``var_words``: number of words in the variable part, one for all rows or int64[n]; 0 without one.
+    ``var_data``: the words of the variable parts, row after row.
     """
 
     slots: Words
@@ -56,7 +56,7 @@ class FieldSlots:
 
 
 def is_row_type(data_type: DataType) -> bool:
-    """Whether a field of this type can be written to and read from a BinaryRow here (nested types cannot)."""
+    """Return whether BinaryRow fields of this type can be written and read here; nested types cannot."""
     if not isinstance(data_type, AtomicType):
         return False
     root = data_type.root
@@ -71,7 +71,7 @@ def is_row_type(data_type: DataType) -> bool:
 
 
 def require_row_type(data_type: DataType) -> AtomicType:
-    """The type itself; UnsupportedFeatureError for ARRAY, MAP, MULTISET, VECTOR, ROW, VARIANT and BLOB."""
+    """Return the type. Raises UnsupportedFeatureError for ARRAY, MAP, MULTISET, VECTOR, ROW, VARIANT and BLOB."""
     if isinstance(data_type, AtomicType) and is_row_type(data_type):
         return data_type
     raise UnsupportedFeatureError(
@@ -80,12 +80,12 @@ def require_row_type(data_type: DataType) -> AtomicType:
 
 
 def is_wide_decimal(data_type: AtomicType) -> bool:
-    """Whether a DECIMAL's unscaled value lies in the variable part (precision over 18)."""
+    """Return whether a DECIMAL's unscaled value is in the variable part (precision above 18)."""
     return data_type.root == "DECIMAL" and (data_type.precision or 0) > MAX_COMPACT_DECIMAL_PRECISION
 
 
 def is_wide_timestamp(data_type: AtomicType) -> bool:
-    """Whether a timestamp's milliseconds lie in the variable part (precision over 3)."""
+    """Return whether a timestamp's milliseconds are in the variable part (precision above 3)."""
     return data_type.root in TIMESTAMP_ROOTS and (data_type.precision or 0) > MAX_COMPACT_TIMESTAMP_PRECISION
 
 
@@ -93,7 +93,7 @@ def field_slots(array: pa.Array, data_type: DataType) -> FieldSlots:
     """Encode one Arrow array as a field of ``data_type``.
 
     Accepts slices, dictionaries, large and view layouts, and other units or widths of the same kind of value
-    (finer time units are floored). InvalidInputError when the values are of another kind or do not fit.
+    (finer time units are floored). Raises InvalidInputError for values of another kind or that do not fit.
     """
     atomic = require_row_type(data_type)
     plain = normalise(array, atomic)
@@ -113,7 +113,7 @@ def field_slots(array: pa.Array, data_type: DataType) -> FieldSlots:
 
 
 def null_mask(array: pa.Array) -> Mask | None:
-    """bool[n], True where null; None when nothing is null."""
+    """Return bool[n], True for null; None if no value is null."""
     if array.null_count == 0:
         return None
     mask: Mask = pc.is_null(array).to_numpy(zero_copy_only=False)
@@ -121,7 +121,7 @@ def null_mask(array: pa.Array) -> Mask | None:
 
 
 def primitive_values(array: pa.Array) -> npt.NDArray[Any]:
-    """A view of a fixed-width array's values as signed integers or floats; arbitrary under nulls."""
+    """Return a view of a fixed-width array's values as signed integers or floats; arbitrary for null."""
     width = array.type.bit_width // 8
     dtype: Any = array.type.to_pandas_dtype() if pa.types.is_floating(array.type) else f"i{width}"
     buffer = array.buffers()[1]
@@ -131,7 +131,7 @@ def primitive_values(array: pa.Array) -> npt.NDArray[Any]:
 
 
 def byte_layout(array: pa.Array) -> tuple[Longs, npt.NDArray[np.uint8]]:
-    """Offsets int64[n+1] and data bytes (a view) of a (large) string or binary array."""
+    """Return offsets int64[n+1] and data bytes (a view) of a (large) string or binary array."""
     large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
     _, offset_buffer, data_buffer = array.buffers()
     if offset_buffer is None or len(array) == 0:
@@ -143,14 +143,14 @@ def byte_layout(array: pa.Array) -> tuple[Longs, npt.NDArray[np.uint8]]:
 
 
 def padded_words(data: npt.NDArray[np.uint8]) -> Words:
-    """A copy of the bytes as words, with at least two zero words after them, ready for :func:`load_words`."""
+    """Return a copy of the bytes as words, followed by at least two zero words, for :func:`load_words`."""
     words = np.zeros((len(data) >> 3) + 3, dtype=np.uint64)
     words.view(np.uint8)[: len(data)] = data
     return words
 
 
 def load_words(words: Words, positions: Longs) -> Words:
-    """The 8 bytes at each byte position (any alignment) as a word; one word past the last is read too."""
+    """Return the 8 bytes at each byte position (any alignment) as a word. Also reads one word past the last position."""
     index = positions >> 3
     shift = ((positions & 7) << 3).astype(np.uint64)
     low = words[index] >> shift
@@ -162,7 +162,7 @@ def load_words(words: Words, positions: Longs) -> Words:
 
 
 def normalise(array: pa.Array, data_type: AtomicType) -> pa.Array:
-    """The array in a plain layout that the encoders read; InvalidInputError when it is of another kind."""
+    """Return the array in a plain layout for the encoders. Raises InvalidInputError for values of another kind."""
     source = array.type
     if pa.types.is_dictionary(source):
         array = array.cast(source.value_type)
@@ -175,14 +175,14 @@ def normalise(array: pa.Array, data_type: AtomicType) -> pa.Array:
     if pa.types.is_null(source):
         return pa.nulls(len(array), target)
     try:
-        # Unsafe only for times of day and dates, where a finer unit is floored; a timestamp keeps its unit.
+        # Unsafe only for times of day and dates, whose finer units are floored. A timestamp keeps its unit.
         return array.cast(target, safe=data_type.root not in ("TIME", "DATE"))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InvalidInputError(f"{source} value does not fit {data_type.sql()}: {error}") from error
 
 
 def _plain_type(source: pa.DataType, data_type: AtomicType) -> pa.DataType | None:
-    """The Arrow type to read ``source`` values as; None when they are of another kind than ``data_type``."""
+    """Return the Arrow type for reading ``source`` values; None if they are of another kind than ``data_type``."""
     root = data_type.root
     is_null = pa.types.is_null(source)
     if root in _INTEGER_TYPES:
@@ -248,7 +248,7 @@ def _single(var_words: Longs) -> int | Longs:
 
 
 def chunk_words(words: Words, starts: Longs, lengths: Longs, var_words: Longs) -> Words:
-    """The zero-padded chunks of the long values, one after the other."""
+    """Return the zero-padded chunks of the long values, concatenated."""
     ends = np.cumsum(var_words)
     total = int(ends[-1]) if len(ends) else 0
     positions = np.repeat(starts - ((ends - var_words) << 3), var_words)
@@ -272,7 +272,7 @@ def _decimal_slots(array: pa.Array, nulls: Mask | None, wide: bool) -> FieldSlot
 
 
 def decimal_words(array: pa.Array) -> tuple[Words, Words]:
-    """Low and high words of the unscaled values of a decimal128 array (two's complement)."""
+    """Return low and high words of the unscaled values of a decimal128 array (two's complement)."""
     buffer = array.buffers()[1]
     if buffer is None:
         return np.zeros(len(array), np.uint64), np.zeros(len(array), np.uint64)
@@ -281,7 +281,7 @@ def decimal_words(array: pa.Array) -> tuple[Words, Words]:
 
 
 def minimal_big_endian(low: Words, high: Words) -> tuple[Words, Words, Words]:
-    """Byte length of the shortest two's complement form, and its bytes left-justified in two words.
+    """Return the byte length of the shortest two's complement form, and its bytes left-justified in two words.
 
     The length is that of Java's ``BigInteger.toByteArray`` (-1.28 as DECIMAL(20, 2) is the one byte 80).
     """
@@ -319,7 +319,7 @@ def _timestamp_slots(array: pa.Array, nulls: Mask | None, data_type: AtomicType)
 
 
 def split_millis(values: Longs, unit: str) -> tuple[Longs, Longs]:
-    """Epoch milliseconds (floor, right before 1970 too) and nanoseconds in the millisecond (0..999999)."""
+    """Return epoch milliseconds (floored, also before 1970) and nanoseconds within the millisecond (0..999999)."""
     if unit == "s":
         return values * 1_000, np.zeros(len(values), dtype=np.int64)
     per_milli = _UNITS_PER_MILLI[unit]

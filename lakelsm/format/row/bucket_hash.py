@@ -1,7 +1,7 @@
-"""Which bucket a key belongs to: the 32-bit hash of its BinaryRow, and Paimon's three bucket functions.
+"""The bucket of a key: the 32-bit hash of its BinaryRow, and Paimon's three bucket functions.
 
-Facts: docs/format.md 9 and upstream `paimon-core/.../bucket/*.java`. The hash takes the row four bytes at
-a time; here one such step is done for a whole block of rows before the next one.
+Sources: docs/format.md 9 and upstream `paimon-core/.../bucket/*.java`. The hash consumes a row four bytes at a
+time; one such step is done here for a whole block of rows before the next step.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ _ADD = 0xE6546B64  # Persisted: do not change
 _F1, _F2 = 0x85EBCA6B, 0xC2B2AE35  # Persisted: do not change
 _FULL = 0xFFFFFFFF
 
-_BLOCK_ROWS = 1 << 14  # the working arrays of a block stay in the processor's cache
-_FEW_ROWS = 32  # up to this many rows, plain integers are faster than arrays
-_WORDS_ALONE = 1 << 16  # words of one row that are plain integers at a time
+_BLOCK_ROWS = 1 << 14  # The working arrays of a block stay in the processor's cache.
+_FEW_ROWS = 32  # Up to this number of rows, Python integers are faster than arrays.
+_WORDS_ALONE = 1 << 16  # Words of one row that are converted to Python integers together.
 
 
 def hash_rows(rows: pa.BinaryArray) -> Hashes:
-    """Hash of each row's bytes (without arity; the length is a multiple of 4, as every BinaryRow's is)."""
+    """Return the hash of each row's bytes (without arity). Their length is a multiple of 4, as in every BinaryRow."""
     offsets, data = byte_layout(rows)
     lengths = offsets[1:] - offsets[:-1]
     if (lengths & 3).any():
-        raise InvalidInputError("row bytes whose length is not a multiple of 4 are no BinaryRow")
+        raise InvalidInputError("row bytes have a length that is not a multiple of 4")
     data = data[int(offsets[0]) : int(offsets[-1])]
     words = np.ascontiguousarray(data).view(np.uint8)
     words = words if words.ctypes.data % 4 == 0 else words.copy()
@@ -62,9 +62,9 @@ def hash_rows(rows: pa.BinaryArray) -> Hashes:
 
 
 def key_hashes(arrays: Sequence[Column], types: Sequence[DataType]) -> Hashes:
-    """Hash of the key in each row of the columns: ``hash_rows(encode_rows(arrays, types))``.
+    """Return the hash of the key in each row of the columns: ``hash_rows(encode_rows(arrays, types))``.
 
-    The rows' bytes are not built where all rows of a block have one length. Errors as :func:`encode_rows`.
+    The rows' bytes are not built if all rows of a block have equal lengths. Errors as for :func:`encode_rows`.
     """
     if len(arrays) != len(types) or not arrays:
         raise InvalidInputError(f"a key of {len(arrays)} columns with {len(types)} types")
@@ -87,9 +87,9 @@ def bucket_ids(
     num_buckets: int,
     function: BucketFunction = "default",
 ) -> Hashes:
-    """The bucket (0 .. num_buckets - 1) of each row, by Paimon's ``bucket-function.type``.
+    """Return the bucket (0 .. num_buckets - 1) of each row, by Paimon's ``bucket-function.type``.
 
-    ``mod`` takes one INT or BIGINT column, ``hive`` any types but timestamps and nested ones.
+    ``mod`` takes one INT or BIGINT column, ``hive`` all types except for timestamps and nested types.
     """
     if num_buckets <= 0:
         raise InvalidInputError(f"the number of buckets must be positive, not {num_buckets}")
@@ -107,7 +107,7 @@ def bucket_ids(
 
 
 def _hash_buckets(hashes: Hashes, num_buckets: int) -> Hashes:
-    """abs(hash % num_buckets) with Java's remainder, which takes the sign of the hash."""
+    """Return abs(hash % num_buckets) with Java's remainder, which has the sign of the hash."""
     sign = hashes >> np.int32(31)
     return _remainder(((hashes ^ sign) - sign).view(np.uint32), num_buckets)
 
@@ -128,7 +128,7 @@ def _mod_buckets(arrays: Sequence[Column], types: Sequence[DataType], num_bucket
         plain = normalise(block, require_row_type(types[0]))
         nulls = null_mask(plain)
         values = primitive_values(plain)
-        # A null key's slot holds 0, and that is what Java takes the remainder of.
+        # A null key's slot contains 0, and Java takes the remainder of it.
         values = values if nulls is None else np.where(nulls, 0, values)
         out[first : first + len(block)] = values % num_buckets
         first += len(block)
@@ -140,7 +140,7 @@ def _rotated(value: int, bits: int) -> int:
 
 
 def mixed_words(words: Sequence[int], state: int = _SEED) -> int:
-    """The state of the hash of one row after some more words of four bytes; `finished_hash` makes the hash of it."""
+    """Return the hash state of one row after more words of four bytes. `finished_hash` computes the hash from it."""
     for word in words:
         word = word * _C1 & _FULL
         state ^= (word << 15 | word >> 17) * _C2 & _FULL
@@ -149,7 +149,7 @@ def mixed_words(words: Sequence[int], state: int = _SEED) -> int:
 
 
 def finished_hash(state: int, byte_length: int) -> int:
-    """The hash of one row, without a sign, from its state after all words and its length in bytes."""
+    """Return the unsigned hash of one row from its state after all words and its length in bytes."""
     state ^= byte_length
     state = (state ^ state >> 16) * _F1 & _FULL
     state = (state ^ state >> 13) * _F2 & _FULL
@@ -157,7 +157,7 @@ def finished_hash(state: int, byte_length: int) -> int:
 
 
 class _Mixer:
-    """The hash state of a block of rows: one number while it is the same for all, an array afterwards."""
+    """The hash state of a block of rows: one number while it is equal for all rows, then an array."""
 
     def __init__(self, rows: int) -> None:
         self.common: int | None = _SEED
@@ -166,7 +166,7 @@ class _Mixer:
         self._other: UInts = np.empty(rows, dtype=np.uint32)
 
     def mix_common(self, word: int) -> None:
-        """The next four bytes are the same in every row."""
+        """Add four bytes that are equal in every row."""
         if self.common is not None:
             self.common = mixed_words([word], self.common)
             return
@@ -175,7 +175,7 @@ class _Mixer:
         self._turn(len(self.state))
 
     def mix(self, words: UInts) -> None:
-        """The next four bytes of the first ``len(words)`` rows."""
+        """Add the next four bytes of the first ``len(words)`` rows."""
         rows = len(words)
         self._part()
         word, other = self._word[:rows], self._other[:rows]
@@ -189,7 +189,7 @@ class _Mixer:
         self._turn(rows)
 
     def mix_table(self, words: UInts) -> None:
-        """The next words of all rows, a column each."""
+        """Add the next words of all rows, one column for each word."""
         if len(words) <= _FEW_ROWS:
             for row, own in enumerate(words):
                 self.mix_alone(row, own)
@@ -198,7 +198,7 @@ class _Mixer:
                 self.mix(words[:, column])
 
     def mix_alone(self, row: int, words: UInts) -> None:
-        """The next words of one row. Each step needs the one before, so that only what goes into a step is an array."""
+        """Add the next words of one row. Each step needs the state of the one before, so only the words are an array."""
         self._part()
         state = int(self.state[row])
         for start in range(0, len(words), _WORDS_ALONE):
@@ -210,7 +210,7 @@ class _Mixer:
         self.state[row] = state
 
     def finish(self, byte_lengths: int | UInts) -> Hashes:
-        """The hashes, given the rows' lengths in bytes."""
+        """Return the hashes, given the rows' lengths in bytes."""
         self._part()
         state, other = self.state, self._other
         state ^= np.uint32(byte_lengths) if isinstance(byte_lengths, int) else byte_lengths
@@ -238,7 +238,7 @@ class _Mixer:
 
 
 def _hash_fields(fields: Sequence[FieldSlots], rows: int) -> Hashes:
-    """Hashes of rows that all have one length, straight from their fields."""
+    """Return hashes of rows of equal length, directly from their fields."""
     mixer = _Mixer(rows)
     header = row_header(fields, rows)
     for bits in header:
@@ -268,12 +268,12 @@ def _mix_longs(mixer: _Mixer, longs: npt.NDArray[np.uint64]) -> None:
 
 
 def hash_bytes(rows: RowBytes) -> Hashes:
-    """Hash of byte strings of any lengths, as the bloom filters of Paimon's lookup files take it of keys."""
+    """Return the hash of byte strings of any lengths, as for keys in the bloom filters of Paimon's lookup files."""
     out = np.empty(len(rows.starts), dtype=np.int32)
     for first in range(0, len(out), _BLOCK_ROWS):
         block = slice(first, first + _BLOCK_ROWS)
         starts, lengths = rows.starts[block], rows.lengths[block]
-        for tail in range(4):  # strings with as many bytes behind their last four
+        for tail in range(4):  # Strings with this number of bytes after their last group of four.
             here = np.flatnonzero((lengths & 3) == tail)
             if len(here):
                 out[first + here] = _hash_strings(rows.buffer, starts[here], lengths[here], tail)
@@ -281,28 +281,28 @@ def hash_bytes(rows: RowBytes) -> Hashes:
 
 
 def _hash_strings(buffer: npt.NDArray[np.uint8], starts: Longs, lengths: Longs, tail: int) -> Hashes:
-    """Hashes of strings that have ``tail`` bytes behind a multiple of four: the longest first, as :func:`_hash_block`."""
+    """Hash strings with ``tail`` bytes after a multiple of four, the longest first as in :func:`_hash_block`."""
     mixer = _Mixer(len(starts))
     order = np.argsort(-lengths, kind="stable")
-    places, counts = starts[order], lengths[order] >> 2
+    sorted_starts, counts = starts[order], lengths[order] >> 2
     step, active = 0, _longer(counts, 0)
     while active > _FEW_ROWS:
-        mixer.mix(load_numbers(buffer, places[:active] + 4 * step, "<u4"))
+        mixer.mix(load_numbers(buffer, sorted_starts[:active] + 4 * step, "<u4"))
         step += 1
         active = _longer(counts, step)
     for row in range(active):
-        start = int(places[row])
+        start = int(sorted_starts[row])
         mixer.mix_alone(row, buffer[start + 4 * step : start + 4 * int(counts[row])].copy().view("<u4"))
     for byte in range(tail):
-        # Each byte is mixed as a separate signed number.
-        mixer.mix(buffer[places + (counts << 2) + byte].view(np.int8).astype(np.int32).view(np.uint32))
+        # Each byte is added as a separate signed number.
+        mixer.mix(buffer[sorted_starts + (counts << 2) + byte].view(np.int8).astype(np.int32).view(np.uint32))
     hashes = np.empty(len(starts), dtype=np.int32)
     hashes[order] = mixer.finish(lengths[order].astype(np.uint32))
     return hashes
 
 
 def _hash_block(words: UInts, starts: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> Hashes:
-    """Hashes of rows of ``counts`` 4-byte words: the longest first, so that each step takes a prefix."""
+    """Return hashes of rows of ``counts`` 4-byte words. The longest are first, so that each step takes a prefix."""
     rows = len(starts)
     mixer = _Mixer(rows)
     first = int(counts[0])
@@ -310,14 +310,14 @@ def _hash_block(words: UInts, starts: npt.NDArray[np.int64], counts: npt.NDArray
         mixer.mix_table(words[int(starts[0]) : int(starts[0]) + rows * first].reshape(rows, first))
         return mixer.finish(4 * first)
     order = np.argsort(-counts, kind="stable")
-    places, sorted_counts = starts[order], counts[order]
+    sorted_starts, sorted_counts = starts[order], counts[order]
     step, active = 0, _longer(sorted_counts, 0)
     while active > _FEW_ROWS:
-        mixer.mix(words[places[:active] + step])
+        mixer.mix(words[sorted_starts[:active] + step])
         step += 1
         active = _longer(sorted_counts, step)
     for row in range(active):
-        start = int(places[row])
+        start = int(sorted_starts[row])
         mixer.mix_alone(row, words[start + step : start + int(sorted_counts[row])])
     hashes = np.empty(rows, dtype=np.int32)
     hashes[order] = mixer.finish((sorted_counts << 2).astype(np.uint32))
@@ -325,5 +325,5 @@ def _hash_block(words: UInts, starts: npt.NDArray[np.int64], counts: npt.NDArray
 
 
 def _longer(counts: Longs, step: int) -> int:
-    """How many of some descending counts are above ``step``."""
+    """Return how many of the descending ``counts`` are above ``step``."""
     return int(np.searchsorted(-counts, -step, side="left"))

@@ -1,6 +1,6 @@
 """Compacted rows: the bytes of keys and values in Paimon's lookup files (docs/format.md 8.5).
 
-:func:`encode_compacted` makes them of Arrow columns, :func:`decode_compacted` columns of them, all rows at once.
+:func:`encode_compacted` makes them from Arrow columns, and :func:`decode_compacted` decodes them, all rows together.
 """
 
 from __future__ import annotations
@@ -68,26 +68,26 @@ _WIDTHS = {
 
 
 def header_bytes(fields: int) -> int:
-    """Bytes of the row kind and null bits of a row with that many fields."""
+    """Return the bytes of the row kind and null bits of a row."""
     return (HEADER_BITS + fields + 7) // 8
 
 
 def require_compacted_type(name: str, data_type: DataType) -> None:
-    """Raise UnsupportedFeatureError where a column's type has no compacted form here."""
+    """Raise UnsupportedFeatureError if a column's type has no supported compacted form."""
     if isinstance(data_type, RowType):
         for member in data_type.fields:
             require_compacted_type(name, member.type)
     elif not (is_row_type(data_type) or is_nested_type(data_type)):
         raise UnsupportedFeatureError(
-            f"column {name!r} is of type {data_type.sql()}, which 'sort' lookup stores do not hold yet: set "
-            "'lookup.local-file-type' = 'arrow', or leave the column out"
+            f"column {name!r} is of type {data_type.sql()}, which 'sort' lookup stores do not support: set "
+            "'lookup.local-file-type' = 'arrow', or omit the column"
         )
 
 
 def encode_compacted(columns: Sequence[Column], types: Sequence[DataType]) -> pa.ChunkedArray:
-    """The bytes of each row of the columns, as Java writes them.
+    """Return the bytes of each row of the columns, as Java writes them.
 
-    Raises InvalidInputError for values that do not fit their type and for columns of different lengths.
+    Raises InvalidInputError for values that do not fit their type, and for columns of different lengths.
     """
     if len(columns) != len(types) or not columns:
         raise InvalidInputError(f"{len(columns)} columns given for {len(types)} types")
@@ -96,10 +96,10 @@ def encode_compacted(columns: Sequence[Column], types: Sequence[DataType]) -> pa
 
 
 def decode_compacted(rows: RowBytes, types: Sequence[DataType]) -> list[pa.Array]:
-    """Columns of type ``to_arrow(type)``, one a type.
+    """Return columns of type ``to_arrow(type)``, one for each type.
 
-    Raises CorruptTableError where bytes contradict the layout or are left behind the last field, and
-    UnsupportedFeatureError for a timestamp that 64-bit microseconds cannot hold.
+    Raises CorruptTableError if bytes contradict the layout or follow the last field, and
+    UnsupportedFeatureError for a timestamp outside the range of 64-bit microseconds.
     """
     ends = rows.starts + rows.lengths
     header = header_bytes(len(types))
@@ -114,7 +114,7 @@ def decode_compacted(rows: RowBytes, types: Sequence[DataType]) -> list[pa.Array
         columns.append(column)
         cursor = cursor + np.where(nulls, 0, sizes)
         check_rows(cursor > ends, "ends before its last field")
-    check_rows(cursor < ends, "goes on behind its last field")
+    check_rows(cursor < ends, "has bytes after its last field")
     more = (1 << (HEADER_BITS + len(types)) % 8) - 1 if (HEADER_BITS + len(types)) % 8 else 0xFF
     check_rows(rows.buffer[rows.starts + header - 1] > more, "has more fields than its schema")
     return columns
@@ -137,7 +137,7 @@ def _encode_block(arrays: Sequence[pa.Array], types: Sequence[DataType]) -> pa.B
 
 
 def _field_parts(array: pa.Array, data_type: DataType) -> tuple[list[pa.Array], Mask | None]:
-    """What a field adds to each row, NULL where nothing, and where it is NULL."""
+    """Return the parts of each row's bytes that a field adds (NULL for none), and the rows in which it is NULL."""
     if isinstance(data_type, RowType):
         nulls = null_mask(array)
         members = [array.field(index) for index in range(len(data_type.fields))]
@@ -166,56 +166,56 @@ def _field_parts(array: pa.Array, data_type: DataType) -> tuple[list[pa.Array], 
 
 
 def _counted(values: pa.Array, nulls: Mask | None) -> list[pa.Array]:
-    """Byte strings, each behind its length."""
+    """Return byte strings, each after its length."""
     lengths = pc.fill_null(pc.binary_length(values), 0).to_numpy(zero_copy_only=False).astype(np.int64)
     return [varint_bytes(lengths, nulls), values]
 
 
 class _FieldOffsets:
-    """Where a field of each row begins, where each row ends, and which rows have none."""
+    """The start of a field in each row, the end of each row, and the rows in which the field is NULL."""
 
     def __init__(self, cursor: Longs, ends: Longs, nulls: Mask) -> None:
         self.ends = ends
         self.nulls = nulls
-        # A NULL has no bytes: the loaded value is not used.
+        # A NULL has no bytes, so the value loaded for it is not used.
         self.starts = np.where(nulls, 0, cursor) if nulls.any() else cursor
 
     def check(self, sizes: Longs | int) -> None:
-        """Raise CorruptTableError where a field of that size does not fit its row."""
+        """Raise CorruptTableError if a field of that size exceeds its row."""
         check_rows(~self.nulls & (self.starts + sizes > self.ends), "ends before its last field")
 
     def varints(self, buffer: npt.NDArray[np.uint8], after: int = 0) -> tuple[Longs, Longs]:
-        """The numbers ``after`` bytes into the field; 0 where it is NULL."""
+        """Return the numbers ``after`` bytes into the field; 0 for NULL."""
         ends = np.where(self.nulls, len(buffer) - 1, self.ends)
         values, sizes = load_varints(buffer, np.where(self.nulls, ends - 1, self.starts + after), ends)
         return np.where(self.nulls, 0, values), sizes
 
 
 def _decode_field(
-    buffer: npt.NDArray[np.uint8], places: _FieldOffsets, data_type: DataType
+    buffer: npt.NDArray[np.uint8], field: _FieldOffsets, data_type: DataType
 ) -> tuple[pa.Array, Longs | int]:
-    """A column, and how many bytes each of its values has."""
-    arrow_type, nulls = to_arrow(data_type), places.nulls
+    """Return a column, and the number of bytes of each of its values."""
+    arrow_type, nulls = to_arrow(data_type), field.nulls
     if isinstance(data_type, RowType):
-        return _row_column(buffer, places, data_type)
+        return _row_column(buffer, field, data_type)
     if not isinstance(data_type, AtomicType):
-        starts, lengths, sizes = _strings(buffer, places)
+        starts, lengths, sizes = _strings(buffer, field)
         return nested_column(RowBytes(buffer, starts, lengths), nulls, data_type), sizes
     root = data_type.root
     if root in STRING_ROOTS or root in BINARY_ROOTS:
-        starts, lengths, sizes = _strings(buffer, places)
+        starts, lengths, sizes = _strings(buffer, field)
         return bytes_column(arrow_type, buffer, starts, lengths, nulls), sizes
     if is_wide_decimal(data_type):
-        starts, lengths, sizes = _strings(buffer, places)
+        starts, lengths, sizes = _strings(buffer, field)
         check_rows(~nulls & ((lengths < 1) | (lengths > 16)), "has a decimal that is not 1 to 16 bytes long")
         first, second = load_numbers(buffer, starts, "<u8"), load_numbers(buffer, starts + 8, "<u8")
         low, high = big_endian_words(first, second, np.where(nulls, 16, lengths))
         return decimal_column(arrow_type, low, high, nulls), sizes
     width = _WIDTHS[root]
-    places.check(width)
-    values = load_numbers(buffer, places.starts, f"<u{width}")
+    field.check(width)
+    values = load_numbers(buffer, field.starts, f"<u{width}")
     if is_wide_timestamp(data_type):
-        nanos, sizes = places.varints(buffer, after=8)
+        nanos, sizes = field.varints(buffer, after=8)
         check_rows(nanos > 999_999, "has a timestamp with more than a millisecond of nanoseconds")
         return time_column(arrow_type, values.view(np.int64), nanos, nulls), sizes + 8
     if root == "DECIMAL":
@@ -227,22 +227,22 @@ def _decode_field(
     return value_column(arrow_type, values, nulls), width
 
 
-def _strings(buffer: npt.NDArray[np.uint8], places: _FieldOffsets) -> tuple[Longs, Longs, Longs]:
-    """Where the bytes of each value begin, how many there are (0 where NULL), and with their length's own."""
-    lengths, sizes = places.varints(buffer)
+def _strings(buffer: npt.NDArray[np.uint8], field: _FieldOffsets) -> tuple[Longs, Longs, Longs]:
+    """Return the offset and length of each value's bytes (length 0 for NULL), and the size including the length field."""
+    lengths, sizes = field.varints(buffer)
     check_rows(lengths > len(buffer), "ends before its last field")
-    places.check(sizes + lengths)
-    return np.where(places.nulls, 0, places.starts + sizes), lengths, sizes + lengths
+    field.check(sizes + lengths)
+    return np.where(field.nulls, 0, field.starts + sizes), lengths, sizes + lengths
 
 
 def _row_column(
-    buffer: npt.NDArray[np.uint8], places: _FieldOffsets, data_type: RowType
+    buffer: npt.NDArray[np.uint8], field: _FieldOffsets, data_type: RowType
 ) -> tuple[pa.Array, Longs | int]:
-    starts, lengths, sizes = _strings(buffer, places)
-    present = np.flatnonzero(~places.nulls)
+    starts, lengths, sizes = _strings(buffer, field)
+    present = np.flatnonzero(~field.nulls)
     found = decode_compacted(
         RowBytes(buffer, starts[present], lengths[present]), [member.type for member in data_type.fields]
     )
     fields = list(to_arrow(data_type))
     column = pa.StructArray.from_arrays(found, fields=fields)
-    return spread(column, places.nulls), sizes
+    return spread(column, field.nulls), sizes

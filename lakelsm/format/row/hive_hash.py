@@ -1,6 +1,6 @@
 """Hive's hash of bucket keys, for tables with ``bucket-function.type`` = hive.
 
-Facts: upstream `paimon-core/.../bucket/HiveBucketFunction.java` and `HiveHasher.java`.
+Sources: upstream `paimon-core/.../bucket/HiveBucketFunction.java` and `HiveHasher.java`.
 Arithmetic is modulo 2^32.
 """
 
@@ -32,9 +32,9 @@ _LIMB = np.uint64(0xFFFFFFFF)
 
 
 def hive_hashes(arrays: Sequence[pa.Array], types: Sequence[DataType]) -> UInts:
-    """31 * hash + field hash over the fields of each row; a null field hashes to 0.
+    """Return 31 * hash + field hash over the fields of each row; a null field hashes to 0.
 
-    Raises UnsupportedFeatureError for timestamps and nested types: Paimon has no such hash of them.
+    Raises UnsupportedFeatureError for timestamps and nested types, for which Paimon has no such hash.
     """
     total = np.zeros(len(arrays[0]), dtype=np.uint32)
     for array, data_type in zip(arrays, types, strict=True):
@@ -45,7 +45,7 @@ def hive_hashes(arrays: Sequence[pa.Array], types: Sequence[DataType]) -> UInts:
 def _field_hashes(array: pa.Array, data_type: DataType) -> UInts:
     atomic = require_row_type(data_type)
     if atomic.root in TIMESTAMP_ROOTS:
-        raise UnsupportedFeatureError(f"bucket-function.type 'hive' has no hash of {atomic.sql()}")
+        raise UnsupportedFeatureError(f"bucket-function.type 'hive' does not support {atomic.sql()}")
     plain = normalise(array, atomic)
     nulls = null_mask(plain)
     if atomic.root in STRING_ROOTS or atomic.root in BINARY_ROOTS:
@@ -71,7 +71,7 @@ def _fold(longs: Words) -> UInts:
 
 
 def _float_hashes(values: npt.NDArray[np.floating]) -> UInts:
-    """Of Java's canonical bits: both zeros are 0, every NaN is the one with an empty payload."""
+    """Return the hash of Java's canonical bits: both zeros are 0, and every NaN has an empty payload."""
     canonical = np.where(values == 0, values.dtype.type(0), values)
     canonical = np.where(np.isnan(values), values.dtype.type(np.nan), canonical)
     if values.dtype == np.float32:
@@ -81,7 +81,7 @@ def _float_hashes(values: npt.NDArray[np.floating]) -> UInts:
 
 
 def _bytes_hashes(array: pa.Array) -> UInts:
-    """31-polynomial of the signed bytes: terms weighted by their distance from the end, then summed."""
+    """Return the 31-polynomial of the signed bytes: terms weighted by their distance from the end, then summed."""
     offsets, data = byte_layout(array)
     base = int(offsets[0])
     starts, ends = offsets[:-1] - base, offsets[1:] - base
@@ -98,7 +98,7 @@ def _bytes_hashes(array: pa.Array) -> UInts:
 
 
 def _decimal_hashes(array: pa.Array, scale: int) -> UInts:
-    """Java's BigDecimal hash of the value without trailing zeros of its fraction."""
+    """Return Java's BigDecimal hash of the value without trailing zeros of its fraction."""
     low, high = decimal_words(array)
     negative = high.view(np.int64) < 0
     low = np.where(negative, ~low + np.uint64(1), low)

@@ -1,4 +1,4 @@
-"""Bytes of nested values: BinaryArray, BinaryMap, and BinaryRow within them, of a column at once (docs/format.md 8.6)."""
+"""Bytes of nested values of a column: BinaryArray, BinaryMap, and BinaryRow within them (docs/format.md 8.6)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COUNT = parse_type("INT")
 
 
 def is_nested_type(data_type: DataType) -> bool:
-    """Whether values of the type have bytes here: ARRAY, MAP, MULTISET and ROW of types that do."""
+    """Return whether values of the type have bytes here: ARRAY, MAP, MULTISET and ROW of types that do."""
     if isinstance(data_type, RowType):
         return all(_is_member(member.type) for member in data_type.fields)
     if isinstance(data_type, MapType):
@@ -35,7 +35,7 @@ def is_nested_type(data_type: DataType) -> bool:
 
 
 def nested_bytes(array: pa.Array, data_type: DataType) -> pa.BinaryArray:
-    """The bytes of each value; arbitrary where it is NULL. InvalidInputError for values of another kind."""
+    """Return the bytes of each value; arbitrary for NULL. Raises InvalidInputError for values of another kind."""
     if isinstance(data_type, RowType) and pa.types.is_struct(array.type):
         members = [_slots(array.field(index), member.type) for index, member in enumerate(data_type.fields)]
         return assembled_rows(members, len(array))
@@ -59,7 +59,7 @@ def _is_member(data_type: DataType) -> bool:
 
 
 def _slots(array: pa.Array, data_type: DataType) -> FieldSlots:
-    """A field or an element of any type."""
+    """Return a field or an element of any type."""
     if isinstance(data_type, AtomicType):
         return field_slots(array, data_type)
     nulls = null_mask(array)
@@ -74,7 +74,7 @@ def _slots(array: pa.Array, data_type: DataType) -> FieldSlots:
 
 
 def _children(array: pa.Array, children: list[pa.Array]) -> tuple[Longs, list[pa.Array]]:
-    """How many elements each list has, 0 where it is NULL, and those of all one behind the other."""
+    """Return the number of elements of each list (0 for NULL), and the elements of all lists, concatenated."""
     offsets = array.offsets.to_numpy().astype(np.int64)
     first, last = (int(offsets[0]), int(offsets[-1])) if len(offsets) else (0, 0)
     counts = np.diff(offsets)
@@ -89,7 +89,7 @@ def _children(array: pa.Array, children: list[pa.Array]) -> tuple[Longs, list[pa
 
 
 def _arrays(counts: Longs, elements: pa.Array, element_type: DataType) -> pa.BinaryArray:
-    """BinaryArrays of so many of the elements each."""
+    """Return BinaryArrays; ``counts`` has the number of elements of each."""
     slots = _slots(elements, element_type)
     width = ELEMENT_BYTES.get(element_type.root, 8)
     header = 4 + 4 * ((counts + 31) // 32)
@@ -106,9 +106,9 @@ def _arrays(counts: Longs, elements: pa.Array, element_type: DataType) -> pa.Bin
     out = np.zeros(int(starts[-1]) + 8, np.uint8)
     _store(out, starts[:-1], counts.astype("<i4"))
     if slots.nulls is not None:
-        places = starts[owners] + 4 + (number >> 3)
+        null_offsets = starts[owners] + 4 + (number >> 3)
         bits = np.uint8(1) << (number & 7).astype(np.uint8)
-        np.bitwise_or.at(out, places[slots.nulls], bits[slots.nulls])
+        np.bitwise_or.at(out, null_offsets[slots.nulls], bits[slots.nulls])
     inner = fixed[owners] + 8 * (var_ends[:-1] - var_ends[firsts][owners])
     values = slots.slots | np.where(var_words > 0, inner << 32, 0).view(np.uint64)
     _store(out, starts[owners] + header[owners] + width * number, values.astype(f"<u{width}"))
@@ -120,7 +120,7 @@ def _arrays(counts: Longs, elements: pa.Array, element_type: DataType) -> pa.Bin
 
 
 def _variable(slots: FieldSlots, rows: int) -> tuple[Longs, npt.NDArray[np.uint64]]:
-    """The words of each element's variable part, and these: an element that is NULL has none in an array."""
+    """Return the number of variable words of each element, and the words. A NULL element of an array has none."""
     if slots.var_data is None:
         return np.zeros(rows, np.int64), np.zeros(0, np.uint64)
     words = np.broadcast_to(np.asarray(slots.var_words, np.int64), (rows,))
@@ -129,8 +129,8 @@ def _variable(slots: FieldSlots, rows: int) -> tuple[Longs, npt.NDArray[np.uint6
     return np.where(slots.nulls, 0, words), slots.var_data[np.repeat(~slots.nulls, words)]
 
 
-def _store(out: npt.NDArray[np.uint8], places: Longs, values: npt.NDArray[np.generic]) -> None:
-    """Write numbers to byte offsets, any alignment."""
+def _store(out: npt.NDArray[np.uint8], offsets: Longs, values: npt.NDArray[np.generic]) -> None:
+    """Write numbers at byte offsets of any alignment."""
     width = values.dtype.itemsize
     windows: npt.NDArray[np.generic] = np.ndarray((len(out) - width + 1,), values.dtype, out, strides=(1,))
-    windows[places] = values
+    windows[offsets] = values

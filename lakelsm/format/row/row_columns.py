@@ -1,4 +1,4 @@
-"""Arrow columns from the values that were found in rows' bytes: BinaryRows and compacted rows alike."""
+"""Arrow columns from values decoded from the bytes of BinaryRows and compacted rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MILLIS_PER_DAY = 86_400_000
 
 
 def value_column(arrow_type: pa.DataType, values: npt.NDArray[Any], nulls: Mask) -> pa.Array:
-    """A column of fixed width; ``values`` are its buffer, arbitrary under nulls."""
+    """Return a column of fixed width with the buffer ``values``; arbitrary for null."""
     buffers = [validity(nulls), pa.py_buffer(np.ascontiguousarray(values))]
     return pa.Array.from_buffers(arrow_type, len(nulls), buffers)
 
@@ -24,14 +24,14 @@ def value_column(arrow_type: pa.DataType, values: npt.NDArray[Any], nulls: Mask)
 def bytes_column(
     arrow_type: pa.DataType, data: npt.NDArray[np.uint8], starts: Longs, lengths: Longs, nulls: Mask
 ) -> pa.Array:
-    """A column of text or bytes: the parts of ``data`` at ``starts``; lengths are 0 where a value is NULL.
+    """Return a column of text or bytes: the parts of ``data`` at ``starts``; the length of a NULL is 0.
 
     Raises CorruptTableError for text that is not UTF-8, and for more than 2 GiB.
     """
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
     if int(offsets[-1]) >= 1 << 31:
-        raise CorruptTableError("more than 2 GiB of text in rows decoded at once")
+        raise CorruptTableError("more than 2 GiB of text in rows that are decoded together")
     picks = np.repeat(starts - offsets[:-1], lengths)
     picks += np.arange(len(picks), dtype=np.int64)
     buffers = [validity(nulls), pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data[picks])]
@@ -40,14 +40,14 @@ def bytes_column(
         try:
             column.validate(full=True)
         except pa.ArrowInvalid as error:
-            raise CorruptTableError(f"a row holds text that is not UTF-8: {error}") from error
+            raise CorruptTableError(f"a row has text that is not UTF-8: {error}") from error
     return column
 
 
 def time_column(arrow_type: pa.DataType, millis: Longs, nanos: Longs, nulls: Mask) -> pa.Array:
-    """A column of times from milliseconds since the epoch and nanoseconds in the millisecond.
+    """Return a column of times from milliseconds since the epoch and nanoseconds within the millisecond.
 
-    Raises UnsupportedFeatureError for a time that 64-bit microseconds cannot hold.
+    Raises UnsupportedFeatureError for a time outside the range of 64-bit microseconds.
     """
     millis = np.where(nulls, 0, millis)
     bound = (1 << 63) // 1_000 - 1
@@ -60,12 +60,12 @@ def time_column(arrow_type: pa.DataType, millis: Longs, nanos: Longs, nulls: Mas
 
 
 def decimal_column(arrow_type: pa.DataType, low: Words, high: Words, nulls: Mask) -> pa.Array:
-    """A column of decimals from the words of their unscaled values."""
+    """Return a column of decimals from the words of their unscaled values."""
     return value_column(arrow_type, np.stack([low, high], axis=1), nulls)
 
 
 def big_endian_words(first: Words, second: Words, lengths: Longs) -> tuple[Words, Words]:
-    """Low and high words of big-endian numbers of 1 to 16 bytes, of which the first 16 bytes, and more, were loaded."""
+    """Return low and high words of big-endian numbers of 1 to 16 bytes. At least 16 bytes of each were loaded."""
     first, second = first.byteswap(), second.byteswap()
     shift = ((16 - lengths) << 3).astype(np.uint64)
     far = shift >= 64
@@ -80,10 +80,10 @@ def big_endian_words(first: Words, second: Words, lengths: Longs) -> tuple[Words
 
 
 def sign_words(words: Words) -> Words:
-    """All ones where the number is negative."""
+    """Return all ones for negative numbers, else 0."""
     return (words.view(np.int64) >> 63).view(np.uint64)
 
 
 def validity(nulls: Mask) -> pa.Buffer | None:
-    """The validity bits of a column; None where no value is NULL."""
+    """Return the validity bits of a column; None if no value is NULL."""
     return pa.py_buffer(np.packbits(~nulls, bitorder="little")) if nulls.any() else None

@@ -1,6 +1,6 @@
-"""The hash of one key of Python values: what `lakelsm.format.row.bucket_hash.key_hashes` has for arrays of one row.
+"""The hash of one key of Python values, equal to `lakelsm.format.row.bucket_hash.key_hashes` for arrays of one row.
 
-Arrays of one row take hundreds of microseconds; all values but floats and nanoseconds are hashed here in a few.
+Arrays of one row take hundreds of microseconds. Here a hash takes a few, except for floats and nanoseconds.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _UTC_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MILLISECONDS = 3
 _MICROSECONDS = 6
 
-#: Gives a value's slot; or its bytes, of any length; or the lower half of its slot and the words of its variable part.
+#: Returns a value's slot; or its bytes, of any length; or the low half of its slot and its variable part as words.
 _Encode = Callable[[Any], "int | bytes | tuple[int, tuple[int, ...]]"]
 
 
 class SingleHash:
-    """Hashes keys of these types, one at a time."""
+    """Hashes keys of the given types, one at a time."""
 
     def __init__(self, types: Sequence[DataType]) -> None:
         self._types = tuple(types)
@@ -47,11 +47,11 @@ class SingleHash:
 
     @property
     def is_plain(self) -> bool:
-        """Whether keys are hashed without arrays. Python values of such keys are equal exactly where keys are."""
+        """Whether keys are hashed without arrays. Such keys are equal exactly if their Python values are."""
         return self._encoders is not None
 
     def __call__(self, key: Sequence[Any]) -> int:
-        """The hash, from 0 to 2^32 - 1, where `is_plain`. Values are as `pa.Array.to_pylist` has them; none is NULL."""
+        """Return the hash, from 0 to 2^32 - 1, if `is_plain`. Values are as in `pa.Array.to_pylist`, without NULL."""
         assert self._encoders is not None, "only keys of plain types are hashed one at a time"
         words: list[int] = []
         rest: list[int] = []
@@ -113,7 +113,7 @@ def _narrow(number: int) -> int:
 
 
 def _unscaled(value: Decimal, scale: int) -> int:
-    """The digits of a value, cut where it has more than its type: then no row has the value."""
+    """Return the unscaled value, cut if it has more digits than its type. Then no row has the value."""
     sign, digits, exponent = value.as_tuple()
     number, shift = int("".join(map(str, digits))), int(exponent) + scale
     power: int = 10 ** abs(shift)

@@ -1,4 +1,4 @@
-"""Columns from slots: fields of BinaryRows and elements of BinaryArrays, nested ones too (docs/format.md 8.2, 8.6)."""
+"""Columns from slots: fields of BinaryRows and elements of BinaryArrays, also nested ones (docs/format.md 8.2, 8.6)."""
 
 from __future__ import annotations
 
@@ -54,31 +54,31 @@ _NUMPY_TYPES: dict[str, Any] = {
     "BIGINT": np.uint64,
     "DOUBLE": np.uint64,
 }
-#: Bytes of an element by the root of its type; 8 of all others. Persisted: do not change
+#: Bytes of an element by the name of its type; 8 for other types. Persisted: do not change
 ELEMENT_BYTES = {"BOOLEAN": 1, "TINYINT": 1, "SMALLINT": 2, "INT": 4, "FLOAT": 4, "DATE": 4, "TIME": 4}
 _COUNT = parse_type("INT")
 
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """Slots that were found in rows (or arrays) of a padded buffer.
+    """Slots of rows (or arrays) in a padded buffer.
 
-    ``values`` are 0 where NULL; ``places`` are the offsets of the slots. Of the row of each: its start, its length,
-    and where its fixed part ends, beyond which variable parts lie. ``room`` is what all rows have together: parts that
-    have more overlap.
+    ``values`` are 0 for NULL; ``slot_offsets`` are the slots' offsets. ``rows`` has the row of each slot, and ``fixed``
+    the size of its fixed part, which variable parts follow. ``room`` is the total size of all rows: variable parts with
+    a larger total overlap.
     """
 
     values: Words
     nulls: Mask
     _: KW_ONLY
-    places: Longs
+    slot_offsets: Longs
     rows: RowBytes
     fixed: Longs
     room: int
 
 
 def slot_column(slots: Slots, data_type: DataType) -> pa.Array:
-    """The column of type ``to_arrow(data_type)``. Raises CorruptTableError for bytes that contradict the layout."""
+    """Return the column of type ``to_arrow(data_type)``. Raises CorruptTableError if bytes contradict the layout."""
     arrow_type, nulls = to_arrow(data_type), slots.nulls
     if not isinstance(data_type, AtomicType):
         return nested_column(_parts(slots, slots.values & _LOW_HALF), nulls, data_type)
@@ -100,7 +100,7 @@ def slot_column(slots: Slots, data_type: DataType) -> pa.Array:
 
 
 def nested_column(values: RowBytes, nulls: Mask, data_type: DataType) -> pa.Array:
-    """A column of arrays, maps or rows (in BinaryRow form) from the bytes of each, of length 0 where NULL."""
+    """Return a column of arrays, maps or rows (in BinaryRow form) from the bytes of each value, of length 0 for NULL."""
     arrow_type = to_arrow(data_type)
     if isinstance(data_type, RowType):
         present = np.flatnonzero(~nulls)
@@ -120,14 +120,14 @@ def nested_column(values: RowBytes, nulls: Mask, data_type: DataType) -> pa.Arra
     offsets, keys = _elements(RowBytes(values.buffer, values.starts + 4, sizes), nulls, key_type)
     rest = np.where(nulls, 0, values.lengths - 4 - sizes)
     others, items = _elements(RowBytes(values.buffer, values.starts + 4 + sizes, rest), nulls, value_type)
-    check_rows(offsets[1:] != others[1:], "has a map with more keys than values, or fewer")
+    check_rows(offsets[1:] != others[1:], "has a map whose numbers of keys and values differ")
     check_rows(keys.is_null().to_numpy(zero_copy_only=False), "has a map with a key that is NULL")
     entries = pa.StructArray.from_arrays([keys, items], fields=[arrow_type.key_field, arrow_type.item_field])
     return _listed(arrow_type, offsets, nulls, entries)
 
 
 def spread(rows: pa.Array, nulls: Mask) -> pa.Array:
-    """The values of the rows that are not NULL, at their indexes among all."""
+    """Insert NULL into the values of the non-NULL rows, so that each value has its row's index."""
     if len(rows) == len(nulls):
         return rows
     return rows.take(pa.array(np.maximum(np.cumsum(~nulls) - 1, 0), mask=nulls))
@@ -139,7 +139,7 @@ def _listed(arrow_type: pa.DataType, offsets: Longs, nulls: Mask, elements: pa.A
 
 
 def _elements(values: RowBytes, nulls: Mask, element_type: DataType) -> tuple[Longs, pa.Array]:
-    """Where the elements of each BinaryArray begin among all, and these."""
+    """Return the start of each BinaryArray's elements among all elements, and the elements."""
     check_rows(~nulls & (values.lengths < 4), "has an array without a size")
     starts = np.where(nulls, 0, values.starts)
     counts = np.where(nulls, 0, load_numbers(values.buffer, starts, "<i4")).astype(np.int64)
@@ -151,17 +151,17 @@ def _elements(values: RowBytes, nulls: Mask, element_type: DataType) -> tuple[Lo
     number = np.arange(len(owners)) - offsets[owners]
     flags = values.buffer[starts[owners] + 4 + (number >> 3)] >> (number & 7).astype(np.uint8)
     missing: Mask = (flags & np.uint8(1)).astype(bool)
-    places = (starts + header)[owners] + width * number
-    slots = np.where(missing, 0, load_numbers(values.buffer, places, f"<u{width}")).astype(np.uint64)
+    slot_offsets = (starts + header)[owners] + width * number
+    slots = np.where(missing, 0, load_numbers(values.buffer, slot_offsets, f"<u{width}")).astype(np.uint64)
     rows = RowBytes(values.buffer, starts[owners], values.lengths[owners])
     fixed = (header + width * counts)[owners]
     room = int(values.lengths.sum())
-    found = Slots(slots, missing, places=places, rows=rows, fixed=fixed, room=room)
+    found = Slots(slots, missing, slot_offsets=slot_offsets, rows=rows, fixed=fixed, room=room)
     return offsets, slot_column(found, element_type)
 
 
 def _binary_rows(rows: RowBytes, types: Sequence[DataType]) -> list[pa.Array]:
-    """The columns of BinaryRows without arity."""
+    """Return the columns of BinaryRows without arity."""
     header = ((len(types) + 8 + 63) // 64) * 8
     fixed = header + 8 * len(types)
     check_rows(rows.lengths < fixed, "ends before its last field")
@@ -169,16 +169,16 @@ def _binary_rows(rows: RowBytes, types: Sequence[DataType]) -> list[pa.Array]:
     for index, data_type in enumerate(types):
         bit = index + 8
         nulls = (rows.buffer[rows.starts + (bit >> 3)] & np.uint8(1 << (bit & 7))) != 0
-        places = rows.starts + header + 8 * index
-        values = np.where(nulls, np.uint64(0), load_numbers(rows.buffer, places, "<u8"))
-        ends = np.full(len(places), fixed)
-        slots = Slots(values, nulls, places=places, rows=rows, fixed=ends, room=room)
+        slot_offsets = rows.starts + header + 8 * index
+        values = np.where(nulls, np.uint64(0), load_numbers(rows.buffer, slot_offsets, "<u8"))
+        ends = np.full(len(slot_offsets), fixed)
+        slots = Slots(values, nulls, slot_offsets=slot_offsets, rows=rows, fixed=ends, room=room)
         columns.append(slot_column(slots, data_type))
     return columns
 
 
 def _parts(slots: Slots, sizes: Words, absent: Mask | None = None) -> RowBytes:
-    """The variable parts that slots point to; CorruptTableError where one leaves its row."""
+    """Return the variable parts that slots point to. Raises CorruptTableError if one is outside its row."""
     absent = slots.nulls if absent is None else absent
     lengths = np.where(absent, 0, sizes).astype(np.int64)
     offsets = (slots.values >> np.uint64(32)).astype(np.int64)
@@ -190,12 +190,12 @@ def _parts(slots: Slots, sizes: Words, absent: Mask | None = None) -> RowBytes:
 
 
 def _bytes_column(slots: Slots, arrow_type: pa.DataType) -> pa.Array:
-    marks = (slots.values >> np.uint64(56)).astype(np.int64)
-    inline = marks >= 0x80
-    check_rows(inline & (marks & 0x7F > 7), "has an inline value of more than 7 bytes")
+    flags = (slots.values >> np.uint64(56)).astype(np.int64)
+    inline = flags >= 0x80
+    check_rows(inline & (flags & 0x7F > 7), "has an inline value of more than 7 bytes")
     parts = _parts(slots, slots.values & _LOW_HALF, inline | slots.nulls)
-    starts = np.where(inline, slots.places, parts.starts)
-    lengths = np.where(inline, marks & 0x7F, parts.lengths)
+    starts = np.where(inline, slots.slot_offsets, parts.starts)
+    lengths = np.where(inline, flags & 0x7F, parts.lengths)
     return bytes_column(arrow_type, slots.rows.buffer, starts, lengths, slots.nulls)
 
 
@@ -203,7 +203,7 @@ def _wide_decimals(slots: Slots) -> tuple[Words, Words]:
     lengths = (slots.values & _LOW_HALF).astype(np.int64)
     check_rows(~slots.nulls & ((lengths < 1) | (lengths > 16)), "has a decimal that is not 1 to 16 bytes long")
     parts = _parts(slots, slots.values & _LOW_HALF)
-    # The last word may be cut short by a writer that does not reserve 16 bytes: what is loaded behind is not used.
+    # A writer that does not reserve 16 bytes may cut the last word short. The bytes loaded after it are not used.
     first, second = (load_numbers(parts.buffer, parts.starts + at, "<u8") for at in (0, 8))
     return big_endian_words(first, second, np.where(slots.nulls, 16, lengths))
 

@@ -36,13 +36,13 @@ def test_what_another_packer_makes_is_read(codec: str) -> None:
 
 
 def test_a_codec_that_nobody_writes_is_named() -> None:
-    with pytest.raises(ValueError, match="its codec lzo is not known"):
+    with pytest.raises(ValueError, match="its codec lzo is unknown"):
         decompress("lzo", b"", 10)
 
 
 def test_a_snappy_block_with_another_blocks_checksum_is_refused() -> None:
     one, other = compress("snappy", b"one"), compress("snappy", b"two")
-    with pytest.raises(ValueError, match="the checksum of a snappy block is wrong"):
+    with pytest.raises(ValueError, match="the checksum of a snappy block differs"):
         decompress("snappy", one[:-4] + other[-4:], 10)
 
 
@@ -51,7 +51,7 @@ def test_a_damaged_block_is_refused_by_name(codec: str) -> None:
     block = bytearray(PACKERS[codec](b"some plain bytes that are long enough" * 9))
     for at in (0, len(block) // 2, len(block) - 1):
         damaged = bytes([*block[:at], block[at] ^ 0xFF, *block[at + 1 :]])
-        with pytest.raises(CorruptTableError, match=r"^m is no readable Avro file"):
+        with pytest.raises(CorruptTableError, match=r"^m is not a readable Avro file"):
             read_records(read_container(container([(1, damaged)], codec), "m"))
 
 
@@ -62,7 +62,7 @@ def test_a_block_that_expands_beyond_its_files_size_is_refused_in_little_memory(
     data = container([(1, packed)], codec)
     tracemalloc.start()
     try:
-        with pytest.raises(CorruptTableError, match=r"^m is no readable Avro file: a block of \d+ bytes expands to more"):
+        with pytest.raises(CorruptTableError, match=r"^m is not a readable Avro file: a block of \d+ bytes expands"):
             read_container(data, "m")
         assert tracemalloc.get_traced_memory()[1] < len(BOMB)
     finally:
@@ -72,7 +72,7 @@ def test_a_block_that_expands_beyond_its_files_size_is_refused_in_little_memory(
 def test_an_xz_block_cannot_ask_for_a_dictionary_of_any_size() -> None:
     filters = [{"id": lzma.FILTER_LZMA2, "preset": 1, "dict_size": 128 << 20, "mf": lzma.MF_HC3, "mode": lzma.MODE_FAST}]
     packed = lzma.compress(b"\2a", filters=filters)
-    with pytest.raises(CorruptTableError, match=r"m is no readable Avro file: .*[Mm]emory"):
+    with pytest.raises(CorruptTableError, match=r"m is not a readable Avro file: .*[Mm]emory"):
         read_container(container([(1, packed)], "xz"), "m")
     best = read_container(container([(1, lzma.compress(b"\2a", preset=9))], "xz"), "m")
     assert read_records(best) == [{"x": b"a"}]
@@ -92,7 +92,7 @@ def test_several_frames_of_one_block_share_it_too() -> None:
 def test_a_compressed_block_that_is_cut_off_is_refused(codec: str) -> None:
     packed = PACKERS[codec](b"\x14" + b"0123456789")
     assert read_records(read_container(container([(1, packed)], codec), "m")) == [{"x": b"0123456789"}]
-    with pytest.raises(CorruptTableError, match="m is no readable Avro file"):
+    with pytest.raises(CorruptTableError, match="m is not a readable Avro file"):
         read_container(container([(1, packed[:-1])], codec), "m")
 
 

@@ -116,11 +116,11 @@ def test_an_arrays_block_may_tell_its_size() -> None:
 @pytest.mark.parametrize(
     ("kind", "block", "fault"),
     [
-        ("bytes", number(3) + b"ab", "a record is cut off"),
+        ("bytes", number(3) + b"ab", "a record is truncated"),
         ("bytes", number(-1), "a text has a negative length"),
-        ("bytes", number(1) + b"a" + b"left", "bytes are left over in a block"),
-        (["null", "long"], number(2), "a union has a branch that its schema lacks"),
-        (["null", "long"], number(-1), "a union has a branch that its schema lacks"),
+        ("bytes", number(1) + b"a" + b"left", "a block has bytes after its records"),
+        (["null", "long"], number(2), "a union has a branch that is not in its schema"),
+        (["null", "long"], number(-1), "a union has a branch that is not in its schema"),
         (array("long"), number(1 << 40) + number(0), "an array claims more items than there are bytes"),
         ("long", b"\xff" * 11, "a number has more than ten bytes"),
     ],
@@ -128,7 +128,7 @@ def test_an_arrays_block_may_tell_its_size() -> None:
 def test_a_block_that_does_not_decode_to_its_end_is_corrupt(kind: Any, block: bytes, fault: str) -> None:
     whole = number(0) if kind != "bytes" else number(1) + b"a"
     files = [read_container(container([(1, whole), (1, block)], schema=record("r", kind)), "m")]
-    with pytest.raises(CorruptTableError, match=f"^m is no readable Avro file: {fault}"):
+    with pytest.raises(CorruptTableError, match=f"^m is not a readable Avro file: {fault}"):
         decode_columns(files, ["f0"])
 
 

@@ -44,17 +44,17 @@ HOSTILE_SCHEMAS: dict[str, tuple[Any, str]] = {
     "doubling": (doubling(18), "more than 5000 fields"),
     "deep": (record("r", nested(500)), "nested too deeply|recursion"),
     "many fields": (record("r", *["long"] * 20_000), "more than 5000 fields"),
-    "unknown name": (record("r", "nothing"), "has no type nothing"),
-    "no type": (record("r", 5), "has 5 in the place of a type"),
+    "unknown name": (record("r", "nothing"), "does not define the type nothing"),
+    "no type": (record("r", 5), "has 5 instead of a type"),
     "no schema": ([], ""),
-    "a number": (7, "has 7 in the place of a type"),
+    "a number": (7, "has 7 instead of a type"),
 }
 
 
 @pytest.mark.parametrize("name", HOSTILE_SCHEMAS)
 def test_a_schema_that_would_not_let_the_decoder_end_is_refused(name: str) -> None:
     schema, fault = HOSTILE_SCHEMAS[name]
-    with pytest.raises(CorruptTableError, match=f"m is no readable Avro file: .*({fault})"):
+    with pytest.raises(CorruptTableError, match=f"m is not a readable Avro file: .*({fault})"):
         read_records(read_container(container([(1, b"\2" * 2000)], schema=schema), "m"))
 
 

@@ -87,7 +87,7 @@ def test_what_is_unknown_in_a_footer_stays_as_it_is() -> None:
 )
 def test_a_file_that_cannot_have_a_footer_is_an_error_of_arrow(tail: bytes) -> None:
     data = b"x" * (100 - len(tail)) + tail if len(tail) == 8 else tail
-    with pytest.raises(pa.ArrowInvalid, match="the length of the Parquet footer is not in the file"):
+    with pytest.raises(pa.ArrowInvalid, match="the length of the Parquet footer exceeds the file"):
         read_footer(pa.BufferReader(data))
 
 

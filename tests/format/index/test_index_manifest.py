@@ -141,7 +141,7 @@ def test_a_number_that_no_writer_writes_is_refused(change: dict[str, int], told:
     target = record if next(iter(change)) in record else record["_DELETIONS_VECTORS_RANGES"][0]
     target.update(change)
     data = write_container(INDEX_MANIFEST_SCHEMA, [record], "null")
-    with pytest.raises(CorruptTableError, match=f"^index-manifest-x: the entry of index file masks has {told}, which no"):
+    with pytest.raises(CorruptTableError, match=f"^index-manifest-x: .* masks has {told}, which is out of range"):
         decode_index_manifest(data, "index-manifest-x")
 
 

@@ -103,12 +103,12 @@ def test_other_bytes_are_either_a_bitmap_or_refused(data: bytes) -> None:
     ("change", "message"),
     [
         (lambda data: b"", "1 bytes are missing"),
-        (lambda data: b"\x02" + data[1:], "starts with 0 or 1"),
+        (lambda data: b"\x02" + data[1:], "not 0 or 1"),
         (lambda data: data[:-1], "bytes are missing"),
         (lambda data: data[:1] + b"\x02" + data[2:], "1 keys instead of 2"),
-        (lambda data: data[:9] + b"\x07" + data[10:], "no node of kind 7"),
-        (lambda data: data[:19] + b"\x09" + data[20:], "no container at place 9"),
-        (lambda data: data.replace(b"\x01\x02\x01\x00\x00\x00", b"\x01\x05\x01\x00\x00\x00"), "no container of kind 5"),
+        (lambda data: data[:9] + b"\x07" + data[10:], "a node has the unknown kind 7"),
+        (lambda data: data[:19] + b"\x09" + data[20:], "container 9 is missing"),
+        (lambda data: data.replace(b"\x01\x02\x01\x00\x00\x00", b"\x01\x05\x01\x00\x00\x00"), "a container has kind 5"),
         (lambda data: bytes(BitMap64([1]).serialize()), "bytes are missing|starts with"),
     ],
 )

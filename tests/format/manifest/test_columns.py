@@ -101,7 +101,7 @@ def test_each_entry_keeps_the_checksum_of_its_own_footer_across_manifests() -> N
 def test_a_name_that_is_no_text_is_corrupt(field: str, kind: Any) -> None:
     record = entry_to_record(entry())
     record["_FILE"][field] = b"\xff" if kind == "bytes" else [b"\xff"]
-    with pytest.raises(CorruptTableError, match="manifest-x has a name that is no text"):
+    with pytest.raises(CorruptTableError, match="manifest-x has a name that is not text"):
         in_lanes(write_container(changed_schema(**{field: kind}), [record], "null"))
 
 
@@ -119,7 +119,7 @@ def test_a_name_that_is_no_text_is_corrupt(field: str, kind: Any) -> None:
 def test_a_field_of_another_type_is_named(field: str, kind: Any, value: Any) -> None:
     record = entry_to_record(entry())
     record["_FILE"][field] = value
-    with pytest.raises(CorruptTableError, match=rf"^manifest-x is no manifest: field _FILE\.{field} is missing or wrong"):
+    with pytest.raises(CorruptTableError, match=rf"^manifest-x is not a manifest: field _FILE\.{field} is missing"):
         in_lanes(write_container(changed_schema(**{field: kind}), [record], "null"))
 
 

@@ -57,5 +57,5 @@ def test_a_field_that_is_missing_or_of_another_type_is_damage(fields: DecodedFie
         lambda: fields.long_tuples("ls", rows),
         lambda: fields.text_tuples("ln", rows),
     ):
-        with pytest.raises(CorruptTableError, match=r"manifest-1 is no manifest: field .* is missing or wrong"):
+        with pytest.raises(CorruptTableError, match=r"manifest-1 is not a manifest: field .* is missing or wrong"):
             read()

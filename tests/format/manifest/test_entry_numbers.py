@@ -26,7 +26,7 @@ MOST = 2**31 - 1
 COUNTS = SimpleStats(EMPTY_ROW, EMPTY_ROW, (None, 11))
 #: A change of an entry of 10 rows, and what the error says of it.
 IMPOSSIBLE: list[tuple[dict[str, Any], str]] = [
-    ({"level": -1}, "_LEVEL -1, which no table can have"),
+    ({"level": -1}, "_LEVEL -1, which is out of range"),
     ({"level": MOST}, f"_LEVEL {MOST}"),
     ({"bucket": -3}, "_BUCKET -3"),
     ({"total_buckets": -3}, "_TOTAL_BUCKETS -3"),
@@ -82,7 +82,7 @@ def test_of_several_manifests_the_one_with_the_number_is_named() -> None:
 
 @pytest.mark.parametrize("value", [None, "1", 1.0, True])
 def test_what_is_no_number_is_damage(value: Any) -> None:
-    with pytest.raises(CorruptTableError, match=r"^m is no manifest: field _FILE\._LEVEL is missing or wrong"):
+    with pytest.raises(CorruptTableError, match=r"^m is not a manifest: field _FILE\._LEVEL is missing or wrong"):
         check_entries([entry(level=value)], "m")
 
 

@@ -35,7 +35,7 @@ def decoded(value: bytes, kind: str) -> pa.Array:
         ("0100", "MAP<INT, INT>", "a map without a size"),
         ("ffffffff 00000000", "MAP<INT, INT>", "keys that do not fit"),
         ("09000000 00000000", "MAP<INT, INT>", "keys that do not fit"),
-        ("08000000 0000000000000000 01000000 00000000 01000000", "MAP<INT, INT>", "more keys than values, or fewer"),
+        ("08000000 0000000000000000 01000000 00000000 01000000", "MAP<INT, INT>", "numbers of keys and values differ"),
         ("0c000000 01000000 01000000 00000000 01000000 00000000 00000000", "MAP<INT, INT>", "a key that is NULL"),
         ("00000000", "ROW<a INT>", "ends before its last field"),
     ],

@@ -1,4 +1,4 @@
-"""Bitmaps of the rows that have each value of a column (Paimon's ``BitmapFileIndex``; docs/format.md 7.6)."""
+"""Bitmap indexes: the rows that have each value of a column (Paimon's ``BitmapFileIndex``; docs/format.md 7.6)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lakelsm.types import DataType
 
 #: Versions of the layout. Persisted: do not change
 FLAT, BLOCKS = 1, 2
-#: Bytes of a block of the second layout's dictionary.
+#: Bytes of a dictionary block in the second layout.
 BLOCK_BYTES = 16 << 10
 
 _HEAD = struct.Struct(">bii?")
@@ -27,9 +27,9 @@ _INT, _TWO = struct.Struct(">i"), struct.Struct(">ii")
 
 
 class BitmapBuilder:
-    """Takes the values of a file's rows, in their order, and gives the bytes of their index.
+    """Builds the index of a file from the values of its rows, in their order.
 
-    Holds each distinct value and up to four bytes a row.
+    Keeps each distinct value and up to four bytes a row in memory.
     """
 
     def __init__(self, data_type: DataType, version: int = BLOCKS, block_bytes: int = BLOCK_BYTES) -> None:
@@ -40,43 +40,43 @@ class BitmapBuilder:
         self._codes: list[npt.NDArray[Any]] = []
 
     def add(self, values: pa.Array) -> None:
-        """Append the values of the next rows."""
+        """Add the values of the next rows."""
         encoded = self._values.domain(values).dictionary_encode()
         codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
         self._domains.append(encoded.dictionary)
         self._codes.append(codes.astype(np.min_scalar_type(-1 - len(encoded.dictionary))))
 
     def encode(self) -> bytes:
-        """The bytes of the index."""
+        """Return the bytes of the index."""
         domain, codes = self._unified()
         nulls = BitMap(np.flatnonzero(codes < 0).astype(np.uint32))
         null_bytes = _serialized(nulls)
         bodies = [null_bytes] if len(nulls) > 1 else []
         offsets, lengths, found = self._bitmaps(codes, len(domain), len(null_bytes) if bodies else 0)
         head = [_HEAD.pack(self._version, len(codes), len(domain), bool(nulls))]
-        null_place = -1 - nulls[0] if len(nulls) == 1 else 0
+        null_offset = -1 - nulls[0] if len(nulls) == 1 else 0
         if self._version == FLAT:
             if nulls:
-                head.append(_INT.pack(null_place))
+                head.append(_INT.pack(null_offset))
             head.append(self._values.entries(domain, offsets)[0])
         else:
             if nulls:
-                head.append(_TWO.pack(null_place, len(null_bytes)))
+                head.append(_TWO.pack(null_offset, len(null_bytes)))
             head.append(self._blocks(domain, offsets, lengths))
         return b"".join([*head, *bodies, *found])
 
     def _unified(self) -> tuple[pa.Array, npt.NDArray[np.int32]]:
-        """The distinct values in order, and the index of each row's value among them (-1: NULL)."""
+        """Return the distinct values in order, and the index of each row's value in them (-1: NULL)."""
         if not self._domains:
-            raise ValueError("an index of no rows")
+            raise ValueError("an index needs at least one row")
         encoded = pa.concat_arrays(self._domains).dictionary_encode()
         order = pc.sort_indices(encoded.dictionary).to_numpy()
         ranks = np.empty(len(order) + 1, np.int32)
         ranks[order], ranks[-1] = np.arange(len(order)), -1
-        places = ranks[encoded.indices.to_numpy()]
+        positions = ranks[encoded.indices.to_numpy()]
         codes, start = [], 0
         for domain, own in zip(self._domains, self._codes):
-            codes.append(np.append(places[start : start + len(domain)], np.int32(-1))[own])
+            codes.append(np.append(positions[start : start + len(domain)], np.int32(-1))[own])
             start += len(domain)
         return encoded.dictionary.take(pa.array(order)), np.concatenate(codes)
 
@@ -84,9 +84,9 @@ class BitmapBuilder:
     def _bitmaps(
         codes: npt.NDArray[np.int32], count: int, start: int
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], list[bytes]]:
-        """Offset and length of each value's bitmap, and the bitmaps of those with several rows, laid from ``start``.
+        """Return offset and length of each value's bitmap, and the bitmaps of values with several rows, from ``start``.
 
-        The offset of a value with one row is the row; it has no bitmap, and a length of -1.
+        A value with one row has no bitmap: its offset encodes the row, and its length is -1.
         """
         rows = np.argsort(codes, kind="stable").astype(np.uint32)[np.count_nonzero(codes < 0) :]
         ends = np.cumsum(np.bincount(codes[codes >= 0], minlength=count))
@@ -100,14 +100,14 @@ class BitmapBuilder:
         return offsets, lengths, found
 
     def _blocks(self, domain: pa.Array, offsets: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> bytes:
-        """The dictionary of the second layout: its first values and offsets of blocks, and the blocks."""
-        data, places = self._values.entries(domain, offsets, lengths)
+        """Return the dictionary of the second layout: the first value and offset of each block, then the blocks."""
+        data, starts = self._values.entries(domain, offsets, lengths)
         begins, blocks, at = [], [], 0
         while at < len(domain):
-            fitting = int(np.searchsorted(places, places[at] + self._block_bytes - _INT.size, side="right")) - 1
-            end = max(fitting, at + 1)  # A value that is larger than a block has one for itself.
+            fitting = int(np.searchsorted(starts, starts[at] + self._block_bytes - _INT.size, side="right")) - 1
+            end = max(fitting, at + 1)  # A value that is larger than a block has a block to itself.
             begins.append(at)
-            blocks.append(_INT.pack(end - at) + data[places[at] : places[end]])
+            blocks.append(_INT.pack(end - at) + data[starts[at] : starts[end]])
             at = end
         sizes = np.array([len(block) for block in blocks], np.int64)
         firsts, _ = self._values.entries(domain.take(pa.array(begins, pa.int64())), np.cumsum(sizes) - sizes)
@@ -115,29 +115,29 @@ class BitmapBuilder:
 
 
 class Bitmaps:
-    """The bitmap index of one column of a file; reads only the needed parts."""
+    """The bitmap index of one column of a file. Decodes only the needed parts."""
 
     def __init__(self, body: bytes, data_type: DataType, source: str) -> None:
-        """``source`` begins messages. Raises CorruptTableError where the bytes are no such index."""
+        """Read the head. ``source`` begins errors. Raises CorruptTableError if the bytes are not a bitmap index."""
         self._body = body
         self._values = BitmapValues.of(data_type)
         self._source = source
         try:
             version, self.row_count, count, has_null = _HEAD.unpack_from(body)
             if version not in (FLAT, BLOCKS):
-                raise UnsupportedFeatureError(f"{source} has a bitmap index of version {version}, which lakelsm lacks.")
+                raise UnsupportedFeatureError(f"{source} has a bitmap index of version {version}, not supported.")
             if self.row_count < 0 or count < 0:
                 raise struct.error(f"{count} values of {self.row_count} rows")
             at = _HEAD.size
             self._null: tuple[int, int] | None = None
             if has_null:
-                place, length = _TWO.unpack_from(body, at) if version == BLOCKS else (*_INT.unpack_from(body, at), -1)
-                self._null = place, length
+                offset, length = _TWO.unpack_from(body, at) if version == BLOCKS else (*_INT.unpack_from(body, at), -1)
+                self._null = offset, length
                 at += _TWO.size if version == BLOCKS else _INT.size
             self._blocks: list[list[int]] | None = None
             if version == FLAT:
                 self._keys, found, self._start = self._values.read_entries(body, at, count, 1)
-                self._entries = dict(zip(self._keys, _with_lengths([place for (place,) in found])))
+                self._entries = dict(zip(self._keys, _with_lengths([offset for (offset,) in found])))
             else:
                 (blocks,) = _INT.unpack_from(body, at)
                 self._keys, self._blocks, at = self._values.read_entries(body, at + _INT.size, blocks, 1)
@@ -149,11 +149,11 @@ class Bitmaps:
             raise self._damaged(error) from error
 
     def nulls(self) -> BitMap:
-        """The rows that have NULL."""
+        """Return the rows that are NULL."""
         return BitMap() if self._null is None else self._rows(*self._null)
 
     def rows_of(self, values: pa.Array) -> BitMap:
-        """The rows that have one of the values."""
+        """Return the rows that have one of the values."""
         found = BitMap()
         for value in self._values.domain(values).to_pylist():
             entry = self._entry(value)
@@ -170,25 +170,25 @@ class Bitmaps:
         try:
             start = self._first_block + self._blocks[block][0]
             if start < self._first_block:
-                raise struct.error("a block lies before the first one")
+                raise struct.error("a block is before the first one")
             (count,) = _INT.unpack_from(self._body, start)
             if count < 0:
                 raise struct.error(f"a block of {count} values")
             keys, entries, _ = self._values.read_entries(self._body, start + _INT.size, count, 2)
         except (struct.error, ValueError) as error:
             raise self._damaged(error) from error
-        for key, (place, length) in zip(keys, entries):
+        for key, (offset, length) in zip(keys, entries):
             if key == value:
-                return place, length
+                return offset, length
         return None
 
-    def _rows(self, place: int, length: int) -> BitMap:
-        """The rows of an entry: one that its offset encodes, or a bitmap."""
+    def _rows(self, offset: int, length: int) -> BitMap:
+        """Return the rows of an entry: one row that its offset encodes, or a bitmap."""
         try:
-            if place < 0:
-                rows = BitMap([-1 - place])
+            if offset < 0:
+                rows = BitMap([-1 - offset])
             else:
-                start = self._start + place
+                start = self._start + offset
                 end = len(self._body) if length < 0 else start + length
                 if end > len(self._body):
                     raise ValueError(f"a bitmap ends beyond its {len(self._body)} bytes")
@@ -203,11 +203,11 @@ class Bitmaps:
         return CorruptTableError(f"{self._source} has a bitmap index that cannot be decoded: {error}.")
 
 
-def _with_lengths(places: list[int]) -> list[tuple[int, int]]:
-    """Offsets with the lengths that the first layout lacks: up to the next bitmap (-1: to the end)."""
-    laid = sorted({place for place in places if place >= 0})
+def _with_lengths(offsets: list[int]) -> list[tuple[int, int]]:
+    """Return offsets with the lengths that the first layout lacks: up to the next bitmap (-1: to the end)."""
+    laid = sorted({offset for offset in offsets if offset >= 0})
     following = dict(pairwise(laid))
-    return [(place, following[place] - place if place in following else -1) for place in places]
+    return [(offset, following[offset] - offset if offset in following else -1) for offset in offsets]
 
 
 def _serialized(rows: BitMap) -> bytes:

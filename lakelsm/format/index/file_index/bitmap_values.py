@@ -1,4 +1,4 @@
-"""The values of a bitmap index: their order, and their bytes (docs/format.md 7.6)."""
+"""The values of a bitmap index: their order and their bytes (docs/format.md 7.6)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lakelsm.types import DataType
 
 Longs = npt.NDArray[np.int64]
 
-#: The bytes of a value in an index, big-endian; texts have a length and their UTF-8. Persisted: do not change
+#: The numpy type of each value in an index. Texts are stored as a length and UTF-8. Persisted: do not change
 _KINDS = {
     "BOOLEAN": ">i1",
     "TINYINT": ">i1",
@@ -35,19 +35,19 @@ _LENGTH = struct.Struct(">i")
 
 @dataclass(frozen=True)
 class BitmapValues:
-    """How an index of a column of this type has values: ``kind`` is numpy's of a number, None: texts."""
+    """The form of a column type's values in an index: ``kind`` is a number's numpy type, None for texts."""
 
     kind: str | None
     float_mask: int | None
 
     @staticmethod
     def of(data_type: DataType) -> BitmapValues:
-        """The values of a column of a type that can have such an index."""
+        """Return the form of values of a type that can have a bitmap index."""
         masks = {"FLOAT": 0x7FFFFFFF, "DOUBLE": 0x7FFFFFFFFFFFFFFF}
         return BitmapValues(_KINDS.get(data_type.root), masks.get(data_type.root))
 
     def domain(self, values: pa.Array) -> pa.Array:
-        """Values as an index distinguishes them, in its order: 64-bit numbers, or bytes. NULL stays NULL."""
+        """Return values as the index distinguishes and sorts them: 64-bit numbers, or bytes. NULL stays NULL."""
         if self.kind is None:
             return values.cast(pa.binary())
         longs = self._turned(as_longs(values))
@@ -55,7 +55,7 @@ class BitmapValues:
         return pa.array(longs, mask=nulls)
 
     def entries(self, domain: pa.Array, *numbers: Longs) -> tuple[bytes, Longs]:
-        """The bytes of each value and of its 32-bit number of each of ``numbers``; and where each begins, and all end."""
+        """Return the bytes of each value followed by its ``numbers``, as 32-bit integers, and each offset."""
         count = len(domain)
         tails = np.stack(numbers, axis=1).astype(">i4") if count else np.empty((0, len(numbers)), ">i4")
         if self.kind is not None:
@@ -65,19 +65,19 @@ class BitmapValues:
         lengths = pc.binary_length(domain).to_numpy(zero_copy_only=False).astype(">i4")
         parts = [_as_binary(lengths.reshape(-1, 1)), domain, _as_binary(tails), pa.scalar(b"", pa.binary())]
         joined = pc.binary_join_element_wise(*parts)
-        places = np.frombuffer(joined.buffers()[1], np.int32, count + 1, joined.offset * 4).astype(np.int64)
-        return joined.buffers()[2].to_pybytes()[places[0] : places[-1]], places - places[0]
+        offsets = np.frombuffer(joined.buffers()[1], np.int32, count + 1, joined.offset * 4).astype(np.int64)
+        return joined.buffers()[2].to_pybytes()[offsets[0] : offsets[-1]], offsets - offsets[0]
 
     def read_entries(self, data: bytes, start: int, count: int, numbers: int) -> tuple[list[Any], list[list[int]], int]:
-        """``count`` values of the domain with ``numbers`` numbers each, from ``start``; and where they end.
+        """Return ``count`` values with ``numbers`` integers each, read from ``start``, and their end.
 
-        Raises struct.error where the data ends before.
+        Raises struct.error if the data ends before that.
         """
         if self.kind is not None:
             dtype = np.dtype([("value", self.kind), ("numbers", ">i4", (numbers,))])
             end = start + count * dtype.itemsize
             if end > len(data):
-                raise struct.error(f"{count} entries end beyond {len(data)} bytes")
+                raise struct.error(f"{count} entries end after {len(data)} bytes")
             rows = np.frombuffer(data, dtype, count, start)
             return self._turned(rows["value"].astype(np.int64)).tolist(), rows["numbers"].tolist(), end
         tail = struct.Struct(f">{numbers}i")
@@ -94,12 +94,12 @@ class BitmapValues:
         return values, found, start
 
     def _turned(self, longs: Longs) -> Longs:
-        """The bits of floats as numbers of the same order, and back."""
+        """Convert the bits of floats to integers of the same order, or back."""
         return longs if self.float_mask is None else np.where(longs < 0, longs ^ self.float_mask, longs)
 
 
 def _as_binary(numbers: npt.NDArray[Any]) -> pa.Array:
-    """Rows of numbers as one byte string each."""
+    """Return each row of numbers as one byte string."""
     width = numbers.shape[1] * numbers.dtype.itemsize
     offsets = np.arange(len(numbers) + 1, dtype=np.int32) * np.int32(width)
     return pa.Array.from_buffers(

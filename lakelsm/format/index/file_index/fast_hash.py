@@ -14,12 +14,12 @@ from lakelsm.types.nano_timestamps import NANO_TIMESTAMP, micros_and_nanos
 
 Hashes = npt.NDArray[np.int64]
 
-#: Rows that are hashed together, so that what is in between stays in the processor's cache.
+#: Rows that are hashed together, so that intermediate arrays stay in the processor's cache.
 _BLOCK_ROWS = 1 << 14
 
 
 def fast_hashes(values: pa.Array) -> Hashes:
-    """The hash of each value of an array in the type that lakelsm keeps a hashed column in; 0 for NULL."""
+    """Return the hash of each value of an array, which has the type that lakelsm keeps the column in; 0 for NULL."""
     blocks = [_hashed(values.slice(start, _BLOCK_ROWS)) for start in range(0, len(values), _BLOCK_ROWS)]
     return np.concatenate([np.empty(0, np.int64), *blocks])
 
@@ -35,15 +35,15 @@ def _hashed(values: pa.Array) -> Hashes:
 
 
 def as_longs(values: pa.Array) -> Hashes:
-    """Numbers, booleans, dates and times as the number that an index has of each (of a float its bits); any for NULL.
+    """Return numbers, booleans, dates and times as the integers of an index (floats as their bits); any value for NULL.
 
-    Times of more than three digits are their microseconds, floored.
+    Times with more than three digits become microseconds, floored.
     """
     kind = values.type
     if kind == NANO_TIMESTAMP:
         return micros_and_nanos(values)[0]
     if pa.types.is_floating(kind):
-        # As Java has them: one NaN, and two zeros.
+        # As in Java: one NaN, and two zeros.
         bits = np.int32 if pa.types.is_float32(kind) else np.int64
         floats: npt.NDArray[Any] = pc.fill_null(values, 0.0).to_numpy(zero_copy_only=False)
         floats = np.where(np.isnan(floats), floats.dtype.type(np.nan), floats)
@@ -59,7 +59,7 @@ def as_longs(values: pa.Array) -> Hashes:
 
 
 def _mixed(keys: Hashes) -> Hashes:
-    """Thomas Wang's 64-bit mix of each number."""
+    """Return Thomas Wang's 64-bit mix of each number."""
     keys = ~keys + (keys << 21)
     keys ^= keys >> 24
     keys = keys + (keys << 3) + (keys << 8)

@@ -19,19 +19,19 @@ from lakelsm.format.index.file_index.file_index_container import FileIndexContai
 from lakelsm.options.file_index_options import BITMAP, BLOOM_FILTER
 from lakelsm.types import DataField
 
-#: Rows of a file, by position; None: any.
+#: Row indexes within a file. None means any row.
 Rows: TypeAlias = BitMap | None
-#: Keys that are looked for at once; most files hold one of the first.
+#: Keys that are looked up together. Most files contain one of the first.
 _KEYS_AT_ONCE = 1024
-#: Values whose rows are compared with those of a bitmap.
-_VALUES_ASKED = 16
+#: Distinct values whose rows are compared with a bitmap.
+_CHECKED_VALUES = 16
 
 
 class FileIndex:
-    """The indexes of one data file with ``row_count`` rows. Those of unknown types are not used.
+    """The indexes of one data file with ``row_count`` rows. Indexes of unknown types are ignored.
 
-    Columns are those of the file, with the types that it was written with, and values come in the types that lakelsm
-    keeps them in. Each method raises CorruptTableError, beginning with ``source``, where an index cannot be decoded.
+    Columns have the names and types with which the file was written. Values have the types in which lakelsm keeps
+    them. Each method raises CorruptTableError, beginning with ``source``, if an index cannot be decoded.
     """
 
     def __init__(self, data: bytes, row_count: int, source: str) -> None:
@@ -45,7 +45,7 @@ class FileIndex:
         return self._bodies.keys()
 
     def rows_with(self, column: DataField, values: pa.Array, hashes: Hashes | None) -> Rows:
-        """Rows that may have one of the values. ``hashes`` are theirs (None: the type has none)."""
+        """Return the rows that may have one of the values; ``hashes`` are the values' (None: the type has no hash)."""
         blooms = self._bloom_filter(column.name)
         if blooms is not None and hashes is not None and not blooms.may_hold(hashes).any():
             return BitMap()
@@ -53,19 +53,19 @@ class FileIndex:
         return None if bitmaps is None else bitmaps.rows_of(values)
 
     def rows_without(self, column: DataField, values: pa.Array) -> Rows:
-        """Rows that have a value, and none of these."""
+        """Return the rows that have another value. NULL is no value."""
         bitmaps = self._bitmaps(column)
         return None if bitmaps is None else self._all_rows() - bitmaps.rows_of(values) - bitmaps.nulls()
 
     def null_rows(self, column: DataField, null: bool) -> Rows:
-        """Rows that have NULL, or those that have none."""
+        """Return the rows that are NULL, or that are not NULL."""
         bitmaps = self._bitmaps(column)
         if bitmaps is None:
             return None
         return bitmaps.nulls() if null else self._all_rows() - bitmaps.nulls()
 
     def may_hold_keys(self, keys: Mapping[str, pa.Array]) -> bool:
-        """False if the bloom filters of key columns exclude all of some keys (one in each row, without NULL)."""
+        """Return False if the bloom filters exclude all keys (one in each row of the columns, without NULL)."""
         filters = {name: self._bloom_filter(name) for name in keys}
         known = {name: found for name, found in filters.items() if found is not None}
         count = len(next(iter(keys.values())))
@@ -89,15 +89,15 @@ class FileIndex:
         bitmaps = self._bitmaps(column)
         if bitmaps is None:
             return False
-        if not _places(values.is_null(), start) <= bitmaps.nulls():
+        if not _row_bitmap(values.is_null(), start) <= bitmaps.nulls():
             return True
         if pa.types.is_floating(values.type):
-            return False  # Arrow takes the two zeros, and all NaNs, for one value each; an index does not.
+            return False  # Arrow treats the two zeros, and all NaNs, as equal; an index does not.
         coded = values.dictionary_encode()
-        asked = coded.dictionary[:_VALUES_ASKED]
+        checked = coded.dictionary[:_CHECKED_VALUES]
         return any(
-            not _places(pc.equal(coded.indices, code), start) <= bitmaps.rows_of(asked.slice(code, 1))
-            for code in range(len(asked))
+            not _row_bitmap(pc.equal(coded.indices, code), start) <= bitmaps.rows_of(checked.slice(code, 1))
+            for code in range(len(checked))
         )
 
     def _all_rows(self) -> BitMap:
@@ -115,11 +115,11 @@ class FileIndex:
         if bitmaps.row_count != self._row_count:
             raise CorruptTableError(
                 f"{self._source} has bitmaps of {bitmaps.row_count} rows, but the manifest entry says {self._row_count}: "
-                "they are of another data file, or damaged."
+                "they are damaged, or those of another data file."
             )
         return bitmaps
 
 
-def _places(chosen: pa.BooleanArray, start: int) -> BitMap:
-    """The chosen rows by position; the first is at ``start``."""
+def _row_bitmap(chosen: pa.BooleanArray, start: int) -> BitMap:
+    """Return the chosen rows by row index; the first row is ``start``."""
     return BitMap(np.flatnonzero(pc.fill_null(chosen, False).to_numpy(zero_copy_only=False)) + start)

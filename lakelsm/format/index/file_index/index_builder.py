@@ -1,4 +1,4 @@
-"""The indexes of a data file that is being written (Paimon's ``DataFileIndexWriter``)."""
+"""Builds the indexes of a data file that is being written (Paimon's ``DataFileIndexWriter``)."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from lakelsm.types import DataType
 
 
 class FileIndexBuilder:
-    """Takes the rows of a file, in their order, and gives the container of their indexes."""
+    """Builds the container of a file's indexes from its rows, in their order."""
 
     def __init__(self, indexes: Sequence[tuple[ColumnIndex, DataType]]) -> None:
-        """``indexes`` come with the type of their column."""
+        """``indexes`` are pairs of an index and the type of its column."""
         self._makers = [(index, _maker(index, data_type)) for index, data_type in indexes]
 
     def add(self, rows: pa.Table) -> None:
-        """Append rows; indexed columns have the types that lakelsm keeps values in."""
+        """Add rows. Indexed columns have the types in which lakelsm keeps values."""
         for index, maker in self._makers:
             for values in rows.column(index.column).chunks:
                 maker.add(values)
 
     def encode(self) -> bytes:
-        """The container's bytes."""
+        """Return the bytes of the container."""
         bodies: dict[str, dict[str, bytes]] = {}
         for index, maker in self._makers:
             bodies.setdefault(index.column, {})[index.kind] = maker.encode()
@@ -36,7 +36,7 @@ class FileIndexBuilder:
 
 
 class _FilterMaker:
-    """A bloom filter of the values of rows; NULL is not in it."""
+    """Builds a bloom filter of values. NULL is not added."""
 
     def __init__(self, index: ColumnIndex) -> None:
         self._filter = BloomFilter.sized(index.items, index.fpp)

@@ -1,4 +1,4 @@
-"""XXH64 with seed 0 of many texts or byte strings at once (the hash of Paimon's bloom filters)."""
+"""XXH64 with seed 0 of many texts or byte strings together (the hash of Paimon's bloom filters)."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _LANES = _STRIPE // 8
 
 
 def xx_hash64(values: pa.Array) -> ULongs:
-    """The hashes of the values of a string or binary array without nulls.
+    """Return the hashes of the values of a string or binary array without nulls.
 
-    All values of an array advance together, a stripe of 32 bytes at a time, whatever their lengths.
+    All values advance together, one stripe of 32 bytes at a time, whatever their lengths.
     """
     offsets = np.frombuffer(values.buffers()[1], np.int32, len(values) + 1, values.offset * 4).astype(np.int64)
     data = values.buffers()[2]
@@ -39,29 +39,29 @@ def xx_hash64(values: pa.Array) -> ULongs:
     return hashes
 
 
-def _hashed(content: npt.NDArray[np.uint8], places: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> ULongs:
-    """The hashes of byte strings at the offsets ``places`` of ``content``, the longest first."""
+def _hashed(content: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> ULongs:
+    """Return the hashes of byte strings at ``offsets`` of ``content``, sorted by falling length."""
     state = np.full(len(lengths), _P5, np.uint64)
     long = int(np.count_nonzero(lengths >= _STRIPE))
-    places = places.copy()
+    offsets = offsets.copy()
     if long:
-        state[:long] = _stripes(content, places, lengths[:long])
+        state[:long] = _stripes(content, offsets, lengths[:long])
     state += lengths.astype(np.uint64)
     left = lengths % _STRIPE
     for _ in range(_STRIPE // 8 - 1):
         here = np.flatnonzero(left >= 8)
-        words = _words(content, places[here], 8)[:, 0]
+        words = _words(content, offsets[here], 8)[:, 0]
         state[here] = _rotated(state[here] ^ _round(np.uint64(0), words), 27) * _P1 + _P4
-        places[here] += 8
+        offsets[here] += 8
         left[here] -= 8
     here = np.flatnonzero(left >= 4)
-    state[here] = _rotated(state[here] ^ _words(content, places[here], 4, "<u4")[:, 0] * _P1, 23) * _P2 + _P3
-    places[here] += 4
+    state[here] = _rotated(state[here] ^ _words(content, offsets[here], 4, "<u4")[:, 0] * _P1, 23) * _P2 + _P3
+    offsets[here] += 4
     left[here] -= 4
     for _ in range(3):
         here = np.flatnonzero(left)
-        state[here] = _rotated(state[here] ^ content[places[here]] * _P5, 11) * _P1
-        places[here] += 1
+        state[here] = _rotated(state[here] ^ content[offsets[here]] * _P5, 11) * _P1
+        offsets[here] += 1
         left[here] -= 1
     state ^= state >> np.uint64(33)
     state *= _P2
@@ -71,16 +71,16 @@ def _hashed(content: npt.NDArray[np.uint8], places: npt.NDArray[np.int64], lengt
     return state
 
 
-def _stripes(content: npt.NDArray[np.uint8], places: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> ULongs:
-    """The state after all whole stripes of strings that have one; ``places`` move behind them."""
+def _stripes(content: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> ULongs:
+    """Return the state after all complete stripes of strings with at least one; ``offsets`` move behind the stripes."""
     zero = np.zeros(1, np.uint64)
     lanes = np.repeat(np.stack([zero + _P1 + _P2, zero + _P2, zero, zero - _P1], axis=1), len(lengths), axis=0)
     counts = lengths // _STRIPE
-    # Strings that end at a stripe are at the end, so those that continue are a prefix.
+    # Strings are sorted by falling length, so those with more stripes are a prefix.
     ends = np.searchsorted(-counts, -np.arange(1, int(counts[0]) + 1), side="right")
     for active in ends.tolist():
-        lanes[:active] = _round(lanes[:active], _words(content, places[:active], _STRIPE))
-        places[:active] += _STRIPE
+        lanes[:active] = _round(lanes[:active], _words(content, offsets[:active], _STRIPE))
+        offsets[:active] += _STRIPE
     state: ULongs = np.zeros(len(lengths), np.uint64)
     for lane, bits in enumerate((1, 7, 12, 18)):
         state += _rotated(lanes[:, lane], bits)
@@ -89,9 +89,9 @@ def _stripes(content: npt.NDArray[np.uint8], places: npt.NDArray[np.int64], leng
     return state
 
 
-def _words(content: npt.NDArray[np.uint8], places: npt.NDArray[np.int64], width: int, kind: str = "<u8") -> ULongs:
-    """The words of ``width`` bytes at each offset, one row for each."""
-    found = content[places[:, None] + np.arange(width)]
+def _words(content: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], width: int, kind: str = "<u8") -> ULongs:
+    """Return the words of ``width`` bytes at each offset, one row for each."""
+    found = content[offsets[:, None] + np.arange(width)]
     words: ULongs = found.view(kind).astype(np.uint64, copy=False)
     return words
 

@@ -64,7 +64,7 @@ def test_a_container_that_is_cut_off_is_refused_by_name(size: int) -> None:
 
 def test_another_version_and_another_kind_of_file_are_refused() -> None:
     data = bytes.fromhex(WORKED)
-    with pytest.raises(UnsupportedFeatureError, match="has version 2, and lakelsm knows version 1"):
+    with pytest.raises(UnsupportedFeatureError, match="has version 2; lakelsm reads only version 1"):
         FileIndexContainer.decode(data[:8] + b"\0\0\0\2" + data[12:], "x")
     with pytest.raises(CorruptTableError, match="magic number"):
         FileIndexContainer.decode(b"PAR1" + data[4:], "x")
@@ -88,7 +88,7 @@ def test_a_sealed_container_is_that_of_its_data_file_and_whole() -> None:
     wrong = [(data, "data-2.parquet", False), (data[:100] + b"\x01" + data[101:], "data-1.parquet", False)]
     wrong += [(JAVA, "data-1.parquet", True), (b"", "data-1.parquet", True), (data + b"\0", "data-1.parquet", True)]
     for bad, name, needed in wrong:
-        with pytest.raises(CorruptTableError, match="x is damaged, or is that of another data file"):
+        with pytest.raises(CorruptTableError, match="x is damaged, or belongs to another data file"):
             check_seal(bad, name, "x", needed=needed)
 
 
