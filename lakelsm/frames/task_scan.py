@@ -23,7 +23,7 @@ from pyspark.sql import types as T
 
 from lakelsm.errors import StorageError
 from lakelsm.format.data_file.file_check import PARQUET_ERRORS, unreadable
-from lakelsm.format.data_file.int96_timestamps import FLOORED_INT96, leaves_of, stored_type
+from lakelsm.format.data_file.int96_timestamps import FLOORED_TIMES, leaves_of, stored_type
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.merge.merge_unit import RunFile
 from lakelsm.merge.run_reader import RunReader
@@ -146,6 +146,6 @@ def _must_use_task(footer: pq.FileMetaData, names: frozenset[str]) -> bool:
     leaves = leaves_of(footer.schema, names)
     if any("nanoseconds" in str(leaf.logical_type) for leaf in leaves):
         return True
-    key, value = FLOORED_INT96
+    key, value = FLOORED_TIMES
     is_floored = (footer.metadata or {}).get(key) == value
     return not is_floored and any(leaf.physical_type == "INT96" for leaf in leaves)

@@ -26,7 +26,7 @@ from lakelsm.types.nano_timestamps import (
 INT96 = pa.binary(12)
 
 #: Metadata key and value of files whose INT96 times Spark reads correctly. Persisted: do not change
-FLOORED_INT96 = (b"lakelsm.int96", b"floored")
+FLOORED_TIMES = (b"lakelsm.int96", b"floored")
 
 _LAYOUT = np.dtype([("nanos", "<i8"), ("day", "<i4")])
 _JULIAN_EPOCH = 2_440_588

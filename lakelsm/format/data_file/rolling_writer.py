@@ -17,7 +17,7 @@ from lakelsm.cancellation import raise_if_cancelled
 from lakelsm.environment import SYSTEM, Environment
 from lakelsm.errors import LakelsmError
 from lakelsm.format.data_file.column_evolution import cast_column
-from lakelsm.format.data_file.int96_timestamps import FLOORED_INT96, INT96, stored_field
+from lakelsm.format.data_file.int96_timestamps import FLOORED_TIMES, INT96, stored_field
 from lakelsm.format.data_file.key_value_file import FileLayout
 from lakelsm.format.data_file.parquet_footer import Int96Sink, read_footer
 from lakelsm.format.data_file.required_parts import filled_parts
@@ -189,7 +189,7 @@ class _UnfinishedFile:
             **encoding_options(self._arrow_schema, ascending, layout.dictionary),
         )
         if self._int96 is not None:
-            self._writer.add_key_value_metadata(dict([FLOORED_INT96]))
+            self._writer.add_key_value_metadata(dict([FLOORED_TIMES]))
         self._value_stats = layout.new_value_stats()
         self._key_stats = layout.new_key_stats()
         self._index = layout.new_index()
