@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def arrow_of(rows: Sequence[Sequence[Any]], ddl: str) -> pa.Table:
-    """The rows in Arrow."""
+    """Return rows as an Arrow table."""
     fields = parse_columns(ddl)
     columns = list(zip(*rows, strict=True)) or [()] * len(fields)
     arrays = [pa.array(column, output_arrow(field.type)) for column, field in zip(columns, fields, strict=True)]
@@ -22,5 +22,5 @@ def arrow_of(rows: Sequence[Sequence[Any]], ddl: str) -> pa.Table:
 
 
 def frame_of(spark: SparkSession, rows: Sequence[Sequence[Any]], ddl: str) -> DataFrame:
-    """The rows by way of Arrow: of a list PySpark makes a DataFrame that Python tasks read anew for each query."""
+    """Return rows as a DataFrame, through Arrow: from a list, PySpark would compute them in Python for each query."""
     return spark.createDataFrame(arrow_of(rows, ddl), ddl)

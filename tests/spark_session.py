@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def build_session(app: str, scratch: Path, **conf: str) -> SparkSession:
-    """A local session of two cores, for many tiny jobs; what Spark leaves behind goes to ``scratch``.
+    """Start a local session of two cores, for many small jobs; Spark's files are written to ``scratch``.
 
     ``conf`` overrides settings; a key is written with ``__`` for each dot (``spark__driver__memory="1g"``).
     """
@@ -31,10 +31,10 @@ def build_session(app: str, scratch: Path, **conf: str) -> SparkSession:
         "spark.default.parallelism": "2",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
-        # Workers are forked with all they need loaded.
+        # Workers are forked with all modules loaded.
         "spark.python.daemon.module": "tests.worker_daemon",
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
-        # Rows that a test has at hand are worked on by tasks, as those of files are, and not while the query is planned.
+        # Tasks must process rows in memory as they process files, instead of the planner.
         "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation",
         "spark.sql.warehouse.dir": (scratch / "spark-warehouse").as_uri(),
         "spark.local.dir": str(scratch / "spark-local"),

@@ -1,4 +1,4 @@
-"""Which engine a call means, and that nothing of Spark is loaded before one is needed."""
+"""The engine that a call uses, and that Spark is loaded only if it is needed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ print(sorted({name.split(".")[0] for name in sys.modules} & {"pyspark", "py4j", 
 """
 
 
-def test_a_compaction_in_this_process_loads_nothing_that_it_does_not_need(tmp_path: Path) -> None:
+def test_a_compaction_in_this_process_loads_no_unneeded_package(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t")
     table.write((1, "a"))
     table.write((1, "b"), (2, "c"))
@@ -37,8 +37,8 @@ def test_a_compaction_in_this_process_loads_nothing_that_it_does_not_need(tmp_pa
     assert table.levels() == [table.store.options.num_levels - 1]
 
 
-def test_the_public_names_load_no_pandas_no_sql_parser_and_nothing_of_spark() -> None:
-    # pyarrow looks for pandas when it first makes an array of Python values: no module may do that as it is loaded.
+def test_the_public_names_load_no_pandas_no_sql_parser_and_no_spark() -> None:
+    # pyarrow imports pandas when it first creates an array of Python values: no module may do that at import.
     program = (
         "import sys; from lakelsm import Catalog, Table; import lakelsm.cli.main; "
         "print({name.split('.')[0] for name in sys.modules} & {'pyspark', 'py4j', 'pandas', 'sqlglot'})"
@@ -47,17 +47,17 @@ def test_the_public_names_load_no_pandas_no_sql_parser_and_nothing_of_spark() ->
     assert ran.stdout.strip() == "set()"
 
 
-def test_without_a_session_a_call_means_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_session_a_call_uses_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lakelsm.engine._active_session", lambda: None)
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
     assert not has_session(None)
     assert isinstance(chosen_engine(None, None), LocalEngine)
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
     assert has_session(None)
-    assert isinstance(chosen_engine("local", None), LocalEngine), "what is named counts for more"
+    assert isinstance(chosen_engine("local", None), LocalEngine), "the name has priority"
 
 
-def test_an_engine_that_is_none_is_refused_by_name(tmp_path: Path) -> None:
+def test_an_unknown_engine_is_refused_by_name(tmp_path: Path) -> None:
     from lakelsm import Table
 
     LocalTable(tmp_path / "t")
@@ -66,7 +66,7 @@ def test_an_engine_that_is_none_is_refused_by_name(tmp_path: Path) -> None:
 
 
 class GivenConfiguration:
-    """What is asked of a Spark session for its settings."""
+    """The part of a Spark session that has its settings."""
 
     sparkContext = property(lambda self: self)
 
@@ -82,7 +82,7 @@ class GivenConfiguration:
         ]
 
 
-def test_an_object_store_takes_what_the_active_session_knows_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_object_store_uses_settings_of_the_active_session(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
     monkeypatch.setattr(engine, "_active_session", GivenConfiguration)

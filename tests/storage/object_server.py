@@ -1,4 +1,4 @@
-"""A server of S3 on loopback for tests: moto's, which keeps conditions, behind faults and a count of requests."""
+"""An S3 server on loopback for tests: moto, which supports conditional requests, with faults and a request counter."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from uuid import uuid4
 from lakelsm.arguments import option_texts
 from lakelsm.storage import FileIO, open_storage
 
-#: What WSGI hands over.
+#: The dictionary of a WSGI request.
 Environment = dict[str, Any]
 StartResponse = Callable[..., Any]
 
 
 @dataclass
 class Fault:
-    """What happens to requests that ``hits`` names, by method and path, for the next ``times`` of them.
+    """A fault for the next ``times`` requests that ``hits`` selects by method and path.
 
-    'refuse': the request is not carried out, and answered with ``status`` and ``body``. 'drop': carried out, then the
-    connection ends without an answer. 'drop before': it ends before. 'truncate': half of the answer's body comes.
-    'cut': not carried out, answered with ``status`` and a body that ends half-way. 'reset': it is reset before.
-    'delay': the answer comes ``seconds`` late. 'land then fail': carried out, answered with ``status``.
-    'ignore condition': carried out as if it had no `If-None-Match`.
+    'refuse': the request is not processed; the answer is ``status`` and ``body``. 'drop': it is processed, and then the
+    connection closes without an answer. 'drop before': the connection closes first. 'truncate': the answer has half of
+    its body. 'cut': not processed; the answer is ``status`` and half of a body. 'reset': the connection is reset first.
+    'delay': the answer is ``seconds`` late. 'land then fail': processed, but the answer is ``status``.
+    'ignore condition': processed as if it had no `If-None-Match`.
     """
 
     kind: str
@@ -45,7 +45,7 @@ class Fault:
 
 @dataclass
 class ObjectServer:
-    """``requests`` are (method, path) in order since the last `counted`; a listing has the method LIST."""
+    """``requests`` lists (method, path) since the last `counted`, in order; a listing has the method LIST."""
 
     port: int = 0
     requests: list[tuple[str, str]] = field(default_factory=list)
@@ -74,7 +74,7 @@ class ObjectServer:
         threading.Thread(target=server.serve_forever, daemon=True).start()
 
     def new_bucket(self) -> str:
-        """Make a bucket and return its URI."""
+        """Create a bucket and return its URI."""
         from moto.s3.models import s3_backends
 
         name = f"bucket-{uuid4()}"
@@ -83,7 +83,7 @@ class ObjectServer:
 
     @contextmanager
     def fault(self, kind: str, hits: Callable[[str, str], bool], **more: Any) -> Iterator[Fault]:
-        """Meanwhile the fault happens."""
+        """Within: the fault happens."""
         fault = Fault(kind, hits, **more)
         with self.lock:
             self.faults.append(fault)
@@ -95,7 +95,7 @@ class ObjectServer:
 
     @contextmanager
     def counted(self) -> Iterator[Counter[str]]:
-        """Requests by method, filled at the end."""
+        """Yield the number of requests by method; it is filled at the end."""
         counts: Counter[str] = Counter()
         with self.lock:
             self.requests.clear()
@@ -146,13 +146,13 @@ class ObjectServer:
 
         environ["wsgi.input"] = BytesIO(body)
         conditional = "HTTP_IF_NONE_MATCH" in environ or "HTTP_IF_MATCH" in environ
-        with self.deciding if conditional else nullcontext():  # moto looks first and writes later.
+        with self.deciding if conditional else nullcontext():  # moto checks the condition before it writes.
             answer: Iterable[bytes] = self._moto(environ, start_response)
         return answer
 
 
 def opened(server: ObjectServer, **more: str) -> tuple[FileIO, str]:
-    """A new bucket of a server as storage, and its URI; ``more`` are further `storage_options`."""
+    """Return a new bucket of a server as storage, and its URI; ``more`` are further `storage_options`."""
     return open_storage(server.new_bucket(), option_texts("options", {**server.options, **more}))
 
 
@@ -162,7 +162,7 @@ def _answered(fault: Fault, start_response: StartResponse) -> Iterable[bytes]:
 
 
 def _dropped(environ: Environment) -> Iterable[bytes]:
-    """End the connection: the client sees no answer."""
+    """Close the connection: the client gets no answer."""
     _end(environ)
     raise ConnectionAbortedError("the test drops this connection")
 

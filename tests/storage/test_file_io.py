@@ -1,4 +1,4 @@
-"""Names of files that are not published yet."""
+"""Temporary names of files before they are published."""
 
 from __future__ import annotations
 

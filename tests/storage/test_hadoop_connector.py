@@ -1,4 +1,4 @@
-"""What Hadoop's connector is told, of the same meaning as what opens the store here."""
+"""The settings of Hadoop's connector have the same meaning as those that open the store."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
     ],
 )
-def test_options_mean_the_same_to_the_connector(given: dict[str, str], expected: dict[str, str]) -> None:
+def test_connector_settings_have_the_meaning_of_the_options(given: dict[str, str], expected: dict[str, str]) -> None:
     found = connector_settings(store_options(object_location("s3://b")[0], given, {}))
     assert found == {"endpoint.region": "us-east-1", **expected}
 
@@ -64,7 +64,7 @@ def test_options_mean_the_same_to_the_connector(given: dict[str, str], expected:
         ("abfss://c@a.dfs.core.windows.net/w", None),
     ],
 )
-def test_objects_of_s3_alone_are_read_by_a_connector(uri: str, root: str | None) -> None:
+def test_only_s3_objects_are_read_through_a_connector(uri: str, root: str | None) -> None:
     assert connector_root(object_location(uri)[0]) == root
 
 
@@ -87,7 +87,7 @@ ANONYMOUS = {"aws.credentials.provider": f"{PROVIDERS}.AnonymousAWSCredentialsPr
         ({**ME, "session.token": "new"}, {**ME, "session.token": "old"}, False),
     ],
 )
-def test_a_connection_is_the_same_if_it_asks_the_same_store_by_the_same_credentials(
+def test_a_connection_is_the_same_if_store_and_credentials_are_equal(
     wanted: dict[str, str], opened: dict[str, str], matches: bool
 ) -> None:
     assert is_same_connection(wanted, opened) == matches

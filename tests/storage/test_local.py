@@ -1,4 +1,4 @@
-"""LocalFileIO."""
+"""Files of the local disk: LocalFileIO."""
 
 from __future__ import annotations
 
@@ -103,14 +103,14 @@ def test_missing_files_and_directories(tmp_path: Path) -> None:
     assert not file_io.exists(missing)
 
 
-def test_a_file_in_the_place_of_a_directory_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_file_instead_of_a_directory_is_refused_by_name(tmp_path: Path) -> None:
     taken = tmp_path / "schema"
     taken.write_bytes(b"")
     with pytest.raises(CorruptTableError, match=f"{taken} is not a directory"):
         LocalFileIO().mkdirs(str(taken))
 
 
-def test_it_travels_to_tasks_and_names_the_arrow_file_system() -> None:
+def test_it_can_be_pickled_and_returns_the_arrow_file_system() -> None:
     copy = pickle.loads(pickle.dumps(LocalFileIO()))
     assert isinstance(copy.filesystem(), arrow_fs.LocalFileSystem)
 
@@ -145,7 +145,7 @@ NO_FILES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("kind", NO_FILES)
-def test_what_is_no_regular_file_is_refused_and_never_waited_for(
+def test_other_than_regular_files_are_refused_without_waiting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     monkeypatch.chdir(tmp_path)  # The path of a socket is short.
@@ -173,7 +173,7 @@ def test_a_path_that_cannot_be_reached_is_a_typed_error(tmp_path: Path, name: st
         LocalFileIO().read(str(tmp_path / name))
 
 
-def test_a_file_in_the_place_of_a_directory_is_no_empty_directory(tmp_path: Path) -> None:
+def test_a_file_instead_of_a_directory_is_not_listed_as_empty(tmp_path: Path) -> None:
     (tmp_path / "snapshot").touch()
     with pytest.raises(CorruptTableError, match="snapshot is not a directory"):
         LocalFileIO().list(str(tmp_path / "snapshot"))
@@ -233,7 +233,7 @@ def test_links_inside_the_root_and_above_it_are_followed(tmp_path: Path) -> None
         assert file_io.list(f"{root}/in") == os.listdir(linked.root / "real")
 
 
-def test_replacing_and_deleting_a_link_leaves_what_it_points_to(tmp_path: Path) -> None:
+def test_replacing_and_deleting_a_link_leaves_its_target(tmp_path: Path) -> None:
     linked = Linked(tmp_path)
     linked.file_io.write(linked.path("f-out"), b"new")
     linked.file_io.delete(linked.path("out"))
@@ -241,7 +241,7 @@ def test_replacing_and_deleting_a_link_leaves_what_it_points_to(tmp_path: Path) 
     assert Path(linked.path("f-out")).read_bytes() == b"new"
 
 
-def test_deleting_a_directory_deletes_links_in_it_and_refuses_to_be_led_by_one(tmp_path: Path) -> None:
+def test_deleting_a_directory_deletes_links_in_it_and_refuses_a_link_itself(tmp_path: Path) -> None:
     linked = Linked(tmp_path)
     (tmp_path / "link").symlink_to(linked.root)
     with pytest.raises(InvalidInputError, match="is a symbolic link to"):
@@ -253,7 +253,7 @@ def test_deleting_a_directory_deletes_links_in_it_and_refuses_to_be_led_by_one(t
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EMFILE, errno.EIO])
 @pytest.mark.parametrize("call", ["open", "fsync", "replace"])
-def test_a_write_that_the_system_refuses_is_told_and_leaves_nothing(
+def test_a_write_that_the_system_refuses_raises_an_error_and_leaves_nothing(
     code: int, call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file_io, path = LocalFileIO(), str(tmp_path / "manifest-1")
@@ -272,7 +272,7 @@ def test_a_write_that_the_system_refuses_is_told_and_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_failure_to_delete_a_temporary_file_does_not_hide_why_the_write_failed(
+def test_a_failure_to_delete_a_temporary_file_does_not_hide_the_reason_of_the_failed_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(descriptor: int) -> None:
@@ -287,19 +287,19 @@ def test_a_failure_to_delete_a_temporary_file_does_not_hide_why_the_write_failed
         LocalFileIO().create_if_absent(str(tmp_path / "snapshot-1"), b"{}")
 
 
-def test_a_directory_is_deleted_only_where_it_is_empty_and_no_link(tmp_path: Path) -> None:
+def test_a_directory_is_deleted_only_if_it_is_empty_and_not_a_link(tmp_path: Path) -> None:
     empty, full, link = tmp_path / "empty", tmp_path / "full", tmp_path / "link"
     empty.mkdir()
     full.mkdir()
     (full / "file").touch()
     link.symlink_to(empty)
     file_io = LocalFileIO()
-    told = {path.name: file_io.delete_empty_dir(str(path)) for path in (full, link, empty, tmp_path / "gone")}
-    assert told == {"full": False, "link": False, "empty": True, "gone": False}
+    deleted = {path.name: file_io.delete_empty_dir(str(path)) for path in (full, link, empty, tmp_path / "missing")}
+    assert deleted == {"full": False, "link": False, "empty": True, "missing": False}
     assert {path.name for path in tmp_path.iterdir()} == {"full", "link"}
 
 
-def test_what_goes_last_is_there_until_all_else_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_directory_exists_until_all_others_are_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a", "schema", "z"):
         (tmp_path / "t" / name).mkdir(parents=True)
     seen: list[set[str]] = []
@@ -315,7 +315,7 @@ def test_what_goes_last_is_there_until_all_else_is_gone(tmp_path: Path, monkeypa
 
 
 @pytest.mark.parametrize("call", ["unlink", "rmtree", "rmdir"])
-def test_a_deletion_that_is_refused_is_told_with_the_file(
+def test_a_refused_deletion_raises_an_error_with_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
     path = tmp_path / "there"
@@ -333,7 +333,7 @@ def test_a_deletion_that_is_refused_is_told_with_the_file(
         getattr(LocalFileIO(), method)(str(path))
 
 
-def test_a_directory_in_the_place_of_a_file_is_not_deleted(tmp_path: Path) -> None:
+def test_a_directory_instead_of_a_file_is_not_deleted(tmp_path: Path) -> None:
     (tmp_path / "file").mkdir()
     with pytest.raises(CorruptTableError, match="file is a directory instead of a regular file: delete it yourself"):
         LocalFileIO().delete_files([str(tmp_path / "file")])

@@ -1,11 +1,11 @@
-"""Contents kept up to a number of bytes."""
+"""The cache of objects and its limit of bytes."""
 
 from __future__ import annotations
 
 from lakelsm.storage.object_cache import ObjectCache
 
 
-def test_what_was_used_last_is_kept_up_to_the_bound() -> None:
+def test_the_contents_used_last_are_cached_up_to_the_limit() -> None:
     kept = ObjectCache(100)
     for name in "abcd":
         kept.keep(name, name.encode() * 25)
@@ -17,7 +17,7 @@ def test_what_was_used_last_is_kept_up_to_the_bound() -> None:
     assert [name for name in "abcdef" if kept.get(name) is None] == ["a", "b"]
 
 
-def test_what_would_take_too_much_is_not_kept_and_a_second_content_replaces_the_first() -> None:
+def test_a_large_content_is_not_cached_and_a_second_content_replaces_the_first() -> None:
     kept = ObjectCache(100)
     kept.keep("a", b"x" * 26)
     assert kept.get("a") is None

@@ -1,4 +1,4 @@
-"""Requests for single objects, on a server of S3 on loopback."""
+"""Requests for single objects, on an S3 server on loopback."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_a_file_above_the_limit_is_refused(object_server: ObjectServer) -> None:
         file_io.read(f"{root}/a", 4)
 
 
-def test_it_travels_to_tasks_and_shows_no_secret(object_server: ObjectServer) -> None:
+def test_it_can_be_pickled_and_shows_no_secret(object_server: ObjectServer) -> None:
     file_io, root = opened(object_server)
     file_io.write(f"{root}/a", b"1")
     copy = pickle.loads(pickle.dumps(file_io.within(root)))
@@ -28,7 +28,7 @@ def test_it_travels_to_tasks_and_shows_no_secret(object_server: ObjectServer) ->
     assert "test-secret" not in repr(file_io) + repr(copy) and "test-access" not in repr(file_io)
 
 
-def test_nothing_outside_of_the_root_is_opened(object_server: ObjectServer) -> None:
+def test_nothing_outside_the_root_is_opened(object_server: ObjectServer) -> None:
     file_io, root = opened(object_server)
     kept = file_io.within(f"{root}/t")
     for path in [f"{root}/u/a", f"{root}/tt", f"{root}/t/../u/a"]:
@@ -37,7 +37,7 @@ def test_nothing_outside_of_the_root_is_opened(object_server: ObjectServer) -> N
                 operation(path)
 
 
-def test_manifests_are_read_once_a_process_or_from_the_store_where_that_is_asked(object_server: ObjectServer) -> None:
+def test_manifests_are_read_once_a_process_unless_uncached(object_server: ObjectServer) -> None:
     storage, root = opened(object_server)
     file_io, path = storage.within(f"{root}/t"), f"{root}/t/manifest/manifest-1"
     file_io.write(path, b"1")
@@ -52,23 +52,23 @@ def test_manifests_are_read_once_a_process_or_from_the_store_where_that_is_asked
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
-def test_a_process_forked_from_a_user_of_stores_is_refused_and_does_not_hang(object_server: ObjectServer) -> None:
+def test_a_process_forked_after_a_store_was_opened_gets_an_error_and_does_not_hang(object_server: ObjectServer) -> None:
     file_io, root = opened(object_server)
     file_io.write(f"{root}/a", b"1")
     here, there = os.pipe()
     child = os.fork()
     if child == 0:
-        signal.alarm(20)  # It would wait for ever.
+        signal.alarm(20)  # Without the check it would wait forever.
         try:
-            told = f"read {file_io.read(f'{root}/a')!r}"
+            result = f"read {file_io.read(f'{root}/a')!r}"
         except LakelsmError as error:
-            told = f"{type(error).__name__}: {error}"
-        os.write(there, told.encode())
+            result = f"{type(error).__name__}: {error}"
+        os.write(there, result.encode())
         os._exit(0)
     os.close(there)
     with os.fdopen(here, "rb") as pipe:
-        told = pipe.read().decode()
+        result = pipe.read().decode()
     os.waitpid(child, 0)
-    assert told.startswith(f"UnsupportedFeatureError: s3://{file_io.location.bucket}: this process ({child}) was forked")
-    assert "'spawn' or 'forkserver'" in told
+    expected = f"UnsupportedFeatureError: s3://{file_io.location.bucket}: this process ({child}) was forked"
+    assert result.startswith(expected) and "'spawn' or 'forkserver'" in result
     assert file_io.read(f"{root}/a") == b"1"

@@ -1,4 +1,4 @@
-"""The Arrow file system on objects, on a server of S3 on loopback."""
+"""The Arrow file system on objects, on an S3 server on loopback."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_small_file_is_read_whole_by_one_request(object_server: ObjectServer) 
     assert counts == {"GET": 1}
 
 
-def test_what_is_there_is_told_and_deleted(object_server: ObjectServer) -> None:
+def test_objects_are_reported_and_deleted(object_server: ObjectServer) -> None:
     file_io, root = opened(object_server)
     filesystem = file_io.filesystem()
     file_io.write(f"{root}/a", b"12")
@@ -72,7 +72,7 @@ def test_what_is_there_is_told_and_deleted(object_server: ObjectServer) -> None:
         filesystem.open_input_file(f"{root}/a")
 
 
-def test_a_write_that_the_store_refuses_is_told_with_the_place(object_server: ObjectServer) -> None:
+def test_a_refused_write_raises_an_error_with_the_uri(object_server: ObjectServer) -> None:
     file_io, root = opened(object_server)
     answer: dict[str, Any] = {"status": "403 Forbidden", "body": b"<Error><Code>AccessDenied</Code></Error>"}
     with object_server.fault("refuse", lambda method, _: method in ("PUT", "POST"), times=100, **answer):
@@ -83,7 +83,7 @@ def test_a_write_that_the_store_refuses_is_told_with_the_place(object_server: Ob
 
 
 @pytest.mark.parametrize("streams", [3, 40])
-def test_columns_that_are_read_side_by_side_are_asked_for_about_once(object_server: ObjectServer, streams: int) -> None:
+def test_columns_that_are_read_side_by_side_are_requested_about_once(object_server: ObjectServer, streams: int) -> None:
     file_io, root = opened(object_server)
     size, step = 30 << 20, 1 << 16
     data = Random(1).randbytes(size)

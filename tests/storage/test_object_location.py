@@ -1,4 +1,4 @@
-"""The place of an object and its key."""
+"""The bucket of a URI, and the keys of objects."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ from lakelsm.errors import InvalidInputError
 from lakelsm.storage.object_location import ObjectStoreKind, is_object_uri, object_location
 
 
-def test_a_place_is_a_bucket_and_its_keys_are_what_follows() -> None:
-    place, path = object_location("s3a://bucket/w/t/")
-    assert (place.kind, place.root, place.bucket, path) == (ObjectStoreKind.S3, "s3://bucket", "bucket", "s3://bucket/w/t")
-    assert place.key(path) == "w/t"
-    assert place.key(place.root) == ""
+def test_a_location_is_a_bucket_and_keys_are_the_rest_of_the_path() -> None:
+    location, path = object_location("s3a://bucket/w/t/")
+    assert (location.kind, location.root, location.bucket) == (ObjectStoreKind.S3, "s3://bucket", "bucket")
+    assert path == "s3://bucket/w/t"
+    assert location.key(path) == "w/t"
+    assert location.key(location.root) == ""
     with pytest.raises(ValueError, match="is not in s3://bucket"):
-        place.key("s3://bucket2/w")
+        location.key("s3://bucket2/w")
 
 
-def test_a_container_of_azure_is_in_an_account() -> None:
-    place, path = object_location("abfss://files@account.dfs.core.windows.net/w")
-    assert (place.bucket, place.account, place.key(path)) == ("files", "account", "w")
+def test_a_container_of_azure_belongs_to_an_account() -> None:
+    location, path = object_location("abfss://files@account.dfs.core.windows.net/w")
+    assert (location.bucket, location.account, location.key(path)) == ("files", "account", "w")
 
 
-def test_only_whole_uris_of_known_schemes_are_objects() -> None:
+def test_only_whole_uris_of_known_schemes_are_object_uris() -> None:
     assert is_object_uri("S3://b/x") and is_object_uri("gs://b") and is_object_uri("hdfs://n/x")
     assert not is_object_uri("/s3://b") and not is_object_uri("s3") and not is_object_uri("file:/x")
 
@@ -31,6 +32,6 @@ def test_only_whole_uris_of_known_schemes_are_objects() -> None:
     "uri",
     ["gs://a@b/x", "abfss://b/x", "s3://b/./x", "s3://a b/x", "s3://b?/x", "s3://é/x", "s3://b/a\x01", "s3://b\n/x"],
 )
-def test_other_forms_are_refused_with_the_right_one(uri: str) -> None:
+def test_other_forms_of_uris_are_refused(uri: str) -> None:
     with pytest.raises(InvalidInputError):
         object_location(uri)

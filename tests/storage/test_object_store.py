@@ -1,4 +1,4 @@
-"""ObjectFileIO, on a server of S3 on loopback."""
+"""ObjectFileIO, on an S3 server on loopback."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lakelsm.errors import InvalidInputError, StorageError, UnsupportedFeatureEr
 from tests.storage.object_server import ObjectServer, opened
 
 
-def test_what_is_written_reads_back_whatever_its_name(object_server: ObjectServer) -> None:
+def test_objects_of_any_name_are_read_as_they_were_written(object_server: ObjectServer) -> None:
     file_io, root = opened(object_server)
     for name in ["a", "dt=2024-01-01 10%3A00/b", "é ü/ñ", "#?&+{x}[y]~^|", 'a\\b"c`<>*$:;,@!\'()', ".dot"]:
         file_io.write(f"{root}/{name}", name.encode())
@@ -23,7 +23,7 @@ def test_what_is_written_reads_back_whatever_its_name(object_server: ObjectServe
         assert last in file_io.list(parent)
 
 
-def test_a_missing_object_is_missing_to_every_operation(object_server: ObjectServer) -> None:
+def test_every_operation_accepts_or_reports_a_missing_object(object_server: ObjectServer) -> None:
     file_io, root = opened(object_server)
     for operation in (file_io.read, file_io.size):
         with pytest.raises(FileNotFoundError, match=r"s3://.*/none"):
@@ -35,7 +35,7 @@ def test_a_missing_object_is_missing_to_every_operation(object_server: ObjectSer
     file_io.delete_files([f"{root}/none", f"{root}/nor this"])
 
 
-def test_entries_are_files_with_size_and_time_and_what_keys_have_in_common(object_server: ObjectServer) -> None:
+def test_entries_are_files_with_size_and_time_and_common_prefixes(object_server: ObjectServer) -> None:
     file_io, root = opened(object_server)
     file_io.write(f"{root}/t/a", b"12")
     file_io.write(f"{root}/t/d/b", b"1")
@@ -47,7 +47,7 @@ def test_entries_are_files_with_size_and_time_and_what_keys_have_in_common(objec
     assert sorted(file_io.list(root)) == ["t", "tt"]
 
 
-def test_a_directory_is_deleted_with_all_below_it_and_nothing_beside_it(object_server: ObjectServer) -> None:
+def test_a_directory_is_deleted_with_everything_below_it_and_nothing_else(object_server: ObjectServer) -> None:
     file_io, root = opened(object_server)
     for name in ["t/a", "t/d/b", "t2/c"]:
         file_io.write(f"{root}/{name}", b"1")
@@ -108,15 +108,15 @@ def test_a_table_is_created_written_read_compacted_and_dropped(object_server: Ob
     assert catalog.list_databases() == []
 
 
-def test_a_drop_that_stops_half_way_leaves_a_table_that_is_dropped_again(object_server: ObjectServer) -> None:
+def test_an_interrupted_drop_leaves_a_table_that_can_be_dropped_again(object_server: ObjectServer) -> None:
     catalog = Catalog(object_server.new_bucket(), storage_options=object_server.options)
     table = catalog.create_table("d.t", "id BIGINT", primary_key=["id"])
     table.write(pa.table({"id": pa.array([1], pa.int64())}))
     answer = {"status": "403 Forbidden", "body": b""}
-    asked = iter([False])
+    refusals = iter([False])
 
     def hits(method: str, _: str) -> bool:
-        return method == "POST" and next(asked, True)
+        return method == "POST" and next(refusals, True)
 
     with object_server.fault("refuse", hits, **answer), pytest.raises(StorageError):
         catalog.drop_table("d.t")

@@ -1,4 +1,4 @@
-"""From a location to its store."""
+"""The storage of a location."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from lakelsm.storage.object_store import ObjectFileIO
         ("abfss://c@account.dfs.core.windows.net/a", "abfss://c@account.dfs.core.windows.net/a"),
     ],
 )
-def test_a_local_uri_opens_as_its_absolute_path_and_that_of_objects_as_itself_without_a_request(
+def test_a_local_uri_opens_as_an_absolute_path_and_an_object_uri_unchanged_without_a_request(
     uri: str, path: str
 ) -> None:
     file_io, root = open_storage(uri)
@@ -42,7 +42,7 @@ def test_a_local_uri_opens_as_its_absolute_path_and_that_of_objects_as_itself_wi
     assert isinstance(file_io, LocalFileIO if path.startswith("/") else ObjectFileIO)
 
 
-def test_a_relative_path_is_that_of_the_moment_and_a_tilde_is_the_home(
+def test_a_relative_path_is_resolved_when_it_is_opened_and_a_tilde_is_the_home(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", "/home/me")
@@ -50,10 +50,10 @@ def test_a_relative_path_is_that_of_the_moment_and_a_tilde_is_the_home(
     given = {"wh": f"{tmp_path}/wh", "./a//b/": f"{tmp_path}/a/b", "..": str(tmp_path.parent), ".": str(tmp_path)}
     given |= {"~": "/home/me", "~/wh": "/home/me/wh", "./~x": f"{tmp_path}/~x", "./s3:x": f"{tmp_path}/s3:x"}
     assert {path: open_storage(path)[1] for path in given} == given
-    gone = tmp_path / "gone"
-    gone.mkdir()
-    monkeypatch.chdir(gone)
-    gone.rmdir()
+    missing = tmp_path / "missing"
+    missing.mkdir()
+    monkeypatch.chdir(missing)
+    missing.rmdir()
     with pytest.raises(InvalidInputError, match="the working directory does not exist any more"):
         open_storage("wh")
 
@@ -67,7 +67,7 @@ def test_another_scheme_is_refused_by_name(uri: str) -> None:
 
 
 @pytest.mark.parametrize("uri", ["", "  ", "~nobody-at-all/x", "file:x", "file://host/x"])
-def test_a_homeless_or_remote_location_is_refused(uri: str) -> None:
+def test_a_location_without_an_absolute_local_path_is_refused(uri: str) -> None:
     with pytest.raises(InvalidInputError):
         open_storage(uri)
 
@@ -76,7 +76,7 @@ def test_a_homeless_or_remote_location_is_refused(uri: str) -> None:
     "uri",
     ["s3://", "s3:bucket/x", "s3:///x", "s3://user:secretword@bucket/x", "s3://b:9000/x", "abfss://account/x", "s3://b/../x"],
 )
-def test_a_uri_that_is_more_or_less_than_a_bucket_and_a_path_is_refused_and_secrets_in_it_are_not_told(uri: str) -> None:
+def test_a_uri_with_other_parts_than_bucket_and_path_is_refused_without_showing_secrets(uri: str) -> None:
     with pytest.raises(InvalidInputError) as raised:
         open_storage(uri)
     assert "secretword" not in str(raised.value)

@@ -1,4 +1,4 @@
-"""How many requests operations send to an object store: as docs/object-stores.md says, however large the table is."""
+"""The number of requests to an object store is as documented in docs/object-stores.md, for any size of the table."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from lakelsm.storage.object_client import OBJECT_CACHE
 from tests.storage.object_server import ObjectServer
 
 PAGE = Path(__file__).parents[2] / "docs" / "object-stores.md"
-#: What follows a write, where a table is not `write-only`, may send so many more.
+#: The upkeep after a write may send this many more requests, if the table is not `write-only`.
 MAX_AFTERWARDS = 12
-#: Commits before, and rows of each.
+#: The number of commits before the measurement, and the rows of each.
 SIZES = {"small": (3, 10), "large": (20, 4000)}
 
 
@@ -33,7 +33,7 @@ def table(server: ObjectServer, commits: int, rows: int) -> tuple[Catalog, Table
 
 
 def requests(server: ObjectServer, operation: Callable[[], object]) -> Counter[str]:
-    """The requests of an operation by method and kind of file."""
+    """Return the requests of an operation by method and kind of file."""
     with server.counted():
         operation()
     return Counter(f"{method} {_kind(path)}" for method, path in server.requests)
@@ -48,7 +48,7 @@ def _kind(path: str) -> str:
 
 
 def documented(operation: str) -> Counter[str]:
-    """What the page says of an operation: '2 GET schema, 3 GET snapshot' and so on; manifests have no number."""
+    """Return the documented requests of an operation, such as '2 GET schema, 3 GET snapshot', without manifests."""
     line = next(line for line in PAGE.read_text().splitlines() if line.startswith(f"| {operation} |"))
     found = re.findall(r"(\d+) ((?:GET|HEAD|PUT|LIST|DELETE|POST) [a-z ]+?)(?=,|;| \|)", line)
     return Counter({what.strip(): int(number) for number, what in found})

@@ -1,5 +1,5 @@
-"""Servers of other makers, where one runs: LAKELSM_MINIO and LAKELSM_AZURITE are JSON with the ``uri`` of a bucket that
-is there (s3://… or abfss://…) and the `storage_options` for it, such as
+"""Servers of other vendors, if one runs: LAKELSM_MINIO and LAKELSM_AZURITE are JSON with the ``uri`` of an existing
+bucket (s3://… or abfss://…) and its `storage_options`, such as
 ``{"uri": "s3://tests", "s3.endpoint": "http://127.0.0.1:9000", "s3.access-key": "…", "s3.secret-key": "…"}``.
 """
 
@@ -21,7 +21,7 @@ SERVERS = ["LAKELSM_MINIO", "LAKELSM_AZURITE"]
 
 @pytest.fixture(params=SERVERS)
 def running(request: pytest.FixtureRequest) -> tuple[str, dict[str, str]]:
-    """A new place on a server and what opens it."""
+    """Return a new location on a server and the options that open it."""
     given = os.environ.get(request.param)
     if given is None:
         pytest.skip(f"{request.param} names no running server")

@@ -1,4 +1,4 @@
-"""Where endpoints and credentials come from, and where they do not go."""
+"""The sources of endpoints and credentials, and that they are never shown."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
 
 
-def test_what_is_given_comes_before_the_environment_and_that_before_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_given_options_precede_the_environment_and_that_precedes_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
     session = {"endpoint": "http://session", "endpoint.region": "session", "path.style.access": "true"}
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://environment")
     monkeypatch.setenv("AWS_REGION", "environment")
@@ -29,7 +29,7 @@ def test_what_is_given_comes_before_the_environment_and_that_before_the_session(
     assert settings == {"endpoint": "http://given", "region": "environment", "virtual_hosted_style_request": "false"}
 
 
-def test_what_a_session_says_of_one_bucket_or_account_comes_before_what_it_says_of_all() -> None:
+def test_a_sessions_settings_of_one_bucket_or_account_precede_its_general_ones() -> None:
     session = {
         "fs.s3a.access.key": "all",
         "fs.s3a.secret.key": "secret of all",
@@ -48,7 +48,7 @@ def test_what_a_session_says_of_one_bucket_or_account_comes_before_what_it_says_
     assert store_options(object_location("abfss://c@third.dfs.core.windows.net/w")[0], {}, session).settings == ()
 
 
-def test_credentials_come_whole_from_one_source(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_credentials_are_taken_together_from_one_source(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "environment")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "its secret")
     monkeypatch.setenv("AWS_SESSION_TOKEN", "its token")
@@ -70,25 +70,25 @@ def test_an_endpoint_without_a_scheme_is_encrypted_unless_ssl_is_off() -> None:
     assert ("endpoint", "http://h:1") in plain.settings
 
 
-def test_unknown_keys_are_refused_where_given_and_passed_over_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_keys_are_refused_in_options_and_ignored_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidInputError, match=r"'s3.acess-key'.*Settings: s3.endpoint, s3.access-key"):
         store_options(S3, {"s3.acess-key": "word"}, {})
     assert store_options(S3, {}, {"fs.s3a.threads.max": "5", "fs.gs.x": "1"}).settings == (("region", "us-east-1"),)
 
 
-def test_a_setting_under_two_spellings_and_a_flag_that_is_none_are_refused_without_their_values() -> None:
+def test_duplicate_spellings_and_invalid_flags_are_refused_without_their_values() -> None:
     for given in [{"s3.secret-key": "word", "AWS_SECRET_ACCESS_KEY": "other"}, {"s3.path.style.access": "word"}]:
         with pytest.raises(InvalidInputError) as raised:
             store_options(S3, given, {})
         assert "word" not in str(raised.value) and "other" not in str(raised.value)
 
 
-def test_nothing_of_them_is_shown() -> None:
+def test_the_repr_of_store_options_shows_no_values() -> None:
     options = store_options(S3, {**KEYS, "s3.endpoint": "http://h", "s3.session-token": "token"}, {})
     assert not [word for word in ("given", "token", "h") if f"'{word}" in repr(options)]
 
 
-def test_azure_and_google_have_their_own() -> None:
+def test_azure_and_google_have_separate_settings() -> None:
     azure = object_location("abfss://c@account.dfs.core.windows.net/x")[0]
     keys = {"fs.azure.account.key.account.dfs.core.windows.net": "k"}
     assert store_options(azure, keys, {}).settings == (("account_key", "k"),)
@@ -105,16 +105,16 @@ def test_azure_and_google_have_their_own() -> None:
         "http://h/wo rd", "http://h?sig=word", "http://h#word", "http://h\"", "http://h/<word>", "http://h\\word",
     ],
 )  # fmt: skip
-def test_an_endpoint_that_is_no_address_is_refused_and_not_shown(endpoint: str) -> None:
+def test_an_endpoint_that_is_not_an_address_is_refused_and_not_shown(endpoint: str) -> None:
     with pytest.raises(InvalidInputError, match="is not an address of a server") as raised:
         store_options(S3, {"s3.endpoint": endpoint}, {})
     assert "word" not in str(raised.value)
 
 
 @pytest.mark.parametrize("value", ["eu west", "eu/west", "eu?", "eu@x", 'eu"'])
-def test_a_setting_that_is_part_of_an_address_has_the_characters_of_one(value: str) -> None:
+def test_a_setting_that_is_part_of_an_address_has_only_its_characters(value: str) -> None:
     azure = object_location("abfss://c@account.dfs.core.windows.net/x")[0]
-    for place, key, name in ((S3, "s3.region", "region"), (azure, "azure.tenant.id", "tenant_id")):
+    for location, key, name in ((S3, "s3.region", "region"), (azure, "azure.tenant.id", "tenant_id")):
         with pytest.raises(InvalidInputError, match=f"a request cannot have .*: {name}"):
-            store_options(place, {key: value}, {})
-        assert dict(store_options(place, {key: "eu-west_1.x"}, {}).settings)[name] == "eu-west_1.x"
+            store_options(location, {key: value}, {})
+        assert dict(store_options(location, {key: "eu-west_1.x"}, {}).settings)[name] == "eu-west_1.x"

@@ -1,4 +1,4 @@
-"""What a store says, in lakelsm's words: the place, the reason, the remedy, and no credentials."""
+"""Failures of a store become errors with the URI, the reason and the remedy, and without credentials."""
 
 from __future__ import annotations
 
@@ -53,18 +53,18 @@ def test_each_answer_is_one_clear_error(object_server: ObjectServer, status: str
             with pytest.raises(LakelsmError, match=words) as raised:
                 call()
             assert root in str(raised.value)
-            told = "".join(traceback.format_exception(raised.value)) + repr(raised.value.__context__)
-            assert not [secret for secret in SECRETS if secret in told]
+            shown = "".join(traceback.format_exception(raised.value)) + repr(raised.value.__context__)
+            assert not [secret for secret in SECRETS if secret in shown]
 
 
-def test_a_storm_of_refusals_is_waited_out(object_server: ObjectServer) -> None:
+def test_a_request_is_retried_through_several_refusals(object_server: ObjectServer) -> None:
     file_io, root = opened(object_server)
     with object_server.fault("refuse", lambda *_: True, times=3) as fault:
         file_io.write(f"{root}/a", b"1")
     assert fault.met == 3 and file_io.read(f"{root}/a") == b"1"
 
 
-def test_an_answer_that_is_cut_off_is_asked_for_again(object_server: ObjectServer) -> None:
+def test_a_request_with_a_truncated_answer_is_sent_again(object_server: ObjectServer) -> None:
     file_io, root = opened(object_server)
     file_io.write(f"{root}/a", b"0123456789" * 1000)
     with object_server.fault("truncate", lambda method, _: method == "GET") as fault:
@@ -79,18 +79,18 @@ def test_an_answer_that_is_cut_off_is_asked_for_again(object_server: ObjectServe
         ("gs://b/x", {"gs.auth.service.account.json": "secretword"}),
     ],
 )
-def test_settings_without_the_right_form_are_told_by_name_alone(uri: str, given: dict[str, str]) -> None:
+def test_settings_of_a_wrong_form_are_reported_by_name_only(uri: str, given: dict[str, str]) -> None:
     file_io, root = open_storage(uri, given)
     for call in (lambda: file_io.read(f"{root}/a"), lambda: file_io.create_if_absent(f"{root}/a", b"")):
         with pytest.raises(LakelsmError) as raised:
             call()
-        told = "".join(traceback.format_exception(raised.value))
-        assert root.removesuffix("/x") in told and "secretword" not in told
+        shown = "".join(traceback.format_exception(raised.value))
+        assert root.removesuffix("/x") in shown and "secretword" not in shown
 
 
 @dataclass
 class Waits:
-    """The retry_waits between requests, which take no time here."""
+    """Records the waits between requests, which take no time here."""
 
     seconds: list[float] = field(default_factory=list)
 
@@ -103,8 +103,8 @@ class Waits:
 
 @pytest.fixture
 def waited(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Waits]:
-    """No request waits: neither ours nor those that the library sends again. A store is silent for a minute, or for as
-    many milliseconds as the parameter says.
+    """Make all waits between requests, also the library's, take no time. A store may be silent for a minute, or for
+    the parameter's number of milliseconds.
     """
     silence = timedelta(milliseconds=getattr(request, "param", 60_000))
     found = Waits()
@@ -121,7 +121,7 @@ def waited(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> I
 
 CONTENT = b"0123456789" * 1000
 
-#: What is asked of a store, and what it answers where nothing fails.
+#: Requests to a store, each returning its result.
 REQUESTS: dict[str, Callable[[FileIO, str], object]] = {
     "GET": lambda file_io, root: file_io.read(f"{root}/a"),
     "GET of nothing": lambda file_io, root: _missing(file_io, f"{root}/none"),
@@ -153,8 +153,8 @@ def _written(file_io: FileIO, path: str, size: int) -> None:
             sink.write(bytes(min(size - start, 1 << 20)))
 
 
-#: What happens to a request; each passes by itself.
-PASSING: list[tuple[str, dict[str, Any]]] = [
+#: Temporary faults.
+TEMPORARY: list[tuple[str, dict[str, Any]]] = [
     *(("refuse", {"status": status}) for status in ("500 Internal Server Error", "502 Bad Gateway", "503 Slow Down")),
     ("refuse", {"status": "429 Too Many Requests", "body": b""}),
     ("refuse", {"status": "400 Bad Request", "body": b"<Error><Code>RequestTimeout</Code></Error>"}),
@@ -165,7 +165,7 @@ PASSING: list[tuple[str, dict[str, Any]]] = [
     ("drop before", {}),
     ("drop", {}),
 ]
-#: What the library itself cannot send again of a file in parts, the cause of which it does not see.
+#: Faults after which the library cannot repeat a part of a file, because it does not see the cause.
 _OF_PARTS = ("cut", "truncate")
 
 
@@ -187,29 +187,29 @@ def test_each_request_that_is_sent_again_logs_a_line_without_secrets(
     assert "test-secret" not in str([vars(each) for each in found])
 
 
-def test_a_request_that_fails_for_a_while_is_sent_again(
+def test_a_request_that_fails_temporarily_is_sent_again(
     object_server: ObjectServer, waited: Waits, bucket: tuple[FileIO, str]
 ) -> None:
     for name, request in REQUESTS.items():
         expected = request(*bucket)
-        for kind, more in PASSING:
+        for kind, more in TEMPORARY:
             for times in (1, 3):
                 if times > 1 and name == "parts":
                     continue
                 if name == "HEAD" and b"<Error>" in more.get("body", b""):
-                    continue  # Its answer has no body to say more.
+                    continue  # A HEAD answer has no body with the code.
                 with object_server.fault(kind, lambda *_: True, times=times, **more) as fault:
                     try:
                         assert request(*bucket) == expected, (name, kind, more)
                     except StorageUnavailableError:
                         assert name == "parts" and (kind in _OF_PARTS or "400" in str(more)), (name, kind, more)
-                assert fault.met == times or (kind == "truncate" and fault.met == 1)  # Of no effect without a body.
+                assert fault.met == times or (kind == "truncate" and fault.met == 1)  # An answer may have no body.
                 assert request(*bucket) == expected
     assert (bucket[0].size(f"{bucket[1]}/small"), bucket[0].size(f"{bucket[1]}/parts")) == (1000, 20 << 20)
 
 
 @pytest.mark.parametrize("waited", [500], indirect=True)
-def test_a_request_that_is_not_answered_is_sent_again(
+def test_a_request_without_an_answer_is_sent_again(
     object_server: ObjectServer, waited: Waits, bucket: tuple[FileIO, str]
 ) -> None:
     for name, request in REQUESTS.items():
@@ -222,11 +222,11 @@ def test_a_request_that_is_not_answered_is_sent_again(
         assert fault.met == 1
 
 
-def test_what_fails_for_long_is_an_error_of_kind_retry_after_waits_that_double(
+def test_a_long_failure_is_an_error_of_kind_retry_after_waits_that_double(
     object_server: ObjectServer, waited: Waits, bucket: tuple[FileIO, str]
 ) -> None:
     for name, request in REQUESTS.items():
-        for kind, more in PASSING:
+        for kind, more in TEMPORARY:
             if kind == "truncate" or (name == "parts" and kind != "refuse"):
                 continue
             if name == "HEAD" and b"<Error>" in more.get("body", b""):
@@ -241,12 +241,12 @@ def test_what_fails_for_long_is_an_error_of_kind_retry_after_waits_that_double(
             assert raised.value.kind is ErrorKind.RETRY
             if name != "parts":
                 assert waited.seconds == [0.25, 0.5, 1, 2, 4, 8, 8, 8], (name, kind, more)
-                assert fault.met >= 9 and sum(counts.values()) <= 9 * 2  # The server's connection may be tried twice.
-            told = "".join(traceback.format_exception(raised.value))
-            assert bucket[1] in told and not [secret for secret in SECRETS if secret in told]
+                assert fault.met >= 9 and sum(counts.values()) <= 9 * 2  # The client may open the connection twice.
+            shown = "".join(traceback.format_exception(raised.value))
+            assert bucket[1] in shown and not [secret for secret in SECRETS if secret in shown]
 
 
-def test_what_will_not_pass_is_asked_once_and_is_of_kind_fix(
+def test_a_permanent_failure_is_not_retried_and_is_of_kind_fix(
     object_server: ObjectServer, waited: Waits, bucket: tuple[FileIO, str]
 ) -> None:
     answers = (
@@ -271,7 +271,7 @@ def test_what_will_not_pass_is_asked_once_and_is_of_kind_fix(
             assert (waited.seconds, fault.met) == ([], 1)
 
 
-def test_a_deletion_of_many_is_told_by_what_the_store_says_of_one_of_them(
+def test_the_error_of_a_bulk_deletion_is_that_of_one_of_its_keys(
     object_server: ObjectServer, waited: Waits, bucket: tuple[FileIO, str]
 ) -> None:
     file_io, root = bucket
@@ -286,7 +286,7 @@ def test_a_deletion_of_many_is_told_by_what_the_store_says_of_one_of_them(
         assert raised.value.kind is kind
 
 
-def test_a_listing_that_breaks_off_goes_on_where_it_was(
+def test_a_truncated_listing_continues_after_the_last_key(
     object_server: ObjectServer, waited: Waits, bucket: tuple[FileIO, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file_io, root = bucket
@@ -298,13 +298,13 @@ def test_a_listing_that_breaks_off_goes_on_where_it_was(
     assert file_io.list(f"{root}/d") == [] and file_io.exists(f"{root}/a")
 
 
-def test_a_dead_store_is_given_up_after_the_waits(waited: Waits) -> None:
+def test_a_store_that_never_answers_is_given_up_after_the_retries(waited: Waits) -> None:
     options = {"s3.endpoint": "http://127.0.0.1:1", "s3.access-key": "a", "s3.secret-key": "b"}
     file_io, root = open_storage("s3://bucket", option_texts("o", options))
     with pytest.raises(StorageUnavailableError, match=r"s3://bucket/x: the store cannot be reached.*endpoint"):
         file_io.read(f"{root}/x")
     assert sum(waited.seconds) > 30
-    with pytest.raises(StorageUnavailableError, match="snapshot-1"):  # Of the snapshot itself nothing was sent yet.
+    with pytest.raises(StorageUnavailableError, match="snapshot-1"):  # The snapshot itself was never sent.
         publish(file_io, f"{root}/snapshot-1", b"x", waited.sleep)
 
 
@@ -318,7 +318,7 @@ def test_waits_end_a_minute_after_the_first_failure() -> None:
     assert found == [0.25, 0.5, 1]
 
 
-def test_credentials_that_no_request_can_have_are_refused_by_name() -> None:
+def test_credentials_that_a_request_cannot_have_are_refused_by_name() -> None:
     for key in ("s3.session-token", "s3.access-key", "s3.secret-key"):
         for value in ("hid\nden", "hidden\x00", "hiddén"):
             given = {"s3.access-key": "a", "s3.secret-key": "b", "s3.endpoint": "http://127.0.0.1:1", key: value}

@@ -1,4 +1,4 @@
-"""Everything that a table does in this process, on an object store; and that its credentials come out nowhere."""
+"""All operations of a table in this process on an object store, and that they never write or show credentials."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def contents(file_io: FileIO, path: str) -> Iterator[tuple[str, bytes]]:
     ],
     ids=lambda options: next(iter(options)),
 )
-def test_a_table_of_each_kind_is_written_read_changed_and_compacted(
+def test_each_kind_of_table_is_written_read_changed_and_compacted(
     object_server: ObjectServer, options: dict[str, str]
 ) -> None:
     table = created(object_server, **options)
@@ -105,7 +105,7 @@ def test_credentials_are_in_no_file_log_warning_error_or_repr(
     object_server: ObjectServer, tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    told: list[str] = []
+    texts: list[str] = []
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         table = created(object_server)
@@ -117,13 +117,13 @@ def test_credentials_are_in_no_file_log_warning_error_or_repr(
         answer = {"status": "403 Forbidden", "body": b"<Code>SignatureDoesNotMatch</Code>test-secret test-access"}
         with object_server.fault("refuse", lambda *_: True, times=99, **answer), pytest.raises(LakelsmError) as raised:
             table.write(rows(0, 1))
-        told += [str(raised.value), repr(raised.value), *traceback.format_exception(raised.value)]
+        texts += [str(raised.value), repr(raised.value), *traceback.format_exception(raised.value)]
         store = table._store()
-        told += [repr(table), repr(store), repr(store.file_io), str(warned), caplog.text, *capfd.readouterr()]
+        texts += [repr(table), repr(store), repr(store.file_io), str(warned), caplog.text, *capfd.readouterr()]
     bucket = store.paths.root.removesuffix("/w/d.db/t")
     found = dict(contents(store.file_io.within(bucket), bucket))
     found |= {str(path): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    found |= {f"told {number}": text.encode() for number, text in enumerate(told)}
+    found |= {f"text {number}": text.encode() for number, text in enumerate(texts)}
     assert len(found) > 10
     assert [path for path, data in found.items() if any(secret in data for secret in SECRETS)] == []
-    assert SECRETS[0] in pickle.dumps(store.file_io), "in memory they travel"
+    assert SECRETS[0] in pickle.dumps(store.file_io), "tasks get them"

@@ -51,5 +51,5 @@ def test_a_point_is_named_once_and_exists(tmp_path: Path) -> None:
 
 def test_without_polars_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "polars", None)
-    with pytest.raises(InvalidInputError, match=r"install lakelsm\[polars\]"):
+    with pytest.raises(InvalidInputError, match=r"Install lakelsm\[polars\]"):
         new_table(tmp_path).to_polars()
