@@ -1,4 +1,4 @@
-"""Compact a table: ``spark-submit --properties-file spark-defaults.conf jobs/compact.py --help``."""
+"""Compact tables: ``spark-submit --properties-file spark-defaults.conf jobs/compact.py --help``."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ except ModuleNotFoundError as error:
     if error.name != "lakelsm":
         raise
     sys.exit(
-        f"compact.py: {sys.executable} has no lakelsm. Install it there (pip install lakelsm), or name the Python that "
-        "has it in PYSPARK_PYTHON."
+        f"compact.py: the package lakelsm is not installed for {sys.executable}. Install it (pip install lakelsm), or "
+        "set PYSPARK_PYTHON to a Python that has it."
     )
 
 if __name__ == "__main__":

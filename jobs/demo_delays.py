@@ -1,7 +1,7 @@
-"""The second act's aggregation table: delays by carrier and airport, fed by the changelog of the flights.
+"""The aggregation table of the second act: delays by carrier and airport, fed by the changelog of the flights.
 
-A flight counts at two airports: its departure at the origin, its arrival at the destination. Whatever
-changes a flight takes the old image's counts back and adds those of the new one. No Spark here, only its SQL.
+A flight counts at two airports: its departure at the origin, its arrival at the destination. A change of a flight
+subtracts the counts of the old row and adds those of the new one. No Spark here, only its SQL.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ SCHEMA = pa.schema(
         *(pa.field(name, pa.int64()) for name in COUNTS),
     ]
 )
-#: What the counts are, for people.
+#: The meaning of the counts, for display.
 MEANING = "departures (late_out minutes), those in rain (wet, late_wet), arrivals (late_in)"
 OPTIONS = {"merge-engine": "aggregation", "fields.default-aggregate-function": "sum"}
 
-#: From the changes of a flight to rows of the aggregation table. The row kind stays: -U and -D are taken back.
+#: Turns changes of a flight into rows of the aggregation table. Rows of kind -U and -D are subtracted.
 COUNTED = """\
 SELECT rowkind, carrier, origin AS airport, 1 AS departures, dep_delay AS late_out,
   IF(precip > 0, 1, 0) AS wet, IF(precip > 0, dep_delay, 0) AS late_wet, 0 AS arrivals, 0 AS late_in
@@ -30,7 +30,7 @@ UNION ALL
 SELECT rowkind, carrier, dest, 0, 0, 0, 0, 1, arr_delay
 FROM changes WHERE dest IS NOT NULL AND arr_delay IS NOT NULL"""
 
-#: A carrier that has no flights left at an airport keeps its row, of zeros.
+#: The row of a carrier without flights at an airport has zeros, and is left out.
 TOTALS = "SELECT * FROM delays WHERE departures <> 0 OR arrivals <> 0 ORDER BY carrier, airport"
 
 WORST_QUERY = """\
@@ -46,8 +46,11 @@ Answer = list[tuple[object, ...]]
 
 
 def totals(flights: pd.DataFrame) -> pd.DataFrame:
-    """The counts by :data:`KEY`, in its order, by plain pandas from one row a flight: ``carrier``, ``origin``,
-    ``dest``, ``dep_delay``, ``arr_delay`` and ``precip``."""
+    """Return the counts by :data:`KEY`, in key order, computed by plain pandas.
+
+    ``flights`` has one row for each flight: ``carrier``, ``origin``, ``dest``, ``dep_delay``, ``arr_delay``,
+    ``precip``.
+    """
     out = flights[flights["dep_delay"].notna()]
     wet = (out["precip"] > 0).fillna(False).astype(bool)
     left = pd.DataFrame(
@@ -68,12 +71,12 @@ def totals(flights: pd.DataFrame) -> pd.DataFrame:
 
 
 def as_answer(frame: pd.DataFrame) -> Answer:
-    """The rows as tuples of plain Python values, as Spark's ``collect`` gives them."""
+    """Return the rows as tuples of plain Python values, like Spark's ``collect``."""
     return [tuple(row) for row in frame.astype(object).itertuples(index=False, name=None)]
 
 
 def worst_answer(delays: pd.DataFrame, airlines: pd.DataFrame, airports: pd.DataFrame) -> Answer:
-    """What :data:`WORST_QUERY` must answer, from :func:`totals`."""
+    """Return the expected answer of :data:`WORST_QUERY`, from :func:`totals`."""
     rows = delays[delays["arrivals"] > 0]
     rows = rows.merge(airlines, on="carrier").rename(columns={"name": "airline"})
     rows = rows.merge(airports[["faa", "name"]], left_on="airport", right_on="faa", how="left")
@@ -83,6 +86,6 @@ def worst_answer(delays: pd.DataFrame, airlines: pd.DataFrame, airports: pd.Data
 
 
 def rain_answer(delays: pd.DataFrame) -> Answer:
-    """What :data:`RAIN_QUERY` must answer, from :func:`totals`."""
+    """Return the expected answer of :data:`RAIN_QUERY`, from :func:`totals`."""
     rows = delays[delays["departures"] > 0].groupby("airport").sum(numeric_only=True).reset_index()
     return as_answer(rows[["airport", *COUNTS[:4]]].sort_values("airport"))

@@ -1,5 +1,7 @@
-"""The fourth act's records: flights in deliveries, and the tables of planes, airlines and airports that they are
-joined with while these change. Plain pandas and Arrow, no Spark."""
+"""Records of the fourth act: flights in deliveries, and the tables of planes, airlines and airports to join.
+
+Plain pandas and Arrow, no Spark.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 from demo_records import records
 
-#: What a delivery has of a flight.
+#: The columns of a delivery.
 FLIGHT = pa.schema([(name, pa.string()) for name in ("carrier", "tailnum", "dest")])
 PLANES = pa.schema(
     [pa.field("tailnum", pa.string(), nullable=False), ("manufacturer", pa.string()), ("seats", pa.int32())]
@@ -20,7 +22,7 @@ AIRPORTS = pa.schema([pa.field("faa", pa.string(), nullable=False), ("name", pa.
 
 #: Planes of this year are registered after the first delivery.
 NEW_PLANES = 2013
-#: On 9 December 2013 US Airways and American Airlines became one: told before the last delivery.
+#: On 9 December 2013 US Airways and American Airlines merged. The airline is renamed before the last delivery.
 MERGED, MERGED_NAME = "US", "American Airlines Inc. (US Airways)"
 
 GROUPS = ["airline", "manufacturer"]
@@ -29,7 +31,7 @@ COUNTS = ["flights", "planes", "seats", "airports"]
 
 @dataclass(frozen=True)
 class Dimensions:
-    """The three tables as they are at a moment."""
+    """The three tables at one time."""
 
     planes: pa.Table
     airlines: pa.Table
@@ -37,13 +39,13 @@ class Dimensions:
 
 
 def deliveries(flights: pd.DataFrame, number: int = 4) -> list[pa.Table]:
-    """The flights in their order, in so many parts of about the same size."""
+    """Split the flights, in their order, into ``number`` parts of about the same size."""
     size = -(-len(flights) // number)
     return [_arrow(flights.iloc[start : start + size], FLIGHT) for start in range(0, len(flights), size)]
 
 
 def dimensions() -> Dimensions:
-    """The tables before the first delivery: without the new planes."""
+    """Return the tables before the first delivery: without the new planes."""
     planes = records("planes")
     return Dimensions(
         _arrow(planes[planes["year"] != NEW_PLANES], PLANES),
@@ -53,19 +55,22 @@ def dimensions() -> Dimensions:
 
 
 def new_planes() -> pa.Table:
-    """The planes that are registered late."""
+    """Return the planes that are registered late."""
     planes = records("planes")
     return _arrow(planes[planes["year"] == NEW_PLANES], PLANES)
 
 
 def merged_airline() -> pa.Table:
-    """The airline's row with its new name."""
+    """Return the airline's row with its new name."""
     return pa.table([[MERGED], [MERGED_NAME]], schema=AIRLINES)
 
 
 def answer(parts: Sequence[pa.Table]) -> pd.DataFrame:
-    """How many flights of each airline and manufacturer there were, of how many the plane is known and the airport, and
-    how many seats they had: each delivery joined with the tables as they were then, by plain pandas."""
+    """Return the expected counts by airline and manufacturer, computed by plain pandas.
+
+    The counts are flights, known planes, their seats, and known airports. Each delivery is joined with the tables as
+    they were at its time.
+    """
     planes, airlines, airports = records("planes"), records("airlines"), records("airports")
     renamed = airlines.assign(name=airlines["name"].where(airlines["carrier"] != MERGED, MERGED_NAME))
     counted = []
@@ -88,7 +93,7 @@ def answer(parts: Sequence[pa.Table]) -> pd.DataFrame:
 
 
 def summed(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """The counts of all deliveries together, in the order of flights."""
+    """Return the sums of all deliveries, most flights first."""
     sums = pd.concat(parts).groupby(GROUPS, dropna=False)[COUNTS].sum().astype("int64").reset_index()
     sums = sums.fillna({"manufacturer": "unknown"})
     return sums.sort_values(["flights", *GROUPS], ascending=[False, True, True]).reset_index(drop=True)

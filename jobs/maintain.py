@@ -1,5 +1,6 @@
-"""Keep tables in order: ``spark-submit --properties-file spark-defaults.conf jobs/maintain.py VERB --help``, or
-``python jobs/maintain.py VERB`` in this process alone.
+"""Maintain tables: ``spark-submit --properties-file spark-defaults.conf jobs/maintain.py VERB --help``.
+
+``python jobs/maintain.py VERB`` works in this process alone.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ except ModuleNotFoundError as error:
     if error.name != "lakelsm":
         raise
     sys.exit(
-        f"maintain.py: {sys.executable} has no lakelsm. Install it there (pip install lakelsm), or name the Python that "
-        "has it in PYSPARK_PYTHON."
+        f"maintain.py: the package lakelsm is not installed for {sys.executable}. Install it (pip install lakelsm), or "
+        "set PYSPARK_PYTHON to a Python that has it."
     )
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Answer lookups of a table on a cluster: ``spark-submit … jobs/query_service.py --help``."""
+"""Serve lookups of a table on a cluster: ``spark-submit … jobs/query_service.py --help``."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ except ModuleNotFoundError as error:
     if error.name != "lakelsm":
         raise
     sys.exit(
-        f"query_service.py: {sys.executable} has no lakelsm. Install it there (pip install lakelsm), or name the Python "
-        "that has it in PYSPARK_PYTHON."
+        f"query_service.py: the package lakelsm is not installed for {sys.executable}. Install it (pip install lakelsm), "
+        "or set PYSPARK_PYTHON to a Python that has it."
     )
 
 if __name__ == "__main__":

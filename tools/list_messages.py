@@ -1,7 +1,7 @@
-"""Prints every text that a user can see: errors, warnings, log lines, help and descriptions of options.
+"""Prints all texts that a user can see: errors, warnings, log lines, help, findings and descriptions of options.
 
-`python tools/list_messages.py [folder …]` prints one line for each text, with the kind, file and line. A part that is
-computed is printed as `{…}`.
+`python tools/list_messages.py [folder …]` prints one line for each text, with its kind, file and line. A computed part
+is printed as `{…}`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("lakelsm", "jobs")
 
-#: Calls whose first text argument a user sees, by the last part of their name.
+#: Calls whose text arguments a user sees, by the last part of their name.
 _KINDS = {
     "warn": "warning",
     "warn_after_commit": "warning",
@@ -46,7 +46,7 @@ def main(folders: list[str]) -> None:
 
 
 def messages(source: str) -> Iterator[tuple[int, str, str]]:
-    """The texts of a module: line, kind, text."""
+    """Return the texts of a module: line, kind and text."""
     found = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call):
@@ -62,7 +62,7 @@ def _kind(call: ast.Call) -> str:
 
 
 def _texts(value: ast.expr) -> Iterator[str]:
-    """The texts with a space that an argument may be, both branches of a condition included."""
+    """Yield the texts of an argument that contain a space, of both branches of a condition."""
     if isinstance(value, ast.IfExp):
         yield from (*_texts(value.body), *_texts(value.orelse))
     elif isinstance(value, ast.BinOp):

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Runs a command in the project's environment, after making that environment.
+# Runs a command in the virtual environment of the project, and creates the environment first.
 #
 #   tools/run.sh [--no-jvm] COMMAND [ARGUMENT...]
 #
-# Set-up happens once: a virtual environment of a Python >= 3.10 with the package installed in place, and a JDK >= 17
-# (not looked for with --no-jvm). A stamp in the environment holds a hash of what it was made from, so later runs start
-# at once, and a changed requirement makes the environment again.
+# Set-up runs once: it creates a virtual environment of a Python >= 3.10 with an editable install of the package, and
+# finds a JDK >= 17 (not with --no-jvm). A stamp in the environment has a hash of its requirements, so later runs start
+# immediately, and changed requirements create the environment again.
 #
-#   PYTHON       the Python to use instead of the first fit one
-#   VENV         the environment's folder (.venv)
+#   PYTHON       the Python to use instead of the first suitable one
+#   VENV         the directory of the environment (.venv)
 #   CONSTRAINTS  a pip constraints file
 #   EXTRAS       the extras of setup.cfg to install (test,demo)
 set -euo pipefail
@@ -30,7 +30,7 @@ apt_install() {
     apt-get update -qq >&2 && apt-get install -y -qq --no-install-recommends "$@" >&2
 }
 
-# A Python fits when it really starts (a version manager's shim may not), is new enough, and can make environments.
+# A suitable Python starts (a shim of a version manager may not), is new enough, and can create environments.
 fits() {
     "$1" -c 'import sys; sys.exit(sys.version_info < (3, 10))' >/dev/null 2>&1
 }
@@ -40,7 +40,7 @@ can_make_environments() {
 
 find_python() {
     local name candidate lacking=
-    # The newest PySpark needs Python 3.11; 3.10 gets the newest one that supports it.
+    # The newest PySpark needs Python 3.11; with 3.10 pip installs the newest that supports it.
     for name in ${PYTHON:-python3.12 python3.11 python3.13 python3.14 python3.10 python3}; do
         while read -r candidate; do
             fits "$candidate" || continue
@@ -48,19 +48,19 @@ find_python() {
             lacking=${lacking:-$candidate}
         done < <(type -aP "$name" 2>/dev/null)
     done
-    [[ -n $lacking ]] || die "no Python >= 3.10 was found${PYTHON:+ as $PYTHON}." \
+    [[ -n $lacking ]] || die "No Python >= 3.10 is found${PYTHON:+ as $PYTHON}." \
         "Install one, for example on Debian or Ubuntu: apt-get install python3 python3-venv"
     if as_root_on_debian; then
         apt_install "python$("$lacking" -c 'import sys; print("%d.%d" % sys.version_info[:2])')-venv" >&2 || true
         if can_make_environments "$lacking"; then echo "$lacking"; return; fi
     fi
-    die "$lacking cannot make virtual environments (no venv or ensurepip)." \
+    die "$lacking cannot create virtual environments (no venv or ensurepip)." \
         "Install them, for example on Debian or Ubuntu: apt-get install python3-venv"
 }
 
 fingerprint() {
     {
-        # Only what decides what is installed: the metadata and options sections, not the tools' settings.
+        # Only the parts that decide what is installed: metadata and options, not the settings of tools.
         awk '/^\[/ { on = /^\[(metadata|options)/ } on' "$root/setup.cfg"
         sed -n '/^\[build-system\]/,/^\[tool/p' "$root/pyproject.toml"
         [[ -z ${CONSTRAINTS:-} ]] || cat "$root/$CONSTRAINTS"
@@ -72,7 +72,7 @@ make_environment() {
     local stamp
     stamp="$venv/.lakelsm-$(fingerprint)"
     [[ ! -e $stamp ]] || return 0
-    # One at a time: `make -j` starts several of these.
+    # Under a lock: `make -j` runs this script several times concurrently.
     (
         ! command -v flock >/dev/null 2>&1 || flock 9
         [[ -e $stamp ]] || install_into_environment
@@ -85,17 +85,17 @@ install_into_environment() {
     python=$(find_python)
     say "$("$python" -V) ($python) -> $venv"
     "$python" -m venv --clear "$venv"
-    say "installing lakelsm[$extras]; the first time this takes some minutes"
+    say "installing lakelsm[$extras]; this takes some minutes"
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
         ${CONSTRAINTS:+--constraint "$root/$CONSTRAINTS"} --editable "$root[$extras]" >&2
 }
 
 java_version() {
-    # "17.0.2" -> 17, "1.8.0_392" -> 1, "21-ea" -> 21, nothing when it does not run
+    # "17.0.2" -> 17, "1.8.0_392" -> 1, "21-ea" -> 21; nothing if it does not run
     "$1" -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p' | head -n 1
 }
 
-# Prints the home of the first JDK >= 17: JAVA_HOME, the one on the PATH, then the usual folders.
+# Prints the home of the first JDK >= 17: of JAVA_HOME, the PATH, then the usual directories.
 find_java_home() {
     local java version
     for java in ${JAVA_HOME:+"$JAVA_HOME/bin/java"} "$(type -P java || true)" \
@@ -117,11 +117,11 @@ need_java() {
         apt_install openjdk-17-jre-headless || apt_install default-jre-headless || true
         JAVA_HOME=$(find_java_home) && export JAVA_HOME && return
     fi
-    die "Spark needs a Java runtime of version 17 or newer, and none was found (JAVA_HOME, PATH, /usr/lib/jvm)." \
+    die "Spark needs a Java runtime >= 17, and none is found (JAVA_HOME, PATH, /usr/lib/jvm)." \
         "Debian or Ubuntu: sudo apt-get install openjdk-17-jre-headless" \
         "Fedora:           sudo dnf install java-17-openjdk-headless" \
         "macOS:            brew install openjdk@17" \
-        "Then run the command again, with JAVA_HOME set where the runtime is not on the PATH."
+        "Then run the command again; set JAVA_HOME if the runtime is not on the PATH."
 }
 
 jvm=yes
@@ -131,8 +131,8 @@ if [[ ${1:-} == --no-jvm ]]; then jvm=no; shift; fi
 make_environment
 [[ $jvm == no ]] || need_java
 
-# Spark would start whatever `python3` is on the PATH as its workers, and another SPARK_HOME's jars. Without bytecode kept
-# in place each of its workers would compile the whole package anew: half a second of CPU.
+# Without these variables Spark would run the `python3` of the PATH as workers, and the jars of another SPARK_HOME. With
+# PYTHONDONTWRITEBYTECODE each worker would compile the whole package: half a second of CPU.
 export PATH="$venv/bin:$PATH" VIRTUAL_ENV="$venv" PYSPARK_PYTHON="$venv/bin/python" PYSPARK_DRIVER_PYTHON="$venv/bin/python"
 unset SPARK_HOME PYTHONHOME PYTHONDONTWRITEBYTECODE
 cd "$root"
