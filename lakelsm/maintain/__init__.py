@@ -1,1 +1,1 @@
-"""Maintenance of a table: expiry, orphan removal, partitions, versions, checks, statistics, and the history of runs."""
+"""Maintenance of a table: expiry, orphan removal, partitions, versions, checks, statistics, and the record of runs."""

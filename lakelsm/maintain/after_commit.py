@@ -1,6 +1,6 @@
-"""What follows each commit of a table that is not ``write-only``, in the order of Paimon's `TableCommitImpl`.
+"""The maintenance that follows each commit of a table that is not ``write-only``, in the order of `TableCommitImpl`.
 
-None of it makes a commit that succeeded look failed: each failure is in the result (or the history) and a warning.
+A failure never makes a successful commit look failed. It is logged as a warning and is in the result, or in the history.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from lakelsm.options import ExpireMode
 from lakelsm.results import Failure
 from lakelsm.snapshots.table_store import TableStore
 
-#: One step: it looks at the options itself and does nothing where they do not ask for it. It raises its failure, or
-#: returns those that it has warned of.
+#: One step. It reads the options itself and does nothing if they do not enable it. It raises its failure, or returns
+#: failures that it has logged.
 Step: TypeAlias = Callable[[TableStore, Environment], Sequence[Failure] | None]
 
-#: The name of each step, its operation in the history, and the call that does the same. Paimon's order: automatic tags,
-#: expired tags, partitions, consumers, and snapshots last, so that snapshots which the others kept can expire.
+#: The name of each step, its operation in the history, and the call that does the same. The order is Paimon's: automatic
+#: tags, expired tags, partitions, consumers, and snapshots last, because the others may keep snapshots.
 STEPS: tuple[tuple[str, str, str, Step], ...] = (
     ("the automatic creation of tags", "create_tag", "tags.create(…)", tag_creation.create_after_commit),
     ("the expiry of tags", "expire_tags", "tags.expire()", tags.expire_after_commit),
@@ -42,32 +42,32 @@ STEPS: tuple[tuple[str, str, str, Step], ...] = (
 )
 
 
-class _Beside:
-    """Does the upkeep of tables that do not wait for it, one after the other; a process that is forked has its own."""
+class _BackgroundSteps:
+    """Runs steps of tables in one background thread, one table after the other. A forked process has its own thread."""
 
     def __init__(self) -> None:
         self._renew()
         os.register_at_fork(after_in_child=self._renew)
 
     def submit(self, work: Callable[[], None]) -> None:
-        """Do it some time; the process ends when it is done."""
+        """Run ``work`` later. The process does not exit before it has run."""
         self._pool.submit(work)
 
     def _renew(self) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="lakelsm-upkeep")
 
 
-_BESIDE = _Beside()
+_BACKGROUND = _BackgroundSteps()
 
 
 def after_commit(
     store: TableStore, written: Collection[bytes] = (), *, environment: Environment = SYSTEM
 ) -> tuple[Failure, ...]:
-    """Run the upkeep of the options after a commit; on a ``write-only`` table only mark partitions as done.
+    """Run the maintenance that the options enable. On a ``write-only`` table, only mark partitions as done.
 
-    ``written`` are the partitions that a batch wrote to. Returns the steps that failed, of which it has warned; no
-    Exception leaves it. Steps that a thread takes beside (``snapshot.expire.execution-mode`` = 'async') record their
-    failures in the table's history.
+    ``written`` are the partitions that a batch wrote to. Return the failed steps, which are logged; no exception is
+    raised. Steps in the background (``snapshot.expire.execution-mode`` = 'async') record their failures in the table's
+    history.
     """
     failures: list[Failure] = []
     if written and store.options.partition_end_input_to_done:
@@ -76,21 +76,21 @@ def after_commit(
     if store.options.write_only:
         return tuple(failures)
     if store.options.snapshot_expire_execution_mode is ExpireMode.ASYNC:
-        beside = partial(_BESIDE.submit, partial(_take_steps_beside, store, environment))
-        failures += _attempt(store, "starting the upkeep", "maintenance.expire_snapshots()", beside)
+        submit = partial(_BACKGROUND.submit, partial(_run_in_background, store, environment))
+        failures += _attempt(store, "starting the maintenance", "maintenance.expire_snapshots()", submit)
     else:
-        failures += _take_steps(store, environment)
+        failures += _run_steps(store, environment)
     return tuple(failures)
 
 
-def _take_steps(store: TableStore, environment: Environment) -> list[Failure]:
+def _run_steps(store: TableStore, environment: Environment) -> list[Failure]:
     failures: list[Failure] = []
     for what, _, call, step in STEPS:
         failures += _attempt(store, what, call, partial(step, store, environment))
     return failures
 
 
-def _take_steps_beside(store: TableStore, environment: Environment) -> None:
+def _run_in_background(store: TableStore, environment: Environment) -> None:
     for what, operation, call, step in STEPS:
         started = environment.clock()
         for failure in _attempt(store, what, call, partial(step, store, environment)):
@@ -98,7 +98,7 @@ def _take_steps_beside(store: TableStore, environment: Environment) -> None:
 
 
 def _attempt(store: TableStore, what: str, call: str, work: Callable[[], Sequence[Failure] | None]) -> list[Failure]:
-    advice = f"It is tried again after the next commit; table.{call} does it at once."
+    advice = f"It is retried after the next commit; table.{call} does it now."
     with after_commit_step(store.name, what, advice) as failures:
         failures += work() or ()
     return failures

@@ -1,7 +1,7 @@
-"""Statistics of a table's rows, collected and published as Paimon's ANALYZE does.
+"""Statistics of a table's rows, computed and published like Paimon's ANALYZE.
 
 Counts, bounds, lengths and their defaults are those of Spark's ANALYZE TABLE ... FOR COLUMNS, which Paimon's connector
-runs. Distinct values are estimated as there, by a HyperLogLog, of 2,048 registers instead of 512.
+runs. The number of distinct values is estimated by a HyperLogLog as in Spark, with 2,048 registers instead of 512.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from lakelsm.system_tables.file_tables import live_bytes
 from lakelsm.system_tables.system_table import TableState
 from lakelsm.types import AtomicType, DataField
 
-#: Bytes of a value for Spark: of a fixed width, or where all texts are NULL. Persisted: do not change
+#: The size of a value in bytes, as Spark assumes it: fixed-width types, and texts if all are NULL. Do not change.
 _DEFAULT_BYTES = {
     "BOOLEAN": 1,
     "TINYINT": 1,
@@ -56,14 +56,14 @@ _DEFAULT_BYTES = {
     "VARBINARY": 100,
 }
 _WIDE_DECIMAL, _WIDE_BYTES = 18, 16
-#: Tasks for each core: each returns 2 KB for each column, so they are few for every table size.
+#: Tasks for each core. Few for any table size, because each task returns 2 KB for each column.
 _TASKS_A_CORE = 4
 
 
 def analyzed_columns(store: TableStore, names: Sequence[str] | None) -> tuple[DataField, ...]:
-    """The columns of these names, in any case, in the order of the table; None: all that can be analyzed.
+    """Return the columns with these names, in any case, in the order of the table. None means all that can be analyzed.
 
-    Raises InvalidInputError for one that there is not, or of a type that cannot.
+    Raises InvalidInputError if a column does not exist, or if its type cannot be analyzed.
     """
     if names is None:
         return tuple(field for field in store.schema.fields if field.type.root in _DEFAULT_BYTES)
@@ -87,9 +87,10 @@ def analyze(
     dry_run: bool = False,
     environment: Environment = SYSTEM,
 ) -> AnalyzeResult:
-    """Collect statistics of the newest snapshot and commit them unless it is a dry run. An empty table gets none.
+    """Compute statistics of the newest snapshot and commit them, unless it is a dry run. An empty table gets none.
 
-    Errors are those of a read and of `Committer.commit`; the file of statistics is deleted by the rule of AttemptFiles.
+    Raises the errors of a read and of `Committer.commit`. After a failure, `AttemptFiles` decides whether the statistics
+    file is deleted.
     """
     started, began, snapshot = environment.clock(), environment.monotonic(), store.snapshots.latest()
     result = AnalyzeResult(table=store.name, dry_run=dry_run, columns=tuple(column.name for column in columns))
@@ -119,24 +120,24 @@ def _collected(
         rows = engine.count_rows(store, snapshot, None, fresh=False).rows if known is None else known
         summary = RowSummary((), rows=rows)
     total, size = snapshot.total_record_count, live_bytes(TableState(store, snapshot))
-    told = {column.name: _statistics(column, found, summary.rows) for column, found in zip(columns, summary.summaries)}
+    found = {column.name: _statistics(column, each, summary.rows) for column, each in zip(columns, summary.summaries)}
     return TableStatistics(
         snapshot_id=snapshot.id,
-        schema_id=store.schema.id,  # That of the columns: Java looks them up in it, and fails on one that it lacks.
+        schema_id=store.schema.id,  # The schema of the columns: Java looks them up in it and fails if one is missing.
         merged_record_count=summary.rows,
         merged_record_size=int(size * summary.rows / total) if total > 0 else 0,
-        columns=told,
+        columns=found,
     )
 
 
 def _summary(engine: Engine, store: TableStore, snapshot: Snapshot, columns: tuple[DataField, ...]) -> RowSummary:
-    """The summary of the columns of the merged rows, combined from tasks."""
+    """Return the summary of the columns of the merged rows, combined from the results of the tasks."""
     names = tuple(column.name for column in columns)
     scan = ArrowScan(store, plan_read(store, snapshot, None), names)
     rows = scan.stored_task()
     sizes = [_bytes(unit) for unit in scan.units]
-    least = math.ceil(sum(sizes) / (_TASKS_A_CORE * engine.runner.cores))
-    packed = pack_in_order(scan.units, _bytes, max(least, store.options.source_split_target_size))
+    min_bytes = math.ceil(sum(sizes) / (_TASKS_A_CORE * engine.runner.cores))
+    packed = pack_in_order(scan.units, _bytes, max(min_bytes, store.options.source_split_target_size))
     summary = RowSummary(columns)
     task = SummaryTask(rows, columns, rows.memory_bytes)
     if packed:
@@ -156,7 +157,7 @@ def _statistics(column: DataField, found: ColumnSummary, rows: int) -> ColumnSta
     if kind.root == "DECIMAL" and (kind.precision or 0) > _WIDE_DECIMAL:
         default = _WIDE_BYTES
     present = rows - found.nulls
-    told = ColumnStatistics(
+    statistics = ColumnStatistics(
         col_id=column.id,
         distinct_count=min(found.distinct.estimate(), present),
         null_count=found.nulls,
@@ -164,16 +165,16 @@ def _statistics(column: DataField, found: ColumnSummary, rows: int) -> ColumnSta
         max_len=found.longest if found.has_lengths and present else default,
     )
     if found.bounds is None:
-        return told
+        return statistics
     try:
         low, high = (_bound_text(value, kind) for value in found.bounds)
-    except UnsupportedFeatureError:  # A time before year 0, of which Paimon has no text: a bound may be unknown.
-        return told
-    return replace(told, min=low, max=high)
+    except UnsupportedFeatureError:  # A time before year 0, for which Paimon has no text. A bound may be unknown.
+        return statistics
+    return replace(statistics, min=low, max=high)
 
 
 def _bound_text(value: pa.Scalar, kind: AtomicType) -> str:
-    """The text from which Paimon reads a value back: of a time as UTC has it, of a date its days."""
+    """Return the text from which Paimon reads a bound: a time in UTC; a date as its number of days."""
     if kind.root in ("TIMESTAMP", "TIMESTAMP_LTZ"):
         return value_text(value, AtomicType("TIMESTAMP", precision=kind.precision), legacy=False)
     return value_text(value, kind, legacy=True)
@@ -182,7 +183,7 @@ def _bound_text(value: pa.Scalar, kind: AtomicType) -> str:
 def _publish(
     store: TableStore, statistics: TableStatistics, user: str, started: int, environment: Environment
 ) -> CommitOutcome:
-    """Write the file and commit it. The run began at ``started``."""
+    """Write the statistics file and commit it. ``started``: the start of the run, in epoch millis."""
     names = AttemptNames.new(environment.new_uuid)
     with AttemptFiles(store, names, lambda: [store.paths.statistics_dir]) as attempt:
         name = statistics_name(names.uuid())

@@ -1,7 +1,7 @@
 """The maintenance history of a table: operations, their users, times and outcomes.
 
-A run that publishes a snapshot leaves its record there (`lakelsm.snapshots.maintenance_record`). One that publishes none
-leaves a small file in ``service/``, which no engine clears up; the newest hundred stay (docs/format.md 18.4).
+A run that publishes a snapshot has its record in it (`lakelsm.snapshots.maintenance_record`). Another run writes a small
+file in ``service/``, which no engine deletes. The newest hundred files are kept (docs/format.md 18.4).
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from lakelsm.operation_log import current_line
 from lakelsm.snapshots.maintenance_record import DONE, FAILED, PARTIAL, MaintenanceRecord, inherited_records, records_of
 from lakelsm.snapshots.table_store import TableStore
 
-#: So many files of records are kept, of so many bytes at most.
+#: The maximum number of record files, and the maximum size of one in bytes.
 _MAX_FILES, _MAX_BYTES = 100, 4096
 
 
 @dataclass
 class RunTotals:
-    """What a run that is being recorded has deleted or written so far; ``complete`` unless a deadline ended it.
+    """What a run has deleted or written so far. ``complete`` is False if a deadline ended the run.
 
-    ``is_recorded`` unless the requested state existed already: then it leaves no record.
+    ``is_recorded`` is False if there was nothing to do, for example because a tag existed already.
     """
 
     files: int = 0
@@ -42,13 +42,13 @@ class RunTotals:
 def recorded(
     store: TableStore, operation: str, *, dry_run: bool = False, environment: Environment = SYSTEM
 ) -> Iterator[RunTotals]:
-    """Record what is done within the context as a run of ``operation``, which publishes no snapshot itself.
+    """Record the block as a run of ``operation``, which publishes no snapshot itself.
 
-    The operation fills in the totals. A dry run leaves no record, and neither does a refused call: it
-    changed nothing. Best effort: a record that cannot be written fails nothing.
+    The block fills in the totals. A dry run or a refused call leaves no record, because it changes nothing. Best effort:
+    a failure to write the record is ignored.
     """
     totals, started = RunTotals(), environment.clock()
-    outcome: str | None = None  # An interrupt leaves no record either.
+    outcome: str | None = None  # An interrupt leaves no record.
     try:
         yield totals
         outcome = DONE if totals.complete else PARTIAL
@@ -70,9 +70,9 @@ def recorded(
 def record_failure(
     store: TableStore, operation: str, error: str, started: int, environment: Environment = SYSTEM
 ) -> None:
-    """Record that a run in the background, begun at ``started``, ended with an error of class ``error``.
+    """Record that a background run, which began at ``started``, failed with an error of the class ``error``.
 
-    Best effort: a record that cannot be written is ignored.
+    Best effort: a failure to write the record is ignored.
     """
     with suppress(Exception):
         record = maintenance_record(operation, login_and_host()[0], started, environment)
@@ -82,9 +82,9 @@ def record_failure(
 def maintenance_record(
     operation: str, user: str, started: int, environment: Environment = SYSTEM, *, files: int = 0, bytes: int = 0
 ) -> MaintenanceRecord:
-    """The record of a run that began at ``started`` (epoch milliseconds) and is about to publish a snapshot as ``user``.
+    """Return the record of a run that began at ``started`` (epoch millis) and will publish a snapshot as ``user``.
 
-    ``Committer.commit(..., properties=record.as_property())`` publishes it.
+    Pass it to the commit: ``Committer.commit(..., properties=record.as_property())``.
     """
     return MaintenanceRecord(
         run=environment.new_uuid()[:8],
@@ -99,17 +99,17 @@ def maintenance_record(
 
 
 def maintenance_runs(store: TableStore, limit: int) -> list[MaintenanceRecord]:
-    """The records of the newest runs, newest first, without those that are damaged or of a time that no calendar has."""
+    """Return the records of the newest runs, newest first, without damaged ones and those with an impossible time."""
     records = records_of(inherited_records(store.snapshots.latest(), store.snapshots.try_get))
     for name in sorted(_files(store), reverse=True)[:limit]:
-        with suppress(OSError, LakelsmError):  # It may have been deleted since.
+        with suppress(OSError, LakelsmError):  # The file may have been deleted since.
             records += records_of(store.file_io.read(f"{store.paths.service_dir}/{name}", _MAX_BYTES))
     known = [record for record in records if FIRST_MILLIS <= record.started <= LAST_MILLIS]
     return sorted(known, key=attrgetter("started"), reverse=True)[:limit]
 
 
 def _write(store: TableStore, record: MaintenanceRecord) -> None:
-    """Write a record, and let go of the oldest of more than a hundred."""
+    """Write a record, and delete the oldest files beyond a hundred."""
     path = store.paths.maintenance_record(record.started, record.run)
     store.file_io.create_if_absent(path, json.dumps([record.to_list()]).encode())
     delete_unneeded(

@@ -1,4 +1,4 @@
-"""What a branch retains and what its upkeep would do now, for operators; no manifest of its state is read."""
+"""The state of a branch's maintenance for operators: what it retains and what is due. It reads no base manifests."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from lakelsm.results import UpkeepStatus
 from lakelsm.snapshots.manifest_scan import read_delta_entries, read_delta_metas
 from lakelsm.snapshots.table_store import TableStore
 
-#: Write amplification covers at most so many of the newest snapshots, and so many entries in total.
+#: Write amplification covers at most this many of the newest snapshots, and this many entries in total.
 _MAX_MEASURED, _MAX_ENTRIES = 32, 100_000
-#: So many of the newest runs of maintenance are looked through for a removal of orphans.
+#: The number of newest runs that are searched for a removal of orphan files.
 _RUNS = 200
 
 
 def upkeep_status(store: TableStore, environment: Environment = SYSTEM) -> UpkeepStatus:
-    """The status of a branch's upkeep. Raises CorruptTableError where a snapshot or a consumer cannot be read."""
+    """Return the status of a branch's upkeep. Raises CorruptTableError if a snapshot or a consumer cannot be read."""
     now = environment.clock()
-    going = expiry_range(store, snapshot_retention(store.options, now), now)
+    expiring = expiry_range(store, snapshot_retention(store.options, now), now)
     kept = list(store.snapshots.list())
     consumers = consumer_infos(store, environment)
     slowest = min(consumers, key=lambda consumer: consumer.next_snapshot_id, default=None)
@@ -33,8 +33,8 @@ def upkeep_status(store: TableStore, environment: Environment = SYSTEM) -> Upkee
     return UpkeepStatus(
         snapshots=len(kept),
         oldest_snapshot_age_seconds=max(now - kept[0].time_millis, 0) / 1000 if kept else None,
-        snapshots_to_expire=0 if going is None else len(going.snapshots),
-        held_by=() if going is None else going.held_by,
+        snapshots_to_expire=0 if expiring is None else len(expiring.snapshots),
+        held_by=() if expiring is None else expiring.held_by,
         changelogs=len(store.changelogs.ids()),
         tags=len(store.tags.names()),
         branches=len(store.branches.names()),
@@ -52,7 +52,7 @@ def upkeep_status(store: TableStore, environment: Environment = SYSTEM) -> Upkee
 
 
 def _written(store: TableStore, snapshots: list[Snapshot]) -> tuple[int, int, int]:
-    """How many of the newest snapshots were looked at, and the bytes of files that they appended and compacted."""
+    """Return the number of newest snapshots that were read, and the bytes that they appended and compacted."""
     measured = appended = compacted = entries = 0
     for snapshot in reversed(snapshots[-_MAX_MEASURED:]):
         try:
@@ -62,7 +62,7 @@ def _written(store: TableStore, snapshots: list[Snapshot]) -> tuple[int, int, in
             size = _added_bytes(store, snapshot)
         except CorruptTableError:
             if store.snapshots.try_get(snapshot.id) is None:
-                break  # It has expired since, and the older ones with it.
+                break  # It has expired since, like the older ones.
             raise
         measured += 1
         if snapshot.commit_kind is CommitKind.COMPACT:
@@ -73,7 +73,7 @@ def _written(store: TableStore, snapshots: list[Snapshot]) -> tuple[int, int, in
 
 
 def _added_bytes(store: TableStore, snapshot: Snapshot) -> int:
-    """Bytes of the files that a snapshot adds, but for those that only move to another level."""
+    """Return the bytes of the files that a snapshot adds, without files that only move to another level."""
     entries = read_delta_entries(store.file_io, store.paths, snapshot)
     moved = {entry.file.file_name for entry in entries if entry.kind == FileKind.DELETE}
     return sum(e.file.file_size for e in entries if e.kind == FileKind.ADD and e.file.file_name not in moved)

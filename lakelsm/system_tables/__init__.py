@@ -1,1 +1,1 @@
-"""Paimon's system tables and lakelsm's own: the content of a table's metadata as Arrow tables."""
+"""Paimon's system tables and lakelsm's own: the metadata of a table as Arrow tables."""

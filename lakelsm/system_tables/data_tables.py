@@ -1,4 +1,4 @@
-"""The system tables of rows: those that a snapshot has as changes, and those that need no merge."""
+"""The system tables that show rows: `audit_log`, `binlog` and `ro`."""
 
 from __future__ import annotations
 
@@ -22,56 +22,56 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AuditLog:
-    """The merged rows of a snapshot behind their row kinds, with the retractions that no compaction has dropped yet.
+    """The merged rows of a snapshot with their row kinds, and the retractions that no compaction has dropped yet.
 
-    With 'table-read.sequence-number.enabled' the sequence number follows the kind. ``lists``: each value is a list of
-    one, as in Paimon's binlog.
+    With 'table-read.sequence-number.enabled' the sequence number follows the kind. ``as_lists``: each value is a list of
+    one value, as in Paimon's binlog.
     """
 
     name: str
-    lists: bool
+    as_lists: bool
     can_time_travel: bool = True
 
     def frame(self, spark: SparkSession, state: TableState) -> DataFrame:
-        """The rows on Spark."""
+        """Return the rows as a DataFrame."""
         from lakelsm.frames.system_frames import state_frame
 
         store, plan = state.store, plan_state(state.store, state.snapshot)
-        return state_frame(spark, store, plan, _heads(store), self.lists)
+        return state_frame(spark, store, plan, _leading_columns(store), self.as_lists)
 
     def rows(self, state: TableState) -> pa.Table:
-        """The rows, read in this process."""
+        """Read the rows in this process."""
         from lakelsm.local.arrow_changes import changes_reader
 
         store, plan = state.store, plan_state(state.store, state.snapshot)
-        heads = _heads(store)
+        leading = _leading_columns(store)
         reader = changes_reader(
             local_engine().runner,
             store,
             plan,
             kind_column=ROW_KIND,
-            positions=len(heads) > 1,
+            positions=len(leading) > 1,
             timestamps=state.timestamps,
         )
-        rows = reader.read_all().select([*heads, *store.schema.field_names])
-        return _listed(rows, len(heads)) if self.lists else rows
+        rows = reader.read_all().select([*leading, *store.schema.field_names])
+        return _with_lists(rows, len(leading)) if self.as_lists else rows
 
 
 @dataclass(frozen=True)
 class ReadOptimized:
-    """The rows of the top level, which are merged and need no merge: what the last full compaction left."""
+    """The rows of the highest level, which need no merge: the state after the last full compaction."""
 
     name: str
     can_time_travel: bool = True
 
     def frame(self, spark: SparkSession, state: TableState) -> DataFrame:
-        """The rows on Spark."""
+        """Return the rows as a DataFrame."""
         from lakelsm.frames.scan_frame import read_frame
 
         return read_frame(spark, state.store, self._plan(state), None, None)
 
     def rows(self, state: TableState) -> pa.Table:
-        """The rows, read in this process."""
+        """Read the rows in this process."""
         from lakelsm.local.arrow_scan import ArrowScan
 
         names = state.store.schema.field_names
@@ -82,26 +82,26 @@ class ReadOptimized:
         return plan_read(state.store, state.snapshot, None, level=state.store.options.num_levels - 1)
 
 
-AUDIT_LOG = AuditLog("audit_log", lists=False)
-BINLOG = AuditLog("binlog", lists=True)
+AUDIT_LOG = AuditLog("audit_log", as_lists=False)
+BINLOG = AuditLog("binlog", as_lists=True)
 READ_OPTIMIZED = ReadOptimized("ro")
 
 
-def _heads(store: TableStore) -> tuple[str, ...]:
-    """The columns before those of the table. Raises InvalidInputError where it has one that is read beside these."""
+def _leading_columns(store: TableStore) -> tuple[str, ...]:
+    """Return the columns before the table's own. Raises InvalidInputError if the table has a column of the same name."""
     if not store.options.table_read_sequence_number_enabled:
         return (ROW_KIND,)
     check_added_columns(store.schema, ROW_KIND, positions=True)
     return ROW_KIND, SEQUENCE_NUMBER
 
 
-def _listed(rows: pa.Table, heads: int) -> pa.Table:
-    """The rows with each value but for those of the first columns as a list of one."""
-    for place, (field, column) in enumerate(zip(rows.schema, rows.columns)):
-        if place >= heads:
+def _with_lists(rows: pa.Table, leading: int) -> pa.Table:
+    """Return the rows with each value as a list of one value, except in the ``leading`` columns."""
+    for index, (field, column) in enumerate(zip(rows.schema, rows.columns)):
+        if index >= leading:
             kind = pa.list_(field.type)
             lists = pa.chunked_array(map(_list_of_each, column.chunks), kind)
-            rows = rows.set_column(place, pa.field(field.name, kind, field.nullable), lists)
+            rows = rows.set_column(index, pa.field(field.name, kind, field.nullable), lists)
     return rows
 
 

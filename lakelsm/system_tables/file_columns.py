@@ -1,4 +1,4 @@
-"""Columns of system tables about many files: paths, keys and statistics, with values as the texts that Java prints."""
+"""Columns of system tables with many files: paths, keys and statistics. Values are texts as Java prints them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from lakelsm.schema.table_schema import TableSchema, column_mapping
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import BINARY_ROOTS, INTEGER_ROOTS, STRING_ROOTS, AtomicType, DataType
 
-#: So many files are shown at a time: the values of each need more memory than its text.
-_FILES_AT_ONCE = 16_384
+#: Files that are formatted at a time: decoded values need more memory than their texts.
+_MAX_FILES = 16_384
 
 
 @dataclass(frozen=True)
 class FileBatch:
-    """Some files of one batch of entries: their table (`FILE_TABLE`), and of each its partition's code and bucket."""
+    """Files of one batch of entries: their `FILE_TABLE`, and the partition code and the bucket of each file."""
 
     batch: EntryBatch
     table: pa.RecordBatch
@@ -33,32 +33,32 @@ class FileBatch:
 
     @staticmethod
     def of(live: Iterable[tuple[EntryBatch, npt.NDArray[np.int64]]]) -> Iterator[FileBatch]:
-        """The files of entries, a part at a time."""
+        """Yield the files of entries, at most 16,384 at a time."""
         for batch, rows in live:
-            for start in range(0, len(rows), _FILES_AT_ONCE):
-                part = rows[start : start + _FILES_AT_ONCE]
+            for start in range(0, len(rows), _MAX_FILES):
+                part = rows[start : start + _MAX_FILES]
                 yield FileBatch(batch, batch.file_table(part), batch.partition_codes[part], batch.buckets[part])
 
     def partitions(self, store: TableStore) -> pa.Array:
-        """The partition of each, as Paimon casts a row to a text."""
+        """Return the partition of each file, as Paimon casts a row to a text."""
         return partition_rows(self.batch.partitions, store.partition_types).take(pa.array(self.partition_codes))
 
     def paths(self, store: TableStore) -> pa.Array:
-        """Where each lies."""
-        places, inverse = np.unique(np.stack([self.partition_codes, self.buckets]), axis=1, return_inverse=True)
-        texts = {code: store.partition_text(self.batch.partitions[code]) for code in set(places[0].tolist())}
-        directories = [store.paths.bucket_dir(texts[code], bucket) for code, bucket in zip(*places.tolist())]
+        """Return the path of each file."""
+        buckets, inverse = np.unique(np.stack([self.partition_codes, self.buckets]), axis=1, return_inverse=True)
+        texts = {code: store.partition_text(self.batch.partitions[code]) for code in set(buckets[0].tolist())}
+        directories = [store.paths.bucket_dir(texts[code], bucket) for code, bucket in zip(*buckets.tolist())]
         begin = pa.array(directories, pa.large_string()).take(pa.array(inverse.reshape(-1)))
         slash = pa.scalar("/", pa.large_string())
         inside = pc.binary_join_element_wise(begin, self.table["_FILE_NAME"], slash)
         return pc.coalesce(self.table["_EXTERNAL_PATH"], inside)
 
     def formats(self) -> pa.Array:
-        """The format of each, which its name ends with."""
+        """Return the format of each file: the extension of its name."""
         return pc.replace_substring_regex(self.table["_FILE_NAME"], r"^.*\.", "")
 
     def keys(self, store: TableStore) -> tuple[pa.Array, pa.Array]:
-        """The smallest and the greatest key of each, as Java prints an array."""
+        """Return the smallest and the largest key of each file, as Java prints an array."""
         ids = self.table["_SCHEMA_ID"].to_numpy()
         schemas = store.schemas_of(ids.tolist())
 
@@ -72,7 +72,7 @@ class FileBatch:
         return low, high
 
     def statistics(self, store: TableStore) -> tuple[pa.Array, pa.Array, pa.Array]:
-        """Counts of NULLs, least and greatest values of each by column, as Java prints a map in the order of its keys."""
+        """Return the NULL counts, minima and maxima of each file by column, as Java prints a map sorted by key."""
         ids = self.table["_SCHEMA_ID"].to_numpy()
         schemas = store.schemas_of(ids.tolist())
         names = self.table["_VALUE_STATS_COLS"].cast(pa.list_(pa.string()))
@@ -89,18 +89,18 @@ class FileBatch:
 def _by_group(
     table: pa.RecordBatch, codes: npt.NDArray[np.int64], make: Callable[[pa.RecordBatch], list[pa.Array]]
 ) -> list[pa.Array]:
-    """What is made of the rows of each code, in the order of the table."""
+    """Apply ``make`` to the rows of each code, and return its columns in the order of the table."""
     order = np.argsort(codes, kind="stable")
     starts = np.unique(codes[order], return_index=True)[1]
-    made = [make(table.take(pa.array(places))) for places in np.split(order, starts[1:])]
+    made = [make(table.take(pa.array(rows))) for rows in np.split(order, starts[1:])]
     back = pa.array(np.argsort(order))
     return [pa.concat_arrays(parts).take(back) for parts in zip(*made)]
 
 
 def _statistics(group: pa.RecordBatch, file_schema: TableSchema, schema: TableSchema) -> list[pa.Array]:
-    """Counts of NULLs, least and greatest values as texts, of files of one schema with statistics of the same columns."""
-    told = group["_VALUE_STATS_COLS"][0].as_py()
-    slots = {name: slot for slot, name in enumerate(file_schema.field_names if told is None else told)}
+    """Return NULL counts, minima and maxima as texts, for files of one schema with statistics of the same columns."""
+    columns = group["_VALUE_STATS_COLS"][0].as_py()
+    slots = {name: slot for slot, name in enumerate(file_schema.field_names if columns is None else columns)}
     types = [file_schema.field(name).type for name in slots]
     lows, highs = (decode_rows(group[name], types) for name in ("_MIN_VALUES", "_MAX_VALUES"))
     unknown = pa.nulls(len(group), pa.large_string())
@@ -117,7 +117,7 @@ def _statistics(group: pa.RecordBatch, file_schema: TableSchema, schema: TableSc
             texts[column.name] = _item(group["_NULL_COUNTS"], slot).cast(pa.large_string()), low, high
     names = sorted(texts, key=lambda name: name.encode("utf-16-be"))  # Java's order of texts.
     shown = [joined([texts[name][at] for name in names], len(group), "{}", names) for at in range(3)]
-    if told is not None or file_schema.id != schema.id:
+    if columns is not None or file_schema.id != schema.id:
         return shown
     nothing = pc.less_equal(pc.binary_length(group["_MIN_VALUES"]), len(EMPTY_ROW))
     return [pc.if_else(nothing, "{}", text) for text in shown]
@@ -129,35 +129,35 @@ def _bounds(values: pa.Array, source: DataType, target: DataType) -> pa.Array:
     return object_texts(evolve_array(values, source, target), target)
 
 
-def _item(lists: pa.Array, place: int) -> pa.Array:
-    """The item at an index of each list; NULL beyond its end."""
-    long_enough = pc.greater(pc.list_value_length(lists), place)
-    fitting = pc.if_else(pc.fill_null(long_enough, False), lists, pa.scalar([None] * (place + 1), lists.type))
-    return pc.list_element(fitting, place)
+def _item(lists: pa.Array, index: int) -> pa.Array:
+    """Return the item at an index of each list; NULL if the list is shorter."""
+    long_enough = pc.greater(pc.list_value_length(lists), index)
+    fitting = pc.if_else(pc.fill_null(long_enough, False), lists, pa.scalar([None] * (index + 1), lists.type))
+    return pc.list_element(fitting, index)
 
 
 _NULL = "null"
 
 
 def object_texts(column: pa.Array, data_type: DataType) -> pa.LargeStringArray:
-    """What Java's toString gives of the values; NULL stays.
+    """Return the values as Java's toString prints them; NULL stays.
 
-    Of bytes that is an address, so they are hexadecimal digits here; nested values, which have no bounds, are NULL.
+    Java prints an address for bytes; here they are hexadecimal digits. Nested values have no bounds and are NULL.
     """
     return _texts(column, data_type, legacy=True)
 
 
 def cast_texts(column: pa.Array, data_type: DataType) -> pa.LargeStringArray:
-    """What Paimon's cast to a text gives of the values; NULL stays."""
+    """Return the values as Paimon casts them to texts; NULL stays."""
     return _texts(column, data_type, legacy=False)
 
 
 def joined(
     texts: Sequence[pa.LargeStringArray], count: int, around: str, names: Sequence[str] = ()
 ) -> pa.LargeStringArray:
-    """The texts of each row between the two characters ``around``, with ', ' between them and NULL as 'null'.
+    """Join the texts of each row with ', ', between the two characters ``around``. NULL becomes 'null'.
 
-    With ``names`` each has its name and '=' before it.
+    With ``names``, each text follows its name and '='.
     """
     begin, end = (pa.array([character] * count, pa.large_string()) for character in around)
     if not texts:
@@ -179,21 +179,21 @@ def _texts(column: pa.Array, data_type: DataType, legacy: bool) -> pa.LargeStrin
         return column.cast(pa.large_string())
     if legacy and root in ("DATE", "TIME"):
         return column.cast(pa.int32()).cast(pa.large_string())
-    # Each distinct value is formatted once: Java's rules of digits are Python code.
+    # Each distinct value is formatted once, because Java's formatting of digits is Python code here.
     if root in ("FLOAT", "DOUBLE"):
         bits = column.view(pa.int32() if root == "FLOAT" else pa.int64()).dictionary_encode()
-        distinct, places = bits.dictionary.view(column.type), bits.indices
+        distinct, indexes = bits.dictionary.view(column.type), bits.indices
     else:
         coded = column.dictionary_encode()
-        distinct, places = coded.dictionary, coded.indices
+        distinct, indexes = coded.dictionary, coded.indices
     if legacy and root in BINARY_ROOTS:
         texts = [value.hex() for value in distinct.to_pylist()]
     else:
         texts = [value_text(value, data_type, legacy) for value in distinct]
-    return pa.array(texts, pa.large_string()).take(places)
+    return pa.array(texts, pa.large_string()).take(indexes)
 
 
 def partition_rows(partitions: Sequence[bytes], types: Sequence[DataType]) -> pa.LargeStringArray:
-    """Stored partitions as Paimon casts a row to a text: '{2025-12-31, 12}', '{}' where there are no columns."""
+    """Return stored partitions as Paimon casts a row to a text: '{2025-12-31, 12}', or '{}' without partition columns."""
     columns = decode_rows(list(partitions), types) if types else []
     return joined([cast_texts(*pair) for pair in zip(columns, types)], len(partitions), "{}")

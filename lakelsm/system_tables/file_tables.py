@@ -1,4 +1,4 @@
-"""System tables about files: data files, their sums by partition and bucket, manifests and index files."""
+"""System tables about files: data files, their totals by partition and bucket, manifests and index files."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _key_ranges(state: TableState) -> Sequence[pa.Array | pa.ChunkedArray | Sequ
 
 
 def _columns(state: TableState, statistics: bool) -> Sequence[pa.ChunkedArray | Sequence[Any]]:
-    """The columns of the live files; without ``statistics`` the row ids follow the keys."""
+    """Return the columns of the live files. Without ``statistics``, the row ids follow the keys."""
     store, snapshot = state.store, state.snapshot
     live = [] if snapshot is None else read_live_batches(store.file_io, store.paths, snapshot)
     parts = [_part(state, files, statistics) for files in FileBatch.of(live)]
@@ -91,17 +91,17 @@ FILE_KEY_RANGES = SystemTable("file_key_ranges", f"{_FILES_DDL}, first_row_id BI
 
 
 def _sums(state: TableState, by_bucket: bool) -> tuple[list[bytes], pa.Table]:
-    """The distinct partitions, and the totals of their files by ``partition`` (an index among these) and bucket.
+    """Return the distinct partitions, and totals of files by bucket and ``partition`` (an index of the distinct ones).
 
-    As in Java, the last update is the greatest time of all files that the manifests name, deleted ones too, and the
-    number of buckets is that of the last entry.
+    As in Java, the last update is the greatest time of all files in the manifests, including deleted ones, and the number
+    of buckets is that of the last entry.
     """
     store, snapshot = state.store, state.snapshot
     batches = [] if snapshot is None else read_batches(store.file_io, store.paths, snapshot)
-    places: dict[bytes, int] = {}
+    codes: dict[bytes, int] = {}
     parts = []
     for batch in batches:
-        numbers = np.array([places.setdefault(each, len(places)) for each in batch.partitions], np.int64)
+        numbers = np.array([codes.setdefault(each, len(codes)) for each in batch.partitions], np.int64)
         files = batch.file_table(np.arange(batch.count))
         sign = pa.array(np.where(batch.kinds == FileKind.ADD, 1, -1))
         columns = {
@@ -119,7 +119,7 @@ def _sums(state: TableState, by_bucket: bool) -> tuple[list[bytes], pa.Table]:
     summed = pa.concat_tables(parts).group_by(["partition", "bucket"][: 1 + by_bucket], use_threads=False).aggregate(
         [("records", "sum"), ("bytes", "sum"), ("files", "sum"), ("time", "max"), ("total_buckets", "last")]
     )
-    return list(places), summed.filter(pc.greater(summed["files_sum"], 0))
+    return list(codes), summed.filter(pc.greater(summed["files_sum"], 0))
 
 
 _SUMMED = ("partition", "bucket", "records_sum", "bytes_sum", "files_sum", "time_max", "total_buckets_last")
@@ -127,7 +127,7 @@ _COUNTS = ("records_sum", "bytes_sum", "files_sum")
 
 
 def live_bytes(state: TableState) -> int:
-    """Bytes of all live data files."""
+    """Return the total size of all live data files in bytes."""
     return sum(_sums(state, by_bucket=False)[1]["bytes_sum"].to_pylist())
 
 
@@ -179,7 +179,7 @@ BUCKETS = SystemTable(
 
 
 def _sorted(sums: pa.Table, labels: pa.Array, *keys: str) -> pa.Table:
-    """The sums in the order of the partitions' texts."""
+    """Return the totals in the order of the partitions' texts."""
     ranks = np.empty(len(labels), np.int64)
     ranks[pc.array_sort_indices(labels).to_numpy()] = np.arange(len(labels))
     ranked = sums.append_column("rank", pa.array(ranks).take(sums["partition"].combine_chunks()))
@@ -187,7 +187,7 @@ def _sorted(sums: pa.Table, labels: pa.Array, *keys: str) -> pa.Table:
 
 
 def _partition_labels(state: TableState, partitions: Sequence[bytes]) -> pa.Array:
-    """Partitions as 'dt=2025-12-31/hh=12', with the name of the default partition where a value has none."""
+    """Return partitions as 'dt=2025-12-31/hh=12'. NULL becomes the name of the default partition."""
     store = state.store
     columns = decode_rows(list(partitions), store.partition_types)
     default = store.options.partition_default_name
@@ -201,7 +201,7 @@ def _partition_labels(state: TableState, partitions: Sequence[bytes]) -> pa.Arra
 
 
 def _masked(state: TableState, partitions: Sequence[bytes]) -> list[int | None]:
-    """Rows that deletion vectors mask, by partition: 0 if the table has none, None if a vector does not record it."""
+    """Return the masked rows of each partition: 0 without deletion vectors, None if a vector records no count."""
     store, snapshot = state.store, state.snapshot
     counts: defaultdict[bytes, int | None] = defaultdict(int)
     if store.options.deletion_vectors_enabled and snapshot is not None:
@@ -209,8 +209,8 @@ def _masked(state: TableState, partitions: Sequence[bytes]) -> list[int | None]:
             known = counts[entry.partition]
             if entry.file.index_type != DELETION_VECTORS_INDEX or known is None:
                 continue
-            told = [each.cardinality for each in entry.file.dv_ranges or ()]
-            counts[entry.partition] = None if None in told else known + sum(filter(None, told))
+            recorded = [each.cardinality for each in entry.file.dv_ranges or ()]
+            counts[entry.partition] = None if None in recorded else known + sum(filter(None, recorded))
     return [counts[partition] for partition in partitions]
 
 
@@ -237,21 +237,21 @@ def _layout_part(store: TableStore, files: FileBatch, vectors: DeletionVectors) 
 
 
 def _masked_rows(store: TableStore, files: FileBatch, vectors: DeletionVectors) -> pa.Array:
-    """How many rows of each file its deletion vector masks."""
+    """Return the number of masked rows of each file."""
     masked = np.zeros(len(files.table), np.int64)
     codes = {partition: code for code, partition in enumerate(files.batch.partitions)}
     rows = files.table["_ROW_COUNT"].to_numpy()
-    for (partition, bucket), places in vectors.locations.items():
+    for (partition, bucket), locations in vectors.locations.items():
         here = np.flatnonzero((files.partition_codes == codes.get(partition, -1)) & (files.buckets == bucket))
         names = files.table["_FILE_NAME"].take(pa.array(here))
-        found = pc.index_in(pa.array(list(places), pa.large_string()), value_set=names)
-        for place, at in zip(places.values(), found.to_pylist()):
-            if at is not None:
-                masked[here[at]] = place.masked_row_count(store.file_io.filesystem(), int(rows[here[at]]))
+        found = pc.index_in(pa.array(list(locations), pa.large_string()), value_set=names)
+        for location, index in zip(locations.values(), found.to_pylist()):
+            if index is not None:
+                masked[here[index]] = location.masked_row_count(store.file_io.filesystem(), int(rows[here[index]]))
     return pa.array(masked)
 
 
-#: What `Inspection.files` shows.
+#: The table that `Inspection.files` returns.
 LAYOUT = SystemTable(
     "files",
     "partition STRING, bucket INT, level INT, file_path STRING, record_count BIGINT, delete_record_count BIGINT, "
@@ -275,9 +275,9 @@ def _manifests(state: TableState) -> Sequence[pa.Array | Sequence[Any]]:
 
 
 def _all_metas(store: TableStore, snapshot: Snapshot) -> list[ManifestFileMeta]:
-    """The manifests of the base list, the delta list and the changelog list, in this order.
+    """Return the manifests of the base list, the delta list and the changelog list, in this order.
 
-    Expiry deletes the changelog of a snapshot, and a tag keeps the rest.
+    The changelog list only if it is retained: expiry deletes the changelog of a snapshot, and a tag keeps the rest.
     """
     metas = read_manifest_metas(store.file_io, store.paths, snapshot)
     retained = (manager.try_get(snapshot.id) for manager in (store.snapshots, store.changelogs))
@@ -322,7 +322,7 @@ def _table_indexes(state: TableState) -> Sequence[pa.Array | Sequence[Any]]:
 
 
 def _indexed(names: dict[int, str], ids: Sequence[int]) -> str | None:
-    """The columns of a global index; None where one is no column any more."""
+    """Return the column names of a global index; None if one of the columns was dropped."""
     return ",".join(names[each] for each in ids) if names.keys() >= set(ids) else None
 
 

@@ -86,11 +86,11 @@ def _branches(state: TableState) -> Sequence[Sequence[Any]]:
 
 
 def _oldest(file_io: FileIO, directory: str) -> int | None:
-    """When the oldest file of a directory was written; None if it does not exist."""
+    """Return when the oldest file of a directory was written, in epoch millis; None if the directory does not exist."""
     return min((entry.modified for entry in file_io.entries(directory) if not entry.is_directory), default=None)
 
 
-#: Java returns the change time of the branch's directory, which object stores lack; its oldest schema has its start.
+#: Java returns the change time of the branch's directory. Object stores have none; here it is that of the oldest schema.
 BRANCHES = SystemTable("branches", "branch_name STRING NOT NULL, create_time TIMESTAMP(3) NOT NULL", _branches)
 
 
@@ -102,7 +102,7 @@ CONSUMERS = SystemTable("consumers", "consumer_id STRING NOT NULL, next_snapshot
 
 
 def duration_text(seconds: float) -> str:
-    """Java's text of a duration: PT26H3M, PT1.5S, PT0S."""
+    """Return Java's text of a duration: PT26H3M, PT1.5S, PT0S."""
     nanos = round(seconds * 1_000_000_000)
     sign, nanos = ("-", -nanos) if nanos < 0 else ("", nanos)
     whole, fraction = divmod(nanos, 1_000_000_000)
@@ -120,7 +120,7 @@ def _commits(state: TableState) -> Sequence[Sequence[Any]]:
 
 
 def _commit_row(store: TableStore, snapshot: Snapshot) -> tuple[Any, ...] | None:
-    """The row of a snapshot; None where it has expired in the meantime."""
+    """Return the row of a snapshot; None if it expired during the read."""
     try:
         delta = read_delta_metas(store.file_io, store.paths, snapshot)
     except CorruptTableError:
@@ -144,7 +144,7 @@ def _commit_row(store: TableStore, snapshot: Snapshot) -> tuple[Any, ...] | None
     )
 
 
-#: What `TableInspection.snapshots` shows.
+#: The table that `TableInspection.snapshots` returns.
 COMMITS = SystemTable(
     "snapshots",
     "snapshot_id BIGINT, commit_kind STRING, commit_time TIMESTAMP_LTZ(6), commit_user STRING, commit_identifier BIGINT, "
@@ -183,7 +183,7 @@ def _options(state: TableState) -> Sequence[Sequence[Any]]:
 
 
 def _shown(schema: TableSchema) -> dict[str, str]:
-    """The options, without the value of an unknown key that may be that of a secret."""
+    """Return the options. The value of an unknown key that may be a secret is redacted."""
     return {key: REDACTED if holds_secret(key) else text for key, text in schema.options.items()}
 
 
@@ -221,12 +221,12 @@ def _json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-#: A size that no statistics file has.
+#: The maximum size of a statistics file in bytes.
 _MAX_BYTES = 64 << 20
 
 
 def statistics_of(store: TableStore, snapshot: Snapshot | None) -> TableStatistics | None:
-    """The statistics that a snapshot names, if any. Raises CorruptTableError where their file is missing or damaged."""
+    """Return the statistics of a snapshot, if any. Raises CorruptTableError if their file is missing or damaged."""
     if snapshot is None or snapshot.statistics is None:
         return None
     path = store.paths.statistics(snapshot.statistics)
@@ -234,7 +234,7 @@ def statistics_of(store: TableStore, snapshot: Snapshot | None) -> TableStatisti
         return TableStatistics.from_json(store.file_io.read(path, _MAX_BYTES), path)
     except FileNotFoundError as error:
         raise CorruptTableError(
-            f"{path} does not exist, but snapshot {snapshot.id} names it: restore it, or analyze the table anew."
+            f"{path} does not exist, but snapshot {snapshot.id} names it: restore it, or analyze the table again."
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""The system tables by name, and the rows of one."""
+"""The system tables by name."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from lakelsm.system_tables.metadata_tables import (
 )
 from lakelsm.system_tables.system_table import SystemTable
 
-#: What a name stands for: `can_time_travel`, `frame` and `rows` are those of `SystemTable`.
+#: Any system table. All have the members `can_time_travel`, `frame` and `rows`.
 AnySystemTable: TypeAlias = SystemTable | AuditLog | ReadOptimized
 
-#: All by name.
+#: All system tables by name.
 SYSTEM_TABLES: dict[str, AnySystemTable] = {
     table.name: table
     for table in (
@@ -49,7 +49,7 @@ SYSTEM_TABLES: dict[str, AnySystemTable] = {
 
 
 def checked_system_table(name: object) -> AnySystemTable:
-    """The system table of a name, in any case as in Java. Raises InvalidInputError naming those that there are."""
+    """Return the system table with a name, in any case as in Java. Raises InvalidInputError, which lists the names."""
     known = f"the name of a system table: {', '.join(sorted(SYSTEM_TABLES))}"
     text = checked_name("name", name, known)
     found = SYSTEM_TABLES.get(text.lower()) if isinstance(text, str) else None
@@ -59,10 +59,10 @@ def checked_system_table(name: object) -> AnySystemTable:
 
 
 def check_time_travel(table: AnySystemTable) -> None:
-    """Raise InvalidInputError for a table that does not show one snapshot."""
+    """Raise InvalidInputError if a system table does not show one snapshot."""
     if not table.can_time_travel:
         known = ", ".join(sorted(each.name for each in SYSTEM_TABLES.values() if each.can_time_travel))
         raise InvalidInputError(
-            f"System table {table.name} does not show one snapshot: call table.inspect.system({table.name!r}). Those of "
-            f"a snapshot are {known}."
+            f"System table {table.name} does not show one snapshot: call table.inspect.system({table.name!r}). System "
+            f"tables that show one snapshot: {known}."
         )

@@ -1,4 +1,4 @@
-"""What a system table is: columns, and how their rows are made of the table's state."""
+"""A system table: its columns, and the function that makes its rows from the state of a table."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 
 _TICKS = {"ms": 1_000, "us": 1_000_000}
-#: The years 1 to 9999.
+#: The first second of year 1, and the first second after year 9999.
 _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_800
 
 
 @dataclass(frozen=True)
 class TableState:
-    """The state that a system table shows: ``snapshot`` is the newest or a chosen one, None for an empty table.
+    """The state that a system table shows. ``snapshot``: the newest or a chosen one, None for an empty table.
 
-    In Arrow TIMESTAMP(7..9) of its rows have the form ``timestamps`` (`TIMESTAMP_FORMS`).
+    ``timestamps`` (`TIMESTAMP_FORMS`): the Arrow form of TIMESTAMP(7..9) in its rows.
     """
 
     store: TableStore
@@ -39,15 +39,15 @@ class TableState:
     timestamps: str = "ns"
 
     def wall_clock(self, epoch_millis: int) -> int:
-        """A time as Paimon shows it: the local clock, in milliseconds."""
+        """Return a time as Paimon shows it: milliseconds on the local wall clock."""
         return self.environment.local_wall_clock(epoch_millis)
 
 
 @dataclass(frozen=True)
 class SystemTable:
-    """A system table by Paimon's name. ``ddl`` has its columns; ``make`` their values, in that order.
+    """A system table with Paimon's name. ``ddl`` declares its columns, and ``make`` returns their values in this order.
 
-    ``can_time_travel``: it shows one snapshot, so another one can be chosen.
+    ``can_time_travel``: it shows one snapshot, so another snapshot can be chosen.
     """
 
     name: str
@@ -62,34 +62,34 @@ class SystemTable:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The columns in Arrow."""
+        """The columns as an Arrow schema."""
         return pa.schema([pa.field(each.name, output_arrow(each.type), each.type.nullable) for each in self.fields])
 
     def frame(self, spark: SparkSession, rows: pa.Table) -> DataFrame:
-        """The rows on Spark, as Spark has the columns."""
+        """Return rows as a DataFrame."""
         from lakelsm.frames.system_frames import system_frame
 
         return system_frame(spark, rows, self.fields)
 
     def rows(self, state: TableState) -> pa.Table:
-        """The rows. Raises CorruptTableError for a time that no calendar has."""
+        """Return the rows. Raises CorruptTableError for a time outside the years 1 to 9999."""
         arrays = [_array(values, field.type) for values, field in zip(self.make(state), self.schema, strict=True)]
         for name, values in zip(self.schema.names, arrays):
             if pa.types.is_timestamp(values.type) and not _are_times(values):
                 raise CorruptTableError(
-                    f"Table {state.store.name} has a {name} in its {self.name} that lies outside the years 1 to 9999: "
-                    "restore the metadata file that has it."
+                    f"Table {state.store.name}: system table {self.name} has a {name} outside the years 1 to 9999. "
+                    "Restore the metadata file that contains it."
                 )
         return pa.Table.from_arrays(arrays, schema=self.schema)
 
 
 def columns_of(rows: Iterable[tuple[Any, ...]], count: int) -> Sequence[Sequence[Any]]:
-    """The columns of a few rows of ``count`` values."""
+    """Return the columns of rows with ``count`` values each."""
     return list(zip(*rows)) or [()] * count
 
 
 def _are_times(values: pa.Array | pa.ChunkedArray) -> bool:
-    """Whether all are times of the years 1 to 9999."""
+    """Whether all times are within the years 1 to 9999."""
     ends = pc.min_max(values.cast(pa.int64()))
     a_second = _TICKS[values.type.unit]
     low, high = ends["min"].as_py(), ends["max"].as_py()

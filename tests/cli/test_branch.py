@@ -42,12 +42,12 @@ def test_a_verb_works_on_a_branch(called: Called) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["create", "b"], "has branch 'b' already"),
-        (["create", "b", "--dry-run"], "has branch 'b' already"),
+        (["create", "b"], "branch 'b' exists"),
+        (["create", "b", "--dry-run"], "branch 'b' exists"),
         (["create", "c", "--tag", "none", "--dry-run"], "'none'"),
         (["create", "main"], "main"),
-        (["delete", "c", "--dry-run"], "has no branch 'c'"),
-        (["rename", "b", "b", "--dry-run"], "has branch 'b' already"),
+        (["delete", "c", "--dry-run"], "branch 'c' does not exist"),
+        (["rename", "b", "b", "--dry-run"], "branch 'b' exists"),
         (["fast-forward", "b", "--dry-run"], "has no snapshot"),
     ],
 )

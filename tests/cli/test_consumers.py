@@ -28,6 +28,6 @@ def test_consumers_that_stopped_expire(called: Called) -> None:
 
 def test_what_cannot_be_is_one_line(called: Called) -> None:
     versioned_table(called.warehouse, 1)
-    assert "--next-snapshot is 9" in called.error("consumers", "record", "etl", "--next-snapshot", "9", "--dry-run")
-    assert "has no consumer 'etl'" in called.error("consumers", "delete", "etl", "--dry-run")
+    assert "--next-snapshot: consumer" in called.error("consumers", "record", "etl", "--next-snapshot", "9", "--dry-run")
+    assert "consumer 'etl' does not exist" in called.error("consumers", "delete", "etl", "--dry-run")
     assert "--next-snapshot" in called.usage("consumers", "record", "etl")

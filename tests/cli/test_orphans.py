@@ -49,7 +49,7 @@ def test_the_text_names_one_of_them(called: Called) -> None:
 def test_a_bound_of_less_than_an_hour_needs_force(called: Called) -> None:
     versioned_table(called.warehouse, 1)
     before = called.files()
-    assert "an hour or more (a day is usual), or --force where" in called.error("orphans", "--older-than", "5 min")
+    assert "an hour or more (a day is usual), or --force if" in called.error("orphans", "--older-than", "5 min")
     assert called.files() == before
     assert called.json("orphans", "--older-than", "5 min", "--force")["files"] == 0
 

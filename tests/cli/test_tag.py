@@ -39,11 +39,11 @@ def test_tags_past_their_time_expire(called: Called) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["create", "a"], "has a tag 'a' already"),
-        (["create", "a", "--dry-run"], "has a tag 'a' already"),
+        (["create", "a"], "tag 'a' exists"),
+        (["create", "a", "--dry-run"], "tag 'a' exists"),
         (["create", "b", "--snapshot", "9", "--dry-run"], "9"),
         (["replace", "b", "--dry-run"], "'b'"),
-        (["rename", "a", "a", "--dry-run"], "has a tag 'a' already"),
+        (["rename", "a", "a", "--dry-run"], "tag 'a' exists"),
         (["delete", "b"], "'b'"),
         (["create", "a/b"], "name: expected the name of a tag as text, without a slash, got 'a/b'"),
     ],

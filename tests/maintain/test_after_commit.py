@@ -111,11 +111,11 @@ def test_snapshots_expire_after_commits_by_the_options(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_a_forked_process_does_its_own_work_beside_commits() -> None:
     done = threading.Event()
-    after_commit._BESIDE.submit(done.set)
+    after_commit._BACKGROUND.submit(done.set)
     assert done.wait(PATIENCE)
     child = os.fork()
     if child == 0:
         done.clear()
-        after_commit._BESIDE.submit(done.set)
+        after_commit._BACKGROUND.submit(done.set)
         os._exit(0 if done.wait(PATIENCE) else 1)
     assert os.waitpid(child, 0)[1] == 0

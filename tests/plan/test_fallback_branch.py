@@ -101,7 +101,7 @@ def test_a_fallback_with_other_columns_or_none_is_told(tmp_path: Path, table: Ta
             catalog.alter_table("db.t", SetOption(FALLBACK, name))
     with pytest.raises(InvalidInputError, match="must be another branch"):
         catalog.create_table("db.u", "id INT", primary_key=["id"], options={FALLBACK: "b"})
-    with pytest.raises(InvalidInputError, match="remove the option first"):
+    with pytest.raises(InvalidInputError, match="Remove the option first"):
         table.branches.delete("stream")
     catalog.alter_table("db.t", AddColumn("w", "INT"))
     with pytest.raises(InvalidInputError, match=r"and has other columns: .*w INT; the branch has"):

@@ -274,7 +274,7 @@ def _moved_files_expire() -> Planted:
     def add_deletions(files: Any, snapshot_id: int, delta: Any) -> None:
         for entry in delta:
             if entry.kind == conflict.FileKind.DELETE:
-                files.found.data[file_key(entry)] = entry
+                files.candidates.data[file_key(entry)] = entry
                 files._deleted_at[file_key(entry)] = snapshot_id
 
     return [(ExpiredFiles, "_add_deletions", add_deletions)]

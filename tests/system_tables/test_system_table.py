@@ -29,7 +29,7 @@ def test_columns_have_the_names_types_and_nullability_of_the_ddl(tmp_path: Path)
 def test_a_time_that_no_calendar_has_is_damage(tmp_path: Path, millis: int) -> None:
     table = SystemTable("some", "at TIMESTAMP(3)", lambda state: [[0, None, millis]])
     store = TableStore.open(str(CommitTable(tmp_path).root))
-    with pytest.raises(CorruptTableError, match="has a at in its some that lies outside the years 1 to 9999"):
+    with pytest.raises(CorruptTableError, match="system table some has a at outside the years 1 to 9999"):
         table.rows(TableState(store, None))
 
 

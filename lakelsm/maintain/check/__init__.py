@@ -1,1 +1,1 @@
-"""The check of a whole table: references resolve, and the rules of the format hold. It reads, and changes nothing."""
+"""The check of a whole table: all references resolve and all rules of the format hold. It changes nothing."""

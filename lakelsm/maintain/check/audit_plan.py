@@ -1,4 +1,4 @@
-"""Which data files a check opens, and how tasks share them."""
+"""Plans which data files a check opens, and how its tasks share them."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from lakelsm.snapshots.table_store import TableStore
 
 Work = TypeVar("Work")
 
-#: Of a sample: one file in so many is read in full, but so many at least, and at most.
-_ONE_IN, _LEAST_SAMPLE, _MAX_SAMPLE = 50, 8, 500
-#: Files of which a task reads nothing but the footer, at most.
+#: A sample has one item in 50, but at least 8 and at most 500.
+_ONE_IN, _MIN_SAMPLE, _MAX_SAMPLE = 50, 8, 500
+#: The maximum number of files of which one task reads only the footers.
 _FOOTERS_A_TASK = 256
 
 
 class CheckedData(str, Enum):
-    """What a check opens beside metadata: nothing, the footers of data files, all rows of some files too, or of all."""
+    """What a check opens beside metadata: nothing, footers of data files, also all rows of a sample, or all rows."""
 
     NONE = "none"
     FOOTERS = "footers"
@@ -38,7 +38,7 @@ class CheckedData(str, Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class AuditPlan:
-    """Work for `FileAudit`, `KeyAudit` and `HashAudit`, each entry that of one task."""
+    """Work for `FileAudit`, `KeyAudit` and `HashAudit`. Each entry is the work of one task."""
 
     files: Sequence[Sequence[AuditedBucket]]
     keys: Sequence[Sequence[MergeUnit]]
@@ -54,7 +54,7 @@ def plan_audit(
     data: CheckedData,
     chance: float,
 ) -> AuditPlan:
-    """Plan what is opened of live files. ``chance`` (0 to 1) moves the sample, so that checks look at other files."""
+    """Plan which live files to open. ``chance`` (0 to 1) shifts the sample, so that each check reads other files."""
     units = MergeUnits(store, entries, vectors.of(entries))
     by_partition: dict[bytes, list[HashIndex]] = {}
     for (partition, _), index in indexes.items():
@@ -67,7 +67,7 @@ def plan_audit(
 
 
 def plan_changelog_audit(store: TableStore, entries: Sequence[ManifestEntry]) -> Sequence[Sequence[AuditedBucket]]:
-    """Plan to read changelog files in full, given by their entries."""
+    """Plan to read all rows of changelog files, given by their entries."""
     units, none = MergeUnits(store, entries), DeletionVectors()
     work = _file_work(store, entries, units, none, {}, CheckedData.FULL, 0.0)
     return [
@@ -77,9 +77,9 @@ def plan_changelog_audit(store: TableStore, entries: Sequence[ManifestEntry]) ->
 
 
 def sampled(items: Sequence[Work], chance: float) -> list[Work]:
-    """Some items, spread evenly over all of them."""
-    wanted = min(len(items), max(_LEAST_SAMPLE, min(ceil(len(items) / _ONE_IN), _MAX_SAMPLE)))
-    return [items[int((at + chance) * len(items) / wanted)] for at in range(wanted)]
+    """Return a sample of the items, evenly spread."""
+    size = min(len(items), max(_MIN_SAMPLE, min(ceil(len(items) / _ONE_IN), _MAX_SAMPLE)))
+    return [items[int((index + chance) * len(items) / size)] for index in range(size)]
 
 
 def _file_work(
@@ -92,25 +92,25 @@ def _file_work(
     chance: float,
 ) -> list[list[AuditedBucket]]:
     chosen = _in_full(range(len(entries)), data, chance)
-    places = vectors.of(entries)
+    locations = vectors.of(entries)
     buckets: dict[BucketId, list[AuditedFile]] = {}
-    for at, entry in enumerate(entries):
+    for index, entry in enumerate(entries):
         audited = AuditedFile(
-            file=units.file_of(entry, places[at]),
+            file=units.file_of(entry, locations[index]),
             entry=entry,
-            in_full=at in chosen,
+            in_full=index in chosen,
             index=FileIndexLocation.of(entry.file, units.directory(entry.partition, entry.bucket)),
         )
         buckets.setdefault((entry.partition, entry.bucket), []).append(audited)
-    target, least = store.options.source_split_target_size, store.options.source_split_open_file_cost
+    target, min_weight = store.options.source_split_target_size, store.options.source_split_open_file_cost
 
     def weight(file: AuditedFile) -> int:
-        return max(file.file.file_size, least) if file.in_full else ceil(target / _FOOTERS_A_TASK)
+        return max(file.file.file_size, min_weight) if file.in_full else ceil(target / _FOOTERS_A_TASK)
 
     work = [
         AuditedBucket(files=tuple(files), hash_index=indexes.get(bucket))
-        for bucket, every in buckets.items()
-        for files in pack_in_order(every, weight, target)
+        for bucket, all_files in buckets.items()
+        for files in pack_in_order(all_files, weight, target)
     ]
     return pack_in_order(work, lambda bucket: sum(map(weight, bucket.files)), target)
 
@@ -118,7 +118,7 @@ def _file_work(
 def _key_work(
     store: TableStore, entries: Sequence[ManifestEntry], units: MergeUnits, data: CheckedData, chance: float
 ) -> list[list[MergeUnit]]:
-    """Sections of files above level 0 whose key ranges overlap, where a key may have one row alone there."""
+    """Return the sections with overlapping files above level 0, if the table allows only one row for each key there."""
     if not has_one_row_per_key(store.options) or data in (CheckedData.NONE, CheckedData.FOOTERS):
         return []
     sections = [

@@ -1,4 +1,4 @@
-"""What a branch retains: schemas, snapshots, hints, long-lived changelogs, tags and consumers."""
+"""Checks the state files of a branch: schemas, snapshots, hints, long-lived changelogs, tags and consumers."""
 
 from __future__ import annotations
 
@@ -33,123 +33,123 @@ from lakelsm.snapshots.tag_store import HOLDING_TAG
 
 
 class BranchStates:
-    """Reads what a branch retains; what is missing or cannot be read is a finding."""
+    """Reads the state files of a branch. A missing or unreadable file is a finding."""
 
     def __init__(self, store: TableStore, findings: Findings) -> None:
         self._store = store
         self._findings = findings
 
     def schemas(self) -> dict[int, TableSchema | None]:
-        """The schemas by id; None for one that cannot be read."""
+        """Return the schemas by id; None for an unreadable one."""
         found: dict[int, TableSchema | None] = {}
         for schema_id in self._store.schemas.ids():
             found[schema_id] = None
             path = self._store.paths.schema_file(schema_id)
-            with self._findings.instead_of_errors(SCHEMA_UNREADABLE, path, path):
+            with self._findings.errors_as(SCHEMA_UNREADABLE, path, path):
                 found[schema_id] = self._store.schemas.get(schema_id)
         return found
 
     def snapshots(self) -> list[Snapshot]:
-        """The snapshots that can be read, ascending."""
+        """Return the readable snapshots, ascending."""
         manager, hints = self._store.snapshots, Hints(self._store, self._findings)
         ids, path_of = hints.kept(manager.ids()), self._store.paths.snapshot_file
-        found = self._read_row(ids, manager.try_get, path_of, SNAPSHOT_UNREADABLE)
-        self._tell_gaps(ids, path_of, SNAPSHOT_GAP, self._unfinished_rollback())
+        found = self._read_all(ids, manager.try_get, path_of, SNAPSHOT_UNREADABLE)
+        self._report_gaps(ids, path_of, SNAPSHOT_GAP, self._unfinished_rollback())
         hints.check_latest(ids)
         return found
 
     def changelogs(self) -> list[Snapshot]:
-        """The long-lived changelogs that can be read, ascending."""
+        """Return the readable long-lived changelogs, ascending."""
         manager = self._store.changelogs
         ids, path_of = manager.ids(), self._store.paths.changelog
-        self._tell_gaps(ids, path_of, CHANGELOG_GAP)
-        return self._read_row(ids, manager.try_get, path_of, CHANGELOG_UNREADABLE)
+        self._report_gaps(ids, path_of, CHANGELOG_GAP)
+        return self._read_all(ids, manager.try_get, path_of, CHANGELOG_UNREADABLE)
 
     def tags(self) -> Iterator[tuple[str, Snapshot]]:
-        """Names of tags and the snapshots that they have. A tag that is being made is a finding."""
+        """Yield the names and snapshots of the tags. A holding tag is a finding."""
         tags = self._store.tags
         for name in tags.names():
             found = None
             path = f"{self._store.paths.tag_dir}/{TAG_PREFIX}{name}"
-            if name.startswith(HOLDING_TAG):  # Its files may have been deleted when it was created.
-                problem = "a process is making a tag, or was killed while it did"
+            if name.startswith(HOLDING_TAG):  # Its files may have been deleted before it was created.
+                problem = "a process is creating a tag, or was killed while it did"
                 self._findings.add(TAG_UNFINISHED, path, problem, path)
                 continue
-            with self._findings.instead_of_errors(TAG_UNREADABLE, path, path):
+            with self._findings.errors_as(TAG_UNREADABLE, path, path):
                 found = tags.try_get(name)
             if found is not None:
                 yield name, found.snapshot
 
     def check_consumers(self, first: int) -> None:
-        """Find consumers that cannot be read, or read deleted changes before those of ``first``."""
+        """Report consumers that cannot be read, or whose next changes, before snapshot ``first``, are deleted."""
         consumers, paths = self._store.consumers, self._store.paths
         for name in consumers.names():
             path = f"{paths.consumer_dir}/{CONSUMER_PREFIX}{name}"
-            with self._findings.instead_of_errors(CONSUMER_UNREADABLE, path, path):
+            with self._findings.errors_as(CONSUMER_UNREADABLE, path, path):
                 following = consumers.try_get(name)
                 is_behind = following is not None and following < first
-                if is_behind and not name.startswith(ROLLBACK_CONSUMER):  # A rollback brings back what it holds.
-                    problem = f"it reads snapshot {following} next, and the oldest changes are those of {first}"
+                if is_behind and not name.startswith(ROLLBACK_CONSUMER):  # A rollback restores its snapshot.
+                    problem = f"it reads snapshot {following} next, but the oldest changes are those of {first}"
                     self._findings.add(CONSUMER_BEHIND, path, problem, path)
 
-    def _read_row(
+    def _read_all(
         self, ids: Sequence[int], read: Callable[[int], Snapshot | None], path_of: Callable[[int], str], unreadable: Rule
     ) -> list[Snapshot]:
-        """Those of some ids that can be read."""
+        """Return those of the given ids that can be read."""
         found = []
         for number in ids:
             path = path_of(number)
-            with self._findings.instead_of_errors(unreadable, path, path):
+            with self._findings.errors_as(unreadable, path, path):
                 each = read(number)
                 if each is not None:
                     found.append(each)
         return found
 
-    def _tell_gaps(self, ids: Sequence[int], path_of: Callable[[int], str], gap: Rule, end: int | None = None) -> None:
-        """Tell of gaps between ids, but for those that begin at ``end`` or above."""
+    def _report_gaps(self, ids: Sequence[int], path_of: Callable[[int], str], gap: Rule, end: int | None = None) -> None:
+        """Report the gaps between ids that begin below ``end``; all gaps without it."""
         for before, after in pairwise(ids):
             if after != before + 1 and (end is None or before < end):
                 directory = path_of(before).rsplit("/", 1)[0]
-                self._findings.add(gap, directory, f"none between {before} and {after} is there", path_of(before))
+                self._findings.add(gap, directory, f"there is none between {before} and {after}", path_of(before))
 
     def _unfinished_rollback(self) -> int | None:
-        """The snapshot to which a rollback has begun that is not finished: from there on there may be a gap."""
-        goals = []
+        """Return the target of an unfinished rollback. Above it there may be a gap."""
+        targets = []
         for name in self._store.consumers.names():
-            goal = name.removeprefix(ROLLBACK_CONSUMER)
-            if name != goal and goal.isdecimal():
-                path, problem = self._store.paths.consumer(name), f"a rollback to {goal} is under way, or was cut off"
+            target = name.removeprefix(ROLLBACK_CONSUMER)
+            if name != target and target.isdecimal():
+                path, problem = self._store.paths.consumer(name), f"a rollback to {target} is running or was interrupted"
                 self._findings.add(ROLLBACK_UNFINISHED, path, problem, path)
-                goals.append(int(goal))
-        return min(goals, default=None)
+                targets.append(int(target))
+        return min(targets, default=None)
 
 
-#: A size that no hint has.
+#: The maximum size of a hint file in bytes.
 _MAX_HINT_BYTES = 64
 
 
 class Hints:
-    """Judges the hints of one branch by the ids of its snapshots, which ascend."""
+    """Checks the hints of one branch against the ids of its snapshots, which ascend."""
 
     def __init__(self, store: TableStore, findings: Findings) -> None:
         self._store = store
         self._findings = findings
 
     def check_latest(self, ids: Sequence[int]) -> None:
-        """Tell of a LATEST that names no snapshot, or not the newest."""
+        """Report a LATEST hint that does not name the newest snapshot."""
         paths = self._store.paths
         latest = self._hint(paths.latest_hint)
         if latest is not None and latest not in ids and not self._store.file_io.exists(paths.snapshot_file(latest)):
-            self._findings.add(LATEST_HINT, paths.latest_hint, f"it says {latest}, and there is no such snapshot")
+            self._findings.add(LATEST_HINT, paths.latest_hint, f"it says {latest}, but this snapshot does not exist")
         elif latest is not None and ids and latest < ids[-1]:
-            self._findings.add(STALE_HINT, paths.latest_hint, f"it says {latest}, and the newest is {ids[-1]}")
+            self._findings.add(STALE_HINT, paths.latest_hint, f"it says {latest}, but the newest snapshot is {ids[-1]}")
 
     def kept(self, ids: Sequence[int]) -> Sequence[int]:
-        """The snapshots from EARLIEST on: those below it are expiring, and their files may be deleted.
+        """Return the snapshots from EARLIEST on. Those below it are expiring, and their files may be deleted.
 
-        Unless all of them are newer than the hint: Java's fast-forward copies a branch's snapshots below the EARLIEST of
-        the main branch, which it leaves where the branch has none. A branch's EARLIEST it copies, above older snapshots
-        of the main branch.
+        If all snapshots are newer than the hint, return all of them: Java's fast-forward copies a branch's snapshots, and
+        leaves the main branch's EARLIEST in place if the branch has none. If the branch has one, it is copied, above
+        older snapshots of the main branch.
         """
         paths = self._store.paths
         earliest = self._hint(paths.earliest_hint)
@@ -157,14 +157,15 @@ class Hints:
             return ids
         if earliest not in ids:
             if not self._store.file_io.exists(paths.snapshot_file(earliest)):
-                self._findings.add(STALE_HINT, paths.earliest_hint, f"it says {earliest}, and the oldest is {ids[0]}")
+                problem = f"it says {earliest}, but the oldest snapshot is {ids[0]}"
+                self._findings.add(STALE_HINT, paths.earliest_hint, problem)
             return ids
         if self._are_newer([snapshot_id for snapshot_id in ids if snapshot_id < earliest]):
             return ids
         kept = [snapshot_id for snapshot_id in ids if snapshot_id >= earliest]
         if self._is_of_a_branch(earliest):
             return kept
-        problem = f"snapshots from {ids[0]} on are there, and EARLIEST says that {earliest} is the oldest that stays"
+        problem = f"snapshots from {ids[0]} on exist, but EARLIEST says that {earliest} is the oldest to keep"
         self._findings.add(EXPIRY_UNFINISHED, paths.snapshot_dir, problem, paths.snapshot_file(ids[0]))
         return kept
 
@@ -176,7 +177,7 @@ class Hints:
         return hint in times and all(times.get(file, 0) > times[hint] for file in files)
 
     def _is_of_a_branch(self, earliest: int) -> bool:
-        """Whether the hint and its snapshot are those of a branch, from which a fast-forward has copied them."""
+        """Whether a fast-forward has copied the hint and its snapshot from a branch."""
         paths, file_io = self._store.paths, self._store.file_io
         if paths.branch != MAIN_BRANCH:
             return False
@@ -184,7 +185,7 @@ class Hints:
             try:
                 hint = file_io.read(branch.earliest_hint, _MAX_HINT_BYTES).strip()
                 files = [file_io.read(of.snapshot_file(earliest)) for of in (paths, branch) if hint == b"%d" % earliest]
-            except (LakelsmError, OSError):  # The branch has none, or they were deleted since.
+            except (LakelsmError, OSError):  # The branch has no hint, or a file was deleted since.
                 continue
             if files and files[0] == files[1]:
                 return True
@@ -194,7 +195,7 @@ class Hints:
         try:
             text = self._store.file_io.read(path, _MAX_HINT_BYTES).decode("ascii").strip()
             if not text.isdecimal():
-                raise CorruptTableError(f"{path} has {text!r}, which is no snapshot id")
+                raise CorruptTableError(f"{path} has {text!r}, which is not a snapshot id")
             return int(text)
         except FileNotFoundError:
             return None

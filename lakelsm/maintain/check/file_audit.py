@@ -1,4 +1,4 @@
-"""The task that opens data files: their footers, and of some all rows, compared with their vectors and indexes."""
+"""The task that opens data files: it reads footers, and all rows of some files, and compares vectors and indexes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lakelsm.format.data_file.vector_location import read_vectors
 from lakelsm.format.index.file_index.file_index import FileIndex
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.row.bucket_hash import BucketFunction
-from lakelsm.maintain.check.file_rows import FileRows, RowExpectations
+from lakelsm.maintain.check.file_rows import ExpectedRows, FileRows
 from lakelsm.maintain.check.rules import (
     DATA_FILE_FOOTER,
     DATA_FILE_UNREADABLE,
@@ -38,7 +38,7 @@ from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage import FileIO
 from lakelsm.types import contiguous, to_arrow
 
-#: What tasks of a check yield: findings, and rows without a rule, which count what was looked at.
+#: The rows that tasks yield: findings, and rows without a rule, which contain counts.
 AUDIT_SCHEMA = pa.schema(
     [
         pa.field("rule", pa.string()),
@@ -50,15 +50,15 @@ AUDIT_SCHEMA = pa.schema(
     ]
 )
 
-#: Bytes of a batch of rows: what is worked out of one takes several times as much.
+#: The size of a batch of rows. The values computed from it take several times as much memory.
 _BATCH_BYTES = 8 << 20
 #: Rows of a batch that are compared with the indexes of a file.
-_ASKED_VALUES = 4096
+_COMPARED_ROWS = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
 class AuditedFile:
-    """A data file of a bucket, as a task reads it, with its entry; ``in_full``: with all rows, not the footer alone."""
+    """A data file of a bucket, with its entry. ``in_full``: all rows are read, otherwise only the footer."""
 
     file: RunFile
     entry: ManifestEntry
@@ -69,28 +69,28 @@ class AuditedFile:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditedBucket:
-    """Files of one bucket, and its HASH index where it has one."""
+    """Files of one bucket, and its HASH index if it has one."""
 
     files: tuple[AuditedFile, ...]
     hash_index: HashIndex | None
 
 
 class AuditReport:
-    """Findings of a task, and counts of what it looked at."""
+    """The findings and counts of a task."""
 
     def __init__(self) -> None:
         self._rows: list[tuple[str | None, str, str, int, int, int]] = []
 
-    def find(self, rule: Rule, thing: str, problem: str) -> None:
-        """Take a finding."""
+    def add(self, rule: Rule, thing: str, problem: str) -> None:
+        """Add a finding."""
         self._rows.append((rule.name, thing, problem, 0, 0, 0))
 
     def count(self, files_opened: int = 0, files_read: int = 0, rows_read: int = 0) -> None:
-        """Count what was looked at."""
+        """Add counts of opened and read files, and of rows."""
         self._rows.append((None, "", "", files_opened, files_read, rows_read))
 
     def batch(self) -> pa.RecordBatch:
-        """All of it, as `AUDIT_SCHEMA` has it."""
+        """Return findings and counts as rows of `AUDIT_SCHEMA`."""
         columns = list(zip(*self._rows)) or [()] * len(AUDIT_SCHEMA)
         arrays = [pa.array(column, field.type) for column, field in zip(columns, AUDIT_SCHEMA)]
         return pa.record_batch(arrays, schema=AUDIT_SCHEMA)
@@ -98,7 +98,7 @@ class AuditReport:
 
 @dataclass(frozen=True, kw_only=True)
 class FileAudit:
-    """The task. ``schemas`` has every schema that a file names."""
+    """The task. ``schemas`` has every schema that the files name."""
 
     file_io: FileIO
     schemas: Mapping[int, TableSchema]
@@ -106,18 +106,18 @@ class FileAudit:
 
     @staticmethod
     def of(store: TableStore, schemas: Mapping[int, TableSchema]) -> FileAudit:
-        """The task for files of a table."""
+        """Return the task for the files of a table."""
         return FileAudit(
             file_io=store.file_io, schemas=schemas, function=store.options.bucket_function_type.value
         )
 
     @property
     def memory_bytes(self) -> int:
-        """What a unit holds at most."""
+        """The maximum memory of a unit, in bytes."""
         return TASK_MEMORY
 
     def __call__(self, buckets: Sequence[AuditedBucket]) -> Iterator[pa.RecordBatch]:
-        """Yield findings and counts of some buckets, as `AUDIT_SCHEMA` has them."""
+        """Yield the findings and counts of buckets as rows of `AUDIT_SCHEMA`."""
         for bucket in buckets:
             report = AuditReport()
             self._audit_vectors(bucket, report)
@@ -125,8 +125,8 @@ class FileAudit:
             checks = self._checks(bucket.files)
             for file, check in zip(bucket.files, checks):
                 if file.in_full:
-                    place = RowExpectations(self.function, hashes, in_order=not file.is_changelog)
-                    self._audit_rows(file, place, report)
+                    expected = ExpectedRows(self.function, hashes, in_order=not file.is_changelog)
+                    self._audit_rows(file, expected, report)
                 else:
                     self._audit_footer(file, check, report)
                 self._audit_ids(file, report)
@@ -134,63 +134,63 @@ class FileAudit:
             yield report.batch()
 
     def _checks(self, files: Sequence[AuditedFile]) -> list[FileCheck]:
-        """What compares each file with its entry, in the order of the files."""
+        """Return the checks that compare each file with its entry, in the order of the files."""
         found: dict[int, FileCheck] = {}
         for schema_id in {file.file.schema_id for file in files}:
-            places = [at for at, file in enumerate(files) if file.file.schema_id == schema_id]
-            expected = [known for at in places if (known := files[at].file.expected) is not None]
-            found.update(zip(places, FileCheck.of(expected, self.schemas[schema_id]), strict=True))
-        return [found[at] for at in range(len(files))]
+            indexes = [index for index, file in enumerate(files) if file.file.schema_id == schema_id]
+            expected = [known for index in indexes if (known := files[index].file.expected) is not None]
+            found.update(zip(indexes, FileCheck.of(expected, self.schemas[schema_id]), strict=True))
+        return [found[index] for index in range(len(files))]
 
     def _audit_footer(self, file: AuditedFile, check: FileCheck, report: AuditReport) -> None:
         try:
             check.check_file(self.file_io.filesystem(), file.file.path)
         except LakelsmError as error:
-            report.find(DATA_FILE_FOOTER, file.file.path, str(error))
+            report.add(DATA_FILE_FOOTER, file.file.path, str(error))
 
     def _audit_ids(self, file: AuditedFile, report: AuditReport) -> None:
-        """Compare the ids of a file's columns with its schema's. Reads of later schemas find columns by them."""
+        """Compare the column ids of a file with those of its schema. Reads with later schemas find columns by id."""
         schema, path = self.schemas[file.file.schema_id], file.file.path
         try:
             with self.file_io.filesystem().open_input_file(path) as source:
                 stored = pq.read_metadata(source).schema.to_arrow_schema()
         except (LakelsmError, *PARQUET_ERRORS):
-            return  # It is a finding already.
+            return  # It is already a finding.
         for column in schema.fields:
-            at = stored.get_field_index(column.name)
-            said = None if at < 0 else (stored.field(at).metadata or {}).get(b"PARQUET:field_id")
-            if said is not None and int(said) != column.id:
-                problem = f"its column {column.name!r} has id {int(said)}, and schema-{schema.id} says {column.id}"
-                report.find(DATA_FILE_FOOTER, path, problem)
+            index = stored.get_field_index(column.name)
+            field_id = None if index < 0 else (stored.field(index).metadata or {}).get(b"PARQUET:field_id")
+            if field_id is not None and int(field_id) != column.id:
+                problem = f"its column {column.name!r} has id {int(field_id)}, but schema-{schema.id} says {column.id}"
+                report.add(DATA_FILE_FOOTER, path, problem)
                 return
 
-    def _audit_rows(self, file: AuditedFile, place: RowExpectations, report: AuditReport) -> None:
+    def _audit_rows(self, file: AuditedFile, expected: ExpectedRows, report: AuditReport) -> None:
         schema, path = self.schemas[file.file.schema_id], file.file.path
         names = schema.field_names
         reader = RunReader(self.file_io, schema, schemas=self.schemas, columns=names, memory_bytes=TASK_MEMORY)
         try:
             opened = reader.open_file(file.file)
         except LakelsmError as error:
-            report.find(DATA_FILE_FOOTER, path, str(error))
+            report.add(DATA_FILE_FOOTER, path, str(error))
             return
         index = self._opened_index(file, report)
         try:
-            rows = FileRows(file.entry, schema, place)
+            rows = FileRows(file.entry, schema, expected)
         except (LakelsmError, KeyError) as error:
-            report.find(STATISTICS, path, f"the statistics of its entry cannot be read: {error}")
+            report.add(STATISTICS, path, f"the statistics of its entry cannot be read: {error}")
             return
         count = 0
         try:
             for start, batch in opened.batches(lambda: _BATCH_BYTES):
                 count += len(batch)
                 rows.add(start, batch)
-                if index is not None and not self._is_true(index, file, start, batch, report):
+                if index is not None and not self._matches(index, file, start, batch, report):
                     index = None
         except LakelsmError as error:
-            report.find(DATA_FILE_UNREADABLE, path, str(error))
+            report.add(DATA_FILE_UNREADABLE, path, str(error))
         else:
             for rule, problem in rows.problems():
-                report.find(rule, path, problem)
+                report.add(rule, path, problem)
         report.count(files_read=1, rows_read=count)
 
     def _opened_index(self, file: AuditedFile, report: AuditReport) -> FileIndex | None:
@@ -199,29 +199,29 @@ class FileAudit:
         try:
             return file.index.read(self.file_io.filesystem())
         except LakelsmError as error:
-            report.find(FILE_INDEX_UNREADABLE, _index_path(file), str(error))
+            report.add(FILE_INDEX_UNREADABLE, _index_path(file), str(error))
             return None
 
-    def _is_true(self, index: FileIndex, file: AuditedFile, start: int, rows: pa.Table, report: AuditReport) -> bool:
-        """Whether a file's indexes match the next rows."""
+    def _matches(self, index: FileIndex, file: AuditedFile, start: int, rows: pa.Table, report: AuditReport) -> bool:
+        """Whether the indexes of a file match the next rows."""
         try:
             denied = _denied(index, self.schemas[file.file.schema_id], start, rows)
         except LakelsmError as error:
-            report.find(FILE_INDEX_UNREADABLE, _index_path(file), str(error))
+            report.add(FILE_INDEX_UNREADABLE, _index_path(file), str(error))
             return False
         if denied is None:
             return True
-        report.find(FILE_INDEX_FALSE, _index_path(file), f"an index of {denied!r} denies a value that the data file has")
+        report.add(FILE_INDEX_FALSE, _index_path(file), f"an index of {denied!r} denies a value that the data file has")
         return False
 
     def _audit_vectors(self, bucket: AuditedBucket, report: AuditReport) -> None:
         masking = [(file.file.vector, file.file.row_count) for file in bucket.files if file.file.vector is not None]
         vectors = read_vectors(self.file_io.filesystem(), masking)
-        for place, _ in masking:
+        for location, _ in masking:
             try:
                 next(vectors)
             except LakelsmError as error:
-                report.find(VECTOR_UNREADABLE, place.index_path, str(error))
+                report.add(VECTOR_UNREADABLE, location.index_path, str(error))
                 return
 
     def _hashes(self, bucket: AuditedBucket, report: AuditReport) -> npt.NDArray[np.int32] | None:
@@ -230,21 +230,21 @@ class FileAudit:
         try:
             return np.sort(bucket.hash_index.read(self.file_io))
         except LakelsmError as error:
-            report.find(HASH_INDEX_UNREADABLE, bucket.hash_index.path, str(error))
+            report.add(HASH_INDEX_UNREADABLE, bucket.hash_index.path, str(error))
             return None
 
 
 def _index_path(file: AuditedFile) -> str:
-    """The location of a file's indexes: in its entry, named by the data file's path, or beside it."""
+    """Return the path of a file's indexes: a file named in its entry, or the data file, whose entry contains them."""
     return (file.index.path if file.index is not None else None) or file.file.path
 
 
 def _denied(index: FileIndex, schema: TableSchema, start: int, rows: pa.Table) -> str | None:
     """A column of which a file's indexes deny one of the first values of a batch."""
-    asked = rows.slice(0, _ASKED_VALUES)
+    compared = rows.slice(0, _COMPARED_ROWS)
     for field in schema.fields:
         if field.name in index.columns:
-            values = cast_column(contiguous(asked.column(field.name)), to_arrow(field.type))
+            values = cast_column(contiguous(compared.column(field.name)), to_arrow(field.type))
             if index.contradicts(field, values, start):
                 return field.name
     return None

@@ -1,4 +1,4 @@
-"""What a check has found so far: bounded in memory, and without what expired while it ran."""
+"""The findings of a check. They are bounded in memory, and faults of files that expired during the check are dropped."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lakelsm.maintain.check.rules import Rule
 from lakelsm.results import CheckFinding
 from lakelsm.storage import FileIO
 
-#: Findings of one rule that are listed; the others are counted.
+#: The maximum number of findings of one rule that are listed; the others are only counted.
 MAX_FINDINGS_PER_RULE = 1000
 
 
@@ -28,9 +28,9 @@ def _is_within(found: _Found, directories: Collection[str]) -> bool:
 
 
 class Findings:
-    """Collects findings, one for each rule and thing: a thing that many snapshots name is reported once.
+    """Collects findings, one for each rule and thing. A thing that many snapshots name is reported once.
 
-    An ``owner`` is the path of the file (a snapshot, a tag) that names the thing.
+    An ``owner`` is the path of the file (such as a snapshot or a tag) that names the thing.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Findings:
         self._things: set[str] = set()
 
     def add(self, rule: Rule, thing: str, problem: str, owner: str | None = None) -> None:
-        """Take a finding."""
+        """Add a finding."""
         if (rule.name, thing) in self._found:
             return
         self._counts[rule.name] += 1
@@ -51,29 +51,29 @@ class Findings:
             self._found[rule.name, thing] = _Found(finding, owner)
 
     @contextmanager
-    def instead_of_errors(self, rule: Rule, thing: str, owner: str | None = None) -> Iterator[None]:
-        """What is raised within, of the table or of the storage, is a finding."""
+    def errors_as(self, rule: Rule, thing: str, owner: str | None = None) -> Iterator[None]:
+        """Turn an error of the table or the storage that the block raises into a finding."""
         try:
             yield
         except (LakelsmError, OSError) as error:
             self.add(rule, thing, str(error), owner)
 
-    def tell_of(self, thing: str) -> bool:
-        """Whether something was found that is wrong with a thing."""
+    def has_fault(self, thing: str) -> bool:
+        """Whether a thing has a finding."""
         return thing in self._things
 
     @property
     def owners(self) -> set[str]:
-        """The owners of what was found."""
+        """The owners of all findings."""
         return {found.owner for found in self._found.values() if found.owner is not None}
 
-    def told(self, file_io: FileIO, gone: Collection[str] = ()) -> tuple[Sequence[CheckFinding], int]:
-        """The findings, errors first, and how many more there are.
+    def reported(self, file_io: FileIO, removed: Collection[str] = ()) -> tuple[Sequence[CheckFinding], int]:
+        """Return the findings, errors first, and the number of findings that are not listed.
 
-        A file that an expired snapshot named may be deleted, no fault: findings are dropped with their owner, and
-        with the directories and files in ``gone``.
+        It is not a fault if a file of an expired snapshot is missing. Therefore findings whose owner no longer exists are
+        dropped, and findings in the ``removed`` directories and files.
         """
-        left = [found for found in self._found.values() if not _is_within(found, gone)]
+        left = [found for found in self._found.values() if not _is_within(found, removed)]
         owners = {found.owner for found in left if found.owner is not None}
         missing = {owner for owner in owners if not file_io.exists(owner)}
         kept = [found.finding for found in left if found.owner not in missing]

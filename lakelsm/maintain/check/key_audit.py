@@ -1,4 +1,4 @@
-"""The tasks that look at keys across files: rows of one key above level 0, and hashes that two HASH indexes have."""
+"""The tasks that compare keys of several files: duplicate rows of a key above level 0, and duplicate hashes."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from lakelsm.storage import FileIO
 
 @dataclass(frozen=True)
 class KeyAudit:
-    """The task that finds keys which several files of some units have in rows that no deletion vector masks."""
+    """The task that finds keys with unmasked rows in several files of a unit."""
 
     reader: RunReader
 
     @property
     def memory_bytes(self) -> int:
-        """What a unit holds at most."""
+        """The maximum memory of a unit, in bytes."""
         return self.reader.memory_bytes
 
     def __call__(self, units: Sequence[MergeUnit]) -> Iterator[pa.RecordBatch]:
-        """Yield findings as `AUDIT_SCHEMA` has them: one a file at most."""
+        """Yield findings as rows of `AUDIT_SCHEMA`, at most one for each file."""
         report = AuditReport()
         for unit in units:
             try:
                 self._audit(unit, report)
             except LakelsmError as error:
-                report.find(DATA_FILE_UNREADABLE, unit.files[0].path, str(error))
+                report.add(DATA_FILE_UNREADABLE, unit.files[0].path, str(error))
         yield report.batch()
 
     def _audit(self, unit: MergeUnit, report: AuditReport) -> None:
-        told: set[int] = set()
+        reported: set[int] = set()
         keys = self.reader.schema.trimmed_primary_keys
         for rows, order in key_ranges(self.reader.open_runs(unit, positions=True, system=False), keys):
             if order is None:
@@ -50,32 +50,32 @@ class KeyAudit:
             several = contested(order)
             files = rows.column(FILE_NUMBER).to_numpy()[several]
             for number in np.unique(files).tolist()[:1]:
-                if number not in told:
-                    told.add(number)
+                if number not in reported:
+                    reported.add(number)
                     others = {unit.files[other].name for other in np.unique(files).tolist()} - {unit.files[number].name}
-                    problem = f"it has {len(files) // 2} or more keys whose rows are in {', '.join(sorted(others))} too"
-                    report.find(KEY_TWICE, unit.files[number].path, problem)
+                    problem = f"rows of {len(files) // 2} or more of its keys are also in {', '.join(sorted(others))}"
+                    report.add(KEY_TWICE, unit.files[number].path, problem)
 
 
 @dataclass(frozen=True)
 class HashAudit:
-    """The task that reads all HASH indexes of a partition. They have 4 bytes a key."""
+    """The task that reads all HASH indexes of a partition. They take 4 bytes for each key."""
 
     file_io: FileIO
 
     def __call__(self, indexes: Sequence[HashIndex]) -> Iterator[pa.RecordBatch]:
-        """Yield findings as `AUDIT_SCHEMA` has them."""
+        """Yield findings as rows of `AUDIT_SCHEMA`."""
         report = AuditReport()
         found = []
         for index in indexes:
             try:
                 found.append(index.read(self.file_io))
             except LakelsmError as error:
-                report.find(HASH_INDEX_UNREADABLE, index.path, str(error))
+                report.add(HASH_INDEX_UNREADABLE, index.path, str(error))
         hashes = np.concatenate(found) if found else np.empty(0, np.int32)
         twice = len(hashes) - len(np.unique(hashes))
         if twice and len(found) == len(indexes):
             names = ", ".join(index.path.rsplit("/", 1)[-1] for index in indexes)
-            problem = f"{twice} hashes of keys are there more than once, in it or in the partition's others ({names})"
-            report.find(HASH_INDEX_TWICE, indexes[0].path, problem)
+            problem = f"{twice} hashes occur more than once, in it or in the other indexes of the partition ({names})"
+            report.add(HASH_INDEX_TWICE, indexes[0].path, problem)
         yield report.batch()

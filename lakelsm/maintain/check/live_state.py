@@ -1,4 +1,4 @@
-"""The rules of a state that metadata alone decide: levels, sequence numbers, buckets, ranges of vectors and indexes."""
+"""The rules of a state that metadata alone decide: levels, sequence numbers, buckets, vectors and HASH indexes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _Longs = npt.NDArray[np.int64]
 
 
 class LiveState:
-    """Judges the live files of one snapshot, which ``owner`` (its path) names. ``schemas`` are the ids that there are."""
+    """Checks the live files of the snapshot that ``owner`` (its path) names. ``schemas``: the ids of readable schemas."""
 
     def __init__(
         self, store: TableStore, snapshot: Snapshot, findings: Findings, *, owner: str, schemas: Collection[int]
@@ -49,44 +49,44 @@ class LiveState:
         self._owner = owner
         self._schemas = schemas
 
-    def judge_files(self, entries: Sequence[ManifestEntry]) -> list[ManifestEntry]:
-        """Find what is wrong with live files; return those whose entries are possible, which may be read."""
+    def check_files(self, entries: Sequence[ManifestEntry]) -> list[ManifestEntry]:
+        """Check live files. Return those with a possible entry, which may be read."""
         sound = self._possible(entries)
         bounds = [entry.file.min_key for entry in sound] + [entry.file.max_key for entry in sound]
         ranks = rank_keys(bounds, key_types(self._store.schema))
         low, high = ranks[: len(sound)], ranks[len(sound) :]
         kept = low <= high
-        for at in np.flatnonzero(~kept).tolist():
-            self._add(FILE_ENTRY, self._path(sound[at]), "its smallest key is greater than its largest one")
+        for index in np.flatnonzero(~kept).tolist():
+            self._add(FILE_ENTRY, self._path(sound[index]), "its smallest key is greater than its largest key")
         sound = [entry for entry, keep in zip(sound, kept.tolist()) if keep]
-        self._judge_levels(sound, low[kept], high[kept])
-        self._judge_buckets(sound)
-        self._judge_sequences(sound)
+        self._check_levels(sound, low[kept], high[kept])
+        self._check_buckets(sound)
+        self._check_sequences(sound)
         return sound
 
     def vectors(self, entries: Sequence[ManifestEntry]) -> DeletionVectors | None:
-        """The checked vectors of the snapshot; None if their ranges are unknown."""
+        """Check the deletion vectors of the snapshot and return them; None if their ranges are unknown."""
         try:
             found = deletion_vectors(self._store, self._snapshot)
         except LakelsmError as error:
             self._add(VECTOR_PLACE, self._index_manifest, str(error))
             return None
         rows = {(entry.partition, entry.bucket, entry.file.file_name): entry.file.row_count for entry in entries}
-        for (partition, bucket), places in found.locations.items():
-            for name, place in places.items():
+        for (partition, bucket), locations in found.locations.items():
+            for name, location in locations.items():
                 count = rows.get((partition, bucket, name))
                 if count is None and not self._is_written_by_lakelsm_alone:
-                    continue  # Java leaves the vector of a file that it rewrites alone, and its writers keep it.
+                    continue  # Java leaves the vector of a file that it rewrites, and its writers keep it.
                 if count is None:
-                    problem = f"it has a vector of data file {name}, which the bucket has not"
-                    self._add(VECTOR_WITHOUT_FILE, place.index_path, problem)
-                elif place.cardinality is not None and place.cardinality > count:
-                    problem = f"data file {name} has {count} rows, and its vector is said to mask {place.cardinality}"
-                    self._add(VECTOR_PLACE, place.index_path, problem)
+                    problem = f"it has a vector of data file {name}, which is not in the bucket"
+                    self._add(VECTOR_WITHOUT_FILE, location.index_path, problem)
+                elif location.cardinality is not None and location.cardinality > count:
+                    problem = f"data file {name} has {count} rows, but its vector masks {location.cardinality}"
+                    self._add(VECTOR_PLACE, location.index_path, problem)
         return found
 
     def hash_indexes(self, entries: Sequence[ManifestEntry]) -> HashIndexes:
-        """The HASH indexes of the snapshot, judged."""
+        """Check the HASH indexes of the snapshot and return them."""
         if self._store.options.bucket != -1:
             return {}
         try:
@@ -95,19 +95,19 @@ class LiveState:
             self._add(HASH_INDEX_PLACE, self._index_manifest, str(error))
             return {}
         for partition, bucket in sorted({(entry.partition, entry.bucket) for entry in entries} - found.keys()):
-            problem = f"{self._label(partition, bucket)} has files and no {HASH_INDEX} index"
+            problem = f"{self._label(partition, bucket)} has files, but no {HASH_INDEX} index"
             self._add(HASH_INDEX_PLACE, self._index_manifest, problem)
         return found
 
     def _possible(self, entries: Sequence[ManifestEntry]) -> list[ManifestEntry]:
-        """The entries whose numbers can be, and whose keys decode."""
+        """Return the entries with possible numbers, and with keys that decode."""
         sound = []
         types = key_types(self._store.schema)
         for entry in entries:
             file = entry.file
             if file.schema_id not in self._schemas:
                 path = self._store.paths.schema_file(file.schema_id)
-                self._add(SCHEMA_UNREADABLE, path, f"data file {self._path(entry)} is of it, and it cannot be read")
+                self._add(SCHEMA_UNREADABLE, path, f"data file {self._path(entry)} needs it, but it cannot be read")
             elif file.row_count == 0 or file.min_sequence_number < 0:
                 problem = f"its entry has {file.row_count} rows and sequence numbers from {file.min_sequence_number}"
                 self._add(FILE_ENTRY, self._path(entry), problem)
@@ -127,16 +127,16 @@ class LiveState:
             return False
         return True
 
-    def _judge_levels(self, entries: Sequence[ManifestEntry], low: _Longs, high: _Longs) -> None:
+    def _check_levels(self, entries: Sequence[ManifestEntry], low: _Longs, high: _Longs) -> None:
         if not entries:
             return
         codes: dict[tuple[bytes, int], int] = {}
         buckets = np.array([codes.setdefault((e.partition, e.bucket), len(codes)) for e in entries], np.int64)
         levels = np.array([entry.file.level for entry in entries], np.int64)
         beyond = np.flatnonzero(levels >= self._store.options.num_levels)
-        for at in beyond.tolist():
-            problem = f"it lies on level {levels[at]}, and levels end at {self._store.options.num_levels - 1}"
-            self._add(LEVEL_BEYOND, self._path(entries[at]), problem)
+        for index in beyond.tolist():
+            problem = f"it is on level {levels[index]}, but the highest level is {self._store.options.num_levels - 1}"
+            self._add(LEVEL_BEYOND, self._path(entries[index]), problem)
         order = np.lexsort((low, levels, buckets))
         order = order[levels[order] > 0]
         before, after = order[:-1], order[1:]
@@ -145,15 +145,15 @@ class LiveState:
         for one, other in zip(before[overlaps].tolist(), after[overlaps].tolist()):
             problem = f"it and {entries[other].file.file_name} overlap on level {levels[one]}"
             self._add(LEVEL_OVERLAP, self._path(entries[one]), problem)
-        told = np.isin(buckets, buckets[np.append(beyond, before[overlaps])])
-        self._judge_order(entries, np.where(told, -1, buckets), levels, low, high)
+        faulty = np.isin(buckets, buckets[np.append(beyond, before[overlaps])])
+        self._check_order(entries, np.where(faulty, -1, buckets), levels, low, high)
 
-    def _judge_order(
+    def _check_order(
         self, entries: Sequence[ManifestEntry], buckets: _Longs, levels: _Longs, low: _Longs, high: _Longs
     ) -> None:
-        """Find files that have older rows alone than files on a level above theirs which they overlap.
+        """Report files that overlap a file on a higher level and have only older rows than it.
 
-        ``buckets`` are numbered; those of -1 are left out.
+        ``buckets`` are numbers of buckets; files with -1 are left out.
         """
         newest = np.array([entry.file.max_sequence_number for entry in entries], np.int64)
         oldest = np.array([entry.file.min_sequence_number for entry in entries], np.int64)
@@ -161,50 +161,50 @@ class LiveState:
         for files in np.split(order, np.flatnonzero(np.diff(buckets[order])) + 1):
             if buckets[files[0]] < 0 or len(files) < 2 or levels[files].max() == levels[files].min():
                 continue
-            # Most buckets are in order as a whole: the highest level's newest row is below the lower ones' oldest.
+            # Most buckets pass as a whole: the newest row of a higher level is older than all rows of lower levels.
             by_level = files[np.argsort(levels[files], kind="stable")]
             reach = np.minimum.accumulate(newest[by_level])
-            for place in np.flatnonzero(oldest[by_level][1:] > reach[:-1]).tolist():
-                upper = by_level[place + 1]
-                lower = by_level[: place + 1]
+            for index in np.flatnonzero(oldest[by_level][1:] > reach[:-1]).tolist():
+                upper = by_level[index + 1]
+                lower = by_level[: index + 1]
                 older = lower[
                     (levels[lower] < levels[upper])
                     & (newest[lower] < oldest[upper])
                     & (low[lower] <= high[upper])
                     & (high[lower] >= low[upper])
                 ]
-                for at in older[:1].tolist():
+                for first in older[:1].tolist():
                     above = f"{entries[upper].file.file_name} on level {levels[upper]}"
-                    problem = f"it lies on level {levels[at]}, and its rows are all older than those of {above}"
-                    self._add(LEVEL_ORDER, self._path(entries[at]), f"{problem}, which it overlaps")
+                    problem = f"it is on level {levels[first]}, but all of its rows are older than those of {above}"
+                    self._add(LEVEL_ORDER, self._path(entries[first]), f"{problem}, which it overlaps")
 
-    def _judge_buckets(self, entries: Sequence[ManifestEntry]) -> None:
+    def _check_buckets(self, entries: Sequence[ManifestEntry]) -> None:
         counts: dict[bytes, int] = {}
         recorded = self._recorded(BUCKET_COUNT, recorded_total_buckets)
         for entry in entries:
             total = entry.total_buckets
             known = counts.setdefault(entry.partition, total)
             if total != known:
-                problem = f"it is said to be of {total} buckets, and another file of its partition of {known}"
+                problem = f"its entry says {total} buckets, but that of another file of its partition says {known}"
             elif recorded is not None and total != recorded:
-                problem = f"it is said to be of {total} buckets, and snapshot {self._snapshot.id} records {recorded}"
+                problem = f"its entry says {total} buckets, but snapshot {self._snapshot.id} records {recorded}"
             elif entry.bucket < 0 or (total > 0 and entry.bucket >= total):
                 problem = f"it is in bucket {entry.bucket} of {total}"
             else:
                 continue
             self._add(BUCKET_COUNT, self._path(entry), problem)
 
-    def _judge_sequences(self, entries: Sequence[ManifestEntry]) -> None:
+    def _check_sequences(self, entries: Sequence[ManifestEntry]) -> None:
         recorded = self._recorded(SEQUENCE_RANGE, recorded_max_sequence)
         for entry in entries if recorded is not None else ():
             if entry.file.max_sequence_number > (recorded or 0):
-                problem = f"it has sequence numbers up to {entry.file.max_sequence_number}, and snapshot "
+                problem = f"it has sequence numbers up to {entry.file.max_sequence_number}, but snapshot "
                 problem += f"{self._snapshot.id} records {recorded} as the largest"
                 self._add(SEQUENCE_RANGE, self._path(entry), problem)
 
     @cached_property
     def _is_written_by_lakelsm_alone(self) -> bool:
-        """Whether all retained snapshots are of lakelsm, as far as they can be read."""
+        """Whether lakelsm wrote all retained snapshots, as far as they can be read."""
         try:
             return all(snapshot.is_ours for snapshot in self._store.snapshots.list())
         except LakelsmError:

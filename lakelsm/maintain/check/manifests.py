@@ -1,4 +1,4 @@
-"""Manifests as a check reads them: each once, whatever lists name it, and of its entries only a digest is kept."""
+"""Manifests as a check reads them. Each is read once, and only a digest of its entries is kept."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ Longs: TypeAlias = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class MissedFile:
-    """A file that an entry adds and that is missing from its directory or different.
+class SuspectFile:
+    """A file that an entry adds, and that the listing of its directory does not show, or shows with another size.
 
-    ``size`` is that of the entry (None for an extra file). ``problem``: why it was not looked for.
+    ``size``: the size in the entry (None for an extra file). ``problem``: why the file was not looked for.
     """
 
     identity: int
@@ -54,46 +54,46 @@ class MissedFile:
 
 @dataclass(frozen=True, kw_only=True)
 class ManifestDigest:
-    """What a check keeps of a manifest: hashes of the identities that it adds and deletes, and what lists record of it.
+    """What a check keeps of a manifest: hashes of the identities it adds and deletes, and the values that lists record.
 
-    ``rows`` are those of the files that it adds less those of the files that it deletes.
+    ``rows``: rows of added files minus rows of deleted files.
     """
 
     added: Longs
     deleted: Longs
     rows: int
-    missed: Sequence[MissedFile]
+    suspects: Sequence[SuspectFile]
     partitions: Mapping[bytes, int]
     buckets: tuple[int, int]
     levels: tuple[int, int]
 
 
 class Manifests:
-    """Reads the manifests of one branch, and finds what is wrong with each of them."""
+    """Reads the manifests of one branch and checks each of them."""
 
     def __init__(self, store: TableStore, stored: StoredFiles, findings: Findings) -> None:
         self._store = store
         self._stored = stored
         self._findings = findings
         self._digests: dict[str, ManifestDigest | None] = {}
-        self._judged: dict[str, list[ManifestFileMeta]] = {}
+        self._checked: dict[str, list[ManifestFileMeta]] = {}
 
     @property
     def count(self) -> int:
-        """How many manifests have been read."""
+        """The number of manifests read."""
         return len(self._digests)
 
     def digest(self, meta: ManifestFileMeta, owner: str, changelog: bool = False) -> ManifestDigest | None:
-        """The digest of a manifest that a list of ``owner`` names; None where it cannot be read, which is a finding."""
+        """Return the digest of a manifest that a list of ``owner`` names; None, with a finding, if it is unreadable."""
         if meta.file_name not in self._digests:
             self.opened(meta, owner, changelog)
         digest = self._digests[meta.file_name]
         if digest is not None:
-            self._judge(meta, digest, owner)
+            self._check(meta, digest, owner)
         return digest
 
     def opened(self, meta: ManifestFileMeta, owner: str, changelog: bool = False) -> list[EntryBatch]:
-        """The entries of a manifest; none where it cannot be read."""
+        """Return the entries of a manifest; nothing if it is unreadable."""
         path = self._store.paths.manifest(meta.file_name)
         known = self._digests.get(meta.file_name)
         if meta.file_name in self._digests and known is None:
@@ -109,23 +109,23 @@ class Manifests:
             return []
         return batches
 
-    def tell_missed(
+    def report_suspects(
         self, digests: Iterable[ManifestDigest], live: Longs | None, owner: str, changelog: bool = False
     ) -> None:
-        """Findings for added files that are not there, or of another size, of those that are ``live`` (None: of all)."""
-        missed = [file for digest in digests for file in digest.missed]
-        if live is not None and missed:
-            here = np.isin(np.array([file.identity for file in missed], np.int64), live)
-            missed = [file for file, is_live in zip(missed, here.tolist()) if is_live]
-        for file in missed:
-            self._tell(file, f"{file.directory}/{file.name}", owner, changelog)
+        """Report added files that are missing or have another size. ``live``: report only these files; None: all."""
+        suspects = [file for digest in digests for file in digest.suspects]
+        if live is not None and suspects:
+            here = np.isin(np.array([file.identity for file in suspects], np.int64), live)
+            suspects = [file for file, is_live in zip(suspects, here.tolist()) if is_live]
+        for file in suspects:
+            self._report(file, f"{file.directory}/{file.name}", owner, changelog)
 
-    def _tell(self, file: MissedFile, path: str, owner: str, changelog: bool) -> None:
+    def _report(self, file: SuspectFile, path: str, owner: str, changelog: bool) -> None:
         if file.problem:
             self._findings.add(FILE_ENTRY, path, file.problem, owner)
             return
         found: int | None
-        try:  # A link within the table has another size than its file, and a listing may be older than the file.
+        try:  # Listings may be older than the file, and show the size of a link instead of its file.
             found = self._store.file_io.size(path)
         except (LakelsmError, OSError):
             found = None
@@ -142,15 +142,15 @@ class Manifests:
         self._findings.add(rule, path, problem, owner)
 
     def _digested(self, batches: Sequence[EntryBatch], changelog: bool, path: str, owner: str) -> ManifestDigest:
-        added, deleted, missed = [np.empty(0, np.int64)], [np.empty(0, np.int64)], []
+        added, deleted, suspects = [np.empty(0, np.int64)], [np.empty(0, np.int64)], []
         partitions: Counter[bytes] = Counter()
         buckets, levels = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         rows = 0
         for batch in batches:
-            every = np.arange(batch.count)
-            counts = batch.counts(every)
+            rows_of_batch = np.arange(batch.count)
+            counts = batch.counts(rows_of_batch)
             adds = batch.kinds == FileKind.ADD
-            identities = np.fromiter(map(hash, batch.identities(every)), np.int64, batch.count)
+            identities = np.fromiter(map(hash, batch.identities(rows_of_batch)), np.int64, batch.count)
             added.append(identities[adds])
             deleted.append(identities[~adds])
             rows += int(counts.rows[adds].sum() - counts.rows[~adds].sum())
@@ -161,20 +161,20 @@ class Manifests:
             if changelog and not adds.all():
                 self._findings.add(CHANGELOG_DELETED, path, f"it deletes {int((~adds).sum())} files", owner)
             entries = batch.entries(np.flatnonzero(adds), stats=False)
-            missed += self._missed(entries, identities[adds].tolist())
+            suspects += self._suspects(entries, identities[adds].tolist())
         return ManifestDigest(
             added=np.concatenate(added),
             deleted=np.concatenate(deleted),
             rows=rows,
-            missed=missed,
+            suspects=suspects,
             partitions=partitions,
             buckets=_range(np.concatenate(buckets)),
             levels=_range(np.concatenate(levels)),
         )
 
-    def _missed(self, entries: Sequence[ManifestEntry], identities: Sequence[int]) -> list[MissedFile]:
-        """Those files of entries that are missing from their directory or differ from the entry."""
-        missed = []
+    def _suspects(self, entries: Sequence[ManifestEntry], identities: Sequence[int]) -> list[SuspectFile]:
+        """Return the files of entries that their directory does not list, or lists with another size."""
+        suspects = []
         for entry, identity in zip(entries, identities):
             file = entry.file
             try:
@@ -182,49 +182,50 @@ class Manifests:
                 directory = self._stored.bucket_dir(entry.partition, entry.bucket)
                 found = self._stored.size(directory, file.file_name)
             except LakelsmError as error:
-                where = f"bucket {entry.bucket}"
-                missed.append(MissedFile(identity=identity, directory=where, name=file.file_name, problem=str(error)))
+                bucket = f"bucket {entry.bucket}"
+                suspects.append(SuspectFile(identity=identity, directory=bucket, name=file.file_name, problem=str(error)))
                 continue
             if found != file.file_size:
                 size = file.file_size
-                missed.append(MissedFile(identity=identity, directory=directory, name=file.file_name, size=size))
+                suspects.append(SuspectFile(identity=identity, directory=directory, name=file.file_name, size=size))
             for name in file.extra_files:
                 if self._stored.size(directory, name) is None:
-                    missed.append(MissedFile(identity=identity, directory=directory, name=name))
-        return missed
+                    suspects.append(SuspectFile(identity=identity, directory=directory, name=name))
+        return suspects
 
-    def _judge(self, meta: ManifestFileMeta, digest: ManifestDigest, owner: str) -> None:
-        """Compare what a list records of a manifest with its content, once for equal records of several lists."""
-        judged = self._judged.setdefault(meta.file_name, [])
-        if meta in judged:
+    def _check(self, meta: ManifestFileMeta, digest: ManifestDigest, owner: str) -> None:
+        """Compare what a list records of a manifest with its content. Equal records of several lists are checked once."""
+        checked = self._checked.setdefault(meta.file_name, [])
+        if meta in checked:
             return
-        judged.append(meta)
+        checked.append(meta)
         path = self._store.paths.manifest(meta.file_name)
-        said, found = (meta.num_added_files, meta.num_deleted_files), (len(digest.added), len(digest.deleted))
-        if said != found:
+        recorded, found = (meta.num_added_files, meta.num_deleted_files), (len(digest.added), len(digest.deleted))
+        if recorded != found:
             self._findings.add(
                 MANIFEST_COUNTS,
                 path,
-                f"it adds {found[0]} files and deletes {found[1]}, but a list of {owner} says {said[0]} and {said[1]}",
+                f"it adds {found[0]} files and deletes {found[1]}, but a list of {owner} says {recorded[0]} and "
+                f"{recorded[1]}",
                 owner,
             )
         if sum(found) == 0:
             return
-        for what, low, high, has in (
+        for what, low, high, actual in (
             ("buckets", meta.min_bucket, meta.max_bucket, digest.buckets),
             ("levels", meta.min_level, meta.max_level, digest.levels),
         ):
-            if low is not None and high is not None and not low <= has[0] <= has[1] <= high:
-                problem = f"it has {what} {has[0]} to {has[1]}, but a list of {owner} says {low} to {high}"
+            if low is not None and high is not None and not low <= actual[0] <= actual[1] <= high:
+                problem = f"it has {what} {actual[0]} to {actual[1]}, but a list of {owner} says {low} to {high}"
                 self._findings.add(MANIFEST_RANGES, path, problem, owner)
-        with self._findings.instead_of_errors(MANIFEST_RANGES, path, owner):
+        with self._findings.errors_as(MANIFEST_RANGES, path, owner):
             column = self._column_out_of_bounds(meta, digest)
             if column is not None:
-                problem = f"partitions of it lie outside of the bounds of {column!r} that a list of {owner} gives"
+                problem = f"it has partitions outside the bounds of {column!r} in a list of {owner}"
                 self._findings.add(MANIFEST_RANGES, path, problem, owner)
 
     def _column_out_of_bounds(self, meta: ManifestFileMeta, digest: ManifestDigest) -> str | None:
-        """A partition column of which a manifest has values that its list's bounds leave out."""
+        """Return a partition column of which a manifest has values outside the bounds in its list."""
         types = self._store.partition_types
         stats = meta.partition_stats
         if not types:
@@ -235,19 +236,19 @@ class Manifests:
             if known[:2].all() and _leaves_out(column, known):
                 return name
             if known[2:].any() and not known[:2].any():
-                return name  # NULL bounds: every entry has NULL, according to the list.
+                return name  # The bounds are NULL, so every entry should have NULL.
         return None
 
 
 def live_files(digests: Sequence[ManifestDigest]) -> Longs:
-    """The identities, as hashes, of the files that a state of these manifests adds and does not delete."""
+    """Return the hashes of the identities of the live files: added by the manifests, and not deleted."""
     added = np.concatenate([np.empty(0, np.int64), *(digest.added for digest in digests)])
     deleted = np.concatenate([np.empty(0, np.int64), *(digest.deleted for digest in digests)])
     return added[~np.isin(added, deleted)] if len(deleted) else added
 
 
 def _leaves_out(column: pa.Array, known: npt.NDArray[np.bool_]) -> bool:
-    """Whether bounds, the first two values of a column, leave one of the others out."""
+    """Whether the first two values of a column, its bounds, leave out one of the other values."""
     order = order_keys([column.filter(pa.array(known))], signed_zeros=True)
     return len(order) > 2 and bool((order[2:] < order[0]).any() or (order[2:] > order[1]).any())
 
@@ -257,7 +258,7 @@ def _range(values: Longs) -> tuple[int, int]:
 
 
 class StoredFiles:
-    """Sizes of files by directory and name."""
+    """Sizes of files by directory and name. Each directory is listed once."""
 
     def __init__(self, store: TableStore) -> None:
         self._store = store
@@ -265,7 +266,7 @@ class StoredFiles:
         self._buckets: dict[BucketId, str] = {}
 
     def bucket_dir(self, partition: bytes, bucket: int) -> str:
-        """The directory of a bucket. Raises as `TablePaths.bucket_dir`."""
+        """Return the directory of a bucket. Raises the errors of `TablePaths.bucket_dir`."""
         known = self._buckets.get((partition, bucket))
         if known is None:
             known = self._store.paths.bucket_dir(self._store.partition_text(partition), bucket)
@@ -273,7 +274,7 @@ class StoredFiles:
         return known
 
     def size(self, directory: str, name: str) -> int | None:
-        """The size of a file in bytes; None where it is not there, or no regular file."""
+        """Return the size of a file in bytes; None if its directory does not list it as a file."""
         known = self._sizes.get(directory)
         if known is None:
             entries = self._store.file_io.entries(directory)

@@ -1,4 +1,4 @@
-"""The rules of a sound table. Schedulers and people use their names: do not change these. docs/check.md lists them."""
+"""The rules of a sound table. Their names are in reports: do not change them. docs/check.md lists the rules."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from enum import Enum
 
 
 class Severity(str, Enum):
-    """The severity of a finding. It is its text.
+    """The severity of a finding. Its value is its text.
 
-    ``ERROR``: reads of a retained state fail or return wrong rows, or later writes will. ``WARNING``: rows are
-    right, but something is not as a writer leaves it.
+    ``ERROR``: reads of a retained state fail or return wrong rows, or later writes will. ``WARNING``: rows are right, but
+    the table is not as writers leave it.
     """
 
     ERROR = "error"
@@ -22,7 +22,7 @@ class Severity(str, Enum):
 
 @dataclass(frozen=True)
 class Rule:
-    """``holds`` is true of a sound table. ``remedy`` says what to do if it is not."""
+    """``holds`` is a statement that is true for a sound table. ``remedy`` says what to do if it is false."""
 
     name: str
     severity: Severity
@@ -55,8 +55,7 @@ SNAPSHOT_GAP = _error(
     "snapshot-gap",
     "the ids of snapshots have no gap",
     "Restore the missing snapshot files. Otherwise roll back to a snapshot below the gap, or write the id above it "
-    "to the "
-    "EARLIEST hint and expire snapshots, which deletes those below.",
+    "to the EARLIEST hint and expire snapshots, which deletes those below.",
 )
 LATEST_HINT = _error(
     "latest-hint",
@@ -258,5 +257,5 @@ KEY_TWICE = _error(
     "Roll back to a snapshot before it, or overwrite the partition with its rows.",
 )
 
-#: All of them by name.
+#: All rules by name.
 RULES = {rule.name: rule for rule in list(globals().values()) if isinstance(rule, Rule)}

@@ -1,4 +1,4 @@
-"""Checks that everything that one state of a branch names exists and fits, from manifest lists down to files."""
+"""Checks that everything that one state of a branch names exists and matches, from manifest lists down to files."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.manifest_scan import read_index_entries, read_manifest_list
 from lakelsm.snapshots.table_store import TableStore
 
-#: A size that no statistics file has.
+#: The maximum size of a statistics file in bytes.
 _MAX_STATISTICS_BYTES = 64 << 20
 
 
 @dataclass
 class CheckedState:
-    """A snapshot as its manifests have it; ``is_whole``: all of them could be read.
+    """A snapshot and what was read of its manifests. ``is_whole``: all manifests are readable.
 
-    ``index_entries`` is None where the index manifest cannot be read.
+    ``index_entries`` is None if the index manifest is unreadable.
     """
 
     snapshot: Snapshot
@@ -55,7 +55,7 @@ class CheckedState:
 
 @dataclass
 class _Listed:
-    """The manifests of one snapshot: of its base list and delta list; None for a list that cannot be read."""
+    """The manifests in the base list and the delta list of one snapshot; None for an unreadable list."""
 
     base: list[ManifestFileMeta] | None
     delta: list[ManifestFileMeta] | None
@@ -71,10 +71,10 @@ class _Listed:
 
 
 class StateReferences:
-    """Follows the references of single states of a branch. What several states name is looked at once.
+    """Follows the references of the states of a branch. A file that several states name is checked once.
 
     It adds the names of the metadata files that it reads to ``named`` (`UnreferencedManifests.named`). It calls
-    ``judge_changelog``, if given, with the entries of each changelog.
+    ``check_changelog``, if given, with the entries of each changelog.
     """
 
     def __init__(
@@ -85,25 +85,25 @@ class StateReferences:
         schemas: Mapping[int, TableSchema | None],
         *,
         named: set[str],
-        judge_changelog: Callable[[Sequence[ManifestEntry], str], None] | None = None,
+        check_changelog: Callable[[Sequence[ManifestEntry], str], None] | None = None,
     ) -> None:
         self._store = store
         self._stored = stored
         self._findings = findings
         self._schemas = schemas
         self._named = named
-        self._judge_changelog = judge_changelog
+        self._check_changelog = check_changelog
         self._manifests = Manifests(store, stored, findings)
         self._seen: set[str] = set()
         self._index_entries: dict[str, Sequence[IndexManifestEntry] | None] = {}
 
     @property
     def manifests(self) -> int:
-        """How many manifests have been read."""
+        """The number of manifests read."""
         return self._manifests.count
 
     def follow(self, snapshot: Snapshot, owner: str, is_end: bool, keeps_batches: bool) -> CheckedState:
-        """Follow a snapshot; ``is_end``: all of its live files, else those that it adds."""
+        """Follow a snapshot. ``is_end``: check all of its live files; otherwise only the files that it adds."""
         state = CheckedState(snapshot, owner)
         if snapshot.schema_id not in self._schemas:
             path = self._store.paths.schema_file(snapshot.schema_id)
@@ -126,14 +126,14 @@ class StateReferences:
             self._check_counts(snapshot, read, delta, owner)
             if is_end:
                 self._check_identities(read, owner)
-            self._manifests.tell_missed(read if is_end else delta, live_files(read) if is_end else None, owner)
+            self._manifests.report_suspects(read if is_end else delta, live_files(read) if is_end else None, owner)
         self.follow_changelog(snapshot, owner)
         state.index_entries = self._follow_index_manifest(snapshot, owner)
         self._follow_statistics(snapshot, owner)
         return state
 
     def follow_changelog(self, snapshot: Snapshot, owner: str) -> None:
-        """Follow the changelog of a snapshot."""
+        """Check the changelog files that a snapshot or a long-lived changelog names."""
         name, size = snapshot.changelog_manifest_list, snapshot.changelog_manifest_list_size
         if name is None:
             if snapshot.changelog_record_count:
@@ -146,17 +146,17 @@ class StateReferences:
         metas = self._list(snapshot, name, size, owner)
         digests = [self._manifests.digest(meta, owner, changelog=True) for meta in metas or ()]
         read = [digest for digest in digests if digest is not None]
-        self._manifests.tell_missed(read, None, owner, changelog=True)
-        if self._judge_changelog is not None:
+        self._manifests.report_suspects(read, None, owner, changelog=True)
+        if self._check_changelog is not None:
             batches = [batch for meta in metas or () for batch in self._manifests.opened(meta, owner)]
-            self._judge_changelog([e for batch in batches for e in batch.entries(np.arange(batch.count))], owner)
-        said, found = snapshot.changelog_record_count, sum(digest.rows for digest in read)
-        if metas is not None and len(read) == len(metas) and said is not None and said != found:
-            problem = f"its changelogRecordCount is {said}, but its changelog files have {found} rows"
+            self._check_changelog([e for batch in batches for e in batch.entries(np.arange(batch.count))], owner)
+        recorded, found = snapshot.changelog_record_count, sum(digest.rows for digest in read)
+        if metas is not None and len(read) == len(metas) and recorded is not None and recorded != found:
+            problem = f"its changelogRecordCount is {recorded}, but its changelog files have {found} rows"
             self._findings.add(SNAPSHOT_COUNTS, owner, problem, owner)
 
     def _check_schema(self, schema: TableSchema, snapshot: Snapshot, owner: str) -> None:
-        """Compare a schema file with what a snapshot knows of it, until one finds a fault."""
+        """Compare a schema file with what snapshots record of it, until one reveals a fault."""
         path = self._store.paths.schema_file(schema.id)
         if path in self._seen:
             return
@@ -186,12 +186,12 @@ class StateReferences:
     def _check_counts(
         self, snapshot: Snapshot, digests: Sequence[ManifestDigest], delta: Sequence[ManifestDigest], owner: str
     ) -> None:
-        for name, said, found in (
+        for name, recorded, found in (
             ("totalRecordCount", snapshot.total_record_count, sum(digest.rows for digest in digests)),
             ("deltaRecordCount", snapshot.delta_record_count, sum(digest.rows for digest in delta)),
         ):
-            if said != found:
-                problem = f"its {name} is {said}, but its files have {found} rows"
+            if recorded != found:
+                problem = f"its {name} is {recorded}, but its files have {found} rows"
                 self._findings.add(SNAPSHOT_COUNTS, owner, problem, owner)
 
     def _check_identities(self, digests: Sequence[ManifestDigest], owner: str) -> None:
@@ -205,14 +205,14 @@ class StateReferences:
             self._findings.add(FILE_NOT_ADDED, owner, f"its manifests delete {unknown} files that they do not add", owner)
 
     def _follow_index_manifest(self, snapshot: Snapshot, owner: str) -> Sequence[IndexManifestEntry] | None:
-        """Its entries, None where it cannot be read."""
+        """Return the entries of the index manifest; None if it is unreadable."""
         name, paths = snapshot.index_manifest, self._store.paths
         if name is None:
             return ()
         self._named.add(name)
         if name not in self._index_entries:
             self._index_entries[name] = None
-            with self._findings.instead_of_errors(INDEX_MANIFEST_UNREADABLE, paths.manifest(name), owner):
+            with self._findings.errors_as(INDEX_MANIFEST_UNREADABLE, paths.manifest(name), owner):
                 entries = read_index_entries(self._store.file_io, paths, snapshot)
                 self._index_entries[name] = entries
                 for entry in entries:
@@ -222,7 +222,7 @@ class StateReferences:
     def _check_index_file(self, entry: IndexManifestEntry, owner: str) -> None:
         file, paths = entry.file, self._store.paths
         path = paths.index(file.file_name)
-        with self._findings.instead_of_errors(INDEX_FILE_MISSING, path, owner):
+        with self._findings.errors_as(INDEX_FILE_MISSING, path, owner):
             refuse_external_path(file.external_path, file.file_name)
             found = self._stored.size(paths.index_dir, file.file_name)
             if found == file.file_size:
@@ -242,8 +242,8 @@ class StateReferences:
             return
         self._seen.add(name)
         path = paths.statistics(name)
-        with self._findings.instead_of_errors(STATISTICS_UNREADABLE, path, owner):
+        with self._findings.errors_as(STATISTICS_UNREADABLE, path, owner):
             found = parse_object(self._store.file_io.read(path, _MAX_STATISTICS_BYTES), path)
             if type(found.get("snapshotId")) is not int or type(found.get("schemaId")) is not int:
-                problem = "it does not say which snapshot and schema it is of"
+                problem = "it does not name its snapshot and schema"
                 self._findings.add(STATISTICS_UNREADABLE, path, problem, owner)

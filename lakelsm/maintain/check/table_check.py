@@ -1,4 +1,4 @@
-"""The check of a table: references of every branch, the newest state by metadata, then its data files."""
+"""The check of a table: the references of every branch, its newest state by metadata, then its data files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from lakelsm.snapshots.table_store import TableStore
 
 @dataclass(frozen=True, kw_only=True)
 class CheckScope:
-    """``partitions`` chooses whose live files are judged (None: all), ``data`` what of them is opened."""
+    """``partitions`` selects the live files to check (None: all), ``data`` what is opened of them."""
 
     data: CheckedData = CheckedData.NONE
     partitions: Predicate | None = None
@@ -42,11 +42,11 @@ class CheckScope:
 def checked_check_scope(
     store: TableStore, data: CheckedData, partitions: Predicate | None, deadline: float | None
 ) -> CheckScope:
-    """The scope that a caller requests. Raises InvalidInputError unless the condition selects whole partitions."""
+    """Return the scope of a call. Raises InvalidInputError unless the condition selects whole partitions."""
     if not selects_partitions(store, partitions):
         raise InvalidInputError(
-            f"where must be on partition columns ({', '.join(store.schema.partition_keys) or 'none'}) alone, compared "
-            "with literals: a check takes partitions whole."
+            "where: a check selects whole partitions. Use a condition that compares partition columns "
+            f"({', '.join(store.schema.partition_keys) or 'none'}) with literals."
         )
     return CheckScope(data=data, partitions=partitions, deadline=deadline)
 
@@ -54,9 +54,9 @@ def checked_check_scope(
 def check_table(
     store: TableStore, scope: CheckScope, runner: Runner, environment: Environment = SYSTEM
 ) -> CheckResult:
-    """Check a table with all of its branches. Nothing is raised for what is wrong with it: all of that is findings.
+    """Check a table with all of its branches. A fault never raises an error: every fault is a finding.
 
-    Metadata are read here, data files by tasks of the ``runner``.
+    Metadata is read in this process, data files by tasks of the ``runner``.
     """
     return _Check(store, scope, runner, environment).run()
 
@@ -69,27 +69,28 @@ class _Check:
         self._began = environment.monotonic()
         self._complete = True
         self._findings = Findings()
-        self._strays = UnreferencedManifests(store)
+        self._unreferenced = UnreferencedManifests(store)
         self._references: list[BranchReferences] = []
         self._unfinished: dict[str, str] = {}
         self._snapshots = self._tags = self._manifests = self._files = 0
         self._audit = DataAudit(
-            runner, self._findings, scope.data, chance=environment.chance(), proceed=self._proceed
+            runner, self._findings, scope.data, chance=environment.chance(), has_time=self._has_time
         )
 
     def run(self) -> CheckResult:
         paths = self._store.branches.paths()
         for each in paths:
-            if not self._proceed():
+            if not self._has_time():
                 break
             branch = self._opened(each)
             if branch is not None:
                 self._check_branch(branch)
-        if self._proceed():
-            self._strays.tell(self._findings)
+        if self._has_time():
+            self._unreferenced.report(self._findings)
         owners = self._findings.owners
         replaced = [owner for references in self._references for owner in references.replaced(owners)]
-        findings, left_out = self._findings.told(self._store.file_io, [*self._gone(paths), *replaced])
+        removed = [*self._removed_branches(paths), *replaced]
+        findings, left_out = self._findings.reported(self._store.file_io, removed)
         return CheckResult(
             table=self._store.name,
             complete=self._complete,
@@ -105,27 +106,28 @@ class _Check:
             seconds=self._monotonic() - self._began,
         )
 
-    def _gone(self, branches: Sequence[TablePaths]) -> Sequence[str]:
-        """The directories of branches that were deleted since, or that turned out to be complete."""
-        left = {paths.branch_root for paths in self._store.branches.paths()}
-        made = {root for branch, root in self._unfinished.items() if self._store.branches.is_whole(branch)}
-        return [paths.branch_root for paths in branches if paths.branch_root in made or paths.branch_root not in left]
+    def _removed_branches(self, branches: Sequence[TablePaths]) -> Sequence[str]:
+        """Return the directories of branches that were deleted or completed since they were checked."""
+        existing = {paths.branch_root for paths in self._store.branches.paths()}
+        completed = {root for branch, root in self._unfinished.items() if self._store.branches.is_whole(branch)}
+        roots = [paths.branch_root for paths in branches]
+        return [root for root in roots if root in completed or root not in existing]
 
     def _opened(self, paths: TablePaths) -> TableStore | None:
-        """A branch with its newest schema; None where it has none that can be read."""
+        """Return a branch with its newest schema; None if it has no readable schema."""
         if paths.branch == self._store.paths.branch:
             return self._store
         file_io, hint = self._store.file_io, paths.latest_hint
         is_whole = paths.branch == MAIN_BRANCH or self._store.branches.is_whole(paths.branch)
         if not is_whole and not file_io.exists(hint):
-            problem = "its creation, renaming or deletion has stopped, or is still at work"
+            problem = "its creation, renaming or deletion was interrupted, or is still running"
             self._findings.add(BRANCH_UNFINISHED, paths.branch_root, problem)
             self._unfinished[paths.branch] = paths.branch_root
         elif not is_whole:
-            problem = f"it has no {paths.schema_file(0)}, and {hint} says that it had"
+            problem = f"{paths.schema_file(0)} does not exist, but {hint} does"
             self._findings.add(BRANCH_UNREADABLE, paths.branch_root, problem)
         else:
-            with self._findings.instead_of_errors(BRANCH_UNREADABLE, paths.branch_root):
+            with self._findings.errors_as(BRANCH_UNREADABLE, paths.branch_root):
                 schema = SchemaStore(file_io, paths).latest()
                 return replace(self._store, paths=paths).with_schema(schema)
         return None
@@ -133,34 +135,34 @@ class _Check:
     def _check_branch(self, store: TableStore) -> None:
         reads_all = self._scope.data is CheckedData.FULL
 
-        def judge_tag(state: CheckedState) -> None:
+        def check_tag(state: CheckedState) -> None:
             self._check_state(store, state, references)
 
-        def judge_changelog(entries: Sequence[ManifestEntry], owner: str) -> None:
+        def check_changelog(entries: Sequence[ManifestEntry], owner: str) -> None:
             self._audit.audit_changelog(store, entries, references.schemas, owner)
 
         references = BranchReferences(
             store,
             StoredFiles(store),
             self._findings,
-            self._proceed,
-            named=self._strays.named,
-            judge_tag=judge_tag if reads_all else None,
-            judge_changelog=judge_changelog if reads_all else None,
+            self._has_time,
+            named=self._unreferenced.named,
+            check_tag=check_tag if reads_all else None,
+            check_changelog=check_changelog if reads_all else None,
         )
         self._references.append(references)
         state = references.follow()
         self._snapshots += references.snapshots
         self._tags += references.tags
         self._manifests += references.manifests
-        if state is not None and self._proceed():
+        if state is not None and self._has_time():
             self._files += self._check_state(store, state, references)
 
     def _check_state(self, store: TableStore, state: CheckedState, references: BranchReferences) -> int:
-        """Judge a state's live files; return how many there are."""
+        """Check the live files of a state. Return their number."""
         entries = live_entries(state.batches, partition_filter(store, self._scope.partitions))
         live = LiveState(store, state.snapshot, self._findings, owner=state.owner, schemas=references.schemas.keys())
-        sound = live.judge_files(entries)
+        sound = live.check_files(entries)
         vectors: DeletionVectors | None = None
         indexes: HashIndexes = {}
         if state.index_entries is not None:
@@ -169,8 +171,8 @@ class _Check:
         self._audit.audit(store, sound, references.schemas, vectors=vectors, indexes=indexes, owner=state.owner)
         return len(entries)
 
-    def _proceed(self) -> bool:
-        """Whether there is time left; a check that had none is not complete."""
+    def _has_time(self) -> bool:
+        """Whether the deadline has not passed. Afterwards the check is incomplete."""
         deadline = self._scope.deadline
         if deadline is not None and self._monotonic() - self._began > deadline:
             self._complete = False

@@ -1,4 +1,4 @@
-"""Files of the manifest directory that nothing retained names: of a commit under way, a killed one, a deleted branch."""
+"""Files of the manifest directory that no retained state names: of a running or killed commit, or of a deleted branch."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _PREFIXES = ("manifest-", "index-manifest-")
 
 
 class UnreferencedManifests:
-    """Lists the manifest directory when it is made, which must be before any snapshot is read.
+    """Lists the manifest directory when it is created. Create it before any snapshot is read.
 
-    ``named`` takes the names of the lists, manifests and index manifests that a check has read. A list is in it only with
-    the manifests that it names.
+    A check adds to ``named`` the names of the manifest lists, manifests and index manifests that it reads. It adds a list
+    together with the manifests in it.
     """
 
     def __init__(self, store: TableStore) -> None:
@@ -28,18 +28,18 @@ class UnreferencedManifests:
         self._listed = self._found()
         self.named: set[str] = set()
 
-    def tell(self, findings: Findings) -> None:
-        """Tell of the listed files that no retained state names now; of none where a state cannot be read in full."""
+    def report(self, findings: Findings) -> None:
+        """Report the listed files that no retained state names now. Nothing if a state cannot be read in full."""
         if self._listed <= self.named:
             return
         try:
             for snapshot, needed in self._retained():
                 self._name(snapshot, needed)
-        except (LakelsmError, OSError):  # A finding of another rule. What the state names is not known.
+        except (LakelsmError, OSError):  # Another rule reports it. The names in this state are unknown.
             return
         directory = self._store.paths.manifest_dir
         for name in sorted((self._listed - self.named) & self._found()):
-            problem = "nothing retained names it: it is of a commit under way, of a killed one, or of a deleted branch"
+            problem = "no retained state names it: its commit is running or was killed, or its branch was deleted"
             findings.add(MANIFEST_STRAY, f"{directory}/{name}", problem)
 
     def _found(self) -> set[str]:
@@ -47,9 +47,9 @@ class UnreferencedManifests:
         return {entry.name for entry in entries if not entry.is_directory and entry.name.startswith(_PREFIXES)}
 
     def _retained(self) -> Iterator[tuple[Snapshot, Collection[str | None]]]:
-        """The states that all branches retain, each with the lists that must exist; others go with their snapshot.
+        """Yield the retained states of all branches, each with the lists that must exist. Other lists may have expired.
 
-        Raises CorruptTableError where a state is missing or cannot be read.
+        Raises CorruptTableError if a state is missing or cannot be read.
         """
         branches = self._store.branches
         for paths in branches.paths():

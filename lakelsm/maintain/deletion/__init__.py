@@ -1,1 +1,1 @@
-"""Which files nothing retained needs, and their deletion."""
+"""The files that no retained state needs, and their deletion."""

@@ -1,7 +1,7 @@
-"""Which files states of a table need: taken out of what could be deleted.
+"""Files that may be deleted, and the check which of them a retained state needs.
 
-A state is a snapshot, or the snapshot of a tag. Files that are needed are those that it names: manifest lists, manifests,
-index manifests, index and statistics files, and the data files that are live in it. What cannot be read stops the caller.
+A state is a snapshot, or the snapshot of a tag. It needs the files that it names: manifest lists, manifests, index
+manifests, index files, statistics files, and its live data files. If a state cannot be read, the caller stops.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from lakelsm.snapshots.table_store import TableStore
 from lakelsm.snapshots.tag_store import HOLDING_TAG
 from lakelsm.storage import FileIO
 
-Asked = ParamSpec("Asked")
-Read = TypeVar("Read")
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
-#: The identity of data files: partition, bucket and name. A file that is upgraded stays the same file.
+#: Identifies a data file: partition, bucket and name. An upgrade changes the level only, so the file keeps its key.
 FileKey: TypeAlias = tuple[bytes, int, str]
 
 
 def file_key(entry: ManifestEntry) -> FileKey:
-    """The file of an entry, whatever its level."""
+    """Return the key of the file of an entry. It does not depend on the level."""
     return entry.partition, entry.bucket, entry.file.file_name
 
 
 @dataclass(kw_only=True)
 class DeletionCandidates:
-    """Files that may be deleted unless something needs them. Values of the last four are bytes from metadata."""
+    """Files that are deleted unless a retained state needs them. The values of the last four maps are sizes in bytes."""
 
     data: dict[FileKey, ManifestEntry] = field(default_factory=dict)
     changelog: dict[FileKey, ManifestEntry] = field(default_factory=dict)
@@ -64,23 +64,24 @@ class DeletionCandidates:
 
     @property
     def metadata(self) -> int:
-        """How many files of metadata there are."""
+        """The number of metadata files."""
         return len(self.manifests) + len(self.lists) + len(self.index) + len(self.statistics)
 
     @property
     def bytes(self) -> int:
-        """The totals. Separate indexes of data files, and statistics, are not counted: metadata lacks their sizes."""
+        """The total size. Without file indexes and statistics files, because metadata does not record their sizes."""
         named = (self.manifests, self.lists, self.index, self.statistics)
         return sum(entry.file.file_size for entry in self.entries) + sum(sum(sizes.values()) for sizes in named)
 
     @property
     def entries(self) -> list[ManifestEntry]:
-        """Entries of the data and changelog files."""
+        """The entries of the data and changelog files."""
         return [*self.data.values(), *self.changelog.values()]
 
     def paths(self, store: TableStore) -> tuple[list[str], list[str], list[str]]:
-        """Paths in the order of deletion, so that a run that stops leaves orphans alone: data and changelog files, each
-        followed by those that belong to it; manifests, index and statistics files; what names these.
+        """Return three lists of paths in the order of deletion, so that an interrupted run leaves only orphan files.
+
+        Data and changelog files with their extra files; manifests, index and statistics files; the lists of these.
         """
         of = store.paths
         named = [*map(of.manifest, self.manifests), *map(of.index, self.index), *map(of.statistics, self.statistics)]
@@ -91,24 +92,26 @@ def _data_paths(store: TableStore, entries: Iterable[ManifestEntry]) -> list[str
     directories: dict[tuple[bytes, int], str] = {}
     paths: list[str] = []
     for entry in entries:
-        place = entry.partition, entry.bucket
-        if place not in directories:
-            directories[place] = store.paths.bucket_dir(store.partition_text(entry.partition), entry.bucket)
-        paths += (f"{directories[place]}/{name}" for name in (entry.file.file_name, *entry.file.extra_files))
+        bucket = entry.partition, entry.bucket
+        if bucket not in directories:
+            directories[bucket] = store.paths.bucket_dir(store.partition_text(entry.partition), entry.bucket)
+        paths += (f"{directories[bucket]}/{name}" for name in (entry.file.file_name, *entry.file.extra_files))
     return paths
 
 
 def unexpired_snapshots(file_io: FileIO, branch: RetainedBranch) -> list[Snapshot]:
-    """The snapshots of a branch without those that are expiring there, below EARLIEST."""
-    begun = SnapshotManager(file_io, branch.paths).earliest_id()
-    return [snapshot for snapshot in branch.snapshots if begun is None or snapshot.id >= begun]
+    """Return the snapshots of a branch from EARLIEST on. Those below it are expiring."""
+    earliest = SnapshotManager(file_io, branch.paths).earliest_id()
+    return [snapshot for snapshot in branch.snapshots if earliest is None or snapshot.id >= earliest]
 
 
-def read_if_exists(read: Callable[Asked, Read], *args: Asked.args, **kwargs: Asked.kwargs) -> Read | None:
-    """Reads from a state whose files may be deleted; None if one is.
+def read_if_exists(
+    read: Callable[Parameters, Result], *args: Parameters.args, **kwargs: Parameters.kwargs
+) -> Result | None:
+    """Call a function that reads metadata of a state; return None if a file is missing.
 
-    A run that was killed deletes files of an expiring snapshot, and the delta of a long-lived changelog stays only where
-    the table's changelog consists of it.
+    A killed run may have deleted files of an expiring snapshot. The delta of a long-lived changelog exists only if the
+    table has no changelog files.
     """
     try:
         return read(*args, **kwargs)
@@ -119,27 +122,27 @@ def read_if_exists(read: Callable[Asked, Read], *args: Asked.args, **kwargs: Ask
 
 
 class ReferenceFilter:
-    """Takes out of ``found`` what states need. Each manifest is read once, whichever states name it."""
+    """Removes the files that retained states need from ``candidates``. Reads each manifest once."""
 
-    def __init__(self, store: TableStore, found: DeletionCandidates) -> None:
-        self.found = found
+    def __init__(self, store: TableStore, candidates: DeletionCandidates) -> None:
+        self.candidates = candidates
         self._store = store
         self._scanned: dict[str, list[tuple[int, EntryIdentity]]] = {}
 
     def keep_state(self, state: Snapshot, may_hold: Callable[[FileKey], bool] = lambda key: True) -> int:
-        """Keep what a state needs; return how many files that took out.
+        """Keep the files that a state needs. Return the number of candidates removed.
 
-        Of data files only those are looked for that it ``may_hold``.
+        ``may_hold`` says which data files the state may need; the others are not looked up.
         """
-        wanted = {key: entry for key, entry in self.found.data.items() if may_hold(key)}
+        wanted = {key: entry for key, entry in self.candidates.data.items() if may_hold(key)}
         metas = read_manifest_metas(self._store.file_io, self._store.paths, state)
-        kept = self._keep_names(state, metas)
+        kept = self._keep_metadata(state, metas)
         return kept + (self._keep_live(metas, wanted) if wanted else 0)
 
     def keep_tag(self, name: str, state: Snapshot, may_hold: Callable[[FileKey], bool] = lambda key: True) -> int:
-        """`keep_state` of a tag's snapshot. Raises CorruptTableError with the remedy if files of it are missing.
+        """Keep the files that the snapshot of a tag needs. Raises CorruptTableError with a remedy if one is missing.
 
-        Not for a holding tag: its snapshot expired, and its creator is about to see that, or crashed before.
+        A holding tag with missing files is ignored: its snapshot expired, and its creator will notice or has crashed.
         """
         try:
             return self.keep_state(state, may_hold)
@@ -149,56 +152,58 @@ class ReferenceFilter:
             if name.startswith(HOLDING_TAG):
                 return 0
             raise CorruptTableError(
-                f"Table {self._store.name}: tag {name!r} names files that are gone ({error}). Perhaps it was made while "
-                f"its snapshot {state.id} expired, by a process that died then. Nothing was deleted: restore the files, "
-                f"or delete the tag with table.tags.delete({name!r})."
+                f"Table {self._store.name}: tag {name!r} names missing files ({error}). Nothing was deleted: restore the "
+                f"files, or delete the tag with table.tags.delete({name!r}). A process that was killed while snapshot "
+                f"{state.id} expired may have left such a tag."
             ) from error
 
     def keep_entries(self, entries: Iterable[ManifestEntry]) -> int:
-        """Keep the data files of entries; return how many that took out."""
-        return sum(self.found.data.pop(file_key(entry), None) is not None for entry in entries)
+        """Keep the data files of entries. Return the number of candidates removed."""
+        return sum(self.candidates.data.pop(file_key(entry), None) is not None for entry in entries)
 
     def keep_manifests(self, lists: Iterable[str | None], metas: Iterable[ManifestFileMeta]) -> int:
-        """Keep manifest lists and manifests; return how many that took out."""
-        return _taken(self.found.lists, lists) + _taken(self.found.manifests, (meta.file_name for meta in metas))
+        """Keep manifest lists and manifests. Return the number of candidates removed."""
+        return _removed(self.candidates.lists, lists) + _removed(
+            self.candidates.manifests, (meta.file_name for meta in metas)
+        )
 
     def keep_delta(self, changelog: Snapshot) -> int:
-        """Keep what a long-lived changelog without changelog files consists of; nothing if its delta is deleted."""
+        """Keep the delta of a long-lived changelog without changelog files, if the delta still exists."""
         file_io, paths = self._store.file_io, self._store.paths
         metas = read_if_exists(read_delta_metas, file_io, paths, changelog)
         delta = read_if_exists(read_delta_entries, file_io, paths, changelog)
         kept = self.keep_manifests([changelog.delta_manifest_list], metas or ())
         return kept + self.keep_entries(entry for entry in delta or () if entry.kind == FileKind.ADD)
 
-    def _keep_names(self, state: Snapshot, metas: Iterable[ManifestFileMeta]) -> int:
-        found, store = self.found, self._store
+    def _keep_metadata(self, state: Snapshot, metas: Iterable[ManifestFileMeta]) -> int:
+        candidates, store = self.candidates, self._store
         lists = (state.base_manifest_list, state.delta_manifest_list, state.index_manifest)
-        kept = self.keep_manifests(lists, metas) + _taken(found.statistics, (state.statistics,))
-        if found.index:
+        kept = self.keep_manifests(lists, metas) + _removed(candidates.statistics, (state.statistics,))
+        if candidates.index:
             entries = read_index_entries(store.file_io, store.paths, state)
-            kept += _taken(found.index, (entry.file.file_name for entry in entries))
+            kept += _removed(candidates.index, (entry.file.file_name for entry in entries))
         return kept
 
     def _keep_live(self, metas: list[ManifestFileMeta], wanted: Mapping[FileKey, ManifestEntry]) -> int:
-        places: dict[bytes, set[int]] = {}
+        buckets: dict[bytes, set[int]] = {}
         for partition, bucket, _ in wanted:
-            places.setdefault(partition, set()).add(bucket)
+            buckets.setdefault(partition, set()).add(bucket)
         added: set[EntryIdentity] = set()
         deleted: set[EntryIdentity] = set()
-        for meta in select_manifests(metas, places, self._store.partition_types):
-            for kind, identity in self._named(meta):
+        for meta in select_manifests(metas, buckets, self._store.partition_types):
+            for kind, identity in self._candidate_entries(meta):
                 (added if kind == FileKind.ADD else deleted).add(identity)
         live = ((partition, bucket, name) for partition, bucket, _, name, *_ in added - deleted)
-        return sum(self.found.data.pop(key, None) is not None for key in set(live) & wanted.keys())
+        return sum(self.candidates.data.pop(key, None) is not None for key in set(live) & wanted.keys())
 
-    def _named(self, meta: ManifestFileMeta) -> list[tuple[int, EntryIdentity]]:
-        """The entries of a manifest with the name of a found file, from the first request on."""
+    def _candidate_entries(self, meta: ManifestFileMeta) -> list[tuple[int, EntryIdentity]]:
+        """Return the entries of a manifest whose file name is that of a candidate at the first call."""
         if meta.file_name not in self._scanned:
-            names = {name for _, _, name in self.found.data}
+            names = {name for _, _, name in self.candidates.data}
             store = self._store
             self._scanned[meta.file_name] = read_named_entries(store.file_io, store.paths, meta, names)
         return self._scanned[meta.file_name]
 
 
-def _taken(sizes: MutableMapping[str, int], names: Iterable[str | None]) -> int:
+def _removed(sizes: MutableMapping[str, int], names: Iterable[str | None]) -> int:
     return sum(name is not None and sizes.pop(name, None) is not None for name in names)

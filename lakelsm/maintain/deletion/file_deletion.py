@@ -1,7 +1,7 @@
-"""Deletion of a table's files that are proven not to be needed: the one module of `maintain` that deletes.
+"""Deletion of files that no retained state needs. No other module of `maintain` deletes data or metadata files.
 
-Many files are deleted at once: in batches, as stores accept them, several in parallel. It is best effort: a file that is
-missing is not a failure; one that stays is counted, reported, and left to orphan removal.
+Files are deleted in batches, several batches in parallel. Deletion is best effort: a missing file is not a failure. A
+file that cannot be deleted is counted, reported, and left to orphan removal.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from lakelsm.operation_log import log_step
 from lakelsm.storage import FileIO
 
 _LOG = logging.getLogger("lakelsm.maintain")
-#: Files of one batch: what object stores take in one request at most.
+#: Files in one batch: the maximum of a request to an object store.
 _BATCH = 1000
-#: Batches that are deleted side by side.
+#: Batches that are deleted in parallel.
 _THREADS = 8
 
 
 @dataclass(frozen=True)
 class DeletedFiles:
-    """How many files were ``deleted`` (those that were not there included), and of those that stay, what it was."""
+    """The number of ``deleted`` files, missing ones included, and a text for each file that could not be deleted."""
 
     deleted: int = 0
     failures: tuple[str, ...] = ()
@@ -36,9 +36,9 @@ class DeletedFiles:
 
 
 def delete_unneeded(file_io: FileIO, paths: Iterable[str]) -> DeletedFiles:
-    """Delete files that the caller has proven not to be needed. Returns when each was tried.
+    """Delete files that the caller has proven not to be needed. Return after each deletion was tried.
 
-    A single batch is deleted in this thread, so that few files need no other.
+    A single batch is deleted in this thread: a pool would cost more.
     """
     batches = _batches(paths)
     first = list(islice(batches, 2))
@@ -49,7 +49,7 @@ def delete_unneeded(file_io: FileIO, paths: Iterable[str]) -> DeletedFiles:
 
 
 def delete_empty_directories(file_io: FileIO, directories: Iterable[str]) -> int:
-    """Delete those of some directories that are empty, in the order given; return how many went. Best effort."""
+    """Delete the empty ones of some directories, in the given order. Return the number deleted. Best effort."""
     deleted = 0
     for directory in directories:
         try:
@@ -72,9 +72,9 @@ def _summed(parts: Iterable[DeletedFiles]) -> DeletedFiles:
 def _delete_batch(file_io: FileIO, paths: Sequence[str]) -> DeletedFiles:
     try:
         file_io.delete_files(paths)
-    except Exception as error:  # noqa: BLE001  Remaining files are reported below, for any error.
-        log_step(_LOG, "%d files are deleted one by one, as their batch failed: %s", len(paths), error)
-        return _delete_each(file_io, paths)  # The batch reports only its first failure; a missing file is not one.
+    except Exception as error:  # noqa: BLE001  Any error: each file is tried separately below.
+        log_step(_LOG, "deleting %d files one by one, because the deletion of their batch failed: %s", len(paths), error)
+        return _delete_each(file_io, paths)  # The batch reports only its first failure.
     return DeletedFiles(len(paths))
 
 
@@ -83,6 +83,6 @@ def _delete_each(file_io: FileIO, paths: Sequence[str]) -> DeletedFiles:
     for path in paths:
         try:
             file_io.delete_files([path])
-        except Exception as error:  # noqa: BLE001  It takes room and does no harm; orphan removal takes it.
+        except Exception as error:  # noqa: BLE001  The file is harmless, and orphan removal deletes it later.
             failures.append(f"{path}: {str(error) or type(error).__name__}")
     return DeletedFiles(len(paths) - len(failures), tuple(failures))

@@ -1,1 +1,1 @@
-"""Expiry of snapshots and of long-lived changelogs: which go, what they leave behind, and in which order."""
+"""Expiry of snapshots and long-lived changelogs: the choice, the files that become unneeded, and the deletion."""

@@ -1,4 +1,4 @@
-"""What one run of expiry takes: snapshots from the oldest on, and long-lived changelogs from the oldest on."""
+"""The snapshots and long-lived changelogs that one run of expiry deletes: in both cases the oldest ones."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from lakelsm.maintain.expiry.retention import (
 from lakelsm.snapshots.consumer_store import ROLLBACK_CONSUMER
 from lakelsm.snapshots.table_store import TableStore
 
-#: After a commit an expiry waits until so large a share of what is retained may go: one in so many.
+#: After a commit, expiry waits until one in this many retained snapshots may expire.
 _SHARE = 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExpiryRange:
-    """All ascend by id. ``snapshots`` go, and ``first`` is the oldest that stays.
+    """The result of the choice. All sequences ascend by id.
 
-    Of ``snapshots`` those of ``turned`` stay as long-lived changelogs. ``changelogs`` are long-lived ones that go, and
-    ``kept_changelogs`` the ids of those that stay, beside ``turned``.
-    ``rollbacks`` are the consumers of rollbacks that were known.
+    ``snapshots`` expire, and ``first`` is the oldest snapshot that stays. Those in ``new_changelogs`` stay as long-lived
+    changelogs. ``changelogs`` are the long-lived changelogs that expire, ``kept_changelogs`` the ids of the existing ones
+    that stay. ``rollbacks`` are the consumers of the rollbacks that existed at the time of the choice.
     """
 
     snapshots: Sequence[Snapshot]
     first: Snapshot
-    turned: Sequence[Snapshot] = ()
+    new_changelogs: Sequence[Snapshot] = ()
     changelogs: Sequence[Snapshot] = ()
     kept_changelogs: Sequence[int] = ()
     held_by: tuple[str, ...] = ()
@@ -40,46 +40,46 @@ class ExpiryRange:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing goes."""
+        """Whether nothing expires."""
         return not self.snapshots and not self.changelogs
 
     @property
     def first_changelog(self) -> int:
-        """The id of the oldest changelog that stays, be it a snapshot's."""
-        return min([*self.kept_changelogs[:1], *(snapshot.id for snapshot in self.turned[:1]), self.first.id])
+        """The id of the oldest changelog that stays. It may be that of a snapshot."""
+        return min([*self.kept_changelogs[:1], *(snapshot.id for snapshot in self.new_changelogs[:1]), self.first.id])
 
 
 def expiry_range(store: TableStore, retention: Retention, now: int) -> ExpiryRange | None:
-    """What goes by ``retention`` at a time (epoch millis); None for a table without snapshots.
+    """Choose what expires by ``retention`` at a time (epoch millis). Return None for a table without snapshots.
 
-    Raises CorruptTableError where a snapshot, consumer or changelog that decides cannot be read.
+    Raises CorruptTableError if a snapshot, consumer or changelog that the choice depends on cannot be read.
     """
     listed = store.snapshots.ids()
-    begun = store.snapshots.earliest_id()
-    if not listed or begun is None:
+    earliest = store.snapshots.earliest_id()
+    if not listed or earliest is None:
         return None
-    # All between: a listing may leave out what was committed while it was made, and show what came after that.
+    # All ids in between: a listing may omit a snapshot that is committed during it and show a later one.
     ids = range(listed[0], listed[-1] + 1)
     consumers = store.consumers.all()
     rollbacks = {name: number for name, number in consumers.items() if name.startswith(ROLLBACK_CONSUMER)}
     holding = rollbacks if store.options.consumer_changelog_only else consumers
-    # What an earlier run began, everything below EARLIEST, is completed in any case.
+    # Everything below EARLIEST expires in any case: this completes an interrupted run.
     newest = _newest(store, ids)
-    kept = first_kept(retention, begun, newest, holding, _times(store))
+    kept = first_kept(retention, earliest, newest, holding, _times(store))
     first = next(filter(None, (store.snapshots.try_get(number) for number in ids if number >= kept.first)), None)
     if first is None:
         raise CommitConflictError(
-            f"Table {store.name}: others removed snapshots while it was worked out which expire. Nothing was deleted: "
-            "run it again."
+            f"Table {store.name}: other processes removed snapshots during the choice of those that expire. Nothing was "
+            "deleted: run it again."
         )
     read = (store.snapshots.try_get(number) for number in ids if number < first.id)
-    gone = [snapshot for snapshot in read if snapshot is not None]
-    taken = ExpiryRange(snapshots=gone, first=first, held_by=kept.held_by, rollbacks=rollbacks.keys())
-    return _with_changelogs(store, taken, newest, consumers, now)
+    expired = [snapshot for snapshot in read if snapshot is not None]
+    chosen = ExpiryRange(snapshots=expired, first=first, held_by=kept.held_by, rollbacks=rollbacks.keys())
+    return _with_changelogs(store, chosen, newest, consumers, now)
 
 
 def _newest(store: TableStore, ids: Sequence[int]) -> int:
-    """The newest of the table's history: those above it are based on snapshots that were rolled back."""
+    """Return the newest id of the table's history. Snapshots above it are based on snapshots that were rolled back."""
     for number in reversed(ids):
         snapshot = store.snapshots.try_get(number)
         if snapshot is not None and store.snapshots.is_linked(snapshot):
@@ -88,27 +88,27 @@ def _newest(store: TableStore, ids: Sequence[int]) -> int:
 
 
 def is_due(store: TableStore, retention: Retention) -> bool:
-    """Whether enough snapshots are past ``retention`` for an expiry, independent of what keeps them, by a few
-    files, without a listing. The first time it lists, and writes EARLIEST, as Java does.
+    """Whether enough snapshots are past ``retention`` for an expiry, whatever else may keep them.
 
-    An expiry reads all snapshots that stay, so it waits for a twentieth of what is retained (for one, of less than 40):
-    what it reads follows from what expires then, and not from how much stays.
+    It reads a few files and lists nothing. The first call on a table lists once and writes EARLIEST, as Java does.
+    An expiry reads all snapshots that stay, so it waits until a twentieth of the retained ones may expire (one if there
+    are fewer than 40). The reads then are proportional to what expires, not to what stays.
     """
     earliest = store.snapshots.hinted_earliest_id()
     time = None if earliest is None else _times(store)(earliest)
-    if earliest is None or time is None:  # There is none, or only the newest.
+    if earliest is None or time is None:  # There is no snapshot, or only the newest.
         return False
     if time >= retention.older_than and retention.max_count >= UNLIMITED:
         return False
     latest = store.snapshots.latest_id() or earliest
-    worth = min((latest - earliest + 1) // _SHARE or 1, retention.limit)
-    last = earliest + worth - 1
+    due = min((latest - earliest + 1) // _SHARE or 1, retention.limit)
+    last = earliest + due - 1
     return first_kept(replace(retention, limit=1), last, latest, {}, _times(store)).first > last
 
 
 def _times(store: TableStore) -> Callable[[int], int | None]:
     def time_of(snapshot_id: int) -> int | None:
-        following = store.snapshots.try_get(snapshot_id + 1)  # A snapshot is new for as long as the next one is.
+        following = store.snapshots.try_get(snapshot_id + 1)  # A snapshot is the newest one until the next commit.
         return None if following is None else following.time_millis
 
     return time_of
@@ -134,7 +134,7 @@ def _with_changelogs(
     found = (store.changelogs.try_get(snapshot_id) for snapshot_id in ids if snapshot_id < kept)
     return replace(
         snapshots,
-        turned=[snapshot for snapshot in snapshots.snapshots if snapshot.id >= kept] if decoupled else (),
+        new_changelogs=[snapshot for snapshot in snapshots.snapshots if snapshot.id >= kept] if decoupled else (),
         changelogs=[changelog for changelog in found if changelog is not None],
         kept_changelogs=[snapshot_id for snapshot_id in ids if snapshot_id >= kept],
     )

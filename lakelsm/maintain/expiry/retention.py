@@ -1,4 +1,4 @@
-"""Which snapshots and long-lived changelogs are kept: numbers, ages, consumers and the limit of a run, as in Paimon."""
+"""Which snapshots and long-lived changelogs are kept, as in Paimon: by number, age, consumers and the limit of a run."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from lakelsm.epoch_time import bound_time
 from lakelsm.errors import InvalidInputError
 from lakelsm.options import TableOptions
 
-#: A number of snapshots that no table has: `snapshot.num-retained.max` by default.
+#: A number of snapshots that no table reaches. The default of `snapshot.num-retained.max`.
 UNLIMITED = 2**31 - 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class Retention:
-    """The newest ``min_count`` stay, no more than ``max_count`` do, and between the two what is not ``older_than``.
+    """The newest ``min_count`` are kept, at most ``max_count`` are kept, and in between those not ``older_than``.
 
-    ``older_than`` is in epoch millis. One run takes ``limit`` at most.
+    ``older_than`` is in epoch millis. ``limit`` is the maximum that one run expires.
     """
 
     min_count: int
@@ -28,20 +28,20 @@ class Retention:
 
     @property
     def age_bound(self) -> datetime | None:
-        """``older_than`` in UTC; None where numbers alone decide."""
+        """``older_than`` in UTC; None if only the numbers decide."""
         return bound_time(self.older_than) if self.min_count < self.max_count else None
 
 
 @dataclass(frozen=True)
 class KeptRange:
-    """``first`` is the id of the oldest that is kept, and ``held_by`` is what keeps it besides numbers and ages."""
+    """``first`` is the oldest id that is kept. ``held_by`` names what keeps it, beside numbers and ages."""
 
     first: int
     held_by: tuple[str, ...] = ()
 
 
 def snapshot_retention(options: TableOptions, now: int) -> Retention:
-    """The retention of snapshots in a table's options. Raises InvalidInputError if the maximum is below the minimum."""
+    """Return the retention of snapshots by a table's options. Raises InvalidInputError if maximum < minimum."""
     min_count, max_count = options.snapshot_num_retained_min, options.snapshot_num_retained_max
     _check("snapshot", min_count, max_count)
     return Retention(
@@ -61,9 +61,9 @@ def requested_retention(
     older_than: int | None = None,
     max_deletes: int | None = None,
 ) -> Retention:
-    """The arguments of a call, with the table's options as defaults.
+    """Return the retention by the arguments of a call; the table's options are the defaults.
 
-    A call with a number to retain and without an age retains exactly these.
+    With ``retain_last`` and without ``retain_max`` and ``older_than``, exactly ``retain_last`` snapshots are kept.
     """
     kept = snapshot_retention(options, now)
     min_count = kept.min_count if retain_last is None else retain_last
@@ -83,7 +83,7 @@ def requested_retention(
 
 
 def changelog_retention(options: TableOptions, now: int) -> Retention:
-    """The retention of changelogs in the options; by default that of snapshots."""
+    """Return the retention of changelogs by the options; by default that of snapshots."""
     kept = snapshot_retention(options, now)
     min_count, max_count, age = (
         options.changelog_num_retained_min,
@@ -101,7 +101,7 @@ def changelog_retention(options: TableOptions, now: int) -> Retention:
 
 
 def outlives_snapshots(options: TableOptions) -> bool:
-    """Whether changelogs are kept longer than snapshots: in number or in age."""
+    """Whether changelogs are kept longer than snapshots, by number or by age."""
     snapshots, changelogs = snapshot_retention(options, 0), changelog_retention(options, 0)
     return (
         changelogs.max_count > snapshots.max_count
@@ -117,10 +117,10 @@ def first_kept(
     consumers: Mapping[str, int],
     time_of: Callable[[int], int | None],
 ) -> KeptRange:
-    """The oldest of the ids ``earliest`` to ``latest`` that stays.
+    """Return the oldest of the ids ``earliest`` to ``latest`` that is kept.
 
-    ``time_of`` gives the epoch millis until which an id counts as new (None: deleted), ``consumers`` the id that each
-    still has to read.
+    ``time_of`` returns the epoch millis until which an id counts as new (None: deleted). ``consumers`` has the id that
+    each consumer reads next.
     """
     end = max(latest - retention.min_count + 1, earliest)
     held: tuple[str, ...] = ()
@@ -139,7 +139,7 @@ def first_kept(
 
 
 def limit_text(limit: int) -> str:
-    """What is said to keep snapshots that the limit of a run left for the next."""
+    """Return the text in ``held_by`` for snapshots that the limit of a run leaves to the next run."""
     return f"the limit of {limit} a run"
 
 

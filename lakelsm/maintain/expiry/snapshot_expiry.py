@@ -1,13 +1,13 @@
-"""Expiry of snapshots and long-lived changelogs: announced, worked out, and deleted in an order that may stop anywhere.
+"""Expiry of snapshots and long-lived changelogs: choose, announce, find files, delete. It may be killed at any step.
 
-1. EARLIEST names the oldest snapshot that stays. From then on those below are expiring: no tag of them is created,
-   and a run that is killed is finished by the next one, which takes all that is below EARLIEST.
-2. No rollback to one of the expiring snapshots may run (`maintain/versions/rollback.py`): expiry stops then.
-3. What the table retains is read, so that what was made before the announcement is seen, and what it needs is kept.
-4. Changelogs that outlive their snapshots are written; then data and changelog files go, then manifests, index and
-   statistics files, then what names these, and at last the snapshots themselves, the oldest first.
+1. EARLIEST is set to the oldest snapshot that stays. The snapshots below it are expiring: they get no new tags, and if
+   the run is killed, the next run completes it, because it expires all snapshots below EARLIEST.
+2. If a rollback to an expiring snapshot runs (`maintain/versions/rollback.py`), expiry stops.
+3. The retained states are read. States that were created before the announcement are thus seen, and their files kept.
+4. Changelogs that outlive their snapshots are written. Then these are deleted, in this order: data and changelog files;
+   manifests, index and statistics files; manifest lists; the snapshots, the oldest first.
 
-A file that goes is one of an expired snapshot alone, so a reader of a snapshot that stays never misses one.
+Only files of expired snapshots alone are deleted, so a reader of a snapshot that stays never misses a file.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from lakelsm.snapshots.branch_store import RetainedBranch
 from lakelsm.snapshots.consumer_store import ROLLBACK_CONSUMER
 from lakelsm.snapshots.table_store import TableStore
 
-#: Attempts to determine what expires if another expiry was first, or a tag or branch was deleted.
+#: Attempts to determine what expires if another expiry came first, or a tag or branch was deleted.
 _TRIES = 3
-#: So many snapshots go at first where a deadline may stop an expiry, then twice as many each time, and so many at most.
+#: With a deadline, the number of snapshots in the first slice, and its maximum. Each slice is twice the one before.
 _SLICE, _MAX_OF_SLICE = 10, 200
 
 
@@ -45,37 +45,37 @@ def expire_snapshots(
 ) -> ExpiryResult:
     """Expire snapshots of a branch by ``retention``, and its long-lived changelogs by the table's options.
 
-    Raises CorruptTableError, with nothing deleted, where anything that the table retains is missing or cannot be read,
-    and CommitConflictError where others remove the same snapshots again and again.
+    Raises CorruptTableError, with nothing deleted, if anything that the table retains is missing or cannot be read, and
+    CommitConflictError if other processes keep removing the same snapshots.
     """
     started = environment.monotonic()
     store.snapshots.check_complete()
     for attempt in range(_TRIES):
-        going = expiry_range(store, retention, environment.clock())
-        if going is None or going.is_empty:
+        expiring = expiry_range(store, retention, environment.clock())
+        if expiring is None or expiring.is_empty:
             break
         if not dry_run:
-            store.snapshots.announce_earliest(going.first.id)
-            _check_not_rolled_back(store, going)
-        files = ExpiredFiles(store, going)
+            store.snapshots.announce_earliest(expiring.first.id)
+            _check_not_rolled_back(store, expiring)
+        files = ExpiredFiles(store, expiring)
         retained: Sequence[RetainedBranch] = ()
         try:
             retained = store.branches.retained()
-            found = files.find(retained)
+            candidates = files.find(retained)
         except CorruptTableError:
-            if not _came_second(store, going) and are_retained(store, retained):
+            if not _was_overtaken(store, expiring) and are_retained(store, retained):
                 raise
             if attempt + 1 < _TRIES:
-                continue  # Another process expired the same, or deleted a tag or branch that was read.
+                continue  # Another process expired the same snapshots, or deleted a tag or branch that was read.
             raise CommitConflictError(
-                f"Table {store.name}: others expire or remove what it retains again and again. Nothing was deleted here: "
-                "run the expiry again."
+                f"Table {store.name}: other processes keep expiring or deleting what it retains. This expiry deleted "
+                "nothing: run it again."
             ) from None
-        deleted = DeletedFiles() if dry_run else _Deletion(store, going, found).run()
-        done = _result(store, going, files, deleted, dry_run, environment.monotonic() - started)
+        deleted = DeletedFiles() if dry_run else _Deletion(store, expiring, candidates).run()
+        done = _result(store, expiring, files, deleted, dry_run, environment.monotonic() - started)
         return replace(done, older_than=retention.age_bound)
-    earliest = None if going is None else going.first.id
-    held = () if going is None else going.held_by
+    earliest = None if expiring is None else expiring.first.id
+    held = () if expiring is None else expiring.held_by
     seconds = environment.monotonic() - started
     return ExpiryResult(
         table=store.name,
@@ -90,9 +90,9 @@ def expire_snapshots(
 def expire_until(
     store: TableStore, retention: Retention, deadline: float, *, environment: Environment = SYSTEM
 ) -> ExpiryResult:
-    """Expire as `expire_snapshots`, some snapshots at a time, and begin with no more after ``deadline`` seconds.
+    """Expire like `expire_snapshots`, in slices. Start no slice later than ``deadline`` seconds after the start.
 
-    The first are always taken, so that repeated runs complete the work.
+    The first slice always runs, so that repeated calls complete the work.
     """
     started, left, size = environment.monotonic(), retention.limit, _SLICE
     total: ExpiryResult | None = None
@@ -113,14 +113,14 @@ def expire_until(
 
 
 def expire_after_commit(store: TableStore, environment: Environment) -> None:
-    """Expire by the table's options, after a commit. If no snapshot is old enough, it costs a few reads."""
+    """Expire by the table's options after a commit. A few reads if nothing is due."""
     retention = snapshot_retention(store.options, environment.clock())
     if is_due(store, retention):
         expire_snapshots(store, retention, environment=environment)
 
 
 def _added(total: ExpiryResult | None, result: ExpiryResult) -> ExpiryResult:
-    """What several runs did, the last of which is ``result``."""
+    """Add up the results of several runs. ``result`` is that of the last run."""
     if total is None:
         return result
     held = tuple(dict.fromkeys(total.held_by + result.held_by))
@@ -128,73 +128,75 @@ def _added(total: ExpiryResult | None, result: ExpiryResult) -> ExpiryResult:
     return replace(result, **{**sums(total, result), "held_by": held, "earliest_snapshot_id": oldest})
 
 
-def _check_not_rolled_back(store: TableStore, going: ExpiryRange) -> None:
-    """Stop if a rollback to an expiring snapshot began since, or is complete: the first that was to stay is deleted."""
+def _check_not_rolled_back(store: TableStore, expiring: ExpiryRange) -> None:
+    """Raise if a rollback to an expiring snapshot has begun since, or removed the first snapshot that was to stay."""
     names = (name for name in store.consumers.names() if name.startswith(ROLLBACK_CONSUMER))
-    held = {name: store.consumers.try_get(name) for name in names if name not in going.rollbacks}
-    is_held = any(number is not None and number < going.first.id for number in held.values())
-    now = store.snapshots.try_get(going.first.id)
-    is_deleted = not going.first.matches(now) and (now is not None or (store.snapshots.latest_id() or 0) < going.first.id)
+    held = {name: store.consumers.try_get(name) for name in names if name not in expiring.rollbacks}
+    is_held = any(number is not None and number < expiring.first.id for number in held.values())
+    now = store.snapshots.try_get(expiring.first.id)
+    is_deleted = not expiring.first.matches(now) and (
+        now is not None or (store.snapshots.latest_id() or 0) < expiring.first.id
+    )
     if is_deleted:
-        store.snapshots.withdraw_earliest(going.first.id - 1)
+        store.snapshots.withdraw_earliest(expiring.first.id - 1)
     if is_held or is_deleted:
         raise CommitConflictError(
-            f"Table {store.name}: it is rolled back while its snapshots before {going.first.id} were to expire. Nothing "
-            "was deleted: run the expiry again."
+            f"Table {store.name}: a rollback runs, or ran, while snapshots before {expiring.first.id} were to expire. "
+            "Nothing was deleted: run the expiry again."
         )
 
 
-def _came_second(store: TableStore, going: ExpiryRange) -> bool:
-    """Whether another run expires the snapshot that was to be the first to stay."""
-    first = going.first.id
+def _was_overtaken(store: TableStore, expiring: ExpiryRange) -> bool:
+    """Whether another expiry goes further: it expires the first snapshot that was to stay here."""
+    first = expiring.first.id
     return store.snapshots.is_expiring(first) or store.snapshots.try_get(first) is None
 
 
 @dataclass
 class _Deletion:
-    """Deletes what an expiry found, in the order of the module's docstring."""
+    """Deletes the files of an expiry, in the order of the module's docstring."""
 
     store: TableStore
-    going: ExpiryRange
-    found: DeletionCandidates
+    expiring: ExpiryRange
+    candidates: DeletionCandidates
 
     def run(self) -> DeletedFiles:
         self._check_first()
-        for snapshot in self.going.turned:
+        for snapshot in self.expiring.new_changelogs:
             self.store.changelogs.keep(snapshot)
-        data, named, lists = self.found.paths(self.store)
+        data, named, lists = self.candidates.paths(self.store)
         deleted = self._delete(data)
         if self.store.options.snapshot_clean_empty_directories:
-            delete_empty_directories(self.store.file_io, _directories(self.store, self.found.entries))
+            delete_empty_directories(self.store.file_io, _directories(self.store, self.candidates.entries))
         self._check_first()
         deleted += self._delete(named) + self._delete(lists)
         self._check_first()
-        for changelog in self.going.changelogs:
+        for changelog in self.expiring.changelogs:
             deleted += self._delete([self.store.paths.changelog(changelog.id)])
-        for snapshot in self.going.snapshots:
+        for snapshot in self.expiring.snapshots:
             deleted += self._delete([self.store.paths.snapshot_file(snapshot.id)])
-        if self.going.changelogs:
-            self.store.changelogs.announce_earliest(self.going.first_changelog)
+        if self.expiring.changelogs:
+            self.store.changelogs.announce_earliest(self.expiring.first_changelog)
         return deleted
 
     def _delete(self, paths: Iterable[str]) -> DeletedFiles:
         return delete_unneeded(self.store.file_io, paths)
 
     def _check_first(self) -> None:
-        """Stop if the snapshot that is to be the oldest was rolled back since: others may then be needed."""
-        first = self.going.first
+        """Raise if the oldest snapshot that was to stay was rolled back since: other files may then be needed."""
+        first = self.expiring.first
         if not first.matches(self.store.snapshots.try_get(first.id)) and not self.store.snapshots.is_expiring(first.id):
             raise CommitConflictError(
-                f"Table {self.store.name}: snapshot {first.id}, which was to be its oldest, was removed while older ones "
-                "expired: others rolled back. Run the expiry again."
+                f"Table {self.store.name}: a rollback removed snapshot {first.id}, the oldest one to keep, "
+                "during the expiry of older ones. Run the expiry again."
             )
 
 
 def _directories(store: TableStore, entries: Iterable[ManifestEntry]) -> Iterator[str]:
-    """The directories of buckets that lost files, then those of their partitions from the innermost on."""
-    places = {(entry.partition, entry.bucket): None for entry in entries}
+    """Yield the directories of buckets that lost files, then those of their partitions, the innermost first."""
+    buckets = {(entry.partition, entry.bucket): None for entry in entries}
     parents: dict[str, int] = {}
-    for partition, bucket in places:
+    for partition, bucket in buckets:
         text = store.partition_text(partition)
         yield store.paths.bucket_dir(text, bucket)
         for depth in range(len(text), 0, -1):
@@ -203,22 +205,22 @@ def _directories(store: TableStore, entries: Iterable[ManifestEntry]) -> Iterato
 
 
 def _result(
-    store: TableStore, going: ExpiryRange, files: ExpiredFiles, deleted: DeletedFiles, dry_run: bool, seconds: float
+    store: TableStore, expiring: ExpiryRange, files: ExpiredFiles, deleted: DeletedFiles, dry_run: bool, seconds: float
 ) -> ExpiryResult:
-    found = files.found
+    candidates = files.candidates
     return ExpiryResult(
         table=store.name,
         dry_run=dry_run,
-        snapshots=len(going.snapshots),
-        earliest_snapshot_id=going.first.id,
-        changelogs_kept=len(going.turned),
-        changelogs_expired=len(going.changelogs),
-        data_files=len(found.data),
-        changelog_files=len(found.changelog),
-        metadata_files=found.metadata,
-        bytes=found.bytes,
+        snapshots=len(expiring.snapshots),
+        earliest_snapshot_id=expiring.first.id,
+        changelogs_kept=len(expiring.new_changelogs),
+        changelogs_expired=len(expiring.changelogs),
+        data_files=len(candidates.data),
+        changelog_files=len(candidates.changelog),
+        metadata_files=candidates.metadata,
+        bytes=candidates.bytes,
         failures=deleted.failures,
-        held_by=(*going.held_by, *files.kept_by),
+        held_by=(*expiring.held_by, *files.kept_by),
         protected_files=sum(files.kept_by.values()),
         seconds=seconds,
     )

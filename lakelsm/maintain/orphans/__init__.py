@@ -1,1 +1,1 @@
-"""Files of a table that nothing retained names: found, and removed."""
+"""Orphan files, which no retained state of a table names, and their removal."""

@@ -1,6 +1,6 @@
-"""The task that lists directories: the files that are the table's by their names, with what decides of them.
+"""The task that lists directories. It yields the files whose names are those of a table's files, with sizes and ages.
 
-Only the table's own directories are listed, not those of services, of users, or with names that no partition has (Java:
+Only the table's own directories are listed, not those of services or users, or with names that no partition has (Java:
 `OrphanFilesClean#listPaimonFileDirs`).
 """
 
@@ -20,10 +20,10 @@ from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage import FileIO
 from lakelsm.storage.file_io import FileEntry
 
-#: Kinds by the numbers that messages have.
+#: The kinds of files. The column ``kinds`` has indexes into it.
 KINDS = tuple(StoredKind)
 
-#: What the tasks yield: a row for each directory, lists with a value for each of its files. ``old``: it may go.
+#: The rows that the tasks yield: one for each directory, with lists of one value for each file. ``old``: may be deleted.
 LISTED_SCHEMA = pa.schema(
     [
         pa.field("directory", pa.string()),
@@ -34,21 +34,22 @@ LISTED_SCHEMA = pa.schema(
     ]
 )
 
-#: Files of one batch, where directories are small.
+#: Files of one batch, if directories are small.
 _BATCH_FILES = 65_536
 
 
 @dataclass(frozen=True)
 class ListFiles:
-    """Lists directories and those of partitions and buckets below them. ``before``: files that were last changed before
-    this time of the store, in epoch milliseconds, are old.
+    """Lists directories, and the directories of partitions and buckets below them.
+
+    Files that were last changed ``before`` a time of the store, in epoch milliseconds, are old.
     """
 
     file_io: FileIO
     before: int
 
     def __call__(self, directories: Sequence[DirectoryToList]) -> Iterator[pa.RecordBatch]:
-        """Yield their files, as `LISTED_SCHEMA` has them. Files of no kind are left out."""
+        """Yield the files as rows of `LISTED_SCHEMA`, without files whose names belong to no kind."""
         waiting, rows = list(directories), _ListedFiles()
         while waiting:
             directory = waiting.pop()
@@ -77,7 +78,7 @@ class ListFiles:
 
 @dataclass(kw_only=True)
 class _ListedFiles:
-    """Listed directories, not yet a batch."""
+    """Listed directories that are not yet yielded as a batch."""
 
     directories: list[str] = field(default_factory=list)
     names: list[pa.Array] = field(default_factory=list)
@@ -90,7 +91,7 @@ class _ListedFiles:
         return sum(map(len, self.names))
 
     def batch(self) -> pa.RecordBatch:
-        """The rows as `LISTED_SCHEMA` has them."""
+        """Return the rows as a batch of `LISTED_SCHEMA`."""
         offsets = pa.array(np.cumsum([0, *map(len, self.names)]), pa.int32())
         values = [
             pa.concat_arrays(self.names),
@@ -101,21 +102,23 @@ class _ListedFiles:
 
 
 def kinds_of(names: pa.Array, role: DirectoryRole) -> npt.NDArray[np.int8]:
-    """The kinds of files by their names: indexes in `KINDS`, -1 for names that do not belong to the table."""
+    """Return the kinds of files by their names: indexes into `KINDS`, -1 for names that do not belong to the table."""
     kinds = np.full(len(names), -1, np.int8)
     for kind, pattern in NAME_PATTERNS[role].items():
         kinds[pc.match_substring_regex(names, f"^(?:{pattern})$").to_numpy(zero_copy_only=False)] = KINDS.index(kind)
     return kinds
 
 
-#: So many directories of partitions are enough to be shared out among tasks.
-_ENOUGH = 256
+#: This many directories of partitions are enough to be shared out among tasks.
+_MIN_DIRECTORIES = 256
 
 
 @dataclass(frozen=True)
 class DirectoryToList:
-    """A directory to look into. ``columns``: of a directory of partitions, the columns of those below it, outermost first
-    (none: buckets lie in it); None where its files alone are looked at.
+    """A directory to list.
+
+    ``columns``: the partition columns of the directories below it, outermost first; empty if these are buckets; None if
+    only the files of the directory itself are listed.
     """
 
     path: str
@@ -123,7 +126,7 @@ class DirectoryToList:
     columns: tuple[str, ...] | None = None
 
     def below(self, entries: Sequence[FileEntry]) -> Iterator[DirectoryToList]:
-        """The directories of partitions or buckets among what is in it."""
+        """Yield the directories of partitions or buckets among its entries."""
         if self.columns is None:
             return
         for entry in entries:
@@ -136,7 +139,7 @@ class DirectoryToList:
 
 
 def directories_to_list(store: TableStore) -> list[DirectoryToList]:
-    """The directories of a table, down to those of its buckets where partitions are few, else to those of partitions."""
+    """Return the directories of a table to list: down to buckets if partitions are few, else down to partitions."""
     paths, file_io = store.paths, store.file_io
     found = [
         DirectoryToList(paths.manifest_dir, DirectoryRole.MANIFEST),
@@ -147,7 +150,7 @@ def directories_to_list(store: TableStore) -> list[DirectoryToList]:
         own = (branch.snapshot_dir, branch.changelog_dir, branch.schema_dir, branch.tag_dir, branch.consumer_dir)
         found += [DirectoryToList(path, DirectoryRole.OTHER) for path in (*own, branch.service_dir)]
     inner = [DirectoryToList(paths.root, DirectoryRole.OTHER, tuple(store.schema.partition_keys))]
-    while inner and len(inner) < _ENOUGH:
+    while inner and len(inner) < _MIN_DIRECTORIES:
         below = [part for each in inner for part in each.below(file_io.entries(each.path))]
         found += [replace(each, columns=None) for each in inner]
         found += [each for each in below if each.columns is None]

@@ -1,12 +1,12 @@
-"""Removal of the files of a table that nothing retained names (Java: `OrphanFilesClean`).
+"""Removal of orphan files, which no retained state of a table names (Java: `OrphanFilesClean`).
 
-The order makes it safe while others work: files are listed first, and only then is read what snapshots, tags and
-long-lived changelogs of all branches name, again until no new one has appeared. So a file that was committed since is
-found to be named, and one of a commit in progress is younger than the bound. What cannot be read ends the run, and
-nothing more is deleted.
+The order makes it safe beside writers. Files are listed first. Then the names in snapshots, tags and long-lived
+changelogs of all branches are read, again until no new state has appeared. So a file that was committed since the listing
+is found to be named, and a file of a commit in progress is younger than the bound. If a state cannot be read, the run
+ends and deletes nothing more.
 
-Ages are judged by the store's clock: if this machine's clock is ahead, fresh files would look old. So the time of a file
-written just now is read, and the earlier of the two clocks counts.
+The store's clock decides the age of a file. If this machine's clock were ahead, fresh files would look old. Therefore a
+file is written and its time is read, and the earlier of the two clocks counts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lakelsm.errors import CorruptTableError, InvalidInputError, StorageUnavaila
 from lakelsm.maintain.deletion.file_deletion import DeletedFiles, delete_empty_directories, delete_unneeded
 from lakelsm.maintain.orphans.listing_task import LISTED_SCHEMA, ListFiles, directories_to_list
 from lakelsm.maintain.orphans.reference_tasks import (
-    NAMED_SCHEMA,
+    REFERENCE_SCHEMA,
     ManifestToRead,
     ReadManifests,
     ReadStates,
@@ -41,14 +41,15 @@ from lakelsm.storage.file_io import temporary_name
 
 Item = TypeVar("Item")
 
-#: Files that are judged at a time: what snapshots name is read again for the next ones.
+#: Files in memory at a time. Retained states are read again for each such group of files.
 _MAX_LISTED = 2_000_000
-#: Directories, states and manifests of one unit, and units that are handed over at a time, by core.
+#: Directories, states and manifests in one unit, and the units that are given to the runner at a time, for each core.
 _DIRECTORIES, _STATES, _MANIFESTS, _UNITS = 32, 16, 4, 32
-#: How often, and in how many seconds at first, a snapshot without its files is looked for again: it may be expiring.
+#: Attempts to find a missing file of a state that may be expiring, and the first wait in seconds.
 _TRIES, _WAIT = 5, 0.2
+#: Paths in the result.
 _EXAMPLES = 10
-#: Files that are deleted between two looks at the deadline.
+#: Files that are deleted between two checks of the deadline.
 _MAX_DELETED = 10_000
 
 
@@ -62,11 +63,11 @@ def remove_orphans(
     deadline: float | None = None,
     environment: Environment = SYSTEM,
 ) -> OrphanResult:
-    """Remove files that were last changed before ``bound`` (epoch milliseconds, see `age_bound`) and that nothing names.
+    """Remove the files that no retained state names and that were last changed before ``bound`` (epoch milliseconds).
 
-    Raises InvalidInputError as `age_bound`, and CorruptTableError where a snapshot, tag, changelog, list or manifest
-    is missing or cannot be read. After ``deadline`` seconds no more is looked for; what is not proven to be an orphan by
-    then stays.
+    Raises InvalidInputError as `age_bound` does, and CorruptTableError if a snapshot, tag, changelog, list or manifest is
+    missing or cannot be read. The search stops ``deadline`` seconds after the start; files that are not proven to be
+    orphans by then stay.
     """
     started = environment.monotonic()
     before = age_bound(store, bound, environment, force=force, dry_run=dry_run)
@@ -80,7 +81,7 @@ def remove_orphans(
     try:
         for files in search.listed(before):
             listed = len(files)
-            search.drop_named(files)
+            search.drop_referenced(files)
             orphans = files.orphans()
             result = replace(
                 result, files_listed=result.files_listed + listed,
@@ -94,8 +95,8 @@ def remove_orphans(
 
 
 def _check_complete(store: TableStore) -> None:
-    """Raise CorruptTableError where a snapshot file of a branch is missing: nothing names its files, and they are needed
-    where it is restored. A branch whose deletion was cut off needs none.
+    """Raise CorruptTableError if a snapshot file of a branch is missing: its files would look like orphans, but they are
+    needed when it is restored. A branch whose deletion was interrupted is left out.
     """
     for paths in store.branches.paths():
         try:
@@ -106,13 +107,13 @@ def _check_complete(store: TableStore) -> None:
 
 
 class _DeadlinePassed(Exception):
-    """Ends a search. What it listed and has not proven to be orphans stays."""
+    """Ends a search. Listed files that are not proven to be orphans stay."""
 
 
 def _with_removed(
     store: TableStore, result: OrphanResult, orphans: Orphans, in_time: Callable[[], bool]
 ) -> OrphanResult:
-    """Delete orphans unless it is a dry run, then the directories of data that are empty without them."""
+    """Delete orphans, unless it is a dry run, and then the directories of data that are empty without them."""
     if not result.dry_run:
         paths, deleted, tried = orphans.paths(), DeletedFiles(), 0
         while in_time() and (batch := list(islice(paths, _MAX_DELETED))):
@@ -136,7 +137,7 @@ def _with_removed(
 
 
 def _emptied(store: TableStore, directories: Iterable[str]) -> Iterator[str]:
-    """Directories of buckets that files went from, then those of partitions that they lie in, inner ones first."""
+    """Yield the directories of buckets that lost files, then those of their partitions, the innermost first."""
     depth = len(store.schema.partition_keys)
     root = store.paths.root
     level = {path for path in directories if path.removeprefix(root).count("/") == depth + 1 and "/bucket-" in path}
@@ -146,7 +147,7 @@ def _emptied(store: TableStore, directories: Iterable[str]) -> Iterator[str]:
 
 
 class _Search:
-    """Finds what is unnamed, by units that a runner works off."""
+    """Finds unreferenced files with tasks of a runner."""
 
     def __init__(
         self, runner: Runner, store: TableStore, environment: Environment, in_time: Callable[[], bool]
@@ -157,7 +158,7 @@ class _Search:
         self._in_time = in_time
 
     def listed(self, before: int) -> Iterator[UnreferencedFiles]:
-        """The files of the table, as many at a time as memory has room for."""
+        """Yield the files of the table, a bounded number at a time."""
         files = UnreferencedFiles()
         task = ListFiles(self._store.file_io, before)
         for batch in self._run(directories_to_list(self._store), _DIRECTORIES, task, LISTED_SCHEMA):
@@ -168,10 +169,10 @@ class _Search:
         if len(files):
             yield files
 
-    def drop_named(self, files: UnreferencedFiles) -> None:
-        """Drop what anything retained names, as of a moment after this was called.
+    def drop_referenced(self, files: UnreferencedFiles) -> None:
+        """Drop the files that the retained states name, including states that appear during the call.
 
-        A missing file is not an error if what names it no longer exists when it is read again: it has expired.
+        A missing file is not an error if the state that names it is deleted when it is read again: it has expired.
         """
         seen: set[object] = set()
         read: set[ManifestToRead] = set()
@@ -181,8 +182,8 @@ class _Search:
             states = [state for state in retained if state.key not in seen]
             if not states:
                 return
-            manifests, missing = self._named_by(states, files)
-            missing |= self._named_in(manifests - read, files)
+            manifests, missing = self._drop_named_by_states(states, files)
+            missing |= self._drop_named_in_manifests(manifests - read, files)
             read.update(manifest for manifest in manifests if manifest.name not in missing)
             if not missing:
                 seen.update(state.key for state in states)
@@ -191,35 +192,34 @@ class _Search:
             name, times = lost.most_common(1)[0]
             if times > _TRIES:
                 raise CorruptTableError(
-                    f"{self._store.paths.manifest(name)} does not exist, but a snapshot, tag or changelog of table "
-                    f"{self._store.name} that is retained needs it, so nothing was removed. Where an expiry was "
-                    "interrupted, run it again; where a tag was made of a snapshot that expired meanwhile, delete it "
-                    "(table.tags.delete); else restore the file."
+                    f"Table {self._store.name}: {self._store.paths.manifest(name)} does not exist, but a retained "
+                    "snapshot, tag or changelog needs it. Nothing was removed: run an interrupted expiry again, delete a "
+                    "tag of an expired snapshot (table.tags.delete), or restore the file."
                 )
             self._environment.sleep(_WAIT * 2 ** (times - 1))
 
-    def _named_by(
+    def _drop_named_by_states(
         self, states: Sequence[RetainedState], files: UnreferencedFiles
     ) -> tuple[set[ManifestToRead], set[str]]:
-        """Drop the metadata files that states name; return the manifests among them, and what does not exist."""
+        """Drop the metadata files that states name. Return the manifests among them, and the names of missing files."""
         manifests: set[ManifestToRead] = set()
 
         def seen() -> Iterator[pa.RecordBatch]:
             task = ReadStates(self._store.file_io, self._store.paths)
-            for batch in self._run(states, _STATES, task, NAMED_SCHEMA):
-                found = batch.filter(batch.column("entries").is_valid()).select(NAMED_SCHEMA.names[:-1])
+            for batch in self._run(states, _STATES, task, REFERENCE_SCHEMA):
+                found = batch.filter(batch.column("entries").is_valid()).select(REFERENCE_SCHEMA.names[:-1])
                 manifests.update(ManifestToRead(**row) for row in found.to_pylist())
                 yield batch
 
         return manifests, self._drop(seen(), files)
 
-    def _named_in(self, manifests: Iterable[ManifestToRead], files: UnreferencedFiles) -> set[str]:
-        """Drop the data files that manifests name; return the names of manifests that do not exist."""
+    def _drop_named_in_manifests(self, manifests: Iterable[ManifestToRead], files: UnreferencedFiles) -> set[str]:
+        """Drop the data files that manifests name. Return the names of missing manifests."""
         task = ReadManifests(self._store.file_io, self._store.paths)
-        return self._drop(self._run(list(manifests), _MANIFESTS, task, NAMED_SCHEMA), files)
+        return self._drop(self._run(list(manifests), _MANIFESTS, task, REFERENCE_SCHEMA), files)
 
     def _drop(self, batches: Iterable[pa.RecordBatch], files: UnreferencedFiles) -> set[str]:
-        """Drop the names of batches; return those of what does not exist."""
+        """Drop the names of batches. Return the names of missing files."""
         missing: set[str] = set()
 
         def names() -> Iterator[pa.Array]:
@@ -233,7 +233,7 @@ class _Search:
     def _run(
         self, items: Sequence[Item], size: int, task: Task[Sequence[Item]], schema: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
-        """Work items off in units of so many, a bounded number of units at a time. Raises `_DeadlinePassed`."""
+        """Run a task for units of ``size`` items, a bounded number of units at a time. Raises `_DeadlinePassed`."""
         units = [items[first : first + size] for first in range(0, len(items), size)]
         step = self._runner.cores * _UNITS
         for first in range(0, len(units), step):
@@ -242,28 +242,28 @@ class _Search:
             yield from self._runner.batches(units[first : first + step], task, schema, self._store.paths)
 
 
-#: The least age in milliseconds without ``force``: a commit that is under way may take that long.
+#: The minimum age in milliseconds without ``force``: a commit in progress may take that long.
 MIN_AGE = 3_600_000
 
 
 def age_bound(store: TableStore, bound: int, environment: Environment, *, force: bool, dry_run: bool) -> int:
-    """The time of the store, in epoch milliseconds, before which files must have been changed to go.
+    """Return the time of the store, in epoch milliseconds, before which a file must have been changed to be deleted.
 
-    ``bound`` is the same by this machine's clock. A dry run, which writes nothing, trusts that one. Raises
-    InvalidInputError for a bound of less than an hour without ``force``.
+    ``bound`` is that time by this machine's clock. A dry run writes nothing, so it uses ``bound``. Raises
+    InvalidInputError for a bound of less than an hour ago without ``force``.
     """
     now = environment.clock()
     age = max(now - bound, 0)
     if age < MIN_AGE and not force:
         raise InvalidInputError(
-            f"Table {store.name}: older_than leaves {age // 60_000} minutes to commits that are under way, whose files "
-            "nothing names yet: give an hour or more (a day is usual), or force=True where surely nobody writes."
+            f"Table {store.name}: older_than leaves {age // 60_000} minutes to commits in progress, which have not named "
+            "their files yet. Use an hour or more (a day is usual), or force=True if no other process writes."
         )
-    return max((now if dry_run else min(now, _written_now(store, environment))) - age, 0)  # No file is of before 1970.
+    return max((now if dry_run else min(now, _written_now(store, environment))) - age, 0)  # No file is older than 1970.
 
 
 def _written_now(store: TableStore, environment: Environment) -> int:
-    """The time that the store gives to a file that is written now."""
+    """Return the time, in epoch milliseconds, that the store gives to a file that is written now."""
     directory, name = store.paths.snapshot_dir, temporary_name("clock", environment.new_uuid())
     path = f"{directory}/{name}"
     store.file_io.write(path, b"", durable=False)
@@ -272,5 +272,5 @@ def _written_now(store: TableStore, environment: Environment) -> int:
     finally:
         delete_unneeded(store.file_io, [path])
     if not times:
-        raise StorageUnavailableError(f"{path} was just written, and the store does not list it: run it again later.")
+        raise StorageUnavailableError(f"{path} was just written, but the store does not list it: run it again later.")
     return times[0]

@@ -1,7 +1,7 @@
-"""The names of all files that something retained needs: states first (snapshots, tags, long-lived changelogs), then the
+"""The tasks that read which files retained states need: states first (snapshots, tags, long-lived changelogs), then the
 manifests that they name.
 
-A missing file is reported and does not end the search: its snapshot may be expiring. A damaged file ends it.
+A missing file is reported and does not end the search, because its snapshot may be expiring. A damaged file ends it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from lakelsm.snapshots.manifest_scan import read_file_names, read_index_entries,
 from lakelsm.snapshots.tag_store import HOLDING_TAG
 from lakelsm.storage import FileIO
 
-#: What both tasks yield: names of files. Of a manifest that is to be read also its ``entries``, ``size`` and ``checksum``
-#: (NULL: unknown). ``required``: it must exist. ``missing``: it does not, and it is not known what it names.
-NAMED_SCHEMA = pa.schema(
+#: The rows that both tasks yield: names of files. A manifest to read also has ``entries``, ``size`` and ``checksum``
+#: (NULL: unknown). ``required``: the file must exist. ``missing``: it does not, so the names in it are unknown.
+REFERENCE_SCHEMA = pa.schema(
     [
         pa.field("name", pa.string()),
         pa.field("entries", pa.int64()),
@@ -36,9 +36,11 @@ NAMED_SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class RetainedState:
-    """A state that is retained, as far as it names files. ``tagged``: its snapshot may have expired, and its changelog
-    with it. ``held``: by a holding tag alone, which may have been made when files were gone. ``changelog_alone``: a
-    long-lived changelog, of which other files may be gone.
+    """A retained state, as far as it names files.
+
+    ``tagged``: its snapshot may have expired, and its changelog with it. ``held``: only a holding tag keeps it, which may
+    have been created after files were deleted. ``changelog_alone``: a long-lived changelog, whose other files may be
+    deleted.
     """
 
     snapshot: Snapshot
@@ -49,15 +51,15 @@ class RetainedState:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """The same for two states that need the same files."""
+        """Equal for two states that need the same files."""
         return (*self.snapshot.metadata_files, self.snapshot.statistics, self.tagged, self.held, self.changelog_alone)
 
     @property
     def lists(self) -> Iterator[tuple[str, int | None, bool]]:
-        """Its manifest lists: name, size, and whether it must exist.
+        """The manifest lists of the state: name, size, and whether the list must exist.
 
-        A long-lived changelog needs the list of its changelog; without one its delta is the changelog, and Java keeps the
-        base list beside it (`FileDeletionBase#planManifestsCleaner`).
+        A long-lived changelog needs its changelog list. Without one, its delta is the changelog, and Java keeps the base
+        list too (`FileDeletionBase#planManifestsCleaner`).
         """
         snapshot, name = self.snapshot, self.snapshot.changelog_manifest_list
         if name is not None:
@@ -69,7 +71,7 @@ class RetainedState:
 
 
 def retained_states(branches: Iterable[RetainedBranch]) -> list[RetainedState]:
-    """All states that branches retain, each set of files once."""
+    """Return all states that branches retain, without duplicates."""
     states = [
         state
         for branch in branches
@@ -87,29 +89,29 @@ def retained_states(branches: Iterable[RetainedBranch]) -> list[RetainedState]:
 
 @dataclass(frozen=True)
 class ReadStates:
-    """Tells what states name by themselves: metadata files, index files, and the manifests that are to be read."""
+    """Yields the names that states contain themselves: metadata files, index files, and the manifests to read."""
 
     file_io: FileIO
     paths: TablePaths
 
     def __call__(self, states: Sequence[RetainedState]) -> Iterator[pa.RecordBatch]:
-        """Yield names, as `NAMED_SCHEMA` has them."""
+        """Yield the names as rows of `REFERENCE_SCHEMA`."""
         for state in states:
-            yield named_batch([row for part in (self._listed(state), self._other(state)) for row in part])
+            yield reference_batch([row for part in (self._listed(state), self._other(state)) for row in part])
 
-    def _listed(self, state: RetainedState) -> Iterator[_Named]:
+    def _listed(self, state: RetainedState) -> Iterator[_Reference]:
         for name, size, required in state.lists:
-            yield _Named(name)
+            yield _Reference(name)
             try:
                 metas = read_manifest_list(self.file_io, self.paths, state.snapshot, name, size)
             except CorruptTableError:
                 if self.file_io.exists(self.paths.manifest(name)):
                     raise
                 if required:
-                    yield _Named(name, missing=True)
+                    yield _Reference(name, missing=True)
                 continue
             for meta in metas:
-                yield _Named(
+                yield _Reference(
                     meta.file_name,
                     entries=meta.entry_count,
                     size=meta.file_size,
@@ -117,28 +119,28 @@ class ReadStates:
                     required=required,
                 )
 
-    def _other(self, state: RetainedState) -> Iterator[_Named]:
+    def _other(self, state: RetainedState) -> Iterator[_Reference]:
         snapshot, name = state.snapshot, state.snapshot.index_manifest
         if state.changelog_alone:
             return
         if snapshot.statistics is not None:
-            yield _Named(snapshot.statistics)
+            yield _Reference(snapshot.statistics)
         if name is not None:
-            yield _Named(name)
+            yield _Reference(name)
             try:
                 entries = read_index_entries(self.file_io, self.paths, snapshot)
             except CorruptTableError:
                 if self.file_io.exists(self.paths.manifest(name)):
                     raise
                 if not state.held:
-                    yield _Named(name, missing=True)
+                    yield _Reference(name, missing=True)
                 return
-            yield from (_Named(entry.file.file_name) for entry in entries)
+            yield from (_Reference(entry.file.file_name) for entry in entries)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ManifestToRead:
-    """A manifest as a list names it. ``required``: it must exist."""
+    """A manifest as a manifest list names it. ``required``: it must exist."""
 
     name: str
     entries: int
@@ -149,13 +151,13 @@ class ManifestToRead:
 
 @dataclass(frozen=True)
 class ReadManifests:
-    """Tells the data files, and what lies beside them, that manifests name."""
+    """Yields the data files that manifests name, with their extra files."""
 
     file_io: FileIO
     paths: TablePaths
 
     def __call__(self, manifests: Sequence[ManifestToRead]) -> Iterator[pa.RecordBatch]:
-        """Yield names, as `NAMED_SCHEMA` has them."""
+        """Yield the names as rows of `REFERENCE_SCHEMA`."""
         for manifest in manifests:
             try:
                 names = read_file_names(self.file_io, self.paths, [_meta(manifest)])
@@ -163,7 +165,7 @@ class ReadManifests:
                 if self.file_io.exists(self.paths.manifest(manifest.name)):
                     raise
                 if manifest.required:
-                    yield named_batch([_Named(manifest.name, missing=True)])
+                    yield reference_batch([_Reference(manifest.name, missing=True)])
                 continue
             yield _names_batch(names)
 
@@ -181,8 +183,8 @@ def _meta(manifest: ManifestToRead) -> ManifestFileMeta:
 
 
 @dataclass(frozen=True)
-class _Named:
-    """A row of `NAMED_SCHEMA`."""
+class _Reference:
+    """A row of `REFERENCE_SCHEMA`."""
 
     name: str
     _: KW_ONLY
@@ -193,15 +195,15 @@ class _Named:
     missing: bool = False
 
 
-def named_batch(rows: Sequence[_Named]) -> pa.RecordBatch:
-    """Rows of names as a batch."""
-    columns = [[getattr(row, name) for row in rows] for name in NAMED_SCHEMA.names]
+def reference_batch(rows: Sequence[_Reference]) -> pa.RecordBatch:
+    """Return rows as a batch."""
+    columns = [[getattr(row, name) for row in rows] for name in REFERENCE_SCHEMA.names]
     return pa.RecordBatch.from_arrays(
-        [pa.array(column, each.type) for column, each in zip(columns, NAMED_SCHEMA)], schema=NAMED_SCHEMA
+        [pa.array(column, each.type) for column, each in zip(columns, REFERENCE_SCHEMA)], schema=REFERENCE_SCHEMA
     )
 
 
 def _names_batch(names: Sequence[str]) -> pa.RecordBatch:
-    numbers = [pa.nulls(len(names), pa.int64())] * 3
+    unknown = [pa.nulls(len(names), pa.int64())] * 3
     no = pa.repeat(pa.scalar(False), len(names))
-    return pa.RecordBatch.from_arrays([pa.array(names, pa.string()), *numbers, no, no], schema=NAMED_SCHEMA)
+    return pa.RecordBatch.from_arrays([pa.array(names, pa.string()), *unknown, no, no], schema=REFERENCE_SCHEMA)

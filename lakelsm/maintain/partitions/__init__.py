@@ -1,1 +1,1 @@
-"""Partitions as a whole: listed, dropped, expired by age, and marked as done."""
+"""Operations on whole partitions: list, drop, expire by age, and mark as done."""

@@ -1,4 +1,4 @@
-"""Partitions marked as done: a file ``_SUCCESS`` in its directory shows that the rows are complete."""
+"""Marks partitions as done: a file ``_SUCCESS`` in the directory says that the partition's rows are complete."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from lakelsm.plan.partition_files import chosen_partitions
 from lakelsm.predicate.predicate import Predicate
 from lakelsm.snapshots.table_store import TableStore
 
-#: The file's name, and what is in it: epoch millis. Persisted: do not change.
+#: The name of the file, and the keys of its content, which are epoch millis. Persisted: do not change.
 _NAME = "_SUCCESS"
 _CREATED, _MODIFIED = "creationTime", "modificationTime"
-#: A size that no such file has.
+#: The maximum size of the file in bytes.
 _MAX_BYTES = 1 << 16
 
 
 def mark_partitions_done(
     store: TableStore, predicate: Predicate | None, *, dry_run: bool = False, environment: Environment = SYSTEM
 ) -> tuple[str, ...]:
-    """Mark the partitions that a condition takes (all of them where None); return what they are called.
+    """Mark the partitions that match a condition as done; None means all. Return their labels.
 
     Raises InvalidInputError for a table without partitions.
     """
     if not store.schema.partition_keys:
-        raise InvalidInputError(f"Table {store.name} has no partitions to mark as done.")
+        raise InvalidInputError(f"Table {store.name} has no partition columns, so no partition can be marked as done.")
     found = chosen_partitions(store, store.snapshots.latest(), predicate)
     _check_action(store)
     if not dry_run:
@@ -37,9 +37,9 @@ def mark_partitions_done(
 
 
 def mark_done(store: TableStore, partitions: Iterable[bytes], environment: Environment = SYSTEM) -> None:
-    """Write the file of each partition; an existing one keeps its creation time.
+    """Write the file of each partition. An existing file keeps its creation time.
 
-    Raises UnsupportedFeatureError for a 'partition.mark-done-action' that is not built.
+    Raises UnsupportedFeatureError if 'partition.mark-done-action' has a value that is not supported.
     """
     _check_action(store)
     now = environment.clock()
@@ -54,18 +54,18 @@ def _check_action(store: TableStore) -> None:
     action = store.options.partition_mark_done_action
     if action != SUCCESS_FILE:
         raise UnsupportedFeatureError(
-            f"Table {store.name}: lakelsm has not built 'partition.mark-done-action' = '{action}': set it to "
+            f"Table {store.name}: option 'partition.mark-done-action' = {action!r} is not supported. Set it to "
             f"'{SUCCESS_FILE}', or use Apache Paimon."
         )
 
 
 def _created(store: TableStore, path: str) -> int | None:
-    """The creation time of a file; None if it does not exist."""
+    """Return the creation time in a file; None if the file does not exist."""
     try:
         values = parse_object(store.file_io.read(path, _MAX_BYTES), path)
     except FileNotFoundError:
         return None
     created = values.get(_CREATED)
     if type(created) is not int:
-        raise CorruptTableError(f"{path} has {created!r} under {_CREATED}: delete the file.")
+        raise CorruptTableError(f"{path} has {created!r} as {_CREATED}, which is not an integer: delete the file.")
     return created

@@ -1,4 +1,4 @@
-"""Partitions dropped: an overwrite of them by nothing. Their files go when the snapshots before it expire."""
+"""Drops partitions: an overwrite without rows. The files are deleted when the snapshots before it expire."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lakelsm.results import Failure, PartitionDropResult
 from lakelsm.snapshots.maintenance_record import MaintenanceRecord
 from lakelsm.snapshots.table_store import TableStore
 
-#: What Paimon calls the operation. Persisted: do not change.
+#: Paimon's name of the operation. Persisted: do not change.
 _OPERATION = "TRUNCATE"
 
 
@@ -27,7 +27,7 @@ def drop_partitions(
     dry_run: bool = False,
     environment: Environment = SYSTEM,
 ) -> PartitionDropResult:
-    """Drop the partitions that match a condition; nothing is committed if there are none."""
+    """Drop the partitions that match a condition. Without a match nothing is committed."""
     started = environment.clock()
     snapshot = store.snapshots.latest()
     with store.while_changed(snapshot):
@@ -59,9 +59,9 @@ def commit_drop(
     environment: Environment,
     as_of: int | None = None,
 ) -> CommitOutcome:
-    """Publish a snapshot without some partitions, with the record of the run, whose user commits it.
+    """Publish a snapshot without the given partitions. It contains the record of the run and is committed as its user.
 
-    With ``as_of`` it raises RowsChangedError where another snapshot than that is the newest.
+    With ``as_of``, raises RowsChangedError if another snapshot is the newest.
     """
     message = CommitMessage(overwrite_partitions=frozenset(partitions).__contains__, overwrite_as_of=as_of)
     committer = Committer(store, environment=environment)

@@ -1,4 +1,4 @@
-"""Partitions that are too old are dropped, as Paimon's `PartitionExpire` does: by their values or their newest file."""
+"""Drops partitions that are too old, like Paimon's `PartitionExpire`: by their values or by their newest file."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from lakelsm.results import Failure, PartitionExpiryResult
 from lakelsm.snapshots.table_store import TableStore
 
 _VALUES_TIME = EXPIRATION_STRATEGIES[0]
-#: Attempts to choose partitions again if others commit between the choice and the commit.
+#: Attempts to choose partitions again, if others commit between the choice and the commit.
 _TRIES = 20
 _STEP = "the expiry of further partitions"
-_REMEDY = "The partitions that are dropped stay so; run it again for the others."
-#: A commit of a write and of the compaction that followed it.
+_REMEDY = "The dropped partitions stay dropped; run it again for the others."
+#: The snapshots of a write: its own and that of the compaction that follows it.
 _SNAPSHOTS_OF_A_WRITE = 2
 
 
 @dataclass(frozen=True)
 class _Choice:
-    """Partitions that have expired, by their values, and those whose values are not times."""
+    """The partitions that have expired, sorted by their values, and the partitions without a known time."""
 
     expired: Sequence[PartitionFiles]
-    unread: Sequence[PartitionFiles]
+    without_time: Sequence[PartitionFiles]
 
 
 def expire_partitions(
@@ -50,15 +50,16 @@ def expire_partitions(
 ) -> PartitionExpiryResult:
     """Drop the partitions whose time is before ``bound``, in epoch millis.
 
-    'partition.expiration-max-num' of them at a time, 'partition.expiration-batch-size' a commit. By 'update-time' a
-    commit requires that no other commit happened since the partitions were read; otherwise they are read again.
-    No further commit is begun after ``deadline`` seconds. An error after the first commit is the ``error`` of the result.
-    Raises InvalidInputError for a table without partitions, UnsupportedFeatureError for a strategy that is not built.
+    'partition.expiration-max-num' limits the number of partitions, 'partition.expiration-batch-size' those of a commit.
+    With 'update-time', a commit requires that no other commit happened since the partitions were read; otherwise they are
+    read again. No commit starts later than ``deadline`` seconds after the start. An error after the first commit is in
+    ``error`` of the result. Raises InvalidInputError for a table without partitions, UnsupportedFeatureError for a
+    strategy that is not supported.
     """
     chosen_strategy = _checked_strategy(store, strategy)
     result = PartitionExpiryResult(table=store.name, dry_run=dry_run, older_than=bound_time(bound))
     commits = _commits(store, bound, chosen_strategy, deadline, environment, result)
-    for first in commits:  # What fails before the first commit is raised.
+    for first in commits:  # A failure before the first commit is raised.
         result = first
         break
     with note_if_interrupted(store.name, result.snapshot_ids), after_commit_step(store.name, _STEP, _REMEDY) as failures:
@@ -75,7 +76,7 @@ def _commits(
     environment: Environment,
     result: PartitionExpiryResult,
 ) -> Iterator[PartitionExpiryResult]:
-    """The result so far, after each commit and at the end."""
+    """Yield the result so far, after each commit and at the end."""
     before = _on_partitions_clock(store, bound, strategy, environment)
     limit, size = store.options.partition_expiration_max_num, _batch_size(store)
     tries, started, began = 0, environment.clock(), environment.monotonic()
@@ -85,7 +86,7 @@ def _commits(
             choice = _chosen(store, chosen_partitions(store, snapshot, None), strategy, before)
         room = limit - len(result.partitions)
         batch = choice.expired[: room if result.dry_run else min(room, size)]
-        done = replace(result, waiting=len(choice.expired), unread=_labels(choice.unread))
+        done = replace(result, waiting=len(choice.expired), unread=_labels(choice.without_time))
         if not batch or snapshot is None:
             yield done
             return
@@ -118,7 +119,7 @@ def _dropped(
 
 
 def expire_partitions_after_commit(store: TableStore, environment: Environment = SYSTEM) -> tuple[Failure, ...]:
-    """Drop partitions by 'partition.expiration-time', if this commit checks them; return failures after a commit."""
+    """Drop partitions by 'partition.expiration-time', if a check is due after this commit. Return its failures."""
     age = store.options.partition_expiration_time
     if age is None or not store.schema.partition_keys:
         return ()
@@ -130,9 +131,10 @@ def expire_partitions_after_commit(store: TableStore, environment: Environment =
 
 
 def _on_partitions_clock(store: TableStore, bound: int, strategy: str, environment: Environment) -> int:
-    """A bound as the clock shows it that partitions' times are of, in milliseconds as if it were UTC.
+    """Return a bound by the clock of the partitions' times, in milliseconds as if it were UTC.
 
-    Values have no zone: they are of the table's time zone, else local time, as in Paimon. The times of files are local.
+    Values have no zone. They are in the table's time zone, or in local time without one, as in Paimon. Times of files are
+    local times.
     """
     if strategy != _VALUES_TIME or store.time_zone is None:
         return environment.local_wall_clock(bound)
@@ -141,7 +143,7 @@ def _on_partitions_clock(store: TableStore, bound: int, strategy: str, environme
 
 
 def _is_due(store: TableStore, now: int) -> bool:
-    """Whether a commit looks for expired partitions: each batch by the option, otherwise the first of an interval."""
+    """Whether a commit checks for expired partitions: each batch if the option says so, else the first of an interval."""
     interval = store.options.partition_expiration_check_interval
     if not interval or store.options.end_input_check_partition_expire:
         return True
@@ -154,11 +156,11 @@ def _checked_strategy(store: TableStore, strategy: str | None) -> str:
     chosen = strategy or store.options.partition_expiration_strategy
     if chosen not in EXPIRATION_STRATEGIES:
         raise UnsupportedFeatureError(
-            f"Table {store.name}: lakelsm has not built 'partition.expiration-strategy' = '{chosen}': pass strategy="
+            f"Table {store.name}: option 'partition.expiration-strategy' = {chosen!r} is not supported. Use strategy="
             f"{' or '.join(map(repr, EXPIRATION_STRATEGIES))}, or use Apache Paimon."
         )
     if not store.schema.partition_keys:
-        raise InvalidInputError(f"Table {store.name} has no partitions to expire.")
+        raise InvalidInputError(f"Table {store.name} has no partition columns, so no partition can expire.")
     return chosen
 
 
@@ -171,25 +173,25 @@ def _chosen(store: TableStore, found: Sequence[PartitionFiles], strategy: str, b
         times = PartitionTimes(
             store.schema.partition_keys, options.partition_timestamp_pattern, options.partition_timestamp_formatter
         )
-        told = [times.millis(values) for values in texts]
+        known = [times.millis(values) for values in texts]
     else:
-        told = [files.updated for files in found]
+        known = [files.updated for files in found]
     default = store.options.partition_default_name
     by_values = sorted(
-        (",".join(default if value is None else value for value in values), place)
-        for place, (values, time) in enumerate(zip(texts, told))
+        (",".join(default if value is None else value for value in values), index)
+        for index, (values, time) in enumerate(zip(texts, known))
         if time is not None and time < before
     )
-    expired = [found[place] for _, place in by_values]
-    return _Choice(expired, [files for files, time in zip(found, told) if time is None])
+    expired = [found[index] for _, index in by_values]
+    return _Choice(expired, [files for files, time in zip(found, known) if time is None])
 
 
 def _texts(store: TableStore, partitions: Sequence[bytes]) -> Iterator[Sequence[str | None]]:
-    """The values of each partition as text: dates as '2025-12-31', whatever their directories are called."""
+    """Yield the values of each partition as text. Dates are like '2025-12-31', whatever the directories are called."""
     types = store.partition_types
     columns = decode_rows(list(partitions), types)
-    for place in range(len(partitions)):
-        values = [column[place] for column in columns]
+    for index in range(len(partitions)):
+        values = [column[index] for column in columns]
         yield [partition_text(v, kind, False, "") if v.is_valid else None for v, kind in zip(values, types)]
 
 

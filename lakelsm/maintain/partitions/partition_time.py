@@ -1,6 +1,6 @@
 """The time in a partition's values, as Paimon's `PartitionTimeExtractor` reads it.
 
-``partition.timestamp-pattern`` makes one text of the values, ``partition.timestamp-formatter`` is its format.
+``partition.timestamp-pattern`` builds a text from the values, and ``partition.timestamp-formatter`` is its format.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.options.partition_timestamps import DAY_FIELDS, parse_timestamp_formatter, pattern_pieces
 
-#: 'yyyy-MM-dd' with or without ' HH:mm:ss.SSS', numbers of any width, read leniently: month 13 is the next year's first.
+#: 'yyyy-MM-dd' with or without ' HH:mm:ss.SSS'. Lenient: numbers have any width, and month 13 is the next January.
 _DEFAULT = re.compile(
     r"(?P<year>-?[0-9]{1,10})-(?P<month>[0-9]{1,2})-(?P<day>[0-9]{1,2})"
     r"( (?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{1,2}):(?P<second>[0-9]{1,2})(\.(?P<fraction>[0-9]{1,9}))?)?"
@@ -25,14 +25,14 @@ _DAY_MILLIS = 86_400_000
 
 @dataclass(frozen=True)
 class PartitionTimes:
-    """Reads times from the texts of partition columns; ``keys`` are their names."""
+    """Reads times from the texts of partition values. ``keys`` are the names of the partition columns."""
 
     keys: Sequence[str]
     pattern: str | None
     formatter: str | None
 
     def millis(self, texts: Sequence[str | None]) -> int | None:
-        """Milliseconds from 1970 to a partition's time, both on one wall clock; None if the values are not a time."""
+        """Return a partition's time in milliseconds from 1970, both on one wall clock; None if the values are no time."""
         text = self._text(texts)
         if text is None:
             return None
@@ -44,23 +44,23 @@ class PartitionTimes:
         return _millis_of(parts, lenient=self.formatter is None, short_year=short_year)
 
     def _text(self, texts: Sequence[str | None]) -> str | None:
-        """The text of a time; None where one of its columns is NULL. Raises InvalidInputError for an unknown column."""
+        """Return the text of a time; None if a column is NULL. Raises InvalidInputError for an unknown column."""
         if self.pattern is None:
             return texts[0]
         by_name = dict(zip(self.keys, texts))
         pieces, unknown = pattern_pieces(self.pattern, self.keys)
         if unknown is not None and "$" not in (self.formatter or ""):
             raise InvalidInputError(
-                f"option 'partition.timestamp-pattern' = '{self.pattern}': {unknown} is no partition column; they are "
-                + ", ".join(self.keys) + ". Alter the option: no partition would ever expire."
+                f"option 'partition.timestamp-pattern' = '{self.pattern}': {unknown} is not a partition column, so no "
+                f"partition can expire. Alter the option; the partition columns are {', '.join(self.keys)}."
             )
-        replaced = [by_name[piece] if place % 2 else piece for place, piece in enumerate(pieces)]
+        replaced = [by_name[piece] if index % 2 else piece for index, piece in enumerate(pieces)]
         known = [piece for piece in replaced if piece is not None]
         return "".join(known) if len(known) == len(replaced) else None
 
 
 def _expression(formatter: str) -> re.Pattern[str]:
-    """The expression that a formatter means. Raises UnsupportedFeatureError for parts that lakelsm does not read."""
+    """Return the regular expression of a formatter. Raises UnsupportedFeatureError for unsupported parts."""
     try:
         return parse_timestamp_formatter(formatter)
     except ValueError as reason:

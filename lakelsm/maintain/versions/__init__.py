@@ -1,1 +1,1 @@
-"""Versions of a table: tags, branches, rollback, and consumers that hold them."""
+"""Versions of a table: tags, branches, rollback, and consumers, which keep snapshots from expiry."""

@@ -1,4 +1,4 @@
-"""Consumers: readers with names, each with the snapshot that it reads next. Expiry keeps what they have not read."""
+"""Consumers: named readers, each with the snapshot that it reads next. Expiry keeps the snapshots they have not read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lakelsm.snapshots.table_store import TableStore
 
 
 def consumer_infos(store: TableStore, environment: Environment = SYSTEM) -> list[ConsumerInfo]:
-    """All consumers of the branch by name."""
+    """Return all consumers of the branch, sorted by name."""
     recorded, newest, now = _recorded(store), store.snapshots.latest_id() or 0, environment.clock()
     return [
         ConsumerInfo(
@@ -35,50 +35,50 @@ def consumer_infos(store: TableStore, environment: Environment = SYSTEM) -> list
 
 
 def _lag_seconds(store: TableStore, next_snapshot: int, now: int) -> float:
-    """The age of the oldest retained snapshot, or long-lived changelog, that a consumer has not read."""
+    """Return the age, in seconds, of the oldest snapshot or long-lived changelog that a consumer has not read."""
     for number in sorted({*store.changelogs.ids(), *store.snapshots.ids()}):
         if number >= next_snapshot:
             found = store.snapshots.try_get(number) or store.changelogs.try_get(number)
-            if found is not None:  # Else it has expired since it was listed.
+            if found is not None:  # Otherwise it has expired since it was listed.
                 return max(now - found.time_millis, 0) / 1000
     return 0.0
 
 
 def record_consumer(store: TableStore, consumer_id: str, next_snapshot: int, *, dry_run: bool = False) -> None:
-    """Say which snapshot a consumer reads next; it may go back, and it may be the one that the next commit makes.
+    """Record which snapshot a consumer reads next. It may be an older one, or the snapshot of the next commit.
 
-    Raises SnapshotNotFoundError where the snapshot has expired, InvalidInputError where it is further in the future.
+    Raises SnapshotNotFoundError if the snapshot has expired, InvalidInputError if it is further in the future.
     """
     path = store.paths.consumer(consumer_id)
     newest = store.snapshots.latest_id() or 0
     if next_snapshot > newest + 1:
         raise InvalidInputError(
-            f"next_snapshot is {next_snapshot}, and the newest snapshot of table {store.name} is {newest}: consumer "
-            f"{consumer_id!r} would leave snapshots out. Use {newest + 1} at most."
+            f"next_snapshot: consumer {consumer_id!r} would skip snapshots before {next_snapshot}. The newest snapshot "
+            f"of table {store.name} is {newest}: use at most {newest + 1}."
         )
     oldest = min([newest + 1, *store.snapshots.ids()[:1], *store.changelogs.ids()[:1]])
     if next_snapshot < oldest:
         raise SnapshotNotFoundError(
-            f"snapshot {next_snapshot} of table {store.name} has expired, so consumer {consumer_id!r} cannot read it: "
-            f"use {oldest} or later."
+            f"Table {store.name}: snapshot {next_snapshot} has expired, so consumer {consumer_id!r} cannot read it. Use "
+            f"{oldest} or later."
         )
     if not dry_run:
         store.file_io.write(path, consumer_text(next_snapshot))
 
 
 def delete_consumer(store: TableStore, consumer_id: str, *, dry_run: bool = False) -> None:
-    """Delete a consumer. Raises InvalidInputError, which lists the consumers, if it is unknown."""
+    """Delete a consumer. Raises InvalidInputError, with a list of the consumers, if it does not exist."""
     names = store.consumers.names()
     if consumer_id not in names:
         raise InvalidInputError(
-            f"Table {store.name} has no consumer {consumer_id!r}; its consumers: {', '.join(names) or 'none'}."
+            f"Table {store.name}: consumer {consumer_id!r} does not exist. Consumers: {', '.join(names) or 'none'}."
         )
     if not dry_run:
         store.file_io.delete(store.paths.consumer(consumer_id))
 
 
 def expire_consumers(store: TableStore, before: int, *, dry_run: bool = False) -> ConsumerExpiryResult:
-    """Forget consumers whose progress was last recorded before a moment (epoch millis)."""
+    """Delete the consumers whose progress was last recorded before a time (epoch millis)."""
     expired = tuple(sorted(name for name, recorded in _recorded(store).items() if recorded < before))
     for name in () if dry_run else expired:
         store.file_io.delete(store.paths.consumer(name))
@@ -86,30 +86,30 @@ def expire_consumers(store: TableStore, before: int, *, dry_run: bool = False) -
 
 
 def consumer_bound(store: TableStore, older_than: Age | None, now: int) -> int:
-    """The moment before which consumers expire: by an age, else by the option.
+    """Return the time, in epoch millis, before which consumers expire: by the age, or by the option without an age.
 
-    Raises InvalidInputError without both.
+    Raises InvalidInputError if neither is given.
     """
     if older_than is not None:
         return older_than.bound(now, store.text_zone)
     if store.options.consumer_expiration_time is None:
         raise InvalidInputError(
-            f"Table {store.name} has no 'consumer.expiration-time': give older_than, or set the option."
+            f"Table {store.name}: option 'consumer.expiration-time' is not set. Give older_than, or set the option."
         )
     return now - store.options.consumer_expiration_time
 
 
 def expire_after_commit(store: TableStore, environment: Environment) -> None:
-    """Forget the consumers that ``consumer.expiration-time`` ends, where it is set."""
+    """Delete the consumers that are past ``consumer.expiration-time``, if it is set."""
     kept = store.options.consumer_expiration_time
     if kept is not None:
         expire_consumers(store, environment.clock() - kept)
 
 
 def reset_consumers_beyond(store: TableStore, next_snapshot: int) -> None:
-    """Set consumers beyond a snapshot to the one after it: the later snapshots that they read were rolled back.
+    """Set the consumers beyond a snapshot to the one after it, because the later snapshots were rolled back.
 
-    Consumers of killed rollbacks to later snapshots are deleted.
+    Also delete the consumers of killed rollbacks to later snapshots.
     """
     for name, recorded in store.consumers.all().items():
         if name.startswith(ROLLBACK_CONSUMER) and recorded >= next_snapshot:
@@ -120,7 +120,7 @@ def reset_consumers_beyond(store: TableStore, next_snapshot: int) -> None:
 
 @dataclass(frozen=True)
 class ConsumedChanges:
-    """Changes that a consumer reads, up to the snapshot ``last``."""
+    """The changes that a consumer reads, up to and including the snapshot ``last``."""
 
     store: TableStore
     consumer_id: str
@@ -128,31 +128,31 @@ class ConsumedChanges:
 
     @staticmethod
     def begin(store: TableStore, consumer_id: str, first: int, last: Snapshot) -> ConsumedChanges:
-        """A consumer begins to read; a new one is recorded, so that expiry keeps what it reads."""
+        """Start a read of a consumer. A new consumer is recorded, so that expiry keeps what it reads."""
         if store.consumers.try_get(consumer_id) is None:
             store.file_io.write(store.paths.consumer(consumer_id), consumer_text(first))
         return ConsumedChanges(store, consumer_id, last)
 
     def of(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the batches, and then record that the consumer has them.
+        """Yield the batches, then record that the consumer has read them.
 
-        Raises CommitConflictError if what it read was rolled back since.
+        Raises CommitConflictError if the snapshots were rolled back since.
         """
         yield from batches
         store, last = self.store, self.last
         now = store.snapshots.try_get(last.id)
         if not last.matches(now) and (now is not None or (store.snapshots.latest_id() or 0) < last.id):
             raise CommitConflictError(
-                f"Table {store.name} was rolled back while consumer {self.consumer_id!r} read its changes up to snapshot "
-                f"{last.id}. Its progress was not recorded: read again from where the table is now."
+                f"Table {store.name}: a rollback removed snapshot {last.id}, to which consumer {self.consumer_id!r} was "
+                "reading changes. Its progress is not recorded: read again from the current snapshots."
             )
         store.file_io.write(store.paths.consumer(self.consumer_id), consumer_text(last.id + 1))
 
 
 def consumer_start(store: TableStore, consumer_id: str, start: Point | None) -> Point | None:
-    """The snapshot after which a consumer's changes begin: what it recorded, else ``start``.
+    """Return the snapshot after which a consumer's changes begin: the recorded one, or ``start`` without a record.
 
-    Raises InvalidInputError where its next snapshot is beyond the next commit's: the table was rolled back.
+    Raises InvalidInputError if its next snapshot is beyond that of the next commit, because of a rollback.
     """
     next_snapshot = store.consumers.try_get(consumer_id)
     if next_snapshot is None:
@@ -160,15 +160,15 @@ def consumer_start(store: TableStore, consumer_id: str, start: Point | None) -> 
     newest = store.snapshots.latest_id() or 0
     if next_snapshot > newest + 1:
         raise InvalidInputError(
-            f"Consumer {consumer_id!r} of table {store.name} reads snapshot {next_snapshot} next, and the newest is "
-            f"{newest}: the table was rolled back. Record the snapshot that it reads next "
+            f"Table {store.name}: consumer {consumer_id!r} reads snapshot {next_snapshot} next, but after a rollback the "
+            f"newest is {newest}. Record the snapshot that it reads next "
             "(table.consumers.record), or delete it."
         )
     return next_snapshot - 1
 
 
 def _recorded(store: TableStore) -> dict[str, int]:
-    """When each consumer's file was written, in epoch millis."""
+    """Return the time at which each consumer's file was written, in epoch millis."""
     entries = store.file_io.entries(store.paths.consumer_dir)
     found = ((consumer_of(entry.name), entry.modified) for entry in entries)
     return {name: modified for name, modified in found if name}

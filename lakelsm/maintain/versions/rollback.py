@@ -1,21 +1,22 @@
-"""A table goes back to an earlier snapshot: later snapshots, tags and long-lived changelogs go, and then their files.
+"""Rollback: makes an earlier snapshot the newest one. Later snapshots, tags and long-lived changelogs are deleted, and
+then their files.
 
-A crash anywhere leaves a table that reads, and the same call finishes. Snapshots go from the newest one down, so that the
-rest are without gaps, and LATEST names one that stays all the time. A snapshot that a tag kept is put back before any
-goes. Files go last: those of removed snapshots that nothing needs which is retained then
+A crash at any step leaves a table that reads, and the same call completes the rollback. Snapshots are deleted from the
+newest down, so the rest has no gaps, and LATEST always names one that stays. If a tag kept the snapshot, it is restored
+before any other is deleted. Last, the files of removed snapshots that no retained state needs are deleted
 (`maintain/deletion/removed_states.py`).
 
-A commit that is published concurrently on a deleted snapshot is above a gap, or records another base than the one that
-is before it: it is removed too. Its writer sees it (`commit/concurrent_rollback.py`).
-One on the snapshot that stays is a commit after the rollback.
+A commit that is concurrently published on a removed snapshot is above a gap, or records another base than its
+predecessor. It is removed too, and its writer notices (`commit/concurrent_rollback.py`). A commit on the snapshot that
+stays is a commit after the rollback.
 
-While it runs, a consumer holds the snapshot that stays. It is written before EARLIEST is looked at, and an expiry looks
-at consumers after it wrote EARLIEST: so at least one of the two sees the other and stops. A rollback that finds an expiry
-announced changes nothing; an expiry that finds the consumer deletes nothing, and the rollback withdraws its announcement.
-The consumer of a rollback that was cut off, by an error or a kill, holds its snapshot until that is done again, or the
-consumer is deleted: a snapshot that was published on a deleted one may be left above a gap. It exists until the files
-are deleted too: a commit whose snapshot landed unseen and was removed is not repeated with deleted files, and another
-rollback, which could restore what this one removes, is refused.
+During a rollback a consumer protects the snapshot that stays. The rollback writes it before it reads EARLIEST, and an
+expiry reads consumers after it wrote EARLIEST. So at least one of the two sees the other and stops: a rollback that finds
+an announced expiry changes nothing; an expiry that finds the consumer deletes nothing, and the rollback withdraws its
+announcement. The consumer of a failed or killed rollback protects its snapshot until the rollback is repeated or the
+consumer deleted, because a snapshot that was published on a removed one may be left above a gap. The consumer exists
+until the files are deleted, for two reasons: a commit whose snapshot was published and removed unnoticed is not
+repeated with deleted files, and another rollback, which could restore what this one removes, is refused.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ from lakelsm.snapshots.tag_store import HOLDING_TAG
 
 
 def rollback_target(store: TableStore, to: int | str) -> Snapshot:
-    """The snapshot of an id or of a tag. A tag may have kept a snapshot that has expired.
+    """Return the snapshot with an id, or that of a tag. A tag may have kept an expired snapshot.
 
-    Raises SnapshotNotFoundError if there is none, InvalidInputError if another one has its id now.
+    Raises SnapshotNotFoundError if it does not exist, InvalidInputError if another snapshot has its id now.
     """
     if isinstance(to, str):
         return _not_replaced(store, store.tags.get(to).snapshot, f"tag {to!r}")
@@ -52,8 +53,8 @@ def rollback_target(store: TableStore, to: int | str) -> Snapshot:
     if kept is not None:
         if not store.snapshots.is_linked(kept):
             raise InvalidInputError(
-                f"Table {store.name}: snapshot {to} was committed on one that was rolled back meanwhile, and its writer "
-                f"takes it back: choose {to - 1} or another one."
+                f"Table {store.name}: snapshot {to} is based on a snapshot that was rolled back, and its writer removes "
+                f"it. Choose {to - 1} or another snapshot."
             )
         return kept
     return store.tags.snapshot_of(to) or store.snapshots.get(to)
@@ -62,17 +63,18 @@ def rollback_target(store: TableStore, to: int | str) -> Snapshot:
 def rollback(
     store: TableStore, target: Snapshot, *, dry_run: bool = False, environment: Environment = SYSTEM
 ) -> RollbackResult:
-    """Go back to a snapshot that `rollback_target` found. Raises CorruptTableError, with nothing changed, where something
-    that is retained cannot be read: what it needs is then not known.
+    """Roll back to a snapshot that `rollback_target` returned.
+
+    Raises CorruptTableError, with nothing changed, if a retained state cannot be read: its needs are then unknown.
     """
     started = environment.monotonic()
     retained = store.branches.retained()
-    later = _Later.than(store, target)
-    released = _released(store, target, later)
-    released.keep([_left_of(store, branch, target) for branch in retained], target)
+    later = _LaterStates.than(store, target)
+    removed = _removed_states(store, target, later)
+    removed.keep([_remaining(store, branch, target) for branch in retained], target)
     if dry_run:
-        return later.result(store, target, released, dry_run=True)
-    with _held(store, target):
+        return later.result(store, target, removed, dry_run=True)
+    with _holding(store, target):
         _restore(store, target, environment)
     later = _remove_snapshots(store, target, later)
     _remove_changelogs(store, later)
@@ -81,17 +83,17 @@ def rollback(
         store.file_io.delete(store.paths.tag(name))
     reset_consumers_beyond(store, target.id + 1)
     store.snapshots.withdraw_earliest(target.id)
-    # Files of commits that came in between are their writers' to delete, or orphan removal's.
-    released.keep_retained(target)
-    failures = released.delete().failures
-    _let_go(store, target)
+    # Their writers or orphan removal delete the files of commits that were published in between.
+    removed.keep_retained(target)
+    failures = removed.delete().failures
+    _delete_consumer(store, target)
     seconds = environment.monotonic() - started
-    return later.result(store, target, released, failures=failures, seconds=seconds)
+    return later.result(store, target, removed, failures=failures, seconds=seconds)
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Later:
-    """What is of later snapshots than one: ascending by id, tags by name."""
+class _LaterStates:
+    """The states after a snapshot. Snapshots and changelogs ascend by id, tags and consumers by name."""
 
     snapshots: tuple[Snapshot, ...]
     changelogs: tuple[int, ...]
@@ -100,8 +102,8 @@ class _Later:
     restores: bool
 
     @staticmethod
-    def than(store: TableStore, target: Snapshot) -> _Later:
-        return _Later(
+    def than(store: TableStore, target: Snapshot) -> _LaterStates:
+        return _LaterStates(
             snapshots=tuple(snapshot for snapshot in store.snapshots.list() if snapshot.id > target.id),
             changelogs=tuple(number for number in store.changelogs.ids() if number > target.id),
             tags=tuple(name for name, tag in store.tags.all().items() if _is_later(name, tag, target)),
@@ -113,7 +115,7 @@ class _Later:
         self,
         store: TableStore,
         target: Snapshot,
-        released: RemovedStates,
+        removed: RemovedStates,
         *,
         dry_run: bool = False,
         failures: tuple[str, ...] = (),
@@ -128,36 +130,36 @@ class _Later:
             tags=self.tags,
             changelogs=self.changelogs,
             consumers=self.consumers,
-            files=released.files,
-            bytes=released.found.bytes,
+            files=removed.files,
+            bytes=removed.candidates.bytes,
             failures=failures,
             seconds=seconds,
         )
 
 
-def _released(store: TableStore, target: Snapshot, later: _Later) -> RemovedStates:
-    """The files of all later states, read before they are deleted."""
-    released = RemovedStates(store)
+def _removed_states(store: TableStore, target: Snapshot, later: _LaterStates) -> RemovedStates:
+    """Read the later states, with their files, before they are deleted."""
+    removed = RemovedStates(store)
     for before, snapshot in pairwise([target, *later.snapshots]):
-        if _goes_on(snapshot, before):
-            released.add_commit(snapshot)
+        if _follows_directly(snapshot, before):
+            removed.add_commit(snapshot)
         elif store.snapshots.is_linked(snapshot):  # The deltas in between are deleted.
-            released.add_commit(snapshot)
-            released.add_state(snapshot)
-        # Otherwise its base was rolled back: files may be deleted. Its own are left to orphan removal.
+            removed.add_commit(snapshot)
+            removed.add_state(snapshot)
+        # Otherwise its base was rolled back, and files may be deleted. Its own files are left to orphan removal.
     for number in later.changelogs:
         changelog = store.changelogs.try_get(number)
         if changelog is not None:
-            released.add_changelog(changelog)
+            removed.add_changelog(changelog)
     known = {snapshot.fingerprint for snapshot in later.snapshots}
     for tag in map(store.tags.try_get, later.tags):
         if tag is not None and tag.snapshot.fingerprint not in known:
-            released.add_state(tag.snapshot)
-    return released
+            removed.add_state(tag.snapshot)
+    return removed
 
 
-def _left_of(store: TableStore, branch: RetainedBranch, target: Snapshot) -> RetainedBranch:
-    """What a branch retains after the rollback."""
+def _remaining(store: TableStore, branch: RetainedBranch, target: Snapshot) -> RetainedBranch:
+    """Return what a branch retains after the rollback."""
     if branch.paths != store.paths:
         return branch
     return replace(
@@ -169,11 +171,11 @@ def _left_of(store: TableStore, branch: RetainedBranch, target: Snapshot) -> Ret
 
 
 @contextmanager
-def _held(store: TableStore, target: Snapshot) -> Iterator[None]:
-    """From now until `_let_go` expiry of this branch keeps a snapshot and all later ones, unless it was announced before.
+def _holding(store: TableStore, target: Snapshot) -> Iterator[None]:
+    """Protect a snapshot and all later ones from expiry of this branch, until `_delete_consumer`.
 
-    Not where what is done within fails. Raises CommitConflictError beside another rollback: one could put back what the
-    other removes.
+    It has no effect on an expiry that was announced before. If the block fails, the protection ends. Raises
+    CommitConflictError if another rollback runs: one could restore what the other removes.
     """
     own = f"{ROLLBACK_CONSUMER}{target.id}"
     store.file_io.write(store.paths.consumer(own), consumer_text(target.id))
@@ -182,16 +184,16 @@ def _held(store: TableStore, target: Snapshot) -> Iterator[None]:
         for other in others:
             to = other.removeprefix(ROLLBACK_CONSUMER)
             raise CommitConflictError(
-                f"Table {store.name}: another rollback, to snapshot {to}, is under way or was cut off. Nothing was "
-                f"removed. Where it was cut off, run it again, or call table.consumers.delete({other!r})."
+                f"Table {store.name}: another rollback, to snapshot {to}, is running or was interrupted. Nothing was "
+                f"removed. If it was interrupted, run it again or call table.consumers.delete({other!r})."
             )
         yield
     except BaseException:
-        _let_go(store, target)
+        _delete_consumer(store, target)
         raise
 
 
-def _let_go(store: TableStore, target: Snapshot) -> None:
+def _delete_consumer(store: TableStore, target: Snapshot) -> None:
     delete_unneeded(store.file_io, [store.paths.consumer(f"{ROLLBACK_CONSUMER}{target.id}")])
 
 
@@ -199,14 +201,14 @@ def _not_replaced(store: TableStore, snapshot: Snapshot, what: str) -> Snapshot:
     now, before = store.snapshots.try_get(snapshot.id), store.snapshots.try_get(snapshot.id - 1)
     if not snapshot.matches(now) and (now is not None or (before is not None and not snapshot.follows(before))):
         raise InvalidInputError(
-            f"Table {store.name}: {what} is of a snapshot {snapshot.id} that was rolled back, and another one has its id "
-            "now: overwrite the table with the tag's rows instead."
+            f"Table {store.name}: {what} is of snapshot {snapshot.id}, which was rolled back, and another snapshot has "
+            "its id now. Overwrite the table with the tag's rows instead."
         )
     return snapshot
 
 
 def _restore(store: TableStore, target: Snapshot, environment: Environment) -> None:
-    """Put a snapshot back that a tag kept, before any other goes; EARLIEST first, so that no expiry takes it again."""
+    """Restore a snapshot that a tag kept, before others are deleted. EARLIEST first: no expiry then deletes it again."""
     path = store.paths.snapshot_file(target.id)
     if store.tags.name_of(target) is not None and not target.matches(store.snapshots.try_get(target.id)):
         store.file_io.write(store.paths.earliest_hint, str(target.id).encode("ascii"))
@@ -216,38 +218,38 @@ def _restore(store: TableStore, target: Snapshot, environment: Environment) -> N
             store.file_io.delete(path)
     if not target.matches(store.snapshots.try_get(target.id)) or store.snapshots.is_expiring(target.id):
         raise CommitConflictError(
-            f"Table {store.name}: snapshot {target.id} expires, or was removed, while the table is rolled back to it. "
-            "Nothing later was removed. Run it again; if the snapshot is gone then, choose another one."
+            f"Table {store.name}: snapshot {target.id} expired or was removed during the rollback to it. No later "
+            "snapshot was removed. Run it again; if the snapshot does not exist then, choose another one."
         )
 
 
-def _remove_snapshots(store: TableStore, target: Snapshot, later: _Later) -> _Later:
-    """Remove later snapshots, the newest first, and those that are published on them concurrently."""
+def _remove_snapshots(store: TableStore, target: Snapshot, later: _LaterStates) -> _LaterStates:
+    """Delete later snapshots, the newest first, and those that are concurrently published on them."""
     removed: dict[str, Snapshot] = {}
-    # Looked for again: one that is left above a gap keeps others from committing, should this be cut off.
-    doomed = [snapshot for snapshot in store.snapshots.list() if snapshot.id > target.id]
-    # The lowest snapshot of those without gaps: readers come from it to the newest that is left.
-    lowest = target if not doomed or doomed[0].id == target.id + 1 else doomed[0]
+    # Listed again: after an interrupted call, a snapshot above a gap would keep others from committing.
+    to_remove = [snapshot for snapshot in store.snapshots.list() if snapshot.id > target.id]
+    # The lowest snapshot of those without gaps: from it, readers find the newest one that is left.
+    lowest = target if not to_remove or to_remove[0].id == target.id + 1 else to_remove[0]
     _point_latest(store, lowest)
-    while doomed:
-        for snapshot in sorted(doomed, key=lambda snapshot: -snapshot.id):
+    while to_remove:
+        for snapshot in sorted(to_remove, key=lambda snapshot: -snapshot.id):
             store.file_io.delete(store.paths.snapshot_file(snapshot.id))
             removed[snapshot.fingerprint] = snapshot
         present = [snapshot for snapshot in store.snapshots.list() if snapshot.id > target.id]
-        # Without a gap, and nothing that went: commits after the rollback.
+        # Snapshots that are not removed ones and follow without a gap are commits after the rollback: they stay.
         pairs = enumerate(zip([target, *present], present))
-        late = (at for at, (before, each) in pairs if each.fingerprint in removed or not _goes_on(each, before))
-        doomed = present[next(late, len(present)) :]
+        late = (i for i, (before, each) in pairs if each.fingerprint in removed or not _follows_directly(each, before))
+        to_remove = present[next(late, len(present)) :]
     store.snapshots.record_rollback(target)
-    # Not at one that was published meanwhile on a removed snapshot: its writer removes it after this rollback.
+    # Not to one that was concurrently published on a removed snapshot: its writer removes it after this rollback.
     newest = store.snapshots.newest_linked()
     if newest is not None and newest.id >= target.id:
         _point_latest(store, newest)
     return replace(later, snapshots=tuple(sorted(removed.values(), key=lambda snapshot: snapshot.id)))
 
 
-def _remove_changelogs(store: TableStore, later: _Later) -> None:
-    """Remove long-lived changelogs of later snapshots; their LATEST first, as in Java."""
+def _remove_changelogs(store: TableStore, later: _LaterStates) -> None:
+    """Delete long-lived changelogs of later snapshots. Their LATEST hint goes first, as in Java."""
     if not later.changelogs:
         return
     kept = [number for number in store.changelogs.ids() if number < later.changelogs[0]]
@@ -257,21 +259,21 @@ def _remove_changelogs(store: TableStore, later: _Later) -> None:
 
 
 def _tags_without_snapshot(store: TableStore, target: Snapshot) -> tuple[str, ...]:
-    """Tags of deleted later snapshots, including concurrently created ones."""
+    """Return the tags of deleted later snapshots, including tags that were concurrently created."""
     present = {snapshot.fingerprint for snapshot in store.snapshots.list()}
     tags = store.tags.all().items()
     return tuple(name for name, tag in tags if _is_later(name, tag, target) and tag.snapshot.fingerprint not in present)
 
 
 def _is_later(name: str, tag: Tag, target: Snapshot) -> bool:
-    """Whether a tag goes. One that holds a snapshot for a moment stays: another is made of it, after this rollback."""
+    """Whether a tag is removed. A holding tag stays: another tag is created of its snapshot after this rollback."""
     return tag.snapshot.id > target.id and not name.startswith(HOLDING_TAG)
 
 
-def _goes_on(snapshot: Snapshot, before: Snapshot) -> bool:
+def _follows_directly(snapshot: Snapshot, before: Snapshot) -> bool:
     return snapshot.id == before.id + 1 and snapshot.follows(before)
 
 
 def _point_latest(store: TableStore, snapshot: Snapshot) -> None:
-    """Make LATEST name a snapshot. It must: readers would take a commit above a gap for the newest."""
+    """Make LATEST name a snapshot. Without it, readers would take a commit above a gap for the newest snapshot."""
     store.file_io.write(store.paths.latest_hint, str(snapshot.id).encode("ascii"))

@@ -1,7 +1,7 @@
-"""Tags that follow commits by themselves (``tag.automatic-creation``), by Paimon's rules.
+"""Automatic creation of tags after commits (``tag.automatic-creation``), by Paimon's rules.
 
-A tag is of the first snapshot whose time is past the end of a period. Times of snapshots ascend with their ids, so that
-one is found by bisection, and a commit within a period that has its tag reads the newest snapshot alone.
+A tag is created of the first snapshot whose time is past the end of a period. Times of snapshots ascend with their ids,
+so the snapshot is found by bisection. A commit within a period that has its tag reads only the newest snapshot.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from lakelsm.options import TagCreation
 from lakelsm.snapshots.table_store import TableStore
 
 _BATCH_PREFIX = "batch-write-"
-#: Watermarks that are not times: other engines write them without a watermark, and at the end of a bounded stream.
+#: Watermarks that are not times: other engines write them if there is no watermark, and at the end of a bounded stream.
 _NO_TIMES = (-(2**63), 2**63 - 1)
-#: Watermarks of other years have no tags: the calendar ends within a period of them, or a zone away.
+#: Watermarks of other years get no tags: adding a period or a zone offset could leave the calendar.
 _FIRST_YEAR, _LAST_YEAR = 200, 9998
 
 
@@ -37,14 +37,14 @@ def _create(store: TableStore, environment: Environment) -> None:
     if newest is None:
         return
     if store.options.tag_automatic_creation is TagCreation.BATCH:
-        _of_batch(store, newest, environment)
+        _create_of_batch(store, newest, environment)
     else:
-        _OfPeriods(store, environment, Periods.of(store.options), newest).create()
+        _PeriodTags(store, environment, Periods.of(store.options), newest).create()
 
 
 @dataclass(frozen=True)
-class _OfPeriods:
-    """Makes the tags of periods that have ended since the newest automatic tag."""
+class _PeriodTags:
+    """Creates the tags of periods that have ended since the newest automatic tag."""
 
     store: TableStore
     environment: Environment
@@ -52,7 +52,7 @@ class _OfPeriods:
     newest: Snapshot
 
     def create(self) -> None:
-        """One tag a snapshot at most; the one after it may get that of the next period."""
+        """Create at most one tag for each snapshot. The next snapshot may get that of the next period."""
         known = self._known()
         last = max(known, default=None)
         first = 1 if last is None else self.store.tags.get(known[last]).snapshot.id + 1
@@ -64,20 +64,20 @@ class _OfPeriods:
             name = self.periods.name(ended)
             create_tag(self.store, name, snapshot, if_not_exists=True, environment=self.environment)
             last, first = ended, snapshot.id + 1
-        self._let_go()
+        self._delete_oldest()
 
     def _known(self) -> dict[datetime, str]:
-        """The automatic tags by their periods."""
+        """Return the automatic tags by their periods."""
         found = ((self.periods.period_of(name), name) for name in self.store.tags.names())
         return {period: name for period, name in found if period is not None}
 
     def _first_past(self, last: datetime | None, first: int) -> tuple[Snapshot, datetime] | None:
-        """The first snapshot from an id on that is past the end of the period after the ``last`` with a tag; its time."""
+        """Return the first snapshot, from id ``first`` on, past the end of the period after ``last``; and its time."""
         if self.newest.id < first or self._past(self.newest, last) is None:
             return None
         ids = [number for number in self.store.snapshots.ids() if first <= number <= self.newest.id]
-        at = bisect_left(ids, True, key=lambda number: self._past(self._snapshot(number), last) is not None)
-        for number in ids[at:]:
+        start = bisect_left(ids, True, key=lambda number: self._past(self._snapshot(number), last) is not None)
+        for number in ids[start:]:
             snapshot = self._snapshot(number)
             time = self._past(snapshot, last)
             if snapshot is not None and time is not None:
@@ -88,12 +88,12 @@ class _OfPeriods:
         return self.newest if number == self.newest.id else self.store.snapshots.try_get(number)
 
     def _past(self, snapshot: Snapshot | None, last: datetime | None) -> datetime | None:
-        """The time of a snapshot that is past the end of the period after the last one; else None."""
+        """Return the time of a snapshot if it is past the end of the period after ``last``, else None."""
         time = None if snapshot is None else self._time(snapshot)
         if time is None or last is None:
             return time
         delay = timedelta(milliseconds=self.store.options.tag_creation_delay)
-        # The tag of the period after the last is made when that one has ended, which the next begins with.
+        # The tag of a period is created when the period has ended: two lengths after the start of the last one.
         return time if time - last >= 2 * self.periods.length + delay else None
 
     def _time(self, snapshot: Snapshot) -> datetime | None:
@@ -107,34 +107,34 @@ class _OfPeriods:
             return None
         return moment.astimezone(options.sink_watermark_time_zone).replace(tzinfo=None)
 
-    def _let_go(self) -> None:
-        """Delete the oldest automatic tags beyond the number that stays."""
-        most = self.store.options.tag_num_retained_max
-        if most is not None:
+    def _delete_oldest(self) -> None:
+        """Delete the oldest automatic tags beyond ``tag.num-retained-max``."""
+        max_tags = self.store.options.tag_num_retained_max
+        if max_tags is not None:
             known = self._known()
-            if len(known) > most:
-                delete_tags(self.store, [known[period] for period in sorted(known)[: len(known) - most]])
+            if len(known) > max_tags:
+                delete_tags(self.store, [known[period] for period in sorted(known)[: len(known) - max_tags]])
 
 
 def process_time(store: TableStore, snapshot: Snapshot, environment: Environment) -> datetime:
-    """The wall clock of a commit, in the zone of ``sink.process-time-zone``."""
+    """Return the wall clock time of a commit, in the zone of ``sink.process-time-zone``."""
     zone = store.options.sink_process_time_zone
     if zone is None:
         return wall_time(environment.local_wall_clock(snapshot.time_millis), f"Snapshot {snapshot.id}")
     return utc_time(snapshot.time_millis, f"Snapshot {snapshot.id}").astimezone(zone).replace(tzinfo=None)
 
 
-def _of_batch(store: TableStore, newest: Snapshot, environment: Environment) -> None:
-    """The tag of the newest snapshot, replacing the one of its name."""
+def _create_of_batch(store: TableStore, newest: Snapshot, environment: Environment) -> None:
+    """Create the batch tag of the newest snapshot, or move an existing one of this name to it."""
     given = store.options.tag_batch_customized_name
     name = given or f"{_BATCH_PREFIX}{process_time(store, newest, environment):%Y-%m-%d}"
     if store.tags.try_get(name) is None:
         create_tag(store, name, newest, if_not_exists=True, environment=environment)
     else:
         replace_tag(store, name, newest, environment=environment)
-    most = store.options.tag_num_retained_max
-    if most is not None:
+    max_tags = store.options.tag_num_retained_max
+    if max_tags is not None:
         tags = store.tags.all().items()
         own = [(tag.snapshot.id, known) for known, tag in tags if known.startswith(_BATCH_PREFIX) or known == given]
-        if len(own) > most:
-            delete_tags(store, [known for _, known in sorted(own)[: len(own) - most]])
+        if len(own) > max_tags:
+            delete_tags(store, [known for _, known in sorted(own)[: len(own) - max_tags]])

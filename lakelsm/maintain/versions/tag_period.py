@@ -1,4 +1,4 @@
-"""The periods of automatic tags, and the names that express them: pure, as Paimon's `TagPeriodHandler`."""
+"""The periods of automatic tags, and the names of their tags, as in Paimon's `TagPeriodHandler`. No I/O."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from lakelsm.options import TableOptions, TagFormat, TagPeriod
 
 _EPOCH = datetime(1970, 1, 1)
-#: How what follows the year is written, by the form that reads it.
-_WRITTEN = {
+#: The format of the part after the year, by the format that parses a whole name.
+_AFTER_YEAR = {
     "%Y-%m-%d": "-{0:%m}-{0:%d}",
     "%Y%m%d": "{0:%m%d}",
     "%Y-%m-%d %H": "-{0:%m}-{0:%d} {0:%H}",
@@ -21,14 +21,14 @@ _WRITTEN = {
 
 @dataclass(frozen=True)
 class Periods:
-    """Periods of one length; ``form`` is how their names are written. Times are wall clocks without a zone."""
+    """Periods of one length. ``form`` is the format of their names. Times are wall clock times without a zone."""
 
     length: timedelta
     form: str
 
     @staticmethod
     def of(options: TableOptions) -> Periods:
-        """The periods that a table's options mean."""
+        """Return the periods of a table's options."""
         length = timedelta(milliseconds=options.tag_period_millis)
         if options.tag_creation_period_duration is not None:
             return Periods(length, "%Y%m%d%H%M")
@@ -40,11 +40,11 @@ class Periods:
         return Periods(length, "%Y%m%d %H" if style is TagFormat.WITHOUT_DASHES else "%Y%m%d%H")
 
     def name(self, period: datetime) -> str:
-        """The name of the tag of a period, which begins at a time."""
-        return f"{period.year:04d}" + _WRITTEN[self.form].format(period)
+        """Return the name of the tag of the period that begins at a time."""
+        return f"{period.year:04d}" + _AFTER_YEAR[self.form].format(period)
 
     def period_of(self, name: str) -> datetime | None:
-        """The period that a name is of; None for names of none. What follows a space is no part of a day."""
+        """Return the period of a tag's name; None for another name. In names of days, text after a space is ignored."""
         day = name.split(" ")[0] if "%H" not in self.form else name
         try:
             period = datetime.strptime(day, self.form)
@@ -53,5 +53,5 @@ class Periods:
         return period if self.name(period) == day else None
 
     def last_ended(self, time: datetime) -> datetime:
-        """The beginning of the last period that has ended at a time."""
+        """Return the start of the last period that has ended at a time."""
         return time - (time - _EPOCH) % self.length - self.length

@@ -12,10 +12,10 @@ from lakelsm.maintain.check.state_references import CheckedState
 from tests.compact.local_table import LocalTable
 
 
-def followed(table: LocalTable, proceed: Callable[[], bool] = lambda: True) -> tuple[CheckedState | None, list[str]]:
+def followed(table: LocalTable, has_time: Callable[[], bool] = lambda: True) -> tuple[CheckedState | None, list[str]]:
     store, findings = table.store, Findings()
-    state = BranchReferences(store, StoredFiles(store), findings, proceed, named=set()).follow()
-    return state, [found.rule for found in findings.told(store.file_io)[0]]
+    state = BranchReferences(store, StoredFiles(store), findings, has_time, named=set()).follow()
+    return state, [found.rule for found in findings.reported(store.file_io)[0]]
 
 
 def test_a_table_without_snapshots_is_sound(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def test_a_file_is_opened_once_and_not_where_something_is_wrong_with_it(tmp_path
         table.write((key, "a"))
     store, findings, entries = table.store, Findings(), table.live()
     findings.add(DATA_FILE_MISSING, str(table.path_of(entries[0])), "gone")
-    audit = DataAudit(InlineRunner(), findings, CheckedData.FULL, chance=0.0, proceed=lambda: True)
+    audit = DataAudit(InlineRunner(), findings, CheckedData.FULL, chance=0.0, has_time=lambda: True)
     for live in (entries[:2], entries):
         audit.audit(store, live, {0: store.schema}, vectors=DeletionVectors(), indexes={}, owner=str(table.root))
     assert audit.counts == {"files_opened": 2, "files_read": 2, "rows_read": 2}
@@ -29,13 +29,13 @@ def test_a_file_that_was_opened_has_its_vector_in_another_state_looked_at(tmp_pa
     table = build(tmp_path / "t", SAMPLES["vectors"])
     store, findings = table.store, Findings()
     vectors = deletion_vectors(store, table.latest)
-    audit = DataAudit(InlineRunner(), findings, CheckedData.FULL, chance=0.0, proceed=lambda: True)
+    audit = DataAudit(InlineRunner(), findings, CheckedData.FULL, chance=0.0, has_time=lambda: True)
     schemas = store.schemas_of(store.schemas.ids())
     audit.audit(store, table.live(), schemas, vectors=None, indexes={}, owner=str(table.root))
     (place, *_) = [place for places in vectors.locations.values() for place in places.values()]
     Path(place.index_path).write_bytes(b"\1" * place.index_size)
     audit.audit(store, table.live(), schemas, vectors=vectors, indexes={}, owner=str(table.root))
-    assert {found.rule for found in findings.told(store.file_io)[0]} == {"vector-unreadable"}
+    assert {found.rule for found in findings.reported(store.file_io)[0]} == {"vector-unreadable"}
     assert audit.counts["files_read"] == len(table.live())
 
 
@@ -43,6 +43,6 @@ def test_nothing_is_opened_where_there_is_no_time_left(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t")
     table.write((1, "a"))
     runner = InlineRunner()
-    audit = DataAudit(runner, Findings(), CheckedData.FULL, chance=0.0, proceed=lambda: False)
+    audit = DataAudit(runner, Findings(), CheckedData.FULL, chance=0.0, has_time=lambda: False)
     audit.audit(table.store, table.live(), {0: table.store.schema}, vectors=None, indexes={}, owner="")
     assert runner.jobs == 0

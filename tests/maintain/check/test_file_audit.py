@@ -45,4 +45,4 @@ def test_a_changed_column_id_is_found_by_the_files_where_no_snapshot_knows_the_s
     snapshot.write_text(replace(store.snapshots.get(1), extra={}, properties=None).to_json())
     for data in ("footers", "full"):
         (found,) = Table.for_path(store.paths.root).maintenance.check(data=data, engine="local").findings
-        assert found.rule == "data-file-footer" and "column 'v' has id 1, and schema-0 says 7" in found.problem
+        assert found.rule == "data-file-footer" and "column 'v' has id 1, but schema-0 says 7" in found.problem

@@ -11,14 +11,14 @@ import pyarrow as pa
 
 from lakelsm.format.data_file.key_value_file import row_schema
 from lakelsm.format.manifest.data_file_meta import SimpleStats
-from lakelsm.maintain.check.file_rows import FileRows, RowExpectations
+from lakelsm.maintain.check.file_rows import ExpectedRows, FileRows
 from tests.commit.commit_table import CommitTable, add, file, key
 
 
 def broken(folder: Path, *batches: list[int], hashes: Any = None, total: int = 1, **entry: Any) -> list[str]:
     """The rules that rows with these keys, in batches, break in a file with the keys 1 to 9."""
     schema = CommitTable(folder / "t").schema
-    rows = FileRows(add(replace(file(), **entry), total=total), schema, RowExpectations("default", hashes))
+    rows = FileRows(add(replace(file(), **entry), total=total), schema, ExpectedRows("default", hashes))
     start = 0
     for keys in batches:
         columns = [[5] * len(keys), [0] * len(keys), ["a"] * len(keys), keys, ["v"] * len(keys)]

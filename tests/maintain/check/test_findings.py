@@ -17,7 +17,7 @@ def test_a_rule_is_broken_once_by_a_thing_and_errors_come_first() -> None:
     findings.add(STALE_HINT, "hint", "stale")
     for _ in range(2):
         findings.add(MANIFEST_UNREADABLE, "manifest", "damaged")
-    told, more = findings.told(LocalFileIO())
+    told, more = findings.reported(LocalFileIO())
     assert [(found.severity, found.rule, found.thing) for found in told] == [
         ("error", "manifest-unreadable", "manifest"),
         ("warning", "stale-hint", "hint"),
@@ -31,24 +31,24 @@ def test_what_an_expired_snapshot_named_may_be_gone(tmp_path: Path) -> None:
     kept.write_text("{}")
     findings.add(DATA_FILE_MISSING, "one", "gone", str(tmp_path / "snapshot-1"))
     findings.add(DATA_FILE_MISSING, "two", "gone", str(kept))
-    assert [found.thing for found in findings.told(LocalFileIO())[0]] == ["two"]
+    assert [found.thing for found in findings.reported(LocalFileIO())[0]] == ["two"]
 
 
 def test_of_many_findings_of_a_rule_the_rest_are_counted() -> None:
     findings = Findings()
     for number in range(MAX_FINDINGS_PER_RULE + 5):
         findings.add(DATA_FILE_MISSING, str(number), "gone")
-    told, more = findings.told(LocalFileIO())
+    told, more = findings.reported(LocalFileIO())
     assert (len(told), more) == (MAX_FINDINGS_PER_RULE, 5)
 
 
 def test_errors_of_the_table_and_of_the_storage_become_findings_and_defects_do_not() -> None:
     findings = Findings()
     for error in (CorruptTableError("damaged"), PermissionError("denied")):
-        with findings.instead_of_errors(MANIFEST_UNREADABLE, str(error)):
+        with findings.errors_as(MANIFEST_UNREADABLE, str(error)):
             raise error
-    assert [found.problem for found in findings.told(LocalFileIO())[0]] == ["damaged", "denied"]
-    with pytest.raises(KeyError), findings.instead_of_errors(MANIFEST_UNREADABLE, "x"):
+    assert [found.problem for found in findings.reported(LocalFileIO())[0]] == ["damaged", "denied"]
+    with pytest.raises(KeyError), findings.errors_as(MANIFEST_UNREADABLE, "x"):
         raise KeyError("x")
 
 
@@ -57,4 +57,5 @@ def test_what_lies_in_a_directory_that_went_is_none() -> None:
     for thing in ("/t/branch/branch-b", "/t/branch/branch-b/snapshot/LATEST", "/t/branch/branch-b2"):
         findings.add(STALE_HINT, thing, "stale")
     findings.add(DATA_FILE_MISSING, "/t/bucket-0/data", "gone", "/t/branch/branch-b/tag/tag-x")
-    assert [found.thing for found in findings.told(LocalFileIO(), ["/t/branch/branch-b"])[0]] == ["/t/branch/branch-b2"]
+    found, _ = findings.reported(LocalFileIO(), ["/t/branch/branch-b"])
+    assert [each.thing for each in found] == ["/t/branch/branch-b2"]

@@ -11,35 +11,35 @@ from lakelsm.snapshots.table_store import TableStore
 from tests.commit.commit_table import CommitTable, add, file
 
 
-def judged(folder: Path, *entries: ManifestEntry, **options: str) -> list[str]:
+def checked(folder: Path, *entries: ManifestEntry, **options: str) -> list[str]:
     """The rules that files, appended as they are, break."""
     table = CommitTable(folder / "t", options=options)
     table.append(add(file(seq=(0, 1 << 20)), bucket=1))
     snapshot = table.snapshots.latest()
     assert snapshot is not None
     findings, store = Findings(), TableStore.open(str(table.root))
-    LiveState(store, snapshot, findings, owner=str(table.root), schemas={0}).judge_files(entries)
-    return [found.rule for found in findings.told(store.file_io)[0]]
+    LiveState(store, snapshot, findings, owner=str(table.root), schemas={0}).check_files(entries)
+    return [found.rule for found in findings.reported(store.file_io)[0]]
 
 
 def test_files_of_a_level_may_touch_and_not_overlap(tmp_path: Path) -> None:
     first = add(file(level=3, keys=(1, 4)))
-    assert judged(tmp_path / "a", first, add(file(level=3, keys=(5, 9)))) == []
-    assert judged(tmp_path / "b", first, add(file(level=3, keys=(4, 9)))) == ["level-overlap"]
-    assert judged(tmp_path / "c", first, add(file(level=3, keys=(4, 9)), dt="b")) == []
-    assert judged(tmp_path / "d", add(file(level=0, keys=(1, 4))), add(file(level=0, keys=(4, 9)))) == []
+    assert checked(tmp_path / "a", first, add(file(level=3, keys=(5, 9)))) == []
+    assert checked(tmp_path / "b", first, add(file(level=3, keys=(4, 9)))) == ["level-overlap"]
+    assert checked(tmp_path / "c", first, add(file(level=3, keys=(4, 9)), dt="b")) == []
+    assert checked(tmp_path / "d", add(file(level=0, keys=(1, 4))), add(file(level=0, keys=(4, 9)))) == []
 
 
 def test_newer_rows_lie_above_older_ones_where_keys_may_be_the_same(tmp_path: Path) -> None:
     old = add(file(level=1, keys=(1, 4), seq=(0, 9)))
-    assert judged(tmp_path / "a", old, add(file(level=5, keys=(4, 9), seq=(10, 19)))) == ["level-order"]
-    assert judged(tmp_path / "b", old, add(file(level=5, keys=(5, 9), seq=(10, 19)))) == []
-    assert judged(tmp_path / "c", old, add(file(level=5, keys=(4, 9), seq=(9, 19)))) == []
-    assert judged(tmp_path / "d", old, add(file(level=1, keys=(5, 9), seq=(10, 19)))) == []
+    assert checked(tmp_path / "a", old, add(file(level=5, keys=(4, 9), seq=(10, 19)))) == ["level-order"]
+    assert checked(tmp_path / "b", old, add(file(level=5, keys=(5, 9), seq=(10, 19)))) == []
+    assert checked(tmp_path / "c", old, add(file(level=5, keys=(4, 9), seq=(9, 19)))) == []
+    assert checked(tmp_path / "d", old, add(file(level=1, keys=(5, 9), seq=(10, 19)))) == []
 
 
 def test_buckets_of_a_partition_are_of_one_number_and_below_it(tmp_path: Path) -> None:
-    assert judged(tmp_path / "a", add(bucket=1), add(bucket=1, dt="b")) == []
-    assert judged(tmp_path / "b", add(bucket=2)) == ["bucket-count"]
-    assert judged(tmp_path / "c", add(bucket=0, total=3)) == ["bucket-count"]
-    assert judged(tmp_path / "d", add(bucket=-1)) == ["bucket-count"]
+    assert checked(tmp_path / "a", add(bucket=1), add(bucket=1, dt="b")) == []
+    assert checked(tmp_path / "b", add(bucket=2)) == ["bucket-count"]
+    assert checked(tmp_path / "c", add(bucket=0, total=3)) == ["bucket-count"]
+    assert checked(tmp_path / "d", add(bucket=-1)) == ["bucket-count"]

@@ -25,8 +25,8 @@ def test_a_manifest_is_read_once_for_all_that_name_it_and_tells_which_files_are_
         digests = [found for meta in metas if (found := manifests.digest(meta, "owner")) is not None]
     assert len(file_io.reads) == len(set(file_io.reads)) == manifests.count == len(digests) == 2
     assert [digest.rows for digest in digests] == [20, -10] and len(live_files(digests)) == 1
-    manifests.tell_missed(digests, live_files(digests), str(table.root))
-    assert [found.thing.rsplit("/", 1)[-1] for found in findings.told(store.file_io)[0]] == ["kept"]
+    manifests.report_suspects(digests, live_files(digests), str(table.root))
+    assert [found.thing.rsplit("/", 1)[-1] for found in findings.reported(store.file_io)[0]] == ["kept"]
 
 
 def test_a_directory_is_listed_once_and_tells_the_sizes_of_its_files(tmp_path: Path) -> None:

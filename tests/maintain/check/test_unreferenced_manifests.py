@@ -41,8 +41,8 @@ def checked(table: Table) -> CheckResult:
 
 def told(strays: UnreferencedManifests, table: Table) -> set[str]:
     findings = Findings()
-    strays.tell(findings)
-    return {finding.rule for finding in findings.told(table._store().file_io)[0]}
+    strays.report(findings)
+    return {finding.rule for finding in findings.reported(table._store().file_io)[0]}
 
 
 @pytest.mark.parametrize("kind", ["manifest", "manifest-list", "index-manifest"])

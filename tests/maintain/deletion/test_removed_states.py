@@ -316,7 +316,7 @@ def test_where_it_goes_again_and_again_nothing_is_deleted(
     before = files(table)
     monkeypatch.setattr("lakelsm.maintain.deletion.removed_states.are_retained", lambda store, retained: False)
     monkeypatch.setattr(ReferenceFilter, "keep_state", missing)
-    with pytest.raises(CommitConflictError, match="others expire or remove what it retains"):
+    with pytest.raises(CommitConflictError, match="other processes expired or deleted states"):
         table.tags.delete("q") if act == "delete_tag" else table.rollback(3)
     monkeypatch.undo()
     assert (files(table), values(table.at(tag="q"))) == (before, ["v1", "v2"])

@@ -38,7 +38,7 @@ def test_the_oldest_go_and_the_others_are_told_apart(tmp_path: Path) -> None:
     table = grown(tmp_path)
     found = taken(table, 2)
     assert (ids(found.snapshots), found.first.id) == ([1, 2, 3, 4], 5)
-    assert (found.turned, found.changelogs, found.kept_changelogs) == ((), (), ())
+    assert (found.new_changelogs, found.changelogs, found.kept_changelogs) == ((), (), ())
     assert taken(table, 9).is_empty
 
 
@@ -76,13 +76,13 @@ def test_changelogs_outlive_their_snapshots_up_to_their_own_limits(tmp_path: Pat
     limits = {"changelog__num_retained__min": "4", "changelog__num_retained__max": "4"}
     table = grown(tmp_path, snapshot__num_retained__min="1", snapshot__num_retained__max="2", **limits)
     found = taken(table, 2)
-    assert (ids(found.snapshots), ids(found.turned), found.first_changelog) == ([1, 2, 3, 4], [3, 4], 3)
-    for snapshot in found.turned:
+    assert (ids(found.snapshots), ids(found.new_changelogs), found.first_changelog) == ([1, 2, 3, 4], [3, 4], 3)
+    for snapshot in found.new_changelogs:
         table.store.changelogs.keep(snapshot)
     table.expire(1, 2, 3, 4)
     table.append(table.new())
     found = taken(table, 2)
-    assert (ids(found.snapshots), ids(found.turned)) == ([5], [5])
+    assert (ids(found.snapshots), ids(found.new_changelogs)) == ([5], [5])
     assert (ids(found.changelogs), found.kept_changelogs, found.first_changelog) == ([3], [4], 4)
 
 

@@ -132,7 +132,7 @@ def test_branches_have_directories_of_their_own_for_all_but_data(tmp_path: Path)
 def test_of_many_partitions_tasks_find_the_buckets_themselves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(directories, "_ENOUGH", 2)
+    monkeypatch.setattr(directories, "_MIN_DIRECTORIES", 2)
     table = made(tmp_path / "t")
     inner = {each.path: each.columns for each in directories_to_list(table.store) if each.columns is not None}
     assert inner == {f"{table.root}/a=1": ("b",), f"{table.root}/a=2": ("b",)}

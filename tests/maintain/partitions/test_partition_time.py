@@ -60,7 +60,7 @@ def test_formatters_that_are_not_read_are_refused(formatter: str) -> None:
 
 
 def test_a_pattern_of_a_column_that_there_is_not_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match=r"timestamp-pattern.*\$nope is no partition column; they are dt, hour\."):
+    with pytest.raises(InvalidInputError, match=r"timestamp-pattern.*\$nope is not a partition column.* are dt, hour\."):
         read({"dt": "2023-01-01", "hour": "1"}, "$dt $nope:00:00", None)
     assert read({"dt": "2023-01-01"}, "$$dt", "'$'yyyy-MM-dd") == datetime(2023, 1, 1)
 

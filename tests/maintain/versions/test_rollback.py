@@ -161,7 +161,7 @@ def test_a_tag_of_a_snapshot_whose_id_came_again_is_refused(table: Table) -> Non
     table.rollback(4)
     table.write(rows((9, "v9")))
     Path(store.paths.tag("gone")).write_bytes(kept)
-    with pytest.raises(InvalidInputError, match="tag 'gone' is of a snapshot 5 that was rolled back"):
+    with pytest.raises(InvalidInputError, match="tag 'gone' is of snapshot 5, which was rolled back"):
         table.rollback("gone")
     assert values(table) == [*ROWS[4], "v9"]
 
@@ -179,7 +179,7 @@ def test_a_tag_whose_engine_knows_no_uuids_is_of_its_snapshot(table: Table) -> N
 
 def test_a_snapshot_that_is_expiring_is_refused(table: Table) -> None:
     table._store().snapshots.announce_earliest(4)
-    with pytest.raises(CommitConflictError, match="snapshot 3 expires, or was removed, while"):
+    with pytest.raises(CommitConflictError, match="snapshot 3 expired or was removed during"):
         table.rollback(3)
     assert values(table) == ROWS[5]
 
@@ -271,7 +271,7 @@ def test_another_rollback_is_refused_and_the_killed_one_finishes(table: Table) -
     store = table._store()
     held = f"{ROLLBACK_CONSUMER}4"
     store.file_io.write(store.paths.consumer(held), consumer_text(4))
-    with pytest.raises(CommitConflictError, match=f"to snapshot 4, is under way.*consumers.delete\\('{held}'"):
+    with pytest.raises(CommitConflictError, match=f"to snapshot 4, is running.*consumers.delete\\('{held}'"):
         table.rollback(3)
     assert values(table) == ROWS[5] and [each.name for each in table.consumers.list()] == [held]
     table.rollback(4)
@@ -283,7 +283,7 @@ def test_a_snapshot_whose_tag_goes_while_it_is_put_back_is_not_gone_back_to(tabl
     table.maintenance.expire_snapshots(retain_last=3)
     store = table._store()
     untags = ActingFileIO(lambda: table.tags.delete("t"), "create_if_absent", path="snapshot-1$")
-    with pytest.raises(CommitConflictError, match="snapshot 1 expires, or was removed"):
+    with pytest.raises(CommitConflictError, match="snapshot 1 expired or was removed"):
         rollback(with_file_io(store, untags), store.tags.get("t").snapshot)
     assert [each.id for each in store.snapshots.list()] == [3, 4, 5] and values(table) == ROWS[5]
     assert [finding.rule for finding in table.maintenance.check().findings] == ["stale-hint"], "EARLIEST named it already"
@@ -302,7 +302,7 @@ def test_a_rollback_that_an_error_cut_off_holds_what_stays_until_it_is_done_agai
         rollback(with_file_io(store, before_deletion("snapshot-5", fails)), store.snapshots.get(3))
     assert list(store.snapshots.ids()) == [1, 2, 3, 4, 6]
     assert table.maintenance.expire_snapshots(retain_last=1).earliest_snapshot_id == 3
-    with pytest.raises(CommitConflictError, match="to snapshot 3, is under way or was cut off"):
+    with pytest.raises(CommitConflictError, match="to snapshot 3, is running or was interrupted"):
         table.rollback(4)
     assert table.rollback(3).snapshots == (4, 6) and values(table) == ROWS[3]
     assert not table.consumers.list()
