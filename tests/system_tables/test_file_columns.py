@@ -25,7 +25,7 @@ def rows(k: list[int], **columns: list[object]) -> pa.Table:
 def test_statistics_follow_columns_that_were_renamed_widened_added_or_dropped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
-    monkeypatch.setattr(file_columns, "_FILES_AT_ONCE", at_once)
+    monkeypatch.setattr(file_columns, "_MAX_FILES", at_once)
     catalog = Catalog(str(tmp_path))
     options = {"bucket": "1", "write-only": "true", "fields.few.stats-mode": "none"}
     table = catalog.create_table("db.t", "k INT, v INT, gone STRING, few STRING", primary_key=["k"], options=options)
