@@ -141,7 +141,7 @@ INVALID: dict[str, tuple[Call, str]] = {
     ),
     "a wrong partition column": (
         lambda t: t.table.overwrite(good(t), {"k": 1}),
-        "k is no partition column of table db.t: it has dt",
+        "partition: 'k' is not a partition column. Partition columns: dt",
     ),
     "a partition value of another type": (
         lambda t: t.table.overwrite(good(t), {"dt": "someday"}),
@@ -164,7 +164,7 @@ INVALID: dict[str, tuple[Call, str]] = {
     "a condition of a delete": (lambda t: t.delete("kk = 1"), "column 'kk' of the predicate does not exist"),
     "a condition of a compaction on values": (
         lambda t: t.compact(where="v = 'a'"),
-        r"must be on partition columns \(dt\) alone",
+        r"where: only conditions on partition columns \(dt\)",
     ),
     "an unknown column to read": (lambda t: t.read(columns=["x"]), "no column 'x'; the columns are dt, k"),
     "a time that is none": (
@@ -276,7 +276,7 @@ def test_an_empty_frame_writes_nothing_and_an_overwrite_with_it_empties_the_part
 @LOCALLY
 def test_a_table_whose_bucket_number_changed_is_written_by_an_overwrite_only(tables: Tables) -> None:
     tables.catalog.alter_table("db.t", SetOption("bucket", "3"))
-    with tables.unchanged(), pytest.raises(InvalidInputError, match="has files of 1 buckets"):
+    with tables.unchanged(), pytest.raises(InvalidInputError, match="has files with 1 buckets"):
         tables.table.write(good(tables))
     other = tables.rows((datetime.date(2020, 1, 3), 1, "n", "x", 1))
     tables.table.write(other)

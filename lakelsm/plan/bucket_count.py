@@ -1,4 +1,4 @@
-"""Fixed buckets keep their number as long as a partition has files: a key in two buckets would be two rows."""
+"""A partition with files keeps its number of fixed buckets: a key in two buckets would be two rows."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from lakelsm.snapshots.table_store import TableStore
 
 
 def check_bucket_count(store: TableStore, snapshot: Snapshot | None, partitions: Collection[bytes]) -> int | None:
-    """Raise InvalidInputError when a partition to be appended to has files of another number of fixed buckets.
+    """Raise InvalidInputError if a partition of an append has files of another number of fixed buckets.
 
-    Reads manifests only where the snapshot does not record the number; then returns the one that all files have, if so.
+    Reads manifests only if the snapshot does not record the number. Then returns the number if all files have it.
     """
     ours = store.options.bucket
     if ours <= 0 or not partitions or snapshot is None or recorded_total_buckets(snapshot) == ours:
@@ -25,10 +25,10 @@ def check_bucket_count(store: TableStore, snapshot: Snapshot | None, partitions:
     if others:
         theirs = others[0].total_buckets
         partition = store.partition_label(others[0].partition)
-        where = f"Partition {partition} of table {store.name}" if partition else f"Table {store.name}"
+        subject = f"partition {partition}" if partition else f"snapshot {snapshot.id}"
         raise InvalidInputError(
-            f"{where} has files of {theirs} buckets, and this write has 'bucket' = '{ours}': overwrite the partition "
-            f"to give it the new number, or set the table's option back to '{theirs}'."
+            f"Table {store.name}: {subject} has files with {theirs} buckets, but this write has 'bucket' = '{ours}'. "
+            f"Overwrite the partition to change the number, or set the option back to '{theirs}'."
         )
     return None if elsewhere else ours
 
@@ -36,7 +36,7 @@ def check_bucket_count(store: TableStore, snapshot: Snapshot | None, partitions:
 def check_one_bucket_count(store: TableStore, snapshot: Snapshot | None) -> None:
     """Raise InvalidInputError if a table has files of another number of fixed buckets than its options.
 
-    Reads manifests only where the snapshot does not record the number.
+    Reads manifests only if the snapshot does not record the number.
     """
     ours = store.options.bucket
     if snapshot is None or recorded_total_buckets(snapshot) == ours:
@@ -44,14 +44,13 @@ def check_one_bucket_count(store: TableStore, snapshot: Snapshot | None) -> None
     others = [entry for entry in _files_of_other_counts(store, snapshot) if entry.total_buckets > 0]
     if others:
         raise InvalidInputError(
-            f"Table {store.name} has files of {others[0].total_buckets} buckets in snapshot {snapshot.id}, and by_bucket "
-            f"places rows by {ours}: start the query again where the table's number of buckets has changed, or leave "
-            "by_bucket out."
+            f"Table {store.name}: snapshot {snapshot.id} has files with {others[0].total_buckets} buckets, but by_bucket "
+            f"distributes rows to {ours}. Restart the query after a change of 'bucket', or leave by_bucket out."
         )
 
 
 def _files_of_other_counts(store: TableStore, snapshot: Snapshot) -> list[ManifestEntry]:
-    """The live files that were not written as files of the table's number of buckets."""
+    """Return the live files that were not written with the table's number of buckets."""
     ours = store.options.bucket
     return read_live_entries(
         store.file_io,

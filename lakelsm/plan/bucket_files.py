@@ -1,4 +1,4 @@
-"""Manifest entries as planning sees them: of the partitions looked at, per bucket, with keys as comparable ranks."""
+"""Manifest entries as planning sees them: those of some partitions, by bucket, with keys as comparable ranks."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from lakelsm.predicate.predicate import Predicate
 from lakelsm.snapshots.manifest_scan import BucketFilter, PartitionFilter
 from lakelsm.snapshots.table_store import TableStore
 
-#: A partition (BinaryRow with arity) and a bucket of it.
+#: A partition (BinaryRow with arity) and the number of a bucket in it.
 BucketId = tuple[bytes, int]
 
 
 def by_bucket(store: TableStore, entries: Sequence[ManifestEntry]) -> dict[BucketId, list[FileRange]]:
-    """Return the files of each bucket; `FileRange.index` points into ``entries``.
+    """Return the files of each bucket; `FileRange.index` is an index into ``entries``.
 
-    Keys are ranked over all entries at once, so ranks of one call compare with each other.
+    The keys of all entries are ranked together, so ranks of one call can be compared with each other.
     """
     bounds = [entry.file.min_key for entry in entries] + [entry.file.max_key for entry in entries]
     ranks = rank_keys(bounds, key_types(store.schema)).tolist()
@@ -52,20 +52,21 @@ def by_bucket(store: TableStore, entries: Sequence[ManifestEntry]) -> dict[Bucke
 
 
 def _descending_keys(store: TableStore, file: DataFileMeta) -> LakelsmError:
-    """The error of a file whose _MIN_KEY is above its _MAX_KEY in lakelsm's order of keys (docs/keys.md)."""
+    """Return the error for a file whose _MIN_KEY is above its _MAX_KEY in lakelsm's order of keys (docs/keys.md)."""
     subject = f"Table {store.name}: the manifest entry of data file {file.file_name} has a _MIN_KEY above its _MAX_KEY"
     if any(data_type.root in ("FLOAT", "DOUBLE") for data_type in key_types(store.schema)):
         return UnsupportedFeatureError(
-            f"{subject}, as Java sorts -0.0 before 0.0 and lakelsm takes them for one key. Write these keys with one of "
-            "the zeros alone, or read the table with Java Paimon."
+            f"{subject}, because Java sorts -0.0 before 0.0 and lakelsm treats them as one key. Write these keys with "
+            "only one of the zeros, or read the table with Java Paimon."
         )
-    return CorruptTableError(f"{subject}: the manifest was damaged. Restore it, or read an older snapshot.")
+    return CorruptTableError(f"{subject}: the manifest is damaged. Restore it, or read an older snapshot.")
 
 
 def is_shown(options: TableOptions, level: int, fresh: bool = False) -> bool:
-    """Whether reads show files of a level: with `first-row` or deletion vectors only what a compaction has merged.
+    """Return whether reads show files of a level.
 
-    So in Paimon; ``deletion-vectors.merge-on-read`` and ``fresh`` reads show level 0 too.
+    With `first-row` or deletion vectors reads show only levels above 0, as in Paimon. With
+    ``deletion-vectors.merge-on-read``, and in ``fresh`` reads, level 0 is visible too.
     """
     if level > 0 or fresh:
         return True
@@ -75,22 +76,22 @@ def is_shown(options: TableOptions, level: int, fresh: bool = False) -> bool:
 
 
 def has_one_row_per_key(options: TableOptions) -> bool:
-    """Whether no key is on two levels above 0: compactions leave out keys that lie below (`first-row`) or mask them."""
+    """Return whether no key is on two levels above 0: compactions leave older rows out (`first-row`) or mask them."""
     return options.merge_engine is MergeEngine.FIRST_ROW or options.deletion_vectors_enabled
 
 
 def _delete_rows(options: TableOptions, file: DataFileMeta) -> int | None:
-    """The retractions in a file, None where its count is not to be trusted.
+    """Return the number of retractions in a file, None if its recorded count is unreliable.
 
-    pypaimon counts none in the files that it writes (docs/format.md 19.2), and it can write some to tables that have a
-    ``rowkind.field``. Compactions count them.
+    pypaimon records 0 for the files that it writes (docs/format.md 19.2), and it can write retractions to tables with a
+    ``rowkind.field``. Compactions record the true count.
     """
     trusted = options.rowkind_field is None or file.delete_row_count or file.file_source == FileSource.COMPACT
     return file.delete_row_count if trusted else None
 
 
 def partition_filter(store: TableStore, predicate: Predicate | None) -> PartitionFilter | None:
-    """Tells of stored partitions whether they can hold rows that match, of those to be read; None where all can."""
+    """Return a filter that keeps stored partitions that may have matching rows and are to be read; None keeps all."""
     left_out = store.left_out_partitions
     condition = predicate if store.schema.partition_keys else None
     if condition is None:
@@ -105,7 +106,7 @@ def partition_filter(store: TableStore, predicate: Predicate | None) -> Partitio
 
 
 def bucket_filter(only: Collection[int] | None) -> BucketFilter | None:
-    """Tells of entries whether they are of one of some buckets; None for all."""
+    """Return a filter that keeps entries of the buckets ``only``; None for all."""
     if only is None:
         return None
     wanted = np.array(sorted(only), dtype=np.int64)
@@ -113,7 +114,7 @@ def bucket_filter(only: Collection[int] | None) -> BucketFilter | None:
 
 
 def both_filters(one: BucketFilter | None, other: BucketFilter | None) -> BucketFilter | None:
-    """What both filters keep."""
+    """Return a filter that keeps what both filters keep."""
     if one is None or other is None:
         return one or other
     return lambda buckets, totals: one(buckets, totals) & other(buckets, totals)

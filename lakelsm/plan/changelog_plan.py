@@ -1,4 +1,4 @@
-"""What an incremental read has to look at: changelog files, new data files, or two states of a table."""
+"""What an incremental read reads: changelog files, new data files, or two states of a table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from enum import Enum
 from itertools import compress
 from typing import TypeVar
 
-from lakelsm.errors import InvalidInputError, SnapshotNotFoundError
+from lakelsm.arguments import wrong_argument
+from lakelsm.errors import SnapshotNotFoundError
 from lakelsm.format.data_file.vector_location import VectorLocation, mask_same_rows
 from lakelsm.format.manifest import EntryIdentity, ManifestEntry
 from lakelsm.format.snapshot import CommitKind, Snapshot
@@ -27,40 +28,40 @@ from lakelsm.snapshots.manifest_scan import (
 )
 from lakelsm.snapshots.table_store import TableStore
 
-#: What files of two states are paired by.
+#: The key by which files of two states are paired.
 _Name = TypeVar("_Name", bound=Hashable)
 
 
 class ChangelogMode(Enum):
-    """Where the changes come from (Paimon's ``incremental-between-scan-mode``)."""
+    """The source of the changes (Paimon's ``incremental-between-scan-mode``)."""
 
-    #: The changelog files of the snapshots, but of none that overwrites.
+    #: The changelog files of the snapshots, except those of overwrites.
     CHANGELOG = "changelog"
-    #: The data files that appends added, merged by the merge engine; what overwrites and compactions wrote is left out.
+    #: The data files that appends added, merged by the merge engine; without files of overwrites and compactions.
     DELTA = "delta"
-    #: The difference between the rows of the two snapshots; those between need not exist any more.
+    #: The difference between the rows of the two snapshots; the snapshots between them need not exist any more.
     DIFF = "diff"
 
     @staticmethod
     def of(text: str) -> ChangelogMode:
-        """The mode of this name. Raises InvalidInputError for any other."""
+        """Return the mode of this name. Raises InvalidInputError for other names."""
         try:
             return ChangelogMode(text)
         except ValueError:
-            known = ", ".join(mode.value for mode in ChangelogMode)
-            raise InvalidInputError(f"mode {text!r} is none of auto, {known}.") from None
+            modes = ", ".join(repr(mode.value) for mode in ChangelogMode)
+            raise wrong_argument("mode", text, f"one of 'auto', {modes}") from None
 
     @staticmethod
     def automatic(producer: ChangelogProducer) -> ChangelogMode:
-        """The mode of a table that makes its changelog so."""
+        """Return the mode that suits the changelog producer of a table."""
         return ChangelogMode.DELTA if producer is ChangelogProducer.NONE else ChangelogMode.CHANGELOG
 
 
 @dataclass(frozen=True)
 class DifferenceUnit:
-    """Files of two states whose rows are compared; the masks select the ``unit.files`` of each state.
+    """Files of two states whose rows are compared; ``before`` and ``after`` select the ``unit.files`` of each state.
 
-    A file of which the states mask different rows occurs twice, with the vector of each.
+    A file in which the states mask different rows occurs twice, with the vector of each state.
     """
 
     unit: MergeUnit
@@ -72,9 +73,9 @@ class DifferenceUnit:
 class ChangelogPlan:
     """The work of an incremental read.
 
-    ``scanned`` files contain the changes: each snapshot's, oldest first (None: of any snapshots, in no order).
-    The changes of ``merged`` units are what their merge gives, those of ``compared`` units the differences. ``ends`` are
-    the first and the last snapshot whose changelogs, or (``reads_states``) states, are read.
+    ``scanned`` files contain the changes: those of each snapshot, oldest first (None: of any snapshots, in no order).
+    The changes of ``merged`` units are the result of their merge, those of ``compared`` units the differences. ``ends``
+    are the first and the last snapshot whose changelogs, or states with ``reads_states``, are read.
     """
 
     scanned: tuple[tuple[int | None, tuple[RunFile, ...]], ...] = ()
@@ -89,7 +90,7 @@ def plan_changelog(
 ) -> ChangelogPlan:
     """Plan the changes of the snapshots after ``start`` up to ``end`` from manifests alone.
 
-    ``predicate`` leaves out partitions; it is no filter. Raises SnapshotNotFoundError for an expired snapshot.
+    ``predicate`` leaves out partitions; it does not filter rows. Raises SnapshotNotFoundError for an expired snapshot.
     """
     keep = partition_filter(store, predicate)
     snapshots = list(_between(store, start, end, mode))
@@ -110,37 +111,38 @@ def plan_difference(
     predicate: Predicate | None,
     only: Collection[int] | None = None,
 ) -> ChangelogPlan:
-    """Plan the comparison of two snapshots (None: an empty table); ``only`` has the buckets looked at (None: all)."""
+    """Plan the comparison of two snapshots (None: an empty table) in the buckets ``only`` (None: all)."""
     keep, ends = partition_filter(store, predicate), tuple(each for each in (before, after) if each is not None)
     store.check_schema(after)
     with store.while_read(*ends):
         old, new = (live_files(store, snapshot, keep, only) for snapshot in (before, after))
-    alike = unchanged_files(store, old, new)
-    found: list[tuple[LiveFile, tuple[bool, bool]]] = []
+    unchanged = unchanged_files(store, old, new)
+    files_and_sides: list[tuple[LiveFile, tuple[bool, bool]]] = []
     for identity in {**old, **new}:
-        if identity in alike:
-            found.append((new[identity], (True, True)))
+        if identity in unchanged:
+            files_and_sides.append((new[identity], (True, True)))
             continue
         had, has = old.get(identity), new.get(identity)
-        found += [(file, sides) for file, sides in ((had, (True, False)), (has, (False, True))) if file is not None]
-    listed = [file.entry for file, _ in found]
-    sides = [[side[state] for _, side in found] for state in range(2)]
-    make = MergeUnits(store, listed, [file.vector for file, _ in found])
+        found = ((had, (True, False)), (has, (False, True)))
+        files_and_sides += [(file, sides) for file, sides in found if file is not None]
+    listed = [file.entry for file, _ in files_and_sides]
+    sides = [[side[state] for _, side in files_and_sides] for state in range(2)]
+    make = MergeUnits(store, listed, [file.vector for file, _ in files_and_sides])
     target = store.options.source_split_target_size
     units: list[DifferenceUnit] = []
     for files in by_bucket(store, listed).values():
         for group in overlap_groups(files):
             if all(sides[0][file.index] and sides[1][file.index] for file in group):
                 continue
-            known = {make.file(file): file.index for file in group}
+            index_of = {make.file(file): file.index for file in group}
             for unit in make.of_section(Section(fewest_runs(group)), target):
-                places = [known[file] for file in unit.files]
-                units.append(DifferenceUnit(unit, *(tuple(side[place] for place in places) for side in sides)))
+                indexes = [index_of[file] for file in unit.files]
+                units.append(DifferenceUnit(unit, *(tuple(side[index] for index in indexes) for side in sides)))
     return ChangelogPlan(compared=tuple(units), ends=ends, reads_states=True)
 
 
 def plan_state(store: TableStore, snapshot: Snapshot | None) -> ChangelogPlan:
-    """Plan the rows of a snapshot (None: of an empty table) with its retractions that no compaction has dropped."""
+    """Plan the rows of a snapshot (None: an empty table), with retractions that no compaction has dropped."""
     with store.while_read(snapshot):
         live = list(live_files(store, snapshot, None, None).values())
     listed = [file.entry for file in live]
@@ -160,7 +162,7 @@ def plan_state(store: TableStore, snapshot: Snapshot | None) -> ChangelogPlan:
 
 @dataclass(frozen=True)
 class LiveFile:
-    """A file as one state has it, with the deletion vector that it has there."""
+    """A data file in one state, with the deletion vector that it has there."""
 
     entry: ManifestEntry
     vector: VectorLocation | None
@@ -169,7 +171,7 @@ class LiveFile:
 def live_files(
     store: TableStore, snapshot: Snapshot | None, keep: PartitionFilter | None, only: Collection[int] | None
 ) -> dict[EntryIdentity, LiveFile]:
-    """The files that a read of a snapshot (None: of an empty table) shows; ``only`` has their buckets (None: all)."""
+    """Return the files that a read of a snapshot (None: an empty table) shows, in the buckets ``only`` (None: all)."""
     if snapshot is None:
         return {}
     live = read_live_entries(
@@ -186,20 +188,21 @@ def live_files(
 
 
 def unchanged_files(store: TableStore, old: Mapping[_Name, LiveFile], new: Mapping[_Name, LiveFile]) -> set[_Name]:
-    """The files with the same visible rows in two states. Index files are also rewritten because of other files."""
-    alike: set[_Name] = set()
-    places: dict[_Name, tuple[VectorLocation, VectorLocation, int]] = {}
+    """Return the files with the same visible rows in two states. Index files also change because of other data files."""
+    unchanged: set[_Name] = set()
+    vector_pairs: dict[_Name, tuple[VectorLocation, VectorLocation, int]] = {}
     for identity in old.keys() & new.keys():
         one, other = old[identity].vector, new[identity].vector
         if one is not None and other is not None:
-            places[identity] = one, other, old[identity].entry.file.row_count
+            vector_pairs[identity] = one, other, old[identity].entry.file.row_count
         elif one is other:
-            alike.add(identity)
-    return alike | set(compress(places, mask_same_rows(store.file_io.filesystem(), list(places.values()))))
+            unchanged.add(identity)
+    same = mask_same_rows(store.file_io.filesystem(), list(vector_pairs.values()))
+    return unchanged | set(compress(vector_pairs, same))
 
 
 def _between(store: TableStore, start: int, end: int, mode: ChangelogMode) -> Iterator[Snapshot]:
-    """The snapshots after ``start`` up to ``end``, also expired ones of which the mode's changes are kept."""
+    """Yield the snapshots after ``start`` up to ``end``, also expired ones whose changes the mode can still read."""
     for snapshot_id in range(start + 1, end + 1):
         found = store.snapshots.try_get(snapshot_id)
         if found is None:
@@ -218,8 +221,8 @@ def _long_lived(store: TableStore, snapshot_id: int, mode: ChangelogMode) -> Sna
         return changelog
     if not store.file_io.exists(store.paths.manifest(changelog.delta_manifest_list)):
         raise SnapshotNotFoundError(
-            f"Table {store.name}: snapshot {snapshot_id} has expired, and of it only the changelog is kept, not the rows "
-            "that it appended: read it with mode 'changelog'."
+            f"Table {store.name}: snapshot {snapshot_id} has expired and only its changelog is kept, not the rows that "
+            "it appended. Use mode 'changelog'."
         )
     return changelog
 

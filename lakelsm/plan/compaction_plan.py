@@ -1,4 +1,4 @@
-"""What to compact: the scope after a write, and the files of each bucket from the manifests of one snapshot."""
+"""What to compact: the scope after a write, and the files of each bucket, from the manifests of one snapshot."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ from lakelsm.types import python_arrow
 
 @dataclass(frozen=True)
 class BucketCompaction:
-    """The compaction of one bucket; planned files point into the entries of the whole plan.
+    """The compaction of one bucket; planned files are indexes into the entries of the whole plan.
 
-    ``top_level`` is the bucket's highest level, which only full compactions reach.
+    ``top_level`` is the bucket's highest level, which only full compactions write.
     """
 
     partition: bytes
@@ -56,9 +56,9 @@ class BucketCompaction:
 
 @dataclass(frozen=True)
 class CompactionPlan:
-    """All buckets of a snapshot that have something to compact; ``epoch_millis`` is the time by which rows expire.
+    """All buckets of a snapshot that need a compaction; ``epoch_millis`` is the time for record expiry.
 
-    ``vectors`` are the snapshot's, of the buckets that are not compacted too.
+    ``vectors`` are all vectors of the snapshot, also those of buckets that are not compacted.
     """
 
     snapshot: Snapshot
@@ -69,7 +69,7 @@ class CompactionPlan:
     vectors: DeletionVectors = field(default_factory=DeletionVectors)
 
     def refuse_other_formats(self, store: TableStore) -> None:
-        """Raise UnsupportedFeatureError for a file that is to be rewritten and has another format than Parquet."""
+        """Raise UnsupportedFeatureError if a file to be rewritten is not a Parquet file."""
         for bucket in self.buckets:
             for file in bucket.rewritten_files:
                 name = self.entries[file.index].file.file_name
@@ -79,11 +79,12 @@ class CompactionPlan:
 
 @dataclass(frozen=True)
 class CompactionScope:
-    """Which buckets to look at; None leaves a choice out.
+    """The buckets to consider; None does not restrict them.
 
     ``partitions``: a predicate on partition columns; ``buckets``: bucket numbers; ``only``: exactly these buckets.
-    ``full``: everything to the top level, else an ordinary pick. ``past_stop_trigger``: only buckets of more sorted runs
-    than `num-sorted-run.stop-trigger`. ``gentle``: where rows are looked up, level 0 may wait until it has grown.
+    ``full``: merge everything to the top level, else an ordinary pick. ``past_stop_trigger``: only buckets with more
+    sorted runs than `num-sorted-run.stop-trigger`. ``gentle``: in a table that looks rows up, level 0 may wait until it
+    has grown.
     """
 
     full: bool
@@ -100,8 +101,8 @@ def plan_table(
 ) -> CompactionPlan:
     """Plan the compaction of a snapshot's buckets; reads manifests and no data.
 
-    ``now_millis`` is the local wall clock in milliseconds, as files' creation times are; ``epoch_millis`` the time since
-    1970, by which rows expire (None: the same).
+    ``now_millis`` is the local wall clock in milliseconds, as the creation times of files are. ``epoch_millis`` is the
+    time since 1970 for record expiry (None: the same).
     """
     store.check_schema(snapshot)
     entries = read_live_entries(
@@ -132,7 +133,7 @@ def plan_table(
 
 
 def live_entries_of(store: TableStore, snapshot: Snapshot, buckets: Collection[BucketId]) -> list[ManifestEntry]:
-    """The live files of some buckets."""
+    """Return the live files of some buckets."""
     partitions = {partition for partition, _ in buckets}
     entries = read_live_entries(
         store.file_io,
@@ -147,18 +148,19 @@ def live_entries_of(store: TableStore, snapshot: Snapshot, buckets: Collection[B
 def checked_scope(
     store: TableStore, full: bool, partitions: Predicate | None, buckets: frozenset[int] | None
 ) -> CompactionScope:
-    """The scope that a caller requests. Raises InvalidInputError for an unknown bucket or partition."""
+    """Return the scope of a requested compaction. Raises InvalidInputError for an unknown bucket or partition."""
     if partitions is not None:
-        check_whole_partitions(store, partitions, "a compaction takes partitions whole.")
+        check_whole_partitions(store, partitions, "a compaction takes whole partitions")
     if buckets is not None:
         _check_buckets(store, buckets)
     return CompactionScope(full, partitions=partitions, buckets=buckets)
 
 
 def _check_buckets(store: TableStore, numbers: Collection[int]) -> None:
-    """Raises InvalidInputError for the number of no bucket: a fixed count ends before it, in all partitions there are.
+    """Raise InvalidInputError for a bucket number that no partition has.
 
-    With dynamic buckets any number may be used later: an unused one has nothing to compact.
+    Only a fixed number of buckets limits them. With dynamic buckets any number may be used later, and an unused one has
+    nothing to compact.
     """
     count = store.options.bucket
     if count < 1 or max(numbers) < count:
@@ -170,7 +172,7 @@ def _check_buckets(store: TableStore, numbers: Collection[int]) -> None:
     beyond = sorted(number for number in numbers if number >= count)
     if beyond:
         named = ", ".join(map(str, beyond))
-        raise InvalidInputError(f"buckets names {named}; table {store.name} has the buckets 0 to {count - 1}.")
+        raise InvalidInputError(f"buckets: table {store.name} has the buckets 0 to {count - 1}, not {named}.")
 
 
 def plan_bucket(
@@ -182,11 +184,11 @@ def plan_bucket(
     masked: frozenset[int] = frozenset(),
     gentle: bool = False,
 ) -> CompactPlan | None:
-    """Plan one bucket; None when nothing is to be compacted. ``expired``: files to be rewritten wherever they move.
+    """Plan one bucket; None if there is nothing to compact. Files in ``expired`` are rewritten when they change level.
 
-    Where rows are looked up, level 0 is emptied, with ``gentle`` after some time: Paimon's writers count how often
-    in a row they found nothing to compact. Here calls are independent, so the files of level 0 are counted. A full
-    compaction also rewrites the files of the top level that are ``masked``.
+    In a table that looks rows up, level 0 is emptied; with ``gentle`` only after some time. Paimon's writers count how
+    often in succession they found nothing to compact. Here calls are independent, so the files of level 0 are counted.
+    A full compaction also rewrites the files of the top level in ``masked``.
     """
     options = store.options
     runs = sorted_runs(files)
@@ -224,7 +226,7 @@ def plan_bucket(
 def _files_with_expired_rows(
     store: TableStore, entries: Sequence[ManifestEntry], epoch_millis: int
 ) -> frozenset[int]:
-    """Places of the entries whose statistics show a row that has expired."""
+    """Return the indexes of the entries whose statistics show an expired row."""
     expiry = RecordExpiry.of(store.options)
     if expiry is None:
         return frozenset()
@@ -249,15 +251,15 @@ def _partition_filter(store: TableStore, scope: CompactionScope) -> PartitionFil
     return partition_filter(store, scope.partitions)
 
 
-#: Snapshot property of a compaction that left every bucket of the table fully compacted. Persisted: do not change
+#: Snapshot property of a compaction that left every bucket of the table fully compacted. Persisted: do not change.
 FULL_COMPACTION_PROPERTY = "lakelsm.full-compaction"
 
 
 def scope_after_write(store: TableStore, written: Iterable[BucketId]) -> CompactionScope:
-    """The buckets ``written``, or all of them fully if ``full-compaction.delta-commits`` requires it.
+    """Return the written buckets as a scope, or all buckets fully if ``full-compaction.delta-commits`` requires it.
 
-    ``changelog-producer`` = ``full-compaction`` compacts the written buckets fully each time unless that option is set.
-    With ``lookup-compact`` = ``gentle`` written rows may wait on level 0; a requested compaction includes them.
+    ``changelog-producer`` = ``full-compaction`` compacts the written buckets fully after each write unless that option
+    is set. With ``lookup-compact`` = ``gentle`` written rows may wait on level 0; a requested compaction includes them.
     """
     commits = store.options.full_compaction_delta_commits
     if store.options.changelog_producer is ChangelogProducer.FULL_COMPACTION and (commits or 1) == 1:
@@ -269,16 +271,17 @@ def scope_after_write(store: TableStore, written: Iterable[BucketId]) -> Compact
 
 
 def commits_since_full_compaction(history: Iterable[Snapshot]) -> int:
-    """Row-adding commits since the last full compaction. ``history`` comes newest first and may be cut by expiry.
+    """Count the commits since the last full compaction that added rows.
 
-    Of a compaction of another engine it is not known whether it was full: the next one may come earlier than it must.
+    ``history`` is ordered from the newest; expiry may have cut it. Compactions of other engines do not record whether
+    they were full, so the next one may come earlier than necessary.
     """
     since = takewhile(lambda snapshot: snapshot.own_properties.get(FULL_COMPACTION_PROPERTY) != "true", history)
     return sum(snapshot.commit_kind in (CommitKind.APPEND, CommitKind.OVERWRITE) for snapshot in since)
 
 
 def _history(store: TableStore) -> Iterable[Snapshot]:
-    """The snapshots from the newest one back to the first missing one."""
+    """Yield the snapshots from the newest one back to the first missing one."""
     for number in range(store.snapshots.latest_id() or 0, 0, -1):
         snapshot = store.snapshots.try_get(number)
         if snapshot is None:

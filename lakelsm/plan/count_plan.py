@@ -1,4 +1,4 @@
-"""The number of rows of a snapshot, from its manifests and the cardinalities of its deletion vectors."""
+"""Counts the rows of a snapshot from its manifests and the cardinalities of its deletion vectors."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from lakelsm.snapshots.table_store import TableStore
 _Longs = npt.NDArray[np.int64]
 _Mask = npt.NDArray[np.bool_]
 
-#: More than there are buckets in a partition.
+#: More than the number of buckets that a partition can have.
 _BUCKETS = 1 << 32
 
 
 def selects_partitions(store: TableStore, predicate: Predicate | None) -> bool:
-    """Whether a condition takes partitions whole: it is on partition columns alone, and understood."""
+    """Return whether a condition selects whole partitions: it has partition columns only, and is fully understood."""
     return predicate is None or (is_exact(predicate) and columns(predicate) <= {*store.schema.partition_keys})
 
 
 def prunes_exactly(store: TableStore, predicate: Predicate | None) -> bool:
-    """Whether the partitions of a `ReadPlan` are those that match: Python cannot compare all dates of a calendar."""
+    """Return whether partition pruning is exact for a condition: Python cannot compare all dates of Paimon's calendar."""
     calendar = {field.name for field in store.schema.partition_fields if field.type.root in ("DATE", *TIMESTAMP_ROOTS)}
     return predicate is None or (selects_partitions(store, predicate) and not columns(predicate) & calendar)
 
@@ -45,10 +45,10 @@ def prunes_exactly(store: TableStore, predicate: Predicate | None) -> bool:
 def metadata_count(
     store: TableStore, snapshot: Snapshot | None, predicate: Predicate | None, fresh: bool = False
 ) -> int | None:
-    """The rows of a snapshot (None: an empty table) that match, None if only the data files decide.
+    """Return the number of rows of a snapshot (None: an empty table) that match, None if only data files decide.
 
-    ``fresh`` includes level 0 if reads of the table leave it out. Manifests are enough if each file is read unchanged: it
-    overlaps no other one that is shown, and has no retraction.
+    ``fresh`` includes level 0 if reads of the table leave it out. Manifests are sufficient if each file is read
+    unchanged: it overlaps no other visible file and has no retraction.
     """
     if not selects_partitions(store, predicate):
         return None
@@ -75,7 +75,7 @@ def metadata_count(
 
 
 def combined_count(one: CountResult, other: CountResult) -> CountResult:
-    """Two counts of different rows as one, of the first one's snapshot."""
+    """Return the sum of two counts of different rows, with the snapshot of the first one."""
     return replace(
         one,
         rows=one.rows + other.rows,
@@ -86,7 +86,7 @@ def combined_count(one: CountResult, other: CountResult) -> CountResult:
 
 @dataclass(frozen=True)
 class _Part:
-    """Files of a batch that reads show: their row indexes in it, and their content."""
+    """The files of a batch that reads show: their row indexes in the batch, and their counts."""
 
     batch: EntryBatch
     rows: _Longs
@@ -104,7 +104,7 @@ def _shown(store: TableStore, batch: EntryBatch, rows: _Longs, fresh: bool) -> _
 
 
 def _matches(store: TableStore, predicate: Predicate, partitions: Sequence[bytes]) -> Sequence[bool] | None:
-    """Which partitions match; None where one has a value that Python does not have, and so cannot be compared."""
+    """Return which partitions match; None if one has a value that Python cannot represent, and so cannot compare."""
     keys = store.schema.partition_keys
     values = store.comparable_partitions(partitions) if keys else [()] * len(partitions)
     if any(type(value) is object for row in values for value in row):
@@ -113,7 +113,7 @@ def _matches(store: TableStore, predicate: Predicate, partitions: Sequence[bytes
 
 
 def _is_clean(store: TableStore, counts: FileCounts) -> _Mask:
-    """Which files surely have no retraction (see `bucket_files.by_bucket`, whose rule this is)."""
+    """Return which files certainly have no retraction, by the rule of `bucket_files.by_bucket`."""
     clean: _Mask = counts.delete_rows == 0
     if store.options.rowkind_field is not None:
         clean &= counts.sources == FileSource.COMPACT
@@ -121,9 +121,9 @@ def _is_clean(store: TableStore, counts: FileCounts) -> _Mask:
 
 
 def _all_raw(store: TableStore, parts: Sequence[_Part]) -> bool:
-    """Whether no file overlaps another one of its bucket that it would be merged with.
+    """Return whether no file overlaps another file of its bucket that it would be merged with.
 
-    Keys are needed only if the levels do not decide: above level 0 the files of a level do not overlap.
+    Keys are read only if the levels do not decide: above level 0, files of one level do not overlap.
     """
     if not any(len(part.rows) for part in parts):
         return True
@@ -141,15 +141,15 @@ def _all_raw(store: TableStore, parts: Sequence[_Part]) -> bool:
     unsure = ~one_run[buckets]
     if not unsure.any():
         return True
-    places = np.split(unsure, np.cumsum([len(part.rows) for part in parts])[:-1])
-    bounds = [part.batch.key_bounds(part.rows[mask]) for part, mask in zip(parts, places)]
+    masks = np.split(unsure, np.cumsum([len(part.rows) for part in parts])[:-1])
+    bounds = [part.batch.key_bounds(part.rows[mask]) for part, mask in zip(parts, masks)]
     keys = pa.concat_arrays([low for low, _ in bounds] + [high for _, high in bounds])
     ranks = rank_keys(keys, key_types(store.schema))
     return _are_apart(buckets[unsure], ranks[: len(ranks) // 2], ranks[len(ranks) // 2 :])
 
 
 def _are_apart(buckets: _Longs, lows: _Longs, highs: _Longs) -> bool:
-    """Whether no two key ranges of one bucket have a key in common."""
+    """Return whether no two key ranges of one bucket have a common key."""
     order = np.lexsort((lows, buckets))
     first = buckets[order] * (int(highs.max()) + 1)
     lows, highs = first + lows[order], np.maximum.accumulate(first + highs[order])
@@ -157,7 +157,7 @@ def _are_apart(buckets: _Longs, lows: _Longs, highs: _Longs) -> bool:
 
 
 def _masked_rows(part: _Part, vectors: DeletionVectors) -> int | None:
-    """How many rows of the files the deletion vectors mask, None if one does not record it."""
+    """Return the number of rows of the files that deletion vectors mask, None if a vector does not record it."""
     if not vectors.locations or not len(part.rows):
         return 0
     codes, buckets = part.batch.partition_codes[part.rows], part.batch.buckets[part.rows]
@@ -165,11 +165,11 @@ def _masked_rows(part: _Part, vectors: DeletionVectors) -> int | None:
     known = [(part.batch.partitions[pair // _BUCKETS], pair % _BUCKETS) for pair in pairs.tolist()]
     total = 0
     for number, bucket in enumerate(known):
-        places = vectors.of_bucket(*bucket)
-        if places:
+        locations = vectors.of_bucket(*bucket)
+        if locations:
             here = inverse.reshape(-1) == number
             files = zip(part.batch.file_names(part.rows[here]), part.counts.rows[here].tolist())
-            found = [places[name].recorded_cardinality(rows) for name, rows in files if name in places]
+            found = [locations[name].recorded_cardinality(rows) for name, rows in files if name in locations]
             if None in found:
                 return None
             total += sum(filter(None, found))

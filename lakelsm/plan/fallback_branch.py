@@ -1,7 +1,7 @@
-"""What a read looks at: the branch itself, and of its ``scan.fallback-branch`` the partitions that it has not.
+"""What a read reads: the branch itself, and from its ``scan.fallback-branch`` the partitions that it lacks.
 
-As Paimon's `FallbackReadFileStoreTable` does. A partition with any file is the branch's own, whole. Writes, deletes and
-changelogs know the branch alone.
+The rules are those of Paimon's `FallbackReadFileStoreTable`: a partition with any file is read whole from the branch
+itself. Writes, deletes and changelogs use the branch alone.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OPTION = "scan.fallback-branch"
 
 @dataclass(frozen=True)
 class ReadState:
-    """A snapshot of a branch to read (None for an empty branch), and its partitions that are read from other states."""
+    """A snapshot to read (None: an empty branch); its store leaves out partitions that are read from other states."""
 
     store: TableStore
     snapshot: Snapshot | None
@@ -35,10 +35,10 @@ class ReadState:
 def read_states(
     own: ReadState, other: TableStore | None, predicate: Predicate | None, until: int | None
 ) -> list[ReadState]:
-    """The states whose rows together are a read's: the branch's own, then what it falls back to.
+    """Return the states whose rows together are those of a read: the branch's own state, then that of its fallback.
 
-    ``until`` is the time that the read travels to (None: to the newest snapshots), as snapshots of branches have ids of
-    their own. Raises InvalidInputError where the columns of the two are not the same.
+    ``until`` is the time that the read travels to (None: the newest snapshots), because each branch has its own
+    snapshot ids. Raises InvalidInputError if the columns of the two branches differ.
     """
     if other is None:
         return [own]
@@ -51,26 +51,25 @@ def read_states(
 
 
 def refuse_fallback(store: TableStore, what: str) -> None:
-    """Raise UnsupportedFeatureError where a table has a fallback branch, whose rows ``what`` would miss."""
+    """Raise UnsupportedFeatureError if a table has a fallback branch, whose rows ``what`` would miss."""
     if fallback_of(store) is not None:
         raise UnsupportedFeatureError(
-            f"Table {store.name} has the option '{_OPTION}', and lakelsm has not built {what} with it: leave the option "
-            "out, or use read."
+            f"Table {store.name}: {what} cannot be combined with option '{_OPTION}'. Remove the option, or use read."
         )
 
 
 def check_fallback(paths: TablePaths, branches: BranchStore, old: Mapping[str, str], new: Mapping[str, str]) -> None:
-    """Raise InvalidInputError where new options of a table fall back to no other branch of it."""
+    """Raise InvalidInputError if new options of a table name a fallback that is not another branch of it."""
     name = new.get(_OPTION, "").strip()
     if not name or name == old.get(_OPTION, "").strip():
         return
     if name == paths.branch or name not in branches.names() or not branches.is_whole(name):
         known = ", ".join(branches.names()) or "none"
-        raise InvalidInputError(f"option '{_OPTION}' = '{name}' must be another branch of the table; it has: {known}.")
+        raise InvalidInputError(f"option '{_OPTION}': {name!r} is not another branch of the table. Branches: {known}.")
 
 
 def combined_plan(plans: Sequence[ReadPlan]) -> ReadPlan:
-    """The plans of some states as one, of the first one's snapshot."""
+    """Return the plans of several states as one, with the snapshot of the first one."""
     first = plans[0]
     return replace(
         first,
@@ -82,7 +81,7 @@ def combined_plan(plans: Sequence[ReadPlan]) -> ReadPlan:
 
 
 def fallback_of(store: TableStore) -> TableStore | None:
-    """The branch that reads of a table fall back to, if any. Raises TableNotFoundError if it does not exist."""
+    """Return the branch that reads of a table fall back to, if any. Raises TableNotFoundError if it does not exist."""
     name = (store.options.scan_fallback_branch or "").strip()
     return None if not name or name == store.paths.branch else store.on_branch(name)
 
@@ -108,11 +107,11 @@ def _check_same_columns(store: TableStore, other: TableStore) -> None:
     ours, theirs = (_columns(each) for each in (store, other))
     if ours != theirs or store.schema.partition_keys != other.schema.partition_keys:
         raise InvalidInputError(
-            f"Table {store.name} falls back to branch {other.paths.branch!r} ('{_OPTION}') and has other columns: "
-            f"{ours}; the branch has {theirs}. Alter one of the two."
+            f"Table {store.name}: its columns ({ours}) differ from those of its fallback branch {other.paths.branch!r} "
+            f"({theirs}), which option '{_OPTION}' names. Alter one of the two."
         )
 
 
 def _columns(store: TableStore) -> str:
-    """Names and types; whether NULL is allowed does not matter."""
+    """Return names and types of the columns; whether they are nullable does not matter."""
     return ", ".join(f"{field.name} {field.type.sql()}" for field in store.schema.fields)

@@ -1,4 +1,4 @@
-"""Excludes data files without matching rows by their own indexes: bloom filters and bitmaps."""
+"""Excludes data files without matching rows by their file indexes: bloom filters and bitmaps."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import DataField, python_arrow, same_layout, to_arrow
 from lakelsm.types.nano_timestamps import NANO_TIMESTAMP
 
-#: Index files that are read at once, and those that one read opens at most: more cost longer than the files they spare.
+#: Threads that read index files, and the maximum number that one read opens: reading more costs longer than they save.
 _THREADS = 8
 _MAX_FILES = 10_000
-#: Types of which an index has less than the value: rows are found by it, and never excluded.
+#: Types whose index does not distinguish all values: it can include rows by a value, but not exclude them.
 _ROUNDED = ("FLOAT", "DOUBLE")
 
 Leaf = Compare | In | IsNull | IsNotNull
 
 
 class FileIndexPruning:
-    """Asks the indexes of data files about a predicate.
+    """Evaluates a predicate on the file indexes of data files.
 
-    Only columns count that the table's options give an index. They are matched by field id; an index of a column whose
+    Only columns with an index in the table's options are used. They are matched by field id; an index of a column whose
     type has changed since is not used.
     """
 
@@ -45,54 +45,55 @@ class FileIndexPruning:
     def keep(
         self, entries: Sequence[ManifestEntry], shown: Sequence[int], by_keys: Sequence[bool], by_values: Sequence[bool]
     ) -> tuple[list[bool], list[bool]]:
-        """For each file, False if no row of it makes the predicate TRUE: by its key columns alone, and by all columns.
+        """Return two lists with False for files in which no row makes the predicate TRUE.
 
-        Only the files with the indexes ``shown`` are checked, for which statistics (the two lists given) say nothing yet.
-        Raises CorruptTableError for indexes that are missing or damaged.
+        The first uses key columns alone, the second all columns. Only the entries with the indexes ``shown`` are
+        checked, if statistics (``by_keys``, ``by_values``) do not exclude them yet. Raises CorruptTableError if an
+        index is missing or damaged.
         """
         keys, values = list(by_keys), list(by_values)
         if not self._values or not self._store.options.file_index_read_enabled:
             return keys, values
-        asked = self._places(entries, [at for at in shown if keys[at] and values[at]])
-        schemas = self._store.schemas_of({entries[at].file.schema_id for at in asked})
+        locations = self._locations(entries, [index for index in shown if keys[index] and values[index]])
+        schemas = self._store.schemas_of({entries[index].file.schema_id for index in locations})
         columns = {schema_id: self._columns(schema) for schema_id, schema in schemas.items()}
         filesystem = self._store.file_io.filesystem()
 
-        def judged(at: int, place: FileIndexLocation) -> tuple[bool, bool]:
-            index, found = place.read(filesystem), columns[entries[at].file.schema_id]
-            if _any(self._rows(self._predicate, index, found)):
+        def evaluate(index: int, location: FileIndexLocation) -> tuple[bool, bool]:
+            file_index, found = location.read(filesystem), columns[entries[index].file.schema_id]
+            if _any(self._rows(self._predicate, file_index, found)):
                 return True, True
-            return _any(self._rows(self._by_keys, index, found)), False
+            return _any(self._rows(self._by_keys, file_index, found)), False
 
         with ThreadPoolExecutor(_THREADS) as pool:
-            for at, (key, value) in zip(asked, pool.map(judged, asked.keys(), asked.values())):
-                keys[at], values[at] = key, value
+            for index, (key, value) in zip(locations, pool.map(evaluate, locations.keys(), locations.values())):
+                keys[index], values[index] = key, value
         return keys, values
 
-    def _places(self, entries: Sequence[ManifestEntry], wanted: Sequence[int]) -> dict[int, FileIndexLocation]:
-        """Where the indexes of the wanted entries lie, of those that have some."""
+    def _locations(self, entries: Sequence[ManifestEntry], wanted: Sequence[int]) -> dict[int, FileIndexLocation]:
+        """Return the locations of the indexes of the wanted entries, for entries that have some."""
         found: dict[int, FileIndexLocation] = {}
         directories: dict[tuple[bytes, int], str] = {}
-        beside = 0
-        for at in wanted:
-            entry = entries[at]
+        files_to_open = 0
+        for index in wanted:
+            entry = entries[index]
             bucket = (entry.partition, entry.bucket)
             if bucket not in directories:
                 directories[bucket] = self._store.paths.bucket_dir(
                     self._store.partition_text(entry.partition), entry.bucket
                 )
             refuse_external_path(entry.file.external_path, entry.file.file_name)
-            place = FileIndexLocation.of(entry.file, directories[bucket])
-            if place is None or (place.path is not None and beside == _MAX_FILES):
+            location = FileIndexLocation.of(entry.file, directories[bucket])
+            if location is None or (location.path is not None and files_to_open == _MAX_FILES):
                 continue
-            if place.path is not None:
-                self._store.file_io.check_file(place.path)
-                beside += 1
-            found[at] = place
+            if location.path is not None:
+                self._store.file_io.check_file(location.path)
+                files_to_open += 1
+            found[index] = location
         return found
 
     def _answerable(self, predicate: Predicate) -> Iterator[tuple[Leaf, tuple[pa.Array, Hashes | None]]]:
-        """The parts of a predicate that an index may answer, with the values that they name and their hashes."""
+        """Yield the parts of a predicate that an index can answer, with their values and the hashes of these."""
         if isinstance(predicate, And | Or):
             for child in predicate.children:
                 yield from self._answerable(child)
@@ -105,7 +106,7 @@ class FileIndexPruning:
                 yield predicate, (values, fast_hashes(values) if BLOOM_FILTER in kinds else None)
 
     def _columns(self, file_schema: TableSchema) -> Mapping[str, DataField]:
-        """The file's columns by what the table calls them, but for those of another type."""
+        """Return the file's columns by their names in the table, without those whose type has changed."""
         pairs = column_mapping(file_schema, self._store.schema)
         return {
             column.name: source
@@ -114,7 +115,7 @@ class FileIndexPruning:
         }
 
     def _rows(self, predicate: Predicate, index: FileIndex, columns: Mapping[str, DataField]) -> Rows:
-        """Rows of a file for which the predicate may be TRUE."""
+        """Return the rows of a file for which the predicate may be TRUE."""
         if isinstance(predicate, And):
             every = [self._rows(child, index, columns) for child in predicate.children]
             known = [rows for rows in every if rows is not None]
@@ -144,7 +145,7 @@ def _is_equality(leaf: Leaf) -> bool:
 
 
 def _values(leaf: Leaf, column: DataField) -> pa.Array:
-    """The values that a condition names, as the column's Arrow type has them; both zeros of a float."""
+    """Return the values of a condition in the column's Arrow type; both zeros for a zero of a float."""
     if isinstance(leaf, IsNull | IsNotNull):
         return pa.array([], python_arrow(column.type))
     values = [leaf.value] if isinstance(leaf, Compare) else list(leaf.values)
@@ -154,7 +155,7 @@ def _values(leaf: Leaf, column: DataField) -> pa.Array:
 
 
 def _is_exact(column: DataField) -> bool:
-    """Whether rows with the same number in an index have the same value."""
+    """Return whether rows with the same value in an index have the same value in the column."""
     return column.type.root not in _ROUNDED and to_arrow(column.type) != NANO_TIMESTAMP
 
 

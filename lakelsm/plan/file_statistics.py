@@ -1,4 +1,4 @@
-"""Column statistics of many files, brought to the table's newest columns and types."""
+"""Column statistics of many files, converted to the table's newest columns and types."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _Layout = tuple[int, tuple[str, ...] | None]
 def statistics_of(store: TableStore, entries: Sequence[ManifestEntry], wanted: Iterable[str]) -> StatsTable:
     """Return the value statistics of ``entries`` for the columns ``wanted`` (names of the table's newest schema).
 
-    Files are matched by field id. A column that the file does not have reads as NULL; where its type was changed to
-    one of another order, nothing is known.
+    Files are matched by field id. A column that a file lacks reads as NULL. If the type of a column was changed to one
+    with another order, its statistics are unknown.
     """
     rows = [entry.file.row_count for entry in entries]
     names = [name for name in store.schema.field_names if name in set(wanted)]
@@ -35,29 +35,29 @@ def statistics_of(store: TableStore, entries: Sequence[ManifestEntry], wanted: I
     maxs: dict[str, list[Any]] = {name: [None] * len(entries) for name in names}
     nulls: dict[str, list[int | None]] = {name: [None] * len(entries) for name in names}
     groups: dict[_Layout, list[int]] = {}
-    for place, entry in enumerate(entries):
-        groups.setdefault((entry.file.schema_id, entry.file.value_stats_cols), []).append(place)
+    for index, entry in enumerate(entries):
+        groups.setdefault((entry.file.schema_id, entry.file.value_stats_cols), []).append(index)
     schemas = store.schemas_of(schema_id for schema_id, _ in groups)
-    for (schema_id, covered), places in groups.items():
+    for (schema_id, covered), indexes in groups.items():
         file_schema = schemas[schema_id]
         slots = list(covered) if covered is not None else list(file_schema.field_names)
         types = [file_schema.field(name).type for name in slots]
-        lows = decode_rows([entries[place].file.value_stats.min_values for place in places], types)
-        highs = decode_rows([entries[place].file.value_stats.max_values for place in places], types)
+        lows = decode_rows([entries[index].file.value_stats.min_values for index in indexes], types)
+        highs = decode_rows([entries[index].file.value_stats.max_values for index in indexes], types)
         for column, source in _pairs(file_schema, store.schema, names):
             if source is None:
-                for place in places:
-                    nulls[column.name][place] = rows[place]
+                for index in indexes:
+                    nulls[column.name][index] = rows[index]
                 continue
             if source.name not in slots or not _same_order(source, column):
                 continue
             slot = slots.index(source.name)
             low, high = _values(lows[slot], column), _values(highs[slot], column)
-            for place, low_value, high_value in zip(places, low, high):
-                counts = entries[place].file.value_stats.null_counts
-                mins[column.name][place] = low_value
-                maxs[column.name][place] = high_value
-                nulls[column.name][place] = counts[slot] if counts is not None and slot < len(counts) else None
+            for index, low_value, high_value in zip(indexes, low, high):
+                counts = entries[index].file.value_stats.null_counts
+                mins[column.name][index] = low_value
+                maxs[column.name][index] = high_value
+                nulls[column.name][index] = counts[slot] if counts is not None and slot < len(counts) else None
     return StatsTable(rows, {name: ColumnBounds(mins[name], maxs[name], nulls[name]) for name in names})
 
 
@@ -68,7 +68,7 @@ def _pairs(
 
 
 def _same_order(source: DataField, column: DataField) -> bool:
-    """Whether a cast from the file's type keeps the order of values."""
+    """Return whether a cast from the file's type keeps the order of values."""
     old, new = source.type, column.type
     if not (isinstance(old, AtomicType) and isinstance(new, AtomicType)):
         return False
@@ -76,7 +76,7 @@ def _same_order(source: DataField, column: DataField) -> bool:
 
 
 def _values(bounds: pa.Array, column: DataField) -> list[Any]:
-    """Bounds as Python values; None for those that Python's calendar does not have."""
+    """Return bounds as Python values; None for dates and times outside of Python's calendar."""
     values = cast_column(bounds, python_arrow(column.type))
     kind = values.type
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):

@@ -1,4 +1,4 @@
-"""Planned sections as the units that tasks merge: files with their paths, cut by key where a section is large."""
+"""Converts planned sections to the units that tasks merge: files with paths, split by key if a section is large."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ Work = TypeVar("Work")
 def pack_for_tasks(
     options: TableOptions, work: Iterable[Work], files: Callable[[Work], Iterable[RunFile]]
 ) -> list[list[Work]]:
-    """What each task of a read gets, in order: about ``source.split.target-size`` bytes of files.
+    """Divide the work of a read into tasks, in order: about ``source.split.target-size`` bytes of files for each.
 
-    A file weighs ``source.split.open-file-cost`` at least.
+    A file counts at least ``source.split.open-file-cost`` bytes.
     """
-    least = options.source_split_open_file_cost
+    min_size = options.source_split_open_file_cost
     return pack_in_order(
-        work, lambda item: sum(max(file.file_size, least) for file in files(item)), options.source_split_target_size
+        work, lambda item: sum(max(file.file_size, min_size) for file in files(item)), options.source_split_target_size
     )
 
 
 class MergeUnits:
-    """Makes units of one plan, whose planned files point into ``entries``.
+    """Makes the units of one plan, whose planned files are indexes into ``entries``.
 
-    ``vectors`` has the deletion vector of each entry's file, or nothing where no file has one.
+    ``vectors`` has the deletion vector of each entry's file; it is empty if no file has one.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class MergeUnits:
         self._has_key_filters = filtered and store.options.file_index_read_enabled
 
     def directory(self, partition: bytes, bucket: int) -> str:
-        """Where a bucket's files lie."""
+        """Return the directory of a bucket's files."""
         known = self._directories.get((partition, bucket))
         if known is None:
             known = self._store.paths.bucket_dir(self._store.partition_text(partition), bucket)
@@ -67,14 +67,14 @@ class MergeUnits:
         return known
 
     def file(self, planned: FileRange) -> RunFile:
-        """A planned file as a task reads it."""
+        """Return a planned file in the form that tasks read."""
         return self.file_of(self._entries[planned.index], self._vectors[planned.index] if self._vectors else None)
 
     def file_of(self, entry: ManifestEntry, vector: VectorLocation | None = None) -> RunFile:
-        """An entry's file as a task reads it.
+        """Return the file of an entry in the form that tasks read.
 
-        Raises as `FileIO.check_file`, as Spark would follow any link, and UnsupportedFeatureError for a file that lies
-        outside of the table's directory or has another format than Parquet.
+        Raises the errors of `FileIO.check_file`, because Spark would follow any link, and UnsupportedFeatureError for a
+        file outside of the table's directory or in another format than Parquet.
         """
         file = entry.file
         refuse_external_path(file.external_path, file.file_name)
@@ -94,11 +94,11 @@ class MergeUnits:
         )
 
     def of_section(self, section: Section, target_size: int, below: Sequence[SortedRun] = ()) -> list[MergeUnit]:
-        """The section as units of disjoint key ranges, in key order, that cost about ``target_size`` bytes at least.
+        """Return a section as units of disjoint key ranges, in key order, of at least about ``target_size`` bytes each.
 
-        Cuts are made where files of the largest run begin, so that memory and time of a task do not follow the
-        bucket's size; the other runs' files are in every unit whose range they touch. ``below`` are the runs, lowest
-        level first, in which the units look keys up.
+        The section is cut where files of the largest run begin, so that memory and time of a task do not depend on the
+        size of the bucket. Files of the other runs are in every unit whose range they overlap. ``below`` are the runs,
+        lowest level first, in which the units look keys up.
         """
         runs = sorted(section.runs, key=lambda run: max(file.max_seq for file in run))
         cuts = _cuts(runs, [run.files for run in below], target_size)
@@ -127,7 +127,7 @@ class MergeUnits:
         return units
 
     def _looked_up(self, planned: FileRange) -> RunFile:
-        """A planned file in which keys are looked up, with its indexes where the table has bloom filters of keys."""
+        """Return a planned file for key look-ups, with its indexes if the table has bloom filters on key columns."""
         file = self.file(planned)
         if not self._has_key_filters:
             return file
@@ -152,7 +152,7 @@ class MergeUnits:
 
 
 def _within(run: Sequence[FileRange], low: FileRange | None, high: FileRange | None) -> tuple[FileRange, ...]:
-    """The files of a run that touch the keys from the first one of ``low`` up to that of ``high``, exclusive."""
+    """Return the files of a run that overlap the keys from the smallest of ``low`` to that of ``high``, exclusive."""
     return tuple(
         file
         for file in run
@@ -161,7 +161,7 @@ def _within(run: Sequence[FileRange], low: FileRange | None, high: FileRange | N
 
 
 def _newest_last(runs: Sequence[Sequence[FileRange]]) -> bool:
-    """Whether the sequence numbers of each run are all larger than those of the run before."""
+    """Return whether all sequence numbers of each run are larger than those of the run before."""
     return all(
         max(file.max_seq for file in older) < min(file.min_seq for file in newer) for older, newer in pairwise(runs)
     )
@@ -170,9 +170,9 @@ def _newest_last(runs: Sequence[Sequence[FileRange]]) -> bool:
 def _cuts(
     runs: Sequence[Sequence[FileRange]], below: Sequence[Sequence[FileRange]], target_size: int
 ) -> list[FileRange]:
-    """Files of the largest run whose smallest key begins a new unit."""
-    least, most = min(run[0].min_key for run in runs), max(run[-1].max_key for run in runs)
-    touched = [[file for file in run if file.max_key >= least and file.min_key <= most] for run in below]
+    """Return the files of the largest run whose smallest key starts a new unit."""
+    min_key, max_key = min(run[0].min_key for run in runs), max(run[-1].max_key for run in runs)
+    touched = [[file for file in run if file.max_key >= min_key and file.min_key <= max_key] for run in below]
     costs = [(run, float(sum(file.size for file in run))) for run in runs]
     costs += [(run, sum(file.size for file in run) * LOOK_UP_COST) for run in touched]
     largest, _ = max(costs, key=lambda pair: pair[1])

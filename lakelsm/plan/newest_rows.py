@@ -1,4 +1,4 @@
-"""Whether appends are the only changes between two snapshots: then their rows are the newest ones."""
+"""Proves that appends are the only changes between two snapshots: then the rows that they wrote are the newest."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from lakelsm.snapshots.table_store import TableStore
 def plan_newest_rows(
     store: TableStore, before: Snapshot, after: Snapshot, only: Collection[int] | None = None
 ) -> tuple[MergeUnit, ...] | None:
-    """The units whose merge gives, for each key that was written after ``before``, its row in ``after``, or a retraction.
+    """Return the units whose merge gives the newest row, or a retraction, of each key that was written after ``before``.
 
-    None where that cannot be proven from metadata. It holds for `deduplicate` by sequence numbers, where reads show level
-    0, and each append's numbers are above all that its buckets had before. ``only``: the buckets looked at (None: all).
+    None if metadata cannot prove this. The proof needs `deduplicate` by sequence numbers, reads that show level 0, and
+    appends whose sequence numbers exceed all earlier ones of their buckets. ``only``: the buckets to consider (None:
+    all).
     """
     options = store.options
     last_written_wins = options.merge_engine is MergeEngine.DEDUPLICATE and not options.sequence_field
@@ -32,8 +33,8 @@ def plan_newest_rows(
     appends = _appends(store, before, after, only)
     if appends is None:
         return None
-    least = table_max_sequence(store.file_io, store.paths, before)
-    if not _are_newer(appends, {}, least):
+    table_max = table_max_sequence(store.file_io, store.paths, before)
+    if not _are_newer(appends, {}, table_max):
         live = read_live_entries(store.file_io, store.paths, before, keep_buckets=bucket_filter(only), stats=False)
         if not _are_newer(appends, _newest_numbers(live), NO_SEQUENCE):
             return None
@@ -43,7 +44,7 @@ def plan_newest_rows(
 def _appends(
     store: TableStore, before: Snapshot, after: Snapshot, only: Collection[int] | None
 ) -> list[list[ManifestEntry]] | None:
-    """What each append after one snapshot up to another added; None where something else may have changed rows."""
+    """Return the entries that each append between two snapshots added; None if another commit may have changed rows."""
     appends: list[list[ManifestEntry]] = []
     for snapshot_id in range(before.id + 1, after.id + 1):
         snapshot = store.snapshots.try_get(snapshot_id)
@@ -60,7 +61,7 @@ def _appends(
 
 
 def _newest_numbers(entries: Sequence[ManifestEntry]) -> dict[BucketId, int]:
-    """The largest sequence number of each bucket."""
+    """Return the largest sequence number of each bucket."""
     newest: dict[BucketId, int] = {}
     for entry in entries:
         bucket, number = (entry.partition, entry.bucket), entry.file.max_sequence_number
@@ -68,12 +69,15 @@ def _newest_numbers(entries: Sequence[ManifestEntry]) -> dict[BucketId, int]:
     return newest
 
 
-def _are_newer(appends: Sequence[Sequence[ManifestEntry]], before: Mapping[BucketId, int], least: int) -> bool:
-    """Whether the sequence numbers of each append are above those that its buckets had (``least``: those not listed)."""
+def _are_newer(appends: Sequence[Sequence[ManifestEntry]], before: Mapping[BucketId, int], max_of_others: int) -> bool:
+    """Return whether the sequence numbers of each append exceed all earlier ones of its buckets.
+
+    ``before`` has the largest earlier numbers; ``max_of_others`` is used for buckets that it lacks.
+    """
     newest = dict(before)
     for entries in appends:
         for entry in entries:
-            if entry.file.min_sequence_number <= newest.get((entry.partition, entry.bucket), least):
+            if entry.file.min_sequence_number <= newest.get((entry.partition, entry.bucket), max_of_others):
                 return False
         newest.update(_newest_numbers(entries))
     return True

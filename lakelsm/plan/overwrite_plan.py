@@ -1,4 +1,4 @@
-"""What an overwrite replaces, and the level of its files (option ``overwrite-upgrade``)."""
+"""The partitions that an overwrite replaces, and the level of its files (option ``overwrite-upgrade``)."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from lakelsm.types import DataField, python_arrow
 
 
 def upgraded_for_overwrite(store: TableStore, entries: Sequence[ManifestEntry]) -> list[ManifestEntry]:
-    """The new files of an overwrite, on the top level in each bucket where no two of them overlap.
+    """Return the new files of an overwrite, on the top level in each bucket in which no two of them overlap.
 
-    Nothing else is left in their buckets, so they are a fully compacted bucket: `first-row` shows their rows at once, and
-    no later compaction records them as changes. Where the writer itself looks rows up right after the write, its
-    compaction moves them, as in Paimon: it also sends each row through the merge engine.
+    Their buckets have no other files, so they are fully compacted: `first-row` shows the rows immediately, and no later
+    compaction records them as changes. If the writer itself looks rows up after the write, its compaction moves the
+    files instead, as in Paimon: it also passes each row through the merge engine.
     """
     options = store.options
     if not options.overwrite_upgrade or (options.needs_lookup and not options.write_only):
@@ -47,25 +47,28 @@ def _are_disjoint(files: Sequence[FileRange]) -> bool:
 
 
 def checked_partition(store: TableStore, partition: object) -> dict[str, object]:
-    """The named partition columns with values as the columns have them. Raises InvalidInputError for others."""
+    """Return the partition columns with values of the columns' types. Raises InvalidInputError for wrong ones."""
     wanted = "a mapping of partition columns to values, such as {'dt': '2025-01-31'}"
     if partition is not None and not isinstance(partition, Mapping):
         raise wrong_argument("partition", partition, wanted)
     given = {checked_name("partition", name, wanted): value for name, value in (partition or {}).items()}
     clash = alike(given)
     if clash is not None:
-        raise InvalidInputError(f"partition names {clash[0]} and {clash[1]}, which Spark takes for one: name it once.")
+        raise InvalidInputError(f"partition: {clash[0]!r} and {clash[1]!r} are one column for Spark. Name it once.")
     keys = store.schema.partition_keys
     fixed = {match(name, keys) or name: value for name, value in given.items()}
     unknown = [name for name in fixed if name not in keys]
     if unknown:
         known = ", ".join(keys) or "none"
-        raise InvalidInputError(f"{', '.join(unknown)} is no partition column of table {store.name}: it has {known}.")
+        names = ", ".join(map(repr, unknown))
+        raise InvalidInputError(
+            f"Table {store.name}: partition: {names} is not a partition column. Partition columns: {known}."
+        )
     return {name: _partition_value(store.schema.field(name), value) for name, value in fixed.items()}
 
 
 def _partition_value(field: DataField, value: object) -> object:
-    """A partition's value as its column has it; text is read as the column's type, all else has to be a value of it."""
+    """Convert a value to the partition column's type: a text is parsed, any other value must have that type."""
     target = python_arrow(field.type)
     argument = f"partition value {field.name}"
     try:
@@ -84,7 +87,10 @@ def _partition_value(field: DataField, value: object) -> object:
 def replaced_partitions(
     store: TableStore, fixed: Mapping[str, object]
 ) -> Callable[[set[bytes]], Callable[[bytes], bool] | None]:
-    """What an overwrite replaces, given the partitions that it wrote."""
+    """Return a function from the partitions that an overwrite wrote to a test of the partitions that it replaces.
+
+    The function returns None if all partitions are replaced.
+    """
 
     def choose(written: set[bytes]) -> Callable[[bytes], bool] | None:
         if fixed:

@@ -1,4 +1,4 @@
-"""The partitions of a snapshot: those that a condition matches as a whole, and the totals of the files of each."""
+"""The partitions of a snapshot that a condition selects as a whole, with the totals of their files."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _SUMMED = ("rows_sum", "rows_count", "bytes_sum", "updated_max")
 
 @dataclass(frozen=True, kw_only=True)
 class PartitionFiles:
-    """The totals of the live data files of a partition; rows are those of files, older versions included.
+    """The totals of the live data files of a partition; ``rows`` includes older versions of rows.
 
-    ``label`` is what people call it. ``updated`` is when the newest of them was made, in the form of ``_CREATION_TIME``
-    (None if no file records it).
+    ``label`` is the partition as text for users. ``updated`` is the creation time of the newest file in the form of
+    ``_CREATION_TIME``, None if no file records it.
     """
 
     partition: bytes
@@ -40,19 +40,20 @@ class PartitionFiles:
 
 
 def check_whole_partitions(store: TableStore, predicate: Predicate, why: str) -> None:
-    """Raises InvalidInputError for a condition that does not choose whole partitions; ``why`` ends its text."""
+    """Raise InvalidInputError for a condition that does not select whole partitions; ``why`` ends the message."""
     keys = store.schema.partition_keys
     if not columns(predicate) <= set(keys) or not is_exact(predicate):
         raise InvalidInputError(
-            f"where must be on partition columns ({', '.join(keys) or 'none'}) alone, compared with literals: {why}"
+            f"where: only conditions on partition columns ({', '.join(keys) or 'none'}) with literals are allowed, "
+            f"because {why}."
         )
 
 
 def chosen_partitions(store: TableStore, snapshot: Snapshot | None, predicate: Predicate | None) -> list[PartitionFiles]:
-    """The partitions with files that a condition takes (all of them where None), by their labels.
+    """Return the partitions with files that a condition selects (None: all), ordered by label.
 
-    Raises InvalidInputError for a condition on other things than partition columns, UnsupportedFeatureError for one on
-    columns whose values are not compared exactly.
+    Raises InvalidInputError for a condition on other columns, and UnsupportedFeatureError for one on columns whose
+    values cannot be compared exactly.
     """
     keep = None if predicate is None else _exactly(store, predicate)
     if snapshot is None:
@@ -68,11 +69,11 @@ def chosen_partitions(store: TableStore, snapshot: Snapshot | None, predicate: P
 
 
 def _sums(live: Iterable[tuple[EntryBatch, npt.NDArray[np.int64]]]) -> tuple[list[bytes], pa.Table]:
-    """The partitions that have files, and a row with their totals for each."""
-    places: dict[bytes, int] = {}
+    """Return the partitions that have files, and a table with the totals of each."""
+    codes: dict[bytes, int] = {}
     parts = []
     for batch, rows in live:
-        numbers = np.array([places.setdefault(each, len(places)) for each in batch.partitions], np.int64)
+        numbers = np.array([codes.setdefault(each, len(codes)) for each in batch.partitions], np.int64)
         files = batch.file_table(rows)
         columns = {"rows": files["_ROW_COUNT"], "bytes": files["_FILE_SIZE"], "updated": files["_CREATION_TIME"]}
         parts.append(pa.table({"partition": pa.array(numbers[batch.partition_codes[rows]], pa.int64()), **columns}))
@@ -81,22 +82,22 @@ def _sums(live: Iterable[tuple[EntryBatch, npt.NDArray[np.int64]]]) -> tuple[lis
     sums = pa.concat_tables(parts).group_by("partition", use_threads=False).aggregate(
         [("rows", "sum"), ("rows", "count"), ("bytes", "sum"), ("updated", "max")]
     )
-    known = list(places)
-    return [known[place] for place in sums["partition"].to_pylist()], sums
+    partitions = list(codes)
+    return [partitions[code] for code in sums["partition"].to_pylist()], sums
 
 
 def _exactly(store: TableStore, predicate: Predicate) -> PartitionFilter:
-    check_whole_partitions(store, predicate, "partitions are taken whole.")
+    check_whole_partitions(store, predicate, "partitions are taken as a whole")
     names = columns(predicate)
     floored = next((field.name for field in store.schema.partition_fields if has_nanoseconds(field.type)), None)
     if floored in names:
-        raise UnsupportedFeatureError(f"where is on {floored}, whose times are compared to the microsecond only.")
+        raise UnsupportedFeatureError(f"where: column {floored!r} is compared only to the microsecond.")
 
     def keep(partitions: Sequence[bytes]) -> Sequence[bool]:
         values = store.comparable_partitions(partitions)
         if any(type(value) is object for row in values for value in row):
             raise UnsupportedFeatureError(
-                f"Table {store.name} has partitions with times outside the years 1 to 9999, which no condition compares."
+                f"Table {store.name}: a condition cannot compare partitions with times outside of the years 1 to 9999."
             )
         return partitions_that_may_match(predicate, store.schema.partition_keys, values)
 

@@ -1,4 +1,4 @@
-"""The files of a batch read: files that are read unchanged, and sections whose rows hide each other."""
+"""The files of a batch read: those that are read unchanged, and sections whose rows hide each other."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ from lakelsm.types import DataField, python_arrow
 
 @dataclass(frozen=True, repr=False)
 class ReadPlan:
-    """The files of a read of a snapshot. ``raw_files`` need no merge; ``merged_files`` do, in ``units``.
+    """The files of a read of a snapshot. ``raw_files`` need no merge; ``merged_files`` are merged, in ``units``.
 
-    ``files_live`` counts the data files of the snapshot, ``files_scanned`` those that the read opens.
+    ``files_live`` is the number of data files of the snapshot, ``files_scanned`` the number that the read opens.
     """
 
     snapshot: Snapshot | None
@@ -54,19 +54,19 @@ class ReadPlan:
 
     @property
     def snapshot_id(self) -> int | None:
-        """The id of the snapshot; None for a table without one."""
+        """The id of the snapshot; None for a table without snapshots."""
         return None if self.snapshot is None else self.snapshot.id
 
     @property
     def files_scanned(self) -> int:
-        """How many data files the read opens."""
+        """The number of data files that the read opens."""
         return len(self.raw_files) + len(self.merged_files)
 
     def __repr__(self) -> str:
         return f"ReadPlan({', '.join(f'{name}={value}' for name, value in self._shown())})"
 
     def _repr_html_(self) -> str:
-        """A table of the same values, for notebooks."""
+        """Return a table of the same values, for notebooks."""
         return html_table(self._shown(), caption="ReadPlan")
 
     def _shown(self) -> list[tuple[str, int | None]]:
@@ -84,9 +84,9 @@ def plan_read(
 ) -> ReadPlan:
     """Plan the read of a snapshot from its manifests alone (None: an empty table).
 
-    ``predicate`` leaves out partitions, buckets and files that surely hold no row of the answer; it is not a filter.
-    ``fresh`` merges level 0 in where reads of the table leave it out. ``only`` has the buckets that are read (None: all),
-    and ``level`` is the one whose files are (None: all that reads show).
+    ``predicate`` leaves out partitions, buckets and files that certainly have no matching row; it does not filter rows.
+    ``fresh`` includes level 0 if reads of the table leave it out. ``only`` are the buckets to read (None: all),
+    ``level`` is the only level to read (None: all that reads show).
     """
     if snapshot is None:
         return ReadPlan(None, raw_files=(), merged_files=(), units=(), files_live=0)
@@ -137,7 +137,7 @@ def _version_rule(options: TableOptions, fresh: bool) -> VersionRule:
 
 
 def _bucket_key_filter(store: TableStore, predicate: Predicate | None) -> BucketFilter | None:
-    """Buckets that equality conditions on the bucket key allow; only for the fixed buckets that a file was written in."""
+    """Keep the buckets that equality conditions on the bucket key allow; a file's own number of fixed buckets decides."""
     keys = store.schema.bucket_keys
     if predicate is None or store.options.bucket <= 0:
         return None
@@ -172,7 +172,7 @@ def _prune_files(
     buckets: Mapping[BucketId, list[FileRange]],
     rule: VersionRule,
 ) -> dict[BucketId, list[FileRange]]:
-    """Leave out files that cannot hold a row of the answer nor hide a row that must stay hidden."""
+    """Leave out files that have neither a matching row nor a row that hides a row of another file."""
     stats = statistics_of(store, entries, columns(predicate))
     by_keys = files_that_may_match(predicate, stats, store.schema.primary_keys)
     by_values = files_that_may_match(predicate, stats)

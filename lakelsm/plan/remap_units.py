@@ -1,9 +1,10 @@
-"""MaskedPositions that another commit left without their file, as units of work: which keys to look for, and where.
+"""Finds the new files of masked rows whose file another commit replaced: which keys to look up, and in which files.
 
-A compaction loses where vectors changed under it (`commit/vector_conflict.py`). Either rows of a file that it rewrites
-were masked since: they are in its own new files too. Or a file whose rows it masks was rewritten: its rows are in
-files that were added since. Above level 0 a key has one unmasked row, and of two concurrent compactions that take
-level 0, one finds its input removed; so the row that has the key is the row that is meant, and no newer one.
+A compaction loses if vectors changed under it (`commit/vector_conflict.py`). There are two cases. Rows of a file that
+it rewrites were masked since: they are in its own new files too. Or a file in which it masks rows was rewritten: its
+rows are in files that were added since. Above level 0 a key has one unmasked row, and of two concurrent compactions
+that take level 0, one finds its input removed. So the row found by its key is the row that was meant, and not a newer
+one.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from lakelsm.snapshots.table_store import TableStore
 
 @dataclass(frozen=True)
 class MovedPositions:
-    """Masked rows of one bucket after another commit: those that stay, and those whose rows are in other files now."""
+    """Masked rows of one bucket after another commit: those whose file still exists, and those now in other files."""
 
     staying: Mapping[str, BitMap] = field(default_factory=dict)
     moved: Sequence[tuple[ManifestEntry, BitMap, Sequence[ManifestEntry]]] = ()
@@ -36,20 +37,21 @@ def moved_positions(
     positions: Mapping[str, BitMap],
     grown: Mapping[str, BitMap],
 ) -> MovedPositions:
-    """Find the rows that a compaction masks in one bucket, and those masked in its inputs since (``grown``).
+    """Return the rows of one bucket that a compaction masks, and those of its inputs that were masked since (``grown``).
 
-    ``base`` and ``now`` are the bucket's files when the compaction was planned and now, ``written`` its new files.
+    ``base`` are the bucket's files when the compaction was planned, ``now`` the current ones, ``written`` its new
+    files.
     """
     before = {entry.file.file_name: entry for entry in base}
     live = {entry.file.file_name for entry in now}
-    came = [entry for entry in now if entry.file.file_name not in before and entry.file.level > 0]
+    added = [entry for entry in now if entry.file.file_name not in before and entry.file.level > 0]
     moved = [(before[name], rows, written) for name, rows in grown.items()]
-    moved += [(before[name], rows, came) for name, rows in positions.items() if name not in live]
+    moved += [(before[name], rows, added) for name, rows in positions.items() if name not in live]
     return MovedPositions({name: rows for name, rows in positions.items() if name in live}, moved)
 
 
 def remap_units(store: TableStore, buckets: Mapping[BucketId, MovedPositions]) -> Iterator[KeySearch]:
-    """The units of all buckets: each file with moved positions, and the files whose key range overlaps its own."""
+    """Yield the units of all buckets: each file with moved positions, and the files whose key range overlaps its own."""
     make = MergeUnits(store, ())
     for bucket, known in buckets.items():
         for source, rows, found_in in known.moved:

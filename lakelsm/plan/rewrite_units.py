@@ -1,4 +1,4 @@
-"""A bucket's compaction plan as the units that tasks carry out, with what of it makes a changelog."""
+"""Divides the compaction plan of a bucket into units of one task each, and decides which of them write a changelog."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _SOURCES = {
 
 @dataclass(frozen=True, kw_only=True)
 class RewriteUnit:
-    """Sections in key order whose merged rows go to one stream of files.
+    """Sections in key order whose merged rows are written to one stream of files.
 
-    ``looks_up``: level 0 is among them, and rows below the output take part in the merge. ``changelog``: the changes are
-    recorded. ``masks``: rows below the output are masked whose keys level 0 has; without ``looks_up`` finding their keys
-    is enough. Without ``writes_data`` no data is written: the files are upgraded.
+    ``looks_up``: the sections include level 0, and rows below the output take part in the merge. ``changelog``: changes
+    are recorded. ``masks``: rows below the output whose keys are on level 0 are masked; without ``looks_up`` it is
+    enough to find their keys. Without ``writes_data`` no data is written, because the files are upgraded.
     """
 
     sections: tuple[MergeUnit, ...]
@@ -45,12 +45,12 @@ class RewriteUnit:
 
     @property
     def has_effect(self) -> bool:
-        """Whether it writes anything, or masks rows of some file."""
+        """Whether the unit writes anything, or masks rows of some file."""
         return self.writes_data or self.changelog or (self.masks and any(part.looked_up for part in self.sections))
 
 
 def changelog_rule(schema: TableSchema, options: TableOptions) -> ChangelogRule | None:
-    """What compactions of a table record; None where they record nothing."""
+    """Return which changes compactions of a table record; None if they record none."""
     source = _SOURCES.get(options.changelog_producer)
     if source is None:
         return None
@@ -63,9 +63,9 @@ def changelog_rule(schema: TableSchema, options: TableOptions) -> ChangelogRule 
 def rewrite_units(
     store: TableStore, plan: CompactionPlan, bucket: BucketCompaction, changelog: bool
 ) -> Iterator[RewriteUnit]:
-    """The bucket's rewrites as tasks: groups are cut where the target file size is reached.
+    """Yield the rewrites of a bucket as units; a group is split when it reaches the target file size.
 
-    Files that only move up have a unit too where their rows are changes (with ``changelog``), or replace rows below.
+    Files that are only upgraded also have a unit if their rows are changes (with ``changelog``) or replace rows below.
     """
     make = _Units(store, plan, bucket, changelog)
     for group in bucket.plan.rewrites:
@@ -88,7 +88,7 @@ class _Units:
         self._make = MergeUnits(store, plan.entries, plan.vectors.of(plan.entries))
 
     def of(self, sections: Sequence[Section], writes_data: bool) -> Iterator[RewriteUnit]:
-        """The units of adjacent sections."""
+        """Yield the units of adjacent sections."""
         files = [file for section in sections for file in section.files]
         records = self.records_changes([file.level for file in files])
         fresh = any(file.level == 0 for file in files)
@@ -113,7 +113,7 @@ class _Units:
             )
 
     def records_changes(self, levels: Sequence[int]) -> bool:
-        """Whether files of these levels bring changes: from level 0 (`lookup`), or to the top (`full-compaction`)."""
+        """Return whether files of these levels have changes: level 0 with `lookup`, the top with `full-compaction`."""
         if not self._changelog:
             return False
         if self._options.changelog_producer is ChangelogProducer.LOOKUP:
@@ -121,7 +121,7 @@ class _Units:
         return self._bucket.plan.output_level == self._bucket.top_level
 
     def _looks_up(self) -> bool:
-        """Whether rows below the output take part in merges of level 0: they may win, or are in the changelog."""
+        """Return whether rows below the output take part in merges of level 0: they may win, or are in the changelog."""
         options = self._options
         if not options.needs_lookup:
             return False

@@ -1,4 +1,4 @@
-"""Which rows of files came and went between two snapshots, where each row that a read shows is a row of one file."""
+"""Which rows of files became visible or hidden between two snapshots, if each row of a read is a row of one file."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from lakelsm.snapshots.table_store import TableStore
 
 @dataclass(frozen=True)
 class ShownFile:
-    """A file of which two snapshots show different rows; ``had`` and ``has``: the first one and the second one have it.
+    """A file in which two snapshots show different rows. ``had``: the first one has the file; ``has``: the second one.
 
-    Its rows are those that its vector in the snapshot does not mask: ``before`` in the first one, ``file.vector`` in the
-    second one, or in the first one where the second one has not the file.
+    A snapshot shows the rows that its vector does not mask. ``before`` is the vector in the first snapshot,
+    ``file.vector`` that in the second one, or in the first one if the second one does not have the file.
     """
 
     file: RunFile
@@ -30,16 +30,16 @@ class ShownFile:
 
 
 def shows_rows_of_files(options: TableOptions) -> bool:
-    """Whether reads show each row of files that no vector masks, and merge none."""
+    """Return whether reads show each row of the files that no vector masks, and merge none."""
     return has_one_row_per_key(options) and not is_shown(options, 0)
 
 
 def plan_shown_rows(
     store: TableStore, before: Snapshot, after: Snapshot, only: Collection[int] | None = None
 ) -> tuple[ShownFile, ...]:
-    """The files of which the two snapshots show different rows; one that moved to another level shows the same.
+    """Return the files in which the two snapshots show different rows; a change of the level alone is none.
 
-    ``only``: the buckets looked at (None: all).
+    ``only``: the buckets to consider (None: all).
     """
     old, new = (_by_name(live_files(store, snapshot, None, only).values()) for snapshot in (before, after))
     alike = unchanged_files(store, old, new)
@@ -53,5 +53,5 @@ def plan_shown_rows(
 
 
 def _by_name(files: Iterable[LiveFile]) -> dict[tuple[bytes, int, str], LiveFile]:
-    """Files by partition, bucket and name, independent of their level."""
+    """Return files by partition, bucket and name, independent of their level."""
     return {(file.entry.partition, file.entry.bucket, file.entry.file.file_name): file for file in files}

@@ -1,4 +1,4 @@
-"""The state of a table's files for its operators: rows in level 0, and the next compaction; metadata only."""
+"""The state of a table's files for operators: rows on level 0, and the next compaction. Reads metadata only."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from lakelsm.snapshots.table_store import TableStore
 def table_status(
     store: TableStore, snapshot: Snapshot | None, now_millis: int, epoch_millis: int, *, max_buckets: int
 ) -> TableStatus:
-    """The status of a snapshot (None: an empty table), with ``max_buckets`` of those that need a compaction most.
+    """Return the status of a snapshot (None: an empty table), with the ``max_buckets`` buckets that most need compaction.
 
-    The times are as in `plan_table`.
+    The times are those of `plan_table`.
     """
     hidden = not is_shown(store.options, 0)
     if snapshot is None:
@@ -53,7 +53,7 @@ def table_status(
 
 @dataclass(kw_only=True)
 class _Tally:
-    """The totals of the files of a bucket. ``runs``: a level, or for level 0 the file."""
+    """The totals of the files of a bucket. ``runs`` has each level above 0, and the name of each file of level 0."""
 
     files: int = 0
     rows: int = 0
@@ -68,7 +68,7 @@ class _Tally:
     masked: list[int | None] = field(default_factory=list)
 
     def add(self, entry: ManifestEntry, vector: VectorLocation | None, small: int) -> None:
-        """Count a file; those above level 0 of less than ``small`` bytes are small."""
+        """Add a file. Files above level 0 with less than ``small`` bytes count as small."""
         file = entry.file
         self.files += 1
         self.rows += file.row_count
@@ -88,7 +88,7 @@ class _Tally:
 
 
 def _values(tallies: Iterable[_Tally], now_millis: int) -> dict[str, Any]:
-    """The numbers of one or several buckets by the names of `FileTotals`."""
+    """Return the totals of one or several buckets by the names of `FileTotals`."""
     found = list(tallies)
     oldest = [tally.oldest for tally in found if tally.oldest is not None]
     masked = [rows for tally in found for rows in tally.masked]
@@ -109,7 +109,7 @@ def _values(tallies: Iterable[_Tally], now_millis: int) -> dict[str, Any]:
 
 
 def _next_compaction(plan: CompactionPlan) -> PlannedCompaction | None:
-    """What an ordinary compaction does in those buckets where it takes files of level 0; None where it takes none."""
+    """Return what an ordinary compaction does in buckets where it takes files of level 0; None if there are none."""
     files: list[ManifestEntry] = []
     count = 0
     found: set[str] = set()

@@ -1,9 +1,10 @@
-"""Snapshots by id, time or tag, and ranges of them."""
+"""Resolves snapshots by id, time or tag, and ranges of snapshots."""
 
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 
+from lakelsm.arguments import wrong_argument
 from lakelsm.errors import InvalidInputError, SnapshotNotFoundError
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.moment import Moment
@@ -16,7 +17,7 @@ Point = int | str | Moment
 
 
 def state_at(store: TableStore, point: Point) -> tuple[TableStore, Snapshot]:
-    """The snapshot of a point, and the table with the columns of that snapshot, as a read of it has them in Paimon."""
+    """Return the snapshot of a point, and the table with the columns of that snapshot, as Paimon reads it."""
     snapshot = snapshot_at(store, point)
     if snapshot.schema_id != store.schema.id:
         store = store.with_schema(store.schemas.get(snapshot.schema_id))
@@ -25,11 +26,11 @@ def state_at(store: TableStore, point: Point) -> tuple[TableStore, Snapshot]:
 
 @dataclass(frozen=True)
 class ChangelogRange:
-    """The changes between two states: ``before`` (None: no rows, or it has expired) and ``after`` (None: the table has no
-    snapshot).
+    """The changes from the state ``before`` to the state ``after``.
 
-    ``first`` is the id of the snapshot whose changes are the first ones; ``tags``: two tags name the range. ``expired``:
-    ``after`` is a long-lived changelog, of whose state nothing else is kept.
+    ``before`` is None if it has no rows or has expired, ``after`` if the table has no snapshot. ``first`` is the id of
+    the snapshot with the first changes; ``tags``: two tags name the range. ``expired``: ``after`` is a long-lived
+    changelog, whose state is not kept.
     """
 
     first: int
@@ -40,7 +41,7 @@ class ChangelogRange:
     expired: bool = False
 
     def plan(self, store: TableStore, mode: str, predicate: Predicate | None) -> ChangelogPlan:
-        """What a read of the range looks at. Raises SnapshotNotFoundError where snapshots that it needs have expired."""
+        """Plan the read of the range. Raises SnapshotNotFoundError if snapshots that it needs have expired."""
         if mode == "auto":
             automatic = ChangelogMode.automatic(store.options.changelog_producer)
             chosen = ChangelogMode.DIFF if self.tags else automatic
@@ -52,26 +53,26 @@ class ChangelogRange:
             return plan_changelog(store, self.first - 1, self.after.id, chosen, predicate)
         if self.before is None and self.first > 1:
             raise SnapshotNotFoundError(
-                f"Table {store.name}: the state before snapshot {self.first} has expired; start at {self.first} or later"
+                f"Table {store.name}: the state before snapshot {self.first} has expired. Start at {self.first} or later."
             )
         if self.expired:
             raise SnapshotNotFoundError(
-                f"Table {store.name}: snapshot {self.after.id} has expired, and of it only the changelog is kept, which "
-                "cannot be compared: read it with mode 'changelog'."
+                f"Table {store.name}: snapshot {self.after.id} has expired and only its changelog is kept, which cannot "
+                "be compared. Use mode 'changelog'."
             )
         return plan_difference(store, self.before, self.after, predicate)
 
 
 def changelog_range(store: TableStore, start: Point | None, end: Point | None) -> ChangelogRange:
-    """The range of changes after ``start`` up to ``end``, both as Paimon's ``incremental-between`` has them.
+    """Return the range of changes after ``start`` up to ``end``, as in Paimon's ``incremental-between``.
 
-    Without ``start`` it begins with the oldest snapshot that is retained. Numbers and times may also mean snapshots that
-    have expired and whose changelogs are kept; a time before all of them means the first. Raises SnapshotNotFoundError
-    for snapshots that do not exist and InvalidInputError where ``start`` is after ``end``.
+    Without ``start`` the range begins with the oldest retained snapshot. Numbers and times can also mean expired
+    snapshots whose changelogs are kept; a time before all of them means the first. Raises SnapshotNotFoundError
+    for snapshots that do not exist, and InvalidInputError if ``start`` is after ``end``.
     """
-    for point in (start, end):
+    for argument, point in (("start", start), ("end", end)):
         if isinstance(point, bool) or not isinstance(point, (int, str, Moment, type(None))):
-            raise InvalidInputError(f"{point!r} is no snapshot id, tag name or datetime.")
+            raise wrong_argument(argument, point, "a snapshot id, a tag name or a datetime")
     earliest, latest = store.snapshots.earliest_id(), store.snapshots.latest()
     if earliest is None or latest is None:
         return ChangelogRange(1, None, None, False)
@@ -81,12 +82,12 @@ def changelog_range(store: TableStore, start: Point | None, end: Point | None) -
     first, before = (earliest, None) if start is None else _start(store, start, earliest)
     if after.id < first - 1:
         begin, last = f"{_shown(start)} (snapshot {first - 1})", f"{_shown(end)} (snapshot {after.id})"
-        raise InvalidInputError(f"start {begin} is after end {last}.")
+        raise InvalidInputError(f"start: {begin} is after end {last}.")
     return ChangelogRange(first, before, after, tags, expired=kept is not None)
 
 
 def _start(store: TableStore, start: Point, earliest: int) -> tuple[int, Snapshot | None]:
-    """The id of the snapshot whose changes come first, and the state before it; None where that is not kept."""
+    """Return the id of the snapshot with the first changes, and the state before it (None if it is not kept)."""
     kept = _kept_changelog(store, start, earliest)
     if kept is not None:
         return kept.id + 1, None
@@ -102,7 +103,7 @@ def _start(store: TableStore, start: Point, earliest: int) -> tuple[int, Snapsho
 
 
 def _kept_changelog(store: TableStore, point: Point, earliest: int) -> Snapshot | None:
-    """The long-lived changelog that a number or a time before the oldest snapshot means, if there is one."""
+    """Return the long-lived changelog that a number or a time before the oldest snapshot means, if there is one."""
     if isinstance(point, int):
         return store.changelogs.try_get(point) if point < earliest and store.snapshots.try_get(point) is None else None
     if isinstance(point, str):
@@ -114,7 +115,7 @@ def _kept_changelog(store: TableStore, point: Point, earliest: int) -> Snapshot 
 
 
 def snapshot_at(store: TableStore, point: Point) -> Snapshot:
-    """The snapshot of an id, of a tag, or the newest one at a time. Raises SnapshotNotFoundError if there is none."""
+    """Return the snapshot of an id or a tag, or the newest one at a time. Raises SnapshotNotFoundError if none exists."""
     if isinstance(point, int):
         return store.snapshots.get(point)
     if isinstance(point, str):

@@ -1,4 +1,4 @@
-"""The values that an update sets, and the checks of each row that make a new +U row give the requested row."""
+"""The values that an update sets, and the checks which ensure that each new +U row becomes the visible row."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from lakelsm.schema.identifiers import match
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import DataField, has_nanoseconds
 
-#: The fault of a row that its delete would not remove.
+#: The fault of a row that a delete would not remove.
 NO_SEQUENCE_FAULT = (
-    "a row that matches has no sequence in any group of 'partial-update.remove-record-on-sequence-group', so that the "
-    "delete would be lost"
+    "a matching row has no sequence in any group of 'partial-update.remove-record-on-sequence-group', so the delete "
+    "would have no effect"
 )
 
 
 @dataclass(frozen=True)
 class RowSequence:
-    """Columns whose values must not become weaker: with a weaker value the existing row would win.
+    """Columns whose new values must not lose against the old ones, because the old row would win.
 
-    ``descending``: the smallest value wins. ``required``: if all of them are NULL, a new row has no effect.
+    ``descending``: the smallest value wins. ``required``: if all columns are NULL, a new row has no effect.
     """
 
     columns: tuple[str, ...]
@@ -34,13 +34,13 @@ class RowSequence:
 
 
 class RowFault(Enum):
-    """What can be wrong with the new values of some columns of a row, given those that it has."""
+    """A fault of the new values of some columns of a row, compared with its present values."""
 
     #: The new value of the only column is NULL.
     NULL = "null"
     #: The new value of the only column is NULL, and the present value is not.
     NULL_OVER_VALUE = "null over value"
-    #: The new values lose to the present ones: NULL loses to all, otherwise the first difference decides.
+    #: The new values lose against the present ones: NULL loses to any value, otherwise the first difference decides.
     WEAKER = "weaker"
     #: All new values are NULL.
     ALL_NULL = "all null"
@@ -48,9 +48,9 @@ class RowFault(Enum):
 
 @dataclass(frozen=True)
 class RowCheck:
-    """No row that an update writes may have the ``fault`` in the columns; ``text`` is the error's.
+    """No row that an update writes may have the ``fault`` in the columns; ``text`` is the error's text.
 
-    Columns that the update does not set keep their values. ``descending``: the smaller value is the stronger.
+    Columns that the update does not set keep their values. ``descending``: the smaller value wins.
     """
 
     fault: RowFault
@@ -64,8 +64,8 @@ class RowCheck:
 class UpdatePlan:
     """``values`` are SQL expressions by column. ``kept_by_null``: columns in which NULL keeps the present value.
 
-    ``sequences`` decide whether the new row counts; those that an update does not touch tie, and the newer row wins.
-    ``required`` columns are NOT NULL.
+    ``sequences`` decide whether the new row wins. Sequences that an update does not change are equal, and the newer row
+    wins. ``required`` columns are NOT NULL.
     """
 
     values: Mapping[str, str]
@@ -75,39 +75,39 @@ class UpdatePlan:
     required: frozenset[str] = frozenset()
 
     def checks(self) -> Iterator[RowCheck]:
-        """What each engine checks of the rows that it writes."""
+        """Yield the checks of the rows that each engine writes."""
         for name in self.values:
             if name in self.required:
-                text = f"set makes column '{name}', which is NOT NULL, NULL in a row that matches"
+                text = f"set: column '{name}' is NOT NULL, and its new value is NULL in a matching row"
                 yield RowCheck(RowFault.NULL, (name,), text)
             elif name in self.kept_by_null:
-                text = f"set makes column '{name}' NULL, and with 'merge-engine' = 'partial-update' NULL leaves the value"
+                text = f"set: column '{name}' becomes NULL, but with 'merge-engine' = 'partial-update' it keeps its value"
                 yield RowCheck(RowFault.NULL_OVER_VALUE, (name,), text)
         for sequence in self.sequences:
             names = ", ".join(f"'{name}'" for name in sequence.columns)
-            text = f"set makes a row older than it is by its sequence {names}, so that the update would be lost"
+            text = f"set: a matching row gets an older sequence {names} than it has, so the update would have no effect"
             yield RowCheck(RowFault.WEAKER, sequence.columns, text, descending=sequence.descending)
             if sequence.required:
-                text = f"a row that matches has no sequence {names}, so that the update of its group would be lost"
+                text = f"set: a matching row has no sequence {names}, so the update of its group would have no effect"
                 yield RowCheck(RowFault.ALL_NULL, sequence.columns, text)
 
 
 def out_of_range(field: DataField) -> str:
-    """The fault of a number that its column cannot have."""
-    return f"set gives column '{field.name}' a number that {field.type.sql()} has no place for"
+    """Return the fault of a number that is out of its column's range."""
+    return f"set: column '{field.name}': a new value does not fit {field.type.sql()}"
 
 
 def other_type(field: DataField, source: str, target: str) -> InvalidInputError:
-    """The error for a value of another type; ``source`` and ``target`` are types as the engine names them."""
+    """Return the error for a value of another type; ``source`` and ``target`` are types in the engine's notation."""
     return InvalidInputError(
-        f"set gives column '{field.name}' ({field.type.sql()}) a value of type {source}: cast it to {target}."
+        f"set: column '{field.name}' is {field.type.sql()}, but its new value is {source}. Cast it to {target}."
     )
 
 
 def plan_update(store: TableStore, values: Mapping[str, str]) -> UpdatePlan:
-    """The update that sets columns (named in any case) to SQL expressions.
+    """Return the update that sets columns (named in any case) to SQL expressions.
 
-    Raises InvalidInputError for a column that cannot be set and for a merge engine that would not show the new row.
+    Raises InvalidInputError for a column that cannot be set, and for a merge engine that would not show the new row.
     """
     check_engine(store)
     named = _named(store, values)
@@ -134,45 +134,45 @@ def plan_update(store: TableStore, values: Mapping[str, str]) -> UpdatePlan:
 
 
 def check_engine(store: TableStore) -> None:
-    """Raises InvalidInputError for a merge engine with which a new row of a key cannot replace the present one."""
+    """Raise InvalidInputError for a merge engine in which a new row of a key cannot replace the present one."""
     engine = store.options.merge_engine
     why = {
-        MergeEngine.FIRST_ROW: "keeps the first row of a key; overwrite its partitions instead",
-        MergeEngine.AGGREGATION: "adds a new row to the one that is there; write the changes themselves instead",
+        MergeEngine.FIRST_ROW: "keeps the first row of a key. Overwrite its partitions instead",
+        MergeEngine.AGGREGATION: "adds a new row to the existing one. Write the changes themselves instead",
     }
     if engine in why:
         raise InvalidInputError(
-            f"Table {store.name} cannot be updated: its 'merge-engine' = '{engine.value}' {why[engine]}."
+            f"Table {store.name}: update is refused, because 'merge-engine' = '{engine.value}' {why[engine]}."
         )
 
 
 def _sequences(spec: MergeSpec) -> set[str]:
-    """The columns by whose values a row wins."""
+    """Return the columns whose values decide which row wins."""
     return {*spec.sequence_columns, *(name for group in spec.groups for name in group.sequence)}
 
 
 def check_microseconds(store: TableStore, names: Collection[str], operation: str) -> None:
-    """Raises UnsupportedFeatureError where one of the columns has times that Spark cuts as it compares them."""
+    """Raise UnsupportedFeatureError if a column has times that Spark truncates when it compares them."""
     for field in store.schema.fields:
         if field.name in names and has_nanoseconds(field.type):
             raise UnsupportedFeatureError(
                 f"Table {store.name}: on Spark {operation} compares column '{field.name}' ({field.type.sql()}) by "
-                "microseconds, so that it could miss rows or lose. Pass engine='local', or keys as Arrow."
+                "microseconds, so it could miss rows or have no effect. Pass engine='local', or keys as Arrow."
             )
 
 
 def _named(store: TableStore, values: Mapping[str, str]) -> dict[str, str]:
-    """The values by the table's own names."""
+    """Return the values by the column names of the table."""
     named: dict[str, str] = {}
     for name, value in values.items():
         known = match(name, store.schema.field_names)
         if known is None:
             raise InvalidInputError(
-                f"set names '{name}', which is no column of table {store.name}; it has "
+                f"Table {store.name}: set: column '{name}' does not exist. Columns: "
                 f"{', '.join(store.schema.field_names)}."
             )
         if known in named:
-            raise InvalidInputError(f"set names column '{known}' of table {store.name} twice: leave one out.")
+            raise InvalidInputError(f"Table {store.name}: set: column '{known}' occurs twice. Name it once.")
         named[known] = value
     return named
 
@@ -185,20 +185,20 @@ def _check_settable(store: TableStore, names: Collection[str]) -> None:
         **dict.fromkeys(schema.partition_keys, "is a partition column"),
     }
     if store.options.rowkind_field is not None:
-        why[store.options.rowkind_field] = "holds the kind of the row ('rowkind.field')"
+        why[store.options.rowkind_field] = "has the kind of the row ('rowkind.field')"
     for name in names:
         if name in why:
             raise InvalidInputError(
-                f"set names column '{name}' of table {store.name}, which {why[name]} and cannot be updated: delete the "
-                "rows and write them anew."
+                f"Table {store.name}: set: column '{name}' {why[name]} and cannot be updated. Delete the rows and write "
+                "them again."
             )
 
 
 def _check_functions(store: TableStore, spec: MergeSpec) -> None:
-    """An update writes all columns of a row again, and a function would take them as new input."""
+    """Refuse aggregate functions: an update writes all columns of a row, and a function would count them again."""
     for rule in spec.columns:
         if rule.function not in (None, LAST_VALUE, LAST_NON_NULL_VALUE):
             raise InvalidInputError(
-                f"Table {store.name} cannot be updated: it merges column '{rule.name}' with the aggregate function "
-                f"'{rule.function}', which would count what is there twice; write the changes themselves instead."
+                f"Table {store.name}: update is refused, because aggregate function '{rule.function}' of column "
+                f"'{rule.name}' would count existing values twice. Write the changes themselves instead."
             )

@@ -1,9 +1,10 @@
-"""Whether deletion vectors of a table with data may be switched on or off, by what its files are like.
+"""Decides whether deletion vectors of a table with data may be enabled or disabled, from the state of its files.
 
 With vectors a reader reads each file above level 0 unchanged, without its masked rows, and leaves level 0 to the next
-compaction. So before they are switched on, all rows must be merged: a key that two files have would be read twice, a
-retraction as a row, and rows on level 0 that were visible would vanish. Before they are switched off no row may be
-masked: it would come back. A full compaction does either; the table stays as it was until then.
+compaction. Before vectors are enabled all rows must therefore be merged. Otherwise a key that is in two files would be
+read twice, a retraction would be read as a row, and visible rows on level 0 would vanish. Before vectors are disabled
+no row may be masked, because it would become visible again. A full compaction ensures both; until then the table does
+not change.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ _OPTION = "option 'deletion-vectors.enabled'"
 
 
 def check_vector_switch(store: TableStore, before: TableSchema, after: TableSchema) -> None:
-    """Raise InvalidInputError where two schemas differ in it, and the options or the newest snapshot's files forbid that.
+    """Raise InvalidInputError if two schemas differ in the option and the options or the newest files forbid the change.
 
-    What is committed after that snapshot is not looked at: writes then follow the schema that they find, and a
-    compaction that was planned under the other one loses (commit/attempt_changes.py), unless it is published between
-    this check and the new schema. So no compaction should run at the same time.
+    Commits after the newest snapshot are not checked: writes then follow the schema that they find, and a compaction
+    that was planned under the other schema loses (commit/attempt_changes.py), unless it is published between this check
+    and the new schema. No compaction should therefore run at the same time.
     """
     options, wanted = (TableOptions.parse(dict(schema.options), for_reads=True) for schema in (before, after))
     snapshot = store.snapshots.latest()
@@ -38,8 +39,8 @@ def check_vector_switch(store: TableStore, before: TableSchema, after: TableSche
         return
     if not options.deletion_vectors_modifiable:
         raise InvalidInputError(
-            f"{_OPTION} of a table with data is fixed; set 'deletion-vectors.modifiable' = 'true' first, in a change of "
-            "its own"
+            f"Table {store.name}: {_OPTION} of a table with data is fixed. Set 'deletion-vectors.modifiable' = 'true' "
+            "first, in a separate change."
         )
     if wanted.deletion_vectors_enabled:
         _refuse_unmerged_rows(store, snapshot)
@@ -57,18 +58,17 @@ def _refuse_unmerged_rows(store: TableStore, snapshot: Snapshot) -> None:
             found[bucket] = reason
         top = level_count(files, store.options.num_levels) - 1
         if any(file.level == top and file.may_hold_deletes for file in files):
-            forced = " Set 'compaction.force-rewrite-all-files' = 'true' for it, as files of the highest level hold some."
+            forced = " Set 'compaction.force-rewrite-all-files' = 'true' first: the highest level has retractions."
     if found:
         named = [f"{_bucket(store, bucket)} ({reason})" for bucket, reason in found.items()]
         raise InvalidInputError(
-            f"{_OPTION} cannot become 'true' while rows are not merged: those on level 0 would vanish from reads, and "
-            f"others be read twice. {_listed(named)} must be compacted first: call compact(full=True), then change the "
-            f"option.{forced}"
+            f"Table {store.name}: {_OPTION} cannot become 'true' while rows are not merged, because reads would lose or "
+            f"repeat them: {_listed(named)}. Call compact(full=True), then change the option.{forced}"
         )
 
 
 def _unmerged(files: Sequence[FileRange]) -> str:
-    """Why the files of a bucket cannot be read one by one; '' where they can."""
+    """Return why the files of a bucket cannot be read one by one; '' if they can."""
     above = [file for file in files if file.level > 0]
     if len(above) < len(files):
         return f"{len(files) - len(above)} files on level 0"
@@ -80,12 +80,12 @@ def _unmerged(files: Sequence[FileRange]) -> str:
 def _refuse_masked_rows(store: TableStore, snapshot: Snapshot) -> None:
     vectors = deletion_vectors(store, snapshot)
     entries = read_live_entries(store.file_io, store.paths, snapshot, stats=False)
-    masked = [entry for entry, place in zip(entries, vectors.of(entries)) if place is not None]
+    masked = [entry for entry, vector in zip(entries, vectors.of(entries)) if vector is not None]
     if masked:
         named = [_bucket(store, bucket) for bucket in sorted({(entry.partition, entry.bucket) for entry in masked})]
         raise InvalidInputError(
-            f"{_OPTION} cannot become 'false' while {len(masked)} data files have masked rows, which would come back: "
-            f"{_listed(named)}. Call compact(full=True), which rewrites these files, then change the option."
+            f"Table {store.name}: {_OPTION} cannot become 'false' while {len(masked)} data files have masked rows, which "
+            f"would become visible: {_listed(named)}. Call compact(full=True), then change the option."
         )
 
 

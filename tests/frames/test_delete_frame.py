@@ -151,7 +151,7 @@ def test_a_delete_that_no_sequence_group_would_take_is_refused(local: TableEngin
     }
     table = local.create(tmp_path, "k INT, v STRING, s INT", ["k"], options=options)
     local.write(table, [(1, "a", 1), (2, "b", None)])
-    told = r"no sequence in any group of 'partial-update\.remove-record.* the delete would be lost"
+    told = r"no sequence in any group of 'partial-update\.remove-record.* the delete would have no effect"
     for refused in (lambda: local.delete(table, "k > 0"), lambda: table.delete(keys=[2])):
         with pytest.raises(InvalidInputError, match=told):
             refused()

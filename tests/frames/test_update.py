@@ -86,27 +86,27 @@ REFUSED: list[tuple[dict[str, str], list[tuple[dict[str, str], str]]]] = [
     (
         {},
         [
-            ({"n": "n * 1000000000000L"}, "'n' a number that INT has no place for"),
+            ({"n": "n * 1000000000000L"}, "'n': a new value does not fit INT"),
             ({"n": "n + 2147483647"}, "overflow"),
             ({"n": "n / (k - 1)"}, "[Dd]ivi"),
-            ({"d": "1000"}, r"'d' a number that DECIMAL\(5, 2\) has no place for"),
+            ({"d": "1000"}, r"'d': a new value does not fit DECIMAL\(5, 2\)"),
             ({"v": "NULL"}, "column 'v', which is NOT NULL, NULL"),
-            ({"n": "v"}, "'n' .INT. a value of type (?i:string): cast it to (?i:int)"),
+            ({"n": "v"}, "'n' is INT, but its new value is (?i:string). Cast it to (?i:int)"),
             ({"k": "1"}, "part of the primary key"),
         ],
     ),
     (
         {"sequence.field": "s"},
-        [({"s": "s - 1"}, "older than it is by its sequence 's'"), ({"n": "0", "s": "NULL"}, "older than it is")],
+        [({"s": "s - 1"}, "an older sequence 's' than it has"), ({"n": "0", "s": "NULL"}, "an older sequence")],
     ),
     (
         {"sequence.field": "s", "sequence.field.sort-order": "descending"},
-        [({"s": "s + 1"}, "older than it is by its sequence 's'"), ({"s": "NULL"}, "older than it is")],
+        [({"s": "s + 1"}, "an older sequence 's' than it has"), ({"s": "NULL"}, "an older sequence")],
     ),
     ({"merge-engine": "partial-update"}, [({"n": "NULL"}, "'n' NULL, and with 'merge-engine'")]),
     (
         {"merge-engine": "partial-update", "fields.s.sequence-group": "n"},
-        [({"n": "n + 1"}, "has no sequence 's'"), ({"s": "s - 1"}, "older than it is by its sequence 's'")],
+        [({"n": "n + 1"}, "has no sequence 's'"), ({"s": "s - 1"}, "an older sequence 's' than it has")],
     ),
     ({"merge-engine": "first-row"}, [({"n": "1"}, "'first-row' keeps the first row")]),
 ]

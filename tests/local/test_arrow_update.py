@@ -33,9 +33,9 @@ def test_values_become_those_of_the_columns_type(tmp_path: Path) -> None:
     for wrong, told in (
         ({"c": "c || 'd'"}, r"'c' is longer than VARCHAR\(3\) allows"),
         ({"t": "86400000"}, "'t': a value is not a valid TIME"),
-        ({"b": "f * 256"}, "'b' a number that TINYINT has no place for"),
-        ({"day": "ts"}, "set gives column 'day'"),
-        ({"c": "5"}, "'c' .VARCHAR.3.. a value of type INT"),
+        ({"b": "f * 256"}, "'b': a new value does not fit TINYINT"),
+        ({"day": "ts"}, "set: column 'day'"),
+        ({"c": "5"}, "'c' is VARCHAR.3., but its new value is INT"),
     ):
         with pytest.raises(InvalidInputError, match=told):
             table.update(wrong, "k = 1", engine="local")

@@ -21,7 +21,7 @@ def checked(table: CommitTable, *days: str) -> int | None:
 def test_a_partition_with_files_of_another_number_is_refused_with_both_numbers_and_the_remedy(tmp_path: Path) -> None:
     table = CommitTable(tmp_path)
     table.append(add(total=4))
-    message = r"Partition dt=a of table .* has files of 4 buckets.*'bucket' = '2': overwrite the partition.*back to '4'"
+    message = r"Table .*: partition dt=a has files with 4 buckets.*'bucket' = '2'. Overwrite the partition.*back to '4'"
     with pytest.raises(InvalidInputError, match=message):
         checked(table, "b", "a")
 
@@ -55,7 +55,7 @@ def test_a_number_that_no_schema_has_is_found_where_another_writer_came_last(tmp
     table.append(add())
     table.overwrite(add(dt="b", total=4), partitions=["b"])
     table.forget_properties()
-    with pytest.raises(InvalidInputError, match=r"Partition dt=b of table .* has files of 4 buckets"):
+    with pytest.raises(InvalidInputError, match=r"Table .*: partition dt=b has files with 4 buckets"):
         checked(table, "a", "b")
     assert checked(table, "a") is None
 

@@ -112,5 +112,5 @@ def test_a_file_in_javas_order_of_zeros_is_refused_by_name() -> None:
     types = [field.type for field in schema.fields]
     low, high = (encode_row(values, types) for values in ([-0.0, 9], [0.0, 5]))
     store = replace(store_of(), schema=schema)
-    with pytest.raises(UnsupportedFeatureError, match="as Java sorts"):
+    with pytest.raises(UnsupportedFeatureError, match="because Java sorts"):
         by_bucket(store, [add(replace(file("both-zeros"), min_key=low, max_key=high))])

@@ -38,7 +38,7 @@ def scanned(plan: ChangelogPlan) -> list[tuple[int | None, list[str]]]:
 
 def test_a_mode_has_a_name_and_every_other_text_is_refused_with_the_known_ones() -> None:
     assert ChangelogMode.of("diff") is ChangelogMode.DIFF
-    with pytest.raises(InvalidInputError, match="mode 'all' is none of auto, changelog, delta, diff"):
+    with pytest.raises(InvalidInputError, match="mode: expected one of 'auto', 'changelog', 'delta', 'diff', got 'all'"):
         ChangelogMode.of("all")
 
 

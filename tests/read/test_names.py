@@ -89,7 +89,7 @@ def test_names_are_found_in_any_case_as_spark_finds_them(spark: SparkSession, tm
     table.overwrite(spark.createDataFrame([(3, 3)], "ID INT, V INT"), {"DT": "b"})
     found = table.read(where="dt = 'b' OR ID = 7", columns=["V", "iD"])
     assert (found.columns, [tuple(row) for row in found.collect()]) == (["V", "iD"], [(3, 3)])
-    with pytest.raises(InvalidInputError, match="partition names DT and Dt, which Spark takes for one"):
+    with pytest.raises(InvalidInputError, match="partition: 'DT' and 'Dt' are one column for Spark"):
         table.overwrite(spark.createDataFrame([(3, 3)], "id INT, v INT"), {"DT": "b", "Dt": "b"})
 
 

@@ -298,7 +298,7 @@ def test_a_table_whose_buckets_are_others_by_now_is_refused(tmp_path: Path) -> N
     rescaled.alter(SetOption("bucket", "2"))
     rescaled.overwrite((1, "ann", 5))
     facts = facts_of(pa.array([1])).append_column("bucket", pa.array([0], pa.int32()))
-    with pytest.raises(InvalidInputError, match="has files of 2 buckets in snapshot 3, and by_bucket places rows by 4"):
+    with pytest.raises(InvalidInputError, match="has files with 2 buckets, but by_bucket distributes rows to 4"):
         list(task(facts))
 
 
