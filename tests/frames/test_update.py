@@ -90,7 +90,7 @@ REFUSED: list[tuple[dict[str, str], list[tuple[dict[str, str], str]]]] = [
             ({"n": "n + 2147483647"}, "overflow"),
             ({"n": "n / (k - 1)"}, "[Dd]ivi"),
             ({"d": "1000"}, r"'d': a new value does not fit DECIMAL\(5, 2\)"),
-            ({"v": "NULL"}, "column 'v', which is NOT NULL, NULL"),
+            ({"v": "NULL"}, "column 'v' is NOT NULL, and its new value is NULL"),
             ({"n": "v"}, "'n' is INT, but its new value is (?i:string). Cast it to (?i:int)"),
             ({"k": "1"}, "part of the primary key"),
         ],
@@ -103,7 +103,7 @@ REFUSED: list[tuple[dict[str, str], list[tuple[dict[str, str], str]]]] = [
         {"sequence.field": "s", "sequence.field.sort-order": "descending"},
         [({"s": "s + 1"}, "an older sequence 's' than it has"), ({"s": "NULL"}, "an older sequence")],
     ),
-    ({"merge-engine": "partial-update"}, [({"n": "NULL"}, "'n' NULL, and with 'merge-engine'")]),
+    ({"merge-engine": "partial-update"}, [({"n": "NULL"}, "'n' becomes NULL, but with 'merge-engine'")]),
     (
         {"merge-engine": "partial-update", "fields.s.sequence-group": "n"},
         [({"n": "n + 1"}, "has no sequence 's'"), ({"s": "s - 1"}, "an older sequence 's' than it has")],
