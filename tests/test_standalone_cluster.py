@@ -158,7 +158,7 @@ def test_a_table_is_written_and_compacted_on_a_cluster(master: str, tmp_path: Pa
     assert (compacted["status"], compacted["snapshot_ids"], compacted["rows_written"]) == ("done", [3, 4], 990)
     logs = [path.read_text(errors="replace") for path in tmp_path.glob("worker/app-*/*/stderr")]
     assert len(logs) == EXECUTORS
-    assert any("Table d.lost: a lookup of an executor failed: " in each for each in logs)
+    assert any("Table d.lost: a lookup in an executor failed: " in each for each in logs)
 
     table = LocalTable(warehouse / "d.db" / "t")
     assert table.levels() == [5] * 4

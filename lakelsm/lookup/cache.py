@@ -1,4 +1,4 @@
-"""The protocol of caches (`Cache`), lookups (`LookupSpec`), its result (`FoundRows`), shared closing (`CountedCache`)."""
+"""The protocol of caches: lookups (`LookupSpec`), their result (`FoundRows`), and counted use (`CountedCache`)."""
 
 from __future__ import annotations
 
@@ -27,12 +27,11 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class LookupSpec:
-    """The columns of a table's rows that are found by a key. It pickles.
+    """Which rows and columns of a table a lookup finds, and by which key. It can be pickled.
 
-    ``store`` has the table's options with those of the call on top. ``key`` are the key's columns in the order in which
-    values of a key are given, ``columns`` those of the rows that are found, as the table names them. ``predicate``
-    (Paimon's cache row filter): only rows for which it is TRUE are found. ``buckets`` (None: all): rows of others need
-    not be found.
+    ``store`` has the table's options, overridden by those of the call. ``key`` are the key columns in the order in which
+    values are given, ``columns`` those of the result; both have the table's names. ``predicate`` (Paimon's cache row
+    filter): only rows for which it is TRUE are found. ``buckets`` (None: all): rows of other buckets need not be found.
     """
 
     store: TableStore
@@ -44,32 +43,32 @@ class LookupSpec:
 
     @property
     def read_columns(self) -> frozenset[str]:
-        """The columns that rows must have to be found: those looked up, and those of the condition."""
+        """The columns that a cache reads: those of the result and those of the condition."""
         return frozenset(self.columns) | (frozenset() if self.predicate is None else columns(self.predicate))
 
     @property
     def by_primary_key(self) -> bool:
         """Whether a key has at most one row: its columns are those of the primary key, in any order.
 
-        In a table whose primary key lacks a partition column each partition may have a row of a key.
+        In a table whose primary key lacks a partition column, each partition may have a row of a key.
         """
         schema = self.store.schema
         return set(self.key) == set(schema.primary_keys) and not schema.cross_partition
 
     @property
     def not_by_primary_key(self) -> str:
-        """The text for errors of a cache that needs a key with at most one row."""
+        """The end of the error of a cache that needs a key with at most one row."""
         keys = ", ".join(self.store.schema.primary_keys)
         why = f"answers lookups by the whole primary key ({keys}), not by ({', '.join(self.key)})"
         if self.store.schema.cross_partition:
             why = f"needs one row for each key, and the primary key ({keys}) lacks a partition column"
-        return f"{why}: set 'lookup.cache' to 'full'."
+        return f"{why}. Set 'lookup.cache' to 'full'."
 
     def on_newest_schema(self) -> LookupSpec:
-        """The lookup on the newest schema of its table; options that it was opened with stay on top.
+        """Return the lookup on the newest schema of its table. Options of the call still override the table's.
 
-        Raises InvalidInputError where a column that it needs was dropped, renamed or got another type: the rows that it
-        finds have one schema.
+        Raises InvalidInputError if a needed column was dropped, renamed or changed its type: all rows that a lookup finds
+        have one schema.
         """
         store = self.store
         newest = store.schemas.latest()
@@ -80,7 +79,7 @@ class LookupSpec:
             problem = _change(was, now.get(was.id)) if was.name in needed else None
             if problem is not None:
                 raise InvalidInputError(
-                    f"Table {store.name}: schema {newest.id} {problem} since the lookup was opened: open another one."
+                    f"Table {store.name}: schema {newest.id} {problem}, and the lookup needs it. Open another lookup."
                 )
         own = store.schemas.get(store.schema.id).options
         overrides = {key: text for key, text in store.schema.options.items() if own.get(key) != text}
@@ -89,25 +88,25 @@ class LookupSpec:
 
 
 def _change(was: DataField, now: DataField | None) -> str | None:
-    """What became of a column that a lookup needs; None: it is as before."""
+    """Describe how a column that a lookup needs has changed; None if it has not."""
     if now is None:
-        return f"has no column {was.name!r} any more, which was there"
+        return f"has dropped column {was.name!r}"
     if now.name != was.name:
-        return f"calls column {was.name!r} {now.name!r}, which had its name"
+        return f"has renamed column {was.name!r} to {now.name!r}"
     matches = same_layout(was.type, now.type)
-    return None if matches else f"has column {was.name!r} as {now.type.sql()}, which was {was.type.sql()}"
+    return None if matches else f"has changed the type of column {was.name!r} from {was.type.sql()} to {now.type.sql()}"
 
 
 @dataclass(frozen=True)
 class FoundRows:
-    """Rows that were found: ``probes[i]``, ascending, is the index, among the requested keys, of the key of row i."""
+    """Found rows: ``probes[i]`` is the index of the key of row i among the requested keys. Probes ascend."""
 
     probes: Longs
     rows: pa.Table
 
     @staticmethod
     def combined(parts: Sequence[FoundRows]) -> FoundRows:
-        """What one or more lookups found of the same keys. Rows of a key come in the order of the parts."""
+        """Combine what lookups of the same keys found. Rows of a key have the order of the parts."""
         if len(parts) == 1:
             return parts[0]
         probes = np.concatenate([part.probes for part in parts])
@@ -117,10 +116,10 @@ class FoundRows:
 
 
 def matched(keys: int, probes: Longs, is_inner: bool) -> tuple[Longs | None, pa.Array | None]:
-    """For each joined row the index of its key, ascending, and of its row among those found (NULL: none).
+    """Return for each joined row the index of its key, ascending, and the position of its found row (NULL: none).
 
-    ``probes``, ascending, are those of the keys of the rows found, among so many ``keys``. A key without a row is left
-    out (``is_inner``) or stays. None stands for all in their order, each once.
+    ``probes`` are those of the found rows, ``keys`` is the number of keys. ``is_inner`` leaves out keys without a row.
+    None instead of an array stands for all indexes or positions in order, each once.
     """
     rows = None
     if not is_inner:
@@ -135,7 +134,7 @@ def matched(keys: int, probes: Longs, is_inner: bool) -> tuple[Longs | None, pa.
 
 @dataclass(frozen=True)
 class Refreshed:
-    """What a refresh did: ``changed`` has the keys whose rows may be others now (None: any key's may).
+    """The outcome of a refresh: ``changed`` has the keys whose rows may have changed (None: any key).
 
     ``rebuilt`` is the reason why the cache was loaded again (None: it was not).
     """
@@ -147,9 +146,9 @@ class Refreshed:
 
 
 class Cache(Protocol):
-    """Answers lookups of one `LookupSpec` as of one snapshot, until it is refreshed.
+    """Answers lookups of one `LookupSpec` from one snapshot, until it is refreshed.
 
-    Several threads may look up while one refreshes: each lookup sees one state.
+    Threads may look up during a refresh: each lookup sees one state.
     """
 
     #: 'full', 'partial' or 'remote'.
@@ -158,27 +157,27 @@ class Cache(Protocol):
 
     @property
     def snapshot(self) -> Snapshot | None:
-        """The snapshot that answers (None: an empty table)."""
+        """The snapshot that answers (None: the table is empty)."""
 
     @property
     def rows(self) -> int | None:
-        """The number of rows that can be found (None: not known)."""
+        """The number of rows that can be found (None: unknown)."""
         return None
 
     @property
     def disk_bytes(self) -> int | None:
-        """The size of its files on this machine (None: it has none)."""
+        """The size of its files on this machine, in bytes (None: it has no files)."""
         return None
 
     def find(self, keys: pa.Table) -> FoundRows:
-        """The rows that `Table.read` shows, of each key.
+        """Find the rows of each key, as `Table.read` shows them.
 
-        ``keys`` has the columns of ``spec.key`` in the table's stored types (`lakelsm.types.to_arrow`), no NULLs, in any
-        order; a key may come twice. Rows have ``spec.columns`` in stored types.
+        ``keys`` has the columns of ``spec.key`` in stored types (`lakelsm.types.to_arrow`), without NULLs, in any order;
+        a key may be repeated. The rows have ``spec.columns`` in stored types.
         """
 
     def find_key(self, key: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        """The rows of one key as Python values as users get them; the key's are as `pa.Array.to_pylist` has them."""
+        """Return the rows of one key, as Python values for the user. The key is as `pa.Array.to_pylist` returns it."""
         rows = self.find_plain(key)
         if rows is None:
             schema = self.spec.store.schema
@@ -187,14 +186,14 @@ class Cache(Protocol):
         return rows
 
     def find_plain(self, key: tuple[Any, ...]) -> list[tuple[Any, ...]] | None:
-        """As `find_key`, in Python values, which takes a tenth of the time; None if only `find` can answer."""
+        """Do the same as `find_key` without arrays, in a tenth of the time. Return None if only `find` can answer."""
         return None
 
     def refresh(self) -> Refreshed:
-        """Take the table's newest snapshot."""
+        """Move to the table's newest snapshot."""
 
     def close(self) -> None:
-        """Give memory and disk space back, the cache's directory included. It answers no more lookups."""
+        """Stop answering, and free memory, disk space and a private directory."""
 
 
 #: Opens a cache of the newest snapshot.
@@ -203,9 +202,9 @@ _Counted = TypeVar("_Counted", bound="CountedCache")
 
 
 class CountedCache:
-    """An open cache and the number of its users, the owner among them. It is closed when the last of them releases it.
+    """An open cache with a count of its users; the owner is one of them. The last user that releases it closes it.
 
-    A user calls `acquire`, and then uses it in a ``with``, which releases it.
+    A user calls `acquire`, and then uses the cache in a ``with`` block, which releases it.
     """
 
     def __init__(self, spec: LookupSpec, opener: Opener, environment: Environment = SYSTEM) -> None:
@@ -218,7 +217,7 @@ class CountedCache:
         self._log("open lookup", "a lookup was opened", began)
 
     def acquire(self) -> bool:
-        """Add a user. False if the cache is closed."""
+        """Add a user. Return False if the cache is closed."""
         with self._lock:
             if self._users:
                 self._users += 1
@@ -237,7 +236,7 @@ class CountedCache:
         before, began = self.cache.snapshot, self._environment.monotonic()
         refreshed = self.cache.refresh()
         if refreshed.snapshot != before or refreshed.rebuilt is not None:
-            why = "" if refreshed.rebuilt is None else f" by loading it again, as {refreshed.rebuilt}"
+            why = "" if refreshed.rebuilt is None else f"; it was loaded again because {refreshed.rebuilt}"
             done = f"a lookup was refreshed from snapshot {None if before is None else before.id}{why}"
             self._log("refresh lookup", done, began)
         return refreshed
@@ -257,22 +256,22 @@ class CountedCache:
 
 
 def cache_state(cache: Cache) -> dict[str, object]:
-    """Kind, snapshot, rows and bytes of a cache for a text; rows and bytes where they are known."""
+    """Return the kind, snapshot, rows and bytes of a cache for a text. Unknown counts are left out."""
     snapshot, counts = cache.snapshot, {"rows": cache.rows, "bytes": cache.disk_bytes}
     known = {name: value for name, value in counts.items() if value is not None}
     return {"cache": cache.kind, "snapshot": None if snapshot is None else snapshot.id, **known}
 
 
 def key_row(key: Sequence[Any], fields: Sequence[DataField]) -> pa.Table:
-    """A key of these columns, whose values are as `pa.Array.to_pylist` has stored ones, as a row of stored types."""
+    """Return a key of these columns as a row of stored types; the values are as `pa.Array.to_pylist` gives them."""
     values = [pa.array([value], to_arrow(field.type)) for value, field in zip(key, fields, strict=True)]
     return pa.Table.from_arrays(values, [field.name for field in fields])
 
 
 def python_rows(rows: pa.Table, fields: Sequence[DataField]) -> list[tuple[Any, ...]]:
-    """These columns of rows, as Python values as users get them.
+    """Return these columns of rows as Python values for the user.
 
-    Raises UnsupportedFeatureError for a time that Python does not have.
+    Raises UnsupportedFeatureError for a time that Python cannot represent.
     """
     if not fields:
         return [()] * len(rows)
@@ -283,8 +282,8 @@ def python_rows(rows: pa.Table, fields: Sequence[DataField]) -> list[tuple[Any, 
 
 
 def no_python_time(error: Exception) -> UnsupportedFeatureError:
-    """The error for a row that Python cannot have."""
+    """Return the error for a row whose time Python cannot represent."""
     return UnsupportedFeatureError(
-        f"a row has a time that Python does not have ({error}): look its key up as one of many, in Arrow, or leave the "
+        f"a row has a time that Python cannot represent ({error}). Use get_many, which returns Arrow, or leave the "
         "column out."
     )

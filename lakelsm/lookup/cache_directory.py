@@ -1,6 +1,6 @@
-"""The directory of this machine in which a cache keeps its files: one process's own, or shared by several.
+"""The directory of this machine in which a cache keeps its files: private to a process, or shared by several.
 
-What lies in it can be made again from the table, so nothing of it is synced, and any of it may be damaged or deleted.
+The files can be built again from the table. So they are not synced, and any of them may be damaged or deleted.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from lakelsm.storage.refusals import refused_write
 Result = TypeVar("Result")
 
 _PREFIX = "lakelsm-lookup-"
-#: Where Linux keeps files in memory.
+#: The directory of Linux for files in memory.
 _MEMORY = Path("/dev/shm")
-#: Locked by the process that a private directory belongs to, for as long as it lives.
+#: Locked by the process that owns a private directory, until the process ends.
 _OWNER = ".owner"
 _LOCK = ".lock"
-#: Locked by each that writes a file of the directory, together with the others.
+#: Locked, in shared mode, by each process that writes a file of the directory.
 _WRITERS = ".writers"
-#: Links that are followed to a shared directory, as Linux has it.
+#: Symbolic links that are followed in the path of a shared directory: the limit of Linux.
 _MAX_LINKS = 40
-_UNHARMED = "The table is unharmed"
+_UNHARMED = "The table is not affected"
 
 
 class CacheDirectory:
-    """A directory of caches. Several threads, and of a shared one several processes, may use it at a time."""
+    """A directory of cache files. Several threads may use it, and several processes if it is shared."""
 
     def __init__(self, path: Path, environment: Environment, max_bytes: int | None = None) -> None:
         """Use `private`, `in_memory` or `shared`."""
@@ -51,9 +51,9 @@ class CacheDirectory:
     def private(
         environment: Environment = SYSTEM, root: Path | None = None, max_bytes: int | None = None
     ) -> CacheDirectory:
-        """A new directory in ``root`` (None: in the one that TMPDIR names), whose files may have ``max_bytes`` bytes.
+        """Create a directory in ``root`` (None: the one that TMPDIR names), whose files may have ``max_bytes``.
 
-        It goes with `close`, or when the process ends. The next one to be made removes what a killed process left.
+        It is removed by `close`, or when the process ends. The next call removes the directories of killed processes.
         """
         root = Path(tempfile.gettempdir()) if root is None else root
         with _storage_errors(root / _PREFIX):
@@ -61,7 +61,7 @@ class CacheDirectory:
             while True:
                 path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=root))
                 owner = _locked(path / _OWNER, fcntl.LOCK_EX)
-                if (path / _OWNER).exists():  # Else another process took it for one that was left, before it was locked.
+                if (path / _OWNER).exists():  # Else another process removed it as an orphan.
                     break
                 os.close(owner)
         directory = CacheDirectory(path, environment, max_bytes)
@@ -70,18 +70,18 @@ class CacheDirectory:
 
     @staticmethod
     def in_memory(max_bytes: int, environment: Environment = SYSTEM) -> CacheDirectory:
-        """As `private`, in the machine's memory. Raises UnsupportedFeatureError if the system has no directory there."""
+        """Do the same as `private`, in memory. Raises UnsupportedFeatureError if the system has no directory for it."""
         if not _MEMORY.is_dir():
             raise UnsupportedFeatureError(
-                f"'lookup.cache' = 'memory' keeps rows in {_MEMORY}, which this system does not have: set it to 'full'."
+                f"option 'lookup.cache': 'memory' needs {_MEMORY}, which this system does not have. Set it to 'full'."
             )
         return CacheDirectory.private(environment, _MEMORY, max_bytes)
 
     @staticmethod
     def shared(path: Path, environment: Environment = SYSTEM) -> CacheDirectory:
-        """The directory at a path, created if it is missing, for all processes of this user on this machine.
+        """Return the directory at a path, created if missing, for all processes of this user on this machine.
 
-        Raises InvalidInputError if another user can write to it, or can replace it or one of the directories above it.
+        Raises InvalidInputError if another user can write to it, or can replace it or a directory above it.
         """
         with _storage_errors(path):
             directory = CacheDirectory(_trusted(path), environment)
@@ -89,26 +89,26 @@ class CacheDirectory:
         return directory
 
     def lock(self) -> AbstractContextManager[None]:
-        """Keep the other threads and processes that lock the directory out. Not to be nested."""
+        """Lock the directory against other threads and processes. The lock cannot be nested."""
         return _lock(self.path / _LOCK, fcntl.LOCK_EX)
 
     def new_name(self) -> str:
-        """A name that no file of the directory begins with."""
+        """Return a name with which no name of a file in the directory begins."""
         return self._environment.new_uuid().replace("-", "")
 
     def file(self, name: str) -> Path:
-        """Where a file of this name lies."""
+        """Return the path of a file of this name."""
         return self.path / name
 
     def names(self) -> list[str]:
-        """The names of the published files."""
+        """Return the names of the published files."""
         with _storage_errors(self.path):
             return sorted(name for name in os.listdir(self.path) if not name.startswith("."))
 
     def publish(self, name: str, write: Callable[[Path], Result]) -> Result:
-        """Make or replace a file in one step: ``write`` fills it under another name. Returns what ``write`` does.
+        """Create or replace a file in one step: ``write`` fills it under a temporary name. Return what ``write`` returns.
 
-        Whatever fails leaves nothing behind; raises StorageError where the file system refuses.
+        If that fails, an earlier file stays unchanged. Raises StorageError if the file system refuses.
         """
         temporary = self.file(temporary_name(name, self._environment.new_uuid()))
         with _storage_errors(self.file(name)), _lock(self.path / _WRITERS, fcntl.LOCK_SH):
@@ -122,33 +122,33 @@ class CacheDirectory:
         return result
 
     def size_of(self, names: Iterable[str]) -> int:
-        """The bytes of some files; those that are missing have none."""
+        """Return the total bytes of some files; missing files count as 0."""
         taken = 0
         for name in names:
-            with suppress(OSError):  # Gone, or no file of this process: neither a log nor a display fails for that.
+            with suppress(OSError):  # Missing or not readable: neither a log nor a display fails for that.
                 taken += self.file(name).stat().st_size
         return taken
 
     def check_space(self) -> None:
-        """Raise OutOfMemoryError where the files of a directory in memory take more than they may."""
+        """Raise OutOfMemoryError if the files of a directory in memory are larger than its limit."""
         if self._max_bytes is None:
             return
         with _storage_errors(self.path):
             taken = self.size_of(os.listdir(self.path))
         if taken > self._max_bytes:
             raise OutOfMemoryError(
-                f"The rows of a lookup take {taken} bytes in memory, more than 'lookup.cache-max-memory-size' "
-                f"({self._max_bytes}). Raise the option, or keep them on disk: set 'lookup.cache' to 'full'."
+                f"The rows of a lookup take {taken} bytes in memory, and 'lookup.cache-max-memory-size' allows "
+                f"{self._max_bytes}. Raise the option, or set 'lookup.cache' to 'full' to keep the rows on disk."
             )
 
     def discard(self, name: str) -> None:
-        """Remove a file, or what has its name; a missing file is no error, and processes with it open can read it."""
+        """Remove a file or directory of this name, if it exists. Processes that have it open can still read it."""
         with _storage_errors(self.file(name)):
             self._remove_directory(name)
             self.file(name).unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Remove a private directory with all that is in it. A shared one stays for the others."""
+        """Remove a private directory and its files. A shared directory stays."""
         if self._removal is not None:
             self._removal()
 
@@ -158,7 +158,7 @@ class CacheDirectory:
             shutil.rmtree(path)
 
     def _remove_unfinished(self) -> None:
-        """Remove files that killed processes were writing, where no one is writing now."""
+        """Remove unfinished files of killed processes, unless a process is writing now."""
         with suppress(BlockingIOError), _lock(self.path / _WRITERS, fcntl.LOCK_EX | fcntl.LOCK_NB):
             for name in os.listdir(self.path):
                 if name.startswith(".") and name.endswith(".tmp"):
@@ -166,7 +166,7 @@ class CacheDirectory:
 
 
 def _trusted(path: Path) -> Path:
-    """The path without symbolic links, its missing directories made.
+    """Return the path without symbolic links, and create its missing directories.
 
     Each directory and link up to the root must belong to root or to this user, as OpenSSH requires of its files. A sticky
     directory above the last one (/tmp) may be writable by all: users cannot rename the entries of others there.
@@ -181,7 +181,7 @@ def _trusted(path: Path) -> Path:
             continue
         entry = current / name
         if not entry.exists():
-            with suppress(FileExistsError):  # A link without a target, or another process made it.
+            with suppress(FileExistsError):  # A dangling link, or another process created it.
                 os.mkdir(entry, 0o700)
         if not _is_link(entry, is_last=not names):
             current = entry
@@ -197,26 +197,26 @@ def _trusted(path: Path) -> Path:
 
 
 def _is_link(entry: Path, *, is_last: bool) -> bool:
-    """Whether an entry of a path is a symbolic link. Raises InvalidInputError for one that another user controls."""
+    """Return whether an entry of a path is a symbolic link. Raises InvalidInputError if another user controls it."""
     status = os.lstat(entry)
     is_link, mode = stat.S_ISLNK(status.st_mode), stat.S_IMODE(status.st_mode)
-    # The bits of the group are also the most that a POSIX access list gives to any other user.
+    # The group bits also limit what a POSIX access list grants to other users.
     is_shared = mode & 0o022 and (is_last or not mode & stat.S_ISVTX)
     if status.st_uid not in (os.geteuid(), 0):
         what, remedy = f"belongs to another user (uid {status.st_uid})", "change its owner"
     elif is_last if is_link else not stat.S_ISDIR(status.st_mode):
-        what, remedy = "is no directory", "remove it"
+        what, remedy = "is not a directory", "remove it"
     elif is_shared and not is_link:
         what, remedy = f"can be written to by other users (mode {mode:o})", f"run 'chmod go-w {entry}'"
     else:
         return is_link
     raise InvalidInputError(
-        f"{entry} {what}, and a lookup trusts the files of its directory: {remedy}, or name another directory."
+        f"{entry} {what}, so a lookup cannot trust files there. Fix that ({remedy}), or name another directory."
     )
 
 
 def _remove(path: Path, owner: int, process: int) -> None:
-    """Remove a private directory in the process that made it: a fork of that has the object too."""
+    """Remove a private directory in the process that created it: a forked process has this object too."""
     if os.getpid() == process:
         shutil.rmtree(path, ignore_errors=True)
         os.close(owner)
@@ -228,7 +228,7 @@ def _remove_orphans(root: Path) -> None:
         if not name.startswith(_PREFIX):
             continue
         path = root / name
-        with suppress(OSError):  # Of another user, or removed by another process since.
+        with suppress(OSError):  # Another user's, or another process has removed it.
             status = path.lstat()
             if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or not (path / _OWNER).exists():
                 continue
@@ -238,7 +238,7 @@ def _remove_orphans(root: Path) -> None:
 
 
 def _locked(path: Path, operation: int) -> int:
-    """A descriptor of a file, which is created if it is missing, locked for the process and all its threads."""
+    """Open a file, created if missing, and lock it for the process and all its threads. Return the descriptor."""
     with _storage_errors(path):
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
@@ -255,16 +255,16 @@ def _lock(path: Path, operation: int) -> Iterator[None]:
     try:
         yield
     finally:
-        fcntl.flock(descriptor, fcntl.LOCK_UN)  # First: a fork of the process may have the descriptor as well.
+        fcntl.flock(descriptor, fcntl.LOCK_UN)  # Before the close: a forked process may have the descriptor too.
         os.close(descriptor)
 
 
 @contextmanager
 def _storage_errors(path: Path) -> Iterator[None]:
-    """Raise what the system refuses as a StorageError that names the file."""
+    """Raise errors of the system as a StorageError that names the file."""
     try:
         yield
-    except (StorageError, BlockingIOError):  # The latter: another process has the lock.
+    except (StorageError, BlockingIOError):  # BlockingIOError: another process has the lock.
         raise
     except OSError as error:
         raise refused_write(str(path), error, lost=_UNHARMED) from error

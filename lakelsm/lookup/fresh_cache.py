@@ -1,4 +1,4 @@
-"""The cache of a lookup, which follows newer snapshots, schemas and partitions by its policy."""
+"""The cache of a lookup, which follows newer snapshots, schemas and partitions as its policy requires."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ Rows: TypeAlias = list[tuple[Any, ...]]
 
 
 class RowCache:
-    """Rows by key, up to ``max_rows`` of them (a missing row counts too); least recently used ones are dropped.
+    """The most recently used rows by key, at most ``max_rows``. A key without rows counts as one row.
 
-    Several threads may use it. What is found during a refresh is stored with the ``era`` in which the search began,
-    and dropped if that has ended: it may be of the state before.
+    Several threads may use it. Each refresh begins a new ``era``. Rows are stored with the era in which their search
+    began, and are dropped if it has ended: they may be of the older state.
     """
 
     def __init__(self, fields: Sequence[DataField], max_rows: int) -> None:
@@ -46,7 +46,7 @@ class RowCache:
         self.era = 0
 
     def get(self, key: Key) -> Rows | None:
-        """The rows of a key, None where they are not kept."""
+        """Return the rows of a key; None if they are not in the cache."""
         with self._lock:
             found = self._rows.get(key)
             if found is not None:
@@ -54,7 +54,7 @@ class RowCache:
             return found
 
     def put(self, key: Key, rows: Rows, era: int) -> None:
-        """Keep the rows of a key that were looked for in an era."""
+        """Store the rows of a key whose search began in ``era``."""
         size = max(len(rows), 1)
         with self._lock:
             if era != self.era or key in self._rows or size > self._max_rows:
@@ -65,7 +65,7 @@ class RowCache:
                 self._count -= max(len(self._rows.popitem(last=False)[1]), 1)
 
     def drop(self, changed: pa.Table | None) -> None:
-        """Forget the rows of some keys, or of all: None, or keys that lack columns of these."""
+        """Drop the rows of the changed keys; of all keys if ``changed`` is None or lacks columns of the key."""
         with self._lock:
             self.era += 1
             if not self._rows:
@@ -78,7 +78,7 @@ class RowCache:
                     self._count -= max(len(self._rows.pop(key)), 1)
 
     def _among(self, changed: pa.Table) -> list[Key]:
-        """The kept keys that may be among others: those with an equal hash."""
+        """Return the cached keys that may be among others: those with an equal hash."""
         kept = list(self._rows)
         columns = [pa.array(values, to_arrow(field.type)) for values, field in zip(zip(*kept), self._fields)]
         own = pa.table(columns, names=[field.name for field in self._fields])
@@ -87,7 +87,7 @@ class RowCache:
 
 
 class DefinedCache(CountedCache):
-    """The cache of a definition in chosen ``partitions`` (None: in all), and the most recently used rows."""
+    """The cache of a definition in ``partitions`` (None: all), and the most recently used rows."""
 
     def __init__(
         self, defined: DefinedLookup, partitions: tuple[bytes, ...] | None, opener: Opener, environment: Environment
@@ -107,7 +107,7 @@ class DefinedCache(CountedCache):
             self._added_keys = list(zip(*(column.to_pylist() for column in columns)))
 
     def find(self, keys: pa.Table) -> FoundRows:
-        """The rows of keys in stored types; where they leave out partition columns, of all chosen partitions."""
+        """Find the rows of keys in stored types. Keys without partition columns are searched in all chosen partitions."""
         if self._added_values is None:
             return self.cache.find(keys)
         chosen = [self._added_values.slice(at, 1) for at in range(len(self._added_values))]
@@ -116,12 +116,12 @@ class DefinedCache(CountedCache):
         return FoundRows.combined([self.cache.find(_within(keys, each)) for each in chosen])
 
     def rows_of(self, values: tuple[Any, ...], named: Mapping[str, Any]) -> Rows:
-        """The rows of one key, whose values are given by position or by name."""
+        """Return the rows of one key, whose values are given by position or by name."""
         key = self._single(values, named)
         return [] if key is None else self.find_key(key)
 
     def find_key(self, key: Key) -> Rows:
-        """The rows of one key, from those that are kept where they are."""
+        """Return the rows of one key, from the most recently used rows if they are there."""
         found = self.row_cache.get(key)
         if found is None:
             era = self.row_cache.era
@@ -132,7 +132,7 @@ class DefinedCache(CountedCache):
 
 
 def _within(keys: pa.Table, partition: pa.Table) -> pa.Table:
-    """Keys with the values of a partition, which has one row (none where there are no keys)."""
+    """Add the values of one partition to keys; ``partition`` is empty only if there are no keys."""
     first = pa.array(np.zeros(len(keys), np.int64))
     for field, column in zip(partition.schema, partition.columns):
         keys = keys.append_column(field, column.take(first))
@@ -140,7 +140,7 @@ def _within(keys: pa.Table, partition: pa.Table) -> pa.Table:
 
 
 class FreshCache:
-    """Keeps the cache that answers a lookup. Several threads may use it.
+    """Keeps the cache of a lookup fresh. Several threads may use it.
 
     ``store`` is the table without the options of the lookup.
     """
@@ -169,31 +169,31 @@ class FreshCache:
 
     @property
     def seconds_since_look(self) -> float:
-        """The seconds since the last look for a newer snapshot."""
+        """The seconds since the last check for a newer snapshot."""
         return self.environment.monotonic() - self._checked_at
 
     def current(self) -> DefinedCache:
-        """The cache to ask, held for the caller, refreshed if that is due. Raises InvalidInputError once it is closed."""
+        """Return the cache, acquired for the caller and refreshed if due. Raises InvalidInputError if it is closed."""
         now = self.environment.monotonic()
         if now >= self._due_at:
             self._refresh_due(now)
         return self.acquire()
 
     def acquire(self) -> DefinedCache:
-        """The present cache, held for the caller. Raises InvalidInputError once it is closed."""
+        """Return the cache without a refresh, acquired for the caller. Raises InvalidInputError if it is closed."""
         while (current := self._current) is not None:
-            if current.acquire():  # Else it was replaced since.
+            if current.acquire():  # Else another thread has replaced it.
                 return current
-        raise InvalidInputError(f"Table {self.store.name}: the lookup is closed; open another one with Table.lookup.")
+        raise InvalidInputError(f"Table {self.store.name}: the lookup is closed. Open another one with Table.lookup.")
 
     def refresh(self) -> None:
-        """Take the newest snapshot now."""
+        """Refresh to the newest snapshot now."""
         self._raise_background_failure()
         with self._refreshing:
             self._take_newest(partitions=True)
 
     def close(self) -> None:
-        """Wait for the background thread, and close the cache when no lookup uses it any more."""
+        """Wait for the background thread, and close the cache after its last lookup."""
         with self._switching:
             self._closed.set()
             background = self._background
@@ -205,13 +205,13 @@ class FreshCache:
             current.release()
 
     def _note_check(self, now: float) -> float:
-        """Take a time for that of the last look for a newer snapshot."""
+        """Record the time of a check for a newer snapshot."""
         self._checked_at = now
         self._due_at = float("inf") if self._policy.interval is None else now + self._policy.interval
         return now
 
     def _refresh_due(self, now: float) -> None:
-        """Refresh, or start to in the background."""
+        """Refresh the cache, or start a refresh in the background."""
         self._raise_background_failure()
         if self._closed.is_set() or self._policy.is_quiet(self.environment):
             return
@@ -219,7 +219,7 @@ class FreshCache:
             self._start_background(now)
             return
         with self._refreshing:
-            if self._checked_at <= now and self._due_at <= now:  # Else another thread has looked since.
+            if self._checked_at <= now and self._due_at <= now:  # Else another thread has checked since.
                 self._take_newest()
 
     def _is_far_behind(self) -> bool:
@@ -228,7 +228,7 @@ class FreshCache:
             return newest - (0 if snapshot is None else snapshot.id) > self._policy.max_pending
 
     def _start_background(self, now: float) -> None:
-        """Refresh in a thread that ends with the process, unless one does already."""
+        """Start a refresh in a thread that ends with the process, unless one is running."""
         with self._switching:
             if self._closed.is_set() or (self._background is not None and self._background.is_alive()):
                 return
@@ -242,24 +242,24 @@ class FreshCache:
                 self._take_newest()
         except WorkCancelled:
             pass
-        except BaseException as error:  # noqa: BLE001  Whatever it is, the next lookup raises it.
-            _LOG.warning("Table %s: a refresh in the background failed: %s", self.store.name, logged_text(error))
+        except BaseException as error:  # noqa: BLE001  The next lookup raises it.
+            _LOG.warning("Table %s: the background refresh of a lookup failed: %s", self.store.name, logged_text(error))
             self._failure = error
             self._due_at = float("-inf")
 
     def _raise_background_failure(self) -> None:
-        """Raise what failed in the background, once."""
+        """Raise the error of the last background refresh, once."""
         with self._switching:
             failure, self._failure = self._failure, None
             if failure is None:
                 return
             self._note_check(self._checked_at)
         if isinstance(failure, LakelsmError):
-            raise type(failure)(f"A refresh in the background failed: {failure}") from failure
+            raise type(failure)(f"The background refresh failed: {failure}") from failure
         raise failure
 
     def _take_newest(self, partitions: bool = False) -> None:
-        """Refresh the cache, or replace it where the table, its columns or the chosen partitions are others."""
+        """Refresh the cache; replace it if the table, its columns or the chosen partitions are different now."""
         self._note_check(self.environment.monotonic())
         with self.acquire() as held:
             newest = self.store.refreshed()
@@ -272,12 +272,12 @@ class FreshCache:
             self.store = newest
 
     def _is_recreated(self) -> bool:
-        """Whether the table lost the schema that the lookup is at: it was dropped, and another one lies at its path."""
+        """Return whether the lookup's schema is missing or different: the table was dropped and created again."""
         schemas, own = self.store.schemas, self.store.schema
         return own.id not in schemas.ids() or schemas.get(own.id) != own
 
     def _has_other_partitions(self, held: DefinedCache, now: bool) -> bool:
-        """Whether it is time to look for the greatest partitions, and they are others."""
+        """Return whether a check for the greatest partitions is due (``now``: always) and finds other ones."""
         choice, time = held.defined.choice, self.environment.monotonic()
         is_early = not now and time < self._chosen_at + self._policy.partition_interval
         if choice is None or not choice.may_change or is_early:

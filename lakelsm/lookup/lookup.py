@@ -1,4 +1,4 @@
-"""Lookups in a process: `Lookup`, how the arguments of a call become one, and which cache it has (`lookup.cache`)."""
+"""Lookups in a process: `Lookup`, its arguments, and the choice of its cache (`lookup.cache`)."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ from lakelsm.text_table import html_table
 
 
 class Lookup:
-    """Finds rows of a table by key: `Table.lookup` makes it. Several threads may use it.
+    """Finds rows of a table by key; `Table.lookup` opens it. Several threads may use it.
 
-    It answers from one snapshot and refreshes itself to newer ones. Close it, or use it in a ``with``: it keeps files.
+    It answers from one snapshot and refreshes itself. Close it, or use it in a ``with`` block: it keeps files on disk.
     """
 
     def __init__(self, fresh: FreshCache) -> None:
@@ -52,38 +52,38 @@ class Lookup:
         self._store = fresh.store
 
     def get(self, /, *key: Any, **named: Any) -> dict[str, Any] | None:
-        """The row of a key by column, or None.
+        """Return the row of a key by column, or None.
 
-        The key's values are given in the order of its columns, or by their names, in any case. Raises InvalidInputError
-        for NULL, for a value of another type, and for a key that may have several rows: `get_all` finds these.
+        The values of the key are given in the order of its columns, or by name, in any case. Raises InvalidInputError
+        for NULL, for a value of another type, and for a key that may have several rows: `get_all` returns these.
         """
         with self._fresh.current() as current:
             if not current.defined.has_one_row_per_key:
                 primary = ", ".join(current.defined.store.schema.primary_keys)
                 raise InvalidInputError(
-                    f"Table {self._store.name}: a key of {current.keys.text} may have several rows, as it is not the "
-                    f"primary key ({primary}): get_all gives them all."
+                    f"Table {self._store.name}: get needs the primary key ({primary}). A key of ({current.keys.text}) "
+                    "may have several rows: use get_all."
                 )
             rows = current.rows_of(key, named)
         return _shown(current.defined, rows[0]) if rows else None
 
     def get_all(self, /, *key: Any, **named: Any) -> list[dict[str, Any]]:
-        """All rows of a key, in no order. The key is given as in `get`."""
+        """Return all rows of a key, in no particular order. The key is given as in `get`."""
         with self._fresh.current() as current:
             return [_shown(current.defined, row) for row in current.rows_of(key, named)]
 
     def get_many(self, keys: object, how: str = "left", timestamps: str = "ns") -> pa.Table:
-        """The rows of many keys, in their order: the columns of the keys, then those looked up.
+        """Return the rows of many keys, in their order: the columns of the keys, then those looked up.
 
-        ``keys`` are rows of the key's columns, found in any case: a pyarrow Table, RecordBatch, RecordBatchReader or
+        ``keys`` are rows with the key's columns, in any case: a pyarrow Table, RecordBatch, RecordBatchReader or
         dataset, a pandas or Polars DataFrame, anything with the Arrow C stream interface. Or they are a list (or tuple or
-        range or set): of values where the key has one column, of tuples in the order of its columns, or of dicts by
-        column. Or they are a dict of columns, or where the key has one column a numpy, Arrow, pandas or Polars column.
+        range or set): of values if the key has one column, of tuples in the order of its columns, or of dicts by
+        column. Or they are a dict of columns, or, if the key has one column, a numpy, Arrow, pandas or Polars column.
 
-        A key with several rows is repeated. ``how`` decides about keys without a row, or with NULL:
-        'left' gives NULL in the columns looked up, 'inner' leaves it out. Columns of the key are not given again.
-        ``timestamps`` is the type of the TIMESTAMP(7..9) looked up, as in `Table.to_reader`. Raises InvalidInputError for
-        other columns or types than the key's.
+        A key with several rows is repeated. ``how`` decides about keys that have no row or a NULL: 'left' returns NULL
+        in the columns looked up, 'inner' leaves the keys out. Columns of the key are not returned twice.
+        ``timestamps`` is the type of looked-up TIMESTAMP(7..9) columns, as in `Table.to_reader`. Raises InvalidInputError
+        for columns and types other than the key's.
         """
         is_inner, form = checked_inner(how), checked_timestamps("timestamps", timestamps)
         with self._fresh.current() as current:
@@ -102,12 +102,12 @@ class Lookup:
         return joined
 
     def refresh(self) -> None:
-        """Take the newest snapshot now, whatever the periods without a refresh."""
+        """Refresh to the newest snapshot now, also in periods without refreshes."""
         with operation_line(self._store.name, "refresh lookup", only_failures=True):
             self._fresh.refresh()
 
     def staleness(self) -> Staleness:
-        """Which snapshot answers, and how old it is. It looks at the table, and does not refresh."""
+        """Return which snapshot answers, and how old it is. It reads the newest snapshot, but does not refresh."""
         with self._fresh.acquire() as current:
             snapshot, newest = current.cache.snapshot, self._store.snapshots.latest()
             own, last = (0 if each is None else each.id for each in (snapshot, newest))
@@ -124,7 +124,7 @@ class Lookup:
             )
 
     def close(self) -> None:
-        """Give memory and disk space back; lookups that are under way end first. It answers no more."""
+        """Close the lookup after running calls have ended. It answers no more; memory and disk space are freed."""
         self._fresh.close()
 
     def __enter__(self) -> Lookup:
@@ -137,7 +137,7 @@ class Lookup:
         return f"Lookup({', '.join(f'{name}={value!r}' for name, value in self._state().items())})"
 
     def _repr_html_(self) -> str:
-        """A table of the same, for notebooks."""
+        """Return the same as an HTML table, for notebooks."""
         return html_table(((name, repr(value)) for name, value in self._state().items()), caption="Lookup")
 
     def _state(self) -> dict[str, object]:
@@ -149,7 +149,7 @@ class Lookup:
 
 
 def _shown(defined: DefinedLookup, row: tuple[Any, ...]) -> dict[str, Any]:
-    """The row for the user, who may change it: a copy where rows are kept."""
+    """Return a row for the user, who may change it: nested values are copied, because rows are cached."""
     return dict(zip(defined.labels, copy.deepcopy(row) if defined.is_nested else row))
 
 
@@ -195,10 +195,10 @@ def _directory(directory: object) -> Path | None:
 
 
 def chosen_cache(spec: LookupSpec) -> str:
-    """The kind of cache that the table's options ask for.
+    """Return the kind of cache that the table's options choose.
 
-    'auto' is Paimon's choice: by the whole primary key the table's query service where there is one, else files indexed
-    on demand; by other keys a full cache.
+    'auto' chooses as Paimon does. For the whole primary key: the table's query service if there is one, else a
+    partial cache. For other keys: a full cache.
     """
     option = spec.store.options.lookup_cache
     if option is LookupCache.AUTO and spec.by_primary_key:
@@ -207,8 +207,8 @@ def chosen_cache(spec: LookupSpec) -> str:
 
 
 def opened_cache(spec: LookupSpec, shared: Path | None) -> Cache:
-    """A cache of the table's newest snapshot. Its files are in memory, below a directory that processes share
-    (``shared``), or in a private one (None).
+    """Open a cache of the table's newest snapshot. Its files are in memory, below a directory that processes share
+    (``shared``), or in a private directory (None).
     """
     kind, options = chosen_cache(spec), spec.store.options
     if kind == RemoteCache.kind:
@@ -225,7 +225,7 @@ def opened_cache(spec: LookupSpec, shared: Path | None) -> Cache:
 
 
 def cache_name(spec: LookupSpec) -> str:
-    """A name of a directory that two specs share only where one cache answers both."""
+    """Return a name for a directory. Two specs have the same name only if one cache answers both."""
     store = spec.store
     schema = (store.schema.id, store.schema.time_millis, sorted(store.schema.options.items()))
     wanted = (spec.key, spec.columns, spec.predicate, None if spec.buckets is None else sorted(spec.buckets))

@@ -1,4 +1,4 @@
-"""A lookup as the user defines it, with its freshness; and the same for the present state of a table."""
+"""A lookup as the user defines it, its freshness, and the definition resolved for the present state of a table."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ from lakelsm.types import DataType, has_nanoseconds, to_arrow
 
 _MAX_PT = "max_pt()"
 _GREATEST = {_MAX_PT: 1, "max_two_pt()": 2}
-_WANTED = "write 'dt=2026-01-01;dt=2026-01-02', 'max_pt()', 'max_two_pt()' or 'year=max_pt(),month=max_pt()'"
+_WANTED = "Write 'dt=2026-01-01;dt=2026-01-02', 'max_pt()', 'max_two_pt()' or 'year=max_pt(),month=max_pt()'"
 _HOW = "'left' or 'inner'"
 _CACHES = tuple(kind.value for kind in LookupCache)
 _INTERVALS = ("lookup.continuous.discovery-interval", "continuous.discovery-interval")
-#: The ``refresh`` of a lookup that looks for newer snapshots only when `Lookup.refresh` is called.
+#: The ``refresh`` of a lookup that checks for newer snapshots only when `Lookup.refresh` is called.
 _NEVER = "never"
 _KEYS = {
     key: option.key
@@ -55,12 +55,12 @@ _KEYS = {
 
 @dataclass(frozen=True, kw_only=True)
 class RefreshPolicy:
-    """How lookups are kept fresh.
+    """How a lookup is kept fresh.
 
-    ``interval``: seconds between two looks for a newer snapshot (0: each lookup looks, None: none does).
-    ``in_background``: during a refresh lookups answer from the snapshot before, unless that is more than
-    ``max_pending`` snapshots behind. ``quiet``: periods without a refresh, as `lakelsm.options` parses them.
-    ``partition_interval``: seconds between two looks for the greatest partitions.
+    ``interval``: seconds between checks for a newer snapshot (0: before each lookup, None: never).
+    ``in_background``: lookups answer from the older snapshot during a refresh, unless that is more than
+    ``max_pending`` snapshots behind. ``quiet``: periods without refreshes, as `lakelsm.options` parses them.
+    ``partition_interval``: seconds between checks for the greatest partitions.
     """
 
     interval: float | None
@@ -71,7 +71,7 @@ class RefreshPolicy:
 
     @staticmethod
     def of(options: TableOptions) -> RefreshPolicy:
-        """The policy that a table's options ask for."""
+        """Return the policy of a table's options."""
         return RefreshPolicy(
             interval=discovery_interval(options),
             in_background=options.lookup_refresh_async,
@@ -81,7 +81,7 @@ class RefreshPolicy:
         )
 
     def is_quiet(self, environment: Environment) -> bool:
-        """Whether the local clock shows a time at which nothing is refreshed."""
+        """Return whether the local time is in a period without refreshes."""
         if not self.quiet:
             return False
         now = environment.local_wall_clock(environment.clock())
@@ -89,15 +89,15 @@ class RefreshPolicy:
 
 
 def discovery_interval(options: TableOptions) -> float:
-    """Seconds between two checks for a newer snapshot, by a table's options."""
+    """Return the seconds between checks for a newer snapshot, from a table's options."""
     own = options.lookup_continuous_discovery_interval
     return (options.continuous_discovery_interval if own is None else own) / 1000
 
 
 @dataclass(frozen=True)
 class PartitionChoice:
-    """The partitions of an option: those ``named``, or (None) the ``greatest``, that many of those that differ in
-    their first ``levels`` columns, with all that lies below them.
+    """The partitions that an option chooses: the ``named`` ones, or (None) those with the greatest values of the first
+    ``levels`` partition columns; ``greatest`` is the number of these values.
     """
 
     named: tuple[bytes, ...] | None
@@ -107,14 +107,14 @@ class PartitionChoice:
 
     @staticmethod
     def of(store: TableStore) -> PartitionChoice | None:
-        """The choice of a table, None where it has none. Raises InvalidInputError for one that it cannot have."""
+        """Return the choice of a table; None without one. Raises InvalidInputError for an option that does not fit."""
         text = store.options.scan_partitions
         if text is None:
             return None
-        option = f"option 'scan.partitions' cannot be '{text}'"
+        option = f"option 'scan.partitions' = '{text}'"
         keys = store.schema.partition_keys
         if not keys:
-            raise InvalidInputError(f"{option}: table {store.name} has no partitions; leave it out.")
+            raise InvalidInputError(f"{option}: table {store.name} has no partitions. Leave the option out.")
         greatest = _GREATEST.get(text.strip().lower())
         if greatest is not None:
             return PartitionChoice(None, greatest=greatest, levels=len(keys))
@@ -126,16 +126,16 @@ class PartitionChoice:
 
     @property
     def may_change(self) -> bool:
-        """Whether other partitions may be chosen later."""
+        """Whether a newer snapshot may have other chosen partitions."""
         return self.named is None
 
     def has_one_partition(self, store: TableStore) -> bool:
-        """Whether never more than one partition is chosen."""
+        """Return whether at most one partition is ever chosen."""
         is_one = self.greatest == 1 and self.levels == len(store.schema.partition_keys)
         return is_one if self.named is None else len(self.named) == 1
 
     def partitions(self, store: TableStore, snapshot: Snapshot | None) -> tuple[bytes, ...]:
-        """The partitions that are chosen of a snapshot (None: an empty table), greatest first."""
+        """Return the chosen partitions of a snapshot (None: an empty table), greatest first."""
         if self.named is not None:
             return self.named
         codes: dict[bytes, None] = {}
@@ -152,15 +152,15 @@ class PartitionChoice:
 
 
 def partition_condition(store: TableStore, partitions: Sequence[bytes]) -> Predicate:
-    """The condition that the rows of some partitions meet, and no others."""
+    """Return a condition that is true for all rows of some partitions, and for no others."""
     if not partitions:
         return Constant(False)
     names = store.schema.partition_keys
     for field in map(store.schema.field, names):
         if has_nanoseconds(field.type) or field.type.root in ("FLOAT", "DOUBLE"):
             raise UnsupportedFeatureError(
-                f"Table {store.name}: lookups in chosen partitions of {field.type.sql()} ('{field.name}') are not built; "
-                "leave 'scan.partitions' out."
+                f"Table {store.name}: option 'scan.partitions' is not supported for partition column '{field.name}' "
+                f"({field.type.sql()}). Leave the option out."
             )
     rows = store.comparable_partitions(partitions)
     return any_of(
@@ -170,17 +170,17 @@ def partition_condition(store: TableStore, partitions: Sequence[bytes]) -> Predi
 
 
 def _values(text: str, keys: Sequence[str]) -> dict[str, str]:
-    """The texts of partition columns in 'a=x,b=y'."""
+    """Parse 'a=x,b=y': return the texts of the partition columns."""
     values: dict[str, str] = {}
     for part in text.split(","):
         found = re.fullmatch(r"\s*([^=]*[^=\s])\s*=(.*)", part, re.DOTALL)
         if found is None:
-            raise InvalidInputError(f"'{part.strip()}' is no partition: {_WANTED}.")
+            raise InvalidInputError(f"'{part.strip()}' is not a partition. {_WANTED}.")
         name = match(found[1], keys)
         if name is None:
-            raise InvalidInputError(f"'{found[1]}' is no partition column; the table has {', '.join(keys)}.")
+            raise InvalidInputError(f"'{found[1]}' is not a partition column. Partition columns: {', '.join(keys)}.")
         if name in values:
-            raise InvalidInputError(f"'{text.strip()}' has '{name}' twice; name it once.")
+            raise InvalidInputError(f"'{text.strip()}' names '{name}' twice. Name it once.")
         values[name] = found[2].strip()
     return values
 
@@ -189,18 +189,18 @@ def _named(store: TableStore, values: dict[str, str]) -> bytes:
     keys = store.schema.partition_keys
     missing = [name for name in keys if name not in values]
     if missing:
-        raise InvalidInputError(f"it must name all partition columns, and lacks {', '.join(missing)}.")
+        raise InvalidInputError(f"partition column {', '.join(missing)} is missing. Name all of {', '.join(keys)}.")
     found = checked_partition(store, values)
     return encode_row([found[name] for name in keys], store.partition_types)
 
 
 def _levels(specs: Sequence[dict[str, str]], keys: Sequence[str]) -> int:
-    """How many leading columns are to be the greatest."""
+    """Return how many leading columns must have their greatest values."""
     values = specs[0]
     if len(specs) > 1 or any(value.lower() != _MAX_PT for value in values.values()):
-        raise InvalidInputError(f"'{_MAX_PT}' stands for each column that is named, once: {_WANTED}.")
+        raise InvalidInputError(f"'{_MAX_PT}' must be the value of each named column, in one partition. {_WANTED}.")
     if set(values) != set(keys[: len(values)]):
-        raise InvalidInputError(f"it must name the first partition columns, in {', '.join(keys)}.")
+        raise InvalidInputError(f"the named columns are not the first ones of the partition columns {', '.join(keys)}.")
     return len(values)
 
 
@@ -208,7 +208,7 @@ def _levels(specs: Sequence[dict[str, str]], keys: Sequence[str]) -> int:
 class LookupDefinition:
     """The ``columns`` (None: all) of rows found by a ``key`` (None: the primary key), as the user names them.
 
-    ``where``: only rows for which it is true are found. ``options`` are those of the call, on top of the table's.
+    ``where``: only rows for which it is true are found. ``options`` of the call override those of the table.
     """
 
     columns: tuple[str, ...] | None = None
@@ -218,7 +218,7 @@ class LookupDefinition:
     options: Mapping[str, str]
 
     def of_table(self, store: TableStore) -> DefinedLookup:
-        """What it is for a table. Raises InvalidInputError for columns and options that it does not have."""
+        """Resolve the definition for a table. Raises InvalidInputError for columns and options that do not fit it."""
         schema = store.schema
         refuse_fallback(store, "lookups")
         if self.options:
@@ -232,7 +232,7 @@ class LookupDefinition:
                 key = list(schema.primary_keys if choice is None else schema.trimmed_primary_keys)
             for argument, names in (("columns", found), ("key", key)):
                 if len(set(names)) < len(names):
-                    raise InvalidInputError(f"{argument} names {', '.join(names)}: name each column once.")
+                    raise InvalidInputError(f"{argument}: {', '.join(names)} has a column twice. Name each column once.")
             LookupKeys.of(schema, key)
         condition = LocalEngine().evaluable_predicate(store, self.where)
         labels = tuple(self.columns or found)
@@ -241,7 +241,7 @@ class LookupDefinition:
 
 @dataclass(frozen=True)
 class DefinedLookup:
-    """A definition on the present table: ``labels`` are what the user calls the ``columns``."""
+    """A definition resolved for a table: ``labels`` are the user's names of the ``columns``."""
 
     store: TableStore
     key: tuple[str, ...]
@@ -253,26 +253,26 @@ class DefinedLookup:
 
     @property
     def adds_partitions(self) -> bool:
-        """Whether the key leaves out partition columns, and is a primary key with those of the chosen partitions."""
+        """Whether the key lacks partition columns, and is the primary key together with the chosen partitions."""
         schema = self.store.schema
         is_primary = not schema.cross_partition and set(self.key) == set(schema.trimmed_primary_keys)
         return self.choice is not None and is_primary
 
     @cached_property
     def is_nested(self) -> bool:
-        """Whether a column has values that are mutable."""
+        """Whether a column has nested, and so mutable, values."""
         return any(pa.types.is_nested(to_arrow(self.store.schema.field(name).type)) for name in self.columns)
 
     @cached_property
     def has_one_row_per_key(self) -> bool:
-        """Whether a key never has more than one row."""
+        """Whether a key has at most one row."""
         schema, known = self.store.schema, set(self.key)
         if self.choice is not None and self.choice.has_one_partition(self.store):
             known |= set(schema.partition_keys)
         return {*schema.primary_keys, *schema.partition_keys} <= known
 
     def partitions(self) -> tuple[bytes, ...] | None:
-        """The partitions that are chosen of the newest snapshot, greatest first (None: all are)."""
+        """Return the chosen partitions of the newest snapshot, greatest first (None: all)."""
         choice, store = self.choice, self.store
         if choice is None:
             return None
@@ -285,7 +285,7 @@ class DefinedLookup:
         return store.run_on_newest(chosen)
 
     def spec(self, partitions: tuple[bytes, ...] | None) -> LookupSpec:
-        """The request to a cache, with the chosen ``partitions`` (None: all)."""
+        """Return the request to a cache, for ``partitions`` (None: all)."""
         key, conditions = self.key, [] if self.condition is None else [self.condition]
         if partitions is not None:
             conditions.append(partition_condition(self.store, partitions))
@@ -294,7 +294,7 @@ class DefinedLookup:
         return LookupSpec(self.store, key, self.columns, predicate=all_of(conditions) if conditions else None)
 
     def matches(self, other: DefinedLookup) -> bool:
-        """Whether a cache made for another state of the table's schema answers this too."""
+        """Return whether the cache of another resolved definition can answer this one."""
         requests = [(each.key, each.columns, each.condition, each.choice) for each in (self, other)]
         return requests[0] == requests[1] and _read_fields(self) == _read_fields(other)
 
@@ -309,9 +309,9 @@ def checked_lookup(
     cache: str | None,
     options: object,
 ) -> tuple[LookupDefinition, RefreshPolicy]:
-    """The arguments of a call: what is looked up, and how it is kept fresh.
+    """Check the arguments of a call; return what is looked up, and how it is kept fresh.
 
-    Raises InvalidInputError for arguments of other kinds, and where the table cannot answer.
+    Raises InvalidInputError for invalid arguments, and if the table cannot answer.
     """
     texts = _call_options(options, cache, refresh)
     definition = LookupDefinition(columns, key=key, where=checked_condition(where), options=texts)
@@ -320,14 +320,14 @@ def checked_lookup(
 
 
 def checked_inner(how: object) -> bool:
-    """Whether what has no row is left out ('inner') or kept with NULL ('left')."""
+    """Return whether rows without a match are left out ('inner') or kept with NULL ('left')."""
     if checked_text("how", how, _HOW) not in ("left", "inner"):
         raise wrong_argument("how", how, _HOW)
     return how == "inner"
 
 
 def checked_lookup_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Options of one lookup by their main keys. Raises InvalidInputError for those of anything else."""
+    """Return the options of a lookup by their main keys. Raises InvalidInputError for other options."""
     unknown = next((key for key in options if key not in _KEYS), None)
     if unknown is not None:
         raise invalid_argument("options", f"{unknown!r} is not an option of lookups.", "docs/lookup.md lists them.")
@@ -338,7 +338,7 @@ def checked_lookup_options(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _call_options(options: object, cache: str | None, refresh: object) -> Mapping[str, str]:
-    """The options of the call with ``cache`` among them. An option and an argument that mean the same are refused."""
+    """Return the options of the call, with ``cache``. Raises InvalidInputError if an argument and an option conflict."""
     texts = checked_lookup_options(option_texts("options", options))
     twice = [name for name in texts if cache is not None and name == "lookup.cache"]
     twice += [name for name in texts if refresh is not None and name in _INTERVALS]
@@ -354,7 +354,7 @@ def _interval(refresh: object) -> float | None:
     try:
         return checked_seconds("refresh", refresh)  # type: ignore[arg-type]
     except ValueError:
-        wanted = f"seconds, a duration such as '10 s', 0 to look before each lookup, or '{_NEVER}'"
+        wanted = f"seconds, a duration such as '10 s', 0 to check before each lookup, or '{_NEVER}'"
         raise wrong_argument("refresh", refresh, wanted) from None
 
 
@@ -366,6 +366,6 @@ def _read_fields(lookup: DefinedLookup) -> list[tuple[int, DataType]]:
 
 
 def _without_fallbacks(schema: TableSchema) -> dict[str, str]:
-    """The table's options, those of lookups by their main keys."""
+    """Return the table's options, with main keys instead of fallback keys for those of lookups."""
     main = {_KEYS.get(key, key): text for key, text in schema.options.items()}
     return {**main, **{key: text for key, text in schema.options.items() if key in main}}

@@ -1,4 +1,4 @@
-"""A user's keys, as the table stores values. A value that no row can have is no error: it finds nothing."""
+"""Keys of the user, converted to stored values. A value that no row can have is not an error: it finds nothing."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from lakelsm.schema.row_rules import OnlyNull, is_comparable
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.types import INTEGER_BITS, DataField, DataType, output_arrow, python_arrow, to_arrow
 
-#: Holds the numbers of all integers and decimals, of which the greatest are below `_ALL_DIGITS`.
+#: A type for all integers and decimals of columns, whose absolute values are below `_ALL_DIGITS`.
 _WHOLE = pa.decimal256(76, 38)
 _ALL_DIGITS = 10**38
 
 
 @dataclass(frozen=True)
 class GivenKeys:
-    """Keys as a user gave them, in ``rows`` whose columns are in the order of the key; ``stored`` are those that rows of
-    the table can have, and ``positions`` are their indexes among the rows (None: all of them can).
+    """Keys as the user gave them: ``rows`` with columns in the order of the key. ``stored`` are the keys that rows of the
+    table can have, ``indexes`` their indexes in ``rows`` (None: all).
     """
 
     rows: pa.Table
@@ -47,34 +47,34 @@ class GivenKeys:
 
 @dataclass(frozen=True)
 class LookupKeys:
-    """The key of a lookup: ``fields`` are its columns in their order; ``partitioned`` has those that name partitions."""
+    """The key of a lookup: ``fields`` are its columns in order, ``partitioned`` the names of the partition columns."""
 
     fields: tuple[DataField, ...]
     partitioned: frozenset[str]
 
     @staticmethod
     def of(schema: TableSchema, names: Sequence[str]) -> LookupKeys:
-        """The key of some columns. Raises InvalidInputError for a column of a type whose values are never equal."""
+        """Return the key of some columns. Raises InvalidInputError for nested columns, which cannot be compared."""
         fields = tuple(map(schema.field, names))
         nested = next((field for field in fields if pa.types.is_nested(to_arrow(field.type))), None)
         if nested is not None:
             raise InvalidInputError(
-                f"key has column '{nested.name}', which is {nested.type.sql()}: look rows up by columns of plain types."
+                f"key column '{nested.name}' has type {nested.type.sql()}. Look rows up by columns that are not nested."
             )
         return LookupKeys(fields, frozenset(schema.partition_keys))
 
     @property
     def names(self) -> list[str]:
-        """The columns' names, as the table has them."""
+        """The names of the columns, as in the table."""
         return [field.name for field in self.fields]
 
     @property
     def text(self) -> str:
-        """The columns for a message."""
+        """The names of the columns, for messages."""
         return ", ".join(self.names)
 
     def single(self) -> Callable[[tuple[Any, ...], Mapping[str, Any]], tuple[Any, ...] | None]:
-        """Converts the values of one key, by position or by name, to the stored form; None if no row can have it."""
+        """Return a function from the values of one key, by position or name, to stored ones (None: no row has it)."""
         converters = [_converter(field, field.name in self.partitioned) for field in self.fields]
 
         def stored(values: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...] | None:
@@ -85,26 +85,26 @@ class LookupKeys:
         return stored
 
     def _ordered(self, values: tuple[Any, ...], named: Mapping[str, Any]) -> Sequence[Any]:
-        """The values in the order of the key. Raises InvalidInputError for missing and for unknown ones."""
+        """Return the values in the order of the key. Raises InvalidInputError for missing and unknown columns."""
         known = {folded(name): name for name in self.names}
         given = dict(zip(self.names, values))
         for name, value in named.items():
             column = known.get(folded(name))
             if column is None:
-                raise InvalidInputError(f"'{name}' is no column of the lookup's key: it has {self.text}.")
+                raise InvalidInputError(f"'{name}' is not a column of the lookup's key ({self.text}).")
             if column in given:
-                raise InvalidInputError(f"key column '{column}' is given twice: give it once, by place or by name.")
+                raise InvalidInputError(f"key column '{column}' is given twice. Give it once, by position or by name.")
             given[column] = value
         missing = [name for name in self.names if name not in given]
         if missing or len(values) > len(self.fields):
             wrong = f"{', '.join(missing)} is missing" if missing else f"{len(values)} values are given"
-            raise InvalidInputError(f"The lookup's key has {self.text}: {wrong}.")
+            raise InvalidInputError(f"The lookup's key has the columns {self.text}: {wrong}.")
         return [given[name] for name in self.names]
 
     def many(self, keys: object) -> GivenKeys:
-        """The keys of rows in any form that a write takes (but Spark's), or of a list of values, tuples or dicts.
+        """Convert rows in any form that a write accepts (except Spark's), or a list of values, tuples or dicts.
 
-        Raises InvalidInputError for other columns than the key's, and for types whose values these cannot have.
+        Raises InvalidInputError for columns other than the key's, and for types that cannot have their values.
         """
         if isinstance(keys, (set, frozenset)):
             keys = list(keys)
@@ -125,7 +125,7 @@ class LookupKeys:
         return GivenKeys(rows, table.filter(pa.array(known)), np.flatnonzero(known))
 
     def _listed(self, keys: Sequence[Any]) -> pa.Table:
-        """Keys in a list: values where the key has one column, tuples in the order of its columns, or dicts by column."""
+        """Convert a list: of values if the key has one column, of tuples in the order of its columns, or of dicts."""
         kinds, names = set(map(type, keys)), self.names
         columns: list[Sequence[Any]]
         if kinds and all(issubclass(kind, Mapping) for kind in kinds):
@@ -136,7 +136,7 @@ class LookupKeys:
             names = [names[position] for position in positions]
             missing = next((name for name in names if not all(name in key for key in keys)), None)
             if missing is not None:
-                raise InvalidInputError(f"keys have a dict without '{missing}': each needs all columns of ({self.text}).")
+                raise InvalidInputError(f"keys: a dict has no '{missing}'. Each dict needs all columns of ({self.text}).")
             columns = [list(map(itemgetter(name), keys)) for name in names]
         elif kinds and all(issubclass(kind, (tuple, list)) for kind in kinds) and {*map(len, keys)} == {len(names)}:
             columns = list(zip(*keys))
@@ -147,7 +147,7 @@ class LookupKeys:
         return pa.Table.from_arrays([_arrow_values(field, values) for field, values in zip(self.fields, columns)], names)
 
     def _columns(self, columns: Mapping[Any, Any]) -> pa.Table:
-        """Keys as a dict of columns."""
+        """Convert a dict of columns."""
         if not all(isinstance(name, str) for name in columns):
             raise wrong_argument("keys", columns, f"a dict of the columns {self.text}")
         names = [list(columns)[position] for position in self._positions(list(columns))]
@@ -156,33 +156,33 @@ class LookupKeys:
             values = column_values(columns[name], name, "keys")
             found.append(values if isinstance(values, pa.ChunkedArray) else _arrow_values(field, list(values)))
         if len(set(map(len, found))) > 1:
-            raise InvalidInputError(f"the columns of keys ({self.text}) differ in length: give each as many values.")
+            raise InvalidInputError(f"keys: the columns {self.text} differ in length. Give each of them as many values.")
         return pa.Table.from_arrays(found, names)
 
     def _positions(self, given: Sequence[str]) -> list[int]:
-        """Where the columns of the key stand among those given, which are found in any case."""
+        """Return the positions of the key's columns among the ``given`` ones, whose case may differ."""
         counts = Counter(map(folded, given))
         twice = sorted({name for name in given if counts[folded(name)] > 1})
         if twice:
-            raise InvalidInputError(f"keys have column {', '.join(twice)} more than once: rename or drop one.")
+            raise InvalidInputError(f"keys: column {', '.join(twice)} occurs more than once. Rename or drop one.")
         at = {folded(name): position for position, name in enumerate(given)}
         missing = [name for name in self.names if folded(name) not in at]
         if missing:
             raise InvalidInputError(
-                f"keys lack column {', '.join(missing)} of the lookup's key ({self.text}); they have "
-                f"{', '.join(given) or 'none'}: rename the column that has its values."
+                f"keys: column {', '.join(missing)} of the lookup's key ({self.text}) is missing. "
+                f"Columns: {', '.join(given) or 'none'}."
             )
         wanted = {folded(name) for name in self.names}
         others = [name for name in given if folded(name) not in wanted]
         if others:
             raise InvalidInputError(
-                f"keys have column {', '.join(others)}, which is none of the lookup's key ({self.text}): "
+                f"keys: column {', '.join(others)} is not in the lookup's key ({self.text}). "
                 f"keys.select({self.names}) leaves it out."
             )
         return [at[folded(name)] for name in self.names]
 
     def _stored(self, field: DataField, column: pa.ChunkedArray) -> pa.ChunkedArray:
-        """A column of keys in the table's stored type, NULL where no row can have the value."""
+        """Convert a column of keys to the table's stored type, with NULL for values that no row can have."""
         wanted = to_arrow(field.type)
         with error_context(f"key column '{field.name}'"):
             source = value_type(plain_type(column.type))
@@ -190,13 +190,13 @@ class LookupKeys:
         if not is_comparable(source, field.type):
             target = output_arrow(field.type)
             raise InvalidInputError(
-                f"Key column '{field.name}' is {column.type} in the keys and {target} in the table ({field.type.sql()}): "
-                f"cast it to {target} before the lookup."
+                f"key column '{field.name}': the keys have {column.type}, the table has {target} ({field.type.sql()}). "
+                f"Cast the keys to {target}."
             )
         try:
             chunks = [one_bit_pattern(_as_stored(chunk, source, field.type), zeros) for chunk in column.chunks]
         except pa.ArrowException as error:
-            what = f"a value of key column '{field.name}' is none of {field.type.sql()}"
+            what = f"key column '{field.name}': a value does not fit {field.type.sql()}"
             raise InvalidInputError(f"{what}: {' '.join(str(error).split())}") from error
         return pa.chunked_array(chunks, wanted)
 
@@ -212,7 +212,7 @@ def _as_stored(given: pa.Array, source: DataType, target: DataType) -> pa.Array:
         return _equal_decimals(values, wanted)
     try:
         stored = cast_column(values, wanted)
-    except UnsupportedFeatureError:  # A time that no column can hold.
+    except UnsupportedFeatureError:  # A time outside the range of columns.
         return pa.nulls(len(values), wanted)
     is_whole = pa.types.is_integer(values.type) and pa.types.is_integer(wanted)
     is_finer = pa.types.is_timestamp(values.type) and pa.types.is_timestamp(wanted)
@@ -222,13 +222,13 @@ def _as_stored(given: pa.Array, source: DataType, target: DataType) -> pa.Array:
 
 
 def _where_equal(stored: pa.Array, back: pa.Array, values: pa.Array) -> pa.Array:
-    """The stored values, NULL where they are not those that were given."""
+    """Return the stored values, with NULL where converting them back gives another value."""
     same = pc.equal(back, values)
     return stored if same.false_count == 0 else pc.if_else(same, stored, pa.scalar(None, stored.type))
 
 
 def _equal_decimals(values: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Whole numbers and decimals as another type of them, NULL where it does not have the number."""
+    """Convert integers and decimals to another numeric type, with NULL for numbers that it cannot have."""
     numbers = inside = values.cast(_WHOLE)
     is_integer = pa.types.is_integer(wanted)
     end = 1 << wanted.bit_width - 1 if is_integer else 10 ** (wanted.precision - wanted.scale)
@@ -241,7 +241,7 @@ def _equal_decimals(values: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def _converter(field: DataField, zeros: bool) -> Callable[[Any], Any]:
-    """What makes the stored form of one value, as `pa.Array.to_pylist` has it: None where no row can have it."""
+    """Return a function from one value to its stored form, as of `pa.Array.to_pylist` (None: no row can have it)."""
     plain, bits = _PLAIN.get(field.type.root), INTEGER_BITS.get(field.type.root)
     end = 1 << bits - 1 if bits else 0
 
@@ -268,7 +268,7 @@ _PLAIN: dict[str, type] = {
 
 
 def _stored_value(field: DataField, value: Any, zeros: bool) -> Any:
-    """One value of Python's in its stored form. Raises InvalidInputError for NULL, and for one of another type."""
+    """Return a Python value in its stored form. Raises InvalidInputError for NULL and for a value of another type."""
     wanted = f"a value of {field.type.sql()} ({output_arrow(field.type)})"
     argument = f"key column '{field.name}'"
     if hasattr(type(value), "__iter__") and not isinstance(value, (str, bytes, bytearray)):
@@ -293,23 +293,23 @@ def _stored_value(field: DataField, value: Any, zeros: bool) -> Any:
         return found
     except (ValueError, OverflowError) as error:
         raise UnsupportedFeatureError(
-            f"{argument} is a time that Python does not have ({error}): ask get_many for it, in Arrow."
+            f"{argument}: Python cannot represent this time ({error}). Use get_many with keys in Arrow."
         ) from error
 
 
 def _arrow_values(field: DataField, values: Sequence[Any]) -> pa.Array:
-    """Values of Python's or numpy's as Arrow has them, unchanged. Raises InvalidInputError where it cannot."""
+    """Convert values of Python or numpy to Arrow, unchanged. Raises InvalidInputError if Arrow cannot."""
     root = field.type.root
     try:
         if root in ("FLOAT", "DOUBLE"):
             return pa.array(values, python_arrow(field.type))
         fine = next((value for value in values if getattr(value, "nanosecond", 0)), None) if "TIME" in root else None
-        if fine is not None:  # A time of pandas: Arrow takes it for one of Python's.
+        if fine is not None:  # A time of pandas, whose nanoseconds Arrow would drop.
             return pa.array(values, pa.timestamp("ns", None if fine.tzinfo is None else "UTC"))
         check_one_kind(values)
         try:
             found = pa.array(values)
-        except (pa.ArrowException, OverflowError):  # Integers beyond 64 bits, or beside decimals.
+        except (pa.ArrowException, OverflowError):  # Integers beyond 64 bits, or mixed with decimals.
             found = pa.array([Decimal(value) if type(value) is int else value for value in values])
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         wanted = f"a value of {field.type.sql()} ({output_arrow(field.type)})"

@@ -89,10 +89,10 @@ def test_a_signal_tells_the_service_to_end(warehouse: str, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["--host", "10.0.0.1"], "give a token file"),
+        (["--host", "10.0.0.1"], "Give a token file"),
         (["--token-file", "/nowhere"], "token file /nowhere cannot be read"),
         (["--tls-cert", "/nowhere"], "TLS needs a certificate and its key"),
-        (["--refresh", "0"], "refresh is 0 seconds"),
+        (["--refresh", "0"], "refresh: 0 seconds"),
     ],
 )
 def test_what_cannot_be_is_told_before_anything_runs(

@@ -50,9 +50,9 @@ def test_the_newest_schema_has_its_options_below_those_that_the_lookup_was_opene
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (DropColumn("v"), "no column 'v' any more"),
-        (RenameColumn("v", "u"), "calls column 'v' 'u'"),
-        (UpdateColumnType("n", "BIGINT"), "has column 'n' as BIGINT, which was INT"),
+        (DropColumn("v"), "has dropped column 'v'"),
+        (RenameColumn("v", "u"), "has renamed column 'v' to 'u'"),
+        (UpdateColumnType("n", "BIGINT"), "has changed the type of column 'n' from INT to BIGINT"),
         (DropColumn("w"), None),
     ],
 )
@@ -64,7 +64,7 @@ def test_a_changed_column_that_the_lookup_needs_is_an_error(
     if problem is None:
         assert spec.on_newest_schema().store.schema.field_names == ("id", "v", "n")
         return
-    with pytest.raises(InvalidInputError, match=f"schema 1 .*{problem}.*open another one"):
+    with pytest.raises(InvalidInputError, match=f"schema 1 .*{problem}.*Open another lookup"):
         spec.on_newest_schema()
 
 
@@ -96,5 +96,5 @@ def test_python_rows_have_the_columns_asked_for_as_users_get_them() -> None:
     assert python_rows(rows, fields) == [(date(2026, 1, 2), 1), (None, 2)]
     assert python_rows(rows, fields[1:]) == [(1,), (2,)]
     assert python_rows(rows, ()) == [(), ()]
-    with pytest.raises(UnsupportedFeatureError, match=r"a row has a time that Python does not have .*in Arrow"):
+    with pytest.raises(UnsupportedFeatureError, match=r"a row has a time that Python cannot represent .*Arrow"):
         python_rows(pa.table({"d": pa.array([9_999_999], pa.date32())}), fields[:1])

@@ -190,7 +190,7 @@ def test_what_fails_in_the_background_is_raised_by_the_next_lookup_once(world: W
     world.clock.now += 10
     assert value(fresh) == ["old"]
     wait_for_refresh(fresh)
-    with pytest.raises(StorageError, match="A refresh in the background failed: full"):
+    with pytest.raises(StorageError, match="The background refresh failed: full"):
         value(fresh)
     world.cache.failure = None
     assert value(fresh) == ["old"]
@@ -225,7 +225,7 @@ def test_opening_and_refreshes_that_change_something_are_logged_and_what_fails_b
     wait_for_refresh(fresh)
     (line,) = [record for record in caplog.records if record.name == "lakelsm.lookup.fresh_cache"]
     assert line.levelname == "WARNING"
-    assert line.message == "Table db.t: a refresh in the background failed: the call with token= …"
+    assert line.message == "Table db.t: the background refresh of a lookup failed: the call with token= …"
 
 
 def test_closing_waits_for_what_works_in_the_background(held: World) -> None:
@@ -241,7 +241,7 @@ def test_closing_waits_for_what_works_in_the_background(held: World) -> None:
     held.cache.go.set()  # type: ignore[attr-defined]
     closing.join(PATIENCE)
     assert held.cache.closed
-    with pytest.raises(InvalidInputError, match=r"Table db.t: the lookup is closed; open another one"):
+    with pytest.raises(InvalidInputError, match=r"Table db.t: the lookup is closed. Open another one"):
         value(fresh)
     fresh.close()
 

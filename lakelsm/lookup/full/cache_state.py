@@ -1,4 +1,4 @@
-"""What a full cache has: which rows and columns (`CacheContents`), and those of a snapshot, published as a file."""
+"""The contents of a full cache (`CacheContents`), and its rows as of a snapshot, published as a file (`CacheState`)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from lakelsm.lookup.full.generation import CacheLayout, Generation, GenerationFi
 from lakelsm.lookup.store.store_file import StoreFile, StoreFileWriter
 
 STATE = "state"
-#: What the names of all other files of full caches begin with.
+#: The prefix of the names of all other files of full caches.
 NAME_PREFIX = "full-"
-#: Options of lookups that change no row; all others are assumed to change rows.
+#: Prefixes of options that change no rows; all other options are assumed to change rows.
 _NO_ROWS = ("lookup.", "cache-page-size", "continuous.", "scan.partitions")
 
 
@@ -31,8 +31,8 @@ _NO_ROWS = ("lookup.", "cache-page-size", "continuous.", "scan.partitions")
 class CacheContents:
     """What a full cache contains: the ``layout`` of its rows; ``key_position`` is that of the lookup's key in it.
 
-    ``unique``: each key has one row. ``found`` are the columns that lookups give, ``read`` those that changes must have.
-    ``fingerprint`` differs for other rows, columns, types, or options that may change rows.
+    ``unique``: each key has one row. ``found`` are the columns of a result, ``read`` those that changes must have.
+    ``fingerprint`` is different for other rows, columns, types, or options that may change rows.
     """
 
     layout: CacheLayout
@@ -45,7 +45,7 @@ class CacheContents:
 
     @staticmethod
     def of(spec: LookupSpec) -> CacheContents:
-        """The contents for a lookup."""
+        """Return the contents that a lookup needs."""
         schema = spec.store.schema
         keys = [spec.key] if spec.by_primary_key else [schema.primary_keys, spec.key]
         stored = tuple(dict.fromkeys((*schema.primary_keys, *spec.key, *spec.columns)))
@@ -65,21 +65,21 @@ class CacheContents:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The names of the columns that lookups give."""
+        """The names of the columns of a result."""
         return tuple(self.found.names)
 
     @property
     def no_keys(self) -> pa.Table:
-        """Keys, but none."""
+        """An empty table of keys."""
         schema = self.layout.schema
         return pa.schema([schema.field(field.name) for field in self.layout.keys[self.key_position]]).empty_table()
 
 
 @dataclass(frozen=True)
 class CacheState:
-    """The rows that a cache has of a snapshot (None: an empty table), oldest generation first. It never changes.
+    """The rows of a cache as of a snapshot (None: an empty table), oldest generation first. It never changes.
 
-    ``name`` is one that no other state has. ``content`` is the fingerprint of the `CacheContents`.
+    ``name`` is unique. ``content`` is the fingerprint of the `CacheContents`.
     """
 
     name: str
@@ -89,7 +89,7 @@ class CacheState:
     content: str
 
     def find(self, contents: CacheContents, keys: pa.Table) -> FoundRows:
-        """The rows of some keys, those of a key in the order of the generations. Raises CorruptStoreError."""
+        """Find the rows of some keys; those of a key have the order of the generations. Raises CorruptStoreError."""
         parts: list[FoundRows] = []
         left = np.arange(len(keys))
         for generation in self.generations:
@@ -104,7 +104,7 @@ class CacheState:
         return FoundRows.combined(parts or [FoundRows(np.empty(0, np.int64), contents.found.empty_table())])
 
     def find_plain(self, contents: CacheContents, key: Sequence[Any]) -> list[tuple[Any, ...]] | None:
-        """The rows of one key, as `Cache.find_plain` has them. As `find`."""
+        """Return the rows of one key, as `Cache.find_plain` does. Raises CorruptStoreError."""
         found: list[tuple[Any, ...]] = []
         key_position, names = contents.key_position, contents.names
         if not self.generations:
@@ -122,11 +122,11 @@ class CacheState:
 
     @property
     def names(self) -> set[str]:
-        """The names of its files."""
+        """The names of the files of the state."""
         return {name for generation in self.generations for name in generation.files.names}
 
     def publish(self, directory: CacheDirectory) -> None:
-        """Make it the state of the directory, and remove the files that it does not have. The directory is locked."""
+        """Make this the state of the locked directory, and remove the files that it does not need."""
         state = {
             "name": self.name,
             "content": self.content,
@@ -142,9 +142,9 @@ class CacheState:
 def published_state(
     directory: CacheDirectory, layout: CacheLayout, content: str, own: CacheState | None
 ) -> CacheState | None:
-    """The state of a directory, which is ``own`` if it is the same; None without one. The directory is locked.
+    """Return the state of a locked directory; ``own`` if it is the same, None if there is none.
 
-    One of another ``content`` comes without its generations. Raises CorruptStoreError for one that is damaged.
+    A state of another ``content`` is returned without generations. Raises CorruptStoreError for a damaged state.
     """
     path = directory.file(STATE)
     if not os.path.lexists(path):
@@ -157,7 +157,7 @@ def published_state(
         snapshot = None if state["snapshot"] is None else Snapshot.from_json(state["snapshot"], str(path))
         listed = [] if state["content"] != content else [_files(each) for each in state["generations"]]
     except (LakelsmError, KeyError, TypeError) as error:
-        raise CorruptStoreError(f"{path} is of another version ({error!r}): the cache is loaded again") from error
+        raise CorruptStoreError(f"{path} is of another version ({error!r}). The cache is loaded again.") from error
     generations = tuple(Generation.open(directory, layout, files) for files in listed)
     return CacheState(state["name"], snapshot, generations, content=state["content"])
 

@@ -1,7 +1,7 @@
-"""How a full cache reaches the newest snapshot: from its directory, by the changes since, or by loading it again.
+"""How a full cache moves to the newest snapshot: from its directory, by applying changes, or by loading it again.
 
-A cache is loaded again if its snapshot is no longer in the history of the table: expired, rolled back or another one
-under the same id. So changes are only computed between two snapshots that both exist, of which one is based on the other.
+A cache is loaded again if its snapshot is no longer in the history of the table: it was expired, rolled back or
+replaced under the same id. So changes are only computed between two existing snapshots, one based on the other.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from lakelsm.runner.process_limits import usable_cores
 
 _LOG = logging.getLogger(__name__)
 
-#: The values that a task returns for the segment that it wrote.
+#: What a task returns about the segment that it wrote.
 _WRITTEN = pa.schema([("name", pa.string()), ("rows", pa.int64()), ("stamp", pa.list_(pa.uint64()))])
 _Unit: TypeAlias = RunFile | MergeUnit
 
 
 @dataclass(frozen=True)
 class CacheUpkeep:
-    """Makes the states of a directory, which is locked while one of these methods runs.
+    """Makes the states of a directory, which is locked while one of the methods runs.
 
-    A state is published before it is returned. A failure leaves the published one, and no other files.
+    A state is published before it is returned. A failure leaves the published state, and removes its own files.
     """
 
     spec: LookupSpec
@@ -48,7 +48,7 @@ class CacheUpkeep:
     contents: CacheContents
 
     def refreshed(self, own: CacheState | None) -> tuple[CacheState, Refreshed]:
-        """The state of the newest snapshot, and how it differs from the state ``own`` (None: unknown)."""
+        """Return the state of the newest snapshot, and how it differs from the state ``own`` (None: unknown)."""
         return self.spec.store.run_on_newest(lambda: self._at_newest(own))
 
     def _at_newest(self, own: CacheState | None) -> tuple[CacheState, Refreshed]:
@@ -71,10 +71,10 @@ class CacheUpkeep:
             self.warn(error)
             return self._loaded(newest, "its files were damaged or removed")
         except SnapshotNotFoundError:
-            return self._loaded(newest, f"snapshot {state.snapshot.id} expired while it was compared")
+            return self._loaded(newest, f"snapshot {state.snapshot.id} expired during the comparison")
 
     def repaired(self, damaged: CacheState) -> CacheState:
-        """A state that replaces a damaged one: one that another process has published, or one that is loaded again.
+        """Return a state that replaces a damaged one: published by another process since, or loaded again.
 
         It is of the same snapshot if that still exists.
         """
@@ -90,11 +90,11 @@ class CacheUpkeep:
         return self._loaded(snapshot)[0]
 
     def warn(self, error: CorruptStoreError) -> None:
-        """Log a damaged file, and warn of it."""
-        warn_and_log(_LOG, f"Table {self.spec.store.name}: a cache of lookups is loaded anew. {error}")
+        """Log and warn of a damaged file."""
+        warn_and_log(_LOG, f"Table {self.spec.store.name}: the cache of a lookup is loaded again: {error}")
 
     def _published(self, own: CacheState | None) -> CacheState | None:
-        """The state of the directory; None where it has none that can be used."""
+        """Return the state of the directory; None if it has no usable state."""
         try:
             return published_state(self.directory, self.contents.layout, self.contents.fingerprint, own)
         except CorruptStoreError as error:
@@ -102,29 +102,29 @@ class CacheUpkeep:
             return None
 
     def _reload_reason(self, state: CacheState, newest: Snapshot | None) -> str | None:
-        """Why a state cannot follow the table's changes; None where it can."""
+        """Return why a state must be loaded again; None if changes can be applied to it."""
         before, max_behind = state.snapshot, self.spec.store.options.lookup_refresh_full_load_threshold
         if state.content != self.contents.fingerprint:
-            return "it was made for other columns, conditions or options of the table"
+            return "it has other columns, conditions or options"
         if before is None:
             return None
         if newest is None or newest.id < before.id:
             now = "no snapshot" if newest is None else f"snapshot {newest.id}"
-            return f"the table was rolled back from snapshot {before.id} to {now}, or made anew"
+            return f"the table was rolled back from snapshot {before.id} to {now}, or created again"
         kept = self.spec.store.snapshots.try_get(before.id)
         if kept is None:
-            return f"snapshot {before.id} has expired before its changes were read"
+            return f"snapshot {before.id} expired before its changes were read"
         if kept != before:
-            return f"snapshot {before.id} is another one now: the table was rolled back, or made anew"
+            return f"snapshot {before.id} was replaced: the table was rolled back, or created again"
         if newest.id > before.id and self.spec.store.schema.cross_partition:
-            return "its changes are told by the primary key, which lacks a partition column: it may have several rows"
+            return "the primary key lacks a partition column, so that changes do not identify rows"
         if newest.id - before.id > max_behind:
             behind = newest.id - before.id
             return f"it was {behind} snapshots behind, more than 'lookup.refresh.full-load-threshold' ({max_behind})"
         return None
 
     def _followed(self, state: CacheState, before: Snapshot, newest: Snapshot) -> tuple[CacheState, pa.Table | None]:
-        """The state after the changes from its snapshot to the newest, and the keys that changed."""
+        """Apply the changes from the state's snapshot to the newest one; return the new state and the changed keys."""
         _LOG.debug("Table %s: snapshots %d to %d are compared", self.spec.store.name, before.id, newest.id)
         change = StateChange(state, self.contents.layout, self.directory, predicate=self.spec.predicate)
         changes = changed_rows(self.spec.store, before, newest, self.contents.read, self.spec.buckets)
@@ -134,7 +134,7 @@ class CacheUpkeep:
         return made, change.changed
 
     def _loaded(self, snapshot: Snapshot | None, why: str | None = None) -> tuple[CacheState, Refreshed]:
-        """The state of a snapshot, loaded; see `Refreshed.rebuilt`."""
+        """Load the state of a snapshot. ``why`` is `Refreshed.rebuilt`."""
         _LOG.debug("Table %s: snapshot %s is loaded", self.spec.store.name, None if snapshot is None else snapshot.id)
         with self._new_files() as name:
             with self.spec.store.while_read(snapshot):
@@ -145,7 +145,7 @@ class CacheUpkeep:
 
     @contextmanager
     def _new_files(self) -> Iterator[str]:
-        """A name for new files, which are removed where the work on them fails."""
+        """Yield a prefix for the names of new files. The files are removed if the work on them fails."""
         name = NAME_PREFIX + self.directory.new_name()
         try:
             yield name
@@ -159,8 +159,9 @@ class CacheUpkeep:
 def load_snapshot(
     spec: LookupSpec, layout: CacheLayout, directory: CacheDirectory, snapshot: Snapshot, name: str
 ) -> Generation | None:
-    """Write the merged rows of a snapshot that match, read in parallel, as a generation whose files' names begin with
-    ``name``; None without rows.
+    """Write the merged rows of a snapshot that match the condition, read in parallel, as a generation.
+
+    The names of its files begin with ``name``. Return None if there are no rows.
     """
     store = spec.store
     plan = plan_read(store, snapshot, spec.predicate, only=spec.buckets)
@@ -178,7 +179,7 @@ def load_snapshot(
 
 @dataclass(frozen=True)
 class SegmentShare:
-    """The units of a read whose rows go into one segment."""
+    """The units of a read whose rows are written to one segment."""
 
     name: str
     units: tuple[_Unit, ...]
@@ -186,7 +187,7 @@ class SegmentShare:
 
 @dataclass(frozen=True)
 class SegmentTask:
-    """Writes the rows of a share to its segment, and describes it."""
+    """Writes the rows of a share to a segment, and returns a description of it."""
 
     scan: ScanTask
     directory: CacheDirectory
@@ -194,7 +195,7 @@ class SegmentTask:
 
     @property
     def memory_bytes(self) -> int:
-        """What the work on one share holds at most."""
+        """The maximum memory of the task for one share, in bytes."""
         return self.scan.memory_bytes
 
     def __call__(self, share: SegmentShare) -> Iterator[pa.RecordBatch]:
@@ -205,7 +206,7 @@ class SegmentTask:
 
 
 def _shares(name: str, units: Sequence[_Unit], max_behind: int) -> list[SegmentShare]:
-    """Units in shares of about the same size, the order of a read within each: so the same read gives the same shares."""
+    """Divide units into shares of about the same size. The same read always gives the same shares."""
     sizes = [0] * min(max_behind, len(units))
     members: list[list[int]] = [[] for _ in sizes]
     for at in sorted(range(len(units)), key=lambda at: -_size(units[at])):

@@ -1,4 +1,4 @@
-"""The full cache: all rows of a table that lookups may need, which follow the changes of the table."""
+"""The full cache: all rows of a table that lookups may need, kept up to date with the changes of the table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Loaded: TypeAlias = tuple[CacheContents, CacheState]
 
 
 class FullCache(Cache):
-    """Answers lookups from a state of its directory; see `Cache`."""
+    """Answers lookups from a state in its directory; see `Cache`."""
 
     kind = "full"
 
@@ -34,7 +34,7 @@ class FullCache(Cache):
 
     @staticmethod
     def open(spec: LookupSpec, directory: CacheDirectory) -> FullCache:
-        """Load the table's newest snapshot, or take what another process has of it in the directory, and refresh that."""
+        """Load the table's newest snapshot, or open and refresh the state that another process has published."""
         cache = FullCache(spec, directory)
         cache.refresh()
         return cache
@@ -58,7 +58,7 @@ class FullCache(Cache):
         return self._find(lambda contents, state: state.find_plain(contents, key))
 
     def refresh(self) -> Refreshed:
-        """See `Cache.refresh`. Where it fails the state before answers on."""
+        """See `Cache.refresh`. If it fails, the older state continues to answer."""
         with self._refreshing:
             upkeep, own = self._upkeep(), None
             if self._loaded is not None:
@@ -80,7 +80,7 @@ class FullCache(Cache):
     def _now(self) -> _Loaded:
         loaded = self._loaded
         if loaded is None:
-            raise InvalidInputError(f"The lookup of table {self.spec.store.name} is closed: open another one.")
+            raise InvalidInputError(f"Table {self.spec.store.name}: the lookup is closed. Open another one.")
         return loaded
 
     def _upkeep(self) -> CacheUpkeep:
@@ -90,7 +90,7 @@ class FullCache(Cache):
         return CacheUpkeep(spec, self._directory, CacheContents.of(spec))
 
     def _find(self, search: Callable[[CacheContents, CacheState], Answer]) -> Answer:
-        """The answer of what is held; a state that is damaged is loaded again, once."""
+        """Search the loaded state; load a damaged state again, once."""
         loaded = self._now()
         try:
             return search(*loaded)

@@ -1,7 +1,7 @@
-"""Cache generations: rows that a full cache added together, with an index of each key, and a bitmap of dead rows.
+"""Cache generations: the rows that one refresh added, with an index for each key, and a bitmap of dead rows.
 
-The files of a generation never change. A row whose key is written again dies, and its new row is one of a younger
-generation: so every row of the cache is in one generation, once.
+The files of a generation never change. A row whose key is written again becomes dead, and its new row belongs to a
+younger generation. So each live row of the cache is in exactly one generation.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from lakelsm.types import DataField, to_arrow
 Bits = npt.NDArray[np.uint8]
 
 _DEAD = "dead"
-#: Rows that are read at once to be written again.
+#: Rows that are copied at a time.
 _COPIED_ROWS = 1 << 16
 
 
 @dataclass(frozen=True)
 class CacheLayout:
-    """The ``fields`` of the rows of a cache, and those of each of its ``keys``: the primary key is the first one."""
+    """The ``fields`` of a cache's rows, and those of each of its ``keys``; the first key is the primary key."""
 
     fields: tuple[DataField, ...]
     keys: tuple[tuple[DataField, ...], ...]
@@ -45,7 +45,7 @@ class CacheLayout:
 
 @dataclass(frozen=True)
 class SealedFile:
-    """A file of a generation; ``seal`` is a number that no other file of the name has."""
+    """A file of a generation; ``seal`` identifies it among files of the same name."""
 
     name: str
     seal: int
@@ -53,7 +53,7 @@ class SealedFile:
 
 @dataclass(frozen=True)
 class WrittenSegment:
-    """A segment that this process has written; its file has ``rows``, and is whole under the ``stamp``."""
+    """A segment that this process has written: ``rows`` is its row count, ``stamp`` that of the undamaged file."""
 
     name: str
     rows: int
@@ -62,7 +62,7 @@ class WrittenSegment:
 
 @dataclass(frozen=True)
 class GenerationFiles:
-    """The files of a generation: its segments, an index for each key, and the dead rows (None: none are)."""
+    """The files of a generation: its segments, an index for each key, and the dead rows (None: there are none)."""
 
     segments: tuple[SealedFile, ...]
     indexes: tuple[SealedFile, ...]
@@ -73,14 +73,14 @@ class GenerationFiles:
 
     @property
     def names(self) -> list[str]:
-        """The names of all."""
+        """The names of all files."""
         return [file.name for file in (*self.segments, *self.indexes, *((self.dead,) if self.dead else ()))]
 
 
 class Generation:
-    """A generation that is open. It never changes, and several threads may ask it.
+    """An open generation. It never changes, and several threads may search it.
 
-    Its methods raise CorruptStoreError for a file that is damaged.
+    Its methods raise CorruptStoreError for a damaged file.
     """
 
     def __init__(self, files: GenerationFiles, keyed: Sequence[KeyedRows], dead: Bits | None) -> None:
@@ -93,9 +93,9 @@ class Generation:
     def open(
         directory: CacheDirectory, layout: CacheLayout, files: GenerationFiles, whole: Mapping[str, Stamp] | None = None
     ) -> Generation:
-        """Open the files; ``whole`` has the stamps of those that this process has written, by their names.
+        """Open the files; ``whole`` has, by name, the stamps of files that this process has written.
 
-        Raises CorruptStoreError where one is missing, damaged or another one.
+        Raises CorruptStoreError if one is missing, damaged or replaced.
         """
         stamps = {} if whole is None else whole
         rows = SegmentRows(layout.fields, [Segment(_opened(directory, file, stamps)) for file in files.segments])
@@ -108,16 +108,16 @@ class Generation:
                 section = file.section(_DEAD)
                 dead = np.frombuffer(bytes(section.bytes(0, section.size)), np.uint8)
         if len(rows) != files.rows or (dead is not None and len(dead) != -(-files.rows // 8)):
-            raise indexes[0].file.damaged("it has not the rows that the cache's state says")
+            raise indexes[0].file.damaged("its row count is not that of the cache's state")
         return Generation(files, keyed, dead)
 
     @property
     def live_rows(self) -> int:
-        """How many rows are not dead."""
+        """The number of rows that are not dead."""
         return self.files.rows - self.files.dead_rows
 
     def row_indexes(self, key: int, keys: pa.Table) -> tuple[Longs, Longs]:
-        """The indexes of keys that have live rows, ascending, and those rows; ``key`` is the number of the index."""
+        """Return the indexes of keys with live rows, ascending, and those rows; ``key`` is the position of the index."""
         probes, rows = self.keyed[key].row_indexes(keys)
         if self._dead is None or not len(rows):
             return probes, rows
@@ -125,12 +125,12 @@ class Generation:
         return probes[live], rows[live]
 
     def live_rows_of(self, key: int, values: Sequence[Any], key_hash: int) -> list[int]:
-        """The live rows that have one key of Python values and its `KeyedRows.hash_of`."""
+        """Return the live rows with one key, given as Python values and its `KeyedRows.hash_of`."""
         rows, dead = self.keyed[key].rows_of_hash(values, key_hash), self._dead
         return rows if dead is None else [row for row in rows if not dead[row >> 3] >> (row & 7) & 1]
 
     def live(self) -> Iterator[pa.Table]:
-        """The live rows in their order, with all columns."""
+        """Yield the live rows in order, with all columns."""
         names = self.rows.schema.names
         for start in range(0, self.files.rows, _COPIED_ROWS):
             rows = np.arange(start, min(start + _COPIED_ROWS, self.files.rows))
@@ -140,7 +140,7 @@ class Generation:
                 yield self.rows.take(rows, names)
 
     def without(self, directory: CacheDirectory, name: str, rows: Longs) -> Generation:
-        """The same generation with more dead rows, each given once; ``name`` is that of the file of all dead ones."""
+        """Return the generation with more dead rows, each given once. All dead rows are in the new file ``name``."""
         bits: Bits = np.zeros(-(-self.files.rows // 8), dtype=np.uint8) if self._dead is None else self._dead.copy()
         np.bitwise_or.at(bits, rows >> 3, np.left_shift(1, rows & 7).astype(np.uint8))
         with StoreFileWriter(directory.file(name)) as writer:
@@ -156,7 +156,7 @@ class Generation:
 
 
 def write_segment(directory: CacheDirectory, name: str, layout: CacheLayout, rows: Iterable[pa.Table]) -> WrittenSegment:
-    """Write a segment of a generation; `index_segments` makes a generation of some."""
+    """Write a segment. `index_segments` makes a generation of segments."""
     with SegmentWriter(directory.file(name), layout.fields, layout.keys) as writer:
         for table in rows:
             writer.write(table)
@@ -192,5 +192,5 @@ def index_segments(
 def _opened(directory: CacheDirectory, file: SealedFile, whole: Mapping[str, Stamp]) -> StoreFile:
     opened = StoreFile(directory.file(file.name), whole=whole.get(file.name))
     if opened.seal != file.seal:
-        raise opened.damaged("it is another file than the cache's state names")
+        raise opened.damaged("it is not the file that the cache's state names")
     return opened

@@ -1,6 +1,6 @@
-"""What changed between two snapshots (`changed_rows`), and the state of a full cache after that (`StateChange`).
+"""The changes between two snapshots (`changed_rows`), and their application to a full cache (`StateChange`).
 
-Rows whose keys changed die, and their new rows are a generation of their own.
+Rows whose keys changed become dead. Their new rows form a new generation.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ from lakelsm.schema.system_columns import VALUE_KIND
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import DataField, to_arrow
 
-#: Maximum of cache generations. A miss searches each, in 2 us, or 0.3 us if a filter in memory decides; a
-#: refresh merges the youngest ones beyond.
+#: Maximum of cache generations. A miss takes 2 us in each, or 0.3 us with a filter in memory; a refresh merges the
+#: youngest generations if there are more.
 _MAX_GENERATIONS = 5
-#: Where there are too many, one is written again with the younger ones if these have more than this share of its rows.
+#: If there are too many generations, one is merged with the younger ones if these have more than this share of its rows.
 _MERGED_SHARE = 0.5
-#: Changed keys beyond these bytes are not reported individually.
+#: If the changed keys have more bytes than this, they are not reported one by one.
 _MAX_KEY_BYTES = 64 << 20
 _KEYS_AT_ONCE = 1 << 16
-#: The share of a task's memory that a batch of a scan may have.
+#: The divisor of a task's memory that gives the size of a scan's batches.
 _SCAN_SHARE = 16
 
 _Unit: TypeAlias = MergeUnit | DifferenceUnit | ShownFile
 
 
 def changes_schema(fields: Sequence[DataField]) -> pa.Schema:
-    """The columns of changes: the kind of the row, then those of the table, all but the key NULL in a retraction."""
+    """Return the columns of changes: the row kind, then those of the table. A retraction may have only the key."""
     columns = [(field.name, to_arrow(field.type)) for field in fields]
     return pa.schema([pa.field(VALUE_KIND, pa.int8(), False), *(pa.field(*column) for column in columns)])
 
@@ -63,11 +63,11 @@ def changes_schema(fields: Sequence[DataField]) -> pa.Schema:
 def changed_rows(
     store: TableStore, before: Snapshot, after: Snapshot, names: Sequence[str], only: Collection[int] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield what changed from one snapshot to a newer one, both of which exist, as rows of `changes_schema`.
+    """Yield the changes from an existing snapshot to an existing newer one, as rows of `changes_schema`.
 
-    ``names`` are the wanted columns, with the primary key; ``only`` has the buckets looked at (None: all). A row that is
-    added is the one that its key has now; a retraction has the primary key at least, and means that the row which the key
-    had is deleted. A key has at most one added row. Unchanged rows may be included.
+    ``names`` are the wanted columns, with the primary key; ``only`` are the buckets to compare (None: all). An added row
+    is the present row of its key. A retraction has at least the primary key, and means that the earlier row of the key
+    is deleted. A key has at most one added row. Unchanged rows may be included.
     """
     if shows_rows_of_files(store.options):
         units: Sequence[_Unit] = plan_shown_rows(store, before, after, only)
@@ -96,7 +96,7 @@ def _files(unit: _Unit) -> Sequence[RunFile]:
 
 @dataclass(frozen=True)
 class ChangedRowsTask:
-    """Yields the changes of one unit, of ``schema``."""
+    """Yields the changes of one unit, with the columns of ``schema``."""
 
     reader: RunReader
     spec: MergeSpec
@@ -104,11 +104,11 @@ class ChangedRowsTask:
 
     @property
     def memory_bytes(self) -> int:
-        """What the work on one unit holds at most."""
+        """The maximum memory of the task for one unit, in bytes."""
         return self.reader.memory_bytes
 
     def __call__(self, unit: _Unit) -> Iterator[pa.RecordBatch]:
-        """Yield the changes."""
+        """Yield the changes of a unit."""
         if isinstance(unit, MergeUnit):
             yield from MergedChanges(self.reader, self.spec, self.schema)([unit])
         elif isinstance(unit, DifferenceUnit):
@@ -130,7 +130,7 @@ class ChangedRowsTask:
         return masked
 
     def _rows(self, file: RunFile, masked: BitMap, kind: int) -> Iterator[pa.RecordBatch]:
-        """The rows of a file but the hidden ones, all of one kind; of deleted rows only the keys."""
+        """Yield the rows of a file that are not masked, all of one kind; of deleted rows only the keys."""
         if len(masked) == file.row_count:
             return
         names = self.schema.names[1:] if kind == INSERT else self.reader.schema.primary_keys
@@ -151,10 +151,10 @@ class ChangedRowsTask:
 
 
 class StateChange:
-    """Applies changes (`changed_rows`) to a state, which does not change.
+    """Applies changes (`changed_rows`) to a state, and makes a new state.
 
-    ``predicate``: rows that do not match are not in the cache. Memory: a batch of changes, the keys that changed, and
-    three bitmaps of the rows of the state.
+    ``predicate``: the cache has only rows that match. Memory: a batch of changes, the changed keys, and three bitmaps of
+    the rows of the state.
     """
 
     def __init__(
@@ -169,11 +169,11 @@ class StateChange:
         self._keys, self._key_bytes = [self._key_schema.empty_table()], 0
 
     def applied(self, changes: Iterable[pa.RecordBatch], snapshot: Snapshot, name: str) -> CacheState:
-        """The state of a newer snapshot, of this name, with which the names of its new files begin."""
+        """Return the state of a newer snapshot. ``name`` is its name, and the prefix of its new files' names."""
         segment = write_segment(self.directory, f"{name}.rows", self.layout, self._new_rows(changes))
         generations = []
         for at, generation in enumerate(self.state.generations):
-            dead = self._deleted[at] - self._unchanged[at]  # Not those that came again as they were.
+            dead = self._deleted[at] - self._unchanged[at]  # Deleted and added again unchanged: not dead.
             if dead:
                 self._add_dead(generation, _row_indexes(dead - self._reported[at]))
                 generation = generation.without(self.directory, f"{name}.{at}.dead", _row_indexes(dead))
@@ -185,7 +185,7 @@ class StateChange:
 
     @property
     def changed(self) -> pa.Table | None:
-        """The keys of rows that died or are new, each once, without NULLs, after `applied`; None if too many."""
+        """The keys of deleted and new rows, each once, without NULLs, after `applied`; None if there are too many."""
         if self._key_bytes > _MAX_KEY_BYTES:
             return None
         keys = pa.concat_tables(self._keys).drop_null()
@@ -202,7 +202,7 @@ class StateChange:
             self._add_keys(generation.rows.take(rows[start : start + _KEYS_AT_ONCE], self._key_schema.names))
 
     def _new_rows(self, changes: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-        """The rows to write, while those that they replace are noted."""
+        """Yield the rows to write, and note the rows that they replace."""
         for batch in changes:
             rows = pa.Table.from_batches([batch])
             added = ~is_retract(rows.column(VALUE_KIND))
@@ -217,7 +217,7 @@ class StateChange:
                 yield new
 
     def _note_replaced(self, rows: pa.Table, added: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """Note the rows that some changes delete; return which of these are new rows different from the earlier ones."""
+        """Note the rows that changes delete; return which changes are rows unlike the earlier row of their key."""
         changed: npt.NDArray[np.bool_] = added.copy()
         left, missing = np.arange(len(rows)), np.ones(len(rows), dtype=bool)
         for at, generation in enumerate(self.state.generations):
@@ -225,19 +225,19 @@ class StateChange:
             if not len(found):
                 continue
             probes = left[probes]
-            missing[probes] = False  # A key has one row in all generations.
+            missing[probes] = False  # All generations together have one row of a key.
             left = np.flatnonzero(missing)
             same = added[probes]
             same[same] = self._are_equal(generation, found[same], rows, probes[same])
             changed[probes[same]] = False
             self._unchanged[at].update(_bitmap_values(found[same]))
             self._deleted[at].update(_bitmap_values(found[~same]))
-            if len(self.layout.keys) == 1:  # The key is that of the new row, which is reported.
+            if len(self.layout.keys) == 1:  # The key of the new row is the same, and is reported.
                 self._reported[at].update(_bitmap_values(found[added[probes] & ~same]))
         return changed
 
     def _are_equal(self, generation: Generation, old: Longs, rows: pa.Table, new: Longs) -> npt.NDArray[np.bool_]:
-        """Which rows of a generation are as the new ones; values are taken of rows that are the same so far alone."""
+        """Return which rows of a generation equal the new rows; each column is read only for rows still equal so far."""
         left = np.arange(len(old))
         for name in self._compared:
             if not len(left):
@@ -250,14 +250,14 @@ class StateChange:
 
     @cached_property
     def _compared(self) -> list[str]:
-        """The columns, those first that are likely to differ and cheap to compare."""
+        """The columns; those that are likely to differ and cheap to compare come first."""
         keys = {field.name for field in self.layout.keys[0]}
 
         schema = self.layout.schema
         return sorted(schema.names, key=lambda name: (name in keys, not pa.types.is_primitive(schema.field(name).type)))
 
     def _merged(self, generations: Sequence[Generation], name: str) -> list[Generation]:
-        """The same rows in few generations, none of which is half dead."""
+        """Return the same rows in a bounded number of generations, each with at least half of its rows live."""
         merged: list[Generation] = []
         for number, run in enumerate(_runs_to_merge(generations)):
             if len(run) == 1 and run[0].files.dead_rows <= run[0].files.rows // 2:
@@ -271,20 +271,20 @@ class StateChange:
 
 
 def _row_indexes(rows: BitMap) -> Longs:
-    """The numbers of rows, ascending."""
+    """Return the row indexes of a bitmap, ascending."""
     return np.frombuffer(rows.to_array(), np.uint32).astype(np.int64)
 
 
 def _bitmap_values(rows: Longs) -> array[int]:
-    """Numbers of rows as bitmaps take them."""
+    """Return row indexes in the form that bitmaps take."""
     return array("I", rows.astype(np.uint32).tobytes())
 
 
 def _runs_to_merge(generations: Sequence[Generation]) -> list[list[Generation]]:
-    """Generations, oldest first, as those that stay alone and, where they are too many, those to be written again as one.
+    """Group generations, oldest first: those that stay as they are, and, if there are too many, those to merge into one.
 
-    These are the youngest ones, back to the oldest that has less than twice the live rows of all younger ones: so the
-    large ones are seldom copied.
+    The merged ones are the youngest, back to the oldest that has less than twice the live rows of all younger ones: so
+    large generations are seldom copied.
     """
     alone = [[generation] for generation in generations]
     if len(generations) <= _MAX_GENERATIONS:

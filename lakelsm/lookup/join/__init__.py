@@ -1,1 +1,1 @@
-"""Lookup joins: facts get the rows of their keys from the caches of the tasks' processes."""
+"""Lookup joins: rows of Spark (facts) joined with rows from caches in the tasks' processes."""

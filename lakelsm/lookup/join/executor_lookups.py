@@ -1,5 +1,5 @@
-"""Lookups that the tasks of a Spark executor share. A process keeps those that it opened from task to task; their files
-lie in Spark's directory of the executor, so that one of its processes makes them and the others open them.
+"""Lookups that the tasks of a Spark executor share. A process keeps them open between tasks. Their files are in Spark's
+directory of the executor: one process builds them, and the others open them.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class SharedLookup:
-    """What tasks look up: rows of a table by a ``definition``, of some ``buckets`` (None: all). It pickles.
+    """The lookup of a join's tasks: rows of a table by a ``definition``, in ``buckets`` (None: all). It can be pickled.
 
-    ``store`` is the table when the query is built, without the options of the definition.
+    ``store`` is the table as of the building of the query, without the options of the definition.
     """
 
     store: TableStore
@@ -43,14 +43,14 @@ class SharedLookup:
 
     @property
     def name(self) -> str:
-        """A text that two lookups share only where they ask for the same."""
+        """A text that identifies the lookup: equal lookups have equal names."""
         schema, definition = self.store.schema, self.definition
         table = (self.store.paths.branch_root, schema.id, schema.time_millis)
         wanted = (definition.key, definition.columns, definition.where, sorted(definition.options.items()))
         return repr((table, wanted, self.policy, None if self.buckets is None else sorted(self.buckets)))
 
     def open(self, environment: Environment) -> FreshCache:
-        """Open its cache, below the executor's directory if there is one."""
+        """Open the cache, below the executor's directory if there is one."""
         executor = executor_directory()
         shared = None if executor is None else Path(executor) / "lakelsm-lookup"
 
@@ -62,7 +62,7 @@ class SharedLookup:
 
 @dataclass
 class _OpenLookup:
-    """An open lookup; ``used``: the time of the last use; ``checked``: a snapshot whose buckets were counted."""
+    """An open lookup; ``used``: time of the last use; ``checked``: a snapshot whose bucket counts were checked."""
 
     fresh: FreshCache
     retention: float
@@ -80,9 +80,9 @@ class ExecutorLookups:
 
     @contextmanager
     def current(self, lookup: SharedLookup) -> Iterator[DefinedCache]:
-        """The cache, as fresh as the options require. It is opened if there is none yet.
+        """Yield the cache of a lookup, as fresh as the options require. It is opened if there is none.
 
-        Raises InvalidInputError where rows may lie in other buckets than those of the lookup.
+        Raises InvalidInputError if rows may be in buckets other than those of the lookup.
         """
         try:
             found = self._of(lookup)
@@ -93,11 +93,11 @@ class ExecutorLookups:
                     found.checked = snapshot
                 yield current
         except Exception as error:
-            _LOG.warning("Table %s: a lookup of an executor failed: %s", lookup.store.name, logged_text(error))
+            _LOG.warning("Table %s: a lookup in an executor failed: %s", lookup.store.name, logged_text(error))
             raise
 
     def close(self) -> None:
-        """Close all of them."""
+        """Close all open lookups."""
         with self._lock:
             every, self._open = self._open, {}
         for each in every.values():
@@ -124,5 +124,5 @@ class ExecutorLookups:
                 each.fresh.close()
 
 
-#: Those of this process.
+#: The open lookups of this process.
 LOOKUPS = ExecutorLookups()

@@ -1,4 +1,4 @@
-"""A lookup join: the user's arguments, and the task that gives facts the rows of their keys."""
+"""Lookup joins: the user's arguments, and the task that adds the rows of their keys to facts."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from lakelsm.write.fixed_buckets import FixedBuckets
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: Rows of a batch that is handed on: facts whose keys have many rows become many batches.
+#: Rows of a result batch: facts whose keys have many rows become many batches.
 _HANDED_ROWS = 1 << 16
-_ON = "a fact column, a list of such, or a mapping to the table's, such as {'customer_id': 'id'}"
-_COLUMNS = "a list of the table's columns, or a mapping to their names in the result, such as {'name': 'customer_name'}"
+_ON = "a fact column, a list of them, or a mapping to columns of the table, such as {'customer_id': 'id'}"
+_COLUMNS = "a list of columns of the table, or a mapping to their names in the result, such as {'name': 'customer_name'}"
 
 
 @dataclass(frozen=True)
 class JoinColumns:
-    """``keys`` are the table's columns of the key by the fact column of each, ``added`` those that facts get by their
-    name in the result.
+    """The table's columns of a join: ``keys`` by the fact column that is compared with each, and ``added`` by the name in
+    the result.
     """
 
     keys: Mapping[str, DataField]
@@ -49,7 +49,7 @@ class JoinColumns:
         on: Mapping[str, str] | Sequence[str] | str,
         columns: Mapping[str, str] | Sequence[str] | None,
     ) -> JoinColumns:
-        """The columns of a table that arguments name, in any case; by default all but the key's are added.
+        """Resolve the columns that arguments name, in any case. By default all columns except the key's are added.
 
         Raises InvalidInputError for invalid arguments and unknown columns.
         """
@@ -62,7 +62,7 @@ class JoinColumns:
             added = {field.name: field for field in schema.fields if field.name not in of_key}
             if not added:
                 raise InvalidInputError(
-                    "columns are left out, and the table has none beside those of the key: name one, such as "
+                    "columns: the table has no columns except those of the key. Name one, such as "
                     f"columns={{'{next(iter(keys.values())).name}': 'found'}}."
                 )
             return JoinColumns(keys, added)
@@ -74,27 +74,27 @@ class JoinColumns:
         return JoinColumns(keys, dict(zip(results, chosen)))
 
     def buckets_of(self, store: TableStore) -> FixedBuckets:
-        """The buckets of a table, for facts that are shuffled by them.
+        """Return the buckets of a table, for facts that are shuffled by them.
 
         Raises InvalidInputError if the key does not determine the bucket of its rows.
         """
         if store.options.bucket <= 0:
             raise InvalidInputError(
-                f"by_bucket is True, and table {store.name} has 'bucket' = '{store.options.bucket}', no fixed number: "
-                "leave by_bucket out."
+                f"by_bucket: table {store.name} has 'bucket' = '{store.options.bucket}', not a fixed number. "
+                "Leave by_bucket out."
             )
         known = {field.name for field in self.keys.values()}
         missing = [name for name in store.schema.bucket_keys if name not in known]
         if missing:
             raise InvalidInputError(
-                f"by_bucket is True, and on lacks {', '.join(missing)} of the bucket key of table {store.name} "
-                f"({', '.join(store.schema.bucket_keys)}): add it to on, or leave by_bucket out."
+                f"by_bucket: on lacks {', '.join(missing)} of the bucket key of table {store.name} "
+                f"({', '.join(store.schema.bucket_keys)}). Add it to on, or leave by_bucket out."
             )
         return FixedBuckets.of(store.schema, store.options)
 
 
 def _mapping(argument: str, value: object, wanted: str) -> dict[str, str]:
-    """Names by names; those of a list by themselves."""
+    """Return names by names; the names of a list are mapped to themselves."""
     if not isinstance(value, Mapping):
         names = checked_names(argument, value)
         if not names or len(set(names)) < len(names):
@@ -107,12 +107,12 @@ def _mapping(argument: str, value: object, wanted: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class JoinTask:
-    """Joins batches of facts with the rows of a ``lookup``. It pickles.
+    """Joins batches of facts with the rows of a ``lookup``. It can be pickled.
 
-    ``keys`` are the indexes of the key's columns in a batch. The columns of ``found``, those of the lookup, are added to
-    it; ``fields`` are what they are in the table. A fact comes once for each row of its key; one without a row is left
-    out (``inner``), or has NULL there. ``groups``: the last column of the facts is their bucket, of which only the
-    table's that a group needs are opened.
+    ``keys`` are the positions of the key's columns in a batch. The columns ``found`` of the lookup are added; ``fields``
+    describe them in the table. A fact is repeated for each row of its key; without a row it is left out (``inner``) or
+    gets NULLs. ``groups``: the last column of the facts is their bucket, and each group of buckets has a cache of only
+    the table's buckets that it needs.
     """
 
     lookup: SharedLookup
@@ -124,12 +124,12 @@ class JoinTask:
     groups: int | None = None
 
     def __call__(self, facts: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yield the joined rows, in the order of the facts of a group, which are looked up in one snapshot."""
+        """Yield the joined rows, in the order of the facts within a group. A group reads one snapshot."""
         if self.groups is None:
             yield from self._joined(facts, self.lookup)
             return
         buckets = facts.column(facts.num_columns - 1)
-        # NULL, the bucket of keys with a NULL, joins another group: it opens no file.
+        # Keys with a NULL have the bucket NULL. They join any group, because they open no file.
         anywhere = pc.min(buckets).as_py() or 0
         groups = buckets.fill_null(anywhere).to_numpy() % self.groups
         for group in np.unique(groups).tolist():
@@ -146,19 +146,19 @@ class JoinTask:
         yield from self._joined_batches(facts, *matched(len(facts), probes, self.inner), answer)
 
     def _check_types(self, schema: TableSchema) -> None:
-        """Raise InvalidInputError where a column's type is another than it was when the query was made."""
+        """Raise InvalidInputError if the type of a column has changed since the query was built."""
         for field in self.fields:
             now = schema.field(field.name).type
             if now.with_nullable(True) != field.type.with_nullable(True):
                 raise InvalidInputError(
-                    f"Column '{field.name}' of table {self.lookup.store.name} has become {now.sql()}, and was "
-                    f"{field.type.sql()} when the join with it was made: start the query again."
+                    f"Table {self.lookup.store.name}: column '{field.name}' has changed from {field.type.sql()} to "
+                    f"{now.sql()} since the join was built. Start the query again."
                 )
 
     def _joined_batches(
         self, facts: pa.RecordBatch, fact_indexes: Longs | None, rows: pa.Array | None, answer: FoundRows
     ) -> Iterator[pa.RecordBatch]:
-        """The facts at some indexes, each with one of the rows found; see `matched`."""
+        """Yield the facts at some indexes, each with one of the found rows; see `matched`."""
         columns = [cast_column(answer.rows.column(own.name), to.type) for own, to in zip(self.fields, self.found)]
         found = pa.table(columns, schema=self.found).combine_chunks()
         names = [*facts.schema.names, *self.found.names]

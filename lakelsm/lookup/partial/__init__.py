@@ -1,1 +1,1 @@
-"""Partial caches: data files made into lookup stores when lookups first touch them."""
+"""Partial caches: stores of the data files that lookups have needed so far."""

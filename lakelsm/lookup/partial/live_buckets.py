@@ -1,4 +1,4 @@
-"""The files of a snapshot as lookups search them: by partition and bucket, and within one by age and range of keys."""
+"""The files of a snapshot as lookups search them: by partition and bucket, within a bucket by age and key range."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ from lakelsm.snapshots.manifest_scan import BucketFilter, read_live_entries
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.write.fixed_buckets import FixedBuckets
 
-#: Numbers of files whose key ranges are disjoint, in key order.
+#: Positions, in `LiveBucket.files`, of files with disjoint key ranges, in key order.
 Run = tuple[int, ...]
-#: Partitions whose buckets are kept in memory for single keys.
+#: Partitions whose buckets are cached for lookups of single keys.
 _MAX_PARTITIONS = 1000
 
 
 @dataclass(frozen=True)
 class LiveBucket:
-    """The shown files of one bucket of one partition.
+    """The visible files of one bucket of one partition.
 
     ``bounds`` has for each column of the trimmed primary key the smallest values of all files, then the largest ones.
-    ``groups`` come newest first: what a generation has of a key hides what older ones have. Of each, its runs come
-    oldest first.
+    ``groups`` of runs, newest first: a row of a key in a group hides the rows of the key in older groups. Within a
+    group the oldest run is first.
     """
 
     files: tuple[RunFile, ...]
@@ -54,7 +54,7 @@ class LiveBucket:
     groups: tuple[tuple[Run, ...], ...]
 
     def key_ranges(self, keys: Sequence[pa.Array]) -> KeyRanges:
-        """Which files may have some keys, given as the columns of the trimmed primary key."""
+        """Return the key ranges of the files, and ``keys`` (columns of the trimmed primary key), in comparable form."""
         both = [pa.chunked_array([bounds, key]) for bounds, key in zip(self.bounds, keys)]
         count = len(self.files)
         ordered = order_keys(both)
@@ -62,14 +62,14 @@ class LiveBucket:
 
     @cached_property
     def single_runs(self) -> Sequence[SingleRun] | None:
-        """The runs for single keys, newest first; None where a key may be in several files of a generation, whose rows
-        are merged, or where Python has no values for a range.
+        """The runs for single keys, newest first. None if several files of a group may have a key, so that rows are
+        merged, or if Python cannot represent a bound.
         """
         if any(len(runs) > 1 for runs in self.groups) or any(column.null_count for column in self.bounds):
             return None
         try:
             bounds = list(zip(*(column.to_pylist() for column in self.bounds)))
-        except (OverflowError, ValueError):  # Of dates that Python's calendar does not have.
+        except (OverflowError, ValueError):  # Dates outside Python's calendar.
             return None
         lows, highs = bounds[: len(self.files)], bounds[len(self.files) :]
         return [
@@ -80,28 +80,28 @@ class LiveBucket:
 
 @dataclass(frozen=True)
 class SingleRun:
-    """The files of a run with their smallest and largest keys as Python values, ascending."""
+    """The files of a run, with their smallest and largest keys as Python values, ascending."""
 
     lows: Sequence[tuple[Any, ...]]
     highs: Sequence[tuple[Any, ...]]
     files: Sequence[RunFile]
 
     def file_of(self, key: tuple[Any, ...]) -> RunFile | None:
-        """The file whose range holds a key."""
+        """Return the file whose key range contains a key, or None."""
         at = bisect_right(self.lows, key) - 1
         return self.files[at] if at >= 0 and key <= self.highs[at] else None
 
 
 @dataclass(frozen=True)
 class KeyRanges:
-    """The smallest and the largest key of each file of a bucket, and keys that are looked for, as they compare."""
+    """The smallest and the largest key of each file of a bucket, and the keys to find, in comparable form."""
 
     lows: npt.NDArray[np.generic]
     highs: npt.NDArray[np.generic]
     keys: npt.NDArray[np.generic]
 
     def of_run(self, run: Run, wanted: Longs) -> Iterator[tuple[int, Longs]]:
-        """Yield each file of a run that may have some of the keys at ``wanted``, with the indexes of these."""
+        """Yield each file of a run that may have some of the keys at ``wanted``, with the indexes of those keys."""
         keys = self.keys if len(wanted) == len(self.keys) else self.keys[wanted]
         if len(run) == 1:
             inside = (keys >= self.lows[run[0]]) & (keys <= self.highs[run[0]])
@@ -118,7 +118,7 @@ class KeyRanges:
 
 @dataclass(frozen=True)
 class LiveBuckets:
-    """The shown files of a snapshot (None: an empty table) by partition (BinaryRow with arity) and bucket."""
+    """The visible files of a snapshot (None: an empty table) by partition (BinaryRow with arity) and bucket."""
 
     spec: LookupSpec
     snapshot: Snapshot | None
@@ -126,7 +126,7 @@ class LiveBuckets:
 
     @staticmethod
     def newest(spec: LookupSpec) -> LiveBuckets:
-        """Read the manifests of the newest snapshot, and of the new newest one if it is removed before they are read."""
+        """Read the manifests of the newest snapshot. If it is removed meanwhile, read those of the new newest one."""
 
         def read() -> LiveBuckets:
             snapshot = spec.store.snapshots.latest()
@@ -137,7 +137,7 @@ class LiveBuckets:
 
     @staticmethod
     def of(spec: LookupSpec, snapshot: Snapshot | None) -> LiveBuckets:
-        """Read the manifests of a snapshot. Partitions are left out that the condition of the lookup rules out."""
+        """Read the manifests of a snapshot, without partitions that the condition of the lookup rules out."""
         if snapshot is None:
             return LiveBuckets(spec, None)
         store = spec.store
@@ -163,12 +163,12 @@ class LiveBuckets:
 
     @cached_property
     def files(self) -> frozenset[RunFile]:
-        """All files; equal ones are of the same path, and may have other vectors."""
+        """All files. Equal files have the same path, but may have different deletion vectors."""
         return frozenset(file for buckets in self.partitions.values() for one in buckets.values() for file in one.files)
 
     @cached_property
     def has_vectors(self) -> bool:
-        """Whether a deletion vector masks rows."""
+        """Whether any file has a deletion vector."""
         return any(file.vector is not None for file in self.files)
 
     @cached_property
@@ -180,7 +180,7 @@ class LiveBuckets:
         return any(len(runs) > 1 for bucket in buckets for runs in bucket.groups)
 
     def buckets_of(self, keys: pa.RecordBatch) -> Iterator[tuple[LiveBucket, Longs]]:
-        """Yield each bucket that may have some of the ``keys`` (columns of the primary key), and their indexes."""
+        """Yield each bucket that may have some of the ``keys`` (columns of the primary key), with their indexes."""
         schema = self.spec.store.schema
         codes, partitions = partition_codes(keys, schema.partition_fields)
         for code, members in rows_by_code(codes, len(partitions)):
@@ -198,18 +198,18 @@ class LiveBuckets:
 
     @cached_property
     def single(self) -> SingleRouting:
-        """The buckets for single keys."""
+        """The routing of single keys to buckets."""
         return SingleRouting(self)
 
     def _bucket_ids(self, keys: pa.RecordBatch, total: int) -> Longs:
-        """The bucket of each key, of so many."""
+        """Return the bucket of each key among ``total`` buckets."""
         store = self.spec.store
         buckets = replace(FixedBuckets.of(store.schema, store.options), number=total)
         return buckets.of_rows(keys).astype(np.int64)
 
 
 class SingleRouting:
-    """Finds the buckets that may have a single key, by its Python values in the order of `LookupSpec.key`."""
+    """Finds the buckets that may have a single key, given as Python values in the order of `LookupSpec.key`."""
 
     def __init__(self, live: LiveBuckets) -> None:
         store, key = live.spec.store, live.spec.key
@@ -218,11 +218,11 @@ class SingleRouting:
         self._bucket_key_indexes = tuple(map(key.index, store.schema.bucket_keys))
         self._hash = SingleHash([store.schema.field(name).type for name in store.schema.bucket_keys])
         self._by_hash = store.options.bucket_function_type is BucketFunction.DEFAULT
-        #: By partition: its buckets, and their number if the hash of a key determines its bucket (else 0).
+        #: By partition: its buckets, and their number if the hash of a key determines the bucket, else 0.
         self._partitions: dict[tuple[Any, ...], tuple[Mapping[int, LiveBucket], int]] = {}
 
     def of(self, key: Sequence[Any]) -> Sequence[LiveBucket]:
-        """The buckets that may have a key."""
+        """Return the buckets that may have a key."""
         partition = tuple([key[at] for at in self._partition_key_indexes])
         buckets, total = self._partitions.get(partition) or self._added(partition)
         if not total:
@@ -264,7 +264,7 @@ def _live_bucket(
 def _groups(options: TableOptions, files: Sequence[FileRange]) -> tuple[tuple[Run, ...], ...]:
     runs = _runs(files)
     if _has_unique_keys(options):
-        # No key is in two of them.
+        # Each key is in one run only.
         return tuple((_positions(files, run),) for run in reversed(runs))
     if not _newest_wins(options):
         return (tuple(_positions(files, run) for run in runs),)
@@ -280,17 +280,17 @@ def _groups(options: TableOptions, files: Sequence[FileRange]) -> tuple[tuple[Ru
 
 
 def _has_unique_keys(options: TableOptions) -> bool:
-    """Whether no two shown files have a key, but for rows that are masked."""
+    """Return whether each key is unmasked in at most one visible file."""
     return has_one_row_per_key(options) and not is_shown(options, 0)
 
 
 def _newest_wins(options: TableOptions) -> bool:
-    """Whether the newest run that has a key decides alone; sequence numbers determine the newest."""
+    """Return whether the newest run that has a key decides alone; sequence numbers determine the newest run."""
     return _has_unique_keys(options) or (options.merge_engine is MergeEngine.DEDUPLICATE and not options.sequence_field)
 
 
 def _runs(files: Sequence[FileRange]) -> list[tuple[FileRange, ...]]:
-    """The files in runs, oldest first: each of level 0 is one, those of a level above are as few as can be."""
+    """Return the files in runs, oldest first: each file of level 0, and as few runs as possible of each higher level."""
     by_level: dict[int, list[FileRange]] = {}
     for file in files:
         by_level.setdefault(file.level, []).append(file)

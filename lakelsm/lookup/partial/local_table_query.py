@@ -1,7 +1,7 @@
-"""The rows of some keys, found in the lookup files of the data files that may have them (Paimon's `LocalTableQuery`).
+"""Finds the rows of keys in the lookup files of the data files that may have them (Paimon's `LocalTableQuery`).
 
-A key is looked for in its bucket only, there in the files whose range of keys holds it, and in older ones only where a
-newer one cannot decide. Versions of a key from several files go through the kernel of all merges.
+A key is searched only in its bucket, there only in files whose key range contains it, and in older files only if
+newer files do not decide. Versions of a key from several files are merged by the kernel of all merges.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from lakelsm.predicate.evaluation import matching
 from lakelsm.schema.system_columns import POSITION, ROW, VALUE_KIND
 from lakelsm.types import arrow_field, contiguous
 
-#: Slots, and a row of each.
+#: Slots, and one row for each.
 _Found: TypeAlias = tuple[Longs, pa.Table]
-#: A data file, and the slots and keys that are looked for in it.
+#: A data file, and the slots and keys to find in it.
 _FileSearch: TypeAlias = tuple[RunFile, Longs, pa.Table]
 
 
 @dataclass(frozen=True)
 class _Slots:
-    """A number for each key and bucket that it is looked for in; ``owners`` has the index of each in ``probes``."""
+    """A slot for each key and each bucket in which it is searched; ``owners`` has each slot's index in ``probes``."""
 
     probes: pa.RecordBatch
     owners: Longs
 
     def with_keys(self, slots: Longs, rows: pa.Table) -> pa.Table:
-        """Rows of some slots with the columns of their keys, which stores do not keep twice."""
+        """Add the key columns to rows of some slots; stores do not contain them twice."""
         owners = self.owners[slots]
         probes = self.probes
         if not np.array_equal(owners, np.arange(len(probes))):
@@ -55,7 +55,7 @@ class _Slots:
 
 @dataclass(frozen=True)
 class _BucketSearch:
-    """Keys of one bucket that are looked for. Each has a slot; those of a search follow each other from ``first`` on."""
+    """The keys to find in one bucket. Each has a slot; the slots of a search are consecutive, from ``first``."""
 
     bucket: LiveBucket
     first: int
@@ -63,7 +63,7 @@ class _BucketSearch:
     ranges: KeyRanges
 
     def of_run(self, run: Run, wanted: Longs) -> Iterator[_FileSearch]:
-        """The searches of a run's files for the keys at ``wanted``."""
+        """Yield the searches of a run's files for the keys at ``wanted``."""
         for number, key_indexes in self.ranges.of_run(run, wanted):
             keys = self.keys if len(key_indexes) == len(self.keys) else self.keys.take(pa.array(key_indexes))
             yield self.bucket.files[number], key_indexes + self.first, keys
@@ -81,16 +81,16 @@ class LocalTableQuery:
         kinds = [schema.field(name).type for name in schema.primary_keys]
         self._takes_one = spec.predicate is None and SingleHash(kinds).is_plain
         self._trimmed = tuple(map(spec.key.index, schema.trimmed_primary_keys))
-        #: Where the columns of a row are: in the row of a store, or (below 0) in the key.
+        #: The position of each column in the row of a store, or (negative) in the key.
         self._columns = [-spec.key.index(name) - 1 if name in spec.key else names.index(name) for name in spec.columns]
         self._kind = names.index(VALUE_KIND)
         self._position = names.index(POSITION) if POSITION in names else None
 
     def find_plain(self, key: Sequence[Any]) -> list[tuple[Any, ...]] | None:
-        """The rows of one key without arrays, which would take longer than the look-up; see `Cache.find_plain`.
+        """Return the rows of one key without building arrays, which takes longer than the search; see `Cache.find_plain`.
 
-        None where rows of several files may have to be merged, where a condition is judged, where values of the key are
-        not equal and ordered in Python as keys are, and where a file has no store yet: `find` answers these.
+        Return None if rows of several files may have to be merged, if there is a condition, if Python compares values of
+        the key differently, or if a file has no store yet: `find` answers these.
         """
         if not self._takes_one:
             return None
@@ -114,7 +114,7 @@ class LocalTableQuery:
         return rows
 
     def find(self, keys: pa.Table) -> FoundRows:
-        """The rows of some keys; see `Cache.find`."""
+        """Find the rows of some keys; see `Cache.find`."""
         searches, slots = self._searches(self._as_stored(keys))
         wanted: Mask = np.ones(len(slots.owners), np.bool_)
         found: list[_Found] = []
@@ -123,14 +123,14 @@ class LocalTableQuery:
         return self._answer(slots, found)
 
     def _decides(self, file: RunFile, row: tuple[Any, ...]) -> bool:
-        """Whether a row of a store is the one of its key: not masked, and not passed over by the merge."""
+        """Return whether a row of a store decides its key: it is not masked, and the merge does not skip it."""
         merge = self.files.stored.merge
         if merge.engine is MergeEngine.DEDUPLICATE and merge.ignore_delete and row[self._kind] in RETRACTIONS:
             return False
         return self._position is None or self.masks.masked(file, np.array([row[self._position]])) is None
 
     def _as_stored(self, keys: pa.Table) -> pa.RecordBatch:
-        """The columns of the primary key, in its order and with the bits that are stored."""
+        """Return the columns of the primary key, in its order, in the bit patterns that are stored."""
         schema = self.live.spec.store.schema
         fields = [schema.field(name) for name in schema.primary_keys]
         columns = [
@@ -140,7 +140,7 @@ class LocalTableQuery:
         return pa.RecordBatch.from_arrays(columns, schema=pa.schema(map(arrow_field, fields)))
 
     def _searches(self, probes: pa.RecordBatch) -> tuple[list[_BucketSearch], _Slots]:
-        """The searches of buckets, and their slots."""
+        """Return the searches of the buckets, and their slots."""
         names = [field.name for field in self.files.stored.keys]
         searches: list[_BucketSearch] = []
         owners: list[Longs] = []
@@ -158,9 +158,9 @@ class LocalTableQuery:
     def _group(
         self, searches: Sequence[_BucketSearch], slots: _Slots, depth: int, wanted: Mask
     ) -> Iterator[_Found]:
-        """Yield the merged rows that a generation of each bucket has of the ``wanted`` slots, retractions left out.
+        """Yield the merged rows of the ``wanted`` slots from one group of each bucket, without retractions.
 
-        Slots that it decides are wanted no more.
+        Slots that have rows are removed from ``wanted``.
         """
         tasks: list[_FileSearch] = []
         for search in searches:
@@ -183,7 +183,7 @@ class LocalTableQuery:
         yield (found[~retract], rows.filter(pa.array(~retract))) if retract.any() else (found, rows)
 
     def _shown(self, file: RunFile, file_slots: Longs, found: FoundRows) -> _Found:
-        """The rows that no deletion vector masks, and that the merge does not pass over."""
+        """Remove rows that deletion vectors mask, and rows that the merge skips."""
         slots, rows = file_slots[found.probes], found.rows
         merge = self.files.stored.merge
         skipped = None
@@ -196,7 +196,7 @@ class LocalTableQuery:
         return (slots, rows) if skipped is None else (slots[~skipped], rows.filter(pa.array(~skipped)))
 
     def _merged(self, slots: Longs, rows: pa.Table, levels: Longs) -> _Found:
-        """One row for each slot, from rows of one or more versions of its key."""
+        """Merge the versions of keys: return one row for each slot."""
         stored = self.files.stored
         rows = rows.append_column(ROW, pa.array(slots)).combine_chunks()
         keys = slots.astype(np.uint64)
@@ -206,7 +206,7 @@ class LocalTableQuery:
         return merged.column(ROW).to_numpy(), merged.select([name for name in stored.value_names if name != POSITION])
 
     def _answer(self, slots: _Slots, found: Sequence[_Found]) -> FoundRows:
-        """The rows that match the condition, in the order of the probes, with the requested columns."""
+        """Return the rows that match the condition, in the order of the probes, with the requested columns."""
         spec = self.live.spec
         names = list(spec.columns)
         if not found:

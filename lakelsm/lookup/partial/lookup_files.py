@@ -1,8 +1,8 @@
-"""The lookup files of a cache: stores made of data files when these are first touched, kept within bounds.
+"""The lookup files of a cache: stores that are built when their data files are first needed, within size limits.
 
-Whatever happens to one, it is made again from its data file. Where the table has 'sort' stores, one that Paimon made
-beside the data file is copied instead, unless something was wrong with it. A file can be removed while its store is
-searched, as the system keeps what is open: a store that is dropped closes with the last reference to it.
+A store can always be built again from its data file. For 'sort' stores, a lookup file that Paimon wrote beside the
+data file is copied instead, unless it is damaged. A store's file can be removed while it is searched, because the
+system keeps open files: a dropped store is closed with the last reference to it.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from lakelsm.lookup.store.sort_reader import SortFileReader
 from lakelsm.merge.merge_unit import RunFile
 from lakelsm.runner.local_runner import LocalRunner
 
-#: The most that reading one data file may hold, in bytes.
+#: Maximum memory for reading one data file, in bytes.
 _BUILD_MEMORY = 64 << 20
-#: Files that are used at a time for each core, so that a lookup of many keeps to the disk space.
+#: Files that are used at a time for each core, so that a lookup of many files stays within the disk space.
 _WAVE = 4
 
 
 @dataclass
 class _OpenFile:
-    """An open store: its ``name`` in the directory, the ``path`` of its data file, and when it was ``used`` last."""
+    """An open store: its ``name`` in the directory, the ``path`` of its data file, and the time of its last use."""
 
     store: LookupStore
     name: str
@@ -47,7 +47,7 @@ class _OpenFile:
 class LookupFiles:
     """The stores of a lookup's data files, by their names in a directory. Several threads may use it.
 
-    ``environment`` measure how long a file was not used.
+    ``environment`` measures how long a file was not used.
     """
 
     def __init__(
@@ -64,22 +64,22 @@ class LookupFiles:
         self._format = format
         self._directory = directory
         self._environment = environment
-        #: What the names of all lookup files of the table begin with.
+        #: The prefix of the names of all lookup files of the table.
         self._table_digest = blake2b(spec.store.paths.branch_root.encode(), digest_size=8).hexdigest() + "-"
         self._lock = threading.Lock()
-        self._open: OrderedDict[str, _OpenFile] = OrderedDict()  # Those not used for longest come first.
+        self._open: OrderedDict[str, _OpenFile] = OrderedDict()  # Least recently used first.
         self._names: dict[str, str] = {}
         self._grown = threading.Event()
         self._closed = False
 
     @property
     def disk_bytes(self) -> int:
-        """What the files take that are in use."""
+        """The size of the open stores, in bytes."""
         with self._lock:
             return self._size()
 
     def name_of(self, file: RunFile) -> str:
-        """The name of a data file's store in the directory. It begins with a fingerprint of the table."""
+        """Return the name of a data file's store in the directory. It begins with a digest of the table's location."""
         known = self._names.get(file.path)
         if known is None:
             copied = self._remote(file) is not None
@@ -88,10 +88,10 @@ class LookupFiles:
         return known
 
     def find(self, requests: Sequence[tuple[RunFile, pa.Table]]) -> list[FoundRows]:
-        """Return what each data file has of some keys.
+        """Return the rows that each data file has of some keys.
 
-        A store that is missing is made, one that is damaged is made again, with a warning. Raises CorruptStoreError where
-        that one is damaged too, CorruptTableError for a damaged data file, StorageError where the disk is full.
+        Missing stores are built; damaged ones are built again, with a warning. Raises CorruptStoreError if a new store is
+        damaged too, CorruptTableError for a damaged data file, StorageError if the disk is full.
         """
         found: list[FoundRows] = []
         runner = LocalRunner(memory=self.spec.store.options.lookup_cache_max_memory_size)
@@ -112,7 +112,7 @@ class LookupFiles:
         return found
 
     def find_plain(self, file: RunFile, key: tuple[Any, ...]) -> list[tuple[Any, ...]] | None:
-        """The row of one key in a data file, as `LookupStore.find_plain` returns it; None if `find` must be called.
+        """Return the row of one key in a data file, as `LookupStore.find_plain` does; None if `find` must be called.
 
         `find` builds stores that are missing or damaged.
         """
@@ -123,7 +123,7 @@ class LookupFiles:
             return None
 
     def keep_only(self, live: Collection[RunFile]) -> None:
-        """Drop the files of all other data files, and those that have not been used for long."""
+        """Drop the stores of all other data files, and those that have not been used for the retention time."""
         paths = {file.path for file in live}
         with self._lock:
             unused = [one for one in self._open.values() if one.path not in paths]
@@ -134,13 +134,13 @@ class LookupFiles:
         self._remove_unused()
 
     def close(self) -> None:
-        """Close all files, each when no search uses it. They stay in the directory, where others may use them."""
+        """Close all stores, each when no search uses it. The files remain, because others may use them."""
         with self._lock:
             self._closed = True
             self._open.clear()
 
     def _opened(self, files: Sequence[RunFile], runner: LocalRunner, *, copies: bool = True) -> list[_OpenFile]:
-        """The open stores of some data files; ``copies``: made of files beside these, too."""
+        """Return the open stores of some data files; ``copies``: copies of files beside these are allowed."""
         names = [self.name_of(file) for file in files]
         opened = [self._used(name) for name in names]
         missing = {name: file for name, file, one in zip(names, files, opened) if one is None}
@@ -149,7 +149,7 @@ class LookupFiles:
         return [one or self._open_store(name, file, runner) for name, file, one in zip(names, files, opened)]
 
     def _used(self, name: str) -> _OpenFile | None:
-        """An open store, which is used now."""
+        """Return an open store, and note that it is used now."""
         with self._lock:
             one = self._open.get(name)
             if one is not None:
@@ -158,7 +158,7 @@ class LookupFiles:
             return one
 
     def _remote(self, file: RunFile) -> RemoteLookupFile | None:
-        """The lookup file beside a data file that may stand for its store."""
+        """Return the lookup file beside a data file that can replace its store, or None."""
         remote = RemoteLookupFile.among(file.name, file.extra_files)
         if remote is None or file.expected is None or self._format.copied_blocks is None:
             return None
@@ -167,7 +167,7 @@ class LookupFiles:
         return remote if remote.serves(self.stored.layout(file), written, store.schema) else None
 
     def _build(self, wanted: dict[str, RunFile], runner: LocalRunner, *, copies: bool) -> None:
-        """Make the stores that the directory lacks, several at a time, while other processes wait for them."""
+        """Build the stores that the directory lacks, in parallel. Other processes wait for them."""
         with self._directory.lock():
             missing = {file: name for name, file in wanted.items() if not self._directory.file(name).exists()}
             if not missing:
@@ -187,7 +187,7 @@ class LookupFiles:
                 raise AssertionError("a build yields nothing")
 
     def _open_store(self, name: str, file: RunFile, runner: LocalRunner) -> _OpenFile:
-        """Open a file of the directory that was there a moment ago; made again where it cannot be opened."""
+        """Open a store of the directory; build it again if it cannot be opened."""
         try:
             store = self._store(name, file)
         except CorruptStoreError as error:
@@ -201,7 +201,7 @@ class LookupFiles:
             return one if self._closed else self._open.setdefault(name, one)
 
     def _store(self, name: str, file: RunFile) -> LookupStore:
-        """Open what the directory has for a data file: a copy of the lookup file beside it, or what was made of it."""
+        """Open the file of a data file's store: a copy of the lookup file beside it, or a store built from it."""
         path, layout = self._directory.file(name), self.stored.layout(file)
         remote, blocks = self._remote(file), self._format.copied_blocks
         if remote is not None and file.expected is not None and blocks is not None:
@@ -212,11 +212,11 @@ class LookupFiles:
         return self._format.open(path, layout)
 
     def _size(self) -> int:
-        """What the open files take; the lock is held."""
+        """Return the size of the open stores, in bytes; the caller has the lock."""
         return sum(one.store.disk_bytes for one in self._open.values())
 
     def _drop_beyond_limits(self) -> None:
-        """Drop files that have not been used for long, and as many more as the limit of disk space requires."""
+        """Drop stores past the retention time, and the least recently used ones while they exceed the disk space."""
         options = self.spec.store.options
         oldest = self._environment.monotonic() - options.lookup_cache_file_retention / 1000
         with self._lock:
@@ -244,7 +244,7 @@ class LookupFiles:
                         self._directory.discard(name)
 
     def _drop(self, files: Sequence[_OpenFile]) -> None:
-        """Remove files, and forget their stores."""
+        """Remove stores and their files."""
         with self._lock:
             dropped = [one for one in files if self._open.get(one.name) is one]
             for one in dropped:

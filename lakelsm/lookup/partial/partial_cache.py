@@ -1,4 +1,4 @@
-"""The partial cache: data files indexed on this machine's disk when lookups by the whole primary key first touch them."""
+"""The partial cache: stores, on this machine's disk, of the data files that lookups by the primary key have needed."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _LOG = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer")
 
-#: The share of the memory of a lookup that masks of deletion vectors may have.
+#: The divisor of a lookup's memory that gives the memory of deletion vector masks.
 _MASK_SHARE = 4
 
 
 class PartialCache(Cache):
-    """Answers lookups by the whole primary key. Made by `open`."""
+    """Answers lookups by the whole primary key. `open` makes one."""
 
     kind = "partial"
 
@@ -44,7 +44,7 @@ class PartialCache(Cache):
         self._directory = directory
         self._environment = environment
         self._refreshing = threading.Lock()
-        self._query: LocalTableQuery | None = query  # Replaced as a whole: who looks up goes on with the one it has.
+        self._query: LocalTableQuery | None = query  # Replaced as a whole: running lookups continue with the older one.
         self._reported = query.live.snapshot
 
     @staticmethod
@@ -55,9 +55,9 @@ class PartialCache(Cache):
         format: StoreFormat | None = None,
         environment: Environment = SYSTEM,
     ) -> PartialCache:
-        """A cache of the table's newest snapshot. It reads metadata only.
+        """Open a cache of the table's newest snapshot. It reads metadata only.
 
-        Its files are of the ``format`` (None: that which the table's options choose).
+        Its stores have ``format`` (None: that of the table's options).
         Raises InvalidInputError unless the key is the table's primary key.
         """
         if not spec.by_primary_key:
@@ -87,7 +87,7 @@ class PartialCache(Cache):
         return self._find(lambda query: query.find_plain(key))
 
     def refresh(self) -> Refreshed:
-        """See `Cache.refresh`. Which keys changed is known only where none did."""
+        """See `Cache.refresh`. Changed keys are known only if the snapshot is the same."""
         with self._refreshing:
             self._take_newest()
             snapshot = self._current().live.snapshot
@@ -109,11 +109,11 @@ class PartialCache(Cache):
     def _current(self) -> LocalTableQuery:
         query = self._query
         if query is None:
-            raise InvalidInputError("The lookup is closed: open another one.")
+            raise InvalidInputError("The lookup is closed. Open another one.")
         return query
 
     def _take_newest(self) -> None:
-        """Take the newest snapshot; files of the directory go that no file of it needs."""
+        """Move to the newest snapshot, and drop stores that it does not need."""
         before = self._current()
         spec = before.live.spec.on_newest_schema()
         if spec is not before.live.spec or spec.store.snapshots.latest() != before.live.snapshot:
@@ -122,7 +122,7 @@ class PartialCache(Cache):
         self._current().files.keep_only(self._current().live.files)
 
     def _find(self, search: Callable[[LocalTableQuery], Answer]) -> Answer:
-        """The answer of one state; of the newest one if its files were deleted with its snapshot."""
+        """Search one state; search the newest one if files were deleted together with the snapshot of the first."""
         query = self._current()
         try:
             return search(query)
@@ -136,8 +136,8 @@ class PartialCache(Cache):
                 self._take_newest()
             now = self._current().live.snapshot
             text = (
-                f"Table {store.name}: snapshot {snapshot.id} is gone, and a file that lookups of it need ({error}). They "
-                f"go on with snapshot {None if now is None else now.id}."
+                f"Table {store.name}: snapshot {snapshot.id} and a file that lookups need are deleted ({error}). Lookups "
+                f"continue with snapshot {None if now is None else now.id}."
             )
             warn_and_log(_LOG, text, RuntimeWarning)
             return search(self._current())
@@ -150,9 +150,9 @@ def _query_of(
     directory: CacheDirectory,
     environment: Environment,
 ) -> LocalTableQuery:
-    """The query of a state, with the open files of the one before where they have the columns that it needs."""
+    """Make the query of a state. It takes the open stores of the query before if they have the columns needed now."""
     options = live.spec.store.options
-    kept = None if before is None else before.files.stored  # What was needed once is needed again.
+    kept = None if before is None else before.files.stored  # Columns that were needed once are likely needed again.
     stored = StoredColumns.of(
         live.spec,
         merged=live.merges or (kept is not None and kept.merged),

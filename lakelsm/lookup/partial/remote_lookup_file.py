@@ -1,6 +1,6 @@
-"""Lookup files beside data files (`.lookup`), which Java makes in compactions: which one serves, its copy and its store.
+"""Lookup files beside data files (`.lookup`), which Java writes in compactions: their choice, copies and stores.
 
-Facts: docs/format.md 20.5.
+Format: docs/format.md 20.5.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from lakelsm.types import DataField, same_layout
 
 _SUFFIX = ".lookup"  # Persisted: do not change
 _POSITION_BYTES, _SEQUENCE_BYTES, _KIND_BYTES = 8, 8, 1  # Persisted: do not change
-#: The version of what rows are serialized by. Persisted: do not change
+#: The version of the serialization of rows. Persisted: do not change
 SERIALIZER_VERSION = "v1"
-#: How often the bloom filter, made when the file is opened, lets a key through that the file lacks.
+#: The false-positive rate of the bloom filter that is made when a file is opened.
 _ERROR_RATE = 0.05
 #: Bytes that are copied at a time.
 _COPIED_BYTES = 4 << 20
 
 
 class ValueProcessor(Enum):
-    """What Paimon keeps of a data file's row, by its identifier in the name of a file. Persisted: do not change."""
+    """What Paimon stores of each row, by the processor's identifier in the file name. Persisted: do not change."""
 
     VALUE = "value"
     VALUE_AND_POSITION = "position-and-value"
@@ -53,7 +53,7 @@ class ValueProcessor(Enum):
 
 @dataclass(frozen=True)
 class ValueTails:
-    """What lies behind the columns of rows. ``positions`` is None where the processor keeps none."""
+    """What follows the columns in the bytes of rows. ``positions`` is None if the processor stores none."""
 
     sequences: Longs
     _: KW_ONLY
@@ -64,21 +64,21 @@ class ValueTails:
 
 @dataclass(frozen=True)
 class PersistedValues:
-    """What a processor keeps of a data file's rows: all of their ``fields``, sequence number and kind, their position."""
+    """What a processor stores of a data file's rows: all ``fields``, sequence number, row kind, and the row index."""
 
     processor: ValueProcessor
     fields: tuple[DataField, ...]
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that rows are made of; none where the processor keeps no rows."""
+        """The columns of the stored rows; empty if the processor stores no rows."""
         if self.processor not in (ValueProcessor.VALUE, ValueProcessor.VALUE_AND_POSITION):
             return ()
         position = (POSITION,) if self.processor is ValueProcessor.VALUE_AND_POSITION else ()
         return (*(field.name for field in self.fields), *position, SEQUENCE_NUMBER, VALUE_KIND)
 
     def decode(self, values: RowBytes) -> pa.Table:
-        """As `ValueForm.decode`, of a processor that keeps rows."""
+        """Do as `ValueForm.decode`, for a processor that stores rows."""
         tails = self.tails(values)
         rows = RowBytes(values.buffer, values.starts, values.lengths - tails.size)
         table = CompactedValues(self.fields).decode(rows)
@@ -88,13 +88,13 @@ class PersistedValues:
         return table.append_column(VALUE_KIND, pa.array(tails.kinds.astype(np.int8)))
 
     def tails(self, values: RowBytes) -> ValueTails:
-        """What lies behind the columns. Raises as `decode`."""
+        """Decode what follows the columns. Raises CorruptTableError for invalid bytes."""
         ends = values.starts + values.lengths
         positioned = self.processor is ValueProcessor.VALUE_AND_POSITION
         size = _SEQUENCE_BYTES + _KIND_BYTES + (_POSITION_BYTES if positioned else 0)
-        check_rows(values.lengths < size, "is shorter than its sequence number and kind")
+        check_rows(values.lengths < size, "is shorter than a sequence number and a row kind")
         kinds = values.buffer[ends - _KIND_BYTES]
-        check_rows(kinds >= len(ROW_KINDS), "has a kind that no row has")
+        check_rows(kinds >= len(ROW_KINDS), "has an unknown row kind")
         return ValueTails(
             load_numbers(values.buffer, ends - _SEQUENCE_BYTES - _KIND_BYTES, "<i8"),
             kinds=kinds,
@@ -105,7 +105,7 @@ class PersistedValues:
 
 @dataclass(frozen=True)
 class RemoteLookupFile:
-    """A lookup file in the directory of its data file, known by its ``name``."""
+    """A lookup file in the directory of its data file."""
 
     name: str
     _: KW_ONLY
@@ -114,7 +114,7 @@ class RemoteLookupFile:
 
     @classmethod
     def among(cls, data_file: str, extra_files: Sequence[str]) -> RemoteLookupFile | None:
-        """The lookup file among the extra files of a data file (its name), if there is one that lakelsm reads."""
+        """Return the lookup file among the ``extra_files`` of a data file that lakelsm can read, or None."""
         known = {member.value: member for member in ValueProcessor}
         for name in extra_files:
             size, processor, version = _name_parts(data_file, name)
@@ -123,10 +123,10 @@ class RemoteLookupFile:
         return None
 
     def serves(self, layout: StoreLayout, written: TableSchema, schema: TableSchema) -> bool:
-        """Whether it can answer lookups of a layout instead of its data file, of schema ``written``.
+        """Return whether the file can answer lookups of a layout instead of its data file, of schema ``written``.
 
-        It has rows of the table's ``schema`` when it was made, without recording which one that was: so the columns must
-        be those that the data file was written with. Floats cannot be its keys: Java distinguishes their zeros and NaNs.
+        It has the columns of the table's schema at its creation, but does not record this schema. So the columns of
+        ``schema`` must be those of ``written``. Keys must not be floats: Java distinguishes their zeros and NaNs.
         """
         values = PersistedValues(self.processor, schema.fields)
         return (
@@ -144,9 +144,9 @@ class RemoteLookupFile:
         )
 
     def copy(self, filesystem: arrow_fs.FileSystem, source: str, path: Path) -> None:
-        """Copy it from ``source`` to a new file of this machine, with at most one byte more than it should have.
+        """Copy the file from ``source`` to a new local file, at most one byte more than its expected size.
 
-        Raises CorruptStoreError where it cannot be read.
+        Raises CorruptStoreError if it cannot be read.
         """
         with new_file(path) as file:
             for piece in _pieces(filesystem, source, self.bytes + 1):
@@ -155,10 +155,10 @@ class RemoteLookupFile:
     def store(
         self, reader: SortFileReader, layout: StoreLayout, schema: TableSchema, expected: ExpectedFile
     ) -> SortStore:
-        """The store of an open copy, for a layout that it `serves`. All of it is read and checked first.
+        """Return the store of an open copy, for a layout that the file `serves`. All of the copy is checked first.
 
-        Raises CorruptStoreError for a file that is damaged, that lakelsm cannot read, or that has not the rows of its
-        data file, whose properties in the manifest are ``expected``. The ``reader`` is closed then.
+        Raises CorruptStoreError, and closes the ``reader``, if the file is damaged, if lakelsm cannot read it, or if its
+        rows are not those of the data file, which the manifest describes as ``expected``.
         """
         values = PersistedValues(self.processor, schema.fields)
         try:
@@ -174,14 +174,14 @@ class RemoteLookupFile:
         except BaseException as error:
             reader.close()
             if isinstance(error, UnsupportedFeatureError):
-                raise CorruptStoreError(f"{reader.path}: lakelsm cannot read the lookup file: {error}") from error
+                raise CorruptStoreError(f"lakelsm cannot read the lookup file: {error}") from error
             raise
 
 
 class _RowCheck:
-    """Whether the rows of a file are those of its data file: their keys ascend, and the ranges are the manifest's.
+    """Checks that a file has the rows of its data file: ascending keys, and the ranges of the manifest.
 
-    So a whole file of other rows is detected too.
+    So a valid file of other rows is detected too.
     """
 
     def __init__(self, layout: StoreLayout, values: PersistedValues, expected: ExpectedFile) -> None:
@@ -204,28 +204,28 @@ class _RowCheck:
         below = ordered[1:] <= ordered[:-1]
         if self._last is None:
             below[0] = ordered[0] != ordered[1]
-        check_rows(below, "has another key than the data file there")
+        check_rows(below, "has a key that the data file does not have there")
         tails = self._values.tails(values)
         if tails.positions is not None:
             count = np.arange(self._count, self._count + len(tails.positions))
-            check_rows(tails.positions != count, "has another position than the data file there")
+            check_rows(tails.positions != count, "has another row index than in the data file")
         self._sequences += [int(tails.sequences.min()), int(tails.sequences.max())]
         self._count += len(keys.starts)
         self._last = [column.slice(len(column) - 1) for column in columns]
 
     def finish(self) -> None:
-        """Check what only the last rows show."""
+        """Check the end of the ranges, after the last rows."""
         if self._last is None:
             return
         ordered = order_keys([pa.concat_arrays([one, other]) for one, other in zip(self._last, self._end)])
         found = (min(self._sequences), max(self._sequences))
         wanted = (self._expected.min_sequence_number, self._expected.max_sequence_number)
         if ordered[0] != ordered[1] or found != wanted:
-            raise CorruptTableError("it is of other rows than the data file")
+            raise CorruptTableError("its rows are not those of the data file")
 
 
 def _pieces(filesystem: arrow_fs.FileSystem, source: str, max_bytes: int) -> Iterator[bytes]:
-    """The first bytes of a file."""
+    """Yield the first ``max_bytes`` bytes of a file, in pieces."""
     try:
         with filesystem.open_input_file(source) as stored:
             while max_bytes:
@@ -236,11 +236,11 @@ def _pieces(filesystem: arrow_fs.FileSystem, source: str, max_bytes: int) -> Ite
                 yield piece
                 max_bytes -= len(piece)
     except OSError as error:
-        raise CorruptStoreError(f"Lookup file {source} cannot be read: {error}") from error
+        raise CorruptStoreError(f"Lookup file {source} cannot be read: {error}.") from error
 
 
 def _name_parts(data_file: str, name: str) -> tuple[str, str, str]:
-    """Bytes, processor and version in the name of a data file's lookup file; nothing of any other name."""
+    """Return size, processor and version from the name of a lookup file; empty texts for any other name."""
     if name.startswith(f"{data_file}.") and name.endswith(_SUFFIX):
         parts = name[len(data_file) + 1 : -len(_SUFFIX)].split(".")
         if len(parts) == 3:

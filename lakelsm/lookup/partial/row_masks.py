@@ -1,4 +1,4 @@
-"""Rows that deletion vectors mask, tested by their positions; vectors are read when first needed."""
+"""Bitmaps of the rows that deletion vectors mask. Vectors are read when they are first needed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lakelsm.storage import FileIO
 
 
 class RowMasks:
-    """The masks of data files, a bit a row: those used last, up to ``memory_bytes``. Several threads may use it."""
+    """The most recently used masks of data files, one bit for each row, up to ``memory_bytes``. Thread-safe."""
 
     def __init__(self, file_io: FileIO, *, memory_bytes: int) -> None:
         self._file_io = file_io
@@ -24,7 +24,7 @@ class RowMasks:
         self._bits: OrderedDict[tuple[str, int, int], npt.NDArray[np.uint8]] = OrderedDict()
 
     def masked(self, file: RunFile, positions: npt.NDArray[np.int64]) -> Mask | None:
-        """Which rows of a data file are masked, by their positions; None for none."""
+        """Return which of the rows at ``positions`` are masked; None if none is."""
         if file.vector is None or not len(positions):
             return None
         bits = self._of(file.vector, file.row_count)

@@ -1,4 +1,4 @@
-"""Lookup stores made of data files: which kind and which columns they have, and the task that writes one."""
+"""Building lookup stores from data files: their kind, their columns, and the task that writes one."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from lakelsm.types import DataField, parse_type
 
 _LOG = logging.getLogger(__name__)
 
-#: The row index in its data file, by which deletion vectors mask it.
+#: The row index in the data file, by which deletion vectors mask rows.
 _POSITION_FIELD = DataField(SYSTEM_FIELDS[-1].id - 1, POSITION, parse_type("BIGINT NOT NULL"))
 #: Bytes of rows that are decoded at a time.
 _BATCH_BYTES = 4 << 20
-#: The part of `lookup.cache-max-memory-size` that blocks take.
+#: The divisor of `lookup.cache-max-memory-size` that gives the memory of decoded blocks.
 _BLOCKS_SHARE = 2
 
 
 def store_format(options: TableOptions) -> StoreFormat:
-    """The format that `lookup.local-file-type` names. The stores that it opens share one cache of decoded blocks."""
+    """Return the format of `lookup.local-file-type`. The stores that it opens share one cache of decoded blocks."""
     cache = BlockCache(options.lookup_cache_max_memory_size // _BLOCKS_SHARE)
     form = BlockForm.of(options)
     formats: dict[StoreKind, StoreFormat] = {
@@ -52,9 +52,9 @@ def store_format(options: TableOptions) -> StoreFormat:
 
 @dataclass(frozen=True)
 class StoredColumns:
-    """The columns of the stores of a lookup: ``keys`` (the trimmed primary key), then ``values`` and system columns.
+    """The columns of a lookup's stores: ``keys`` (the trimmed primary key), then ``values`` with system columns.
 
-    ``merge`` makes one row of several versions of a key; the values have what it needs.
+    ``merge`` merges versions of a key; the values contain the columns that it needs.
     """
 
     keys: tuple[DataField, ...]
@@ -64,7 +64,7 @@ class StoredColumns:
 
     @staticmethod
     def of(spec: LookupSpec, *, merged: bool, positions: bool) -> StoredColumns:
-        """What a lookup needs; ``merged``: rows of several files may be; ``positions``: vectors may mask rows."""
+        """Return what a lookup needs. ``merged``: rows of several files are merged; ``positions``: vectors mask rows."""
         schema = spec.store.schema
         wanted = set(spec.read_columns)
         merge = MergeSpec.of(schema, spec.store.options).of_columns(wanted)
@@ -77,16 +77,16 @@ class StoredColumns:
 
     @property
     def merged(self) -> bool:
-        """Whether rows of several files can be merged."""
+        """Whether the stores have what is needed to merge rows of several files."""
         return SEQUENCE_NUMBER in self.value_names
 
     @property
     def positions(self) -> bool:
-        """Whether rows have their positions."""
+        """Whether the stores have the row indexes of rows."""
         return POSITION in self.value_names
 
     def layout(self, file: RunFile) -> StoreLayout:
-        """The layout of the store of one data file. It distinguishes files that only share their path."""
+        """Return the layout of a data file's store. It is different for different files with the same path."""
         known = None if file.expected is None else file.expected.footer_checksum
         ids = tuple(field.id for field in (*self.keys, *self.values))
         rows = (file.path, file.file_size, file.row_count, file.schema_id, known, ids)
@@ -94,21 +94,21 @@ class StoredColumns:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All columns, in order."""
+        """The names of all columns, in order."""
         return (*(field.name for field in self.keys), *self.value_names)
 
     @property
     def value_names(self) -> tuple[str, ...]:
-        """All columns but the keys."""
+        """The names of all columns except the keys."""
         return tuple(field.name for field in self.values)
 
 
 @dataclass(frozen=True)
 class StoreBuild:
-    """The task that makes the store of a data file in a directory, under the name that ``names`` has for it.
+    """The task that builds the store of a data file in a directory, under its name in ``names``.
 
-    All rows of the file are in it, masked ones too: other snapshots may mask others. Of a data file that is in ``remote``
-    the lookup file beside it is copied instead, where there is one.
+    The store has all rows of the file, also masked ones, because snapshots mask different rows. For a data file in
+    ``remote`` the lookup file beside it is copied instead, if it exists.
     """
 
     spec: LookupSpec
@@ -122,7 +122,7 @@ class StoreBuild:
     remote: Mapping[RunFile, RemoteLookupFile] = field(default_factory=dict)
 
     def __call__(self, file: RunFile) -> Iterator[pa.RecordBatch]:
-        """Make the store; nothing is yielded."""
+        """Build the store; yield nothing."""
         layout = self.stored.layout(file)
         if file not in self.remote or not self._copied(file, self.remote[file]):
             self.directory.publish(
@@ -131,7 +131,7 @@ class StoreBuild:
         yield from ()
 
     def _copied(self, file: RunFile, remote: RemoteLookupFile) -> bool:
-        """Copy a lookup file; False if it does not exist or, with a warning, cannot be read."""
+        """Copy a lookup file. Return False if it does not exist or, with a warning, cannot be read."""
         file_io = self.spec.store.file_io
         source = file.path.removesuffix(file.name) + remote.name
         file_io.check_file(source)
@@ -160,6 +160,6 @@ class StoreBuild:
 
 
 def warn_of_rebuild(spec: LookupSpec, file: RunFile, error: CorruptStoreError) -> None:
-    """Warn that the store of a data file is made from it, for what is wrong with the one there was."""
-    text = f"Table {spec.store.name}: the lookup file of data file {file.path} is made again: {error}"
+    """Warn that the store of a data file is built again because of ``error``."""
+    text = f"Table {spec.store.name}: the lookup file of data file {file.path} is built again: {error}"
     warn_and_log(_LOG, text, RuntimeWarning)

@@ -1,1 +1,1 @@
-"""The query service: servers that answer lookups of a table by Arrow Flight, and the cache that calls them."""
+"""The query service: servers that answer lookups of a table over Arrow Flight, and the cache that calls them."""

@@ -1,7 +1,7 @@
-"""The calls that clients have open at a server: how many there are, and how long each of them lets the server wait.
+"""The open calls of a server: their number, and how long the server has waited for the client of each.
 
-A thread that reads from a client, or writes to it, cannot be given a deadline by Flight. So the connection of a call that
-waits for too long is closed, which ends the call.
+Flight has no deadline for a thread that reads from a client or writes to it. So the connection of a call that waits too
+long is closed, which ends the call.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from lakelsm.options import TableOptions
 
 _LOG = logging.getLogger(__name__)
 
-#: The key of the calls among a server's middleware.
+#: The name of the calls among a server's middleware.
 CALLS = "calls"
 _METHODS = (flight.FlightMethod.DO_EXCHANGE, flight.FlightMethod.DO_ACTION)
 
-#: Seconds that a call may wait for its client while there is no room for others.
+#: Seconds that a call may wait for its client while the server is full.
 _IDLE_WHEN_FULL = 1.0
 
 #: A client's IP address and port.
@@ -39,7 +39,7 @@ Peer = tuple[str, int]
 
 
 class OpenCall(flight.ServerMiddleware):  # type: ignore[misc]
-    """One call. It waits for its client from its start, until `handled`."""
+    """One call. The server waits for its client from the start until `handled`."""
 
     def __init__(self, calls: OpenCalls, now: float) -> None:
         super().__init__()
@@ -48,14 +48,14 @@ class OpenCall(flight.ServerMiddleware):  # type: ignore[misc]
         self.peer: Peer | None = None
 
     def handled(self, peer: str) -> None:
-        """The server works. ``peer`` is the client as gRPC writes it."""
+        """Note that the server works on the call. ``peer`` is the client, as gRPC writes it."""
         host, _, port = unquote(peer).partition(":")[2].rpartition(":")
         self.peer = _address(host.strip("[]"), int(port)) if port.isdecimal() else None
         self.waiting_since = None
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """The server waits for the client."""
+        """Note that the server waits for the client, within the context."""
         self.waiting_since = self._calls.now()
         try:
             yield
@@ -63,12 +63,12 @@ class OpenCall(flight.ServerMiddleware):  # type: ignore[misc]
             self.waiting_since = None
 
     def call_completed(self, exception: Exception | None) -> None:
-        """See Flight's."""
+        """See `flight.ServerMiddleware`."""
         self._calls.ended(self)
 
 
 class OpenCalls(flight.ServerMiddlewareFactory):  # type: ignore[misc]
-    """Lets a call in, if it shows the token and there is room for it."""
+    """Admits a call if it has the token and if there is room for it."""
 
     def __init__(
         self, table: str, access: ServerAccess, options: TableOptions, environment: Environment = SYSTEM
@@ -87,7 +87,7 @@ class OpenCalls(flight.ServerMiddlewareFactory):  # type: ignore[misc]
         return len(self._calls)
 
     def start_call(self, info: Any, headers: dict[str, list[str | bytes]]) -> OpenCall:
-        """Raise a FlightError for a call that is not let in."""
+        """Admit a call; raise a FlightError if it is refused."""
         try:
             return self._admitted(info, headers)
         except flight.FlightError as error:
@@ -96,30 +96,30 @@ class OpenCalls(flight.ServerMiddlewareFactory):  # type: ignore[misc]
 
     def _admitted(self, info: Any, headers: dict[str, list[str | bytes]]) -> OpenCall:
         self._access.check_token(headers)
-        if info.method not in _METHODS:  # Others would keep a thread until a first message comes.
+        if info.method not in _METHODS:  # Other calls would occupy a thread until their first message.
             raise _refusal("it accepts only lookups and actions")
         call = OpenCall(self, self.now())
         with self._lock:
             if len(self._calls) >= self._max_calls:
                 raise _refusal(
-                    f"it answers {self._max_calls} calls at a time ('lakelsm.lookup-service.max-calls'); raise the option, "
-                    "or start more servers"
+                    f"it answers {self._max_calls} calls at a time ('lakelsm.lookup-service.max-calls'); "
+                    "raise the option, or start more servers"
                 )
             self._calls.add(call)
             self.started += 1
         return call
 
     def ended(self, call: OpenCall) -> None:
-        """A call has ended."""
+        """Remove a call that has ended."""
         with self._lock:
             self._calls.discard(call)
 
     def close_overdue(self, port: int) -> int:
-        """Close the connections to a port of calls that have waited for longer than `idle_seconds`, or for a second while
-        no call is let in; how many those are.
+        """Close the connections, to a port, of calls that have waited longer than `idle_seconds`, or longer than a second
+        while the server is full. Return how many were closed.
 
-        Whose call it is becomes known with its first message. For one without, the connections of all clients are closed
-        that have no other call: their next one makes a new connection.
+        The client of a call is known from its first message on. For a call without one, the connections of all clients
+        that have no other call are closed; their next call connects again.
         """
         with self._lock:
             calls = list(self._calls)
@@ -134,7 +134,7 @@ class OpenCalls(flight.ServerMiddlewareFactory):  # type: ignore[misc]
 
 
 def close_connections(port: int, chosen: Callable[[Peer], bool] = lambda peer: True) -> int:
-    """Close the connections of this process that clients made to a port of it; how many they were."""
+    """Close the connections that clients made to a port of this process; return how many were closed."""
     closed = 0
     for name in os.listdir("/dev/fd"):
         with suppress(OSError), _duplicate(int(name)) as connection:
@@ -149,7 +149,7 @@ def close_connections(port: int, chosen: Callable[[Peer], bool] = lambda peer: T
 
 @contextmanager
 def _duplicate(descriptor: int) -> Iterator[socket.socket]:
-    """The socket of a descriptor that others own, under a new descriptor. Raises OSError if it is not a socket."""
+    """Yield the socket of another owner's descriptor, under a new one. Raises OSError if it is not a socket."""
     own = os.dup(descriptor)
     try:
         connection = socket.socket(fileno=own)
@@ -161,7 +161,7 @@ def _duplicate(descriptor: int) -> Iterator[socket.socket]:
 
 
 def _address(host: str, port: int) -> Peer:
-    """An address as both gRPC and the system have it: IPv4 as such where it is mapped into IPv6."""
+    """Return an address in one form: IPv4 addresses that are mapped into IPv6 become IPv4."""
     address = ipaddress.ip_address(host)
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return str(mapped or address), port

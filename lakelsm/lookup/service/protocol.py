@@ -1,6 +1,6 @@
-"""The messages between clients and servers, and a client's connection to one server.
+"""The messages between clients and servers of a query service, and a client's connection to one server.
 
-Requests and errors are JSON, keys and rows are Arrow. Each answer names the snapshot that it is of.
+Requests and errors are JSON; keys and rows are Arrow. Each answer names its snapshot.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import to_arrow
 
-#: Clients and servers of other versions do not understand each other. Raise it with any change of what is spoken.
+#: Clients and servers of different versions cannot communicate. Increase it with any change of the messages.
 _VERSION = 1
-#: Keys of one request; a client sends more in turns.
+#: Maximum keys of one request; a client sends more keys in several requests.
 MAX_KEYS = 1 << 16
-#: What a request is at most: 10,000 names of columns and more.
+#: Maximum bytes of a request: enough for 10,000 column names.
 _MAX_BYTES = 4 << 20
 _MAX_SCHEMA_BYTES = 64 << 20
 _SOURCE = "the request"
@@ -55,20 +55,20 @@ class TableIdentity:
 
     @staticmethod
     def of(store: TableStore) -> TableIdentity:
-        """The identity of a table."""
+        """Return the identity of a table."""
         path = store.paths.schema_file(0)
         try:
             data = store.file_io.read(path, _MAX_SCHEMA_BYTES)
         except FileNotFoundError:
-            raise CorruptTableError(f"{path} is missing: restore the file.") from None
+            raise CorruptTableError(f"{path} is missing. Restore the file.") from None
         return TableIdentity(store.paths.branch_root, hashlib.sha256(data).hexdigest())
 
 
 @dataclass(frozen=True, kw_only=True)
 class LookupRequest:
-    """Rows of which table, from which of how many servers, with which columns of which schema.
+    """A request for columns of a table to server ``server`` of ``servers``.
 
-    ``schema``: names of columns mean what they mean in the client's schema, whatever the table's newest one is.
+    ``schema``: the id of the client's schema, which defines the names of the columns.
     """
 
     table: TableIdentity
@@ -78,21 +78,21 @@ class LookupRequest:
     columns: tuple[str, ...]
 
     def encoded(self) -> bytes:
-        """The request as bytes."""
+        """Return the request as bytes."""
         return json.dumps({"version": _VERSION, **asdict(self)}).encode()
 
     @staticmethod
     def decoded(data: bytes) -> LookupRequest:
-        """The request of bytes. Raises InvalidInputError for invalid bytes, or those of another version."""
+        """Decode a request. Raises InvalidInputError for invalid bytes, and for another version."""
         if len(data) > _MAX_BYTES:
-            raise InvalidInputError(f"{_SOURCE} has {len(data)} bytes, and {_MAX_BYTES} are the most")
+            raise InvalidInputError(f"{_SOURCE} has {len(data)} bytes; the maximum is {_MAX_BYTES}")
         try:
             values = parse_object(data, _SOURCE)
         except CorruptTableError as error:
             raise InvalidInputError(f"{_SOURCE} is damaged: {error}") from error
         if values.pop("version", None) != _VERSION:
             raise InvalidInputError(
-                f"{_SOURCE} is not of version {_VERSION}: run the same version of lakelsm at both ends"
+                f"{_SOURCE} is not of version {_VERSION}. Use the same version of lakelsm for clients and servers"
             )
         table, columns = values.get("table"), values.get("columns")
         numbers: list[Any] = [values.get(name) for name in ("server", "servers", "schema")]
@@ -107,32 +107,32 @@ class LookupRequest:
 
 
 def key_schema(schema: TableSchema) -> pa.Schema:
-    """The columns of the keys of a request: those of the primary key, in its order."""
+    """Return the columns of the keys of a request: those of the primary key, in order."""
     return row_schema(schema, schema.primary_keys)
 
 
 def row_schema(schema: TableSchema, columns: Sequence[str]) -> pa.Schema:
-    """Columns of a table in stored types."""
+    """Return columns of a table in stored types."""
     return pa.schema([pa.field(name, to_arrow(schema.field(name).type)) for name in columns])
 
 
 def encoded_snapshot(snapshot: Snapshot | None) -> bytes:
-    """The snapshot that an answer is of; no bytes for that of an empty table."""
+    """Encode the snapshot of an answer; no bytes for an empty table."""
     return b"" if snapshot is None else snapshot.to_json().encode()
 
 
 def decoded_snapshot(data: bytes) -> Snapshot | None:
-    """The snapshot of an answer."""
+    """Decode the snapshot of an answer."""
     return Snapshot.from_json(data, "the snapshot of an answer") if data else None
 
 
 def encoded_error(error: LakelsmError) -> bytes:
-    """An error in the form that a server sends."""
+    """Encode an error as a server sends it."""
     return json.dumps({"error": type(error).__name__, "message": str(error)}).encode()
 
 
 def decoded_error(data: bytes | None) -> LakelsmError | None:
-    """The error that a server sent; None if it sent none, as a server of another kind."""
+    """Decode the error that a server sent; None if it sent none, as servers of other kinds do."""
     try:
         values = parse_object(data or b"", "the error")
     except LakelsmError:
@@ -144,16 +144,16 @@ def decoded_error(data: bytes | None) -> LakelsmError | None:
 
 
 class ServerConnection:
-    """Asks one server. Several threads may, at the same time.
+    """A connection to one server. Several threads may use it at the same time.
 
-    A missing answer is a LookupServiceError that names table, bucket and address; an error that the server
-    reports about the table is raised as the same error.
+    A missing answer raises a LookupServiceError with table, bucket and address. An error that the server reports about
+    the table is raised with its own class.
     """
 
     def __init__(
         self, table: str, address: ServerAddress, request: LookupRequest, rows: pa.Schema, *, access: ClientAccess
     ) -> None:
-        """``rows`` is the schema of the answers. Nothing is requested yet."""
+        """``rows`` is the schema of the answers. The connection is opened by the first call."""
         self._table = table
         self._address = address
         self._request = request.encoded()
@@ -161,12 +161,12 @@ class ServerConnection:
         self._access = access
         self._lock = threading.Lock()
         self._client: flight.FlightClient | None = None
-        #: Whether the server has given an answer yet, and the snapshot of the last one (None: an empty table).
+        #: Whether the server has answered, and the snapshot of its last answer (None: an empty table).
         self.answered = False
         self.snapshot: Snapshot | None = None
 
     def find(self, keys: pa.Table, bucket: int | None) -> FoundRows:
-        """The rows of some keys, `MAX_KEYS` at most; ``bucket`` is that of one of them, for errors."""
+        """Find the rows of at most `MAX_KEYS` keys; ``bucket`` is the bucket of one of them, for errors."""
         with self._connected_errors(bucket) as client:
             descriptor = flight.FlightDescriptor.for_command(self._request)
             writer, reader = client.do_exchange(descriptor, self._access.call_options())
@@ -185,7 +185,7 @@ class ServerConnection:
         return FoundRows(probes, pa.Table.from_arrays(answer.columns[1:], schema=self._rows))
 
     def act(self, action: str) -> Snapshot | None:
-        """The snapshot that the server names in answer to an action."""
+        """Run an action; return the snapshot that the server answers with."""
         with self._connected_errors(None) as client:
             results = list(client.do_action(flight.Action(action, self._request), self._access.call_options()))
             if len(results) != 1:
@@ -198,7 +198,7 @@ class ServerConnection:
         self.answered = True
 
     def _check(self, answer: pa.Table, keys: int) -> None:
-        """Raise LookupServiceError for an answer that cannot be one to the keys."""
+        """Raise LookupServiceError for an answer that does not fit the keys."""
         types = [pa.int64(), *self._rows.types]
         if answer.schema.names != ["", *self._rows.names] or answer.schema.types != types:
             raise LookupServiceError("the answer has other columns")
@@ -207,7 +207,7 @@ class ServerConnection:
         indexes = probes.to_numpy()
         within = not len(indexes) or (indexes[0] >= 0 and indexes[-1] < keys and bool((np.diff(indexes) > 0).all()))
         if probes.null_count or not within:
-            raise LookupServiceError("the answer has rows of keys that were not asked for")
+            raise LookupServiceError("the answer has rows of keys that were not requested")
 
     def _connected(self) -> flight.FlightClient:
         with self._lock:
@@ -223,19 +223,19 @@ class ServerConnection:
         try:
             yield self._connected()
         except LookupServiceError as error:
-            raise LookupServiceError(f"{server} fails: {error}. {_REMEDY}") from error
+            raise LookupServiceError(f"{server} failed: {error}. {_REMEDY}") from error
         except flight.FlightUnauthenticatedError as error:
             raise LookupServiceSetupError(
-                f"{server} does not let this client in: set 'lakelsm.lookup-service.token-file' to a file with its token."
+                f"{server} refuses this client. Set 'lakelsm.lookup-service.token-file' to a file with its token."
             ) from error
         except flight.FlightTimedOutError as error:
             raise LookupServiceError(
-                f"{server} has not answered for {self._access.timeout:g} s ('lakelsm.lookup-service.timeout'). {_REMEDY}"
+                f"{server} has not answered in {self._access.timeout:g} s ('lakelsm.lookup-service.timeout'). {_REMEDY}"
             ) from error
         except (flight.FlightError, pa.ArrowException, OSError) as error:
             sent = decoded_error(getattr(error, "extra_info", None))
             if sent is None or isinstance(sent, LookupServiceError):
                 reason = str(sent or error).splitlines()[0][:300].rstrip(". ")
-                raise LookupServiceError(f"{server} fails: {reason}. {_REMEDY}") from error
+                raise LookupServiceError(f"{server} failed: {reason}. {_REMEDY}") from error
             with error_context(server):
                 raise sent from error

@@ -1,8 +1,8 @@
 """One server of a query service: its caches (`ServedTable`), and its answers by Arrow Flight (`QueryServer`).
 
-A lookup is a DoExchange: the command is a `LookupRequest`, the client writes one batch of keys and reads batches of rows,
-whose first column has the index of each row's key in the batch of keys. The first batch has the snapshot as metadata.
-The action `open` returns only the snapshot, `refresh` refreshes to the newest one first.
+A lookup is a DoExchange call: its command is a `LookupRequest`, the client writes one batch of keys and reads batches
+of rows, whose first column has the index of each row's key. The snapshot is the metadata of the first batch.
+Action `open` returns the snapshot; action `refresh` refreshes to the newest snapshot first.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ from lakelsm.snapshots.table_store import TableStore
 
 _LOG = logging.getLogger(__name__)
 
-#: Bytes of rows that are written at a time, about.
+#: Approximate bytes of rows that are written at a time.
 _ANSWER_BYTES = 4 << 20
-#: Seconds that the end of a server waits for calls that are under way, and then for their threads.
+#: Seconds that a stopping server waits for running calls, and then for their threads.
 _GRACE = 0.5
 _LONGEST_END = 0.3
-#: Schemas that clients may have at a time. The least recently used one is dropped first.
+#: Maximum schemas of clients at a time. The least recently used one is dropped first.
 _MAX_SCHEMAS = 4
-#: Columns, and characters of them, that messages show: they may come from outside.
+#: Maximum columns and characters of their names in messages: the names may come from outside.
 _MAX_LISTED = 100
 _SHOWN = 1000
 
 
 class _ServedCache(CountedCache):
-    """The cache of one schema, with some of its columns."""
+    """The cache of one schema, with the columns that clients have requested."""
 
     def __init__(self, store: TableStore, columns: tuple[str, ...], opener: Opener) -> None:
         super().__init__(LookupSpec(store, tuple(store.schema.primary_keys), columns), opener)
@@ -58,10 +58,10 @@ class _ServedCache(CountedCache):
 
 
 class ServedTable:
-    """The table of a server: one cache for each schema that clients look up by.
+    """The table of a server, with one cache for each schema that clients use.
 
     A cache has the columns that were requested so far. If more are requested, a cache with them replaces it.
-    Any number of threads may use it.
+    Several threads may use it.
     """
 
     def __init__(self, store: TableStore, opener: Opener) -> None:
@@ -72,12 +72,12 @@ class ServedTable:
         self._closed = False
 
     def key_schema(self, schema: int) -> pa.Schema:
-        """The columns of the keys that clients with a schema look up by. Raises InvalidInputError if there is none."""
+        """Return the key columns of clients with a schema. Raises InvalidInputError if the schema does not exist."""
         served = self._caches.get(schema)
         return key_schema(self._store_with(schema).schema if served is None else served.schema)
 
     def find(self, schema: int, columns: Sequence[str], keys: pa.Table) -> tuple[FoundRows, Snapshot | None]:
-        """The rows of some keys of `key_schema`, and a snapshot of which they are or that is older.
+        """Find the rows of some keys of `key_schema`. Also return a snapshot: that of the rows, or an older one.
 
         Raises InvalidInputError for columns that the schema lacks.
         """
@@ -87,7 +87,7 @@ class ServedTable:
             return FoundRows(found.probes, found.rows.select(list(columns))), snapshot
 
     def snapshot(self, schema: int, columns: Sequence[str], *, refreshed: bool) -> Snapshot | None:
-        """The snapshot that answers for these columns, after a refresh if requested."""
+        """Return the snapshot that answers for these columns, after a refresh if ``refreshed``."""
         if refreshed:
             with self._acquired(schema, columns) as served:
                 self._refresh(schema, served)
@@ -95,7 +95,7 @@ class ServedTable:
             return served.cache.snapshot
 
     def refresh(self) -> None:
-        """Take the newest snapshot in every cache."""
+        """Refresh every cache to the newest snapshot."""
         with self._lock:
             every = list(self._caches.items())
         for schema, served in every:
@@ -104,7 +104,7 @@ class ServedTable:
                     self._refresh(schema, served)
 
     def close(self) -> None:
-        """Close every cache, those in use after their last lookup."""
+        """Close every cache; those in use after their last lookup."""
         with self._lock:
             self._closed = True
             every = list(self._caches.values())
@@ -113,8 +113,9 @@ class ServedTable:
             served.release()
 
     def _refresh(self, schema: int, served: _ServedCache) -> None:
-        """Refresh one cache. One that cannot follow, because a column changed, is replaced by one without
-        that column; the next client that requests it gets the error.
+        """Refresh one cache. If that fails because a column changed, drop the cache.
+
+        The next request opens a cache without the changed column; a request for the column gets the error.
         """
         try:
             served.refresh()
@@ -127,7 +128,7 @@ class ServedTable:
 
     @contextmanager
     def _acquired(self, schema: int, columns: Sequence[str]) -> Iterator[_ServedCache]:
-        """The cache of a schema with these columns; opened if there is none."""
+        """Yield the cache of a schema with these columns; it is opened if there is none."""
         replaced = []
         with self._lock:
             served = self._caches.get(schema)
@@ -146,7 +147,7 @@ class ServedTable:
 
     def _opened(self, schema_id: int, before: tuple[str, ...], columns: Sequence[str]) -> _ServedCache:
         if self._closed:
-            raise LookupServiceError(f"The query service of table {self.store.name} has ended: start it again.")
+            raise LookupServiceError(f"Table {self.store.name}: the query service has ended. Start it again.")
         store = self._store_with(schema_id)
         known = store.schema.field_names
         for name in columns:
@@ -158,19 +159,19 @@ class ServedTable:
         if schema_id == self.store.schema.id:
             return self.store
         if schema_id not in self.store.schemas.ids():
-            raise InvalidInputError(f"Table {self.store.name} has no schema {schema_id}: open the table again.")
+            raise InvalidInputError(f"Table {self.store.name}: schema {schema_id} does not exist. Open the table again.")
         return self.store.with_schema(self.store.schemas.get(schema_id))
 
 
 class QueryServer(flight.FlightServerBase):  # type: ignore[misc]
-    """Server ``number`` of ``servers``. It answers from when it is made until `stop`."""
+    """Server ``number`` of ``servers``. It answers from its creation until `stop`."""
 
     def __init__(
         self, served: ServedTable, *, number: int, servers: int, host: str, access: ServerAccess, refresh: float
     ) -> None:
-        """``refresh``: seconds between two looks for a newer snapshot. The system chooses a port of ``host``.
+        """``refresh``: seconds between checks for a newer snapshot. The system chooses a port of ``host``.
 
-        Raises InvalidInputError for a host that cannot be bound.
+        Raises InvalidInputError if the server cannot listen at the host.
         """
         access.check_host(host)
         self._served = served
@@ -185,8 +186,8 @@ class QueryServer(flight.FlightServerBase):  # type: ignore[misc]
             super().__init__(location, middleware={CALLS: self._calls}, **access.server_options())
         except (pa.ArrowException, flight.FlightError, OSError) as error:
             raise InvalidInputError(
-                f"No server can be started at {host}: {_first_line(error)}. Name an address of this machine as host, and "
-                "certificate and key files that go together."
+                f"host: no server can listen at {host!r}: {_first_line(error)}. Give an address of this machine, and a "
+                "certificate and a key that belong together."
             ) from error
         self.address = ServerAddress(host, self.port)
         self._refresher = threading.Thread(target=self._keep_fresh, args=(refresh,), daemon=True)
@@ -194,7 +195,7 @@ class QueryServer(flight.FlightServerBase):  # type: ignore[misc]
         threading.Thread(target=self._close_overdue, daemon=True).start()
 
     def stop(self) -> bool:
-        """Answer no more, and close the caches, within a second; False where a call or a refresh is still under way."""
+        """Stop answering, and close the caches, within a second. Return False if a call or refresh is still running."""
         self._stopping.set()
         ending = threading.Thread(target=self.shutdown, daemon=True)  # It waits for all calls.
         ending.start()
@@ -207,7 +208,7 @@ class QueryServer(flight.FlightServerBase):  # type: ignore[misc]
         return not (ending.is_alive() or self._refresher.is_alive())
 
     def do_exchange(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
-        """A lookup."""
+        """Answer a lookup."""
         call = context.get_middleware(CALLS)
         call.handled(context.peer())
         with _reported(self._served.store.name):
@@ -226,25 +227,25 @@ class QueryServer(flight.FlightServerBase):  # type: ignore[misc]
                     writer.write_batch(batch)
 
     def do_action(self, context: Any, action: Any) -> list[flight.Result]:
-        """The snapshot that answers."""
+        """Return the snapshot that answers."""
         context.get_middleware(CALLS).handled(context.peer())
         with _reported(self._served.store.name):
             if action.type not in ("open", "refresh"):
-                raise InvalidInputError(f"Action {action.type!r} is none of 'open' and 'refresh'.")
+                raise InvalidInputError(f"action {action.type!r} is not 'open' or 'refresh'.")
             request = self._request(action.body.to_pybytes())
             refreshed = action.type == "refresh"
             snapshot = self._served.snapshot(request.schema, request.columns, refreshed=refreshed)
             return [flight.Result(encoded_snapshot(snapshot))]
 
     def _request(self, data: bytes) -> LookupRequest:
-        """The request, if it is for this server. Raises LookupServiceError for one that is for another."""
+        """Decode a request. Raises LookupServiceError if it is for another server."""
         request = LookupRequest.decoded(data)
         if request.table != self._identity:
-            raise LookupServiceError(f"This is a server of the table in {self._identity.path}, or of an older one there.")
+            raise LookupServiceError(f"this server is for table {self._identity.path}, or for an older table there")
         if (request.server, request.servers) != (self._number, self._servers):
             raise LookupServiceError(
-                f"This is server {self._number} of {self._servers}, and server {request.server} of {request.servers} was "
-                "asked."
+                f"this is server {self._number} of {self._servers}; the request is for server {request.server} of "
+                f"{request.servers}"
             )
         return request
 
@@ -254,11 +255,11 @@ class QueryServer(flight.FlightServerBase):  # type: ignore[misc]
             if self._calls.started != answered and not len(self._calls):
                 answered = self._calls.started
                 _release_memory()
-            with suppress(OSError):  # No descriptor is left to look at the others by: clients that end give some back.
+            with suppress(OSError):  # No free descriptor to check the others: there will be some when clients disconnect.
                 closed = self._calls.close_overdue(self.address.port)
                 if closed:
                     self._warn(
-                        f"its query service closed {closed} connections: their clients sent no keys or took no rows for "
+                        f"its query service closed {closed} connections: their clients sent no keys or read no rows for "
                         f"{idle:g} s ('lakelsm.lookup-service.idle-timeout')"
                     )
 
@@ -267,27 +268,27 @@ class QueryServer(flight.FlightServerBase):  # type: ignore[misc]
             try:
                 self._served.refresh()
             except (LakelsmError, pa.ArrowException, OSError) as error:
-                # It continues to answer from the snapshot before, whose age clients see, and tries again.
-                self._warn(f"no refresh of its query service: {logged_text(error)}")
+                # The server continues with the older snapshot, whose age clients see, and tries again.
+                self._warn(f"its query service could not refresh: {logged_text(error)}")
 
     def _warn(self, text: str) -> None:
         warn_and_log(_LOG, f"Table {self._served.store.name}: {text}")
 
 
 def _release_memory() -> None:
-    """Give memory that large requests and answers took back to the system."""
+    """Return the memory of large requests and answers to the system."""
     pa.default_memory_pool().release_unused()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # That of gRPC; glibc alone keeps it.
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # For the memory of gRPC; only glibc keeps it.
     if trim is not None:
         trim(0)
 
 
 @contextmanager
 def _reported(table: str) -> Iterator[None]:
-    """Log what went wrong, and send it to the client; of errors that are not lakelsm's own, only the first line."""
+    """Log an error, and send it to the client; only the first line if it is not an error of lakelsm."""
     try:
         yield
-    except flight.FlightError as error:  # The client ended, or its connection was closed.
+    except flight.FlightError as error:  # The client disconnected, or its connection was closed.
         _LOG.debug("Table %s: a call of its query service ended: %s", table, logged_text(error))
         raise
     except Exception as error:
@@ -296,7 +297,7 @@ def _reported(table: str) -> Iterator[None]:
 
 
 def _sent(error: Exception) -> flight.FlightServerError:
-    """An error as the client gets it. The traceback of a foreign one stays in this process."""
+    """Return an error in the form for the client. The traceback of a foreign error stays in this process."""
     if isinstance(error, LakelsmError):
         return flight.FlightServerError(str(error), extra_info=encoded_error(error))
     return flight.FlightServerError(_first_line(error))
@@ -308,33 +309,33 @@ def _first_line(error: Exception) -> str:
 
 
 def _checked_batch(reader: Any, wanted: pa.Schema, max_bytes: int) -> pa.Table:
-    """The keys of a call. They come from outside: no batch of another schema is read, and each offset is looked at before
-    anything follows it.
+    """Read the keys of a call. They come from outside: a batch of another schema is not read, and all offsets are checked
+    before they are used.
     """
     try:
         given = reader.schema
         if given.names != wanted.names or given.types != wanted.types:
             raise InvalidInputError(
-                f"The keys have the columns {_listed(given)}, and those of the table have {_listed(wanted)}."
+                f"The keys have the columns {_listed(given)} instead of {_listed(wanted)}."
             )
         batch = reader.read_chunk().data
         if batch is None:
             raise InvalidInputError("The request has no keys.")
         if batch.num_rows > MAX_KEYS:
-            raise InvalidInputError(f"The request has {batch.num_rows} keys, and {MAX_KEYS} are the most.")
+            raise InvalidInputError(f"The request has {batch.num_rows} keys; the maximum is {MAX_KEYS}.")
         size = batch.get_total_buffer_size()
         if size > max_bytes:
             raise InvalidInputError(
-                f"The request has keys of {size} bytes, and {max_bytes} are the most "
-                "('lakelsm.lookup-service.max-request-size'): look up shorter keys, or raise the option and start the "
-                "service again."
+                f"The request has keys of {size} bytes; the maximum is {max_bytes} "
+                "('lakelsm.lookup-service.max-request-size'). Look up shorter keys, or raise the option and restart the "
+                "service."
             )
         batch.validate(full=True)
     except (StopIteration, pa.ArrowException, flight.FlightError, OSError) as error:
         raise InvalidInputError(f"The request has no keys that can be read: {_first_line(error)}") from error
     for name, column in zip(wanted.names, batch.columns):
         if column.null_count:
-            raise InvalidInputError(f"A key has no value in column {name!r}: NULL is no key.")
+            raise InvalidInputError(f"key column {name!r}: NULL is not allowed.")
     return pa.Table.from_batches([batch])
 
 
@@ -343,7 +344,7 @@ def _listed(schema: pa.Schema) -> str:
 
 
 def _answer(found: FoundRows, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-    """The rows with the indexes of their keys, at least one batch."""
+    """Yield the rows with the indexes of their keys, at least one batch."""
     indexes = pa.array(found.probes, pa.int64())
     answer = pa.Table.from_arrays([indexes, *found.rows.columns], names=["", *columns])
     rows = max(1, answer.num_rows * _ANSWER_BYTES // max(answer.nbytes, 1))

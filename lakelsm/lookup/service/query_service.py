@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-#: Seconds between two looks at the servers and at the file of addresses.
+#: Seconds between checks of the servers and of the file of addresses.
 _TICK = 0.5
 
 
@@ -31,10 +31,10 @@ class QueryService:
     spark: SparkSession | None = None
 
     def run(self, stop: threading.Event, report: Callable[[str], None]) -> bool:
-        """Run until ``stop`` is set (True) or another service takes over (False); ``report`` receives what happens.
+        """Run until ``stop`` is set (return True) or another service replaces this one (False). ``report`` gets events.
 
-        Raises LookupServiceError if servers do not start or do not continue, and InvalidInputError if they cannot be
-        started as requested.
+        Raises LookupServiceError if servers do not start or end early, and InvalidInputError if they cannot be started as
+        requested.
         """
         setup = self.setup
         older = leases(setup.store)
@@ -49,11 +49,11 @@ def run_service(
     report: Callable[[str], None],
     older: Sequence[ServerLease] = (),
 ) -> bool:
-    """Keep the addresses of servers published until ``stop`` is set, then end them. ``older`` are leases of services that
-    were started before: they end when these servers have replaced them.
+    """Keep the addresses of servers published until ``stop`` is set, then end the servers.
 
-    True if it was; False if another service was started for the table since, which ends this one. ``report`` receives
-    each change as one line. In every case addresses are removed before servers end.
+    ``older`` are leases of earlier services, which end when these servers have replaced them. ``report`` gets one line
+    for each event. Return True if ``stop`` was set, False if a newer service has replaced this one. Addresses are
+    always removed before the servers end.
     """
     published: Addresses | None = None
     try:
@@ -61,12 +61,12 @@ def run_service(
         while not stop.is_set():
             found = readable_addresses(store)
             if published is not None and found is not None and found != published:
-                report(f"{store.name}: another query service has taken over at {_listed(found)}")
+                report(f"{store.name}: another query service has replaced this one, at {_listed(found)}")
                 return False
             addresses = servers.addresses()
             if addresses is not None and addresses != found:
                 if published is None and found is not None:
-                    report(f"{store.name}: takes over from the query service at {_listed(found)}")
+                    report(f"{store.name}: replaces the query service at {_listed(found)}")
                 _check_exists(store, table)
                 publish(store, addresses)
                 published = addresses
@@ -84,13 +84,13 @@ def run_service(
 
 
 def _check_exists(store: TableStore, table: TableIdentity) -> None:
-    """Raise TableNotFoundError where the table was dropped: its directory is not to be made again."""
+    """Raise TableNotFoundError if the table was dropped: its directory must not be created again."""
     try:
         same = TableIdentity.of(store) == table
     except CorruptTableError:
         same = False
     if not same:
-        raise TableNotFoundError(f"Table {store.name} was dropped while its query service ran, which ends therefore.")
+        raise TableNotFoundError(f"Table {store.name} was dropped. Its query service ends.")
 
 
 def _listed(addresses: Addresses) -> str:

@@ -1,4 +1,4 @@
-"""Lookups that servers of the table's query service answer: nothing of the table is kept in this process."""
+"""Lookups that servers of a table's query service answer. This process keeps nothing of the table."""
 
 from __future__ import annotations
 
@@ -37,34 +37,34 @@ Answer = TypeVar("Answer")
 
 _LOG = logging.getLogger(__name__)
 
-#: A partition without columns, as BinaryRow has it.
+#: A partition without columns, as a BinaryRow.
 _NO_PARTITION = pa.array([bytes(8)], pa.binary())
 
-#: Servers that are called at a time.
+#: Maximum servers that are called at a time.
 _MAX_REQUESTED = 16
-#: Bytes of keys of a request: what servers write of an answer at a time.
+#: Maximum bytes of keys in a request: servers write as much of an answer at a time.
 _REQUEST_BYTES = 4 << 20
 
 
 @dataclass(frozen=True)
 class ServerChoice:
-    """Which of the ``servers`` answers for a key: its bucket determines it, by Paimon's rule (`ChannelComputer.select`).
+    """The choice of one of ``servers`` for a key, by the bucket of the key (Paimon's `ChannelComputer.select`).
 
-    Buckets of a partition go round the servers, from one that the partition's hash determines. With dynamic buckets no
-    hash determines the bucket of a key; there the key's own hash replaces it, so that each key has one server.
+    Buckets of a partition are assigned to the servers in turn, from one that the partition's hash determines. With
+    dynamic buckets, a key does not determine its bucket; the hash of the key is used instead, so each key has one server.
     """
 
     store: TableStore
     servers: int
 
     def buckets_of(self, keys: pa.Table) -> Longs | None:
-        """The bucket of each key; None where buckets are dynamic."""
+        """Return the bucket of each key; None if buckets are dynamic."""
         if self.store.options.bucket <= 0:
             return None
         return FixedBuckets.of(self.store.schema, self.store.options).of_rows(keys).astype(np.int64)
 
     def servers_of(self, keys: pa.Table, buckets: Longs | None) -> Longs:
-        """The number of the server of each key, with the buckets that `buckets_of` gave."""
+        """Return the number of each key's server, from the buckets of `buckets_of`."""
         schema, integers = self.store.schema, np.iinfo(np.int32)
         if buckets is None:
             buckets = np.abs(_hashes(keys, [schema.field(name) for name in schema.trimmed_primary_keys]))
@@ -82,17 +82,17 @@ def _hashes(keys: pa.Table, fields: Sequence[DataField]) -> Longs:
 
 @dataclass(frozen=True)
 class _Servers:
-    """The servers as the table's file had them: one connection each, in the order of their numbers."""
+    """The servers of the table's file: one connection for each, in the order of their numbers."""
 
     connections: tuple[ServerConnection, ...]
     choice: ServerChoice
 
 
 class RemoteCache(Cache):
-    """Answers lookups by the full primary key. Each server answers from its own snapshot, as new as the interval of
-    its refreshes permits; `snapshot` is the oldest.
+    """Answers lookups by the whole primary key. Each server answers from its own snapshot, as recent as its refresh
+    interval allows; `snapshot` is the oldest of them.
 
-    A call that a server does not answer is repeated once, after the file of addresses is read again.
+    A call that a server does not answer is repeated once, with addresses that are read again.
     """
 
     kind = "remote"
@@ -111,7 +111,7 @@ class RemoteCache(Cache):
 
     @staticmethod
     def open(spec: LookupSpec) -> RemoteCache:
-        """Connect to the servers of a table. Raises LookupServiceError if there are none, or they do not answer."""
+        """Connect to the servers of a table. Raises LookupServiceError if there are none or if they do not answer."""
         if not spec.by_primary_key:
             raise InvalidInputError(f"Table {spec.store.name}: a query service {spec.not_by_primary_key}")
         cache = RemoteCache(spec, ClientAccess.of(spec.store.options))
@@ -124,7 +124,7 @@ class RemoteCache(Cache):
 
     @property
     def snapshot(self) -> Snapshot | None:
-        """The oldest snapshot that a server answered from last; None: that of an empty table."""
+        """The oldest of the last snapshots of the servers (None: that of an empty table)."""
         return _oldest([one.snapshot for one in self._servers.connections if one.answered])
 
     def find(self, keys: pa.Table) -> FoundRows:
@@ -140,7 +140,7 @@ class RemoteCache(Cache):
         return FoundRows(probes, rows)
 
     def refresh(self) -> Refreshed:
-        """See `Cache.refresh`: all servers take the newest snapshot."""
+        """See `Cache.refresh`: all servers refresh to the newest snapshot."""
         before = [one.snapshot for one in self._servers.connections]
         after = self._run_action("refresh")
         same = [_id(snapshot) for snapshot in before] == [_id(snapshot) for snapshot in after]
@@ -152,7 +152,7 @@ class RemoteCache(Cache):
         self._pool.shutdown()
 
     def _requested(self, keys: pa.Table, servers: _Servers) -> FoundRows:
-        """Ask each server for its keys, all at the same time."""
+        """Request the rows of each key from its server, from all servers in parallel."""
         buckets = servers.choice.buckets_of(keys)
         if len(servers.connections) == 1:
             return servers.connections[0].find(keys, _bucket(buckets, 0))
@@ -170,13 +170,13 @@ class RemoteCache(Cache):
         return FoundRows.combined(together)
 
     def _run_action(self, action: str) -> list[Snapshot | None]:
-        """The answers of all servers to an action."""
+        """Run an action on all servers; return their answers."""
         return self._called(lambda servers: self._in_parallel([partial(one.act, action) for one in servers.connections]))
 
     def _called(self, call: Callable[[_Servers], Answer]) -> Answer:
         """Call; if a server does not answer, read the addresses again and repeat the call once."""
         if self._closed:
-            raise InvalidInputError("The lookup is closed: open another one.")
+            raise InvalidInputError("The lookup is closed. Open another one.")
         servers = self._servers
         try:
             return call(servers)
@@ -184,13 +184,13 @@ class RemoteCache(Cache):
             name = self.spec.store.name
             _LOG.debug("Table %s: the addresses of its servers are read again: %s", name, logged_text(error))
             with self._lock:
-                if self._servers is servers:  # Else another thread has read them since.
+                if self._servers is servers:  # Else another thread has read them.
                     self._servers = self._connected()
                 servers = self._servers
             return call(servers)
 
     def _in_parallel(self, calls: Sequence[Callable[[], Answer]]) -> list[Answer]:
-        """What calls give, in their order, when all have ended. Where one fails no more begin; its error is raised."""
+        """Run calls in parallel; return their results in order. After a failure start no more, and raise its error."""
         if len(calls) == 1:
             return [calls[0]()]
         waiting = [self._pool.submit(call) for call in calls]
@@ -206,7 +206,7 @@ class RemoteCache(Cache):
         addresses = published_addresses(store)
         if addresses is None:
             raise LookupServiceSetupError(
-                f"Table {store.name} has no query service ({store.paths.lookup_service} does not exist): start one with "
+                f"Table {store.name}: no query service exists ({store.paths.lookup_service} is missing). Start one with "
                 "'lakelsm query-service', or set 'lookup.cache' = 'partial' or 'full'."
             )
         request = LookupRequest(
@@ -220,7 +220,7 @@ class RemoteCache(Cache):
 
 
 def _slices(keys: pa.Table) -> Iterator[pa.Table]:
-    """The keys in requests: no more than a server takes, and of `_REQUEST_BYTES` at most where they are several."""
+    """Yield the keys in parts for requests: at most `MAX_KEYS`, and at most `_REQUEST_BYTES` except for a single key."""
     for start in range(0, max(len(keys), 1), MAX_KEYS):
         yield from _halved(keys.slice(start, MAX_KEYS))
 
@@ -234,7 +234,7 @@ def _halved(keys: pa.Table) -> Iterator[pa.Table]:
 
 
 def _bucket(buckets: Longs | None, at: int) -> int | None:
-    """The bucket of a key; None where it is not known."""
+    """Return the bucket of a key; None if it is unknown."""
     return None if buckets is None or at >= len(buckets) else int(buckets[at])
 
 

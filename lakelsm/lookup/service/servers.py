@@ -1,5 +1,5 @@
-"""The servers of a query service: in processes of this machine (`LocalServers`), or in the tasks of a Spark stage on the
-machines of a cluster (`ClusterServers`).
+"""The servers of a query service: processes of this machine (`LocalServers`), or tasks of a Spark stage on the machines
+of a cluster (`ClusterServers`).
 """
 
 from __future__ import annotations
@@ -33,40 +33,40 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
-#: Where servers are that no other machine reaches.
+#: The default address of servers: other machines cannot reach it.
 LOOPBACK = "127.0.0.1"
-#: Seconds that a server's process and the tasks of a stage have to end.
+#: Maximum seconds until a server's process ends, and until the tasks of a stage end.
 _LONGEST_END = 3.0
 _LONGEST_STAGE_END = 15.0
-#: Seconds between two looks of a task for its lease.
+#: Seconds between checks of a task for its lease.
 _TICK = 0.5
-#: Ends a process without a word: calls of clients that hold on to them are not waited for.
+#: Ends a process without waiting for calls of clients that do not finish.
 _exit_now = os._exit
 
 Addresses: TypeAlias = tuple[ServerAddress, ...]
 
 
 class Servers(Protocol):
-    """The running servers of a service."""
+    """The running servers of a query service."""
 
     def addresses(self) -> Addresses | None:
-        """Their addresses; None while not all of them have started. Raises LakelsmError where they cannot run."""
+        """Return their addresses; None until all of them have started. Raises LakelsmError if they cannot run."""
 
     def stop(self) -> None:
-        """End them all."""
+        """End all servers."""
 
 
 def opened_partial_cache(spec: LookupSpec) -> Cache:
-    """The cache that a server answers from."""
+    """Open the cache that a server answers from."""
     return PartialCache.open(spec, CacheDirectory.private())
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServerSetup:
-    """``servers`` of a table. It pickles, to reach the processes that run them.
+    """The ``servers`` to run for a table. It can be pickled, to be sent to their processes.
 
-    ``host`` is the address of each (None: see `LOOPBACK`), ``refresh`` the seconds between two looks for a newer
-    snapshot (None: by the table's options); ``opener`` opens the caches that they answer from.
+    ``host`` is the address of each (None: see `LOOPBACK`), ``refresh`` the seconds between checks for a newer snapshot
+    (None: from the table's options); ``opener`` opens the caches of the servers.
     """
 
     store: TableStore
@@ -78,18 +78,18 @@ class ServerSetup:
 
     @property
     def interval(self) -> float:
-        """The seconds between two looks."""
+        """The seconds between checks for a newer snapshot."""
         return discovery_interval(self.store.options) if self.refresh is None else self.refresh
 
     def __post_init__(self) -> None:
         self.access.check_host(LOOPBACK if self.host is None else self.host)
         if self.servers > MAX_SERVERS:
-            raise InvalidInputError(f"servers is {self.servers}; it must be {MAX_SERVERS} at most.")
+            raise InvalidInputError(f"servers: {self.servers} is more than {MAX_SERVERS}.")
         if self.interval <= 0:
-            raise InvalidInputError(f"refresh is {self.interval:g} seconds; it must be more than 0.")
+            raise InvalidInputError(f"refresh: {self.interval:g} seconds is not more than 0.")
 
     def server(self, number: int, host: str | None = None) -> QueryServer:
-        """A new server; ``host``: its address, unless the setup has one."""
+        """Start a server. ``host`` is its address, unless the setup has one."""
         return QueryServer(
             ServedTable(self.store, self.opener),
             number=number,
@@ -102,7 +102,7 @@ class ServerSetup:
 
 @dataclass
 class _Process:
-    """A server's process. It ends when the pipe to it is closed, be it because this process was killed."""
+    """A server's process. It ends when the pipe to it is closed, also if this process is killed."""
 
     process: SpawnProcess
     pipe: Connection
@@ -110,7 +110,7 @@ class _Process:
 
 
 class LocalServers:
-    """Fulfils `Servers`. A server that ends is replaced by a new one, at another port."""
+    """Implements `Servers` with processes. A server that ends is replaced by a new one at another port."""
 
     def __init__(self, setup: ServerSetup, report: Callable[[str], None]) -> None:
         self._setup = setup
@@ -124,8 +124,8 @@ class LocalServers:
                 self._receive_address(number, server)
             elif not server.process.is_alive():
                 ended = f"server {number} at {server.address} has ended (exit code {server.process.exitcode})"
-                _LOG.warning("Table %s: %s, and a new one starts", self._setup.store.name, ended)
-                self._report(f"{self._setup.store.name}: {ended}, and a new one starts")
+                _LOG.warning("Table %s: %s; a new one is started", self._setup.store.name, ended)
+                self._report(f"{self._setup.store.name}: {ended}; a new one is started")
                 server.pipe.close()
                 self._processes[number] = self._started(number)
         known = tuple(server.address for server in self._processes if server.address is not None)
@@ -148,7 +148,7 @@ class LocalServers:
         return _Process(process, ours)
 
     def _receive_address(self, number: int, server: _Process) -> None:
-        """Take the address of a server that has started. Raises what keeps it from that."""
+        """Receive the address of a server that has started. Raises the error that prevents it from starting."""
         if not server.pipe.poll():
             return
         try:
@@ -157,7 +157,7 @@ class LocalServers:
             server.process.join(_LONGEST_END)
             raise LookupServiceError(
                 f"Table {self._setup.store.name}: server {number} of its query service ended before it answered (exit "
-                f"code {server.process.exitcode}): start the service again."
+                f"code {server.process.exitcode}). Start the service again."
             ) from None
         if (error := decoded_error(message)) is not None:
             raise error
@@ -165,8 +165,8 @@ class LocalServers:
 
 
 def _run(setup: ServerSetup, number: int, pipe: Connection) -> None:
-    """What a server's process does: it sends its address, or why it has none, and answers until the pipe is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Of a terminal it reaches all processes; the service's own decides.
+    """Run in a server's process: send the address or the error, then answer until the pipe is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; only the service handles it.
     try:
         server = setup.server(number)
     except LakelsmError as error:
@@ -174,24 +174,24 @@ def _run(setup: ServerSetup, number: int, pipe: Connection) -> None:
         return
     try:
         pipe.send_bytes(str(server.address).encode())
-        pipe.poll(None)  # Nothing is ever sent: this waits for the end of the pipe.
+        pipe.poll(None)  # Nothing is sent: this waits until the pipe is closed.
     finally:
         if not server.stop():
             _exit_now(0)
 
 
 class ClusterServers:
-    """Fulfils `Servers`.
+    """Implements `Servers` with tasks of a Spark stage.
 
-    When all have started, the first task writes their addresses into the service's lease; if Spark starts the stage
-    again, it does so again.
+    When all servers have started, the first task writes their addresses to the service's lease. If Spark restarts the
+    stage, it writes them again.
     """
 
     def __init__(self, setup: ServerSetup, spark: SparkSession, environment: Environment = SYSTEM) -> None:
         if setup.access.token is None and not str(spark.sparkContext.master).startswith("local"):
             raise InvalidInputError(
-                "Servers on a cluster are reached from other machines, and without a token anybody could read the table "
-                "there: give a token file."
+                "token: other machines can reach servers on a cluster, and without a token anybody could read the "
+                "table. Give a token file."
             )
         self._store = setup.store
         self._spark = spark
@@ -212,9 +212,9 @@ class ClusterServers:
             raise reason
         why = "" if reason is None else f" ({str(reason).splitlines()[0]})"
         if reason is None and not self._lease.exists:
-            why = f", as {self._lease.path} is gone (another service was started meanwhile, or the file was deleted)"
+            why = f", because {self._lease.path} was deleted, perhaps by a newer service"
         raise LookupServiceError(
-            f"Table {self._store.name}: the stage of its query service has ended{why}: start the service again."
+            f"Table {self._store.name}: the stage of its query service has ended{why}. Start the service again."
         ) from reason
 
     def stop(self) -> None:
@@ -223,7 +223,7 @@ class ClusterServers:
         if self._job.is_alive():
             self._spark.sparkContext.cancelJobsWithTag(self._tag)
             self._job.join(_LONGEST_STAGE_END)
-        self._lease.end()  # The first task may have written it just when it went.
+        self._lease.end()  # The first task may have written it during the deletion.
 
     def _run(self) -> None:
         from lakelsm.spark.barrier_stage import run_barrier_stage
@@ -233,26 +233,26 @@ class ClusterServers:
         try:
             with translated_errors(self._store.paths.root):
                 run_barrier_stage(self._spark, self._task.setup.servers, self._task, self._tag)
-        except known as error:  # It is raised when the service requests addresses.
+        except known as error:  # The next `addresses` raises it.
             _LOG.warning("Table %s: the stage of its query service failed: %s", self._store.name, logged_text(error))
             self._error = error
 
 
 @dataclass(frozen=True)
 class ServerTask:
-    """What each task of the stage does: it answers as the server of its number while the lease exists."""
+    """The task of each server: it answers as the server of its number while the lease exists."""
 
     setup: ServerSetup
     lease: ServerLease
 
     def __call__(self, number: int, host: str, gather: Callable[[str], list[str]]) -> None:
-        """``host`` is the machine that the task runs on."""
+        """Run server ``number`` on the machine ``host``."""
         server = self.setup.server(number, host if self.setup.access.token is not None else None)
         try:
             addresses = gather(str(server.address))
             if number == 0 and self.lease.exists:
                 self.lease.write(addresses)
-            gather("")  # The first task has written.
+            gather("")  # Wait until the first task has written the addresses.
             while self.lease.exists:
                 threading.Event().wait(_TICK)
         except Exception as error:

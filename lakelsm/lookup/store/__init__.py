@@ -1,1 +1,1 @@
-"""Lookup stores: immutable files on this machine's disk that answer which row has a key."""
+"""Lookup stores: immutable files on this machine's disk that find rows by key."""

@@ -1,7 +1,7 @@
-"""Segments: rows in files of Arrow record batches, in the order in which they were written, found by their numbers.
+"""Segments: files of Arrow record batches with rows in the order in which they were written, found by row index.
 
 A segment is a `StoreFile` with a stream of Arrow's IPC format, whose record batches are mapped. `SegmentRows` are the
-rows of several segments, one after the other: a row's number there is that in its segment plus the rows of those before.
+rows of several segments in sequence: a row index there is the index in its segment plus the rows of earlier segments.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ Longs = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 _ROWS = "rows"
-#: Errors of Arrow for columns of more than 2 GiB, or of lists of more than 2^31 values.
+#: Arrow's errors for columns of more than 2 GiB, or lists of more than 2^31 values.
 TOO_LARGE = (pa.ArrowInvalid, pa.ArrowIndexError)
-#: Rows and bytes of a record batch, which is checked as one: a batch of one row may be larger.
+#: Maximum rows and bytes of a record batch, which is checked as a whole. A batch of one row may be larger.
 CHUNK_ROWS = 1 << 18
 CHUNK_BYTES = 16 << 20
 
 
 class SegmentWriter:
-    """Writes rows to a new file, and the index entries of each of their keys to a file beside it (`hashes_path`).
+    """Writes rows to a new file, and the index entries of each of their keys to another file (`hashes_path`).
 
-    ``fields`` are the rows' columns, ``keys`` those of each key. Memory: about three record batches. Leaving the context
-    without `finish` deletes the files. Raises StorageError where the file system takes no more.
+    ``fields`` are the columns of the rows, ``keys`` those of each key. Memory: about three record batches. If the context
+    ends without `finish`, the files are deleted. Raises StorageError if the file system refuses to write.
     """
 
     def __init__(self, path: Path, fields: Sequence[DataField], keys: Sequence[Sequence[DataField]]) -> None:
@@ -62,14 +62,14 @@ class SegmentWriter:
         self._opened.close()
 
     def write(self, rows: pa.Table) -> None:
-        """Add rows: their columns are found by name, and in stored types."""
+        """Add rows. They have the columns, in any order, in stored types."""
         for entries in self._entries:
             entries.add(rows)
         self._batches.add(rows)
         self.rows += len(rows)
 
     def finish(self) -> Stamp:
-        """Complete the files, which `Segment` and `key_index.write_index` open; return the stamp of the first."""
+        """Complete the files, for `Segment` and `key_index.write_index`; return the stamp of the segment."""
         for entries in self._entries:
             entries.finish()
         self._file.finish(self._batches.finish())
@@ -77,7 +77,7 @@ class SegmentWriter:
 
 
 def hashes_path(path: Path, key: int) -> Path:
-    """The file of the index entries of a segment's key. It can be deleted once the index is written."""
+    """Return the path of the index entries of a segment's key. The file can be deleted once the index is written."""
     return path.with_name(f"{path.name}.{key}.hashes")
 
 
@@ -86,12 +86,12 @@ def _stored_schema(fields: Sequence[DataField]) -> pa.Schema:
 
 
 class RecordBatchWriter:
-    """Rows as record batches of a bounded size, in a section of a file."""
+    """Writes rows as record batches of bounded size to a section of a file."""
 
     def __init__(
         self, file: StoreFileWriter, fields: Sequence[DataField], watch: Callable[[pa.RecordBatch], None] | None = None
     ) -> None:
-        """``watch`` is given each record batch when it is written."""
+        """``watch`` is called with each record batch when it is written."""
         self._file = file
         self._watch = watch
         self._schema = _stored_schema(fields)
@@ -104,7 +104,7 @@ class RecordBatchWriter:
         self._waiting_bytes = 0
 
     def add(self, rows: pa.Table) -> None:
-        """Add rows, which are written once they fill a record batch."""
+        """Add rows. They are written when they fill a record batch."""
         rows = pa.Table.from_arrays([rows.column(name) for name in self._schema.names], schema=self._schema)
         while len(rows):
             part = rows.slice(0, CHUNK_ROWS - self._waiting_rows)
@@ -116,14 +116,14 @@ class RecordBatchWriter:
                 self._flush()
 
     def finish(self) -> dict[str, Any]:
-        """Write the rows that wait, and end the stream; return the facts that `Segment` needs."""
+        """Write the remaining rows, and end the stream; return the facts that `Segment` needs."""
         self._flush()
         self._stream.close()
         self._sink.drain()
         return {"lengths": self._lengths, "ends": self._ends}
 
     def written(self) -> Iterator[pa.RecordBatch]:
-        """The record batches that were written, read back."""
+        """Read back the record batches that were written."""
         for start, end in zip(self._ends, self._ends[1:]):
             yield pa.ipc.read_record_batch(pa.py_buffer(self._file.read_at(_ROWS, start, end - start)), self._schema)
 
@@ -149,7 +149,7 @@ class RecordBatchWriter:
 
 
 class _Sink(RawIOBase):
-    """Where Arrow writes a stream: a section of a file, which gets what was written by `drain`."""
+    """The file object to which Arrow writes a stream: a section of a file. `drain` appends what was written."""
 
     def __init__(self, file: StoreFileWriter) -> None:
         self._file = file
@@ -157,31 +157,31 @@ class _Sink(RawIOBase):
         self.size = 0
 
     def writable(self) -> bool:
-        """It can be written."""
+        """Return True: the section can be written."""
         return True
 
     def tell(self) -> int:
-        """The bytes that were written."""
+        """Return the number of bytes written."""
         return self.size
 
     def write(self, data: Any) -> int:
-        """Keep some bytes until `drain`."""
+        """Keep bytes until `drain`."""
         self._parts.append(data)
         size = memoryview(data).nbytes
         self.size += size
         return size
 
     def drain(self) -> None:
-        """Append all bytes to the section."""
+        """Append all kept bytes to the section."""
         self._file.append(_ROWS, *self._parts)
         self._parts = []
 
 
 class Segment:
-    """The rows of a file. Several threads, and processes that were forked, may read them."""
+    """The rows of a file. Several threads may read them, also in forked processes."""
 
     def __init__(self, file: StoreFile) -> None:
-        """``file`` has what a `RecordBatchWriter` wrote; raises CorruptStoreError where not."""
+        """``file`` was written by a `RecordBatchWriter`; raises CorruptStoreError otherwise."""
         self.file = file
         self._section = file.section(_ROWS)
         if "lengths" not in file.facts:
@@ -194,11 +194,11 @@ class Segment:
 
     @staticmethod
     def open(path: Path, whole: Stamp | None = None) -> Segment:
-        """Open a file, see `StoreFile`. Raises CorruptStoreError for one that is missing or damaged."""
+        """Open a file; see `StoreFile`. Raises CorruptStoreError for a missing or damaged file."""
         return Segment(StoreFile(path, whole=whole))
 
     def chunk(self, number: int) -> dict[str, pa.Array]:
-        """The columns of a record batch, which are mapped: only copies of what they have are to be handed out."""
+        """Return the columns of a record batch. They are mapped: callers may pass on only copies of their values."""
         start, end = self._ends[number], self._ends[number + 1]
         self._section.check(start, end)
         chunk = self._chunks[number]
@@ -213,10 +213,10 @@ class Segment:
 
 
 class SegmentRows:
-    """The rows of several segments of the same columns, one after the other, by their numbers."""
+    """The rows of several segments with the same columns, in sequence, by row index."""
 
     def __init__(self, fields: Sequence[DataField], segments: Sequence[Segment]) -> None:
-        """Raises CorruptStoreError for a segment of other columns than ``fields``."""
+        """Raises CorruptStoreError for a segment whose columns are not ``fields``."""
         self.schema = _stored_schema(fields)
         self.segments = tuple(segments)
         for segment in self.segments:
@@ -234,16 +234,16 @@ class SegmentRows:
 
     @property
     def first_rows(self) -> list[int]:
-        """The number of the first row of each segment."""
+        """The index of the first row of each segment."""
         return [0, *np.cumsum(np.array([segment.rows for segment in self.segments], dtype=np.int64)).tolist()][:-1]
 
     def check(self) -> None:
-        """Look at the stamp of each file, before anything is read of it. Raises CorruptStoreError."""
+        """Compare the stamp of each file, before anything of it is read. Raises CorruptStoreError."""
         for segment in self.segments:
             segment.file.check()
 
     def take(self, rows: Longs, names: Sequence[str]) -> pa.Table:
-        """Columns of rows by their numbers, in that order, repeated or not; copies of what the files have."""
+        """Return columns of rows by row index, in the given order; indexes may be repeated. The values are copies."""
         self.check()
         try:
             return self.by_batch(rows).take(names)
@@ -254,9 +254,9 @@ class SegmentRows:
             return pa.concat_tables([self.take(rows[:half], names), self.take(rows[half:], names)])
 
     def row(self, row: int, names: Sequence[str]) -> tuple[Any, ...]:
-        """Columns of one row, as Python values as users get them.
+        """Return columns of one row as Python values for the user.
 
-        Raises UnsupportedFeatureError for a time that Python does not have.
+        Raises UnsupportedFeatureError for a time that Python cannot represent.
         """
         at = bisect_right(self._starts, row) - 1
         segment, number = self._chunks[at]
@@ -275,7 +275,7 @@ class SegmentRows:
         return (column[row] if kind is None else cast_column(column.slice(row, 1), kind)[0]).as_py()
 
     def by_batch(self, rows: Longs) -> RowsByBatch:
-        """The rows by the record batches that have them. The caller looks at the files' stamps before (`check`)."""
+        """Group rows by their record batches. The caller compares the stamps of the files first (`check`)."""
         if len(self._chunks) == 1:
             return RowsByBatch(self.schema, self._arrays([0]), bounds=[0, len(rows)], local=rows, order=None)
         at = np.searchsorted(self._first_rows, rows, side="right") - 1
@@ -291,9 +291,9 @@ class SegmentRows:
 
 
 class RowsByBatch:
-    """Rows by their record batches: those from ``bounds[i]`` to ``bounds[i + 1]`` are of ``chunks[i]``, at ``local``.
+    """Rows grouped by record batch: those from ``bounds[i]`` to ``bounds[i + 1]`` are in ``chunks[i]``, at ``local``.
 
-    ``order[i]`` (None: i) is the index of row i among the requested rows.
+    ``order[i]`` (None: i) is the position of row i among the requested rows.
     """
 
     def __init__(
@@ -312,7 +312,7 @@ class RowsByBatch:
         self._order = order
 
     def take(self, names: Sequence[str]) -> pa.Table:
-        """Columns of the rows, in the requested order."""
+        """Return columns of the rows, in the requested order."""
         if not names:
             return pa.table({"": pa.nulls(len(self._local))}).select([])
         back_order = None
@@ -324,9 +324,9 @@ class RowsByBatch:
         return pa.Table.from_arrays(columns, schema=pa.schema([self._schema.field(name) for name in names]))
 
     def have_values(self, name: str, values: pa.Array) -> Mask:
-        """Which rows, in the requested order, have these values. Neither has NULLs.
+        """Return which rows, in the requested order, have these values. Neither the rows nor the values have NULLs.
 
-        Values are equal as keys are: 0.0 and -0.0, and any two NaN.
+        Values are equal as keys are: 0.0 equals -0.0, and NaN equals NaN.
         """
         kind = values.type
         if not self._is_plain(kind):
@@ -347,7 +347,7 @@ class RowsByBatch:
         return zip(self._chunks, self._bounds[:-1], self._bounds[1:], strict=True)
 
     def _column(self, name: str) -> pa.Array:
-        """The column in the order of the record batches, a copy."""
+        """Return a copy of a column, in the order of the record batches."""
         local = pa.array(self._local)
         parts = [chunk[name].take(local.slice(start, stop - start)) for chunk, start, stop in self._pieces()]
         return pa.concat_arrays(parts) if parts else pa.nulls(0, self._schema.field(name).type)

@@ -20,12 +20,12 @@ from lakelsm.lookup.store.store_file import StoreFile, StoreFileWriter
 class ArrowStoreFormat(StoreFormat):
     """Writes and opens columnar stores.
 
-    Rows that come in the order of a key of one integer or one text have no index. While a store is written, a file of the
-    keys' hashes or words stands beside it, without a name.
+    Rows in the order of a key of one integer or text have no index. While a store is written, the hashes or words of its
+    keys are in a second file without a name.
     """
 
     def write(self, path: Path, layout: StoreLayout, rows: Iterable[pa.Table]) -> None:
-        """As `StoreFormat.write`; rows may come in any order, and several may have one key."""
+        """See `StoreFormat.write`. Rows may have any order, and several rows may have one key."""
         with StoreFileWriter(path) as file, StoreFileWriter(hashes_path(path, 0)) as beside:
             beside.path.unlink()
             ordered = OrderedKeys(layout.keys, beside)
@@ -48,7 +48,7 @@ class ArrowStoreFormat(StoreFormat):
                 file.finish(facts | {"index": write_index(file, [(hashes, 0)])})
 
     def open(self, path: Path, layout: StoreLayout) -> ArrowStore:
-        """As `StoreFormat.open`."""
+        """See `StoreFormat.open`."""
         file = StoreFile(path)
         try:
             return ArrowStore(file, layout)
@@ -62,7 +62,7 @@ class ArrowStore(LookupStore):
 
     def __init__(self, file: StoreFile, layout: StoreLayout) -> None:
         if file.facts.get("mark") != layout.digest.hex():
-            raise file.damaged("it has other rows or columns than are looked for")
+            raise file.damaged("its rows or columns are not the expected ones")
         rows = SegmentRows((*layout.keys, *layout.values), [Segment(file)])
         self._file = file
         self._values = tuple(field.name for field in layout.values)
@@ -80,14 +80,14 @@ class ArrowStore(LookupStore):
         return self._file.size
 
     def find(self, keys: pa.Table) -> FoundRows:
-        """As `LookupStore.find`."""
+        """See `LookupStore.find`."""
         return self._rows.find(keys, self._values)
 
     def find_plain(self, key: Sequence[Any]) -> list[tuple[Any, ...]] | None:
-        """As `LookupStore.find_plain`."""
+        """See `LookupStore.find_plain`."""
         rows = self._rows.rows_of(key)
         return None if rows is None else [self._rows.rows.row(row, self._values) for row in rows]
 
     def close(self) -> None:
-        """Close the file; the file itself stays."""
+        """Close the file, without deleting it."""
         self._file.close()

@@ -1,9 +1,9 @@
-"""The keys of a hash store: a table of slots, with open addressing, for the keys of each length.
+"""The keys of a hash store: for each key length, a table of slots with open addressing.
 
-A key's home is its hash, as a share of all hashes, of the table's homes: so keys in the order of their hashes
-(`KeyRuns`) are in the order of their homes, and a table is written in one pass. A key lies in its home or the next free
-slot after it. A slot has the words of the key and one with the offset of the value; 0 there is a free slot. Behind the
-last key is a free one, so that no search leaves the table.
+The home of a key is the slot whose number is the hash, as a fraction of the range of hashes, of the number of homes. So
+keys in hash order (`KeyRuns`) are in the order of their homes, and a table is written in one pass. A key is in its home
+or in the next free slot after it. A slot has the words of the key, and a word with the offset of the value, which is 0
+in a free slot. A free slot follows the last key, so that no search leaves the table.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from lakelsm.storage.refusals import refused_write
 
 Longs = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
-#: Rows of 64-bit words: the hash, the key, where its value is.
+#: Rows of 64-bit words: the hash, the key, and the offset of the value.
 Entries = npt.NDArray[np.uint64]
 
-#: Bits of a slot's last word: the value's offset plus one; above them how far the slot is from the key's home.
+#: Bits of the value's offset plus one in a slot's last word. The bits above count the slots from the key's home.
 _OFFSET_BITS = 48
 _OFFSET_MASK = np.uint64((1 << _OFFSET_BITS) - 1)
 _FARTHEST = (1 << 16) - 1
-#: Bytes of keys that are held until they are written as a run, and of those that are merged at once.
+#: Maximum bytes of keys in memory before they are written as a run, and bytes of runs that are merged at a time.
 _HELD_BYTES = 32 << 20
 _MERGED_BYTES = 16 << 20
-#: One more than the greatest hash that entries have.
+#: One more than the greatest hash of an entry.
 _HASHES = 1 << 32
 
 
 class KeyRuns:
-    """Entries by the length of their keys, of the store at ``path``. Scratch files lie beside it, without names.
+    """The entries of the store at ``path``, by key length. Its temporary files are in the same directory, without names.
 
-    Leaving the context gives their space back.
+    Their space is freed at the end of the context.
     """
 
     def __init__(self, path: Path, held_bytes: int = _HELD_BYTES) -> None:
@@ -57,29 +57,29 @@ class KeyRuns:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with suppress(OSError):  # What a full disk did not take goes with its file.
+        with suppress(OSError):  # What a full disk refused is lost with the file.
             self._files.close()
 
     def add(self, entries: Entries) -> None:
-        """Add entries of keys of one length. Raises StorageError where a scratch file cannot be written."""
+        """Add entries of keys of one length. Raises StorageError if a temporary file cannot be written."""
         self._held.setdefault(entries.shape[1] - 2, []).append(entries)
         self._held_bytes += entries.nbytes
         if self._held_bytes > self._max_held_bytes:
             try:
                 self._spill()
             except OSError as error:
-                raise refused_write(str(self._path), error, lost="The lookup store is not made") from error
+                raise refused_write(str(self._path), error, lost="The lookup store is not built") from error
 
     def lengths(self) -> list[int]:
-        """The lengths of keys, in words."""
+        """Return the lengths of keys, in words."""
         return sorted({*self._held, *self._runs})
 
     def count(self, length: int) -> int:
-        """How many keys have a length."""
+        """Return the number of keys of a length."""
         return sum(map(len, (*self._held.get(length, ()), *self._runs.get(length, ()))))
 
     def ordered(self, length: int) -> Iterator[Entries]:
-        """The entries of keys of a length, in the order of their hashes, some at a time."""
+        """Yield the entries of keys of a length, in the order of their hashes, a part at a time."""
         runs = list(self._runs.get(length, ()))
         if length in self._held:
             self._held[length] = [_sorted(self._held[length])]
@@ -92,7 +92,7 @@ class KeyRuns:
             yield _sorted(pieces) if len(pieces) > 1 else pieces[0]
 
     def _spill(self) -> None:
-        file = TemporaryFile(prefix="lakelsm-keys-", dir=self._path.parent)  # noqa: SIM115 It is closed with the others.
+        file = TemporaryFile(prefix="lakelsm-keys-", dir=self._path.parent)  # noqa: SIM115 Closed with the others.
         self._files.callback(file.close)
         offsets = {}
         for length, held in self._held.items():
@@ -112,18 +112,18 @@ def _sorted(pieces: list[Entries]) -> Entries:
 
 
 def home_count(keys: int, load_factor: float) -> int:
-    """Homes of a table for so many keys, at least one."""
+    """Return the number of homes of a table for ``keys`` keys, at least one."""
     return max(1, round(keys / load_factor))
 
 
 def homes_of(hashes: Hashes, homes: int) -> Longs:
-    """The home of each hash, as an unsigned number."""
+    """Return the home of each hash, taken as an unsigned number."""
     home: Longs = (hashes.view(np.uint32).astype(np.int64) * homes) >> 32
     return home
 
 
 def filled_slots(parts: Iterable[Entries], homes: int) -> Iterator[tuple[Hashes, Words]]:
-    """The slots of a table, some at a time, from entries in the order of their hashes; with the hashes of those there."""
+    """Yield the slots of a table, a part at a time, from entries in hash order; with the hashes of their keys."""
     written = 0
     for entries in parts:
         if not len(entries):
@@ -146,10 +146,10 @@ def filled_slots(parts: Iterable[Entries], homes: int) -> Iterator[tuple[Hashes,
 
 
 def value_offsets(slots: Words, keys: Words, home: Longs, check: Callable[[Longs], None]) -> Longs:
-    """Where the value of each key is, -1 for a key that the table lacks.
+    """Return the offset of the value of each key; -1 for a key that is not in the table.
 
-    ``slots`` are those of the table, a row each, ``keys`` the words of a key in each row. Before slots are read,
-    ``check`` is called with their numbers.
+    ``slots`` has the slots of the table as rows, ``keys`` the words of a key in each row. ``check`` is called with the
+    numbers of slots before they are read.
     """
     offsets = np.full(len(keys), -1, np.int64)
     left = np.arange(len(keys), dtype=np.int64)
@@ -161,7 +161,7 @@ def value_offsets(slots: Words, keys: Words, home: Longs, check: Callable[[Longs
         last = read[:, -1]
         same = last != 0
         own = (last >> np.uint64(_OFFSET_BITS)).astype(np.int64)
-        # A key whose home is before the slot's own key's would lie before it.
+        # A key with an earlier home than the slot's key would be in an earlier slot.
         may_follow = same & ((own >= distance) | (own == _FARTHEST))
         for word in range(keys.shape[1]):
             same &= read[:, word] == (keys[:, word] if distance == 0 else keys[left, word])

@@ -1,10 +1,10 @@
-"""The hash store, after PalDB (Paimon had it up to 1.3): one file, written once, in which a key is found by its hash.
+"""The hash store, after PalDB (in Paimon up to 1.3): one file, written once, that finds keys by hash.
 
-As there: keys and values are row bytes, keys are grouped by their length, each length has a table of slots with open
-addressing, values are in separate compressed pages, and a bloom filter is checked first. Differences to
-there: slots are in the order of hashes (`hash_keys`), so that a file is written in one pass from runs that were sorted
-in bounded memory; pages are of values alone, so that slots are read where they lie; and every part has a checksum
-(`store_file`). The format is lakelsm's own, as Java's was private to its caches.
+As in PalDB, keys and values are row bytes, keys are grouped by length, each length has a table of slots with open
+addressing, values are in separate compressed pages, and a bloom filter is checked first. There are three differences.
+Slots are in hash order (`hash_keys`), so that a file is written in one pass from runs sorted in bounded memory. Pages
+have values only, so that slots are read in place. Every part has a checksum (`store_file`). The format is lakelsm's
+own; that of Java was private to its caches.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ Longs = npt.NDArray[np.int64]
 
 _KIND = "hash-2"
 _BLOOM = "bloom"
-#: Rows that are encoded, and keys that are searched, at once.
+#: Maximum rows that are encoded, and keys that are searched, at a time.
 _BLOCK_ROWS = 1 << 16
 _MAX_KEYS = 1 << 18
-#: Bytes of rows that are encoded, and about as many that are decoded, at once.
+#: Maximum bytes of rows that are encoded, and approximate bytes of rows that are decoded, at a time.
 _BLOCK_BYTES = 64 << 20
 _DECODED_BYTES = 1 << 29
 
@@ -55,11 +55,11 @@ class HashStoreFormat(StoreFormat):
     load_factor: float
 
     def write(self, path: Path, layout: StoreLayout, rows: Iterable[pa.Table]) -> None:
-        """As `lookup_store.StoreFormat.write`. Memory: keys of 32 MB three times, and the bits of the bloom filter."""
+        """See `StoreFormat.write`. Memory: keys of 32 MB three times, and the bits of the bloom filter."""
         for field in (*layout.keys, *layout.values):
             if not is_row_type(field.type):
                 raise UnsupportedFeatureError(
-                    f"Column '{field.name}' is {field.type.sql()}: 'hash' stores have no values of this type. Set "
+                    f"column '{field.name}': 'hash' stores do not support type {field.type.sql()}. Set "
                     "'lookup.local-file-type' to 'arrow', or leave the column out."
                 )
         with KeyRuns(path) as keys, StoreFileWriter(path) as file:
@@ -71,15 +71,15 @@ class HashStoreFormat(StoreFormat):
             file.finish({"kind": _KIND, "mark": layout.digest.hex(), **self._write_keys(file, keys)})
 
     def open(self, path: Path, layout: StoreLayout) -> HashStore:
-        """As `lookup_store.StoreFormat.open`."""
+        """See `StoreFormat.open`."""
         file = StoreFile(path)
         if file.facts.get("kind") != _KIND or file.facts.get("mark") != layout.digest.hex():
             file.close()
-            raise file.damaged("it has other rows or columns than it should, or is of another version")
+            raise file.damaged("its rows, columns or version are not the expected ones")
         return HashStore(file, layout, self.cache)
 
     def _write_keys(self, file: StoreFileWriter, keys: KeyRuns) -> dict[str, Any]:
-        """Write the slots of each length of keys, and the bloom filter; return what a reader must know of them."""
+        """Write the slots of each key length, and the bloom filter; return the facts that a reader needs."""
         counts = {length: keys.count(length) for length in keys.lengths()}
         homes = {length: home_count(count, self.load_factor) for length, count in counts.items()}
         written = (hashes for length in homes for hashes in _written_slots(file, keys, length, homes[length]))
@@ -110,7 +110,7 @@ class HashStore(LookupStore):
         return self._file.size
 
     def find(self, keys: pa.Table) -> FoundRows:
-        """As `lookup_store.LookupStore.find`."""
+        """See `LookupStore.find`."""
         self._file.check()
         probes, tables, start = [np.empty(0, np.int64)], [self._schema.empty_table()], 0
         for block in _blocks(keys, _MAX_KEYS):
@@ -122,12 +122,12 @@ class HashStore(LookupStore):
         return FoundRows(np.concatenate(probes), pa.concat_tables(tables))
 
     def close(self) -> None:
-        """Close the file and give the memory of its pages back."""
+        """Close the file, and free the memory of its pages."""
         self._values.close()
         self._file.close()
 
     def _value_offsets(self, keys: pa.BinaryArray) -> Longs:
-        """The offset of the value of each key, -1 without one."""
+        """Return the offset of the value of each key, -1 for a missing key."""
         hashes = hash_rows(keys)
         starts, words = row_words(keys)
         lengths = np.diff(starts)
@@ -141,14 +141,14 @@ class HashStore(LookupStore):
         return offsets
 
     def _may_have(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
-        """For each hash, False where the bloom filter, if there is one, knows that no key has it."""
+        """Return for each hash whether a key may have it, according to the bloom filter if there is one."""
         if not self._bloom_section.size:
             return np.ones(len(hashes), bool)
         self._bloom_section.check(0, self._bloom_section.size)
         return self._bloom.may_have(hashes)
 
     def _found(self, offsets: Longs) -> pa.Table:
-        """The rows at offsets, in their order."""
+        """Return the rows at offsets, in that order."""
         tables, numbers = [self._schema.empty_table()], []
         for part, values in self._values.values(offsets):
             numbers.append(part)
@@ -159,13 +159,13 @@ class HashStore(LookupStore):
         return rows.take(pa.array(np.argsort(np.concatenate(numbers)))) if len(numbers) > 1 else rows
 
     def _rows(self, values: pa.Array) -> pa.Table:
-        """Rows from their bytes."""
+        """Decode rows from their bytes."""
         types = [field.type for field in self._layout.values]
         return pa.Table.from_arrays(decode_rows(with_arity(values, len(types)), types), schema=self._schema)
 
 
 class _SlotTable:
-    """The slots of keys that are ``length`` words long."""
+    """The slots of keys of ``length`` words."""
 
     def __init__(self, file: StoreFile, length: int, homes: int) -> None:
         self.length = length
@@ -174,19 +174,19 @@ class _SlotTable:
         self.slots = self._section.array(np.uint64).reshape(-1, length + 1)
 
     def check(self, slots: Longs) -> None:
-        """Compare the slots with their checksums before they are read."""
+        """Compare slots with their checksums before they are read."""
         self._section.check_values(slots, slots + 1, 8 * (self.length + 1))
 
 
 def _written_slots(file: StoreFileWriter, keys: KeyRuns, length: int, homes: int) -> Iterator[Hashes]:
-    """Write the slots of the keys of a length; return the keys' hashes, some at a time."""
+    """Write the slots of the keys of a length; yield the hashes of the keys, a part at a time."""
     for hashes, slots in filled_slots(keys.ordered(length), homes):
         file.append(_slots(length), slots)
         yield hashes
 
 
 def _add_rows(rows: pa.Table, layout: StoreLayout, keys: KeyRuns, values: ValueWriter) -> None:
-    """Write the values of rows and remember their keys with the offsets of the values."""
+    """Write the values of rows, and add their keys with the offsets of the values."""
     own = _key_bytes(rows, layout.keys)
     offsets = values.add(_value_bytes(rows, layout.values))
     hashes = hash_rows(own).view(np.uint32)
@@ -202,7 +202,7 @@ def _add_rows(rows: pa.Table, layout: StoreLayout, keys: KeyRuns, values: ValueW
 
 
 def _key_bytes(rows: pa.Table, fields: Sequence[DataField]) -> pa.BinaryArray:
-    """The keys of rows as row bytes: equal keys are equal bytes."""
+    """Encode the keys of rows as row bytes: equal keys have equal bytes."""
     columns = [one_bit_pattern(rows.column(field.name), zeros=False) for field in fields]
     return encode_rows(columns, [field.type for field in fields])
 
@@ -212,7 +212,7 @@ def _value_bytes(rows: pa.Table, fields: Sequence[DataField]) -> pa.BinaryArray:
 
 
 def _blocks(rows: pa.Table, max_rows: int) -> Iterator[pa.Table]:
-    """Rows in their order, not too many nor too large to be encoded at once; no empty table."""
+    """Yield rows in order, in tables small enough to be encoded at a time; no empty table."""
     for start in range(0, len(rows), max_rows):
         block = rows.slice(start, max_rows)
         if block.nbytes > _BLOCK_BYTES and len(block) > 1:
@@ -222,5 +222,5 @@ def _blocks(rows: pa.Table, max_rows: int) -> Iterator[pa.Table]:
 
 
 def _slots(length: int) -> str:
-    """The section of the slots of keys of a length."""
+    """Return the name of the section with the slots of a key length."""
     return f"slots-{length}"

@@ -1,14 +1,14 @@
-"""The index of a key: which rows may have it, by the 32-bit hash of the key.
+"""The index of a key: it finds the rows that may have a key by the 32-bit hash of the key.
 
-An entry is the hash of a key and the number of its row, in 64 bits. The hash is the one of buckets
-(`lakelsm.format.row.bucket_hash`), of values in one form: of floats 0.0 for -0.0, and one NaN, as keys are equal by their
-order (`lakelsm.merge.key_order`). Where a part of the key is NULL, the row has no entry. A key may have many rows.
+An entry is the hash of a key and the index of its row, in 64 bits. The hash is that of buckets
+(`lakelsm.format.row.bucket_hash`), of normalized values: 0.0 for -0.0, and one NaN, because these are equal in the
+order of keys (`lakelsm.merge.key_order`). A row with a NULL in its key has no entry. Several rows may have one key.
 
-`write_index` sorts the entries of one or several files of rows. They are parted by their leading bits into regions of the
-index, which are then sorted one by one, so that memory is bounded by a part and not by the rows, and parts may be sorted
-in threads. A directory has the index of the first entry of each value of the leading bits, about as many as there are
-entries: a key is found by one look into the directory and one at the entries there. Keys of one hash are distinguished by
-their columns (`keyed_rows`).
+`write_index` sorts the entries of one or more files of rows. It divides them by their leading bits into parts, and sorts
+one part after the other, so that memory is bounded by a part, not by the rows, and threads may sort parts in parallel. A
+directory has the position of the first entry for each value of the leading bits; it has about as many items as there
+are entries. So a key is found by one access to the directory and one to the entries. `keyed_rows` distinguishes keys with
+equal hashes by their columns.
 """
 
 from __future__ import annotations
@@ -36,23 +36,24 @@ Entries = npt.NDArray[np.uint64]
 _ENTRIES = "entries"
 _DIRECTORY = "directory"
 _SORTED = "index"
-#: An index has row numbers of 32 bits.
+#: An index has row indexes of 32 bits.
 MAX_ROWS = (1 << 32) - 1
-#: Entries of a part, which is sorted in memory, and of a block, which is parted in memory.
+#: Entries of a part, which is sorted in memory, and of a block, which is divided in memory.
 _PART_ENTRIES = 1 << 17
 _BLOCK_ENTRIES = 1 << 18
 _MAX_PART_BITS = 12
-#: Entries of one value of the leading bits up to which they are compared one by one.
+#: Up to so many entries with the same leading bits are compared one by one.
 _FEW = 8
-#: Entries up to which an index has a filter in memory, and the least bits of it for each: one hash of 16 passes in vain.
+#: Up to so many entries, an index has a filter in memory. Minimum bits of it for each entry: one hash of 16 is a false
+#: positive.
 _FILTERED_ENTRIES = 1 << 20
 _FILTER_BITS = 16
-#: Hashes that are looked up at once: the arrays of so many stay in the processor's cache.
+#: Hashes that are searched at a time: their arrays stay in the processor's cache.
 _BLOCK_HASHES = 1 << 13
 
 
 class EntryWriter:
-    """Writes the entries of one key of rows, in the order of the rows, to a file."""
+    """Writes the entries of one key of rows to a file, in the order of the rows."""
 
     def __init__(self, file: StoreFileWriter, key: Sequence[DataField]) -> None:
         self._file = file
@@ -60,7 +61,7 @@ class EntryWriter:
         self._rows = 0
 
     def add(self, rows: pa.Table) -> None:
-        """Write the entries of the next rows. Raises InvalidInputError for more rows than an index can number."""
+        """Write the entries of the next rows. Raises InvalidInputError for more rows than an index can have."""
         check_rows(self._rows + len(rows))
         for start in range(0, len(rows), _BLOCK_ENTRIES):
             block = rows.slice(start, _BLOCK_ENTRIES)
@@ -73,16 +74,16 @@ class EntryWriter:
 
 
 def check_rows(rows: int) -> None:
-    """Raise InvalidInputError where rows are more than an index can number."""
+    """Raise InvalidInputError for more rows than an index can have."""
     if rows > MAX_ROWS:
         raise InvalidInputError(
-            f"a lookup of {rows} rows at once: an index has {MAX_ROWS} at most. Look up in fewer partitions or "
+            f"a cache of {rows} rows is too large; the maximum is {MAX_ROWS}. Look up in fewer partitions or "
             "buckets, or with 'lookup.cache' = 'partial'."
         )
 
 
 def key_entries(first_row: int, rows: pa.Table, key: Sequence[DataField]) -> Entries:
-    """The entries of rows whose numbers begin with ``first_row``."""
+    """Return the entries of rows; ``first_row`` is the index of the first row."""
     entries = hashes_of(rows, key).astype(np.uint64)
     entries <<= np.uint64(32)
     entries |= np.arange(first_row, first_row + len(rows), dtype=np.uint64)
@@ -93,16 +94,16 @@ def key_entries(first_row: int, rows: pa.Table, key: Sequence[DataField]) -> Ent
 
 
 def hashes_of(rows: pa.Table, key: Sequence[DataField]) -> Hashes:
-    """The hashes of the keys of rows."""
+    """Return the hashes of the keys of rows."""
     columns = [one_bit_pattern(rows.column(field.name), zeros=False) for field in key]
     return key_hashes(columns, [field.type for field in key]).view(np.uint32)
 
 
 def write_index(file: StoreFileWriter, sources: Sequence[tuple[StoreFile, int]], threads: int = 1) -> dict[str, Any]:
-    """Write the index of the entries of files, each with the number of its first row; return its facts.
+    """Write the index of the entries of files, each with the index of its first row; return its facts.
 
-    The facts are for `StoreFileWriter.finish`, alone or among others: `KeyIndex` is given them. Memory: 8 MB,
-    and for each thread 5 MB, or more where a larger share of the rows has one key.
+    The facts are for `StoreFileWriter.finish`, alone or with others, and for `KeyIndex`. Memory: 8 MB, and 5 MB for each
+    thread, or more if a larger share of the rows has one key.
     """
     return _IndexWriter(file, sources).write(threads)
 
@@ -119,7 +120,7 @@ class _IndexWriter:
         self._bits = max(bits, self._part_bits)
 
     def write(self, threads: int) -> dict[str, Any]:
-        """Part, sort and write the entries."""
+        """Divide, sort and write the entries."""
         self._file.reserve(_DIRECTORY, 4 * ((1 << self._bits) + 1))
         self._file.reserve(_SORTED, 8 * self._entries)
         if self._part_bits:
@@ -132,7 +133,7 @@ class _IndexWriter:
         return {"rows": self._rows, "entries": self._entries, "bits": self._bits}
 
     def _blocks(self) -> Iterator[Entries]:
-        """The entries in the order of their rows, many at once: each block is parted into as many writes as parts."""
+        """Yield the entries in the order of their rows, many at a time, because each block is written to all parts."""
         for source, first_row in self._sources:
             source.check()
             section = source.section(_ENTRIES)
@@ -141,7 +142,7 @@ class _IndexWriter:
                 yield np.frombuffer(block, np.uint64) + np.uint64(first_row)
 
     def _part(self) -> list[int]:
-        """Write the entries to the regions of their parts; return where the parts end."""
+        """Write the entries to the regions of their parts; return the ends of the parts."""
         shift = np.uint64(64 - self._part_bits)
         parts = 1 << self._part_bits
         counts = np.zeros(parts, dtype=np.int64)
@@ -165,7 +166,7 @@ class _IndexWriter:
         self._write_part(part, first, np.frombuffer(data, np.uint64))
 
     def _write_part(self, part: int, first: int, entries: Entries) -> None:
-        """Write the entries of a part, sorted, and its share of the directory."""
+        """Write the sorted entries of a part, and its share of the directory."""
         entries = self._sorted(entries)
         slots = 1 << (self._bits - self._part_bits)
         slot = (entries >> np.uint64(64 - self._bits)) if self._bits else np.zeros(len(entries), np.uint64)
@@ -175,10 +176,10 @@ class _IndexWriter:
         self._file.write_at(_SORTED, 8 * first, entries)
 
     def _sorted(self, entries: Entries) -> Entries:
-        """The entries of a part, which come in the order of their rows, in order.
+        """Sort the entries of a part, which come in the order of their rows.
 
-        By 16 bits of the hash first, which takes no comparisons; Timsort, made for what is almost in order, does the
-        rest: in a third of the time of a sort of what is in no order.
+        It sorts by 16 bits of the hash first, which needs no comparisons; Timsort, which is fast for nearly sorted input,
+        does the rest. This takes a third of the time of a sort without the first step.
         """
         bits = (entries >> np.uint64(48 - self._part_bits)).astype(np.uint16)
         entries = entries.take(np.argsort(bits, kind="stable"))
@@ -187,9 +188,9 @@ class _IndexWriter:
 
 
 class KeyIndex:
-    """An index that is open. Several threads, and processes that were forked, may ask it.
+    """An open index. Several threads may search it, also in forked processes.
 
-    ``rows`` are those of the files that it was made of, ``entries`` those of them that have a key.
+    ``rows`` is the row count of its files, ``entries`` the number of rows with a key.
     """
 
     def __init__(self, file: StoreFile, facts: dict[str, Any]) -> None:
@@ -202,16 +203,16 @@ class KeyIndex:
         self._directory = self._sections[0].array(np.uint32)
         self._sorted = self._sections[1].array(np.uint64)
         if len(self._directory) != (1 << self._bits) + 1 or len(self._sorted) != self.entries:
-            raise file.damaged("its index is not whole")
+            raise file.damaged("its index is incomplete")
         self._starts = self._directory.data
         self._entry_view = self._sorted.data
         self._filter: bytes | None = None
         self._filter_shift = 32 - min(max(_FILTER_BITS * self.entries - 1, 7).bit_length(), 32)
 
     def candidates(self, hashes: Hashes) -> tuple[Longs, Longs]:
-        """The rows of each hash: the indexes of the hashes that have rows, ascending, and those rows, ascending too.
+        """Return the rows of each hash: the positions of the hashes that have rows, and those rows, both ascending.
 
-        A hash with several rows is repeated. The caller checks the file's stamp before (`StoreFile.check`).
+        A hash with several rows is repeated. The caller compares the file's stamp first (`StoreFile.check`).
         """
         blocks = [self._block(hashes, start) for start in range(0, max(len(hashes), 1), _BLOCK_HASHES)]
         return np.concatenate([probes for probes, _ in blocks]), np.concatenate([rows for _, rows in blocks])
@@ -227,14 +228,14 @@ class KeyIndex:
         counts = stop - first
         positions = np.repeat(first - (np.cumsum(counts) - counts), counts)
         positions += np.arange(len(positions))
-        rows = self._sorted.take(positions, mode="clip")  # None is outside, and no check is the fastest.
+        rows = self._sorted.take(positions, mode="clip")  # All are in range; "clip" avoids a check.
         rows ^= np.repeat(hashes.astype(np.uint64) << np.uint64(32), counts)
         hit = np.flatnonzero(rows <= np.uint64(0xFFFFFFFF))
         probes = np.repeat(np.arange(start, start + len(hashes)), counts)
         return probes.take(hit), rows.take(hit).view(np.int64)
 
     def rows_of(self, key_hash: int) -> list[int]:
-        """The rows of one hash, ascending. The caller looks at the file's stamp before."""
+        """Return the rows of one hash, ascending. The caller compares the file's stamp first."""
         slot = key_hash >> (32 - self._bits)
         directory, entries = self._sections
         directory.check(4 * slot, 4 * slot + 8)
@@ -249,9 +250,9 @@ class KeyIndex:
         return [entry - low for entry in self._entry_view[first:stop] if entry >> 32 == key_hash]
 
     def may_have(self, key_hash: int) -> bool:
-        """Whether `rows_of` may find one: of small indexes a filter in memory knows most hashes that have none.
+        """Return whether `rows_of` may find a row. A small index has a filter in memory that excludes most hashes.
 
-        It takes a tenth of the time, as the file is not looked at but to make the filter.
+        It takes a tenth of the time of `rows_of`, because the file is read only to make the filter.
         """
         bits = self._filter
         if bits is None:

@@ -1,4 +1,4 @@
-"""Rows of segments found by a key: by an index of its hashes."""
+"""Rows of segments, found by a key with an index of its hashes."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Longs = npt.NDArray[np.int64]
 
 
 class KeyedRows:
-    """Rows and the index of one of their keys, whose columns are ``key``. Several threads may ask.
+    """Rows and the index of one of their keys, whose columns are ``key``. Several threads may search them.
 
-    Each method compares the files' stamps first, and raises CorruptStoreError for a file that is damaged.
+    Each method compares the stamps of the files first. It raises CorruptStoreError for a damaged file.
     """
 
     def __init__(self, rows: SegmentRows, index: KeyIndex, key: Sequence[DataField]) -> None:
@@ -34,9 +34,9 @@ class KeyedRows:
         self._hash = SingleHash([field.type for field in key])
 
     def row_indexes(self, keys: pa.Table) -> tuple[Longs, Longs]:
-        """Which rows have some keys: the indexes of the keys, ascending, and the row indexes, ascending of each.
+        """Return the rows that have some keys: the indexes of the keys, and the row indexes, both ascending.
 
-        ``keys`` has the key's columns, by name, in stored types; they may be repeated. A key with a NULL has no rows.
+        ``keys`` has the key's columns in stored types; keys may be repeated. A key with a NULL has no rows.
         """
         self.index.file.check()
         self.rows.check()
@@ -50,24 +50,24 @@ class KeyedRows:
         return (probes, rows) if equal.all() else (probes[equal], rows[equal])
 
     def find(self, keys: pa.Table, names: Sequence[str]) -> FoundRows:
-        """The columns ``names`` of the rows that have some keys."""
+        """Find the rows of some keys; return their columns ``names``."""
         probes, rows = self.row_indexes(keys)
         return FoundRows(probes, self.rows.take(rows, names))
 
     def hash_of(self, key: Sequence[Any]) -> int | None:
-        """The hash of one key of Python values, as `pa.Array.to_pylist` has them.
+        """Return the hash of one key of Python values, as `pa.Array.to_pylist` returns them.
 
-        None where such keys are compared as arrays alone: floats, as Python's are not equal as keys are, and nanoseconds.
+        Return None if keys must be compared as arrays: Python compares floats differently, and has no nanoseconds.
         """
         return self._hash(key) if self._hash.is_plain else None
 
     def rows_of(self, key: Sequence[Any]) -> list[int] | None:
-        """The numbers of the rows, ascending, that have one key of Python values; None where it has no `hash_of`."""
+        """Return the indexes of the rows with one key of Python values, ascending; None if it has no `hash_of`."""
         key_hash = self.hash_of(key)
         return None if key_hash is None else self.rows_of_hash(key, key_hash)
 
     def rows_of_hash(self, key: Sequence[Any], key_hash: int) -> list[int]:
-        """As `rows_of`, of a key and its `hash_of`, which is that of any rows with a key of the same columns."""
+        """Do as `rows_of`, for a key and its `hash_of`, which is the same for all rows with these key columns."""
         self.index.file.check()
         rows = self.index.rows_of(key_hash)
         if not rows:

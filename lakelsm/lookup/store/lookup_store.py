@@ -1,4 +1,4 @@
-"""What kinds of lookup stores have in common: one file each, written once from sorted rows and then searched by key."""
+"""What all lookup stores have in common: one file each, written once from sorted rows, then searched by key."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Block = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class StoreLayout:
-    """The columns of the rows of a store: those of the ``keys``, then the ``values``, some of each; no name is in both.
+    """The columns of the rows of a store: those of the ``keys``, then the ``values``. No name is in both.
 
-    ``rows_of`` identifies the rows (for example the name of a data file): a file of other rows is not opened.
+    ``rows_of`` identifies the rows, for example by the name of a data file: a file of other rows is not opened.
     """
 
     keys: tuple[DataField, ...]
@@ -34,34 +34,34 @@ class StoreLayout:
 
     @property
     def digest(self) -> bytes:
-        """16 bytes that a file of the store has, and files of other rows or columns have not."""
+        """A digest of 16 bytes that a file of the store contains. It differs for other rows or columns."""
         columns = [[(field.name, field.type.sql()) for field in fields] for fields in (self.keys, self.values)]
         return blake2b(repr((columns, self.rows_of)).encode(), digest_size=16).digest()
 
 
 class LookupStore(Protocol):
-    """An open store. Several threads may ask it."""
+    """An open store. Several threads may search it."""
 
     @property
     def disk_bytes(self) -> int:
-        """The size of its file."""
+        """The size of its file, in bytes."""
 
     def find(self, keys: pa.Table) -> FoundRows:
-        """The rows of some keys, which have the layout's key columns and no NULLs, in any order, repeated or not.
+        """Find the rows of some keys. ``keys`` has the layout's key columns without NULLs, in any order, repeated or not.
 
-        Floats are one key as in merges (docs/keys.md): 0.0 and -0.0 are, and all NaNs are. The rows have the layout's
-        values. Raises CorruptStoreError for a damaged file; it never gives a wrong row.
+        Floats are equal as in merges (docs/keys.md): 0.0 equals -0.0, NaN equals NaN. The rows have the layout's value
+        columns. Raises CorruptStoreError for a damaged file; it never returns a wrong row.
         """
 
     def find_plain(self, key: Sequence[Any]) -> list[tuple[Any, ...]] | None:
-        """The layout's values, as users get them, of the rows of one key, with values as those of `pa.Array.to_pylist`.
+        """Return the value columns, for the user, of the rows of one key, given as `pa.Array.to_pylist` returns it.
 
-        None if only `find` can search the store. Errors are those of `find`.
+        Return None if only `find` can search the store. Errors are those of `find`.
         """
         return None
 
     def close(self) -> None:
-        """Close the file; the file itself stays. A store that nothing refers to any more is closed, too."""
+        """Close the file, without deleting it. A store without references is closed too."""
 
 
 class StoreFormat(Protocol):
@@ -69,22 +69,22 @@ class StoreFormat(Protocol):
 
     @property
     def copied_blocks(self) -> BlockCache | None:
-        """Where lookup files that Paimon wrote have the format: the cache for blocks of copies of these. Else None."""
+        """The cache for blocks of copied lookup files of Paimon; None if Paimon does not write files of this format."""
         return None
 
     def write(self, path: Path, layout: StoreLayout, rows: Iterable[pa.Table]) -> None:
         """Write rows in the order of their keys, which are unique, to a new file, in one pass and bounded memory.
 
-        They have the columns of the layout in stored types.
+        The rows have the columns of the layout in stored types.
         """
 
     def open(self, path: Path, layout: StoreLayout) -> LookupStore:
-        """Open a file. Raises CorruptStoreError for one that is damaged."""
+        """Open a file. Raises CorruptStoreError for a damaged one."""
 
 
 class BlockCache:
-    """Blocks of sort stores and pages of hash stores, plain and checked, by store and number: those used last, up to
-    ``max_bytes``. Threads may share it.
+    """The most recently used blocks of sort stores and pages of hash stores, unpacked and checked, up to ``max_bytes``.
+    They are identified by store and number. Several threads may use it.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -95,13 +95,13 @@ class BlockCache:
         self._stores = 0
 
     def new_store(self) -> int:
-        """The number of a store that no other has."""
+        """Return a new number for a store."""
         with self._lock:
             self._stores += 1
             return self._stores
 
     def get(self, store: int, number: int) -> Block | None:
-        """A block, if it is here."""
+        """Return a block, or None if it is not cached."""
         with self._lock:
             block = self._blocks.get((store, number))
             if block is not None:
@@ -109,7 +109,7 @@ class BlockCache:
             return block
 
     def put(self, store: int, number: int, block: Block) -> None:
-        """Keep a block, and let go of others where there are too many. One beyond the bound is not kept."""
+        """Cache a block, and drop the least recently used ones beyond the limit. Ignore a block larger than the limit."""
         if len(block) > self.max_bytes:
             return
         with self._lock:
@@ -121,7 +121,7 @@ class BlockCache:
                 self.bytes -= len(oldest)
 
     def drop(self, store: int) -> None:
-        """Let go of a store's blocks."""
+        """Drop the blocks of a store."""
         with self._lock:
             for key in [key for key in self._blocks if key[0] == store]:
                 self.bytes -= len(self._blocks.pop(key))

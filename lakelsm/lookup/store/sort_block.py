@@ -1,6 +1,6 @@
-"""Blocks of a sort store: keys and values in order, how they are found in it, and how it lies in the file.
+"""Blocks of a sort store: sorted keys and values, their search, and their layout in the file.
 
-Layout facts: docs/format.md 20.1 and 20.2.
+Layout: docs/format.md 20.1 and 20.2.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _TAIL = struct.Struct("<iB")  # Persisted: do not change
 _LZ4_HEADER = struct.Struct("<ii")  # Persisted: do not change
 _ALIGNED, _UNALIGNED = 0, 1  # Persisted: do not change
 _ZSTD_LEVEL = 1
-#: No block is larger in memory: a greater length is wrong.
+#: Maximum bytes of a block in memory: a greater length is an error.
 _MAX_BYTES = 1 << 30
 
 
 class BlockCompression(Enum):
-    """How a block's bytes are stored, with its code. Persisted: do not change."""
+    """The compression of a block, with its code. Persisted: do not change."""
 
     NONE = 0
     ZSTD = 1
@@ -41,7 +41,7 @@ class BlockCompression(Enum):
 
 @dataclass(frozen=True)
 class BlockForm:
-    """Bytes of a block of a file, its compression, and how often the file's bloom filter is wrong (None: it has none)."""
+    """Size and compression of a file's blocks, and the false-positive rate of its bloom filter (None: no filter)."""
 
     page_size: int
     _: KW_ONLY
@@ -50,7 +50,7 @@ class BlockForm:
 
     @classmethod
     def of(cls, options: LookupOptions) -> BlockForm:
-        """The form that a table's options choose."""
+        """Return the form that a table's options choose."""
         return cls(
             options.cache_page_size,
             compression=BlockCompression[options.lookup_cache_spill_compression.upper()],
@@ -59,9 +59,9 @@ class BlockForm:
 
 
 def block_ends(sizes: Longs, page_size: int) -> list[int]:
-    """After which entries a block ends, given their sizes: as soon as it has more than ``page_size`` bytes.
+    """Return the entries after which blocks end: a block ends when it has more than ``page_size`` bytes.
 
-    Entries behind the last end are of a block that is not full yet.
+    ``sizes`` are those of the entries. Entries after the last end belong to a block that is not full yet.
     """
     ends = np.cumsum(sizes)
     with_offsets = ends + np.arange(4, 4 * len(sizes) + 1, 4)
@@ -82,7 +82,7 @@ def block_ends(sizes: Longs, page_size: int) -> list[int]:
 
 
 def block_bytes(entries: bytes, sizes: Longs) -> bytes:
-    """A block of entries that lie one behind the other: they, and how each is found."""
+    """Return a block of consecutive entries, followed by what is needed to find them."""
     if len(sizes) and (sizes == sizes[0]).all():
         return entries + _TAIL.pack(int(sizes[0]), _ALIGNED)
     offsets = (np.cumsum(sizes) - sizes).astype("<i4")
@@ -90,20 +90,20 @@ def block_bytes(entries: bytes, sizes: Longs) -> bytes:
 
 
 def stored_block(block: bytes, compression: BlockCompression) -> bytes:
-    """A block as it lies in the file: packed, with the checksum of that."""
+    """Return a block as it is stored: packed, with a checksum of the packed bytes."""
     body = packed_block(block, compression)
     return body + zlib.crc32(body).to_bytes(4, "little")
 
 
 def plain_block(stored: memoryview) -> Bytes:
-    """The block that was stored, checked. Raises CorruptTableError for bytes that are damaged."""
+    """Return a stored block, checked and unpacked. Raises CorruptTableError for damaged bytes."""
     if zlib.crc32(stored[:-4]) != int.from_bytes(stored[-4:], "little"):
-        raise CorruptTableError("its checksum is not that of its bytes")
+        raise CorruptTableError("its checksum differs")
     return unpacked_block(stored[:-4])
 
 
 def packed_block(block: bytes, compression: BlockCompression) -> bytes:
-    """A block, compressed where that saves more than an eighth, and the code of its compression."""
+    """Compress a block if that saves more than an eighth; append the code of the compression."""
     packed = _compressed(block, compression)
     if len(packed) >= len(block) - len(block) // 8:
         packed, compression = block, BlockCompression.NONE
@@ -111,16 +111,16 @@ def packed_block(block: bytes, compression: BlockCompression) -> bytes:
 
 
 def unpacked_block(body: memoryview) -> Bytes:
-    """The block that was packed. Raises CorruptTableError for invalid bytes."""
+    """Unpack a packed block. Raises CorruptTableError for invalid bytes."""
     packed, code = body[:-1], body[-1]
     if code == BlockCompression.NONE.value:
-        return np.array(np.frombuffer(packed, np.uint8))  # A copy: what was read with it is not kept.
+        return np.array(np.frombuffer(packed, np.uint8))  # A copy: the bytes around it are not kept in memory.
     if code not in (BlockCompression.ZSTD.value, BlockCompression.LZ4.value):
-        raise UnsupportedFeatureError(f"its compression has the code {code}; lakelsm has none, zstd and lz4 (0, 1, 2)")
+        raise UnsupportedFeatureError(f"its compression code is {code}; known are 0 (none), 1 (zstd) and 2 (lz4)")
     data = np.frombuffer(packed, np.uint8)
     (length,), (size,) = load_varints(np.append(data, np.zeros(PADDING, np.uint8)), *np.array([[0], [len(data)]]))
     if length > _MAX_BYTES:
-        raise CorruptTableError(f"it would have {length} bytes")
+        raise CorruptTableError(f"its length is {length} bytes, more than {_MAX_BYTES}")
     return _decompressed(packed[int(size) :], int(length), BlockCompression(code))
 
 
@@ -158,10 +158,10 @@ def _decompressed(packed: memoryview, length: int, compression: BlockCompression
 
 @dataclass(frozen=True)
 class BlockGroup:
-    """Plain blocks one behind the other in a padded buffer, so that many entries are found in one step.
+    """Unpacked blocks, one after the other in a padded buffer, so that many entries are found in one step.
 
-    For each block: where it begins and its entries end, how many there are, the size of each (0: they differ), and
-    the offset of the list of their offsets.
+    For each block: the offsets of its start and of its entries' end, the number of entries, their size (0: it varies),
+    and the offset of the list of their offsets.
     """
 
     buffer: Bytes
@@ -174,7 +174,7 @@ class BlockGroup:
 
     @classmethod
     def of(cls, blocks: Sequence[Bytes]) -> BlockGroup:
-        """Raises CorruptTableError for blocks that contradict themselves."""
+        """Group blocks. Raises CorruptTableError for contradictory blocks."""
         buffer = np.concatenate([*blocks, np.zeros(PADDING, np.uint8)])
         bounds = np.cumsum([0, *map(len, blocks)])
         starts, tails = bounds[:-1], bounds[1:] - _TAIL.size
@@ -182,12 +182,12 @@ class BlockGroup:
         numbers = load_numbers(buffer, tails, "<i4").astype(np.int64)
         kinds = buffer[bounds[1:] - 1]
         aligned = kinds == _ALIGNED
-        check_rows((kinds > _UNALIGNED) | (numbers < 0) | (aligned & (numbers == 0)), "has a tail that no block has")
+        check_rows((kinds > _UNALIGNED) | (numbers < 0) | (aligned & (numbers == 0)), "has an invalid tail")
         ends = np.where(aligned, tails, tails - 4 * numbers)
         check_rows(ends < starts + np.where(aligned, 0, numbers), "has more entries than bytes")
         sizes = np.where(aligned, numbers, 0)
         fits = (ends - starts) % np.maximum(sizes, 1) == 0
-        check_rows(aligned & ~fits, "has entries of another size than it says")
+        check_rows(aligned & ~fits, "has entries that do not fit its entry size")
         counts = np.where(aligned, (ends - starts) // np.maximum(sizes, 1), numbers)
         lists = np.where(aligned, starts, ends)
         return cls(buffer, starts=starts, ends=ends, counts=counts, sizes=sizes, lists=lists)
@@ -198,13 +198,13 @@ class BlockGroup:
         return np.repeat(np.arange(len(self.counts)), self.counts)
 
     def all_keys(self) -> RowBytes:
-        """The keys of all entries, in order."""
+        """Return the keys of all entries, in order."""
         blocks = self.entry_blocks
         firsts = np.cumsum(self.counts) - self.counts
         return self.keys(blocks, np.arange(len(blocks)) - firsts[blocks])
 
     def keys(self, blocks: Longs, entries: Longs) -> RowBytes:
-        """The keys of some entries (their numbers in their blocks)."""
+        """Return the keys of some entries, given by block and number in the block."""
         sizes = self.sizes[blocks]
         listed = self.lists[blocks] + np.where(sizes, 0, 4 * entries)
         offsets = np.where(sizes, entries * sizes, load_numbers(self.buffer, listed, "<i4"))
@@ -214,10 +214,10 @@ class BlockGroup:
         return self._counted(offsets, ends)
 
     def values(self, blocks: Longs, keys: RowBytes) -> RowBytes:
-        """The values that lie behind keys."""
+        """Return the values that follow keys."""
         return self._counted(keys.starts + keys.lengths, self.ends[blocks])
 
     def _counted(self, offsets: Longs, ends: Longs) -> RowBytes:
         lengths, sizes = load_varints(self.buffer, offsets, ends)
-        check_rows(lengths > ends - offsets - sizes, "has an entry that goes on behind its block")
+        check_rows(lengths > ends - offsets - sizes, "has an entry that continues beyond its block")
         return RowBytes(self.buffer, offsets + sizes, lengths)

@@ -1,4 +1,4 @@
-"""A sort store's file, read by ranges: footer, bloom filter, index block, and data blocks when they are needed."""
+"""Reads a sort store's file by ranges: footer, bloom filter, index block, and data blocks when they are needed."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from lakelsm.lookup.store.store_bloom import Hashes, StoreBloom
 from lakelsm.lookup.store.store_file import opened
 
 _SEAL_BYTES = DIGEST_BYTES + 4
-#: Blocks are verified in steps of so many plain bytes.
+#: Blocks are verified in steps of about this many unpacked bytes.
 _VERIFIED_BYTES = 4 << 20
 
 
 class SortFileReader:
-    """An open file. Each block is checked when it is read, and kept in the ``cache``. Threads may share it.
+    """An open file. Each block is checked when it is read, and kept in the ``cache``. Several threads may use it.
 
-    ``digest`` is what the file must have (None: any), ``has_digest`` whether it has one: lakelsm made it for itself.
-    ``bloom`` is None where the file has no filter, or one without a checksum, as Java's: a bit that flipped would
-    hide a key. ``last_keys`` has the last key of each block.
-    Raises CorruptStoreError, naming file and part, for missing or damaged parts.
+    ``digest`` is the expected digest (None: any). ``has_digest``: whether the file has one, which files of Java have not.
+    ``bloom`` is None if the file has no filter, or one without a checksum, as in Java's files: a flipped bit would hide
+    a key. ``last_keys`` has the last key of each block.
+    Raises CorruptStoreError, with the file and the part, for missing or damaged parts.
     """
 
     def __init__(self, path: Path, cache: BlockCache, digest: bytes | None = None) -> None:
@@ -50,7 +50,7 @@ class SortFileReader:
             raise
 
     def blocks(self, numbers: Sequence[int]) -> Iterator[Bytes]:
-        """Plain blocks by their numbers."""
+        """Yield unpacked blocks by their numbers."""
         for number in numbers:
             block = self._cache.get(self._store, number)
             if block is None:
@@ -62,9 +62,9 @@ class SortFileReader:
             yield block
 
     def verify(self, entries: int, fpp: float | None, check: Callable[[RowBytes, RowBytes], None]) -> None:
-        """Check all blocks, and that they have so many entries; then make a bloom filter of their keys.
+        """Check all blocks, and that they have ``entries`` entries; then make a bloom filter of their keys.
 
-        Keys and values are given to ``check`` as they come, which raises CorruptTableError for what is wrong.
+        ``check`` is called with keys and values; it raises CorruptTableError for invalid ones.
         """
         held: list[Bytes] = []
         hashes: list[Hashes] = []
@@ -88,7 +88,7 @@ class SortFileReader:
 
     @contextmanager
     def error_context(self, part: str) -> Iterator[None]:
-        """Damage that is found within is reported with this file and its part."""
+        """Raise damage that is found within the context as an error with this file and the part."""
         try:
             yield
         except CorruptStoreError:
@@ -99,7 +99,7 @@ class SortFileReader:
             raise UnsupportedFeatureError(f"{self.path}: {part} of the lookup store: {error}") from error
 
     def close(self) -> None:
-        """Close the file, and let go of its blocks."""
+        """Close the file, and drop its blocks."""
         self._close()
 
     def _read(self, start: int, size: int) -> memoryview:
@@ -109,8 +109,8 @@ class SortFileReader:
             raise CorruptStoreError(f"{self.path}: the lookup store cannot be read: {error}") from error
         if len(data) != size:
             raise CorruptStoreError(f"{self.path}: the lookup store ends before byte {start + size}")
-        if self._stat() != self._stamp:  # Blocks of another file's bytes may be whole, too.
-            raise CorruptStoreError(f"{self.path}: the lookup store was changed since it was opened")
+        if self._stat() != self._stamp:  # Blocks of other contents may have valid checksums.
+            raise CorruptStoreError(f"{self.path}: the lookup store has changed since it was opened")
         return memoryview(data)
 
     def _stat(self) -> tuple[int, int]:
@@ -119,7 +119,7 @@ class SortFileReader:
 
     def _open(self, digest: bytes | None) -> StoreBloom | None:
         if self.disk_bytes < FOOTER.size:
-            raise CorruptStoreError(f"{self.path}: the lookup store has {self.disk_bytes} bytes, and no footer")
+            raise CorruptStoreError(f"{self.path}: the lookup store has {self.disk_bytes} bytes, too few for a footer")
         footer = FOOTER.unpack(self._read(self.disk_bytes - FOOTER.size, FOOTER.size))
         bloom_offset, bloom_size, entries, index_offset, index_size, magic = footer
         end = self.disk_bytes - FOOTER.size
@@ -146,9 +146,9 @@ class SortFileReader:
             bits = bytes(self._read(bloom_offset, bloom_size))
             found = bytes(self._read(bloom_offset + bloom_size, rest))
             if found != seal(bits, entries, found[:DIGEST_BYTES]):
-                raise CorruptTableError("its checksum is not that of its bytes")
+                raise CorruptTableError("its checksum differs")
             if digest is not None and found[:DIGEST_BYTES] != digest:
-                raise CorruptTableError("the file is of other rows")
+                raise CorruptTableError("the file has other rows")
         return StoreBloom(np.frombuffer(bits, np.uint8), entries) if entries else None
 
 
@@ -158,7 +158,7 @@ def _closed(cache: BlockCache, store: int, descriptor: int) -> None:
 
 
 def _index(group: BlockGroup) -> tuple[RowBytes, Longs, Longs]:
-    """The last key of each data block, where it begins, and its bytes without the trailer."""
+    """Return the last key of each data block, its offset, and its size without the trailer."""
     count = int(group.counts[0])
     numbers: npt.NDArray[np.int64] = np.arange(count)
     zeros = np.zeros(count, np.int64)
@@ -169,5 +169,5 @@ def _index(group: BlockGroup) -> tuple[RowBytes, Longs, Longs]:
     sizes, _ = load_varints(group.buffer, handles.starts + taken, ends)
     expected = np.concatenate([[0], (offsets + sizes + TRAILER_BYTES)[:-1]])[:count]
     if (offsets != expected).any():
-        raise CorruptTableError("blocks overlap, or leave gaps between them")
+        raise CorruptTableError("blocks overlap or have gaps between them")
     return keys, offsets, sizes

@@ -1,7 +1,7 @@
 """Paimon's sort store (`lookup.local-file-type` = `sort`): rows in blocks, in the order of their keys.
 
-A batch of keys is checked by the bloom filter, then searched in the index, and in the blocks at once for all keys. Keys
-are compared as what they are, NULL first, not as bytes.
+The bloom filter is checked for a batch of keys first, then the index block, and then the data blocks, for all keys
+together. Keys are compared as values, NULL first, not as bytes.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from lakelsm.lookup.store.store_file import new_file
 from lakelsm.merge.key_order import order_keys, stable_order
 from lakelsm.types import DataField, DataType, contiguous, to_arrow
 
-#: Plain bytes of blocks, at least, that are searched in one step.
+#: Minimum bytes of unpacked blocks that are searched in one step.
 _STEP_BYTES = 8 << 20
-#: Rows and bytes, at most, that are encoded and decoded at a time (but for a row that is larger).
+#: Maximum rows and bytes that are encoded and decoded at a time (except for a larger single row).
 _BATCH_ROWS, _BATCH_BYTES = 1 << 16, 16 << 20
-#: Up to so many entries, and so many a key, are all decoded instead of a dozen of each key's.
+#: Up to so many entries, in all and for each key, all entries are decoded instead of a dozen for each key.
 _FEW_ROWS, _ROWS_OF_A_KEY = 1 << 13, 8
 
 
@@ -45,11 +45,11 @@ class SortStoreFormat(StoreFormat):
 
     @property
     def copied_blocks(self) -> BlockCache:
-        """As `StoreFormat.copied_blocks`."""
+        """See `StoreFormat.copied_blocks`."""
         return self.cache
 
     def write(self, path: Path, layout: StoreLayout, rows: Iterable[pa.Table]) -> None:
-        """As `StoreFormat.write`. UnsupportedFeatureError for columns of types that rows of such stores do not hold."""
+        """See `StoreFormat.write`. Raises UnsupportedFeatureError for columns of types that sort stores cannot have."""
         for field in (*layout.keys, *layout.values):
             require_compacted_type(field.name, field.type)
         values = CompactedValues(layout.values)
@@ -64,20 +64,20 @@ class SortStoreFormat(StoreFormat):
             writer.finish()
 
     def open(self, path: Path, layout: StoreLayout) -> SortStore:
-        """As `StoreFormat.open`."""
+        """See `StoreFormat.open`."""
         return SortStore(SortFileReader(path, self.cache, layout.digest), layout, CompactedValues(layout.values))
 
 
 class ValueForm(Protocol):
-    """How the values of a lookup file lie in it."""
+    """The form of the values in a lookup file."""
 
     def decode(self, values: RowBytes) -> pa.Table:
-        """The columns of some values. Raises CorruptTableError for invalid bytes."""
+        """Decode the columns of some values. Raises CorruptTableError for invalid bytes."""
 
 
 @dataclass(frozen=True)
 class CompactedValues:
-    """Compacted rows of some fields."""
+    """Values as compacted rows of some fields."""
 
     fields: tuple[DataField, ...]
 
@@ -87,12 +87,12 @@ class CompactedValues:
         return tuple(field.name for field in self.fields)
 
     def encode(self, rows: pa.Table) -> pa.BinaryArray:
-        """The bytes of each row."""
+        """Encode each row."""
         columns = [rows.column(field.name) for field in self.fields]
         return contiguous(encode_compacted(columns, [field.type for field in self.fields]))
 
     def decode(self, values: RowBytes) -> pa.Table:
-        """As `ValueForm.decode`."""
+        """See `ValueForm.decode`."""
         columns = decode_compacted(values, [field.type for field in self.fields])
         return pa.table(columns, names=self.columns)
 
@@ -110,15 +110,15 @@ class SortStore(LookupStore):
 
     @property
     def disk_bytes(self) -> int:
-        """The size of the file."""
+        """The size of the file, in bytes."""
         return self._reader.disk_bytes
 
     def close(self) -> None:
-        """Close the file; the file itself stays."""
+        """Close the file, without deleting it."""
         self._reader.close()
 
     def find(self, keys: pa.Table) -> FoundRows:
-        """As `LookupStore.find`."""
+        """See `LookupStore.find`."""
         columns = canonical_keys(keys, self._layout.keys)
         probes = np.arange(len(keys))
         if self._reader.bloom is not None and len(keys):
@@ -142,7 +142,7 @@ class SortStore(LookupStore):
         return FoundRows(indexes[order], pa.concat_tables(tables).take(pa.array(order)))
 
     def _by_block(self, columns: list[pa.Array], probes: Longs) -> tuple[list[pa.Array], Longs, Longs]:
-        """Keys in their order, which probe each is, and the block where it would be; none behind the last."""
+        """Return keys in order, the probe of each, and the block that may have it, without keys after the last block."""
         last = len(self._reader.last_keys.starts)
         ordered = order_keys(_concatenated(self._last_keys, columns))
         order = stable_order(ordered[last:])
@@ -151,7 +151,7 @@ class SortStore(LookupStore):
         return [column.take(pa.array(order)) for column in columns], probes[order], blocks
 
     def _groups(self, numbers: list[int]) -> Iterator[tuple[list[int], BlockGroup]]:
-        """Blocks to be searched, as many at once as a step has."""
+        """Yield blocks to search, in groups that are searched in one step."""
         held: list[Bytes] = []
         size = first = 0
         for at, block in enumerate(self._reader.blocks(numbers)):
@@ -165,7 +165,7 @@ class SortStore(LookupStore):
                 held, size, first = [], 0, at + 1
 
     def _search(self, group: BlockGroup, blocks: Longs, probes: list[pa.Array]) -> tuple[Longs, RowBytes]:
-        """Which of the keys are in their blocks, and the values of these."""
+        """Return the keys that are in their blocks, and their values."""
         check_rows(group.counts == 0, "has no entries")
         rows = int(group.counts.sum())
         few = rows <= max(_FEW_ROWS, _ROWS_OF_A_KEY * len(blocks))
@@ -173,7 +173,7 @@ class SortStore(LookupStore):
         return hits, group.values(blocks[hits], keys)
 
     def _among_all(self, group: BlockGroup, blocks: Longs, probes: list[pa.Array]) -> tuple[RowBytes, Longs]:
-        """The entries of keys, and which keys have one, from all entries."""
+        """Find entries of keys by comparing all entries; return the entries, and the positions of the keys found."""
         of_blocks, keys = group.entry_blocks, group.all_keys()
         ordered = order_keys(_concatenated(decode_compacted(keys, self._types), probes))
         here, wanted = ordered[: len(of_blocks)], ordered[len(of_blocks) :]
@@ -182,7 +182,7 @@ class SortStore(LookupStore):
         return keys.take(indexes[hits]), hits
 
     def _by_halves(self, group: BlockGroup, blocks: Longs, probes: list[pa.Array]) -> tuple[RowBytes, Longs]:
-        """The same by a binary search in the block of each key, which decodes few entries of many."""
+        """Do the same by a binary search in the block of each key, which decodes few of many entries."""
         counts = group.counts[blocks]
         low, high = np.zeros(len(blocks), np.int64), counts
         while True:
@@ -200,7 +200,7 @@ class SortStore(LookupStore):
 
 
 def _batches(values: RowBytes) -> Iterator[RowBytes]:
-    """Values a bounded number of rows and bytes at a time."""
+    """Yield values in parts of a bounded number of rows and bytes."""
     ends = np.cumsum(values.lengths)
     start = 0
     while start < len(ends):
@@ -211,7 +211,7 @@ def _batches(values: RowBytes) -> Iterator[RowBytes]:
 
 
 def canonical_keys(rows: pa.Table, keys: Sequence[DataField]) -> list[pa.Array]:
-    """The key columns of rows, floats as keys have them (docs/keys.md): 0.0 for -0.0, and one NaN."""
+    """Return the key columns of rows, with normalized floats (docs/keys.md): 0.0 for -0.0, and one NaN."""
     columns = [contiguous(rows.column(field.name)) for field in keys]
     return [_one_zero_and_nan(column) if pa.types.is_floating(column.type) else column for column in columns]
 

@@ -1,4 +1,4 @@
-"""A sort store's file, written in one pass: data blocks, bloom filter, index block, footer (docs/format.md 20)."""
+"""Writes a sort store's file in one pass: data blocks, bloom filter, index block, footer (docs/format.md 20)."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ DIGEST_BYTES = 16  # Persisted: do not change
 class SortFileWriter:
     """Takes keys in ascending order, with their values, as byte strings.
 
-    Memory: a batch, a block, and for the bloom filter 4 bytes a key. With a ``digest`` (`StoreLayout.digest`)
-    the file has it, and a checksum of the bloom filter; without, it has Java's bytes.
+    Memory: a batch, a block, and 4 bytes for each key if there is a bloom filter. With a ``digest``
+    (`StoreLayout.digest`) the file has it and a checksum of the bloom filter; without it, the file has Java's bytes.
     """
 
     def __init__(self, file: BinaryIO, form: BlockForm, digest: bytes | None = None) -> None:
@@ -46,7 +46,7 @@ class SortFileWriter:
         self._count = 0
 
     def put(self, keys: pa.BinaryArray, values: pa.BinaryArray) -> None:
-        """Add entries behind those that are here."""
+        """Add entries after the earlier ones."""
         if self._form.bloom_fpp is not None:
             self._hashes.append(hash_bytes(RowBytes.of(keys)))
         self._count += len(keys)
@@ -59,7 +59,7 @@ class SortFileWriter:
         self._entries, self._keys = self._entries.slice(start), self._keys.slice(start)
 
     def finish(self) -> None:
-        """Write what is left, and what finds the blocks."""
+        """Write the remaining entries, the bloom filter, the index block and the footer."""
         if len(self._keys):
             self._flush(0, len(self._keys))
         bloom = None
@@ -74,7 +74,7 @@ class SortFileWriter:
         self._write(FOOTER.pack(*bloom_handle, *index_handle, MAGIC))
 
     def _flush(self, start: int, end: int) -> None:
-        """Write a data block of some of the entries that are here."""
+        """Write some of the waiting entries as a data block."""
         offsets, data = byte_layout(self._entries)
         offsets = offsets[start : end + 1]
         block = block_bytes(data[offsets[0] : offsets[-1]].tobytes(), np.diff(offsets))
@@ -82,13 +82,13 @@ class SortFileWriter:
         self._index.append((self._keys[end - 1].as_py(), b"".join(handle.to_pylist())))
 
     def _block(self, keys: list[bytes], values: list[bytes]) -> tuple[int, int]:
-        """Write the index block."""
+        """Write the index block; return its offset and size."""
         entries = _entries(pa.array(keys, pa.binary()), pa.array(values, pa.binary()))
         offsets, data = byte_layout(entries)
         return self._store(block_bytes(data.tobytes(), np.diff(offsets)))
 
     def _store(self, block: bytes) -> tuple[int, int]:
-        """Write a block; return its offset, and its bytes without the trailer."""
+        """Write a block; return its offset, and its size without the trailer."""
         stored = stored_block(block, self._form.compression)
         offset = self._position
         self._write(stored)
@@ -100,7 +100,7 @@ class SortFileWriter:
 
 
 def seal(filter_bytes: bytes, entries: int, digest: bytes) -> bytes:
-    """What a file of lakelsm has after its bloom filter, and Java ignores: the fingerprint, and a checksum of both."""
+    """Return what lakelsm writes after the bloom filter, and Java ignores: the digest, and a checksum of both."""
     content = filter_bytes + entries.to_bytes(8, "little") + digest
     return digest + zlib.crc32(content).to_bytes(4, "little")
 

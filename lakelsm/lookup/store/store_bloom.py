@@ -1,4 +1,4 @@
-"""The bloom filter of sort and hash stores: bits that tell, mostly, that a key is not in one (docs/format.md 20.3)."""
+"""The bloom filter of sort and hash stores, which excludes most missing keys (docs/format.md 20.3)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 Hashes = npt.NDArray[np.int32]
 
-#: Java counts bits in 32-bit integers: it cannot read a filter of more bytes.
+#: Java counts bits in 32-bit integers, so it cannot read a larger filter.
 _MAX_BYTES = (1 << 28) - 1
 
 
@@ -24,7 +24,7 @@ class StoreBloom:
 
     @classmethod
     def of(cls, hashes: Iterable[Hashes], entries: int, fpp: float) -> StoreBloom | None:
-        """The filter of some keys, which lets one in ``1 / fpp`` others through. None without keys, or with too many."""
+        """Make the filter of some keys with false-positive rate ``fpp``. Return None for no keys, or too many."""
         size = math.ceil(int(-entries * math.log(fpp) / math.log(2) ** 2) / 8)
         if not entries or size > _MAX_BYTES:
             return None
@@ -35,14 +35,14 @@ class StoreBloom:
         return bloom
 
     def may_have(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
-        """Whether there may be a key of each hash."""
+        """Return for each hash whether a key may have it."""
         found = np.ones(len(hashes), bool)
         for positions in self._bit_positions(hashes):
             found &= (self.bits[positions >> 3] >> (positions & 7).astype(np.uint8)) & np.uint8(1) != 0
         return found
 
     def _bit_positions(self, hashes: Hashes) -> Iterable[npt.NDArray[np.uint32]]:
-        """The bits of each hash, one after the other."""
+        """Yield the bit position of each hash, for each hash function."""
         size = 8 * len(self.bits)
         count = max(1, math.floor(size / self.entries * math.log(2) + 0.5))
         first = hashes.view(np.uint32)

@@ -1,9 +1,9 @@
-"""Files of lookups on this machine: how they are created, opened, checked and mapped into memory.
+"""Files of lookups on this machine: how they are created, opened, checked and mapped to memory.
 
-A `StoreFile` is named sections of bytes, then the CRC-32 of each block of 1 MiB of them, then a JSON document, then a
-tail. No byte of it is used unchecked: a block is compared with its checksum on its first use, and again after the file's
-stamp (size, time of change, inode) changed. So a file that was cut or changed in place raises CorruptStoreError, and is
-not read past its end, which would kill the process.
+A `StoreFile` has named sections of bytes, then the CRC-32 of each of their blocks of 1 MiB, then a JSON document, then a
+tail. No byte is used unchecked: a block is compared with its checksum on first use, and again after a change of the
+file's stamp (size, modification time, inode). So a file that was cut or changed in place raises CorruptStoreError, and is
+never read beyond its end, which would kill the process.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ from lakelsm.errors import CorruptStoreError, InvalidInputError, StorageError
 from lakelsm.storage.refusals import refused_write
 
 Longs = npt.NDArray[np.int64]
-#: Size, time of change and inode of a file.
+#: Size, modification time and inode of a file.
 Stamp: TypeAlias = tuple[int, int, int]
 
 _MAGIC = b"lakelsm\x02"
-#: Bytes of the sections, of the document and of the file; CRC-32 of checksums and document, started with the file's size.
+#: Sizes of the sections, the document and the file; CRC-32 of checksums and document, started with the file size.
 _TAIL = struct.Struct("<QQQI8s")
 _ALIGNMENT = 64
-#: Each checksum lets another thread run first, so blocks are not small.
+#: Blocks are not small, because each checksum lets another thread run first.
 _BLOCK_BITS = 20
 _BLOCK_BYTES = 1 << _BLOCK_BITS
-#: Parts that the system takes in one call.
+#: Maximum parts that the system writes in one call.
 _MAX_PARTS = 512
-#: Nanoseconds that are added to a finished file's time of change: a change within the same tick of the system's clock
-#: then gives another stamp.
+#: Nanoseconds that are added to the modification time of a finished file, so that a change within the same tick of the
+#: system's clock gives another stamp.
 _AFTER_TICK = 1000
 
 
 class StoreFileWriter:
-    """Writes a new file, one section after the other. Leaving the context without `finish` deletes it.
+    """Writes a new file, section by section. If the context ends without `finish`, the file is deleted.
 
-    ``stamp`` is the stamp of the finished file. Raises StorageError for what the system refuses.
+    ``stamp`` is the stamp of the finished file. Raises StorageError if the system refuses.
     """
 
     def __init__(self, path: Path) -> None:
@@ -71,12 +71,12 @@ class StoreFileWriter:
             self.path.unlink(missing_ok=True)
 
     def append(self, section: str, *parts: Any) -> None:
-        """Add parts of contiguous bytes to the end of the last section, or of a new one."""
+        """Append contiguous bytes to the last section, or to a new one."""
         offset = self.reserve(section, sum(memoryview(part).nbytes for part in parts))
         self._write(self._sections[section][0] + offset, parts)
 
     def reserve(self, section: str, size: int) -> int:
-        """Extend the last section, or a new one, by bytes that `write_at` fills. Returns their offset in the section."""
+        """Extend the last section, or a new one, by bytes for `write_at`. Return their offset in the section."""
         start, before = self._sections.get(section, (-(-self._end // _ALIGNMENT) * _ALIGNMENT, 0))
         assert section not in self._sections or start + before == self._end, "another section follows"
         self._sections[section] = start, before + size
@@ -108,13 +108,13 @@ class StoreFileWriter:
         return seal
 
     def reopened(self) -> StoreFile:
-        """The finished file, to be read; its name may be gone."""
+        """Return the finished file, opened for reading; its name may have been removed."""
         return StoreFile(self.path, os.dup(self._descriptor))
 
     def _checksums(self) -> bytes:
-        """The checksum of each block, little-endian."""
+        """Return the checksum of each block, little-endian."""
         try:
-            os.ftruncate(self._descriptor, self._end)  # An empty section may begin behind the last byte.
+            os.ftruncate(self._descriptor, self._end)  # An empty section may begin after the last byte.
             mapped = mmap.mmap(self._descriptor, self._end, access=mmap.ACCESS_READ) if self._end else b""
         except OSError as error:
             raise _refused(self.path, error) from error
@@ -127,12 +127,12 @@ class StoreFileWriter:
         while len(data) < size:
             more = os.pread(self._descriptor, size - len(data), offset + len(data))
             if not more:
-                raise CorruptStoreError(f"{self.path} was cut while it was written")
+                raise CorruptStoreError(f"{self.path} was truncated while it was written")
             data += more
         return data
 
     def _write(self, offset: int, parts: Sequence[Any]) -> None:
-        """Write parts one after the other, in as few calls as can be: each lets another thread run first."""
+        """Write parts in sequence, in as few calls as possible, because each call lets another thread run first."""
         views = [memoryview(part).cast("B") for part in parts if memoryview(part).nbytes]
         try:
             while views:
@@ -147,17 +147,17 @@ class StoreFileWriter:
 
 
 class StoreFile:
-    """A file that is open and mapped. Several threads, and processes that were forked, may read it.
+    """An open and mapped file. Several threads may read it, also in forked processes.
 
-    ``facts`` are those that it was finished with; ``seal`` is a number that other contents hardly share. ``checked`` has
-    a byte for each block: 1 once it is checked.
+    ``facts`` are those of `StoreFileWriter.finish`; ``seal`` is a checksum that identifies the contents. ``checked`` has
+    a byte for each block: 1 once the block is checked.
     """
 
     def __init__(self, path: Path, descriptor: int = -1, whole: Stamp | None = None) -> None:
-        """Open a file; ``descriptor`` is the file's where it is open already.
+        """Open a file; ``descriptor`` is its descriptor if it is open already.
 
-        ``whole`` is the stamp that its writer in this process has: blocks need no check while the file has that stamp.
-        Raises CorruptStoreError for a file that is missing or damaged.
+        ``whole`` is the stamp that its writer in this process returned: blocks need no check while the file has it.
+        Raises CorruptStoreError for a missing or damaged file.
         """
         self.path = path
         self._descriptor = descriptor
@@ -186,20 +186,20 @@ class StoreFile:
 
     @property
     def size(self) -> int:
-        """The size of the file in bytes."""
+        """The size of the file, in bytes."""
         return self._stamp[0]
 
     def section(self, name: str) -> FileSection:
-        """A section; an empty one where the file has none of the name."""
+        """Return a section; an empty one if the file has no section of this name."""
         return FileSection(self, *self._sections.get(name, (0, 0)))
 
     def check(self) -> None:
-        """Compare the file's stamp, before anything of it is read. After a change blocks are checked again.
+        """Compare the file's stamp, before anything of the file is read. After a change, blocks are checked again.
 
-        Raises CorruptStoreError for a file that has another size than before, InvalidInputError for one that is closed.
+        Raises CorruptStoreError if the size has changed, InvalidInputError if the file is closed.
         """
         if self._descriptor < 0:
-            raise InvalidInputError(f"the lookup store {self.path} is closed: open it again.")
+            raise InvalidInputError(f"the lookup store {self.path} is closed. Open it again.")
         stamp = _stamp(self._descriptor)
         if stamp != self._stamp:
             if stamp[0] != self._stamp[0]:
@@ -208,20 +208,20 @@ class StoreFile:
             self._stamp = stamp
 
     def check_block(self, number: int) -> None:
-        """Compare a block with its checksum. Raises CorruptStoreError where they differ."""
-        checked: bytearray = self.checked  # `check` replaces it: what was compared before a change counts no more.
+        """Compare a block with its checksum. Raises CorruptStoreError if they differ."""
+        checked: bytearray = self.checked  # `check` replaces it after a change, so that earlier checks do not count.
         start = number << _BLOCK_BITS
         stop = min(start + _BLOCK_BYTES, self._end)
         if zlib.crc32(self.mapped[start:stop]) != self._checksums[number]:
-            raise self.damaged(f"the bytes from {start} to {stop} have another checksum")
+            raise self.damaged(f"the checksum of bytes {start} to {stop} differs")
         checked[number] = 1
 
     def damaged(self, what: str) -> CorruptStoreError:
-        """The error for this file."""
-        return CorruptStoreError(f"{self.path} is damaged: {what}. The lookup store is made anew.")
+        """Return the error for damage of this file."""
+        return CorruptStoreError(f"{self.path} is damaged: {what}. The lookup store is built again.")
 
     def close(self) -> None:
-        """Close the file; the mapping ends with the last array of it."""
+        """Close the file. The mapping ends with the last array that uses it."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
@@ -229,15 +229,15 @@ class StoreFile:
     def _open(self, whole: bool) -> None:
         size = self._stamp[0]
         if size < _TAIL.size:
-            raise self.damaged(f"it has only {size} bytes")
+            raise self.damaged(f"it has {size} bytes, fewer than its tail needs")
         tail = os.pread(self._descriptor, _TAIL.size, size - _TAIL.size)
         self._end, length, stored_size, self.seal, magic = _TAIL.unpack(tail)
         blocks = -(-self._end // _BLOCK_BYTES)
         if magic != _MAGIC or stored_size != size or self._end + 4 * blocks + length + _TAIL.size != size:
-            raise self.damaged("its end is not that of a store")
+            raise self.damaged("its tail is invalid")
         text = os.pread(self._descriptor, 4 * blocks + length, self._end)
         if zlib.crc32(text, size & 0xFFFFFFFF) != self.seal:
-            raise self.damaged("its document has another checksum")
+            raise self.damaged("the checksum of its document differs")
         document = json.loads(text[4 * blocks :])
         self.facts: dict[str, Any] = document["facts"]
         self._sections: dict[str, tuple[int, int]] = document["sections"]
@@ -258,14 +258,14 @@ class FileSection:
 
     @property
     def is_checked(self) -> bool:
-        """Whether all of it is checked."""
+        """Whether all blocks of the section are checked."""
         checked = self._file.checked
         if self._whole is not checked and checked.find(0, self._first, self._last) < 0:
             self._whole = checked
         return self._whole is checked
 
     def check(self, first: int, stop: int) -> None:
-        """Check the blocks of some bytes. Raises CorruptStoreError where one is damaged."""
+        """Check the blocks of a range of bytes. Raises CorruptStoreError for a damaged block."""
         if self._whole is self._file.checked or self.is_checked:
             return
         for number in range((self._start + first) >> _BLOCK_BITS, -(-(self._start + stop) >> _BLOCK_BITS)):
@@ -273,7 +273,7 @@ class FileSection:
                 self._file.check_block(number)
 
     def check_values(self, first: Longs, stop: Longs, width: int) -> None:
-        """Check the values from ``first[i]`` up to ``stop[i]``, each of so many bytes."""
+        """Check the values from ``first[i]`` to before ``stop[i]``, each of ``width`` bytes."""
         if self.is_checked:
             return
         begin = (self._start + first * width) >> _BLOCK_BITS
@@ -286,38 +286,37 @@ class FileSection:
             self._file.check_block(number)
 
     def bytes(self, first: int, stop: int) -> memoryview:
-        """Bytes as they are mapped, checked. Only a copy of them is to be handed out."""
+        """Return a range of mapped bytes, checked. Callers may pass on only copies of them."""
         self.check(first, stop)
         return self._file.mapped[self._start + first : self._start + stop]
 
     def array(self, dtype: Any) -> npt.NDArray[Any]:
-        """All of it as mapped values, unchecked: `check_values` and `check` come before each use."""
+        """Return the whole section as mapped values, unchecked: call `check_values` or `check` before each use."""
         return np.frombuffer(self._file.mapped[self._start : self._start + self.size], dtype)
 
 
 def opened(path: Path) -> int:
-    """A descriptor of a regular file, to be read. It does not wait for a writer, as opening a FIFO would.
+    """Open a regular file for reading, and return its descriptor. It does not wait for a writer, as opening a FIFO would.
 
-    Raises CorruptStoreError where there is no such file or something else has its name, and StorageError for what the
-    system refuses.
+    Raises CorruptStoreError if the file is missing or is not a regular file, StorageError if the system refuses.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise CorruptStoreError(f"{path} is missing: the lookup store is made anew") from error
+        raise CorruptStoreError(f"{path} is missing. The lookup store is built again.") from error
     except OSError as error:
         raise _unreadable(path, error) from error
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise CorruptStoreError(f"{path} is no regular file: the lookup store is made anew")
+        raise CorruptStoreError(f"{path} is not a regular file. The lookup store is built again.")
     return descriptor
 
 
 @contextmanager
 def new_file(path: Path) -> Iterator[BinaryIO]:
-    """A new file to be written. It is deleted where anything is raised within.
+    """Yield a new file to write. It is deleted if an error is raised within the context.
 
-    Raises StorageError, with the file and the remedy, for what the system refuses within.
+    Raises StorageError, with the file and a remedy, for errors of the system within the context.
     """
     try:
         file = path.open("xb")
@@ -340,8 +339,8 @@ def _stamp(descriptor: int) -> Stamp:
 
 
 def _refused(path: Path, error: OSError, needed: int | None = None) -> StorageError:
-    return refused_write(str(path), error, needed, lost="The table is unharmed")
+    return refused_write(str(path), error, needed, lost="The table is not affected")
 
 
 def _unreadable(path: Path, error: OSError) -> StorageError:
-    return StorageError(f"{path} cannot be read: {error.strerror or error}. Mend that, and look up again.")
+    return StorageError(f"{path} cannot be read: {error.strerror or error}. Fix that, and look up again.")

@@ -1,7 +1,7 @@
-"""The values of a hash store: a stream of 64-bit words, cut into pages that are packed as blocks of sort stores are.
+"""The values of a hash store: a stream of 64-bit words, cut into pages that are packed like blocks of sort stores.
 
-A value is row bytes (`lakelsm.format.row.binary_row`) behind a word that counts their words. Pages have whole values, and
-no CRC-32 of their own: that of a block of the file is the same for any bytes that their own CRC-32 follows.
+A value is a word with a word count, then row bytes (`lakelsm.format.row.binary_row`). Pages have whole values. They have
+no own CRC-32: the CRC-32 of a file's block would be the same for any bytes that are followed by their own CRC-32.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ Longs = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
 _PAGES, _STARTS = "values", "value-pages"
-#: Words of pages that are put together at once.
+#: Words of pages that are concatenated at a time.
 _AT_ONCE = 2 << 20
 
 
 def row_words(rows: pa.BinaryArray) -> tuple[Longs, Words]:
-    """Where each of some row bytes begins in their words, with the end of the last, and the words; for no slice."""
+    """Return the start of each row in the words, with the end of the last, and the words. ``rows`` is no slice."""
     starts = np.frombuffer(rows.buffers()[1], np.int32, len(rows) + 1).astype(np.int64) >> 3
     return starts, np.frombuffer(rows.buffers()[2], np.uint64)
 
 
 class ValueWriter:
-    """Writes the stream to a file. A page has so many bytes at most, or one larger value."""
+    """Writes the stream to a file. A page has at most ``page_bytes`` bytes, or one larger value."""
 
     def __init__(self, file: StoreFileWriter, *, page_bytes: int, compression: BlockCompression) -> None:
         self._file = file
         self._page_words = page_bytes // 8
         self._compression = compression
-        #: Where each page begins, and the one that waits: words of the stream, bytes of the section.
+        #: Where each page begins, and the waiting one: words of the stream, bytes of the section.
         self._starts = [(0, 0)]
         self._waiting: Words = np.empty(0, np.uint64)
         self._ends: Longs = np.empty(0, np.int64)
 
     def add(self, rows: pa.BinaryArray) -> Longs:
-        """Add row bytes; return the place of each in the stream."""
+        """Add row bytes; return the position of each in the stream."""
         starts, values = row_words(rows)
         first_word = self._starts[-1][0]
         heads = starts[:-1] + np.arange(len(rows)) + len(self._waiting)
@@ -66,7 +66,7 @@ class ValueWriter:
         return positions
 
     def finish(self) -> None:
-        """Write what is left, and where the pages begin."""
+        """Write the remaining values, and the starts of the pages."""
         if len(self._waiting):
             self._write(self._waiting)
         self._file.append(_STARTS, np.array(self._starts, np.int64))
@@ -79,7 +79,7 @@ class ValueWriter:
 
 
 class ValuePages:
-    """The stream of an open store. Pages that are decoded stay in the cache, up to its bound, until `close`."""
+    """The stream of an open store. Unpacked pages stay in the cache, up to its limit, until `close`."""
 
     def __init__(self, file: StoreFile, cache: BlockCache) -> None:
         starts = file.section(_STARTS)
@@ -90,7 +90,7 @@ class ValuePages:
         self.close = weakref.finalize(self, cache.drop, self._store)
 
     def values(self, positions: Longs) -> Iterator[tuple[Longs, pa.BinaryArray]]:
-        """The row bytes at places: some at a time, with the numbers of the places that they are of."""
+        """Yield the row bytes at positions of the stream, a part at a time, each with the indexes of its positions."""
         if not len(positions):
             return
         pages = np.searchsorted(self._starts, positions, side="right") - 1
@@ -106,7 +106,7 @@ class ValuePages:
             yield numbers, self._gathered(positions[numbers], pages[numbers])
 
     def _gathered(self, positions: Longs, pages: Longs) -> pa.BinaryArray:
-        """The row bytes at places, whose pages are read at once."""
+        """Return the row bytes at positions, whose pages are read together."""
         shifts = np.full(len(self._starts), -1)
         shifts[pages] = 0
         touched = np.flatnonzero(shifts == 0)

@@ -1,4 +1,4 @@
-"""Caches follow their table where its history leads on from their snapshot, and are loaded anew where not, saying why."""
+"""A cache follows its table if the history continues from its snapshot; else it is loaded again and says why."""
 
 from __future__ import annotations
 
@@ -100,14 +100,14 @@ def test_a_table_that_was_rolled_back_is_loaded_anew(cache: Cache, table: LocalT
         table.write((at, "a"))
     cache.refresh()
     remove_snapshots(table, 3)
-    assert cache.refresh().rebuilt == "the table was rolled back from snapshot 3 to snapshot 2, or made anew"
+    assert cache.refresh().rebuilt == "the table was rolled back from snapshot 3 to snapshot 2, or created again"
     remove_snapshots(table, 2)
     table.write((7, "other"))
-    assert cache.refresh().rebuilt == "snapshot 2 is another one now: the table was rolled back, or made anew"
+    assert cache.refresh().rebuilt == "snapshot 2 was replaced: the table was rolled back, or created again"
     table.write((8, "x"))
     assert keys(cache.refresh()) == [8]
     remove_snapshots(table, 1, 2, 3)
-    assert cache.refresh().rebuilt == "the table was rolled back from snapshot 3 to no snapshot, or made anew"
+    assert cache.refresh().rebuilt == "the table was rolled back from snapshot 3 to no snapshot, or created again"
 
 
 def test_a_snapshot_that_expired_is_told(cache: Cache, table: LocalTable) -> None:
@@ -116,7 +116,7 @@ def test_a_snapshot_that_expired_is_told(cache: Cache, table: LocalTable) -> Non
     cache.refresh()
     table.write((3, "c"))
     remove_snapshots(table, 1, 2)
-    assert cache.refresh().rebuilt == "snapshot 2 has expired before its changes were read"
+    assert cache.refresh().rebuilt == "snapshot 2 expired before its changes were read"
 
 
 def test_a_snapshot_that_expires_while_it_is_read_is_told(
@@ -139,7 +139,7 @@ def test_a_snapshot_that_expires_while_it_is_read_is_told(
         return planned
 
     monkeypatch.setattr(state_change, "plan_difference", expiring)
-    assert cache.refresh().rebuilt == "snapshot 1 expired while it was compared"
+    assert cache.refresh().rebuilt == "snapshot 1 expired during the comparison"
 
 
 def test_an_overwrite_is_followed(cache: Cache, table: LocalTable) -> None:
@@ -167,7 +167,7 @@ def test_options_that_may_show_other_rows_load_it_anew(cache: Cache, table: Loca
     table.write((1, "a"))
     cache.refresh()
     table.alter(SetOption("ignore-delete", "true"))
-    assert cache.refresh().rebuilt == "it was made for other columns, conditions or options of the table"
+    assert cache.refresh().rebuilt == "it has other columns, conditions or options"
     assert keys(cache.refresh()) == []
 
 
@@ -188,7 +188,7 @@ def test_what_another_process_finds_damaged_is_loaded_anew(
     if part == STATE and damage == "gone":
         other.refresh()
         return
-    with pytest.warns(UserWarning, match=f"a cache of lookups is loaded anew.*{name}"):
+    with pytest.warns(UserWarning, match=f"the cache of a lookup is loaded again.*{name}"):
         other.refresh()
     assert other.refresh().rebuilt is None
 

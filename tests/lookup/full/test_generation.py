@@ -77,5 +77,5 @@ def test_another_file_of_the_name_is_not_taken_for_it(directory: CacheDirectory)
         directory.file(name).write_bytes(kept)
     made(directory, "full-b").without(directory, "full-b.0.dead", np.array([2]))
     directory.file("full-b.0.dead").rename(directory.file("full-a.0.dead"))
-    with pytest.raises(CorruptStoreError, match="another file than the cache's state names"):
+    with pytest.raises(CorruptStoreError, match="it is not the file that the cache's state names"):
         Generation.open(directory, LAYOUT, dead.files)

@@ -112,7 +112,7 @@ def test_a_lookup_that_cannot_be_opened_is_logged_without_secrets(
     with pytest.raises(StorageError), lookups.current(lookup_of(table, Opened())):
         raise StorageError("its rows: token=abc123")
     logged = [record.message for record in caplog.records if record.name == "lakelsm.lookup.join.executor_lookups"]
-    assert [line.split("a lookup of an executor failed: ")[1] for line in logged] == [
+    assert [line.split("a lookup in an executor failed: ")[1] for line in logged] == [
         "GET https://store/x?sig=…",
         "its rows: token= …",
     ]

@@ -207,7 +207,7 @@ class _Damaged(DictFormat):
 def test_a_store_that_turns_out_damaged_is_made_again_and_the_second_time_it_is_told(times: int, tmp_path: Path) -> None:
     with _opened(tmp_path) as opened:
         files = opened.again(_Damaged(times))
-        with pytest.warns(RuntimeWarning, match="is made again"):
+        with pytest.warns(RuntimeWarning, match="is built again"):
             if times == 1:
                 assert [len(one.rows) for one in files.find([(opened.data[0], _KEYS)])] == [2]
             else:

@@ -199,7 +199,7 @@ def test_one_that_is_damaged_or_whose_copy_is_gives_way_to_the_data_file_with_a_
     if of_copy:
         beside.found()
     damage(beside.copy if of_copy else made)
-    with pytest.warns(RuntimeWarning, match=f"data file {beside.file.path} is made again"):
+    with pytest.warns(RuntimeWarning, match=f"data file {beside.file.path} is built again"):
         assert beside.found() == _RIGHT
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -213,7 +213,7 @@ def test_a_copy_that_is_damaged_while_it_is_open_gives_way_too(tmp_path: Path) -
         assert _values(cache, [3]) == ["v3"]
         data = beside.copy.read_bytes()
         beside.copy.write_bytes(bytes(len(data)))
-        with pytest.warns(RuntimeWarning, match="is made again"):
+        with pytest.warns(RuntimeWarning, match="is built again"):
             assert _values(cache, [299, 300, 3]) == _RIGHT
 
 
@@ -236,7 +236,7 @@ def test_one_whose_compression_lakelsm_does_not_read_gives_way_too(tmp_path: Pat
     data[code] = 3
     data[code + 1 : code + 5] = zlib.crc32(data[: code + 1]).to_bytes(4, "little")
     made.write_bytes(data)
-    with pytest.warns(RuntimeWarning, match="cannot read the lookup file.*compression has the code 3"):
+    with pytest.warns(RuntimeWarning, match="cannot read the lookup file.*compression code is 3"):
         assert beside.found() == _RIGHT
 
 
@@ -259,14 +259,14 @@ def test_a_whole_file_of_other_rows_in_its_place_is_told(rows: list[tuple[Any, .
     foreign = write_lookup_file(other.store, file)
     size = foreign.stat().st_size
     foreign.rename(f"{beside.file.path}.{size}.value.v1.lookup")
-    with pytest.warns(RuntimeWarning, match="made again"):
+    with pytest.warns(RuntimeWarning, match="built again"):
         assert beside.found() == _RIGHT
 
 
 def test_one_of_positions_that_are_not_those_of_the_data_file_is_told(tmp_path: Path) -> None:
     beside = _Beside(tmp_path, deletion_vectors__enabled="true")
     write_lookup_file(beside.table.store, beside.file, ValueProcessor.VALUE_AND_POSITION, first_position=1)
-    with pytest.warns(RuntimeWarning, match="another position"):
+    with pytest.warns(RuntimeWarning, match="another row index"):
         assert beside.found() == _RIGHT
 
 
@@ -346,10 +346,10 @@ def test_some_processors_keep_no_rows(processor: ValueProcessor) -> None:
 @pytest.mark.parametrize(
     ("processor", "value", "problem"),
     [
-        (ValueProcessor.VALUE, "0000", "shorter than its sequence number"),
-        (ValueProcessor.VALUE_AND_POSITION, "00" * 16, "shorter than its sequence number"),
-        (ValueProcessor.VALUE, f"{ROW_1} {SEQUENCES[0]} 04", "a kind that no row has"),
-        (ValueProcessor.VALUE, f"{ROW_1} 00 {SEQUENCES[0]} 00", "behind its last field"),
+        (ValueProcessor.VALUE, "0000", "shorter than a sequence number"),
+        (ValueProcessor.VALUE_AND_POSITION, "00" * 16, "shorter than a sequence number"),
+        (ValueProcessor.VALUE, f"{ROW_1} {SEQUENCES[0]} 04", "an unknown row kind"),
+        (ValueProcessor.VALUE, f"{ROW_1} 00 {SEQUENCES[0]} 00", "after its last field"),
     ],
 )
 def test_values_of_another_form_are_refused(processor: ValueProcessor, value: str, problem: str) -> None:

@@ -80,11 +80,11 @@ def test_an_answer_has_places_rows_and_the_snapshot(table: LocalTable) -> None:
     ("keys", "reason"),
     [
         (None, "no keys"),
-        (pa.RecordBatch.from_pydict({"id": pa.array([1], pa.int64())}), "id int64, and those of the table have id int32"),
+        (pa.RecordBatch.from_pydict({"id": pa.array([1], pa.int64())}), "id int64 instead of id int32"),
         (pa.RecordBatch.from_pydict({"key": pa.array([1], pa.int32())}), "key int32"),
         (pa.RecordBatch.from_pydict({"id": pa.array([1], pa.int32()), "v": ["x"]}), "v string"),
-        (ids(1, None), "NULL is no key"),
-        (pa.RecordBatch.from_pydict({"id": pa.array(np.zeros(MAX_KEYS + 1, np.int32))}), "65536 are the most"),
+        (ids(1, None), "NULL is not allowed"),
+        (pa.RecordBatch.from_pydict({"id": pa.array(np.zeros(MAX_KEYS + 1, np.int32))}), "the maximum is 65536"),
     ],
 )
 def test_keys_that_are_none_of_the_tables_are_refused(table: LocalTable, keys: Any, reason: str) -> None:
@@ -110,8 +110,8 @@ def test_keys_whose_offsets_lead_nowhere_are_refused_before_they_are_followed(tm
     ("change", "reason"),
     [
         ({"columns": ("w",)}, "no column 'w' in schema 0"),
-        ({"schema": 7}, "no schema 7"),
-        ({"schema": -1}, "no schema -1"),
+        ({"schema": 7}, "schema 7 does not exist"),
+        ({"schema": -1}, "schema -1 does not exist"),
     ],
 )
 def test_columns_that_the_schema_lacks_are_refused(table: LocalTable, change: dict[str, Any], reason: str) -> None:
@@ -144,7 +144,7 @@ def test_bytes_that_are_no_request_are_refused(table: LocalTable, data: bytes) -
 
 
 def test_an_action_that_is_none_is_refused(table: LocalTable) -> None:
-    refused = pytest.raises(flight.FlightServerError, match="none of 'open' and 'refresh'")
+    refused = pytest.raises(flight.FlightServerError, match="is not 'open' or 'refresh'")
     with service(table.store) as (server,), flight.FlightClient(f"grpc://{server.address}") as client, refused:
         list(client.do_action(flight.Action("stop", b"")))
 
@@ -215,7 +215,7 @@ def test_a_refresh_that_fails_is_logged_and_tried_again(
     assert asked(server, request_of(table).encoded(), ids(1))[0].data.num_rows == 1
     assert Stale.again.wait(PATIENCE)
     assert any("snapshot-2 is damaged" in str(warning.message) for warning in recwarn)
-    assert f"Table {table.store.name}: no refresh of its query service: snapshot-2 is damaged" in caplog.messages
+    assert f"Table {table.store.name}: its query service could not refresh: snapshot-2 is damaged" in caplog.messages
     server.stop()
 
 

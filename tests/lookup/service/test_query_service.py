@@ -112,7 +112,7 @@ def test_the_interval_of_refreshes_is_the_tables_unless_it_is_given(tmp_path: Pa
     assert seconds(None, **{"continuous.discovery-interval": "3 s"}) == 3.0
     assert seconds(None, **{"lookup.continuous.discovery-interval": "4 s", "continuous.discovery-interval": "3 s"}) == 4.0
     assert seconds(0.5) == 0.5
-    with pytest.raises(InvalidInputError, match="refresh is 0 seconds"):
+    with pytest.raises(InvalidInputError, match="refresh: 0 seconds"):
         seconds(0.0)
 
 
@@ -257,7 +257,7 @@ def test_stale_addresses_of_a_killed_service_are_replaced(table: LocalTable) -> 
     said: list[str] = []
     stop = threading.Event()
     assert run_service(table.store, Scripted([ONE], stop.set), stop, said.append)
-    assert "takes over from the query service at 127.0.0.1:2, 127.0.0.1:3" in said[0]
+    assert "replaces the query service at 127.0.0.1:2, 127.0.0.1:3" in said[0]
     assert published_addresses(table.store) is None
 
 
@@ -267,7 +267,7 @@ def test_a_service_ends_when_a_newer_one_has_taken_over_and_leaves_its_addresses
     assert not run_service(table.store, servers, threading.Event(), said.append)
     assert published_addresses(table.store) == OTHER
     assert servers.stopped
-    assert "another query service has taken over at 127.0.0.1:2" in said[-1]
+    assert "another query service has replaced this one, at 127.0.0.1:2" in said[-1]
 
 
 def test_leases_of_older_services_end_once_the_new_servers_are_published(table: LocalTable) -> None:
@@ -296,7 +296,7 @@ def test_addresses_that_are_lost_or_damaged_are_published_again(table: LocalTabl
 def test_a_service_of_a_table_that_is_dropped_ends_and_does_not_make_its_directory_again(table: LocalTable) -> None:
     stop = threading.Event()
     servers = Scripted([ONE, lambda: shutil.rmtree(table.root)], stop.set)
-    with pytest.raises(TableNotFoundError, match="dropped while its query service ran"):
+    with pytest.raises(TableNotFoundError, match=r"was dropped\. Its query service ends"):
         run_service(table.store, servers, stop, lambda _: None)
     assert servers.stopped and not table.root.exists()
 

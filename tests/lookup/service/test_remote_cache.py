@@ -241,7 +241,7 @@ def test_a_server_of_another_table_at_a_stale_address_gives_no_rows(tmp_path: Pa
     table, other = simple(tmp_path / "t"), simple(tmp_path / "other")
     with service(other.store) as made:
         publish(table.store, [made[0].address])
-        with pytest.raises(LookupServiceError, match=r"server of the table in .*other"):
+        with pytest.raises(LookupServiceError, match=r"server is for table .*other"):
             RemoteCache.open(spec_of(table))
 
 
@@ -249,7 +249,7 @@ def test_a_server_of_another_number_gives_no_rows(tmp_path: Path) -> None:
     table = simple(tmp_path / "t")
     with service(table.store, 2) as made:
         publish(table.store, [made[1].address, made[0].address])
-        with pytest.raises(LookupServiceError, match="server 0 of 2 was asked"):
+        with pytest.raises(LookupServiceError, match="the request is for server 0 of 2"):
             RemoteCache.open(spec_of(table))
 
 
@@ -265,7 +265,7 @@ def test_what_is_no_server_of_lookups_is_told_as_such(tmp_path: Path) -> None:
 
 def test_other_keys_than_the_primary_key_need_a_full_cache(tmp_path: Path) -> None:
     table = simple(tmp_path / "t")
-    with service(table.store), pytest.raises(InvalidInputError, match=r"set 'lookup.cache' to 'full'"):
+    with service(table.store), pytest.raises(InvalidInputError, match=r"Set 'lookup.cache' to 'full'"):
         RemoteCache.open(spec_of(table, key=["v"]))
 
 

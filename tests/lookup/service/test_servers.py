@@ -71,7 +71,7 @@ def test_a_killed_server_is_replaced_and_clients_find_the_new_one(tmp_path: Path
     assert any("server 1 at" in line and "has ended (exit code -9)" in line for line in said)
     pids = [server.process for server in servers._processes]
     newer = [ServerAddress("127.0.0.1", 1)]
-    publish(table.store, newer)  # The service ends, as another one has taken over.
+    publish(table.store, newer)  # The service ends, because another service has replaced it.
     running.join(PATIENCE)
     assert outcome == [False]
     assert [process.exitcode for process in pids] == [0, 0]
@@ -103,7 +103,7 @@ def test_a_setup_that_travelled_makes_servers_of_loopback_unless_it_says_otherwi
 
 
 def test_a_host_that_others_reach_needs_a_token(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError, match="give a token file"):
+    with pytest.raises(InvalidInputError, match="Give a token file"):
         setup_of(LocalTable(tmp_path / "t"), host="10.0.0.1")
 
 
@@ -114,7 +114,7 @@ def test_what_is_no_host_could_not_be_published_and_is_refused(host: str, tmp_pa
 
 
 def test_more_servers_than_a_file_of_addresses_may_have_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError, match="servers is 10001; it must be 10000 at most"):
+    with pytest.raises(InvalidInputError, match="servers: 10001 is more than 10000"):
         replace(setup_of(LocalTable(tmp_path / "t")), servers=10_001)
 
 
@@ -128,7 +128,7 @@ def test_more_servers_than_tasks_can_run_at_once_are_refused(spark: SparkSession
 
 def test_servers_of_a_cluster_need_a_token(tmp_path: Path) -> None:
     elsewhere: Any = SimpleNamespace(sparkContext=SimpleNamespace(master="spark://master:7077"))
-    with pytest.raises(InvalidInputError, match="give a token file"):
+    with pytest.raises(InvalidInputError, match="Give a token file"):
         ClusterServers(setup_of(LocalTable(tmp_path / "t")), elsewhere)
 
 
@@ -171,10 +171,10 @@ def test_a_stage_that_ends_by_itself_ends_the_service(tmp_path: Path, monkeypatc
     local: Any = SimpleNamespace(sparkContext=SimpleNamespace(master="local[2]"))
     servers = ClusterServers(setup_of(table), local)
     until(lambda: not servers._job.is_alive())
-    with pytest.raises(LookupServiceError, match="the stage of its query service has ended: start"):
+    with pytest.raises(LookupServiceError, match=r"the stage of its query service has ended\. Start"):
         servers.addresses()
     servers._lease.end()
-    with pytest.raises(LookupServiceError, match="another service was started meanwhile"):
+    with pytest.raises(LookupServiceError, match="perhaps by a newer service"):
         servers.addresses()
     servers.stop()
     assert list((tmp_path / "t" / "service").iterdir()) == []

@@ -100,5 +100,5 @@ def test_a_file_of_other_rows_or_columns_is_not_opened(kind: str, tmp_path: Path
     samples.path.write_bytes(samples.data)
     samples.format.open(samples.path, samples.layout).close()
     for other in (replace(samples.layout, values=()), replace(samples.layout, rows_of="another file")):
-        with pytest.raises(CorruptStoreError, match="other rows"):
+        with pytest.raises(CorruptStoreError, match=r"not the expected ones|other rows"):
             samples.format.open(samples.path, other)

@@ -116,5 +116,5 @@ def test_no_keys_have_no_lengths(tmp_path: Path) -> None:
 def test_a_scratch_file_that_cannot_be_made_is_told_with_the_store(tmp_path: Path) -> None:
     with KeyRuns(tmp_path / "gone" / "store", 1) as keys, pytest.raises(StorageError) as raised:
         keys.add(np.zeros((1, 3), np.uint64))
-    said = f"{tmp_path}/gone/store cannot be written: No such file or directory. The lookup store is not made."
+    said = f"{tmp_path}/gone/store cannot be written: No such file or directory. The lookup store is not built."
     assert str(raised.value).startswith(said)

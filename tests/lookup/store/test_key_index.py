@@ -141,5 +141,5 @@ def test_zeros_have_one_hash_and_so_has_every_nan(kind: str, code: str) -> None:
 
 def test_more_rows_than_an_index_numbers_are_refused() -> None:
     check_rows(MAX_ROWS)
-    with pytest.raises(InvalidInputError, match=f"a lookup of {MAX_ROWS + 1} rows at once"):
+    with pytest.raises(InvalidInputError, match=f"a cache of {MAX_ROWS + 1} rows is too large"):
         check_rows(MAX_ROWS + 1)

@@ -93,8 +93,8 @@ def trailed(packed: bytes, code: int) -> memoryview:
     ("packed", "code", "problem"),
     [
         (b"\x05abcde", 1, "cannot be decompressed"),
-        (b"\xff\xff\xff\xff\x7fabc", 1, "would have 34359738367 bytes"),
-        (b"\x80", 1, "goes on behind"),
+        (b"\xff\xff\xff\xff\x7fabc", 1, "its length is 34359738367 bytes"),
+        (b"\x80", 1, "continues after its end"),
         (b"\x05abc", 2, "contradict"),
         (b"\x05" + bytes([3, 0, 0, 0, 6, 0, 0, 0]) + b"abc", 2, "contradict"),
         (b"\x05" + bytes([3, 0, 0, 0, 5, 0, 0, 0]) + b"\xff\xff\xff", 2, "cannot be decompressed|it has"),
@@ -106,7 +106,7 @@ def test_compressed_bytes_that_contradict_themselves_are_refused(packed: bytes, 
 
 
 def test_a_compression_that_lakelsm_has_not_is_refused_by_its_code() -> None:
-    with pytest.raises(UnsupportedFeatureError, match="code 3"):
+    with pytest.raises(UnsupportedFeatureError, match="code is 3"):
         plain_block(trailed(b"\x05abc", 3))
 
 
@@ -114,11 +114,11 @@ def test_a_compression_that_lakelsm_has_not_is_refused_by_its_code() -> None:
     ("tail", "problem"),
     [
         ("00", "shorter than its tail"),
-        ("0a000000 02", "a tail that no block has"),
-        ("ffffffff 01", "a tail that no block has"),
-        ("00000000 00", "a tail that no block has"),
+        ("0a000000 02", "an invalid tail"),
+        ("ffffffff 01", "an invalid tail"),
+        ("00000000 00", "an invalid tail"),
         ("ffffff7f 01", "more entries than bytes"),
-        ("aabbcc 02000000 00", "another size"),
+        ("aabbcc 02000000 00", "do not fit its entry size"),
     ],
 )
 def test_tails_that_contradict_their_block_are_refused(tail: str, problem: str) -> None:
@@ -135,5 +135,5 @@ def test_entries_outside_their_block_are_refused(positions: str) -> None:
 
 def test_entries_that_go_on_behind_their_block_are_refused() -> None:
     group = BlockGroup.of([np.frombuffer(b"\x09k\x01v" + bytes.fromhex("04000000 00"), np.uint8)])
-    with pytest.raises(CorruptTableError, match="goes on behind its block"):
+    with pytest.raises(CorruptTableError, match="continues beyond its block"):
         group.keys(np.array([0]), np.array([0]))

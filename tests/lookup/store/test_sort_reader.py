@@ -77,7 +77,7 @@ def test_a_file_that_is_cut_while_it_is_open_is_found(path: Path) -> None:
 
 
 def test_a_file_of_other_rows_or_without_a_mark_or_that_is_missing_is_not_opened(path: Path) -> None:
-    with pytest.raises(CorruptStoreError, match="of other rows"):
+    with pytest.raises(CorruptStoreError, match="has other rows"):
         read_all(path, b"n" * 16)
     path.write_bytes(written(ENTRIES, FORM))
     with pytest.raises(CorruptStoreError, match="followed by 0 bytes instead of 20"):

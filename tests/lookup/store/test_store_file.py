@@ -64,9 +64,9 @@ def test_only_the_blocks_that_are_used_are_checked(tmp_path: Path) -> None:
         section.check(128, 192)
         assert not section.is_checked
         for first, stop in [(8, 9), (15, 16), (0, 32), (7, 9)]:
-            with pytest.raises(CorruptStoreError, match="the bytes from 128 to 192 have another checksum"):
+            with pytest.raises(CorruptStoreError, match="the checksum of bytes 128 to 192 differs"):
                 section.check(8 * first, 8 * stop)
-            with pytest.raises(CorruptStoreError, match="the bytes from 128 to 192 have another checksum"):
+            with pytest.raises(CorruptStoreError, match="the checksum of bytes 128 to 192 differs"):
                 section.check_values(np.array([0, first]), np.array([1, stop]), 8)
 
 
@@ -116,9 +116,9 @@ def test_what_this_process_has_written_is_whole_until_its_file_changes(tmp_path:
             assert file.section("numbers").is_checked
             os.pwrite(writer._descriptor, b"x", 5)  # At once: the system's clock may not have gone on.
             file.check()
-            with pytest.raises(CorruptStoreError, match="another checksum"):
+            with pytest.raises(CorruptStoreError, match="checksum of bytes"):
                 file.section("numbers").check(0, 1)
-        with StoreFile(path, whole=writer.stamp) as file, pytest.raises(CorruptStoreError, match="another checksum"):
+        with StoreFile(path, whole=writer.stamp) as file, pytest.raises(CorruptStoreError, match="checksum of bytes"):
             file.section("numbers").check(0, 1)
 
 
@@ -141,7 +141,7 @@ def test_a_full_disk_is_an_error_with_the_file_and_the_remedy(tmp_path: Path, mo
     def full(*_: object) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    said = rf"{tmp_path}/file cannot be written.*: No space left .*The table is unharmed\. Free space on that file system"
+    said = rf"{tmp_path}/file cannot be written.*: No space left .*The table is not affected\. Free space on that file"
     with pytest.raises(StorageError, match=said), new_file(tmp_path / "file"):
         full()
     with pytest.raises(StorageError, match=said), StoreFileWriter(tmp_path / "file") as writer:
@@ -173,5 +173,5 @@ def test_what_is_no_regular_file_is_a_store_that_is_damaged(tmp_path: Path, monk
         raise OSError(errno.EMFILE, "Too many open files")
 
     monkeypatch.setattr(os, "open", refused)
-    with pytest.raises(StorageError, match=r"file cannot be read: Too many open files\. Mend that, and look up again\."):
+    with pytest.raises(StorageError, match=r"file cannot be read: Too many open files\. Fix that, and look up again\."):
         opened(tmp_path / "file")
