@@ -1,4 +1,4 @@
-"""Every name that a writer here gives has its kind."""
+"""Every name that lakelsm writes has its kind."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ COMMIT, TASK = CommitFileNames(UUID), FileNames(UUID)
         (DirectoryRole.STATISTICS, temporary_name("stat-1", UUID), "temporary"),
     ],
 )
-def test_names_that_are_written_have_their_kind(role: DirectoryRole, name: str, kind: str) -> None:
+def test_written_names_have_their_kind(role: DirectoryRole, name: str, kind: str) -> None:
     found = [each for each, pattern in NAME_PATTERNS[role].items() if re.fullmatch(pattern, name)]
     assert str(found[-1]) == kind == found[-1]
 
 
-def test_temporary_files_are_told_in_every_directory() -> None:
+def test_temporary_files_have_their_kind_in_every_directory() -> None:
     assert all(StoredKind.TEMPORARY in patterns for patterns in NAME_PATTERNS.values())

@@ -1,4 +1,4 @@
-"""Names of files: made as Paimon makes them, told from others, and never a path."""
+"""File names are those of Paimon, are distinguished from other names, and never lead to another directory."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_data_file_name_ends_in_its_format() -> None:
         ("", None),
     ],
 )
-def test_a_name_says_which_other_format_a_file_has(name: str, found: str | None) -> None:
+def test_a_name_determines_another_format_of_a_file(name: str, found: str | None) -> None:
     assert other_format(name) == found
 
 
@@ -95,7 +95,7 @@ def test_a_name_that_could_lead_out_of_its_directory_is_refused_with_the_file_th
 
 
 @pytest.mark.parametrize("name", ["data-1.parquet", "..x", "...", "a b", "ü", "%2F", "~"])
-def test_any_other_name_is_a_name(name: str) -> None:
+def test_any_other_name_is_accepted(name: str) -> None:
     assert check_name(name, "_FILE_NAME", "m") == name
     check_names([name, name], "_FILE_NAME", "m")
 

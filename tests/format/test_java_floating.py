@@ -1,4 +1,4 @@
-"""Text of floating-point numbers: what Double.toString and Float.toString of JDK 17 print."""
+"""Floating-point numbers as text: the output of Double.toString and Float.toString in JDK 17."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from lakelsm.format.java_floating import double_text, float_text
         (-0.0, "-0.0"),
         (math.nan, "NaN"),
         (-math.inf, "-Infinity"),
-        # The digits of JDK 17 where fewer would do.
+        # The digits of JDK 17, where fewer digits are enough.
         (9.859999999999999e21, "9.859999999999999E21"),  # 9.86E21 of JDK 19
         (5e22, "4.9999999999999996E22"),
         (2.0**62, "4.6116860184273879E18"),
@@ -59,7 +59,7 @@ def test_a_double_has_javas_text(value: float, text: str) -> None:
         ("501502f9", "1.0E10"),
         ("52e4a3c3", "4.91000005E11"),
         ("533fda3a", "8.2399999E11"),
-        # Here Java's 32-bit bound overflows, and it stops a digit early.
+        # Here Java's 32-bit bound overflows, and Java stops one digit early.
         ("6a15a693", "4.5229142E25"),
         ("ea40d7c3", "-5.8283165E25"),
         ("80000000", "-0.0"),

@@ -1,4 +1,4 @@
-"""Text of partition values and its escaping, as Java's readers make them."""
+"""Partition values as text and their escaping, as Java's readers build directory names."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_partition_text_is_paimons(sql: str, value: object, legacy: str, modern:
     assert partition_text(scalar, data_type, legacy=False, default_name=DEFAULT) == modern
 
 
-def test_a_partition_is_labelled_with_its_values_as_people_read_them() -> None:
+def test_a_partition_is_labelled_with_its_readable_values() -> None:
     values: dict[str, tuple[object, str]] = {
         "DATE": (date(2025, 12, 31), "2025-12-31"),
         "TIME(3)": (37_800_500, "10:30:00.5"),
@@ -117,7 +117,7 @@ def test_a_partition_is_labelled_with_its_values_as_people_read_them() -> None:
     assert partition_label(encode_row([], []), [], []) == ""
 
 
-def test_years_of_more_than_four_digits_and_before_christ_are_named_as_java_names_them() -> None:
+def test_years_of_more_than_four_digits_and_before_year_1_are_named_as_in_java() -> None:
     data_type = parse_type("TIMESTAMP(3)")
     far, before = (pa.scalar(millis, pa.timestamp("ms")) for millis in (253402300800000, -62198755200000))
     assert partition_text(far, data_type, legacy=True, default_name=DEFAULT) == "+10000-01-01T00:00"
@@ -147,7 +147,7 @@ def test_bytes_are_text_in_modern_names() -> None:
     assert partition_text(cut, parse_type("BYTES"), legacy=False, default_name=DEFAULT) == "\ufffd" * 3
 
 
-def test_every_partitioned_golden_file_lies_where_its_partition_says(tmp_path: Path) -> None:
+def test_every_partitioned_golden_file_is_in_the_directory_of_its_partition(tmp_path: Path) -> None:
     types = [parse_type(text) for text in ("STRING", "INT", "DATE")]
     names = ("p", "q", "da")
     found = 0
@@ -187,7 +187,7 @@ def test_every_time_of_the_calendar_is_named_by_its_parts(moment: datetime) -> N
 
 
 @given(st.text(), st.text())
-def test_two_texts_have_two_names_none_of_which_leads_elsewhere(one: str, other: str) -> None:
+def test_two_texts_have_two_names_and_neither_leads_elsewhere(one: str, other: str) -> None:
     names = escape_path_name(one), escape_path_name(other)
     assert (names[0] == names[1]) is (one == other)
     assert not set("".join(names)) & set("/\\:*?\0\n")

@@ -1,4 +1,4 @@
-"""Names and places of files."""
+"""Paths of a table's files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lakelsm.format.paths import POSTPONE_BUCKET, TablePaths, table_path
 PATHS = TablePaths("/wh/db.db/t/")
 
 
-def test_files_lie_where_paimon_puts_them() -> None:
+def test_files_have_paimons_paths() -> None:
     assert table_path("/wh/", "db", "t") == PATHS.root == "/wh/db.db/t"
     assert PATHS.schema_file(0) == "/wh/db.db/t/schema/schema-0"
     assert PATHS.snapshot_file(12) == "/wh/db.db/t/snapshot/snapshot-12"
@@ -33,7 +33,7 @@ def test_files_lie_where_paimon_puts_them() -> None:
     assert PATHS.changelog(3) == "/wh/db.db/t/changelog/changelog-3"
 
 
-def test_data_files_lie_in_their_bucket() -> None:
+def test_data_files_are_in_their_bucket() -> None:
     assert PATHS.bucket_dir([], 0) == "/wh/db.db/t/bucket-0"
     assert PATHS.bucket_dir([("p", "a/b"), ("q", "1")], 3) == "/wh/db.db/t/p=a%2Fb/q=1/bucket-3"
     assert PATHS.bucket_dir([], -2) == "/wh/db.db/t/bucket-postpone"
@@ -47,27 +47,27 @@ def test_a_tag_stays_in_its_directory(name: str) -> None:
 
 
 @pytest.mark.parametrize("bucket", [0, 31, POSTPONE_BUCKET])
-def test_directories_of_partitions_and_buckets_are_told_by_their_names(bucket: int) -> None:
+def test_names_identify_directories_of_partitions_and_buckets(bucket: int) -> None:
     partition, name = PATHS.bucket_dir([("a=b", "x/y")], bucket).split("/")[-2:]
     assert is_bucket_name(name) and is_partition_name(partition, "a=b")
     assert not is_bucket_name(partition) and not is_partition_name(name, "a=b")
     assert not is_partition_name(partition, "a") and not is_bucket_name("index")
 
 
-def test_a_partition_value_that_makes_too_long_a_name_is_named() -> None:
+def test_a_partition_value_with_a_too_long_name_is_refused() -> None:
     paths = TablePaths("/wh/t")
     assert paths.partition_dir([("p", "x" * 253)]).endswith("x" * 253)
     with pytest.raises(InvalidInputError, match=r"Partition value p='(:){40}'\.\.\. has a directory name of 260 bytes"):
         paths.partition_dir([("p", ":" * 86)])
 
 
-def test_a_table_is_named_as_a_catalog_calls_it_or_else_by_its_root() -> None:
+def test_a_table_has_the_name_of_its_catalog_or_else_its_root() -> None:
     assert TablePaths("/wh/db.db/t/").name == TablePaths("/wh/db.db/t").root == "/wh/db.db/t"
     named = TablePaths("/wh/db.db/t", "db.t")
     assert named.name == "db.t" and named == TablePaths("/wh/db.db/t")
 
 
-def test_no_message_names_a_table_by_its_root_where_it_has_a_name() -> None:
+def test_no_message_names_a_table_by_its_root_if_it_has_a_name() -> None:
     package = Path(lakelsm.__file__).parent
     by_root = re.compile(r"\b[Tt]able \{[^}]*\broot\b")
     assert [str(path) for path in package.rglob("*.py") if by_root.search(path.read_text(encoding="utf-8"))] == []

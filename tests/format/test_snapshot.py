@@ -1,4 +1,4 @@
-"""Snapshot and tag JSON."""
+"""The JSON of snapshots and tags."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def test_tags_of_every_golden_table_are_read(tmp_path: Path) -> None:
         assert json.loads(Tag.from_json(path.read_text(), name).to_json()) == json.loads(path.read_text())
 
 
-def test_the_minimum_that_readers_accept_is_enough() -> None:
+def test_the_needed_keys_are_enough() -> None:
     snapshot = Snapshot.from_json(json.dumps(MINIMUM))
     assert snapshot.commit_kind is CommitKind.APPEND
     assert (snapshot.index_manifest, snapshot.properties, snapshot.next_row_id) == (None, None, None)
     assert json.loads(snapshot.to_json()) == MINIMUM
 
 
-def test_every_key_survives() -> None:
+def test_every_key_is_read_back() -> None:
     snapshot = replace(
         Snapshot.from_json(json.dumps(MINIMUM)),
         uuid="u",
@@ -80,7 +80,7 @@ def test_every_key_survives() -> None:
     assert Snapshot.from_json(snapshot.to_json()) == snapshot
 
 
-def test_unknown_keys_are_carried_along() -> None:
+def test_unknown_keys_are_kept() -> None:
     snapshot = Snapshot.from_json(json.dumps({**MINIMUM, "future": {"x": [1.5]}}))
     assert snapshot.extra == {"future": {"x": [1.5]}}
     assert json.loads(snapshot.to_json())["future"] == {"x": [1.5]}
@@ -100,7 +100,7 @@ def test_a_missing_key_is_named(key: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", "null", json.dumps({**MINIMUM, "id": "x"}), json.dumps({**MINIMUM, "id": True})]
 )
-def test_what_is_no_snapshot_is_corrupt(text: str) -> None:
+def test_other_text_instead_of_a_snapshot_is_corrupt(text: str) -> None:
     with pytest.raises(CorruptTableError, match="snapshot-7"):
         Snapshot.from_json(text, "snapshot-7")
 
@@ -116,7 +116,7 @@ def test_a_tag_without_retention_is_a_snapshot_file() -> None:
     assert Tag.from_json(snapshot.to_json()) == Tag(snapshot)
 
 
-def test_a_tag_keeps_its_retention() -> None:
+def test_the_retention_of_a_tag_is_read_back() -> None:
     extra = {"tagCreateTime": [2026, 11, 21, 8, 11, 36, 146845382], "tagTimeRetained": 86400.0}
     tag = Tag.from_json(json.dumps({**MINIMUM, **extra}))
     assert tag.create_time == (2026, 11, 21, 8, 11, 36, 146845382)
@@ -150,7 +150,7 @@ def test_a_damaged_tag_is_named() -> None:
         ("deltaManifestListSize", -1),
         ("changelogManifestListSize", -1),
         ("nextRowId", -1),
-        # Values that other tools cannot hold.
+        # Values outside the range of other tools.
         ("commitUser", "a\ud800"),
         ("id", 1 << 63),
         ("watermark", -(1 << 63) - 1),

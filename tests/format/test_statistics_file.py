@@ -1,4 +1,4 @@
-"""Statistics files as bytes."""
+"""The bytes of statistics files."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FOUND = TableStatistics(
 )
 
 
-def test_a_file_is_read_and_written_as_java_does() -> None:
+def test_a_file_is_read_and_has_javas_bytes() -> None:
     assert TableStatistics.from_json(TEXT.encode(), "f") == FOUND
     assert FOUND.to_json() == TEXT
     assert TableStatistics(snapshot_id=1, schema_id=0).columns_json() == "{ }"

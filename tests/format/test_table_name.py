@@ -1,4 +1,4 @@
-"""Names of tables and branches, taken apart."""
+"""Names of tables and branches are parsed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lakelsm.format.table_name import TableName
         ("db.t$branch_branch_x", ("db", "t", "branch_x")),
     ],
 )
-def test_a_name_has_a_database_a_table_and_perhaps_a_branch(name: str, parts: tuple[str, str, str]) -> None:
+def test_a_name_has_a_database_a_table_and_optionally_a_branch(name: str, parts: tuple[str, str, str]) -> None:
     found = TableName.parse(name)
     assert (found.database, found.table, found.branch) == parts
     assert found.main_name == "db.t"
@@ -28,7 +28,7 @@ def test_a_name_has_a_database_a_table_and_perhaps_a_branch(name: str, parts: tu
     "name",
     ["t", "db.t.u", "db.", ".t", "db.t$branch_", "db.t$branch_ ", "db.t$branch_a/b", "db.t$branch_" + "x" * 249, 5],
 )
-def test_other_texts_are_no_names(name: object) -> None:
+def test_other_texts_are_refused_as_names(name: object) -> None:
     with pytest.raises(InvalidInputError, match=r"name: |database: "):
         TableName.parse(name)
 

@@ -1,4 +1,4 @@
-"""Types to and from Arrow, and the Parquet field ids."""
+"""Types converted to Arrow and back, and the Parquet field ids."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_each_type_has_its_arrow_type(text: str, arrow: pa.DataType) -> None:
         ("CHAR(3)", pa.string()),
     ],
 )
-def test_users_get_nanoseconds_as_arrow_has_them(text: str, arrow: pa.DataType) -> None:
+def test_users_get_arrows_nanoseconds(text: str, arrow: pa.DataType) -> None:
     assert output_arrow(parse_type(text)) == arrow
 
 
@@ -101,7 +101,7 @@ def test_every_arrow_type_of_users_is_accepted(arrow: pa.DataType, text: str) ->
         pa.decimal128(5, -2),
     ],
 )
-def test_an_arrow_type_without_a_place_in_paimon_is_refused(arrow: pa.DataType) -> None:
+def test_an_arrow_type_without_a_paimon_type_is_refused(arrow: pa.DataType) -> None:
     with pytest.raises(InvalidInputError):
         from_arrow(arrow)
 
@@ -126,7 +126,7 @@ def test_deeper_parts_count_the_depth_from_the_column() -> None:
     assert [int(part.metadata[b"PARQUET:field_id"]) for part in parts] == expected
 
 
-def test_a_column_in_several_arrays_becomes_one_and_one_array_stays() -> None:
+def test_several_arrays_become_one_and_one_array_is_not_copied() -> None:
     one = pa.array(["a", None])
     assert contiguous(one) is one and contiguous(pa.chunked_array([one])).equals(one)
     assert contiguous(pa.chunked_array([one, ["b"]])).to_pylist() == ["a", None, "b"]

@@ -1,4 +1,4 @@
-"""Types as values: defaults, bounds, text, the form of schema files, and what is alike."""
+"""Types as values: defaults, bounds, text, the form in schema files, and equal layouts."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from lakelsm.types import MAX_LENGTH, ArrayType, AtomicType, DataField, RowType,
 from lakelsm.types.data_types import ATOMIC_ROOTS, MAX_NESTING, field_to_json, nested_row_fields, same_layout
 
 
-def test_a_type_is_nested_as_deep_as_any_table_needs() -> None:
+def test_a_type_may_have_many_levels() -> None:
     text = "ARRAY<" * 60 + "INT" + ">" * 60
     assert parse_type(text).sql() == text
     check_nesting("a", parse_type(text))
 
 
-def test_parts_that_are_deep_together_are_found() -> None:
+def test_levels_of_all_parts_are_counted() -> None:
     document: Any = "ARRAY<" * 60 + "INT" + ">" * 60
     for _ in range(10):
         document = {"type": "ARRAY", "element": document}
@@ -63,7 +63,7 @@ def test_a_parameter_out_of_range_is_refused_with_the_range(values: dict[str, An
 
 
 @pytest.mark.parametrize("root", sorted(ATOMIC_ROOTS))
-def test_every_root_is_a_type_of_its_own(root: str) -> None:
+def test_every_root_is_a_type(root: str) -> None:
     kind = AtomicType(root)
     assert kind.root == root and kind.nullable
     assert [other for other in ATOMIC_ROOTS if same_layout(kind, AtomicType(other))] == [root]
@@ -88,12 +88,12 @@ def test_every_root_is_a_type_of_its_own(root: str) -> None:
         ("ROW<a INT>", "INT", False),
     ],
 )
-def test_types_are_alike_where_their_values_are(one: str, other: str, alike: bool) -> None:
+def test_types_have_the_same_layout_if_their_values_do(one: str, other: str, alike: bool) -> None:
     assert same_layout(parse_type(one), parse_type(other)) is alike
     assert same_layout(parse_type(other), parse_type(one)) is alike
 
 
-def test_members_are_alike_only_with_the_same_id_whatever_their_comments() -> None:
+def test_members_have_the_same_layout_only_with_the_same_id() -> None:
     def row(field_id: int, comment: str | None) -> RowType:
         return RowType((DataField(field_id, "a", AtomicType("INT"), comment),))
 
@@ -102,7 +102,7 @@ def test_members_are_alike_only_with_the_same_id_whatever_their_comments() -> No
     assert not same_layout(ArrayType(row(1, None)), ArrayType(row(2, None)))
 
 
-def test_the_rows_within_a_type_are_the_outermost_ones() -> None:
+def test_nested_row_fields_are_those_of_the_outermost_rows() -> None:
     found = [
         [member.name for member in members]
         for members in nested_row_fields(parse_type("MAP<ROW<k INT>, ARRAY<ROW<a INT, b ROW<c INT>>>>"))
@@ -111,7 +111,7 @@ def test_the_rows_within_a_type_are_the_outermost_ones() -> None:
     assert list(nested_row_fields(parse_type("ARRAY<INT>"))) == []
 
 
-def test_a_field_in_a_schema_file_has_only_what_it_says() -> None:
+def test_a_field_in_a_schema_file_has_only_its_set_keys() -> None:
     assert field_to_json(DataField(3, "a", AtomicType("INT", nullable=False))) == {
         "id": 3,
         "name": "a",
@@ -131,7 +131,7 @@ def test_quotes_in_names_and_comments_of_members_are_doubled() -> None:
     assert DataField(0, "a`b", AtomicType("INT"), "it's").sql() == "`a``b` INT 'it''s'"
 
 
-def test_nesting_is_bounded_at_the_last_level_that_passes() -> None:
+def test_the_maximum_nesting_is_accepted_and_one_level_more_is_refused() -> None:
     data_type: Any = AtomicType("INT")
     for _ in range(MAX_NESTING - 1):
         data_type = ArrayType(data_type)

@@ -1,4 +1,4 @@
-"""Times of nanoseconds as bytes: the same times again, in the same order, in slices and beside nulls."""
+"""Times with nanoseconds as bytes: the same times in the same order, also in slices and with nulls."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from lakelsm.types.nano_timestamps import (
 from tests.nano_times import times_of_nanos
 
 BOUND = 1 << 63
-#: Nanoseconds since the epoch of all that 64-bit microseconds hold.
+#: The range of 64-bit microseconds in nanoseconds since the epoch.
 NANOS = st.integers(-BOUND * 1000, BOUND * 1000 - 1) | st.integers(-3000, 3000)
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 @given(st.lists(st.none() | NANOS, max_size=20), st.integers(0, 20))
-def test_a_time_is_its_microseconds_and_what_is_beyond_them(nanos: list[int | None], start: int) -> None:
+def test_a_time_is_microseconds_and_nanoseconds(nanos: list[int | None], start: int) -> None:
     times = times_of_nanos(nanos).slice(start) if nanos else pa.array([], NANO_TIMESTAMP)
     found = zip(*(part.tolist() for part in micros_and_nanos(times)), times.is_valid().to_pylist(), strict=True)
     assert [pair if valid else None for *pair, valid in found] == [
@@ -36,7 +36,7 @@ def test_a_time_is_its_microseconds_and_what_is_beyond_them(nanos: list[int | No
 
 
 @given(st.lists(NANOS, min_size=1))
-def test_the_bytes_compare_as_the_times_do(nanos: list[int]) -> None:
+def test_the_bytes_have_the_order_of_the_times(nanos: list[int]) -> None:
     stored = times_of_nanos(nanos).to_pylist()
     order = sorted(range(len(nanos)), key=lambda at: (stored[at], at))
     assert [nanos[at] for at in order] == sorted(nanos)
@@ -44,7 +44,7 @@ def test_the_bytes_compare_as_the_times_do(nanos: list[int]) -> None:
 
 @pytest.mark.parametrize("unit", PER_SECOND)
 @given(values=st.lists(st.none() | st.integers(-(10**10), 10**10), min_size=1, max_size=9), start=st.integers(0, 20))
-def test_arrows_times_of_every_unit_are_taken_over(unit: str, values: list[int | None], start: int) -> None:
+def test_arrows_times_of_every_unit_are_converted(unit: str, values: list[int | None], start: int) -> None:
     clock = pa.array(values, pa.int64()).cast(pa.timestamp(unit)).slice(start)
     times = with_nanoseconds(clock)
     scale = 10**9 // PER_SECOND[unit]
@@ -55,7 +55,7 @@ def test_arrows_times_of_every_unit_are_taken_over(unit: str, values: list[int |
 
 
 @pytest.mark.parametrize("nanos", [BOUND, -BOUND - 1, BOUND * 1000 - 1])
-def test_a_time_that_arrows_nanoseconds_cannot_hold_is_refused(nanos: int) -> None:
+def test_a_time_outside_the_range_of_arrows_nanoseconds_is_refused(nanos: int) -> None:
     assert without_nanoseconds(times_of_nanos([None, 1]), pa.timestamp("ns")).cast(pa.int64()).to_pylist() == [None, 1]
     with pytest.raises(UnsupportedFeatureError, match="outside the years 1678 to 2261"):
         without_nanoseconds(times_of_nanos([0, nanos]), pa.timestamp("ns"))
@@ -70,7 +70,7 @@ def test_a_time_is_floored_to_a_coarser_unit(unit: str, nanos: int) -> None:
 
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("unit", ["s", "ms"])
-def test_times_are_held_up_to_where_microseconds_end_and_refused_beyond(unit: str, sign: int) -> None:
+def test_times_outside_the_range_of_microseconds_are_refused(unit: str, sign: int) -> None:
     factor = 10**6 // PER_SECOND[unit]
     end = BOUND // factor
     held, beyond = (pa.array([sign * value, None], pa.int64()).cast(pa.timestamp(unit)) for value in (end - 1, end + 1))

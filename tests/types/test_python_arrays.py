@@ -1,4 +1,4 @@
-"""Python values as Arrow arrays: what `pa.array` makes of them, in a process without pandas."""
+"""Python values as Arrow arrays: the result of `pa.array`, in a process without pandas."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ VALUES: list[tuple[pa.DataType, list[Any]]] = [
 
 
 @pytest.mark.parametrize(("kind", "values"), VALUES, ids=[str(kind) for kind, _ in VALUES])
-def test_the_array_is_the_one_of_pyarrow_also_of_no_values_and_of_many(kind: pa.DataType, values: list[Any]) -> None:
+def test_the_array_equals_that_of_pyarrow_with_any_number_of_values(kind: pa.DataType, values: list[Any]) -> None:
     for given in (values, [], [None], tuple(values) * 9):
         made = array_of(given, kind)
         made.validate(full=True)
@@ -36,7 +36,7 @@ def test_the_array_is_the_one_of_pyarrow_also_of_no_values_and_of_many(kind: pa.
 
 
 @pytest.mark.parametrize(("kind", "value"), [(pa.int32(), 1 << 31), (pa.int64(), 1 << 63), (pa.timestamp("ms"), 1 << 63)])
-def test_an_integer_that_the_type_cannot_hold_is_an_overflow(kind: pa.DataType, value: int) -> None:
+def test_an_integer_outside_the_range_of_the_type_is_an_overflow(kind: pa.DataType, value: int) -> None:
     with pytest.raises(OverflowError):
         array_of([value], kind)
 

@@ -1,4 +1,4 @@
-"""Type text, JSON form and DDL: what is read, what is written, what is refused."""
+"""Type text, JSON form and DDL: what is read, written and refused."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_bad_type_text_is_refused_with_the_reason(text: str, reason: str) -> Non
     assert reason in str(caught.value)
 
 
-def test_a_type_that_lakelsm_has_not_is_refused_by_name() -> None:
+def test_an_unsupported_type_is_refused_by_name() -> None:
     with pytest.raises(UnsupportedFeatureError, match="GEOMETRY"):
         parse_type("GEOMETRY")
 
@@ -151,7 +151,7 @@ def test_a_primary_key_clause_in_ddl_names_the_argument() -> None:
     ],
     ids=lambda text: text[:8],
 )
-def test_a_type_nested_without_end_is_refused(text: str) -> None:
+def test_a_type_with_endless_nesting_is_refused(text: str) -> None:
     with pytest.raises(InvalidInputError, match="more than 64 levels of nested types"):
         parse_type(text)
     with pytest.raises(InvalidInputError, match="more than 64 levels of nested types"):

@@ -1,4 +1,4 @@
-"""Avro container files made by hand, for the tests of what reads them."""
+"""Hand-made Avro container files for the tests of the readers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SYNC = bytes(range(16))
 
 
 def number(value: int) -> bytes:
-    """Avro's zigzag number."""
+    """Return Avro's zigzag number."""
     raw, out = (value << 1) ^ (value >> 63), bytearray()
     while raw > 0x7F:
         out.append(raw & 0x7F | 0x80)
@@ -31,7 +31,7 @@ def number(value: int) -> bytes:
 
 
 def container(blocks: list[tuple[int, bytes]], codec: str = "null", schema: Any = ONE_FIELD) -> bytes:
-    """A file of blocks, given as (claimed records, stored bytes)."""
+    """Return a file of blocks, given as (claimed records, stored bytes)."""
     meta = {"avro.schema": json.dumps(schema).encode(), "avro.codec": codec.encode()}
     entries = b"".join(number(len(part)) + part for pair in meta.items() for part in (pair[0].encode(), pair[1]))
     head = b"Obj\x01" + number(len(meta)) + entries + number(0) + SYNC
@@ -48,7 +48,7 @@ def snappy(data: bytes) -> bytes:
     return packed + zlib.crc32(data).to_bytes(4, "big")
 
 
-#: What another writer makes of a block, by codec.
+#: The compression of a block by another writer, for each codec.
 PACKERS: dict[str, Callable[[bytes], bytes]] = {
     "bzip2": bz2.compress,
     "deflate": deflated,
@@ -59,5 +59,5 @@ PACKERS: dict[str, Callable[[bytes], bytes]] = {
 
 
 def record(name: str, *types: Any) -> dict[str, Any]:
-    """A record's schema with fields f0, f1 ... of these types."""
+    """Return the schema of a record with fields f0, f1 … of these types."""
     return {"type": "record", "name": name, "fields": [{"name": f"f{i}", "type": t} for i, t in enumerate(types)]}

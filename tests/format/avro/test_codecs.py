@@ -1,4 +1,4 @@
-"""Blocks of Avro files in every codec: both ways, and never beyond the room that they are given."""
+"""Blocks of Avro files are compressed and decompressed in every codec, within a size limit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lakelsm.format.avro.codecs import CODEC_ERRORS, CODECS, compress, decompres
 from lakelsm.format.avro.container import read_container, read_records
 from tests.format.avro.avro_files import PACKERS, container, number
 
-#: Far beyond what any allowance for a small file comes to.
+#: Far above the size limit of any small file.
 BOMB = bytes(48 << 20)
 
 PLAIN = st.binary(max_size=300) | st.builds(bytes, st.integers(0, 100_000))
@@ -31,11 +31,11 @@ def test_a_block_fits_exactly_into_its_plain_size(codec: str, plain: bytes) -> N
 
 
 @pytest.mark.parametrize("codec", PACKERS)
-def test_what_another_packer_makes_is_read(codec: str) -> None:
+def test_blocks_of_another_writer_are_read(codec: str) -> None:
     assert decompress(codec, PACKERS[codec](b"0123456789" * 9), 1000) == b"0123456789" * 9
 
 
-def test_a_codec_that_nobody_writes_is_named() -> None:
+def test_an_unknown_codec_of_a_block_is_named() -> None:
     with pytest.raises(ValueError, match="its codec lzo is unknown"):
         decompress("lzo", b"", 10)
 
@@ -57,7 +57,7 @@ def test_a_damaged_block_is_refused_by_name(codec: str) -> None:
 
 @pytest.mark.parametrize("codec", PACKERS)
 def test_a_block_that_expands_beyond_its_files_size_is_refused_in_little_memory(codec: str) -> None:
-    # Snappy, which packs 21 to 1 at best, can only claim the size.
+    # Snappy compresses at most 21 to 1, so it can only claim the size.
     packed = number(1 << 32)[:5] + bytes(100) if codec == "snappy" else PACKERS[codec](BOMB)
     data = container([(1, packed)], codec)
     tracemalloc.start()
@@ -69,7 +69,7 @@ def test_a_block_that_expands_beyond_its_files_size_is_refused_in_little_memory(
         tracemalloc.stop()
 
 
-def test_an_xz_block_cannot_ask_for_a_dictionary_of_any_size() -> None:
+def test_the_memory_of_an_xz_block_is_limited() -> None:
     filters = [{"id": lzma.FILTER_LZMA2, "preset": 1, "dict_size": 128 << 20, "mf": lzma.MF_HC3, "mode": lzma.MODE_FAST}]
     packed = lzma.compress(b"\2a", filters=filters)
     with pytest.raises(CorruptTableError, match=r"m is not a readable Avro file: .*[Mm]emory"):
@@ -78,7 +78,7 @@ def test_an_xz_block_cannot_ask_for_a_dictionary_of_any_size() -> None:
     assert read_records(best) == [{"x": b"a"}]
 
 
-def test_several_frames_of_one_block_share_it_too() -> None:
+def test_several_frames_of_one_block_share_the_limit() -> None:
     frame = PACKERS["zstandard"](bytes(4 << 20))
     with pytest.raises(CorruptTableError, match="expands to more than"):
         read_container(container([(1, frame * 8)], "zstandard"), "m")
@@ -89,7 +89,7 @@ def test_several_frames_of_one_block_share_it_too() -> None:
 
 
 @pytest.mark.parametrize("codec", ["zstandard", "deflate", "bzip2", "xz"])
-def test_a_compressed_block_that_is_cut_off_is_refused(codec: str) -> None:
+def test_a_truncated_compressed_block_is_refused(codec: str) -> None:
     packed = PACKERS[codec](b"\x14" + b"0123456789")
     assert read_records(read_container(container([(1, packed)], codec), "m")) == [{"x": b"0123456789"}]
     with pytest.raises(CorruptTableError, match="m is not a readable Avro file"):
@@ -98,7 +98,7 @@ def test_a_compressed_block_that_is_cut_off_is_refused(codec: str) -> None:
 
 @pytest.mark.parametrize("codec", CODECS)
 @given(parts=st.lists(PLAIN, max_size=4))
-def test_blocks_are_unpacked_together_as_one_by_one(codec: str, parts: list[bytes]) -> None:
+def test_blocks_are_decompressed_together_as_one_by_one(codec: str, parts: list[bytes]) -> None:
     packed = [compress(codec, plain) for plain in parts]
     room = sum(map(len, parts))
     assert [bytes(plain) for plain in decompress_all(codec, packed, room)] == parts
@@ -107,7 +107,7 @@ def test_blocks_are_unpacked_together_as_one_by_one(codec: str, parts: list[byte
             decompress_all(codec, packed, room - 1)
 
 
-def test_blocks_of_zstd_that_are_no_single_sized_frames_are_unpacked_one_by_one() -> None:
+def test_zstd_blocks_other_than_single_sized_frames_are_decompressed_one_by_one() -> None:
     one, other = compress("zstandard", b"one"), compress("zstandard", b"other")
     assert list(decompress_all("zstandard", [one + other, one], 100)) == [b"oneother", b"one"]
     with pytest.raises((*CODEC_ERRORS, EOFError)):

@@ -1,4 +1,4 @@
-"""Avro files that claim more than they hold: refused by name, in little memory and time."""
+"""Avro files that claim more than they contain are refused by name, with little memory and time."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def test_every_codec_is_written_and_read(codec: str) -> None:
 
 
 @pytest.mark.parametrize("codec", ["bzip2", "deflate", "xz", "null", "zstandard"])
-def test_another_reader_of_avro_reads_what_is_written(codec: str) -> None:
+def test_another_avro_reader_reads_written_files(codec: str) -> None:
     records = [{"x": bytes([at % 7]) * at} for at in range(200)]
     assert list(fastavro.reader(io.BytesIO(write_container(ONE_FIELD, records, codec)))) == records
 
 
-def test_the_same_records_give_the_same_bytes_and_others_another_sync_marker() -> None:
+def test_equal_records_give_equal_bytes_and_others_another_sync_marker() -> None:
     first, again, other = (write_container(ONE_FIELD, [{"x": value}], "zstd") for value in (b"x", b"x", b"y"))
     assert first == again
     assert first[-16:] != other[-16:]
@@ -42,7 +42,7 @@ def test_an_unknown_codec_is_refused_by_name() -> None:
         write_container(ONE_FIELD, [], "lz4")
 
 
-def test_many_blocks_share_one_allowance() -> None:
+def test_the_size_limit_is_for_all_blocks_of_a_file() -> None:
     block = PACKERS["zstandard"](bytes(4 << 20))
     with pytest.raises(CorruptTableError, match="expands to more than"):
         read_container(container([(1, block)] * 8, "zstandard"), "m")
@@ -54,20 +54,20 @@ def test_a_block_cannot_claim_more_records_than_it_has_bytes(count: int) -> None
         read_container(container([(count, b"\0")]), "m")
 
 
-def test_a_file_cannot_hold_more_records_than_it_has_bytes() -> None:
+def test_a_file_cannot_claim_more_records_than_its_bytes_allow() -> None:
     data = container([(1_000_000, PACKERS["zstandard"](bytes(1_000_000)))], "zstandard")
     with pytest.raises(CorruptTableError, match="a block claims 1000000 records, more than its bytes can contain"):
         read_container(data, "m")
 
 
-def test_a_schema_text_nested_without_end_is_refused() -> None:
+def test_a_schema_text_with_endless_nesting_is_refused() -> None:
     data = container([(1, b"\0")]).replace(json.dumps(ONE_FIELD).encode(), b"[" * len(json.dumps(ONE_FIELD)))
     with pytest.raises(CorruptTableError, match="m is not a readable Avro file"):
         read_container(data, "m")
 
 
-def test_what_other_writers_write_is_read() -> None:
-    """A block of Java's size, in every codec, at a high but possible rate of compression."""
+def test_blocks_of_other_writers_are_read() -> None:
+    """Every codec reads a block of Java's size with a high but possible compression ratio."""
     out = io.BytesIO()
     rows: list[dict[str, Any]] = [{"x": bytes(2000) + key.to_bytes(8, "big")} for key in range(3000)]
     for codec in ("null", "deflate", "zstandard"):

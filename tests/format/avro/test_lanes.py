@@ -1,4 +1,4 @@
-"""Columns decoded block beside block are the records that fastavro reads one by one, whatever the schema and blocks."""
+"""Columns that are decoded in lanes equal the records that fastavro reads, for all schemas and block sizes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def array(items: Any) -> dict[str, Any]:
 
 
 INNER = record("inner", "long", ["null", "bytes"])
-#: Types that lanes decode, each with its values.
+#: Types that lanes decode, each with values.
 SHAPES: list[tuple[Any, st.SearchStrategy[Any]]] = [
     ("long", LONGS),
     ("int", INTS),
@@ -47,12 +47,12 @@ SHAPES: list[tuple[Any, st.SearchStrategy[Any]]] = [
     ("double", st.floats(allow_nan=False)),
     (["null", "float"], st.none() | st.floats(width=32, allow_nan=False)),
 ]
-#: The types that are passed over, and not to be had as columns.
+#: Types that are skipped and that cannot be columns.
 PASSED_OVER = ("null", "double", ["null", "float"])
 
 
 def values(decoded: DecodedColumns, column: Column, rows: list[int]) -> list[Any]:
-    """What a column says of some of its slots, as Python's values."""
+    """Return some values of a column as Python values."""
     present = [True] * len(rows) if column.present is None else column.present[rows].tolist()
     found: list[Any]
     if isinstance(column, ListColumn):
@@ -93,15 +93,15 @@ def test_lanes_and_fastavro_agree_on_every_value(data: st.DataObject, block_byte
         assert values(decoded, column, every) == [as_bytes(value) for value in truth], path
 
 
-def test_a_boolean_is_told_from_its_byte() -> None:
+def test_a_boolean_is_decoded_from_its_byte() -> None:
     files = [read_container(container([(2, b"\1\0"), (1, b"\1")], schema=record("r", "boolean")), "m")]
     column = decode_columns(files, ["f0"]).columns["f0"]
     assert not isinstance(column, (ListColumn, SliceColumn))
     assert (column.values != 0).tolist() == [True, False, True]
 
 
-def test_an_arrays_block_may_tell_its_size() -> None:
-    """A negative count, then the bytes of the block, as other writers have them; and several blocks of one array."""
+def test_a_block_of_an_array_may_have_its_size() -> None:
+    """A negative count is followed by the size of the block; an array may have several blocks."""
     lists = [
         number(-2) + number(2) + number(5) + number(6) + number(1) + number(7) + number(0),
         number(0),
@@ -144,7 +144,7 @@ def test_a_block_that_does_not_decode_to_its_end_is_corrupt(kind: Any, block: by
         ("double", "f0 is of Avro type double"),
     ],
 )
-def test_shapes_beyond_the_lanes_are_told(kind: Any, fault: str) -> None:
+def test_unsupported_shapes_are_named(kind: Any, fault: str) -> None:
     with pytest.raises(UnsupportedLayoutError, match=fault):
         decode_columns([read_container(container([], schema=record("r", kind)), "m")], ["f0"])
 

@@ -1,4 +1,4 @@
-"""Schemas that would keep a decoder busy for ever, or end it, are refused before anything is decoded."""
+"""Schemas that would exhaust or crash a decoder are refused before any data is decoded."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.format.avro.avro_files import container, record
 
 
 def doubling(levels: int) -> dict[str, Any]:
-    """Each type has two members of the one before: 2 ** levels fields."""
+    """Return a schema in which each type has two members of the one before: 2 ** levels fields."""
     inner: Any = "long"
     for level in range(levels):
         name = f"n{level}"
@@ -52,13 +52,13 @@ HOSTILE_SCHEMAS: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("name", HOSTILE_SCHEMAS)
-def test_a_schema_that_would_not_let_the_decoder_end_is_refused(name: str) -> None:
+def test_a_schema_that_would_exhaust_the_decoder_is_refused(name: str) -> None:
     schema, fault = HOSTILE_SCHEMAS[name]
     with pytest.raises(CorruptTableError, match=f"m is not a readable Avro file: .*({fault})"):
         read_records(read_container(container([(1, b"\2" * 2000)], schema=schema), "m"))
 
 
-def test_a_type_that_is_named_again_after_it_has_ended_is_no_recursion() -> None:
+def test_a_second_use_of_a_named_type_is_not_a_recursion() -> None:
     schema = record("r", record("stats", "long"), "stats")
     assert read_records(read_container(container([(1, b"\2\4")], schema=schema), "m")) == [
         {"f0": {"f0": 1}, "f1": {"f0": 2}}
@@ -90,7 +90,7 @@ def test_a_type_that_is_named_again_after_it_has_ended_is_no_recursion() -> None
         ),
     ],
 )
-def test_each_bound_lets_its_last_value_pass(bound: str, within: Any, beyond: Any, fault: str) -> None:
+def test_each_bound_accepts_its_last_value(bound: str, within: Any, beyond: Any, fault: str) -> None:
     check_decodable(within)
     with pytest.raises(ValueError, match=fault):
         check_decodable(beyond)

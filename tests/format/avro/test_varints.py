@@ -1,4 +1,4 @@
-"""Numbers decoded at many positions at once are those that were encoded, whatever their sizes."""
+"""Numbers of any size are decoded at many positions together."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from lakelsm.format.avro.varints import LaneBytes
 from tests.format.avro.avro_files import number
 
-#: The greatest and least numbers of each size in bytes, and their neighbours.
+#: The maximum and minimum numbers of each size in bytes, and their neighbours.
 EDGES = [sign * (1 << (7 * size - 1)) + step for size in range(1, 10) for sign in (1, -1) for step in (-1, 0, 1)]
 LONGS = st.integers(-(1 << 63), (1 << 63) - 1) | st.sampled_from([*EDGES, (1 << 63) - 1, -(1 << 63)])
 
 
-#: Lists of numbers of one byte, of up to eight and of any size: each takes a way of its own.
+#: Lists of numbers of one byte, of up to eight bytes, and of any size: each list takes another code path.
 LISTS = [st.lists(st.integers(-(1 << bits), (1 << bits) - 1), max_size=9) for bits in (6, 55)]
 
 

@@ -1,4 +1,4 @@
-"""A file system with room for so many bytes, and then none: as a full disk, it fails when a file is closed, too."""
+"""A file system with limited space. When it is full, writes fail, and also closing a file, as on a full disk."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class _File(io.RawIOBase):
 
 
 class FullDisk:
-    """As much of Arrow's local file system as writers use, with ``room`` bytes left."""
+    """The parts of Arrow's local file system that writers use, with ``room`` bytes left."""
 
     def __init__(self, room: int, fails_on_close: bool = True) -> None:
         self.room = room

@@ -36,7 +36,7 @@ INT, TEXT, LONG = parse_type("INT"), parse_type("STRING"), parse_type("BIGINT")
 
 
 def change(column: str, *changes: ColumnChange) -> tuple[DataType, DataType]:
-    """The type of column c before and after each of the changes, one schema a change."""
+    """Return the type of column c before and after the changes, each of which makes a new schema."""
     first = last = create_schema(f"id INT, c {column}", ["id"], (), {"bucket": "1"})
     for one in changes:
         last = apply_changes(last, [one], 0)
@@ -98,14 +98,14 @@ def test_values_follow_the_change(name: str, data: st.DataObject) -> None:
     assert found.to_pylist() == [after if pick else None for pick in picks[start:]]
 
 
-def test_what_did_not_change_is_not_touched() -> None:
+def test_unchanged_columns_are_not_copied() -> None:
     for text in ("ROW<a INT, b ARRAY<STRING>>", "MAP<STRING, INT>", "MULTISET<STRING>", "INT"):
         source, target = change(text)
         array = pa.array([None], to_arrow(source))
         assert evolve_array(array, source, target) is array
 
 
-def test_types_are_alike_but_for_nullability_and_comments() -> None:
+def test_types_with_other_nullability_or_comments_have_the_same_layout() -> None:
     source, target = change("ROW<a INT, b INT>", DropColumn(("c", "b")), AddColumn(("c", "b"), INT))
     assert isinstance(source, RowType) and isinstance(target, RowType)
     assert not same_layout(source, target)
@@ -122,7 +122,7 @@ def test_types_are_alike_but_for_nullability_and_comments() -> None:
     assert not same_layout(INT, LONG)
 
 
-def test_times_in_nested_values_are_floored_too() -> None:
+def test_times_in_nested_values_are_floored() -> None:
     before, after = dt.datetime(1969, 12, 31, 23, 59, 59, 999999), dt.datetime(1969, 12, 31, 23, 59, 59, 999000)
     fine, coarse = pa.timestamp("us"), pa.timestamp("ms")
     for values, source, wanted, target in (
@@ -135,14 +135,14 @@ def test_times_in_nested_values_are_floored_too() -> None:
         assert found.to_pylist() == wanted
 
 
-def test_a_time_keeps_its_value_where_nanoseconds_are_added() -> None:
+def test_a_time_keeps_its_value_if_its_precision_becomes_nanoseconds() -> None:
     far = pa.array([dt.datetime(9999, 12, 31), dt.datetime(1, 1, 1), None], pa.timestamp("us"))
     for array in (far, pa.ListArray.from_arrays([0, 3], far)):
         target = NANO_TIMESTAMP if array is far else pa.list_(NANO_TIMESTAMP)
         assert cast_column(cast_column(array, target), array.type).equals(array)
 
 
-def test_a_time_that_microseconds_cannot_hold_is_no_other_time() -> None:
+def test_a_time_outside_the_range_of_microseconds_is_refused_by_casts() -> None:
     far = pa.array([(1 << 63) // 1000 + 1], pa.timestamp("ms"))
     for target in (NANO_TIMESTAMP, pa.timestamp("us")):
         with pytest.raises(UnsupportedFeatureError, match="294246"):
@@ -156,7 +156,7 @@ def test_a_decimal_is_cast_to_a_floating_point_number_as_java_does(sql: str) -> 
     digits, scale = kind.precision or 0, kind.scale or 0
     numbers = [0, 35, 10**digits - 1, 1 - 10**digits]
     numbers += (random.randrange(10 ** random.randint(1, digits)) for _ in range(999))
-    # Up to 18 digits Java divides a rounded number; it casts to FLOAT by way of DOUBLE.
+    # Up to 18 digits Java divides a rounded number; its cast to FLOAT starts from that DOUBLE.
     doubles = [number / 10**scale if digits > 18 else float(number) / 10**scale for number in numbers]
     signed = [Decimal((int(n < 0), Decimal(abs(n)).as_tuple().digits, -scale)) for n in numbers]
     decimals = pa.array(signed, to_arrow(kind))

@@ -1,4 +1,4 @@
-"""Column statistics: modes, truncation, order of values, and equality with what Java wrote into manifests."""
+"""Column statistics: modes, truncation and order of values; they equal those that Java wrote into manifests."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def collected(
 def bounds(
     values: pa.Array | pa.ChunkedArray, data_type: DataType, mode: StatsMode = FULL
 ) -> tuple[Any, Any, int]:
-    """(min, max, null count) of one column."""
+    """Return (min, max, null count) of one column."""
     stats, _ = collected([DataField(0, "c", data_type)], [mode], pa.table({"c": values}))
     return (
         decode_row(stats.min_values, [data_type])[0],
@@ -89,7 +89,7 @@ def test_a_columns_own_mode_comes_first_then_thin_keys_then_the_first_n() -> Non
     assert column_modes("ab", FULL, {"a": {"stats-mode": "none"}}, 1, thin_keys=["a"]) == (NONE, NONE)
 
 
-def test_dense_statistics_leave_out_columns_without_any() -> None:
+def test_dense_statistics_omit_columns_without_statistics() -> None:
     modes = list(column_modes(["k", "s", "n", "a"], "truncate(16)"))
     stats, columns = collected(K_S_N_A, modes, TWO_ROWS)
     types = [field.type for field in K_S_N_A[:3]]
@@ -99,7 +99,7 @@ def test_dense_statistics_leave_out_columns_without_any() -> None:
     assert stats.null_counts == (0, 0, 1)
 
 
-def test_statistics_that_are_not_dense_have_a_null_slot_for_every_column_without_any() -> None:
+def test_statistics_that_are_not_dense_have_null_slots_for_columns_without_statistics() -> None:
     stats, columns = collected(K_S_N_A, [NONE] * 4, TWO_ROWS, dense=False)
     assert columns is None
     assert stats.min_values == stats.max_values == bytes.fromhex("00000004 000f000000000000") + bytes(32)
@@ -113,12 +113,12 @@ def test_modes_without_bounds_still_count_nulls() -> None:
     assert decode_row(stats.min_values, [field.type for field in K_S_N_A[:3]]) == (None, None, None)
 
 
-def test_no_statistics_at_all_are_empty_rows() -> None:
+def test_statistics_of_no_column_are_empty_rows() -> None:
     assert collected(K_S_N_A, [NONE] * 4, TWO_ROWS) == (EMPTY_STATS, ())
     assert collected([], []) == (EMPTY_STATS, None)
 
 
-def test_columns_are_not_named_when_all_of_them_are_covered() -> None:
+def test_columns_are_not_named_if_all_have_statistics() -> None:
     assert collected(K_S_N_A[:3], [FULL] * 3, TWO_ROWS)[1] is None
 
 
@@ -137,7 +137,7 @@ def test_columns_are_not_named_when_all_of_them_are_covered() -> None:
         ("", "", 1, ("", "")),
     ],
 )
-def test_text_is_cut_by_characters_and_the_upper_bound_raised(
+def test_text_is_cut_by_characters_and_the_upper_bound_is_increased(
     low: str, high: str, length: int, expected: tuple[str | None, str | None]
 ) -> None:
     found = bounds(pa.array([low, high, None]), parse_type("STRING"), StatsMode(True, True, length))
@@ -156,7 +156,7 @@ def test_text_compares_as_unsigned_bytes() -> None:
 
 
 @pytest.mark.parametrize("name", ["FLOAT", "DOUBLE"])
-def test_a_nan_leaves_a_column_without_bounds(name: str) -> None:
+def test_a_column_with_a_nan_has_no_bounds(name: str) -> None:
     data_type = parse_type(name)
     for values in ([1.0, math.nan], [1.0, math.nan, None], [math.nan]):
         low, high, nulls = bounds(pa.array(values, to_arrow(data_type)), data_type)
@@ -177,7 +177,7 @@ def test_infinities_are_bounds() -> None:
     assert bounds(pa.array([math.inf, -math.inf, None]), parse_type("DOUBLE")) == (-math.inf, math.inf, 1)
 
 
-def test_nanosecond_timestamps_are_bounded_in_whole_microseconds_outwards() -> None:
+def test_bounds_of_nanosecond_timestamps_are_rounded_outwards_to_microseconds() -> None:
     nanos = parse_type("TIMESTAMP(9)")
     column = pa.array([-1, 1_500, 3_000_001], pa.timestamp("ns"))
     stats, _ = collected([DataField(0, "c", nanos)], [FULL], pa.table({"c": column}))
@@ -211,7 +211,7 @@ def test_dictionaries_views_and_chunks_have_the_bounds_of_their_values() -> None
         assert bounds(layout[1:3], text) == ("apple", "apple", 1)
 
 
-def test_columns_of_nulls_and_of_no_rows_have_counts_alone() -> None:
+def test_columns_of_nulls_and_of_no_rows_have_only_counts() -> None:
     for name in ("STRING", "DOUBLE", "DECIMAL(20, 2)", "TIMESTAMP(6)", "BOOLEAN"):
         data_type = parse_type(name)
         assert bounds(pa.nulls(3, to_arrow(data_type)), data_type) == (None, None, 3)
@@ -230,7 +230,7 @@ def test_text_that_is_not_utf8_has_no_bounds() -> None:
 
 
 @given(rows_of_types(max_fields=5), st.integers(0, 20))
-def test_bounds_enclose_every_value_however_the_rows_are_batched(
+def test_bounds_enclose_every_value_for_all_batches(
     drawn: tuple[list[AtomicType], list[tuple[Any, ...]]], cut: int
 ) -> None:
     types, rows = drawn
@@ -282,7 +282,7 @@ GOLDEN = [
 
 
 def has_javas_bounds(data_type: DataType) -> bool:
-    """Whether columns of a type have the bounds of Java 2.1: it has bounds of binaries, and none of TIMESTAMP(7..9)."""
+    """Return whether the type has bounds in Java 2.1, which has bounds of binaries, and none of TIMESTAMP(7..9)."""
     if not isinstance(data_type, AtomicType):
         return True
     return data_type.root not in BINARY_ROOTS and not (data_type.root in TIMESTAMP_ROOTS and data_type.precision == 9)
@@ -334,7 +334,7 @@ def test_statistics_of_javas_data_files_are_byte_for_byte_those_in_javas_manifes
 
 
 def _data_files(table: GoldenTable, columns: list[str]) -> list[tuple[DataFileMeta, pa.Table]]:
-    """Metadata of the data files that are still there, with the files' rows."""
+    """Yield the metadata of the data files that exist, with the files' rows."""
     found: dict[str, tuple[DataFileMeta, pa.Table]] = {}
     paths = {path.name: path for path in table.path.rglob("data-*.parquet")}
     for entry in java_entries(table.path):
@@ -345,7 +345,7 @@ def _data_files(table: GoldenTable, columns: list[str]) -> list[tuple[DataFileMe
 
 
 def _with_our_bounds(row: bytes, columns: tuple[str, ...] | None, schema: dict[str, Any]) -> bytes:
-    """Java's statistics row less the columns whose bounds differ here."""
+    """Return Java's statistics row without the columns whose bounds differ here."""
     fields = {field["name"]: parse_type(field["type"]) for field in schema["fields"]}
     types = [fields[name] for name in (fields if columns is None else columns)]
     kept = [

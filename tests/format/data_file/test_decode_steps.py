@@ -1,4 +1,4 @@
-"""Data files are decoded in batches of about the bytes that are allowed, whatever the encoding hides."""
+"""Data files are decoded in batches of about the allowed size, whatever the encoding."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.nano_times import column_of, python_rows
 
 ALLOWED = 256 << 10
 ROWS = 5_000
-#: Bytes of a wide value: far above what a row costs beside it.
+#: Bytes of a wide value: far above the other costs of a row.
 WIDE = 2_000
 
 
@@ -30,7 +30,7 @@ def schema_of(kind: str) -> TableSchema:
 
 
 def write(directory: Path, kind: str, values: pa.Array) -> tuple[TableSchema, Path]:
-    """One file of one row group."""
+    """Write one file of one row group."""
     schema, count = schema_of(kind), len(values)
     columns = [pa.array(range(count)), pa.array([0] * count, pa.int8()), pa.array(range(count), pa.int32()), values]
     rows = pa.Table.from_arrays(columns, schema=row_schema(schema.fields))
@@ -58,7 +58,7 @@ SHAPES: dict[str, tuple[str, Callable[[int], Any]]] = {
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_batch_has_about_the_bytes_that_are_allowed(shape: str, tmp_path: Path) -> None:
+def test_a_batch_has_about_the_allowed_size(shape: str, tmp_path: Path) -> None:
     kind, value = SHAPES[shape]
     stored = pa.array([value(index) for index in range(ROWS)], row_schema(schema_of(kind).fields).field("v").type)
     schema, path = write(tmp_path, kind, stored)
@@ -81,7 +81,7 @@ def test_a_single_huge_value_comes_with_few_others(tmp_path: Path) -> None:
     assert [len(rows) for _, rows in batches(schema, path, lambda: ALLOWED)] == [1] * 20
 
 
-def test_a_batch_follows_the_allowance_of_its_time(tmp_path: Path) -> None:
+def test_a_batch_follows_the_current_allowance(tmp_path: Path) -> None:
     schema, path = write(tmp_path, "STRING", pa.array([few_values(index) for index in range(5_000)]))
     allowed = iter([ALLOWED, 4 * ALLOWED, *[ALLOWED] * 100])
     sizes = [rows.nbytes for _, rows in batches(schema, path, lambda: next(allowed))]
@@ -89,7 +89,7 @@ def test_a_batch_follows_the_allowance_of_its_time(tmp_path: Path) -> None:
     assert sizes[2] == pytest.approx(sizes[0], rel=0.2)
 
 
-def test_times_with_nanoseconds_stay_beside_their_rows(tmp_path: Path) -> None:
+def test_times_with_nanoseconds_stay_with_their_rows(tmp_path: Path) -> None:
     moments = [datetime(1990, 1, 1) + timedelta(seconds=index) for index in range(ROWS)]
     schema, path = write(tmp_path, "TIMESTAMP(9)", column_of(moments, NANO_TIMESTAMP))
     found = batches(schema, path, lambda: ALLOWED)
@@ -99,7 +99,7 @@ def test_times_with_nanoseconds_stay_beside_their_rows(tmp_path: Path) -> None:
     assert read.column("k").to_pylist() == list(range(ROWS))
 
 
-def test_steps_neither_dwindle_at_the_end_of_a_batch_nor_begin_anew_with_the_next(tmp_path: Path) -> None:
+def test_steps_neither_shrink_at_the_end_of_a_batch_nor_restart_with_the_next(tmp_path: Path) -> None:
     _, path = write(tmp_path, "BIGINT", pa.array(range(ROWS)))
     group = pq.ParquetFile(path).metadata.row_group(0)
     steps = DecodeSteps(group, ALLOWED)

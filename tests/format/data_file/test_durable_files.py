@@ -14,7 +14,7 @@ COLUMNS = "dt STRING NOT NULL, id INT NOT NULL, v STRING"
 
 @pytest.fixture
 def synced(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """What happened to which path, in order: 'sync <path>', and 'publish <path>' where a snapshot became visible."""
+    """Return the events in order: 'sync <path>', and 'publish <path>' when a snapshot becomes visible."""
     events: list[str] = []
     fsync, link = os.fsync, os.link
 
@@ -32,7 +32,7 @@ def synced(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
 
 def assert_durable(table: LocalTable, events: list[str], published: int) -> None:
-    """The files of the newest snapshot, and the directories down to them, were synced before it was published."""
+    """Assert that the newest snapshot's files and their directories were synced before it was published."""
     at = events.index(f"publish {TablePaths(str(table.root)).snapshot_file(published)}")
     before = set(events[:at])
     files = [table.path_of(entry) for entry in table.live()]
@@ -58,7 +58,7 @@ def test_files_are_durable_before_the_snapshot_that_names_them(tmp_path: Path, s
     assert new and all(f"sync {path}" in synced[:at] for path in new)
 
 
-def test_an_option_turns_it_off(tmp_path: Path, synced: list[str]) -> None:
+def test_an_option_disables_it(tmp_path: Path, synced: list[str]) -> None:
     table = LocalTable(tmp_path / "t", bucket="1", **{"lakelsm__durable_files": "false"})
     table.write((1, "x"))
     assert not [event for event in synced if event.startswith("sync") and "bucket-" in event]

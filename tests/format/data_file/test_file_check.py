@@ -31,13 +31,13 @@ def run_files(table: LocalTable) -> list[RunFile]:
 
 
 def of_another_writer(file: RunFile) -> RunFile:
-    """The same file, as a manifest without checksums of footers names it."""
+    """Return the same file as a manifest without checksums of footers names it."""
     assert file.expected is not None
     return replace(file, expected=replace(file.expected, footer_checksum=None))
 
 
 def refusal(table: LocalTable, file: RunFile) -> str:
-    """What the check says of a file: the same on the driver and in a task."""
+    """Return the error of the check, which is the same on the driver and in a task."""
     store = table.store
     return refusal_by(store, schemas_of(store), file)
 
@@ -59,7 +59,7 @@ def refusal_by(store: TableStore, schemas: dict[int, TableSchema], file: RunFile
 
 
 def of_one_file(folder: Path, columns: str = "id INT NOT NULL, v STRING", **options: str) -> tuple[LocalTable, RunFile]:
-    """A table of five rows in one file."""
+    """Return a table of five rows in one file, and the file."""
     table = LocalTable(folder / "t", columns, **options)
     table.write(*rows(0, 5))
     (file,) = run_files(table)
@@ -98,7 +98,7 @@ def test_a_flipped_byte_of_a_footer_is_found_before_anything_decodes_it(tmp_path
         assert "footer" in refusal_by(store, schemas, file)
 
 
-def test_checksums_of_footers_stay_with_their_files(tmp_path: Path) -> None:
+def test_files_keep_the_checksums_of_their_footers(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", manifest__merge_min_count="2")
     for first in range(4):
         table.write(*rows(first * 10, 9))
@@ -122,7 +122,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     assert "does not exist" in refusal(table, file)
 
 
-def test_an_older_file_of_the_same_size_is_no_substitute(tmp_path: Path) -> None:
+def test_an_older_file_of_the_same_size_is_refused(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", file__compression="none")
     table.write(*rows(0, 5, "a"))
     table.write(*rows(0, 5, "b"))
@@ -133,7 +133,7 @@ def test_an_older_file_of_the_same_size_is_no_substitute(tmp_path: Path) -> None
     assert "footer" in refusal(table, new)
 
 
-def test_the_file_of_another_bucket_with_the_same_numbers_is_no_substitute(tmp_path: Path) -> None:
+def test_the_file_of_another_bucket_with_the_same_numbers_is_refused(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", bucket="2", file__compression="none")
     table.write(*rows(0, 40))
     by_rows: dict[int, list[ManifestEntry]] = {}
@@ -145,7 +145,7 @@ def test_the_file_of_another_bucket_with_the_same_numbers_is_no_substitute(tmp_p
     assert "bytes instead of" in refusal(table, of_another_writer(file))
 
 
-def test_the_file_of_another_partition_is_no_substitute(tmp_path: Path) -> None:
+def test_the_file_of_another_partition_is_refused(tmp_path: Path) -> None:
     columns = "dt STRING NOT NULL, id INT NOT NULL"
     table = LocalTable(tmp_path / "t", columns, ("dt", "id"), ("dt",), file__compression="none")
     table.write(*(("a", number) for number in range(9)))
@@ -164,7 +164,7 @@ def test_a_file_without_a_column_of_its_schema_is_refused(tmp_path: Path) -> Non
     assert "no column 'payload'" in refusal(table, of_another_writer(file))
 
 
-def test_schema_changes_refuse_no_older_file(tmp_path: Path) -> None:
+def test_older_files_are_accepted_after_schema_changes(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t")
     table.write(*rows(0, 5))
     table.alter(RenameColumn("v", "w"), AddColumn("x", AtomicType("INT")))
@@ -173,7 +173,7 @@ def test_schema_changes_refuse_no_older_file(tmp_path: Path) -> None:
     check_files(store.file_io, {number: store.schemas.get(number) for number in (0, 1)}, run_files(table))
 
 
-def test_a_file_with_a_column_that_its_schema_has_not_is_refused(tmp_path: Path) -> None:
+def test_a_file_with_a_column_outside_its_schema_is_refused(tmp_path: Path) -> None:
     table, file = of_one_file(tmp_path, "id INT NOT NULL, payload STRING")
     schema = table.root / "schema" / "schema-0"
     schema.write_text(schema.read_text().replace("payload", "paxload"))
@@ -184,7 +184,7 @@ def test_a_file_with_a_column_that_its_schema_has_not_is_refused(tmp_path: Path)
     assert "has a column 'payload', but schema-0 of its manifest entry has none" in refusal(table, file)
 
 
-def test_nested_columns_and_names_with_dots_are_known(tmp_path: Path) -> None:
+def test_nested_columns_and_names_with_dots_are_accepted(tmp_path: Path) -> None:
     columns = "id INT NOT NULL, `a.b` ROW<x INT, v ARRAY<INT>>, r ROW<id INT>, `r.id` STRING, m MAP<STRING, INT>, v INT"
     table = LocalTable(tmp_path / "t", columns)
     table.write((1, {"x": 1, "v": [2]}, {"id": 3}, "c", [("k", 1)], 5))
@@ -192,7 +192,7 @@ def test_nested_columns_and_names_with_dots_are_known(tmp_path: Path) -> None:
     check_files(store.file_io, {0: store.schema}, run_files(table))
 
 
-def test_a_bound_that_is_null_is_compared_with_nothing() -> None:
+def test_a_null_bound_is_not_compared() -> None:
     schema = create_schema("id INT, v STRING", ["id"], (), {"primary-key.nullable": "true"}, None, 0)
     low, high = (encode_row([value], [AtomicType("INT")]) for value in (None, 1))
     (check,) = FileCheck.of(
@@ -212,7 +212,7 @@ def test_a_bound_that_is_null_is_compared_with_nothing() -> None:
     assert list(check.ranges) == []
 
 
-def test_a_page_header_that_ends_its_column_early_loses_no_rows(tmp_path: Path) -> None:
+def test_a_page_header_that_ends_its_column_early_is_reported(tmp_path: Path) -> None:
     table, file = of_one_file(tmp_path)
     data = Path(file.path).read_bytes()
     schemas, seen = {0: table.store.schema}, set()
@@ -228,7 +228,7 @@ def test_a_page_header_that_ends_its_column_early_loses_no_rows(tmp_path: Path) 
     assert seen == {5}
 
 
-def test_a_column_of_another_parquet_type_is_refused_before_pyarrow_looks_at_it(tmp_path: Path) -> None:
+def test_a_column_of_another_parquet_type_is_refused_before_pyarrow_reads_it(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", "id INT NOT NULL, payload BIGINT")
     table.write(*((number, number) for number in range(5)))
     (file,) = run_files(table)

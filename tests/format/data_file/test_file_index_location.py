@@ -1,4 +1,4 @@
-"""Where the indexes of a data file lie, and what is refused there."""
+"""The location of a data file's indexes, and the damage that is refused there."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _place(folder: Path, *extra: str, embedded: bytes | None = None) -> FileInde
     return FileIndexLocation.of(file, str(folder))
 
 
-def test_indexes_are_embedded_or_beside_the_file_or_nowhere(tmp_path: Path) -> None:
+def test_indexes_are_embedded_or_in_a_separate_file_or_missing(tmp_path: Path) -> None:
     assert _place(tmp_path) is None
     assert _place(tmp_path, "d.parquet.blob") is None
     (tmp_path / "d.parquet.index").write_bytes(sealed(CONTAINER, "d.parquet"))
@@ -33,7 +33,7 @@ def test_indexes_are_embedded_or_beside_the_file_or_nowhere(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("name", ["../d.index", ".."])
-def test_an_index_file_has_a_name_and_there_is_one(tmp_path: Path, name: str) -> None:
+def test_several_index_files_and_wrong_names_are_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(CorruptTableError, match=r"names several index files: a\.index, b\.index"):
         _place(tmp_path, "a.index", "b.index")
     if name.endswith("index"):

@@ -1,4 +1,4 @@
-"""A disk that is full: the error says so and what to do, and nothing is left behind."""
+"""On a full disk the error names the cause and the remedy, and no file is left."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def batch(first: int) -> pa.Table:
 
 @pytest.mark.parametrize("room", [0, 3, 500, 5_000, 12_000, 40_000])
 @pytest.mark.parametrize("fails_on_close", [True, False])
-def test_a_writer_that_meets_it_leaves_no_file(room: int, fails_on_close: bool, tmp_path: Path) -> None:
+def test_a_writer_leaves_no_file_on_a_full_disk(room: int, fails_on_close: bool, tmp_path: Path) -> None:
     layout = layout_of(SCHEMA, target_file_size=10_000, row_group_bytes=2_000)
     disk = FullDisk(room, fails_on_close)
     writer = RollingWriter(disk, str(tmp_path), FileNames("u"), layout, level=0, file_source=0)  # type: ignore[arg-type]
@@ -40,7 +40,7 @@ def test_a_writer_that_meets_it_leaves_no_file(room: int, fails_on_close: bool, 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_files_of_a_job_are_known_by_their_names() -> None:
+def test_the_names_of_files_identify_their_job() -> None:
     names, others = AttemptNames.new(SYSTEM.new_uuid), AttemptNames.new(SYSTEM.new_uuid)
     made = [FileNames(names.uuid()).next("data-") for _ in range(50)]
     assert len(set(made)) == 50

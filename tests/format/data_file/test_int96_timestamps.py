@@ -1,4 +1,4 @@
-"""Times with nanoseconds in files: exact over millennia, flat and nested, whoever wrote them."""
+"""Times with nanoseconds in files are exact over millennia, flat and nested, from every writer."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NANOS = st.none() | st.integers(FIRST, LAST) | st.sampled_from([FIRST, FIRST + 1
 
 
 def raw(*times: tuple[int, int] | None) -> pa.Array:
-    """INT96 values from (days since the epoch, nanoseconds)."""
+    """Return INT96 values from (days since the epoch, nanoseconds)."""
     return pa.array([time and struct.pack("<qi", time[1], time[0] + 2_440_588) for time in times], INT96)
 
 
@@ -44,7 +44,7 @@ def read(path: Path, schema: TableSchema, now: TableSchema | None = None) -> pa.
 
 
 def foreign_file(path: Path, columns: dict[str, pa.Array]) -> None:
-    """A file as another engine writes it, its INT96 columns given as `raw` ones."""
+    """Write a file as another engine does; its INT96 columns are given as by `raw`."""
     rows = len(next(iter(columns.values())))
     system = {"_SEQUENCE_NUMBER": pa.array(range(rows), pa.int64()), "_VALUE_KIND": pa.array([0] * rows, pa.int8())}
     table = pa.table({**system, "k": pa.array(range(rows), pa.int32()), **columns})
@@ -58,7 +58,7 @@ def foreign_file(path: Path, columns: dict[str, pa.Array]) -> None:
 
 
 @given(st.lists(NANOS, max_size=20), st.integers(0, 3))
-def test_int96_values_come_back_and_have_no_negative_nanoseconds(nanos: list[int | None], start: int) -> None:
+def test_int96_values_are_read_back_and_have_no_negative_nanoseconds(nanos: list[int | None], start: int) -> None:
     times = times_of_nanos(nanos).slice(start) if nanos else times_of_nanos([None]).slice(1)
     stored = to_int96(times)
     assert from_int96(stored).equals(times)
@@ -72,7 +72,7 @@ def test_negative_nanoseconds_of_the_day_are_java_s_times_before_1970() -> None:
     assert found.equals(times_of_nanos([-1, -2 * DAY + 1, None, FIRST - 1]))
 
 
-def test_a_time_that_microseconds_cannot_hold_is_refused() -> None:
+def test_a_time_outside_the_range_of_microseconds_is_refused() -> None:
     with pytest.raises(UnsupportedFeatureError, match="294246"):
         from_int96(raw((2**31 - 2_440_589, 0)))
 
@@ -90,7 +90,7 @@ NESTED = """
         max_size=8,
     )
 )
-def test_nested_times_of_any_year_read_back_as_they_were_written(
+def test_nested_times_of_any_year_are_read_back(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[Any, ...]]
 ) -> None:
     schema = create_schema(NESTED, ["k"], (), {"bucket": "1"})
@@ -127,8 +127,8 @@ def test_nested_times_of_another_writer_are_read_exactly(tmp_path: Path) -> None
     assert [row["x"] for row in found.column("a").to_pylist()] == wanted[:3]
 
 
-def test_files_whose_times_are_all_int96_are_read_in_each_column_s_own_precision(tmp_path: Path) -> None:
-    """As Arrow writes them, and lakelsm did."""
+def test_files_with_int96_for_all_times_are_read_in_the_precision_of_each_column(tmp_path: Path) -> None:
+    """Arrow writes such files, and earlier versions of lakelsm did."""
     schema = create_schema("k INT, t TIMESTAMP(6), u TIMESTAMP(3), n TIMESTAMP(9)", ["k"], (), {"bucket": "1"})
     foreign_file(tmp_path / "old.parquet", dict.fromkeys(("t", "u", "n"), raw((0, -1), (2_932_896, DAY - 1))))
     found = read(tmp_path / "old.parquet", schema)

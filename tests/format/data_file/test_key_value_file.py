@@ -1,4 +1,4 @@
-"""Key-value Parquet files: what is written is what docs/format.md 6 describes, and reads back value for value."""
+"""Key-value Parquet files: written files have the format of docs/format.md 6, and are read back value by value."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ FULL_ROW: dict[str, Any] = {
 NULL_ROW = {"k1": "", "k2": Decimal("0.00"), "it": 0}
 
 
-def test_every_type_reads_back_as_it_was_written(tmp_path: Path) -> None:
+def test_values_of_every_type_are_read_back(tmp_path: Path) -> None:
     path, meta = write_one(tmp_path, [(7, 0, FULL_ROW), (9, 3, NULL_ROW)])
     table = read(path)
     assert table.schema.equals(row_schema(SCHEMA.fields), check_metadata=True)
@@ -78,7 +78,7 @@ def test_every_type_reads_back_as_it_was_written(tmp_path: Path) -> None:
     assert meta.row_count == 2
 
 
-#: What docs/format.md 6.2 says: column -> (physical type, logical type as Arrow prints it, length)
+#: The types of docs/format.md 6.2: column -> (physical type, logical type as Arrow prints it, length)
 PHYSICAL = {
     "bo": ("BOOLEAN", "None"),
     "ti": ("INT32", "Int(bitWidth=8, isSigned=true)"),
@@ -169,7 +169,7 @@ def test_columns_are_required_exactly_where_the_schema_says_not_null(footer: pq.
     assert leaf(footer, "mu.key_value.value").max_definition_level == 2
 
 
-def test_columns_stand_in_javas_order_with_their_field_ids(footer: pq.FileMetaData) -> None:
+def test_columns_have_javas_order_and_field_ids(footer: pq.FileMetaData) -> None:
     arrow = footer.schema.to_arrow_schema()
     assert arrow.names == ["_KEY_k2", "_KEY_k1", "_SEQUENCE_NUMBER", "_VALUE_KIND", *SCHEMA.field_names]
     ids = {field.name: int(field.metadata[b"PARQUET:field_id"]) for field in arrow}
@@ -200,7 +200,7 @@ def test_the_file_has_zstd_pages_and_no_metadata_of_arrow(footer: pq.FileMetaDat
     assert "BYTE_STREAM_SPLIT" not in encodings, "Java cannot read it"
 
 
-def test_a_thin_file_has_no_key_columns_and_reads_alike(tmp_path: Path) -> None:
+def test_a_thin_file_has_no_key_columns_and_the_same_rows(tmp_path: Path) -> None:
     fat, _ = write_one(tmp_path / "fat", [(7, 0, FULL_ROW)])
     thin, _ = write_one(tmp_path / "thin", [(7, 0, FULL_ROW)], thin=True)
     assert pq.read_schema(thin).names == ["_SEQUENCE_NUMBER", "_VALUE_KIND", *SCHEMA.field_names]
@@ -214,7 +214,7 @@ def test_the_thin_option_makes_thin_files_and_keeps_key_statistics() -> None:
     assert file_schema(schema, layout.thin).names == ["_SEQUENCE_NUMBER", "_VALUE_KIND", "k", "v"]
 
 
-def test_rows_of_several_row_groups_have_running_positions(tmp_path: Path) -> None:
+def test_rows_of_several_row_groups_have_consecutive_row_indexes(tmp_path: Path) -> None:
     layout = layout_of(INT_SCHEMA, row_group_bytes=1)
     (meta,) = write_files(tmp_path, layout, [rows_table(INT_SCHEMA, int_rows(at, 7)) for at in range(0, 35, 7)])
     reader = reader_of(tmp_path / meta.file_name, INT_SCHEMA)
@@ -225,7 +225,7 @@ def test_rows_of_several_row_groups_have_running_positions(tmp_path: Path) -> No
 
 @examples(25)
 @given(st.data())
-def test_any_rows_read_back_whatever_the_row_groups_and_batches(
+def test_rows_are_read_back_for_all_row_groups_and_batches(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     schema = create_schema(
@@ -290,7 +290,7 @@ def test_a_column_that_the_file_lacks_reads_as_null(tmp_path: Path) -> None:
     wider = replace(INT_SCHEMA, fields=(*INT_SCHEMA.fields, replace(INT_SCHEMA.fields[1], id=9, name="w")))
     (batch,) = reader_of(path, INT_SCHEMA, wider).batches(lambda: 1000)
     assert batch[1].column("w").to_pylist() == [None] * 3
-    # The file's schema may name a column that the file itself does not hold.
+    # The file's schema may name a column that the file itself lacks.
     (batch,) = reader_of(path, wider, wider).batches(lambda: 1000)
     assert batch[1].column("w").to_pylist() == [None] * 3
 

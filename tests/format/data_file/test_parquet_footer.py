@@ -1,4 +1,4 @@
-"""Footers of Parquet files: INT96 in them, and all else as it was."""
+"""Parquet footers: INT96 columns change, and all other content stays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from lakelsm.format.data_file.parquet_footer import Int96Sink, metadata_with_int96_as_bytes, read_footer
 
 
-def test_a_footer_that_is_none_is_an_error_of_arrow() -> None:
+def test_an_invalid_footer_is_an_error_of_arrow() -> None:
     nested = (b"\x29" * 40, b"\x19" * 3000, b"\x1c" * 3000)
     for footer in (b"", b"\x15", b"\x00", b"\x18\xff\xff\xff\x7f", *nested):
         with pytest.raises(pa.ArrowInvalid):
@@ -22,13 +22,13 @@ def test_a_footer_that_is_none_is_an_error_of_arrow() -> None:
 
 
 @given(st.binary(max_size=60))
-def test_bytes_that_are_no_footer_are_an_error_of_arrow(footer: bytes) -> None:
+def test_other_bytes_instead_of_a_footer_are_an_error_of_arrow(footer: bytes) -> None:
     with pytest.raises((pa.ArrowException, OSError)):
         metadata_with_int96_as_bytes(footer)
 
 
 def parquet(table: pa.Table, **options: Any) -> bytes:
-    """A file by way of `Int96Sink`."""
+    """Return a file written through `Int96Sink`."""
     buffer = BytesIO()
     sink = Int96Sink(buffer)
     with pq.ParquetWriter(sink, table.schema, store_schema=False, **options) as writer:
@@ -50,8 +50,8 @@ def types(metadata: pq.FileMetaData) -> dict[str, tuple[str, int]]:
 TWELVE = pa.array([b"0123456789ab", None, b"cdefghijklmn"], pa.binary(12))
 
 
-@pytest.mark.parametrize("more", [0, 6, 7, 8, 9, 10, 40])  # lists of 15 are counted in another way than shorter ones
-def test_plain_columns_of_twelve_bytes_are_int96_and_all_others_what_they_are(more: int) -> None:
+@pytest.mark.parametrize("more", [0, 6, 7, 8, 9, 10, 40])  # The count of 15 and more elements is encoded differently.
+def test_only_plain_columns_of_twelve_bytes_become_int96(more: int) -> None:
     decimal = pa.array([1, 2, 3], pa.decimal128(27, 0))
     columns = {"a": TWELVE, "d": decimal, "e": pa.array([b"x" * 11] * 3, pa.binary(11)), "s": pa.array(["x", None, "y"])}
     columns |= {f"n{at}": pa.array([at] * 3) for at in range(more)}
@@ -67,8 +67,8 @@ def test_plain_columns_of_twelve_bytes_are_int96_and_all_others_what_they_are(mo
     assert pq.ParquetFile(BytesIO(data), metadata=plain).read().cast(table.schema).equals(table)
 
 
-def test_what_is_unknown_in_a_footer_stays_as_it_is() -> None:
-    """Statistics, key-value metadata, encodings, and a footer without any INT96."""
+def test_unknown_parts_of_a_footer_do_not_change() -> None:
+    """Statistics, key-value metadata and encodings stay, and a footer without any INT96 does not change."""
     table = pa.table({"k": [1, 2, 3], "f": [1.5, None, -0.0], "b": [True, False, None]})
     buffer = BytesIO()
     pq.write_table(table, buffer, write_page_index=True, sorting_columns=[pq.SortingColumn(0, True, True)])

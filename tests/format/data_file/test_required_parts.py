@@ -1,4 +1,4 @@
-"""NOT NULL inside nested columns: rows that are NULL themselves are written, and a NULL where none may be is refused."""
+"""NOT NULL within nested columns: NULL rows are written, and a NULL in a required part is refused."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def filled(table: pa.Table) -> pa.Table:
 
 
 @pytest.mark.parametrize("first", range(4))
-def test_nulls_above_required_parts_are_written_and_read_back(first: int) -> None:
+def test_null_rows_with_required_parts_are_written_and_read_back(first: int) -> None:
     table = pa.Table.from_pylist([NONE, ROW, EMPTY, NONE, ROW], SCHEMA).slice(first, 2)
     file = io.BytesIO()
     pq.write_table(filled(table), file)
     read = pq.read_table(file)
     assert read.to_pylist() == table.to_pylist()
-    # As a compaction does, which reads what Parquet gives back.
+    # A compaction does the same: it reads what Parquet returns.
     assert filled(read.cast(SCHEMA)).to_pylist() == table.to_pylist()
 
 
@@ -68,14 +68,14 @@ def test_nulls_above_required_parts_are_written_and_read_back(first: int) -> Non
         ("c", [("a", None)], "c.value"),
     ],
 )
-def test_a_null_where_none_may_be_is_refused_by_its_path(column: str, value: Any, path: str) -> None:
+def test_a_null_in_a_required_part_is_refused_by_its_path(column: str, value: Any, path: str) -> None:
     field = SCHEMA.field(column)
     rows = pa.chunked_array([pa.array([ROW[column], value], field.type)])
     with pytest.raises(InvalidInputError, match=re.escape(f"'{path}' is NOT NULL")):
         filled_parts(rows, field)
 
 
-def test_columns_without_required_parts_are_passed_on() -> None:
+def test_columns_without_required_parts_are_not_copied() -> None:
     column = pa.chunked_array([pa.array([ROW["plain"]], SCHEMA.field("plain").type)])
     assert not requires_parts(column.type)
     assert filled_parts(column, SCHEMA.field("plain")) is column

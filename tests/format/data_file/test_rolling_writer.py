@@ -1,4 +1,4 @@
-"""Where files and row groups end, what is told of each file, and what is left of an aborted one."""
+"""The ends of files and row groups, the metadata of each file, and the files of an aborted writer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def layout_with(options: dict[str, str], max_group_bytes: int | None = None) -> 
 
 
 def written(directory: Path, layout: FileLayout, sizes: list[int]) -> list[DataFileMeta]:
-    """The files of batches of so many rows."""
+    """Write batches of ``sizes`` rows. Return the metadata of the files."""
     starts = [sum(sizes[:at]) for at in range(len(sizes))]
     return write_files(directory, layout, [rows_table(INT_SCHEMA, int_rows(*batch)) for batch in zip(starts, sizes)])
 
@@ -59,7 +59,7 @@ def test_the_size_ends_a_file_before_its_rows_do(tmp_path: Path) -> None:
     assert [meta.row_count for meta in written(tmp_path, layout, [1000])] == [256, 256, 256, 232]
 
 
-def test_compactions_and_changelogs_end_files_by_size_alone(tmp_path: Path) -> None:
+def test_compactions_and_changelogs_end_files_only_by_size(tmp_path: Path) -> None:
     options = TableOptions.parse({"target-file-row-num": "10"})
     layout = FileLayout.of(INT_SCHEMA, options)
     for each in (layout.for_compaction(), layout.for_changelog(options)):
@@ -76,14 +76,14 @@ def test_block_size_ends_row_groups_of_about_its_size(tmp_path: Path) -> None:
     assert all(65_536 <= count * row < 65_536 + 100 * row for count in full)
 
 
-def test_a_block_size_above_the_default_holds_unless_the_memory_is_less() -> None:
+def test_a_block_size_above_the_default_applies_unless_memory_is_smaller() -> None:
     assert layout_with({"target-file-size": "1 gb"}).row_group_bytes == 64 << 20
     wide = {"target-file-size": "1 gb", "file.block-size": "128 mb"}
     assert layout_with(wide).row_group_bytes == 128 << 20
     assert layout_with(wide, 32 << 20).row_group_bytes == 32 << 20
 
 
-def test_a_switched_off_dictionary_is_in_no_column(tmp_path: Path) -> None:
+def test_no_column_has_a_disabled_dictionary(tmp_path: Path) -> None:
     for text, some in (("true", True), ("false", False)):
         (meta,) = written(tmp_path, layout_with({"parquet.enable.dictionary": text}), [50])
         group = pq.ParquetFile(tmp_path / meta.file_name).metadata.row_group(0)
@@ -108,7 +108,7 @@ def test_the_metadata_counts_rows_and_deletes_and_has_the_key_range(tmp_path: Pa
     assert (lows, highs) == ((Decimal("-5.00"), "k0"), (Decimal("9.00"), "k4"))
 
 
-def test_value_statistics_cover_what_the_options_say(tmp_path: Path) -> None:
+def test_value_statistics_follow_the_options(tmp_path: Path) -> None:
     options = {"bucket": "1", "fields.w.stats-mode": "none", "fields.v.stats-mode": "full"}
     schema = create_schema("k INT, v STRING, w INT", ["k"], (), options)
     _, meta = write_one(tmp_path, [(0, 0, {"k": 1, "v": "b"}), (1, 0, {"k": 4, "v": None})], schema)
@@ -119,7 +119,7 @@ def test_value_statistics_cover_what_the_options_say(tmp_path: Path) -> None:
     assert meta.value_stats.null_counts == (0, 1)
 
 
-def test_files_roll_at_the_target_size_with_keys_in_order(tmp_path: Path) -> None:
+def test_files_end_at_the_target_size_with_keys_in_order(tmp_path: Path) -> None:
     layout = layout_of(INT_SCHEMA, target_file_size=3_000, row_group_bytes=4_000)
     batches = [rows_table(INT_SCHEMA, int_rows(at, 50)) for at in range(0, 1000, 50)]
     metas = write_files(tmp_path, layout, batches)
@@ -136,7 +136,7 @@ def test_files_roll_at_the_target_size_with_keys_in_order(tmp_path: Path) -> Non
     assert all(meta.file_size >= 3_000 for meta in metas[:-1])
 
 
-def test_a_small_target_file_size_holds_for_rows_that_come_all_at_once(tmp_path: Path) -> None:
+def test_a_small_target_file_size_applies_to_rows_of_one_batch(tmp_path: Path) -> None:
     schema = create_schema("k INT, v STRING", ["k"], (), {"bucket": "1", "target-file-size": "32 kb"})
     rows = [(k, 0, {"k": k, "v": hashlib.sha256(bytes([k % 256, k // 256])).hexdigest()}) for k in range(10_000)]
     metas = write_files(tmp_path, layout_of(schema), [rows_table(schema, rows)])
@@ -145,7 +145,7 @@ def test_a_small_target_file_size_holds_for_rows_that_come_all_at_once(tmp_path:
     assert sum(meta.row_count for meta in metas) == 10_000
 
 
-def test_nothing_written_makes_no_file(tmp_path: Path) -> None:
+def test_a_writer_without_rows_makes_no_file(tmp_path: Path) -> None:
     writer = RollingWriter(
         IO.filesystem(), str(tmp_path / "bucket"), FileNames("u"), layout_of(INT_SCHEMA), level=0, file_source=0
     )
@@ -154,7 +154,7 @@ def test_nothing_written_makes_no_file(tmp_path: Path) -> None:
     assert not (tmp_path / "bucket").exists()
 
 
-def test_an_aborted_writer_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_an_aborted_writer_leaves_no_files(tmp_path: Path) -> None:
     layout = layout_of(INT_SCHEMA, target_file_size=2_000, row_group_bytes=2_000)
     writer = RollingWriter(IO.filesystem(), str(tmp_path), FileNames("u"), layout, level=0, file_source=0)
     for at in range(0, 300, 50):
@@ -230,7 +230,7 @@ INDEXED = {
 }
 
 
-def test_each_file_has_the_indexes_of_its_rows_in_its_entry_or_beside_it(tmp_path: Path) -> None:
+def test_each_file_has_its_indexes_in_its_entry_or_in_a_separate_file(tmp_path: Path) -> None:
     for threshold in ("2 kb", "50 b"):
         layout = layout_with({**INDEXED, "target-file-row-num": "4", "file-index.in-manifest-threshold": threshold})
         directory = tmp_path / threshold

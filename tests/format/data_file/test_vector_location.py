@@ -1,4 +1,4 @@
-"""The deletion vector of a data file is read from its place, and nothing wrong is believed."""
+"""The deletion vector of a data file is read from its range of the index file, and damage is refused."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lakelsm.format.index.deletion_vector_file import encode_vectors
 
 
 def placed(path: Path, vectors: dict[str, BitMap], bitmap64: bool = False) -> dict[str, VectorLocation]:
-    """Write an index file; return the places of its vectors."""
+    """Write an index file. Return the locations of its vectors."""
     data, ranges = encode_vectors(vectors, bitmap64)
     path.write_bytes(data)
     return {
@@ -72,7 +72,7 @@ def test_another_index_file_with_a_vector_of_the_same_shape_is_refused_by_its_ch
         known.read(LocalFileSystem(), 100)
 
 
-def test_a_length_beyond_the_index_file_allocates_nothing_of_its_size(tmp_path: Path) -> None:
+def test_a_length_beyond_the_index_file_is_refused_without_allocating_it(tmp_path: Path) -> None:
     place = placed(tmp_path / "index-1", {"d": BitMap([5])})["d"]
     before = pa.default_memory_pool().max_memory()
     with pytest.raises(CorruptTableError, match="but the index manifest says 2147483647"):
@@ -80,14 +80,14 @@ def test_a_length_beyond_the_index_file_allocates_nothing_of_its_size(tmp_path: 
     assert pa.default_memory_pool().max_memory() < before + (1 << 20)
 
 
-def test_an_index_file_beyond_all_bounds_is_refused_before_it_is_read(tmp_path: Path) -> None:
+def test_a_too_large_index_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
     place = placed(tmp_path / "index-1", {"d": BitMap([5])})["d"]
     os.truncate(tmp_path / "index-1", 1 << 42)
     with pytest.raises(CorruptTableError, match="4398046511104 bytes, more than 1073741824"):
         replace(place, index_size=1 << 42, index_checksum=5).read(LocalFileSystem(), 100)
 
 
-def test_what_the_manifest_says_wrongly_is_refused_by_name(tmp_path: Path) -> None:
+def test_wrong_numbers_in_the_manifest_are_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "index-1"
     place = placed(path, {"d": BitMap([5, 7, 99])})["d"]
     wrong = {
@@ -138,14 +138,14 @@ def test_an_index_file_is_opened_once_for_all_of_its_vectors(tmp_path: Path) -> 
     assert filesystem.opened == 2
 
 
-def test_positions_of_a_range_are_those_of_the_vector_there() -> None:
+def test_positions_of_a_range_are_those_of_the_vector() -> None:
     masked = BitMap([0, 5, 99, 100, 65_536])
     assert positions_within(masked, 5, 100).tolist() == [5, 99]
     assert positions_within(masked, 65_536, 70_000).tolist() == [65_536]
     assert positions_within(masked, 6, 99).tolist() == []
 
 
-def test_two_vectors_of_a_file_are_compared_by_their_rows_only_where_they_may_be_alike(tmp_path: Path) -> None:
+def test_rows_of_two_vectors_are_compared_only_if_they_may_be_equal(tmp_path: Path) -> None:
     one = placed(tmp_path / "index-1", {"d": BitMap([1, 2])})["d"]
     moved = placed(tmp_path / "index-2", {"a": BitMap([9]), "d": BitMap([1, 2])})["d"]
     other = placed(tmp_path / "index-3", {"d": BitMap([1, 3])}, bitmap64=True)["d"]

@@ -1,4 +1,4 @@
-"""Metadata of many files at once: each has what it would have alone."""
+"""The metadata of many files, encoded together, equals that of each file alone."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ ROWS = st.lists(
 
 @examples(20)
 @given(batches=st.lists(ROWS, min_size=1, max_size=4), dense=st.booleans())
-def test_files_together_have_the_metadata_of_each_alone(
+def test_metadata_of_many_files_equals_that_of_each_file(
     tmp_path_factory: pytest.TempPathFactory, batches: list[list[Row]], dense: bool
 ) -> None:
     directory = tmp_path_factory.mktemp("files")
@@ -64,7 +64,7 @@ def test_no_files_have_no_metadata() -> None:
     assert file_metas([], SCHEMA) == []
 
 
-def test_a_file_that_waits_for_its_metadata_keeps_no_rows_in_memory(tmp_path: Path) -> None:
+def test_a_written_file_without_metadata_keeps_no_rows_in_memory(tmp_path: Path) -> None:
     wide = [(key, 0, {"k": key, "t": datetime(2020, 1, 1), "s": "x" * 1000}) for key in range(1000)]
     file = written(tmp_path, wide)
     assert file.ends.get_total_buffer_size() < 1000

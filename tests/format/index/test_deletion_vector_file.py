@@ -1,4 +1,4 @@
-"""Index files of deletion vectors: Java's bytes in both layouts, and nothing else believed."""
+"""Index files of deletion vectors have Java's bytes in both layouts, and damage is refused."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyroaring import BitMap
 
 from lakelsm.format.index.deletion_vector_file import decode_vector, encode_vectors
 
-#: Whole files that Java wrote, by layout: rows 5, 7 and 99 are masked.
+#: Complete files that Java wrote, by layout: rows 5, 7 and 99 are masked.
 JAVA = {
     False: "010000001a5e43f2d03a300000010000000000020010000000050007006300d4c6888b",
     True: "0100000026d1d339640100000000000000000000003a3000000100000000000200100000000500070063007dca4459",
@@ -41,13 +41,13 @@ def test_the_bytes_are_those_that_java_writes(bitmap64: bool) -> None:
         (range(100), False, "000000135e43f2d03b30000001000063000100000063007d77c5d7"),
     ],
 )
-def test_several_containers_and_runs_are_as_java_writes_them(masked: object, bitmap64: bool, vector: str) -> None:
+def test_several_containers_and_runs_have_javas_bytes(masked: object, bitmap64: bool, vector: str) -> None:
     assert encode_vectors({"a": BitMap(masked)}, bitmap64)[0].hex() == "01" + vector
 
 
 @settings(max_examples=60)
 @given(st.dictionaries(st.text(min_size=1, max_size=8), positions, min_size=1, max_size=4), st.booleans())
-def test_vectors_come_back_as_they_were(vectors: dict[str, set[int]], bitmap64: bool) -> None:
+def test_vectors_are_read_back(vectors: dict[str, set[int]], bitmap64: bool) -> None:
     data, ranges = encode_vectors({name: BitMap(rows) for name, rows in vectors.items()}, bitmap64)
     found = {place.data_file_name: set(decode_vector(data[place.offset :], place.length)) for place in ranges}
     assert found == vectors

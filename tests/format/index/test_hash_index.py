@@ -20,13 +20,13 @@ def test_hashes_are_big_endian_as_java_writes_them() -> None:
     assert len(decode_hashes(b"")) == 0
 
 
-def test_a_cut_hash_index_is_named() -> None:
+def test_a_truncated_hash_index_is_named() -> None:
     with pytest.raises(CorruptTableError, match="index-7 has 5 bytes"):
         decode_hashes(bytes(5), "index-7")
 
 
 @given(st.lists(st.integers(-(1 << 31), (1 << 31) - 1)))
-def test_hashes_of_any_value_come_back_in_their_order(values: list[int]) -> None:
+def test_hashes_of_any_value_are_read_back_in_order(values: list[int]) -> None:
     data = encode_hashes(np.array(values, np.int32))
     assert len(data) == 4 * len(values)
     assert decode_hashes(data).tolist() == values

@@ -63,7 +63,7 @@ ENTRIES = [
 ]
 
 
-def test_index_manifests_of_every_golden_table_read_back_equal_after_rewriting(tmp_path: Path) -> None:
+def test_index_manifests_of_golden_tables_are_equal_after_rewriting(tmp_path: Path) -> None:
     kinds = set()
     for name, path in golden_files(tmp_path, "*/manifest/index-manifest-*"):
         entries = decode_index_manifest(path.read_bytes(), name)
@@ -83,7 +83,7 @@ def test_the_written_schema_is_javas(tmp_path: Path) -> None:
     assert ours == fastavro.reader(io.BytesIO(java.read_bytes())).writer_schema
 
 
-def test_every_field_survives() -> None:
+def test_every_field_is_read_back() -> None:
     assert decode_index_manifest(encode_index_manifest(ENTRIES), "i") == ENTRIES
     assert decode_index_manifest(encode_index_manifest([]), "i") == []
 

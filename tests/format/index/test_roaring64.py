@@ -1,4 +1,4 @@
-"""Bitmaps of 64-bit numbers have the bytes of Java's Roaring64Bitmap. All bytes here are Java's (RoaringBitmap 1.2.1)."""
+"""64-bit bitmaps have the bytes of Java's Roaring64Bitmap. All bytes here are Java's (RoaringBitmap 1.2.1)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RUNS = (
     "01000000",
     [*range(100), *range(2**33, 2**33 + 5)],
 )
-#: Java keeps room for a sixth container.
+#: Java reserves space for a sixth container.
 ROOM_LEFT = (
     "01050000000000000001050005000000000000000009040301000000000000000000040000000000000000000000000000000000"
     "04000000000000000001010000000000000004000000000000000003020000000000000004000000000000000004030000000000"
@@ -38,7 +38,7 @@ ROOM_LEFT = (
     "00010201000000000001020100000000000005000000000000000000000004000000",
     [at << 16 for at in (0, 1, 3, 4, 9)],
 )
-#: Larger ones by the SHA-256 of Java's bytes.
+#: Larger bitmaps, with the SHA-256 of Java's bytes.
 DIGESTS = {
     "9d105ac5d2974df639d49db39b8773facf3d8edc512a75781dd911244f82e02d": [(at * 5 << 32) + at for at in range(28)],
     "0bdf5c86af5cdc4c2ba9b2d37c2c3a0e73f8a02e67426ce49ca35147b6795e61": [(at * 2 << 16) + at for at in range(94)],
@@ -47,19 +47,19 @@ DIGESTS = {
 
 
 @pytest.mark.parametrize(("java", "numbers"), [EMPTY, ONE, FAR_APART, RUNS, ROOM_LEFT])
-def test_what_java_wrote_is_read(java: str, numbers: list[int]) -> None:
+def test_javas_bytes_are_read(java: str, numbers: list[int]) -> None:
     assert list(decode_roaring64(bytes.fromhex(java))) == numbers
 
 
 @pytest.mark.parametrize(("java", "numbers"), [EMPTY, ONE, FAR_APART, RUNS])
-def test_bytes_are_those_that_java_writes(java: str, numbers: list[int]) -> None:
+def test_written_bytes_are_javas(java: str, numbers: list[int]) -> None:
     assert encode_roaring64(BitMap64(numbers)).hex() == java
 
 
 @pytest.mark.parametrize(
     ("digest", "numbers"), DIGESTS.items(), ids=["a node of 48", "a node of 256", "a container of bits"]
 )
-def test_large_bitmaps_have_the_bytes_that_java_writes(digest: str, numbers: list[int]) -> None:
+def test_large_bitmaps_have_javas_bytes(digest: str, numbers: list[int]) -> None:
     data = encode_roaring64(BitMap64(numbers))
     assert hashlib.sha256(data).hexdigest() == digest
     assert list(decode_roaring64(data)) == numbers
@@ -67,7 +67,7 @@ def test_large_bitmaps_have_the_bytes_that_java_writes(digest: str, numbers: lis
 
 @st.composite
 def number_sets(draw: st.DrawFn) -> set[int]:
-    """Numbers with common prefixes of any length, in containers of all three kinds."""
+    """Draw numbers with common prefixes of any length, in containers of all three kinds."""
     found: set[int] = set()
     for _ in range(draw(st.integers(0, 3))):
         base = draw(st.integers(0, 2**64 - 1))
@@ -80,7 +80,7 @@ def number_sets(draw: st.DrawFn) -> set[int]:
 
 
 @given(number_sets())
-def test_what_is_written_is_read(numbers: set[int]) -> None:
+def test_written_bitmaps_are_read_back(numbers: set[int]) -> None:
     assert set(decode_roaring64(encode_roaring64(BitMap64(numbers)))) == numbers
 
 
@@ -94,7 +94,7 @@ def test_a_container_of_few_bits_and_an_empty_one_are_read() -> None:
 
 
 @given(st.binary(max_size=80) | st.binary(max_size=80).map(lambda data: b"\x01\x01" + bytes(7) + data))
-def test_other_bytes_are_either_a_bitmap_or_refused(data: bytes) -> None:
+def test_any_bytes_are_decoded_or_refused(data: bytes) -> None:
     with suppress(ValueError):
         assert decode_roaring64(encode_roaring64(bitmap := decode_roaring64(data))) == bitmap
 

@@ -25,7 +25,7 @@ from tests import golden_tables
 
 
 def int_row(*values: int) -> bytes:
-    """A BinaryRow, with arity, of BIGINT columns (at most 56)."""
+    """Return a BinaryRow, with arity, of BIGINT columns (at most 56)."""
     return struct.pack(">i", len(values)) + bytes(8) + struct.pack(f"<{len(values)}q", *values)
 
 
@@ -58,7 +58,7 @@ def entry(
 
 
 def varied_entries(count: int, seed: int = 0) -> list[ManifestEntry]:
-    """Entries in which every field takes many shapes: null, empty, short, long, negative, extreme."""
+    """Return entries whose fields have all kinds of values: null, empty, short, long, negative, extreme."""
     chance = random.Random(seed)
 
     def maybe(value: Any) -> Any:
@@ -107,18 +107,18 @@ def varied_entries(count: int, seed: int = 0) -> list[ManifestEntry]:
 
 
 def manifest_of_small_blocks(entries: list[ManifestEntry], schema: dict[str, Any] = MANIFEST_SCHEMA) -> bytes:
-    """A manifest with about one entry a block, so that it is decoded in lanes."""
+    """Return a manifest with about one entry in each block, so that it is decoded in lanes."""
     return write_container(schema, [entry_to_record(entry) for entry in entries], "zstandard", 16)
 
 
 def in_lanes(*manifests: bytes) -> list[ManifestEntry]:
-    """Decode in columns, however few the blocks are."""
+    """Decode in columns, even with few blocks."""
     columns = EntryColumns([read_container(data, "manifest-x") for data in manifests])
     return columns.entries(np.arange(columns.count))
 
 
 def one_by_one(data: bytes) -> list[ManifestEntry]:
-    """Decode by fastavro: a single block never goes to lanes."""
+    """Decode with fastavro: a single block is never decoded in lanes."""
     records = list(fastavro.reader(io.BytesIO(data)))
     schema = read_container(data, "manifest-x").schema
     whole = write_container(schema, _plain(records), "null", 1 << 30)
@@ -134,7 +134,7 @@ def _plain(value: Any) -> Any:
 
 
 def changed_schema(**fields: Any) -> dict[str, Any]:
-    """The manifest schema with file fields removed (None) or added (a type)."""
+    """Return the manifest schema with file fields removed (None) or added (a type)."""
     schema = copy.deepcopy(MANIFEST_SCHEMA)
     record = schema["fields"][-1]["type"]
     record["fields"] = [item for item in record["fields"] if item["name"] not in fields]
@@ -144,7 +144,7 @@ def changed_schema(**fields: Any) -> dict[str, Any]:
 
 
 def golden_files(root: Path, pattern: str) -> Iterator[tuple[str, Path]]:
-    """Files of all golden tables matching a glob, each with an id. Skips where there are no golden tables."""
+    """Yield the files of all golden tables that match a glob, each with an id. Skip the test without golden tables."""
     if not golden_tables.available():
         pytest.skip(f"golden tables: {golden_tables.FOLDER} is not present")
     for version in golden_tables.VERSIONS:

@@ -1,4 +1,4 @@
-"""The schemas that are written are Java's."""
+"""The written schemas are Java's."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_the_written_schema_is_javas(tmp_path: Path) -> None:
 
 
 def unions(schema: Any) -> list[list[Any]]:
-    """All unions within a schema."""
+    """Return all unions within a schema."""
     if isinstance(schema, list):
         return [schema, *(found for branch in schema for found in unions(branch))]
     if not isinstance(schema, dict):

@@ -1,4 +1,4 @@
-"""Entries decoded in columns are those that were written, in any order and choice of rows."""
+"""Entries that are decoded in columns equal the written ones, in any order and selection of rows."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_lanes_keep_the_order_of_manifests_and_entries() -> None:
     assert in_lanes(*blocks) == first + second
 
 
-def test_lanes_make_only_the_entries_asked_for() -> None:
+def test_lanes_make_only_the_requested_entries() -> None:
     entries = varied_entries(50)
     columns = EntryColumns([read_container(manifest_of_small_blocks(entries), "m")])
     rows = np.array([41, 3, 3, 17])
@@ -65,7 +65,7 @@ def test_lanes_make_only_the_entries_asked_for() -> None:
         ["null", "int", "string"],
     ],
 )
-def test_a_schema_beyond_the_lanes_is_read_one_by_one(extra: Any) -> None:
+def test_a_schema_that_lanes_do_not_support_is_read_one_by_one(extra: Any) -> None:
     entries = varied_entries(60)
     records = [entry_to_record(item) for item in entries]
     value: Any = {"map": {"k": "v"}, "enum": "A", "array": []}.get(extra["type"] if isinstance(extra, dict) else "", 7)
@@ -77,7 +77,7 @@ def test_a_schema_beyond_the_lanes_is_read_one_by_one(extra: Any) -> None:
     assert decode_manifest(data, "m") == entries
 
 
-def test_entries_can_be_had_without_their_statistics() -> None:
+def test_entries_can_be_made_without_statistics() -> None:
     entries = varied_entries(30)
     columns = EntryColumns([read_container(manifest_of_small_blocks(entries), "m")])
     rows = np.arange(30)[::-1]
@@ -85,7 +85,7 @@ def test_entries_can_be_had_without_their_statistics() -> None:
     assert [item.file for item in columns.entries(rows, stats=False)] == bare
 
 
-def test_each_entry_keeps_the_checksum_of_its_own_footer_across_manifests() -> None:
+def test_each_entry_has_the_checksum_of_its_footer_across_manifests() -> None:
     manifests = []
     for first in (0, 3):
         entries = [entry(f"data-{at}.parquet", footer_checksum=None if at == 4 else at) for at in range(first, first + 3)]
@@ -98,7 +98,7 @@ def test_each_entry_keeps_the_checksum_of_its_own_footer_across_manifests() -> N
     ("field", "kind"),
     [("_FILE_NAME", "bytes"), ("_EXTRA_FILES", {"type": "array", "items": "bytes"}), ("_EXTERNAL_PATH", "bytes")],
 )
-def test_a_name_that_is_no_text_is_corrupt(field: str, kind: Any) -> None:
+def test_a_name_that_is_not_text_is_corrupt(field: str, kind: Any) -> None:
     record = entry_to_record(entry())
     record["_FILE"][field] = b"\xff" if kind == "bytes" else [b"\xff"]
     with pytest.raises(CorruptTableError, match="manifest-x has a name that is not text"):
@@ -123,7 +123,7 @@ def test_a_field_of_another_type_is_named(field: str, kind: Any, value: Any) -> 
         in_lanes(write_container(changed_schema(**{field: kind}), [record], "null"))
 
 
-def test_a_file_name_that_leads_elsewhere_is_refused_when_it_is_asked_for() -> None:
+def test_a_file_name_that_leads_elsewhere_is_refused_when_it_is_read() -> None:
     data = encode_manifest([entry("data-1.parquet"), entry("../data-2.parquet")])
     columns = EntryColumns([read_container(data, "m")])
     assert columns.file_names(np.array([0])) == ["data-1.parquet"]

@@ -1,4 +1,4 @@
-"""Decoded fields have the types that they must have, or are damage of the manifests that are named."""
+"""Decoded fields have the expected types; otherwise the error names the damaged manifests."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def fields() -> DecodedFields:
     return DecodedFields(decode_columns([container], {name for name, _ in _FIELDS}), "manifest-1")
 
 
-def test_rows_are_as_they_were_written_in_any_order(fields: DecodedFields) -> None:
+def test_rows_are_decoded_in_any_order(fields: DecodedFields) -> None:
     rows = np.array([2, 0, 1, 2])
     wanted = {name: [_RECORDS[row][name] for row in rows] for name, _ in _FIELDS}
     assert fields.longs("n")[rows].tolist() == wanted["n"]

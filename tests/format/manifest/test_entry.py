@@ -1,4 +1,4 @@
-"""What a DELETE must repeat to take back an ADD."""
+"""The identity of an entry, which a DELETE must repeat to cancel an ADD."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from tests.format.manifest.manifest_samples import entry, int_row
         {"external_path": "file:/x"},
     ],
 )
-def test_each_part_of_the_identity_tells_two_entries_apart(change: dict[str, Any]) -> None:
+def test_each_part_of_the_identity_distinguishes_entries(change: dict[str, Any]) -> None:
     assert entry(**change).identity != entry().identity
 
 
 @pytest.mark.parametrize("change", [{"kind": FileKind.DELETE}, {"total_buckets": 8}, {"row_count": 1}])
-def test_what_is_no_part_of_the_identity_does_not(change: dict[str, Any]) -> None:
+def test_other_fields_do_not_change_the_identity(change: dict[str, Any]) -> None:
     assert entry(**change).identity == entry().identity

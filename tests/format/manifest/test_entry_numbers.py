@@ -1,4 +1,4 @@
-"""Numbers of manifest entries that no writer writes are damage, by whichever decoder they come."""
+"""Numbers of manifest entries that no writer writes are damage, with either decoder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.format.manifest.manifest_samples import (
 
 MOST = 2**31 - 1
 COUNTS = SimpleStats(EMPTY_ROW, EMPTY_ROW, (None, 11))
-#: A change of an entry of 10 rows, and what the error says of it.
+#: A change of an entry of 10 rows, and the text of the error.
 IMPOSSIBLE: list[tuple[dict[str, Any], str]] = [
     ({"level": -1}, "_LEVEL -1, which is out of range"),
     ({"level": MOST}, f"_LEVEL {MOST}"),
@@ -42,7 +42,7 @@ IMPOSSIBLE: list[tuple[dict[str, Any], str]] = [
     ({"key_stats": COUNTS}, "_KEY_STATS _NULL_COUNTS 11, more than its _ROW_COUNT 10"),
     ({"value_stats": COUNTS}, "_VALUE_STATS _NULL_COUNTS 11, more than its _ROW_COUNT 10"),
 ]
-#: Numbers at the ends of what writers write.
+#: The minimum and maximum numbers that writers write.
 POSSIBLE: list[dict[str, Any]] = [
     {"level": MOST - 1},
     {"bucket": -2, "total_buckets": -2},
@@ -69,24 +69,24 @@ def test_an_impossible_number_is_damage_that_names_manifest_file_field_and_value
 
 
 @pytest.mark.parametrize("decode", [in_lanes, one_by_one], ids=["columns", "records"])
-def test_numbers_that_writers_write_are_read(decode: Callable[[bytes], list[ManifestEntry]]) -> None:
+def test_numbers_within_the_bounds_are_read(decode: Callable[[bytes], list[ManifestEntry]]) -> None:
     entries = [entry(f"file-{at}", **change) for at, change in enumerate(POSSIBLE)]
     assert decode(manifest_of_small_blocks(entries)) == entries
 
 
-def test_of_several_manifests_the_one_with_the_number_is_named() -> None:
+def test_the_manifest_with_the_wrong_number_is_named() -> None:
     good, bad = (manifest_of_small_blocks([entry("x"), entry("y", level=level)]) for level in (3, -7))
     with pytest.raises(CorruptTableError, match=r"^manifest-x: the entry of data file y has _LEVEL -7"):
         in_lanes(good, bad, good)
 
 
 @pytest.mark.parametrize("value", [None, "1", 1.0, True])
-def test_what_is_no_number_is_damage(value: Any) -> None:
+def test_a_value_that_is_not_a_number_is_damage(value: Any) -> None:
     with pytest.raises(CorruptTableError, match=r"^m is not a manifest: field _FILE\._LEVEL is missing or wrong"):
         check_entries([entry(level=value)], "m")
 
 
-def test_the_numbers_of_manifests_that_java_wrote_pass(tmp_path: Path) -> None:
+def test_numbers_of_javas_manifests_are_accepted(tmp_path: Path) -> None:
     found = [
         decode_manifest(path.read_bytes(), name)
         for name, path in golden_files(tmp_path, "*/manifest/manifest-*")

@@ -1,4 +1,4 @@
-"""Checksums in the header of an Avro file: one a record, or none at all."""
+"""Checksums in the header of an Avro file: one for each record, or none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def opened(metadata: dict[str, str] | None = None) -> Container:
 
 
 @given(st.lists(st.none() | st.integers(0, (1 << 32) - 1)))
-def test_each_record_has_its_own_checksum_again(checksums: list[int | None]) -> None:
+def test_the_checksum_of_each_record_is_read_back(checksums: list[int | None]) -> None:
     assert checksums_of(opened(checksum_header(checksums)), len(checksums)) == checksums
 
 

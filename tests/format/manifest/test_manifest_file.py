@@ -1,4 +1,4 @@
-"""Manifests: what Java wrote is read, what is written reads back, and damage is named."""
+"""Manifests: Java's files are read, written files are read back, and errors name damaged files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.format.manifest.manifest_samples import (
 )
 
 
-def test_manifests_of_every_golden_table_read_back_equal_after_rewriting(tmp_path: Path) -> None:
+def test_manifests_of_golden_tables_are_equal_after_rewriting(tmp_path: Path) -> None:
     count = 0
     for name, path in golden_files(tmp_path, "*/manifest/manifest-*"):
         if path.name.startswith("manifest-list"):
@@ -65,12 +65,12 @@ def test_entries_of_a_golden_table_have_javas_values(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("compression", ["zstandard", "ZSTD", "zstd", "null", "none", "deflate"])
-def test_every_field_survives_each_codec(compression: str) -> None:
+def test_every_field_is_read_back_with_each_codec(compression: str) -> None:
     entries = varied_entries(40)
     assert decode_manifest(encode_manifest(entries, compression), "m") == entries
 
 
-def test_snappy_blocks_are_read_and_their_checksum_is_tested() -> None:
+def test_snappy_blocks_are_read_and_their_checksum_is_checked() -> None:
     entries = varied_entries(40)
     data = _as_snappy(encode_manifest(entries, "null"))
     assert decode_manifest(data, "m") == entries
@@ -79,7 +79,7 @@ def test_snappy_blocks_are_read_and_their_checksum_is_tested() -> None:
 
 
 def _as_snappy(data: bytes) -> bytes:
-    """The same container, its first block's codec changed."""
+    """Return the same container with another codec for its first block."""
     header_end = data.index(data[-16:]) + 16
     stream = io.BytesIO(data[header_end:])
     out = data[:header_end].replace(b"\x14avro.codec\x08null", b"\x14avro.codec\x0csnappy")
@@ -106,7 +106,7 @@ def test_a_manifest_without_entries_is_empty() -> None:
     assert in_lanes(data) == []
 
 
-def test_task_results_travel_as_bytes() -> None:
+def test_entries_are_encoded_as_task_results() -> None:
     entries = varied_entries(3)
     assert decode_entries(encode_entries(entries)) == entries
 
@@ -158,7 +158,7 @@ def test_absent_optional_fields_become_none(decode: Any) -> None:
     ],
     ids=["an absent required field", "another version", "another kind"],
 )
-def test_what_no_entry_is_like_is_refused(
+def test_an_invalid_entry_is_refused(
     decode: Any, schema: dict[str, Any], change: dict[str, int], error: type[LakelsmError], told: str
 ) -> None:
     with pytest.raises(error, match=told):
@@ -166,12 +166,12 @@ def test_what_no_entry_is_like_is_refused(
 
 
 @pytest.mark.parametrize("damage", [b"", b"PAR1", b"Obj\x01", b"Obj\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"])
-def test_what_is_no_avro_file_is_corrupt(damage: bytes) -> None:
+def test_other_bytes_instead_of_an_avro_file_are_corrupt(damage: bytes) -> None:
     with pytest.raises(CorruptTableError, match="manifest-7"):
         decode_manifest(damage, "manifest-7")
 
 
-def test_a_manifest_cut_anywhere_within_a_block_is_corrupt() -> None:
+def test_a_manifest_that_is_truncated_within_a_block_is_corrupt() -> None:
     data = encode_manifest(varied_entries(3))
     for size in range(0, len(data), 7):
         with pytest.raises(CorruptTableError, match="manifest-7"):
@@ -179,7 +179,7 @@ def test_a_manifest_cut_anywhere_within_a_block_is_corrupt() -> None:
 
 
 @given(st.data())
-def test_damaged_bytes_never_raise_anything_but_a_named_error(data: st.DataObject) -> None:
+def test_damaged_bytes_raise_only_errors_with_the_name(data: st.DataObject) -> None:
     entries = varied_entries(data.draw(st.sampled_from([1, 40])), 3)
     records = [entry_to_record(item) for item in entries]
     intact = write_container(MANIFEST_SCHEMA, records, data.draw(st.sampled_from(["null", "zstandard"])), 16)
@@ -195,7 +195,7 @@ def test_damaged_bytes_never_raise_anything_but_a_named_error(data: st.DataObjec
             assert isinstance(error, UnsupportedLayoutError) or "manifest-x" in str(error)
 
 
-def test_many_blocks_go_to_lanes_and_few_do_not() -> None:
+def test_many_blocks_are_decoded_in_lanes_and_few_are_not() -> None:
     entries = varied_entries(200)
     [many] = open_manifests([(manifest_of_small_blocks(entries), "m", None)])
     [few] = open_manifests([(encode_manifest(entries[:20]), "m", None)])
@@ -214,7 +214,7 @@ def test_many_blocks_go_to_lanes_and_few_do_not() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_what_a_count_needs_is_the_same_in_lanes_and_one_by_one_and_without_the_other_fields(seed: int) -> None:
+def test_counts_are_the_same_in_lanes_and_one_by_one_and_without_other_fields(seed: int) -> None:
     entries = varied_entries(200, seed)
     data = manifest_of_small_blocks(entries)
     [every], [few] = open_manifests([(data, "m", None)]), open_manifests([(data, "m", None)], COUNTED)
@@ -238,7 +238,7 @@ def with_new_field(item: ManifestEntry) -> dict[str, Any]:
     return record
 
 
-def test_manifests_of_one_schema_are_opened_together_and_all_in_their_order() -> None:
+def test_manifests_of_one_schema_are_opened_together_in_order() -> None:
     entries = varied_entries(6)
     other = write_container(changed_schema(_NEW="int"), [with_new_field(item) for item in entries[2:4]], "null")
     manifests = [encode_manifest(entries[:1]), encode_manifest(entries[1:2]), other, encode_manifest(entries[4:])]
@@ -247,7 +247,7 @@ def test_manifests_of_one_schema_are_opened_together_and_all_in_their_order() ->
     assert [item for batch in batches for item in batch.entries(np.arange(batch.count))] == entries
 
 
-def test_a_manifest_of_another_number_of_entries_than_its_list_says_is_refused() -> None:
+def test_a_manifest_with_another_number_of_entries_than_in_its_list_is_refused() -> None:
     data = encode_manifest(varied_entries(3))
     [batch] = open_manifests([(data, "manifest-7", 3)])
     assert batch.count == 3

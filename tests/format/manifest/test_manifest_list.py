@@ -40,7 +40,7 @@ META = ManifestFileMeta(
 )
 
 
-def test_lists_of_every_golden_table_read_back_equal_after_rewriting_and_have_the_summaries_of_java(
+def test_lists_of_golden_tables_are_equal_after_rewriting_and_have_javas_summaries(
     tmp_path: Path,
 ) -> None:
     lists = compared = 0
@@ -68,7 +68,7 @@ def test_an_empty_list_is_a_valid_file() -> None:
     assert decode_manifest_list(encode_manifest_list([]), "l") == []
 
 
-def test_all_fields_survive() -> None:
+def test_all_fields_are_read_back() -> None:
     metas = [META, replace(META, min_row_id=4, max_row_id=9, min_bucket=None, max_level=None)]
     assert decode_manifest_list(encode_manifest_list(metas), "l") == metas
 

@@ -1,4 +1,4 @@
-"""Bounds of partition columns: whole values, in Java's order."""
+"""Bounds of partition columns: full values, in Java's order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lakelsm.format.row.binary_row_decode import decode_row
 from lakelsm.types import parse_type
 
 
-def test_partition_bounds_are_whole_values_and_nulls_are_counted_by_entry() -> None:
+def test_partition_bounds_are_not_truncated_and_nulls_are_counted_by_entry() -> None:
     types = [parse_type("STRING"), parse_type("DATE")]
     rows: list[tuple[str | None, date]] = [
         ("b" * 40, date(2024, 1, 2)),
@@ -37,7 +37,7 @@ def test_partition_bounds_of_floats_have_javas_order() -> None:
     assert repr(decode_row(stats.max_values, types)) == "(nan, nan)"
 
 
-def test_partition_bounds_hold_dates_that_python_has_not() -> None:
+def test_partition_bounds_may_be_dates_outside_pythons_calendar() -> None:
     types = [parse_type("DATE")]
     far = pa.scalar(10_000_000, pa.int32()).cast(pa.date32())
     stats = partition_stats([encode_row([far], types)], types)
@@ -51,7 +51,7 @@ def test_partition_bounds_of_a_column_without_values_are_null() -> None:
     assert stats.null_counts == (1,)
 
 
-def test_a_table_without_partitions_has_bounds_of_no_column() -> None:
+def test_a_table_without_partitions_has_empty_bounds() -> None:
     assert partition_stats([EMPTY_ROW] * 3, []) == EMPTY_STATS
 
 
@@ -62,7 +62,7 @@ def test_floats_compare_as_java_compares_them(kind: pa.DataType) -> None:
     assert ranks[:-1] == sorted(set(ranks[:-1])) and ranks[-1] is None
 
 
-def test_times_compare_as_whole_numbers_and_texts_as_they_are() -> None:
+def test_times_compare_as_integers_and_texts_as_texts() -> None:
     assert comparable(pa.array([date(1970, 1, 3)])).to_pylist() == [2]
     assert comparable(pa.array([7, None], pa.timestamp("us"))).to_pylist() == [7, None]
     texts = pa.array(["b", "a"])

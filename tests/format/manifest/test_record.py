@@ -1,4 +1,4 @@
-"""Entries and the records of Avro files say the same, field by field."""
+"""Entries and Avro records have the same content, field by field."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.format.manifest.manifest_samples import entry, varied_entries
 
 
 @given(st.integers(0, 1000))
-def test_every_field_of_an_entry_survives(seed: int) -> None:
+def test_every_field_of_an_entry_is_kept(seed: int) -> None:
     [item] = varied_entries(1, seed)
     assert entry_from_record(entry_to_record(item)) == item
 
@@ -25,7 +25,7 @@ def test_a_record_has_the_fields_of_its_schema_in_their_order() -> None:
 
 
 @pytest.mark.parametrize("name", ["_MIN_KEY", "_KEY_STATS", "_MAX_SEQUENCE_NUMBER", "_SCHEMA_ID", "_LEVEL"])
-def test_a_field_that_every_release_writes_must_be_there(name: str) -> None:
+def test_a_field_that_every_release_writes_is_required(name: str) -> None:
     record = entry_to_record(entry())
     del record["_FILE"][name]
     with pytest.raises(KeyError, match=name):
@@ -39,7 +39,7 @@ def test_a_kind_that_is_neither_add_nor_delete_is_wrong(kind: int) -> None:
 
 
 @pytest.mark.parametrize("counts", [None, (), (0, None, 7)])
-def test_statistics_without_counts_are_told_from_those_of_no_column(counts: tuple[int | None, ...] | None) -> None:
+def test_statistics_without_counts_differ_from_those_of_no_column(counts: tuple[int | None, ...] | None) -> None:
     stats = SimpleStats(b"a", b"b", counts)
     assert stats_from_record(stats_to_record(stats)) == stats
     without = {name: value for name, value in stats_to_record(stats).items() if name != "_NULL_COUNTS"}

@@ -1,4 +1,4 @@
-"""Rows with the bytes and hashes that Java Paimon gave them (docs/format.md 8 and 9), and a slow reference."""
+"""Rows with the bytes and hashes of Java Paimon (docs/format.md 8 and 9), and a slow reference implementation."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ HASHES: list[tuple[tuple[str, ...], tuple[Any, ...], int]] = [
     (("STRING", "INT"), ("2024-01-01", 1), -1309492846),
 ]
 
-# Their buckets, in the order of HASHES.
+# The buckets of the keys, in the order of HASHES.
 BUCKETS_OF_4 = [
     3, 2, 0, 3, 1, 3, 2, 0, 2, 3,
     3, 2, 3, 3, 2, 3, 1, 3, 2, 2, 0, 3, 3, 1, 0, 2, 2, 2, 0, 2, 1,
@@ -157,13 +157,13 @@ def atomic_types(names: Sequence[str]) -> list[AtomicType]:
 
 
 def java_entries(table: Path) -> list[ManifestEntry]:
-    """All entries of all manifests in a table's folder."""
+    """Return all entries of all manifests in a table's directory."""
     paths = [path for path in (table / "manifest").glob("manifest-*") if "-list-" not in path.name]
     return [entry for path in sorted(paths) for entry in decode_manifest(path.read_bytes(), path.name)]
 
 
 def single_rows(names: Sequence[str], values: Sequence[Any]) -> tuple[list[pa.Array], list[AtomicType]]:
-    """One row as arrays of one value each."""
+    """Return one row as arrays of one value each."""
     types = atomic_types(names)
     kinds = [to_arrow(data_type) for data_type in types]
     arrays = [
@@ -174,7 +174,7 @@ def single_rows(names: Sequence[str], values: Sequence[Any]) -> tuple[list[pa.Ar
 
 
 def reference_row(values: Sequence[Any], types: Sequence[AtomicType]) -> bytes:
-    """The row's bytes without arity, field by field; temporal values are integers in `to_arrow` units."""
+    """Return the row's bytes without arity, field by field; temporal values are integers in `to_arrow` units."""
     header = bytearray((len(types) + 8 + 63) // 64 * 8)
     slots: list[bytes] = []
     variable = bytearray()
@@ -243,7 +243,7 @@ _MILLIS_OF_YEARS = 200_000 * 366 * 86_400_000
 
 
 def plain_values(data_type: AtomicType) -> st.SearchStrategy[Any]:
-    """Values of a type; temporal ones as integers in the unit of ``to_arrow``."""
+    """Return a strategy for values of a type; temporal values are integers in the unit of ``to_arrow``."""
     root = data_type.root
     bits = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "DATE": 32, "BIGINT": 64}
     if root in bits:
@@ -272,7 +272,7 @@ def plain_values(data_type: AtomicType) -> st.SearchStrategy[Any]:
 
 
 def arrow_column(values: Sequence[Any], data_type: AtomicType) -> pa.Array:
-    """The values of :func:`plain_values` as an array of ``to_arrow(data_type)``."""
+    """Return the values of :func:`plain_values` as an array of ``to_arrow(data_type)``."""
     arrow_type = to_arrow(data_type)
     if arrow_type == NANO_TIMESTAMP:
         return times_of_nanos(values)
@@ -284,7 +284,7 @@ def arrow_column(values: Sequence[Any], data_type: AtomicType) -> pa.Array:
 
 @st.composite
 def rows_of_types(draw: st.DrawFn, max_fields: int = 6) -> tuple[list[AtomicType], list[tuple[Any, ...]]]:
-    """Some types and rows of them, nulls among them."""
+    """Draw some types and rows of them, with nulls."""
     types = atomic_types(draw(st.lists(st.sampled_from(TYPE_NAMES), min_size=1, max_size=max_fields)))
     row = st.tuples(*(st.none() | plain_values(data_type) for data_type in types))
     return types, draw(st.lists(row, min_size=1, max_size=20))

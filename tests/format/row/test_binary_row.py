@@ -1,4 +1,4 @@
-"""BinaryRow bytes: Java's examples, a slow reference, Java's manifests, and bytes that are damaged."""
+"""BinaryRow bytes equal Java's examples, a slow reference, and Java's manifests; damaged bytes are refused."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_rows_equal_those_of_a_row_by_row_encoder_and_decode_again(
 
 
 @given(rows_of_types(), st.integers(0, 5), st.integers(0, 5))
-def test_slices_and_chunks_encode_as_the_values_they_hold(
+def test_slices_and_chunks_are_encoded_as_their_values(
     drawn: tuple[list[AtomicType], list[tuple[Any, ...]]], start: int, cut: int
 ) -> None:
     types, rows = drawn
@@ -108,7 +108,7 @@ def test_rows_span_blocks_of_different_shapes() -> None:
         assert rows[index].as_py() == reference_row([keys[index].as_py(), index], [STRING, INT])
 
 
-def test_no_rows_give_no_rows() -> None:
+def test_columns_without_rows_give_no_rows() -> None:
     assert encode_rows([pa.array([], pa.string())], [STRING]).equals(pa.array([], pa.binary()))
     assert [len(column) for column in decode_rows([], [INT, STRING])] == [0, 0]
 
@@ -120,7 +120,7 @@ def test_columns_of_different_lengths_and_counts_are_refused() -> None:
         encode_rows([pa.array([1, 2])], [BIGINT, BIGINT])
 
 
-def test_nanosecond_timestamps_have_the_whole_calendar() -> None:
+def test_nanosecond_timestamps_cover_the_whole_calendar() -> None:
     times = times_of_nanos([253_402_300_799_999_999_999, -62_135_596_800_000_000_000 + 1, None, -1])
     rows = with_arity(encode_rows([times], [TS9]), 1)
     assert decode_rows(rows.to_pylist(), [TS9])[0].equals(times)
@@ -152,7 +152,7 @@ KEY_TABLES = ["all_parquet", "all_orc", "part", "part2", "dyn", "simple", "longk
 
 
 @pytest.mark.parametrize("name", KEY_TABLES)
-def test_keys_and_partitions_of_javas_manifests_encode_back_to_the_same_bytes(
+def test_keys_and_partitions_of_javas_manifests_have_the_same_bytes_after_rewriting(
     name: str, golden: Callable[..., GoldenTable]
 ) -> None:
     table = golden(name)

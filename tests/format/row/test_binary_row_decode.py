@@ -1,4 +1,4 @@
-"""Stored rows back to columns: Java's and pypaimon's bytes, rows of older schemas, and bytes that are damaged."""
+"""Stored rows are decoded to columns: Java's and pypaimon's bytes, rows of older schemas, and damaged bytes."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_any_bytes_decode_or_are_reported(row: bytes, names: list[str]) -> None:
     except (CorruptTableError, UnsupportedFeatureError):
         return
     for column in columns:
-        if not pa.types.is_decimal(column.type):  # any 16 bytes are kept, also beyond the precision
+        if not pa.types.is_decimal(column.type):  # All 16 bytes are kept, even beyond the precision.
             column.validate(full=True)
 
 
@@ -105,7 +105,7 @@ def test_days_beyond_pythons_range_decode_to_columns_and_are_refused_as_python_v
         decode_row(row, [days])
 
 
-def test_the_row_that_is_damaged_is_told_by_its_number() -> None:
+def test_the_error_names_the_number_of_the_damaged_row() -> None:
     good = encode_row([1], [INT])
     with pytest.raises(CorruptTableError, match=r"^row number 2 ends before its last field"):
         decode_rows([good, good, good[:-1], good], [INT])

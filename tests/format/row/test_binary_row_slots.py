@@ -1,4 +1,4 @@
-"""Slots and variable parts of one field: every layout and unit of Arrow, and what does not fit."""
+"""Slots and variable parts of one field: every layout and unit of Arrow, and values that do not fit."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_a_number_takes_as_many_bytes_as_javas_big_integer(numbers: list[int]) -
 
 
 @given(st.binary(max_size=40), st.data())
-def test_eight_bytes_are_read_at_any_place(data: bytes, drawn: st.DataObject) -> None:
+def test_eight_bytes_are_read_at_any_offset(data: bytes, drawn: st.DataObject) -> None:
     places = drawn.draw(st.lists(st.integers(0, len(data)), max_size=9))
     words = load_words(padded_words(np.frombuffer(data, np.uint8)), np.array(places, np.int64))
     padded = data + bytes(8)
@@ -158,7 +158,7 @@ def test_a_time_is_whole_milliseconds_and_nanoseconds_beyond_them(unit: str, nan
 
 
 @given(st.lists(st.none() | st.binary(max_size=20), max_size=9), st.integers(0, 9))
-def test_bytes_lie_where_the_layout_says_in_slices_too(values: list[bytes | None], start: int) -> None:
+def test_bytes_have_the_offsets_of_the_layout_also_in_slices(values: list[bytes | None], start: int) -> None:
     for kind in (pa.binary(), pa.large_binary()):
         offsets, data = byte_layout(pa.array(values, kind).slice(start))
         parts = [data[begin:end].tobytes() for begin, end in zip(offsets[:-1].tolist(), offsets[1:].tolist())]
@@ -183,7 +183,7 @@ def test_a_field_is_inline_up_to_seven_bytes_and_has_words_beyond() -> None:
         ("INT", False),
     ],
 )
-def test_what_lies_in_the_variable_part_is_told_by_the_precision(name: str, wide: bool) -> None:
+def test_the_precision_determines_the_use_of_the_variable_part(name: str, wide: bool) -> None:
     [data_type] = atomic_types([name])
     assert (is_wide_decimal(data_type) or is_wide_timestamp(data_type)) is wide
     words = field_slots(pa.nulls(1), data_type).var_words

@@ -1,4 +1,4 @@
-"""Bucket hashes and bucket functions: Java's vectors, a slow reference, and every path of the fast one."""
+"""Bucket hashes and bucket functions equal Java's vectors and a slow reference, on every code path."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ INT, BIGINT, STRING = atomic_types(["INT", "BIGINT", "STRING"])
 
 
 @pytest.mark.parametrize("case", HASHES, ids=lambda case: f"{case[0]} {case[1]}")
-def test_keys_hash_as_java_hashes_them(case: tuple[tuple[str, ...], tuple[Any, ...], int]) -> None:
+def test_keys_have_javas_hashes(case: tuple[tuple[str, ...], tuple[Any, ...], int]) -> None:
     names, values, expected = case
     arrays, types = single_rows(names, values)
     assert key_hashes(arrays, types).tolist() == [expected]
@@ -53,7 +53,7 @@ def test_keys_hash_as_java_hashes_them(case: tuple[tuple[str, ...], tuple[Any, .
 
 
 @pytest.mark.parametrize(("buckets", "column"), [(4, BUCKETS_OF_4), (16, BUCKETS_OF_16)], ids=["4", "16"])
-def test_keys_fall_into_the_buckets_that_java_puts_them_in(buckets: int, column: list[int]) -> None:
+def test_keys_have_javas_buckets(buckets: int, column: list[int]) -> None:
     found = [int(bucket_ids(*single_rows(names, values), buckets)[0]) for names, values, _ in HASHES]
     assert found == column
 
@@ -81,12 +81,12 @@ def test_hashes_equal_those_of_a_row_by_row_hash(
     st.lists(st.binary(max_size=100).map(lambda row: row[: len(row) // 4 * 4]), max_size=40),
     st.integers(0, 3),
 )
-def test_rows_of_any_lengths_hash_alike_in_slices(rows: list[bytes], start: int) -> None:
+def test_rows_of_any_lengths_have_the_same_hashes_in_slices(rows: list[bytes], start: int) -> None:
     expected = [reference_hash(row) for row in rows[start:]]
     assert hash_rows(pa.array(rows, pa.binary())[start:]).tolist() == expected
 
 
-def test_many_rows_with_a_few_very_long_keys_hash_alike() -> None:
+def test_many_rows_with_a_few_very_long_keys_have_the_same_hashes() -> None:
     texts = [f"key-{index:07}" for index in range(40_000)]
     for index in (0, 20_000, 39_999):
         texts[index] = f"{index}" * 20_000
@@ -109,7 +109,7 @@ def test_a_key_of_a_megabyte_is_hashed_in_few_calls(rows: int) -> None:
     assert by_fields[0] == by_rows[0] == by_bytes[0] and by_bytes[-1] == by_rows[-1]
 
 
-def test_nulls_in_one_block_leave_the_other_blocks_alone() -> None:
+def test_nulls_in_one_block_do_not_change_other_blocks() -> None:
     values: list[int | None] = list(range(50_000))
     values[20_000] = None
     hashes = key_hashes([pa.array(values)], [BIGINT])
@@ -153,7 +153,7 @@ def test_zero_buckets_and_unknown_functions_are_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["all_parquet", "conf"])
-def test_rows_of_javas_tables_lie_in_the_bucket_that_their_key_hashes_to(
+def test_rows_of_javas_tables_are_in_the_bucket_of_their_hash(
     name: str, golden: Callable[..., GoldenTable]
 ) -> None:
     table = golden(name)
@@ -192,7 +192,7 @@ def test_byte_strings_of_any_length_hash_as_in_java(values: list[bytes]) -> None
 
 
 def _of_bytes(value: bytes) -> int:
-    """Row by row: words of four bytes, then each byte left over as a number of its own with its sign."""
+    """Hash one value: words of four bytes, then each remaining byte as a separate signed number."""
     whole = len(value) // 4 * 4
     words = [int.from_bytes(value[at : at + 4], "little") for at in range(0, whole, 4)]
     tail = [(byte - 256 if byte >= 128 else byte) & 0xFFFFFFFF for byte in value[whole:]]

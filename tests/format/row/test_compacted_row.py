@@ -1,4 +1,4 @@
-"""Compacted rows: columns to bytes and back, against a reference that writes field by field."""
+"""Compacted rows: columns are encoded and decoded, and equal a reference that writes field by field."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def varint(value: int) -> bytes:
 
 
 def reference(values: Sequence[Any], types: Sequence[AtomicType]) -> bytes:
-    """A row as docs/format.md 8.5 describes it, value after value."""
+    """Return a row by the description of docs/format.md 8.5, value by value."""
     header = bytearray((8 + len(types) + 7) // 8)
     body = b""
     for index, (value, data_type) in enumerate(zip(values, types, strict=True)):
@@ -70,7 +70,7 @@ def decoded(rows: Sequence[bytes], types: Sequence[DataType]) -> list[pa.Array]:
 
 
 @given(rows_of_types(max_fields=20), st.booleans())
-def test_rows_have_the_bytes_of_the_layout_and_come_back(
+def test_rows_have_the_bytes_of_the_layout_and_are_read_back(
     case: tuple[list[AtomicType], list[tuple[Any, ...]]], sliced: bool
 ) -> None:
     types, rows = case
@@ -82,7 +82,7 @@ def test_rows_have_the_bytes_of_the_layout_and_come_back(
     assert all(found.equals(column) for found, column in zip(decoded(encoded, types), columns))
 
 
-def test_rows_are_decoded_where_they_lie_in_any_order_and_more_than_once() -> None:
+def test_rows_are_decoded_from_any_offsets_and_more_than_once() -> None:
     types = atomic_types(["INT", "STRING"])
     encoded = encode_compacted([pa.array([1, None, 3], pa.int32()), pa.array(["a", "b", None])], types)
     rows = RowBytes.of(encoded.combine_chunks()).take(np.array([2, 0, 2, 1]))
@@ -97,7 +97,7 @@ def test_a_value_of_many_bytes_has_a_length_of_several() -> None:
     assert decoded(encoded, types)[0].to_pylist() == values
 
 
-def test_a_row_within_a_row_is_its_bytes_behind_their_length() -> None:
+def test_a_row_within_a_row_is_its_length_and_its_bytes() -> None:
     types = [parse_type("INT"), parse_type(ROW)]
     column = pa.array([{"a": 5, "b": "x"}, None, {"a": None, "b": None}], to_arrow(types[1]))
     encoded = encode_compacted([pa.array([1, 2, 3], pa.int32()), column], types).to_pylist()

@@ -89,7 +89,7 @@ def test_hive_hashes_decimals_without_trailing_zeros(text: str, name: str, java_
 
 
 @pytest.mark.parametrize("name", ["FLOAT", "DOUBLE"])
-def test_zeros_of_both_signs_hash_alike_and_so_does_every_nan(name: str) -> None:
+def test_both_zeros_have_one_hash_and_all_nans_have_one(name: str) -> None:
     kind, bits = (np.float32, np.uint32) if name == "FLOAT" else (np.float64, np.uint64)
     payload = np.array([math.nan], kind).view(bits) + bits(1)
     column = pa.array(np.concatenate([np.array([0.0, -0.0, math.nan], kind), payload.view(kind)]))
@@ -98,7 +98,7 @@ def test_zeros_of_both_signs_hash_alike_and_so_does_every_nan(name: str) -> None
     assert nan == other == (0x7FC00000 if name == "FLOAT" else 0x7FF80000)
 
 
-def test_a_null_counts_as_zero_in_its_place() -> None:
+def test_a_null_field_hashes_to_zero() -> None:
     columns = [pa.array([7, None, 7]), pa.array([None, "a", "a"])]
     assert hive_hashes(columns, [BIGINT, STRING]).tolist() == [7 * 31, 97, 7 * 31 + 97]
 
@@ -110,7 +110,7 @@ def test_nested_types_have_no_hash() -> None:
 
 @pytest.mark.parametrize("name", ["DECIMAL(38, 0)", "DECIMAL(38, 10)", "STRING"])
 @given(data=st.data())
-def test_wide_decimals_and_texts_hash_as_in_java_in_slices_too(name: str, data: st.DataObject) -> None:
+def test_wide_decimals_and_texts_have_javas_hashes_also_in_slices(name: str, data: st.DataObject) -> None:
     [data_type] = atomic_types([name])
     values = data.draw(st.lists(st.none() | plain_values(data_type), max_size=9))
     start = data.draw(st.integers(0, len(values)))

@@ -1,4 +1,4 @@
-"""Arrays, maps and rows within rows: to bytes and back, of any depth, in slices, with NULLs that hide elements."""
+"""Arrays, maps and rows within rows are encoded and decoded, of any depth, in slices, with NULLs that hide elements."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def nested_cases() -> st.SearchStrategy[Case]:
 
 
 @given(st.data(), nested_cases(), st.booleans())
-def test_nested_values_come_back(data: st.DataObject, case: Case, sliced: bool) -> None:
+def test_nested_values_are_read_back(data: st.DataObject, case: Case, sliced: bool) -> None:
     data_type, values = case
     column = pa.array(data.draw(st.lists(st.none() | values, min_size=1, max_size=8)), to_arrow(data_type))
     column = column.slice(1) if sliced else column
@@ -69,7 +69,7 @@ def test_nested_values_come_back(data: st.DataObject, case: Case, sliced: bool) 
     assert found.to_pylist() == column.to_pylist()
 
 
-def test_elements_that_a_null_hides_are_in_no_array() -> None:
+def test_elements_of_null_lists_are_not_written() -> None:
     data_type = ArrayType(parse_type("INT"))
     buffers = [pa.py_buffer(b"\x05"), pa.py_buffer(pa.array([0, 1, 3, 4], pa.int32()).buffers()[1])]
     column = pa.Array.from_buffers(to_arrow(data_type), 3, buffers, children=[pa.array([1, 2, 3, 4], pa.int32())])
@@ -93,7 +93,7 @@ def test_a_multiset_counts_its_elements() -> None:
 
 
 @pytest.mark.parametrize("kind", ["ARRAY<VARIANT>", "MAP<INT, ARRAY<VARIANT>>", "ROW<a INT, b ARRAY<VARIANT>>"])
-def test_types_without_bytes_are_known(kind: str) -> None:
+def test_types_without_bytes_are_refused(kind: str) -> None:
     assert not is_nested_type(parse_type(kind))
     assert is_nested_type(parse_type(kind.replace("VARIANT", "INT")))
 

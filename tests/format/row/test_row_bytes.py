@@ -1,4 +1,4 @@
-"""Byte strings at any places of a buffer."""
+"""Byte strings at any offsets of a buffer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lakelsm.format.row.row_bytes import (
 
 
 @given(st.lists(st.tuples(st.integers(0, 2**63 - 1), st.booleans()), max_size=20))
-def test_numbers_of_variable_length_come_back(cases: list[tuple[int, bool]]) -> None:
+def test_numbers_of_variable_length_are_read_back(cases: list[tuple[int, bool]]) -> None:
     values = np.array([value for value, _ in cases], np.int64)
     nulls = np.array([null for _, null in cases], bool)
     rows = RowBytes.of(varint_bytes(values))
@@ -45,7 +45,7 @@ def test_numbers_are_loaded_at_any_alignment() -> None:
     assert load_numbers(buffer, places[:2], "<u8").tolist() == [0x0908070605040302, 0x0807060504030201]
 
 
-def test_strings_are_those_of_a_slice_and_taken_in_any_order() -> None:
+def test_strings_of_a_slice_are_taken_in_any_order() -> None:
     rows = RowBytes.of(pa.array([b"x", b"ab", None, b"cde"]).slice(1)).take(np.array([2, 0]))
     assert [bytes(rows.buffer[a : a + n]) for a, n in zip(rows.starts, rows.lengths)] == [b"cde", b"ab"]
 

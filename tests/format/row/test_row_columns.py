@@ -1,4 +1,4 @@
-"""Columns from the values of rows' bytes."""
+"""Columns from decoded values of rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_big_endian_numbers_of_any_length_are_decimals(value: int) -> None:
     assert decimal_column(pa.decimal128(38, 0), low, high, NONE).to_pylist() == [value]
 
 
-def test_parts_of_a_buffer_are_texts_in_the_order_asked_for() -> None:
+def test_parts_of_a_buffer_become_texts_in_the_requested_order() -> None:
     data = np.frombuffer(b"abcdef\xff", np.uint8)
     starts, lengths = np.array([3, 0, 0]), np.array([2, 3, 0])
     column = bytes_column(pa.string(), data, starts, lengths, np.array([False, False, True]))
@@ -31,7 +31,7 @@ def test_parts_of_a_buffer_are_texts_in_the_order_asked_for() -> None:
         bytes_column(pa.string(), data, np.array([6]), np.array([1]), NONE)
 
 
-def test_a_time_that_microseconds_cannot_hold_is_refused() -> None:
+def test_a_time_outside_the_range_of_microseconds_is_refused() -> None:
     assert time_column(pa.timestamp("us"), np.array([-1]), np.array([1_000]), NONE).cast(pa.int64()).to_pylist() == [-999]
     with pytest.raises(UnsupportedFeatureError, match="outside the years"):
         time_column(pa.timestamp("us"), np.array([2**62]), np.array([0]), NONE)

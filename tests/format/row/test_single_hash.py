@@ -1,4 +1,4 @@
-"""Hashes of single keys are those of arrays."""
+"""Hashes of single keys equal those of arrays."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _plain_keys(draw: st.DrawFn) -> tuple[list[str], tuple[Any, ...]]:
 
 
 @given(_plain_keys())
-def test_keys_of_plain_types_hash_as_arrays_do(case: tuple[list[str], tuple[Any, ...]]) -> None:
+def test_keys_of_plain_types_have_the_hashes_of_arrays(case: tuple[list[str], tuple[Any, ...]]) -> None:
     types = [parse_type(name) for name in case[0]]
     hashes = SingleHash(types)
     assert hashes.is_plain
@@ -58,7 +58,7 @@ def test_keys_of_plain_types_hash_as_arrays_do(case: tuple[list[str], tuple[Any,
 
 
 @pytest.mark.parametrize("case", [case for case in HASHES if None not in case[1]], ids=str)
-def test_keys_hash_as_java_hashes_them(case: tuple[tuple[str, ...], tuple[Any, ...], int]) -> None:
+def test_keys_have_javas_hashes(case: tuple[tuple[str, ...], tuple[Any, ...], int]) -> None:
     names, values, expected = case
     arrays, types = single_rows(names, values)
     hashes = SingleHash(types)

@@ -1,4 +1,4 @@
-"""Nested bytes that are damaged: an error of lakelsm, or values, and nothing else."""
+"""Damaged nested bytes give an error of lakelsm, or values, but no other error."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_nested_bytes_that_contradict_the_layout_are_refused(value: str, kind: s
         decoded(bytes.fromhex(value), kind)
 
 
-def test_elements_that_share_their_bytes_are_refused_before_these_are_copied() -> None:
+def test_overlapping_elements_are_refused_before_they_are_copied() -> None:
     count, size = 1000, 100_000
     header = 4 + 4 * ((count + 31) // 32)
     slot = ((header + 8 * count) << 32 | size).to_bytes(8, "little")
@@ -70,7 +70,7 @@ def test_a_type_without_bytes_is_refused() -> None:
         decoded(b"", "VECTOR<FLOAT, 2>")
 
 
-def test_values_are_spread_to_the_rows_that_have_one() -> None:
+def test_values_get_the_indexes_of_their_rows() -> None:
     nulls = np.array([True, False, True, False])
     assert spread(pa.array([1, 2]), nulls).to_pylist() == [None, 1, None, 2]
     assert spread(pa.array([], pa.int64()), np.array([True])).to_pylist() == [None]

@@ -1,4 +1,4 @@
-"""The container that Java Paimon 1.4.2 wrote for a file of `samples.all_types_rows`, with all indexes there can be."""
+"""The container that Java Paimon 1.4.2 wrote for a file of `samples.all_types_rows` with all possible indexes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ JAVA = bytes.fromhex((Path(__file__).parent / "java_1_4_2.hex").read_text())
 
 
 def indexes_of(fields: dict[str, DataField], version: int = 2) -> list[ColumnIndex]:
-    """Each index that a column can have, as small as that of the recorded file."""
+    """Return each index that a column can have, as small as that of the recorded file."""
     bloom = [
         ColumnIndex(BLOOM_FILTER, f.name, items=20, fpp=0.1)
         for f in fields.values()
@@ -32,6 +32,6 @@ def indexes_of(fields: dict[str, DataField], version: int = 2) -> list[ColumnInd
 
 
 def rows_in_memory() -> pa.Table:
-    """The rows in the types that lakelsm keeps values in."""
+    """Return the rows in the types in which lakelsm keeps values."""
     rows = all_types_rows()
     return pa.table({name: cast_column(rows.column(name), to_arrow(field.type)) for name, field in FIELDS.items()})

@@ -35,7 +35,7 @@ def _rows(bitmaps: Bitmaps, kind: Any, *values: Any) -> list[int]:
     return list(bitmaps.rows_of(pa.array(values, to_arrow(kind))))
 
 
-def test_each_type_has_the_bytes_that_java_wrote_and_java_s_are_read() -> None:
+def test_each_type_has_javas_bytes_and_javas_bytes_are_read() -> None:
     theirs, rows = FileIndexContainer.decode(JAVA, "x").bodies, rows_in_memory()
     for name, types in theirs.items():
         if "bitmap" not in types:
@@ -49,7 +49,7 @@ def test_each_type_has_the_bytes_that_java_wrote_and_java_s_are_read() -> None:
         assert (bitmaps.row_count, list(bitmaps.nulls()), list(bitmaps.rows_of(column.slice(0, 1)))) == (5, [3], first)
 
 
-def test_the_first_layout_is_what_java_reads() -> None:
+def test_the_first_layout_has_the_bytes_that_java_reads() -> None:
     assert _index(["a", None, "b", "a"], _TEXT, version=1).hex() == FLAT
 
 
@@ -62,7 +62,7 @@ _VALUES = {
 
 
 @given(st.data())
-def test_the_rows_of_each_value_come_back_in_both_layouts(data: st.DataObject) -> None:
+def test_the_rows_of_each_value_are_read_back_in_both_layouts(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(sorted(_VALUES)))
     kind = parse_type(name)
     values = data.draw(st.lists(st.none() | _VALUES[name], min_size=1, max_size=60))
@@ -72,7 +72,7 @@ def test_the_rows_of_each_value_come_back_in_both_layouts(data: st.DataObject) -
         bitmaps = Bitmaps(_index(values, kind, version, block, cut), kind, "x")
         assert bitmaps.row_count == len(values)
         assert list(bitmaps.nulls()) == [at for at, value in enumerate(values) if value is None]
-        # An index tells the zeros apart.
+        # An index distinguishes the two zeros.
         held = {(value, str(value)) for value in wanted}
         assert _rows(bitmaps, kind, *wanted) == [at for at, value in enumerate(values) if (value, str(value)) in held]
 
@@ -90,7 +90,7 @@ def test_many_rows_and_values_of_several_blocks() -> None:
     assert _rows(bitmaps, _TEXT, "value", "value 99999", "value 02500x") == []
 
 
-def test_a_value_larger_than_a_block_has_a_block_for_itself() -> None:
+def test_a_value_larger_than_a_block_has_its_own_block() -> None:
     values = ["x" * 50, "y", "z" * 40, "z" * 40]
     bitmaps = Bitmaps(_index(values, _TEXT, block_bytes=16), _TEXT, "x")
     assert [_rows(bitmaps, _TEXT, value) for value in values] == [[0], [1], [2, 3], [2, 3]]
@@ -102,7 +102,7 @@ def test_another_version_is_refused() -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_an_index_that_is_cut_off_is_refused_by_name(version: int) -> None:
+def test_a_truncated_index_is_refused_by_name(version: int) -> None:
     body = _index([3, 1, None, 3, 3, None], _INT, version)
     for size in range(len(body)):
         with pytest.raises(CorruptTableError, match=r"^Index i of data file d has a bitmap index that cannot be decoded"):

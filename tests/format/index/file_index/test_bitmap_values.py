@@ -30,7 +30,7 @@ def _domain(kind: str, values: list[Any]) -> tuple[BitmapValues, pa.Array]:
         ("BIGINT", [-(2**63), -1, 0, 2**63 - 1]),
     ],
 )
-def test_the_domain_has_the_order_of_java_and_comes_back(kind: str, ascending: list[Any]) -> None:
+def test_the_domain_has_javas_order_and_is_read_back(kind: str, ascending: list[Any]) -> None:
     values, domain = _domain(kind, ascending)
     assert sorted(domain.to_pylist()) == domain.to_pylist()
     assert len(set(domain.to_pylist())) == len(ascending)

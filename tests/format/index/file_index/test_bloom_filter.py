@@ -25,7 +25,7 @@ def test_a_filter_has_the_bytes_that_java_wrote() -> None:
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1)), st.integers(1, 500), st.floats(0.0001, 0.9999), st.integers(0, 3))
-def test_what_was_added_is_never_missed(hashes: list[int], items: int, fpp: float, parts: int) -> None:
+def test_added_hashes_are_always_found(hashes: list[int], items: int, fpp: float, parts: int) -> None:
     bloom = BloomFilter.sized(items, fpp)
     added = np.array(hashes, np.int64)
     for part in np.array_split(added, parts + 1):
@@ -33,13 +33,13 @@ def test_what_was_added_is_never_missed(hashes: list[int], items: int, fpp: floa
     assert BloomFilter.decode(bloom.encode(), "x").may_hold(added).all()
 
 
-def test_few_values_that_were_not_added_seem_to_be_there() -> None:
+def test_few_other_values_are_found() -> None:
     bloom = BloomFilter.sized(1000, 0.01)
     bloom.add(fast_hashes(pa.array(range(1000))))
     assert bloom.may_hold(fast_hashes(pa.array(range(1000, 101_000)))).mean() < 0.02
 
 
 @pytest.mark.parametrize("body", ["", "00000003", "0000000000", "ffffffff00", "0000080100"])
-def test_bytes_that_are_no_filter_are_refused_by_name(body: str) -> None:
+def test_other_bytes_instead_of_a_filter_are_refused_by_name(body: str) -> None:
     with pytest.raises(CorruptTableError, match=r"^Index i of data file d has a bloom filter of"):
         BloomFilter.decode(bytes.fromhex(body), "Index i of data file d")

@@ -1,4 +1,4 @@
-"""Hashes of values, as Java's FastHash has them."""
+"""Hashes of values equal those of Java's FastHash."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.nano_times import column_of
 
 
 def wang(key: int) -> int:
-    """Thomas Wang's 64-bit mix, number by number."""
+    """Return Thomas Wang's 64-bit mix of one number."""
 
     def wrapped(number: int) -> int:
         return (number + 2**63) % 2**64 - 2**63
@@ -58,7 +58,7 @@ _FAR = dt.datetime(1960, 1, 1, 0, 0, 0, 1)
         ("TIMESTAMP(9)", _FAR, -315619199999999),
     ],
 )
-def test_numbers_and_times_are_mixed_as_the_number_that_java_has_of_each(kind: str, value: Any, number: int) -> None:
+def test_numbers_and_times_are_hashed_as_javas_numbers(kind: str, value: Any, number: int) -> None:
     column = _column(kind, None, value)
     assert as_longs(column)[1] == number
     assert fast_hashes(column).tolist() == [0, wang(number)]

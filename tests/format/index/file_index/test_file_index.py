@@ -1,4 +1,4 @@
-"""What the indexes of a file tell of its rows."""
+"""Queries of a file's indexes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _with(index: FileIndex, *values: int) -> list[int] | None:
     return None if rows is None else list(rows)
 
 
-def test_a_bloom_filter_excludes_and_bitmaps_know_the_rows() -> None:
+def test_a_bloom_filter_excludes_files_and_bitmaps_return_rows() -> None:
     rows: tuple[list[int | None], list[str | None]] = [1, 2, None, 2], ["x"] * 4
     bloom, bitmaps, both = (_index(*rows, *kinds) for kinds in (_BLOOM, _BITMAPS, [*_BLOOM, *_BITMAPS]))
     assert [_with(bloom, 2), _with(bloom, 7), _with(bloom, 7, 1)] == [None, [], None]
@@ -46,7 +46,7 @@ def test_a_bloom_filter_excludes_and_bitmaps_know_the_rows() -> None:
     assert bloom.null_rows(_A, True) is None
 
 
-def test_columns_without_an_index_and_indexes_of_unknown_types_tell_nothing() -> None:
+def test_columns_without_an_index_and_indexes_of_unknown_types_exclude_nothing() -> None:
     index = FileIndex(FileIndexContainer({"a": {"bsi": b"?", "range-bitmap": b""}}).encode(), 3, "x")
     wanted = pa.array([1], pa.int32())
     for column in (_A, _B):
@@ -55,7 +55,7 @@ def test_columns_without_an_index_and_indexes_of_unknown_types_tell_nothing() ->
     assert index.may_hold_keys({"a": wanted})
 
 
-def test_what_java_wrote_is_found_and_what_it_did_not_write_is_not() -> None:
+def test_values_that_java_wrote_are_found_and_others_are_not() -> None:
     index, rows = FileIndex(JAVA, 5, "x"), rows_in_memory()
     for name, field in FIELDS.items():
         column = rows.column(name).chunk(0)
@@ -64,7 +64,7 @@ def test_what_java_wrote_is_found_and_what_it_did_not_write_is_not() -> None:
             assert list(index.null_rows(field, True) or ()) == [3]
 
 
-def test_bitmaps_of_another_number_of_rows_are_of_another_file() -> None:
+def test_bitmaps_of_another_number_of_rows_are_refused() -> None:
     builder = FileIndexBuilder([(_BITMAPS[0], _A.type)])
     builder.add(pa.table({"a": pa.array([1, 2], pa.int32())}))
     with pytest.raises(CorruptTableError, match=r"^Index i of data file d has bitmaps of 2 rows, but .* says 3"):
@@ -75,13 +75,13 @@ def test_bitmaps_of_another_number_of_rows_are_of_another_file() -> None:
     st.lists(st.tuples(st.integers(-50, 50), st.text("ab", max_size=2)), min_size=1, max_size=40),
     st.lists(st.tuples(st.integers(-50, 50), st.text("ab", max_size=2)), max_size=40),
 )
-def test_a_key_that_the_file_has_is_never_missed(held: list[tuple[int, str]], others: list[tuple[int, str]]) -> None:
+def test_a_key_of_the_file_is_always_found(held: list[tuple[int, str]], others: list[tuple[int, str]]) -> None:
     index = _index(*map(list, zip(*held)), *_BLOOM)
     a, b = zip(*[*others, held[0]])
     assert index.may_hold_keys({"a": pa.array(a, pa.int32()), "b": pa.array(b, pa.string())})
 
 
-def test_keys_are_told_by_all_their_columns_and_block_by_block() -> None:
+def test_keys_are_checked_by_all_their_columns_and_block_by_block() -> None:
     index = _index([1, 2], ["x", "y"], *_BLOOM)
     keys = {"a": pa.array([1] * 3000, pa.int32()), "b": pa.array(["nothing"] * 3000)}
     assert not index.may_hold_keys(keys)

@@ -18,7 +18,7 @@ from lakelsm.format.index.file_index.file_index_container import (
 )
 from tests.format.index.file_index.java_container import JAVA
 
-#: As Java writes it: column v with a bloom filter of 'a' and 'b'.
+#: A container that Java wrote: column v with a bloom filter of 'a' and 'b'.
 WORKED = (
     "00054e4ed01a35ae000000010000003500000001000176000000010"
     "00c626c6f6f6d2d66696c746572000000350000000a0000000000000003082000700200"
@@ -42,11 +42,11 @@ def test_a_container_of_javas_with_many_indexes_is_read_and_written_again_byte_f
         st.text(max_size=9), st.dictionaries(st.text(max_size=9), st.binary(max_size=9), max_size=3), max_size=3
     )
 )
-def test_any_indexes_come_back(bodies: dict[str, dict[str, bytes]]) -> None:
+def test_all_indexes_are_read_back(bodies: dict[str, dict[str, bytes]]) -> None:
     assert FileIndexContainer.decode(FileIndexContainer(bodies).encode(), "x").bodies == bodies
 
 
-def test_an_index_without_bytes_tells_nothing_and_what_a_later_version_adds_is_passed_over() -> None:
+def test_empty_indexes_and_additions_of_later_versions_are_ignored() -> None:
     data = bytearray(FileIndexContainer({"v": {"bitmap": b"xy"}}).encode())
     start = data.index(b"bitmap") + 6
     data[start : start + 8] = bytes.fromhex("ffffffff00000000")
@@ -57,7 +57,7 @@ def test_an_index_without_bytes_tells_nothing_and_what_a_later_version_adds_is_p
 
 
 @pytest.mark.parametrize("size", range(0, len(WORKED) // 2))
-def test_a_container_that_is_cut_off_is_refused_by_name(size: int) -> None:
+def test_a_truncated_container_is_refused_by_name(size: int) -> None:
     with pytest.raises(CorruptTableError, match=r"^File index i of data file d "):
         FileIndexContainer.decode(bytes.fromhex(WORKED)[:size], "File index i of data file d")
 
@@ -79,11 +79,11 @@ def test_any_damage_is_an_error_or_a_container(data: st.DataObject) -> None:
         FileIndexContainer.decode(bytes(damaged), "x")
 
 
-def test_a_sealed_container_is_that_of_its_data_file_and_whole() -> None:
+def test_a_sealed_container_must_be_complete_and_of_its_data_file() -> None:
     data = sealed(JAVA, "data-1.parquet")
     assert FileIndexContainer.decode(data, "x") == FileIndexContainer.decode(JAVA, "x")
     check_seal(data, "data-1.parquet", "x", needed=True)
-    check_seal(JAVA, "data-1.parquet", "x", needed=False)  # Another writer's has no checksum.
+    check_seal(JAVA, "data-1.parquet", "x", needed=False)  # Another writer's container has no checksum.
     check_seal(b"", "data-1.parquet", "x", needed=False)
     wrong = [(data, "data-2.parquet", False), (data[:100] + b"\x01" + data[101:], "data-1.parquet", False)]
     wrong += [(JAVA, "data-1.parquet", True), (b"", "data-1.parquet", True), (data + b"\0", "data-1.parquet", True)]
@@ -102,11 +102,11 @@ def test_texts_have_the_bytes_that_java_writes(text: str, data: str) -> None:
 
 
 @given(st.text())
-def test_every_text_comes_back(text: str) -> None:
+def test_every_text_is_read_back(text: str) -> None:
     assert decode_modified_utf8(encode_modified_utf8(text)) == text
 
 
 @pytest.mark.parametrize("data", [b"\xff", b"\xe4\xb8", b"\xed\xa0\xbd"])
-def test_what_is_no_text_is_refused(data: bytes) -> None:
+def test_bytes_that_are_not_text_are_refused(data: bytes) -> None:
     with pytest.raises(UnicodeDecodeError):
         decode_modified_utf8(data)

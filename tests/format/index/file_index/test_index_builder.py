@@ -1,4 +1,4 @@
-"""The indexes of a file that is written: those of Java, for each type."""
+"""The indexes of a written file equal Java's for each type."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_every_index_of_every_type_has_the_bytes_that_java_wrote() -> None:
     assert FileIndexContainer.decode(builder.encode(), "x").bodies == FileIndexContainer.decode(JAVA, "x").bodies
 
 
-def test_a_column_may_have_both_and_chunks_are_rows_one_after_the_other() -> None:
+def test_a_column_may_have_both_indexes_and_several_chunks() -> None:
     indexes = [
         ColumnIndex(BLOOM_FILTER, "v", items=10, fpp=0.1),
         ColumnIndex(BITMAP, "v", version=2, block_bytes=1 << 14),

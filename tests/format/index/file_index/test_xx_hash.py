@@ -1,4 +1,4 @@
-"""XXH64 of many byte strings at once, against a plain one."""
+"""XXH64 of many byte strings together equals a plain implementation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _round(state: int, data: bytes) -> int:
 
 
 def plain_xxh64(data: bytes) -> int:
-    """XXH64 with seed 0, as its specification has it."""
+    """Return XXH64 with seed 0, computed by its specification."""
     at, state = 0, _P5
     if len(data) >= 32:
         lanes = [_P1 + _P2 & _MASK, _P2, 0, -_P1 & _MASK]
@@ -63,6 +63,6 @@ def test_published_hashes(data: bytes, known: int) -> None:
 
 
 @given(st.lists(st.binary(max_size=150)), st.integers(0, 3))
-def test_strings_of_any_lengths_are_hashed_together_as_each_by_itself(strings: list[bytes], skipped: int) -> None:
+def test_strings_of_any_lengths_are_hashed_together_as_separately(strings: list[bytes], skipped: int) -> None:
     found = xx_hash64(pa.array(strings, pa.binary()).slice(skipped))
     assert found.tolist() == [plain_xxh64(data) for data in strings[skipped:]]
