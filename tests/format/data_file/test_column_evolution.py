@@ -109,12 +109,12 @@ def test_types_with_other_nullability_or_comments_have_the_same_layout() -> None
     source, target = change("ROW<a INT, b INT>", DropColumn(("c", "b")), AddColumn(("c", "b"), INT))
     assert isinstance(source, RowType) and isinstance(target, RowType)
     assert not same_layout(source, target)
-    assert to_arrow(source) == to_arrow(target), "Arrow cannot tell them apart"
+    assert to_arrow(source) == to_arrow(target), "Arrow does not distinguish them"
     assert same_layout(source, source.with_nullable(False))
-    told = replace(
+    described = replace(
         source, fields=tuple(replace(f, description="x", type=f.type.with_nullable(False)) for f in source.fields)
     )
-    assert same_layout(source, told)
+    assert same_layout(source, described)
     assert same_layout(ArrayType(INT), ArrayType(INT.with_nullable(False)))
     assert not same_layout(ArrayType(INT), MultisetType(INT))
     assert not same_layout(ArrayType(source), ArrayType(target))

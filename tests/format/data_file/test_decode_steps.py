@@ -62,7 +62,7 @@ def test_a_batch_has_about_the_allowed_size(shape: str, tmp_path: Path) -> None:
     kind, value = SHAPES[shape]
     stored = pa.array([value(index) for index in range(ROWS)], row_schema(schema_of(kind).fields).field("v").type)
     schema, path = write(tmp_path, kind, stored)
-    assert stored.nbytes > max(4 * ALLOWED, 20 * path.stat().st_size), "the file does not tell"
+    assert stored.nbytes > max(4 * ALLOWED, 20 * path.stat().st_size), "the file hides the size"
     found = batches(schema, path, lambda: ALLOWED)
     assert [start for start, _ in found] == [sum(len(rows) for _, rows in found[:at]) for at in range(len(found))]
     assert pa.concat_tables(rows for _, rows in found).column("v").combine_chunks().equals(stored)

@@ -48,14 +48,14 @@ def schemas_of(store: TableStore) -> dict[int, TableSchema]:
 
 def refusal_by(store: TableStore, schemas: dict[int, TableSchema], file: RunFile) -> str:
     file_io, schema = store.file_io, store.schema
-    with pytest.raises(CorruptTableError) as told:
+    with pytest.raises(CorruptTableError) as caught:
         check_files(file_io, schemas, [file])
-    assert str(told.value).startswith(f"Data file {file.path}")
+    assert str(caught.value).startswith(f"Data file {file.path}")
     reader = RunReader(file_io, schema, schemas=schemas, columns=schema.field_names, memory_bytes=1 << 20)
     with pytest.raises(CorruptTableError) as in_task:
         list(reader.open_runs(MergeUnit(((file,),)))[0])
-    assert str(in_task.value) == str(told.value)
-    return str(told.value)
+    assert str(in_task.value) == str(caught.value)
+    return str(caught.value)
 
 
 def of_one_file(folder: Path, columns: str = "id INT NOT NULL, v STRING", **options: str) -> tuple[LocalTable, RunFile]:

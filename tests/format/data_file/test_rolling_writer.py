@@ -240,9 +240,9 @@ def test_each_file_has_its_indexes_in_its_entry_or_in_a_separate_file(tmp_path: 
             assert (meta.embedded_index is None, meta.extra_files) == (
                 (False, ()) if threshold == "2 kb" else (True, (f"{meta.file_name}.index",))
             )
-            place = FileIndexLocation.of(meta, str(directory))
-            assert place is not None
-            index = place.read(IO.filesystem())
+            location = FileIndexLocation.of(meta, str(directory))
+            assert location is not None
+            index = location.read(IO.filesystem())
             keys = pa.array([first, first + 1], pa.int32())
             assert index.may_hold_keys({"k": keys.slice(1)})
             (value,) = [field for field in INT_SCHEMA.fields if field.name == "v"]

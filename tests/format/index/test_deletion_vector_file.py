@@ -49,6 +49,6 @@ def test_several_containers_and_runs_have_javas_bytes(masked: object, bitmap64: 
 @given(st.dictionaries(st.text(min_size=1, max_size=8), positions, min_size=1, max_size=4), st.booleans())
 def test_vectors_are_read_back(vectors: dict[str, set[int]], bitmap64: bool) -> None:
     data, ranges = encode_vectors({name: BitMap(rows) for name, rows in vectors.items()}, bitmap64)
-    found = {place.data_file_name: set(decode_vector(data[place.offset :], place.length)) for place in ranges}
+    found = {entry.data_file_name: set(decode_vector(data[entry.offset :], entry.length)) for entry in ranges}
     assert found == vectors
-    assert {place.data_file_name: place.cardinality for place in ranges} == {n: len(rows) for n, rows in vectors.items()}
+    assert {entry.data_file_name: entry.cardinality for entry in ranges} == {n: len(rows) for n, rows in vectors.items()}

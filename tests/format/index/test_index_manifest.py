@@ -126,7 +126,7 @@ def test_a_damaged_index_manifest_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "named"),
     [
         ({"_BUCKET": -3}, "_BUCKET -3"),
         ({"_FILE_SIZE": -1}, "_FILE_SIZE -1"),
@@ -136,12 +136,12 @@ def test_a_damaged_index_manifest_is_named() -> None:
         ({"_CARDINALITY": -1}, "_CARDINALITY -1"),
     ],
 )
-def test_a_number_that_no_writer_writes_is_refused(change: dict[str, int], told: str) -> None:
+def test_a_number_that_no_writer_writes_is_refused(change: dict[str, int], named: str) -> None:
     [record] = fastavro.reader(io.BytesIO(encode_index_manifest([replace(ENTRIES[1], file=_MASKS)])))
     target = record if next(iter(change)) in record else record["_DELETIONS_VECTORS_RANGES"][0]
     target.update(change)
     data = write_container(INDEX_MANIFEST_SCHEMA, [record], "null")
-    with pytest.raises(CorruptTableError, match=f"^index-manifest-x: .* masks has {told}, which is out of range"):
+    with pytest.raises(CorruptTableError, match=f"^index-manifest-x: .* masks has {named}, which is out of range"):
         decode_index_manifest(data, "index-manifest-x")
 
 

@@ -22,12 +22,12 @@ from tests.format.manifest.manifest_samples import (
     one_by_one,
 )
 
-MOST = 2**31 - 1
+MAX_INT = 2**31 - 1
 COUNTS = SimpleStats(EMPTY_ROW, EMPTY_ROW, (None, 11))
 #: A change of an entry of 10 rows, and the text of the error.
 IMPOSSIBLE: list[tuple[dict[str, Any], str]] = [
     ({"level": -1}, "_LEVEL -1, which is out of range"),
-    ({"level": MOST}, f"_LEVEL {MOST}"),
+    ({"level": MAX_INT}, f"_LEVEL {MAX_INT}"),
     ({"bucket": -3}, "_BUCKET -3"),
     ({"total_buckets": -3}, "_TOTAL_BUCKETS -3"),
     ({"file_size": -1}, "_FILE_SIZE -1"),
@@ -44,7 +44,7 @@ IMPOSSIBLE: list[tuple[dict[str, Any], str]] = [
 ]
 #: The minimum and maximum numbers that writers write.
 POSSIBLE: list[dict[str, Any]] = [
-    {"level": MOST - 1},
+    {"level": MAX_INT - 1},
     {"bucket": -2, "total_buckets": -2},
     {"total_buckets": -1, "file_source": 2},
     {"file_size": 0, "row_count": 0, "delete_row_count": 0, "min_sequence_number": 5, "max_sequence_number": 5},
@@ -61,11 +61,11 @@ POSSIBLE: list[dict[str, Any]] = [
 def test_an_impossible_number_is_damage_that_names_manifest_file_field_and_value(
     decode: Callable[[bytes], list[ManifestEntry]],
 ) -> None:
-    for change, told in IMPOSSIBLE:
+    for change, problem in IMPOSSIBLE:
         entries = [entry("first"), entry("second", **change), entry("third")]
         with pytest.raises(CorruptTableError) as raised:
             decode(manifest_of_small_blocks(entries))
-        assert f"manifest-x: the entry of data file second has {told}" in str(raised.value), change
+        assert f"manifest-x: the entry of data file second has {problem}" in str(raised.value), change
 
 
 @pytest.mark.parametrize("decode", [in_lanes, one_by_one], ids=["columns", "records"])

@@ -150,7 +150,7 @@ def test_absent_optional_fields_become_none(decode: Any) -> None:
 
 @pytest.mark.parametrize("decode", [in_lanes, one_by_one])
 @pytest.mark.parametrize(
-    ("schema", "change", "error", "told"),
+    ("schema", "change", "error", "message"),
     [
         (changed_schema(_ROW_COUNT=None), {}, CorruptTableError, r"manifest-x.*_ROW_COUNT"),
         (MANIFEST_SCHEMA, {"_VERSION": 3}, UnsupportedFeatureError, "manifest-x has entries of version 3"),
@@ -159,9 +159,9 @@ def test_absent_optional_fields_become_none(decode: Any) -> None:
     ids=["an absent required field", "another version", "another kind"],
 )
 def test_an_invalid_entry_is_refused(
-    decode: Any, schema: dict[str, Any], change: dict[str, int], error: type[LakelsmError], told: str
+    decode: Any, schema: dict[str, Any], change: dict[str, int], error: type[LakelsmError], message: str
 ) -> None:
-    with pytest.raises(error, match=told):
+    with pytest.raises(error, match=message):
         decode(write_container(schema, [entry_to_record(entry()) | change], "null"))
 
 
@@ -224,8 +224,8 @@ def test_counts_are_the_same_in_lanes_and_one_by_one_and_without_other_fields(se
         counts, files = batch.counts(rows), [entries[row].file for row in rows.tolist()]
         assert counts.levels.tolist() == [file.level for file in files]
         assert counts.rows.tolist() == [file.row_count for file in files]
-        told = [-1 if file.delete_row_count is None else file.delete_row_count for file in files]
-        assert counts.delete_rows.tolist() == told
+        deletes = [-1 if file.delete_row_count is None else file.delete_row_count for file in files]
+        assert counts.delete_rows.tolist() == deletes
         assert counts.sources.tolist() == [-1 if file.file_source is None else file.file_source for file in files]
         bounds = [[key.as_py() for key in side] for side in batch.key_bounds(rows)]
         assert bounds == [[file.min_key for file in files], [file.max_key for file in files]]

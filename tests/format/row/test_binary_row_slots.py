@@ -144,10 +144,10 @@ def test_a_number_takes_as_many_bytes_as_javas_big_integer(numbers: list[int]) -
 
 @given(st.binary(max_size=40), st.data())
 def test_eight_bytes_are_read_at_any_offset(data: bytes, drawn: st.DataObject) -> None:
-    places = drawn.draw(st.lists(st.integers(0, len(data)), max_size=9))
-    words = load_words(padded_words(np.frombuffer(data, np.uint8)), np.array(places, np.int64))
+    offsets = drawn.draw(st.lists(st.integers(0, len(data)), max_size=9))
+    words = load_words(padded_words(np.frombuffer(data, np.uint8)), np.array(offsets, np.int64))
     padded = data + bytes(8)
-    assert words.tolist() == [int.from_bytes(padded[place : place + 8], "little") for place in places]
+    assert words.tolist() == [int.from_bytes(padded[offset : offset + 8], "little") for offset in offsets]
 
 
 @pytest.mark.parametrize(("unit", "nanos"), [("s", 10**9), ("ms", 10**6), ("us", 1000), ("ns", 1)])

@@ -139,8 +139,8 @@ def test_damaged_rows_give_rows_or_an_error_of_lakelsm(
     types, rows = case
     columns = [arrow_column(values, data_type) for values, data_type in zip(zip(*rows), types)]
     row = bytearray(encode_compacted(columns, types).to_pylist()[0])
-    place = data.draw(st.integers(0, len(row) - 1))
-    row[place] = data.draw(st.integers(0, 255))
+    offset = data.draw(st.integers(0, len(row) - 1))
+    row[offset] = data.draw(st.integers(0, 255))
     cut = data.draw(st.integers(0, len(row)))
     with contextlib.suppress(CorruptTableError, UnsupportedFeatureError):
         assert len(decoded([bytes(row[:cut])], types)) == len(types)

@@ -40,9 +40,9 @@ def test_a_number_that_does_not_end_or_has_too_many_bits_is_refused(data: str) -
 
 def test_numbers_are_loaded_at_any_alignment() -> None:
     buffer = padded(np.frombuffer(b"\x01\x02\x03\x04\x05\x06\x07\x08\x09", np.uint8))
-    places = np.array([1, 0, 3])
-    assert load_numbers(buffer, places, "<u2").tolist() == [0x0302, 0x0201, 0x0504]
-    assert load_numbers(buffer, places[:2], "<u8").tolist() == [0x0908070605040302, 0x0807060504030201]
+    offsets = np.array([1, 0, 3])
+    assert load_numbers(buffer, offsets, "<u2").tolist() == [0x0302, 0x0201, 0x0504]
+    assert load_numbers(buffer, offsets[:2], "<u8").tolist() == [0x0908070605040302, 0x0807060504030201]
 
 
 def test_strings_of_a_slice_are_taken_in_any_order() -> None:

@@ -55,9 +55,9 @@ def test_overlapping_elements_are_refused_before_they_are_copied() -> None:
 
 
 @given(st.integers(0, 250), st.integers(0, 255), st.integers(0, 300))
-def test_damaged_nested_bytes_give_values_or_an_error_of_lakelsm(place: int, byte: int, size: int) -> None:
+def test_damaged_nested_bytes_give_values_or_an_error_of_lakelsm(offset: int, byte: int, size: int) -> None:
     damaged = bytearray(nested_bytes(pa.array([VALUE], to_arrow(DEEP)), DEEP)[0].as_py())
-    damaged[place % len(damaged)] = byte
+    damaged[offset % len(damaged)] = byte
     rows = RowBytes.of(pa.array([bytes(damaged[:size])], pa.binary()))
     try:
         nested_column(rows, NONE, DEEP).validate(full=True)

@@ -35,8 +35,8 @@ def test_the_domain_has_javas_order_and_is_read_back(kind: str, ascending: list[
     assert sorted(domain.to_pylist()) == domain.to_pylist()
     assert len(set(domain.to_pylist())) == len(ascending)
     numbers = np.arange(len(ascending), dtype=np.int64)
-    data, places = values.entries(domain, numbers, -numbers)
-    assert places[-1] == len(data)
+    data, offsets = values.entries(domain, numbers, -numbers)
+    assert offsets[-1] == len(data)
     assert values.read_entries(b"xy" + data, 2, len(ascending), 2) == (
         domain.to_pylist(),
         [[at, -at] for at in range(len(ascending))],
