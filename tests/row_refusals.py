@@ -17,7 +17,7 @@ class Refusal:
     table: str
     given: tuple[tuple[str, str], ...]
     row: tuple[Any, ...]
-    told: str
+    message: str
     _: KW_ONLY
     row_kind: str | None = None
     fixed: dict[str, object] = field(default_factory=dict)
@@ -62,8 +62,8 @@ REFUSALS = (
         options={"rowkind.field": "v"},
     ),
     *(
-        Refusal("k INT", (K, ("op", "STRING")), (1, kind), f"{_ROW}{_NO_KIND}: {told}", row_kind="op")
-        for kind, told in (("+i", "+i"), (None, "NULL"))
+        Refusal("k INT", (K, ("op", "STRING")), (1, kind), f"{_ROW}{_NO_KIND}: {message}", row_kind="op")
+        for kind, message in (("+i", "+i"), (None, "NULL"))
     ),
     Refusal("k INT, v STRING", (K, V), (None, "a"), f"{_ROW}key column 'k' {_FILL}"),
     Refusal("k INT, v STRING NOT NULL", (K, V), (1, None), f"{_ROW}NOT NULL column 'v' {_FILL}"),

@@ -73,7 +73,7 @@ def test_what_no_write_takes_is_told_as_of_rows_in_arrow(spark: SparkSession) ->
             prepared(
                 frame, refusal.schema, refusal.row_kind, safe_casts=refusal.safe_casts, **refusal.fixed
             ).collect()
-        assert refusal.told in str(caught.value)
+        assert refusal.message in str(caught.value)
 
 
 def test_a_timestamp_of_sparks_is_told_what_paimon_calls_it(spark: SparkSession) -> None:

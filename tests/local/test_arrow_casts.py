@@ -1,4 +1,4 @@
-"""Values of another type are written where each of them fits, and the first one that does not is named."""
+"""Values of another type are written if each of them fits; the error names the first one that does not."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _NUMBERS: dict[str, st.SearchStrategy[Any]] = {
 
 
 def _expected(values: Iterable[Any], source: str, target: str) -> tuple[list[Any], int | None]:
-    """What is stored, up to the first value that does not fit, and its index."""
+    """Return what is stored, up to the first value that does not fit, and the index of that value."""
     stored: list[Any] = []
     for at, value in enumerate(values):
         try:
@@ -67,12 +67,12 @@ def _check(values: list[Any], source: str, target: str) -> None:
 
 
 @given(st.data(), st.sampled_from(PAIRS))
-def test_values_fit_or_the_first_that_does_not_is_found(data: st.DataObject, pair: tuple[str, str]) -> None:
+def test_values_fit_or_the_first_unfit_one_is_found(data: st.DataObject, pair: tuple[str, str]) -> None:
     _check(data.draw(st.lists(st.none() | _NUMBERS[pair[0]], max_size=5)), *pair)
 
 
 @pytest.mark.parametrize(("source", "target"), PAIRS)
-def test_hard_values_fit_or_not_as_numbers_and_texts_do(source: str, target: str) -> None:
+def test_edge_values_fit_by_the_rules_of_numbers_and_texts(source: str, target: str) -> None:
     for value in HOSTILE[source]:
         _check([value], source, target)
     fitting = [value for value in HOSTILE[source] if _expected([value], source, target)[1] is None]
@@ -109,12 +109,12 @@ def test_parts_of_values_are_cast_at_any_depth(target: str, fitting: pa.Array, s
     offset = pa.concat_arrays([fitting, fitting]).slice(1, len(fitting))
     assert _prepared(f"v {target}", rows(offset))["v"].to_pylist() == (stored * 2)[1 : len(stored) + 1]
     wrong = pa.concat_arrays([fitting, pa.array(unfit, fitting.type)])
-    told = re.escape(f"row {len(fitting) + len(unfit)} of column 'v': ") + ".* does not fit " + target.split("<")[0]
-    with pytest.raises(InvalidInputError, match=told):
+    message = re.escape(f"row {len(fitting) + len(unfit)} of column 'v': ") + ".* does not fit " + target.split("<")[0]
+    with pytest.raises(InvalidInputError, match=message):
         _prepared(f"v {target}", rows(wrong))
 
 
-def test_the_first_row_with_a_value_that_does_not_fit_is_named_over_all_columns_and_batches() -> None:
+def test_the_error_names_the_first_unfit_row_of_all_columns_and_batches() -> None:
     rows = 70_000
     price, day = [1.5] * rows, ["2026-01-01"] * rows
     price[-1], day[-2] = 1.005, "2026-02-30"
@@ -147,7 +147,7 @@ def test_a_key_and_a_named_partition_are_cast() -> None:
         _prepared("p DATE", pa.table({"k": [1.5], "p": ["2026-01-01"]}))
 
 
-def test_nanoseconds_of_texts_are_kept_where_the_column_has_them() -> None:
+def test_nanoseconds_of_texts_are_kept_if_the_column_has_them() -> None:
     kind = parse_type("TIMESTAMP(9)")
     assert isinstance(kind, AtomicType)
     texts = pa.array(["2026-01-31 10:00:00.123456789", None, "0001-01-01"])

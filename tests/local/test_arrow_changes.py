@@ -22,7 +22,7 @@ def changes(table: LocalTable, *arguments: object, **more: object) -> list[tuple
     return [tuple(row.values()) for row in found.read_all().to_pylist()]
 
 
-def test_a_changelog_comes_snapshot_by_snapshot_with_positions(tmp_path: Path) -> None:
+def test_a_changelog_is_in_the_order_of_snapshots_with_positions(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", changelog_producer="input")
     table.write((1, "a"), (2, "b"))
     table.write((1, "c"), (1, "d"))
@@ -45,12 +45,12 @@ def test_appends_are_merged_and_states_compared(tmp_path: Path) -> None:
     assert changes(LocalTable(tmp_path / "empty")) == []
 
 
-def test_arguments_and_damage_are_told(tmp_path: Path) -> None:
+def test_wrong_arguments_and_damage_raise_errors(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", changelog_producer="input")
     table.write((1, "a"))
     with pytest.raises(InvalidInputError, match="mode 'all'"):
         changes(table, mode="all")
-    with pytest.raises(InvalidInputError, match="column 'v'"):
+    with pytest.raises(InvalidInputError, match="kind_column: 'v'"):
         changes(table, kind_column="v")
     with pytest.raises(UnsupportedFeatureError, match="UPPER"):
         changes(table, where="upper(v) = 'A'")
@@ -61,7 +61,7 @@ def test_arguments_and_damage_are_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["changelog", "delta", "diff"])
-def test_changes_of_snapshots_that_go_while_they_are_read_are_no_damage(tmp_path: Path, mode: str) -> None:
+def test_an_expiry_during_a_changelog_read_is_not_reported_as_damage(tmp_path: Path, mode: str) -> None:
     written = LocalTable(tmp_path / "t", changelog_producer="input")
     for value in "abc":
         written.write((1, value))
@@ -73,7 +73,7 @@ def test_changes_of_snapshots_that_go_while_they_are_read_are_no_damage(tmp_path
         reader.read_all()
 
 
-def test_a_long_lived_changelog_of_which_a_file_is_missing_is_damaged(tmp_path: Path) -> None:
+def test_a_long_lived_changelog_with_a_missing_file_is_damaged(tmp_path: Path) -> None:
     written = LocalTable(tmp_path / "t", **{"changelog-producer": "input", "changelog.num-retained.min": "12"})
     for value in "abc":
         written.write((1, value))

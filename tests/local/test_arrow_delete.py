@@ -1,4 +1,4 @@
-"""Deletes in this process, by a condition and by keys, leave what the same delete leaves elsewhere: the other rows."""
+"""Deletes in this process, by a condition and by keys, delete the same rows as on Spark."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ LAYOUTS = [
 
 
 @pytest.mark.parametrize("options", LAYOUTS, ids=str)
-def test_the_rows_that_match_are_gone_and_counted(tmp_path: Path, options: dict[str, str]) -> None:
+def test_matching_rows_are_deleted_and_counted(tmp_path: Path, options: dict[str, str]) -> None:
     table = filled(tmp_path, **options)
     result = table.delete("id >= 3 AND v = '0'", engine="local")
     assert result.matched_rows == 2 and result.rows == 2
@@ -59,7 +59,7 @@ def test_the_rows_that_match_are_gone_and_counted(tmp_path: Path, options: dict[
 
 
 @pytest.mark.parametrize("options", LAYOUTS, ids=str)
-def test_rows_of_keys_are_gone_and_keys_that_are_not_there_are_passed_over(
+def test_rows_of_keys_are_deleted_and_missing_keys_are_ignored(
     tmp_path: Path, options: dict[str, str]
 ) -> None:
     table = filled(tmp_path, **options)
@@ -72,7 +72,7 @@ def test_rows_of_keys_are_gone_and_keys_that_are_not_there_are_passed_over(
 
 @settings(deadline=None, max_examples=20)
 @given(st.sets(st.integers(0, 40)), st.sets(st.integers(0, 40)))
-def test_what_is_left_is_what_was_there_without_the_keys(there: set[int], wanted: set[int]) -> None:
+def test_the_rows_without_the_keys_remain(there: set[int], wanted: set[int]) -> None:
     with tempfile.TemporaryDirectory() as directory:
         table = table_of(Path(directory) / "t", "id INT, v INT NOT NULL", bucket="2")
         table.write(pa.table({"id": pa.array(sorted(there), pa.int32()), "v": pa.array(sorted(there), pa.int32())}))
@@ -80,7 +80,7 @@ def test_what_is_left_is_what_was_there_without_the_keys(there: set[int], wanted
         assert rows_of(table) == [(k, k) for k in sorted(there - wanted)]
 
 
-def test_a_stored_row_kind_says_that_the_row_is_deleted(tmp_path: Path) -> None:
+def test_a_delete_writes_the_stored_row_kind(tmp_path: Path) -> None:
     local = LocalTable(tmp_path, "id INT, op STRING", rowkind__field="op")
     table = Table.for_path(str(tmp_path))
     table.write(pa.table({"id": pa.array([1, 2], pa.int32()), "op": ["+I", "+I"]}))
@@ -99,28 +99,28 @@ def test_keys_finer_than_microseconds_are_deleted_here(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wanted", [{"where": "id = 1", "engine": "local"}, {"keys": ids(1)}], ids=str)
-def test_a_table_that_would_not_remove_the_rows_refuses(tmp_path: Path, wanted: dict[str, Any]) -> None:
+def test_a_table_whose_merge_would_keep_the_rows_refuses_a_delete(tmp_path: Path, wanted: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError, match="first-row"):
         table_of(tmp_path, merge_engine="first-row").delete(**wanted)
 
 
-def test_arguments_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
+def test_conflicting_arguments_are_refused(tmp_path: Path) -> None:
     table = filled(tmp_path)
-    for arguments, told in (
+    for arguments, message in (
         ({}, "where: expected an SQL condition"),
         ({"where": "id = 1", "keys": ids(1)}, "where: cannot be combined with keys"),
         ({"keys": ids(1), "engine": "spark"}, "engine: expected 'local' for rows of this type"),
         ({"keys": 1}, "keys: expected rows in memory"),
         ({"where": "id = 1", "engine": "flink"}, "engine"),
     ):
-        with pytest.raises(InvalidInputError, match=told):
+        with pytest.raises(InvalidInputError, match=message):
             table.delete(**arguments)  # type: ignore[arg-type]
     with pytest.raises(UnsupportedFeatureError, match="upper"):
         table.delete("upper(v) = 'A'", engine="local")
     assert len(rows_of(table)) == 15
 
 
-def test_a_delete_is_replayed_as_a_write_is(tmp_path: Path) -> None:
+def test_a_repeated_delete_is_a_replay(tmp_path: Path) -> None:
     catalog = Catalog(str(tmp_path))
     columns, key = "id INT, day DATE", ["id", "day"]
     table = catalog.create_table("d.t", columns, primary_key=key, partition_by=["day"], options={"bucket": "1"})

@@ -1,4 +1,4 @@
-"""Faults in parts of values are found at any depth, and only where the part is there."""
+"""Faults in parts of values are found at any depth, but not in parts of a NULL row."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FIELDS = {
 }
 _NULL = "which is NOT NULL, is NULL in a row of the DataFrame: filter or fill such rows"
 _TIME = "is a number of milliseconds from 0 to 86399999, and a row has another"
-#: A column, a value with a fault, and how the fault is told: as of Spark's frames (tests/frames/test_prepare.py).
+#: A column, a value with a fault, and the text of the fault, which is the same for Spark (tests/frames/test_prepare.py).
 FAULTY: list[tuple[str, Any, str]] = [
     ("r", {"x": None, "y": "b"}, f"'r.x', {_NULL}"),
     ("a", [None, {"p": None}], f"'a.element.p', {_NULL}"),
@@ -48,7 +48,7 @@ SOUND: dict[str, list[Any]] = {
 
 
 def column(name: str, values: list[Any]) -> pa.Array:
-    """The values as files have them; times are numbers."""
+    """Return the values in stored form; times are numbers."""
     kind = to_arrow(FIELDS[name])
     of_numbers = {"t": pa.int32(), "u": pa.list_(pa.int32())}
     plain = {"r": [("x", pa.int32()), ("y", pa.string())]}
@@ -57,7 +57,7 @@ def column(name: str, values: list[Any]) -> pa.Array:
 
 
 @pytest.mark.parametrize(("name", "value", "fault"), FAULTY, ids=str)
-def test_each_fault_is_told_as_for_a_spark_frame_but_outside_of_a_slice(name: str, value: Any, fault: str) -> None:
+def test_each_fault_has_the_text_of_a_spark_frame_unless_it_is_outside_a_slice(name: str, value: Any, fault: str) -> None:
     sound = SOUND[name]
     with pytest.raises(InvalidInputError) as caught:
         check_values(column(name, [*sound, value, *sound]), FIELDS[name], name)
@@ -70,7 +70,7 @@ def test_values_without_a_fault_pass(name: str) -> None:
     check_values(column(name, SOUND[name]), FIELDS[name], name)
 
 
-def test_a_part_below_a_row_that_is_null_is_not_there() -> None:
+def test_parts_of_a_null_row_are_not_checked() -> None:
     rows = pa.StructArray.from_arrays(
         [pa.array([None, 1], pa.int32()), pa.array(["a", "b"])], names=["x", "y"], mask=pa.array([True, False])
     )

@@ -1,4 +1,4 @@
-"""What a user hands over becomes batches of bounded size, whatever it is; what has no rows is refused with the remedy."""
+"""Rows of each accepted form become batches of bounded size; other values are refused with a remedy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROWS = pa.table({"k": pa.array([1, 2, 3], pa.int32()), "v": ["a", None, "c"]})
 
 
 class Stream:
-    """All that is known of it is the Arrow C stream, as of a Polars or DuckDB result."""
+    """An object with only the Arrow C stream interface, such as a Polars or DuckDB result."""
 
     def __init__(self, table: Any) -> None:
         self._table = table
@@ -48,16 +48,16 @@ FORMS: dict[str, Callable[[], object]] = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_of_rows_is_taken(form: str) -> None:
+def test_every_form_of_rows_is_accepted(form: str) -> None:
     assert taken(FORMS[form]()).cast(ROWS.schema).equals(ROWS)
 
 
-def test_a_dataset_of_files_is_read_as_it_is_taken(tmp_path: Path) -> None:
+def test_a_dataset_of_files_is_read_when_its_batches_are(tmp_path: Path) -> None:
     pq.write_table(ROWS, tmp_path / "a.parquet")
     assert taken(ds.dataset(tmp_path)).equals(ROWS)
 
 
-def test_batches_are_cut_by_rows_and_by_bytes() -> None:
+def test_batches_are_split_by_rows_and_by_bytes() -> None:
     many = pa.table({"k": np.arange(200_000)})
     assert max(map(len, ArrowInput.of(many).batches)) == 1 << 16
     assert taken(many)["k"].to_pylist() == list(range(200_000))
@@ -67,12 +67,12 @@ def test_batches_are_cut_by_rows_and_by_bytes() -> None:
     assert max(map(len, ArrowInput.of(pd.DataFrame({"k": np.arange(200_000)})).batches)) == 1 << 16
 
 
-def test_what_pandas_takes_for_missing_is_null() -> None:
+def test_missing_values_of_pandas_are_null() -> None:
     frame = pd.DataFrame({"f": [1.5, np.nan], "s": ["a", None], "t": [pd.Timestamp(2020, 1, 1), pd.NaT], 5: [1, 2]})
     assert taken(frame).to_pylist()[1] == {"f": None, "s": None, "t": None, "5": 2}
 
 
-def test_no_rows_keep_their_columns() -> None:
+def test_an_empty_input_keeps_its_columns() -> None:
     assert taken(ROWS.slice(0, 0)).schema == ROWS.schema
     assert taken(pd.DataFrame({"k": np.empty(0, np.int32)})).schema == pa.schema([("k", pa.int32())])
 
@@ -90,7 +90,7 @@ def test_no_rows_keep_their_columns() -> None:
         (Stream(pa.chunked_array([[1]])), "expected rows with columns, got .* Make it a table"),
     ],
 )
-def test_what_has_no_rows_is_refused_with_the_remedy(frame: object, remedy: str) -> None:
+def test_other_values_are_refused_with_the_remedy(frame: object, remedy: str) -> None:
     with pytest.raises(InvalidInputError, match=remedy):
         ArrowInput.of(frame)
 
@@ -100,21 +100,21 @@ def test_a_pandas_column_of_many_types_is_refused_by_name() -> None:
         ArrowInput.of(pd.DataFrame({"k": [1, 2], "v": ["a", 3]}))
 
 
-def test_the_names_of_a_frame_with_columns_twice_are_told() -> None:
+def test_a_frame_with_duplicate_columns_keeps_their_names() -> None:
     assert ArrowInput.of(pd.DataFrame([[1, 2]], columns=["a", "a"])).schema.names == ["a", "a"]
 
 
-def test_a_users_own_error_stays_as_it_is_and_arrows_is_told() -> None:
+def test_an_error_of_the_users_reader_is_unchanged_and_arrows_is_converted() -> None:
     def failing(error: Exception) -> Iterator[pa.RecordBatch]:
         yield ROWS.to_batches()[0]
         raise error
 
-    for error, told in ((KeyError("mine"), KeyError), (pa.ArrowInvalid("broken"), InvalidInputError)):
-        with pytest.raises(told, match=r"mine|cannot be read to the end: broken"):
+    for error, message in ((KeyError("mine"), KeyError), (pa.ArrowInvalid("broken"), InvalidInputError)):
+        with pytest.raises(message, match=r"mine|cannot be read to the end: broken"):
             list(ArrowInput.of(pa.RecordBatchReader.from_batches(ROWS.schema, failing(error))).batches)
 
 
-def test_a_frame_of_sparks_is_told_by_its_class() -> None:
+def test_a_spark_frame_is_recognised_by_its_class() -> None:
     frame = type("DataFrame", (), {"__module__": "pyspark.sql.classic.dataframe"})()
     assert is_spark_frame(frame)
     assert not any(is_spark_frame(make()) for make in FORMS.values())

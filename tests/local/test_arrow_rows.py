@@ -1,4 +1,4 @@
-"""A user's rows in Arrow become key-value rows: columns in order, kinds, input order, casts that lose nothing."""
+"""A user's Arrow rows become rows to write: columns in order, row kinds, input order, exact casts."""
 
 from __future__ import annotations
 
@@ -46,22 +46,22 @@ def table_of(refusal: Refusal) -> pa.Table:
 
 
 @pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: f"{refusal.table}: {refusal.given}"[:70])
-def test_what_no_write_takes_is_told_as_of_a_spark_frame(refusal: Refusal) -> None:
+def test_each_refusal_has_the_text_of_a_spark_frame(refusal: Refusal) -> None:
     with pytest.raises(InvalidInputError) as caught:
         given = ArrowInput.of(table_of(refusal))
         options, strict = refusal.parsed_options, {"fixed": refusal.fixed, "safe_casts": refusal.safe_casts}
         list(prepare_arrow(given, refusal.schema, options, refusal.row_kind, **strict))
-    assert refusal.told in str(caught.value)
+    assert refusal.message in str(caught.value)
 
 
-def test_a_type_that_is_refused_is_told_with_one_that_is_taken() -> None:
+def test_the_error_of_a_refused_type_names_an_accepted_one() -> None:
     schema = schema_of("k INT, v TIMESTAMP(9) WITH LOCAL TIME ZONE")
     with pytest.raises(InvalidInputError, match=re.escape("cast it to timestamp[ns, tz=UTC] before the write")):
         prepared(pa.table({"k": ints(1), "v": pa.array([1], pa.timestamp("ns"))}), schema)
     assert len(prepared(pa.table({"k": ints(1), "v": pa.array([1], pa.timestamp("ns", "UTC"))}), schema)) == 1
 
 
-def test_columns_come_in_the_tables_order_with_kind_and_input_order() -> None:
+def test_columns_are_in_the_tables_order_with_kind_and_input_order() -> None:
     rows = prepared(pa.table({"v": ["a", "b", "c"], "K": ints(1, 1, 2)}), schema_of())
     assert rows.column_names == ["_SEQUENCE_NUMBER", "_VALUE_KIND", "k", "v"]
     assert rows.to_pydict() == {
@@ -70,7 +70,7 @@ def test_columns_come_in_the_tables_order_with_kind_and_input_order() -> None:
     }
 
 
-def test_the_order_goes_on_from_batch_to_batch() -> None:
+def test_the_input_order_continues_across_batches() -> None:
     rows = prepared(pa.table({"k": ints(*range(200_000))}), schema_of("k INT"))
     assert rows["_SEQUENCE_NUMBER"].to_pylist() == rows["k"].to_pylist() == list(range(200_000))
 
@@ -87,7 +87,7 @@ def test_a_row_kind_field_is_stored_and_decides() -> None:
     assert rows["op"].to_pylist() == ["+I", "-D"] and rows["_VALUE_KIND"].to_pylist() == [0, 3]
 
 
-def test_fixed_columns_may_be_left_out_or_given_as_they_are() -> None:
+def test_fixed_columns_may_be_left_out_or_given_with_the_same_value() -> None:
     noon = datetime.datetime(2020, 1, 1, 12, 30)
     schema = schema_of("k INT, d DATE, t TIMESTAMP(6), n DECIMAL(9, 2), s STRING, c TIME(3), f DOUBLE, z TIMESTAMP(9)")
     fixed: Mapping[str, object] = {
@@ -99,14 +99,14 @@ def test_fixed_columns_may_be_left_out_or_given_as_they_are() -> None:
     assert row["c"] == datetime.time(0, 0, 0, 5000) and np.isnan(row["f"])
 
 
-def test_a_fixed_column_that_is_null_takes_null_alone() -> None:
+def test_a_fixed_column_that_is_null_accepts_only_null() -> None:
     schema = schema_of("k INT, s STRING")
     assert prepared(pa.table({"k": ints(1), "s": pa.nulls(1)}), schema, s=None)["s"].to_pylist() == [None]
     with pytest.raises(InvalidInputError, match="a row's 's' is not the overwritten partition's 'None'"):
         prepared(pa.table({"k": ints(1), "s": ["a"]}), schema, s=None)
 
 
-def test_a_partial_update_may_leave_out_what_it_does_not_touch() -> None:
+def test_a_partial_update_may_leave_out_columns() -> None:
     schema = schema_of("k INT, v STRING, a ARRAY<INT>, r ROW<x INT>, n INT NOT NULL", merge_engine="partial-update")
     row = prepared(pa.table({"n": ints(5), "k": ints(1)}), schema).to_pylist()[0]
     assert [row[name] for name in ("k", "v", "a", "r", "n")] == [1, None, None, None, 5]
@@ -148,14 +148,14 @@ FITTING: list[tuple[pa.DataType, str, Any, Any]] = [
 
 
 @pytest.mark.parametrize(("kind", "target", "value", "stored"), FITTING, ids=str)
-def test_a_value_that_fits_is_taken_in_the_columns_type(kind: pa.DataType, target: str, value: Any, stored: Any) -> None:
+def test_a_value_that_fits_is_stored_in_the_columns_type(kind: pa.DataType, target: str, value: Any, stored: Any) -> None:
     schema = schema_of(f"k INT, v {target}")
     rows = prepared(pa.table({"k": ints(1), "v": pa.array([value], kind)}), schema)
     assert rows["v"].type == to_arrow(schema.field("v").type)
     assert python_rows(rows.select(["v"])) == [{"v": stored}]
 
 
-def test_instants_of_any_zone_are_taken_where_times_have_one() -> None:
+def test_instants_of_any_zone_are_accepted_by_columns_with_a_zone() -> None:
     times = pa.array([0], pa.timestamp("us", "Asia/Tokyo"))
     rows = prepared(pa.table({"k": ints(1), "v": times}), schema_of("k INT, v TIMESTAMP_LTZ(6)"))
     assert rows["v"].type == pa.timestamp("us", "UTC") and rows["v"].cast(pa.int64()).to_pylist() == [0]
@@ -167,7 +167,7 @@ _OUTSIDE = "Column 'v': a timestamp is outside the years"
 
 
 @pytest.mark.parametrize(
-    ("array", "target", "told"),
+    ("array", "target", "message"),
     [
         (pa.array([2**31 - 1], pa.int32()).cast(pa.date32()), "TIMESTAMP(6)", _OUTSIDE),
         (pa.array([2**61], pa.timestamp("s")), "TIMESTAMP(6)", _OUTSIDE),
@@ -175,13 +175,13 @@ _OUTSIDE = "Column 'v': a timestamp is outside the years"
         (pa.array([1], pa.duration("s")), "BIGINT", r"Column 'v': Arrow type duration\[s\] has no Paimon type; cast it"),
     ],
 )
-def test_a_value_without_a_place_is_refused_by_its_column(array: pa.Array, target: str, told: str) -> None:
-    with pytest.raises(Exception, match=told) as caught:
+def test_an_unfit_value_is_refused_with_its_column(array: pa.Array, target: str, message: str) -> None:
+    with pytest.raises(Exception, match=message) as caught:
         prepared(pa.table({"k": ints(1), "v": array}), schema_of(f"k INT, v {target}"))
     assert type(caught.value).__module__ == "lakelsm.errors"
 
 
-def test_texts_that_are_none_are_refused() -> None:
+def test_invalid_utf8_is_refused() -> None:
     broken = pa.array([b"\xff"]).view(pa.string())
     with pytest.raises(InvalidInputError, match=r"column 'v': a value is not a valid STRING .Invalid UTF8"):
         prepared(pa.table({"k": ints(1), "v": broken}), schema_of())
@@ -199,7 +199,7 @@ def test_a_float_key_has_one_bit_pattern_and_a_partition_keeps_its_zeros() -> No
     assert again["k"].to_numpy().view(np.uint64).tolist() == bits.view(np.uint64).tolist()
 
 
-def test_rows_of_the_table_are_taken_in_its_own_types_where_they_are_its_own() -> None:
+def test_stored_rows_are_accepted_in_the_tables_own_types() -> None:
     schema = schema_of("k INT, v TIMESTAMP(9)")
     own = pa.table({"k": ints(1), "v": column_of([SECOND], to_arrow(schema.field("v").type))})
     assert python_rows(prepared(own, schema, stored=True))[0]["v"] == SECOND

@@ -20,7 +20,7 @@ COLUMNS = "id INT NOT NULL, dt STRING NOT NULL, v STRING, n BIGINT"
 
 
 def written(folder: Path, **options: str) -> LocalTable:
-    """Two partitions of two buckets with a compacted level and three runs above it."""
+    """Write two partitions of two buckets with a compacted level and three runs above it."""
     table = LocalTable(folder / "t", COLUMNS, ("id", "dt"), ("dt",), bucket="2", **options)
     table.write(*((at, dt, f"v{at}", at) for dt in ("a", "b") for at in range(40)))
     table.compact()
@@ -38,7 +38,7 @@ def tuples(rows: pa.Table) -> list[tuple[object, ...]]:
     return [tuple(row.values()) for row in rows.to_pylist()]
 
 
-def test_all_rows_come_merged_and_in_the_order_of_the_key_where_asked(tmp_path: Path) -> None:
+def test_all_rows_are_merged_and_in_key_order_if_requested(tmp_path: Path) -> None:
     table = written(tmp_path)
     wanted = table.rows()
     found = opened(table).to_arrow()
@@ -50,7 +50,7 @@ def test_all_rows_come_merged_and_in_the_order_of_the_key_where_asked(tmp_path: 
     assert opened(table).to_pandas(columns=["id"], ordered=True)["id"].tolist() == [row[0] for row in wanted]
 
 
-def test_conditions_and_columns_are_those_of_the_merged_rows(tmp_path: Path) -> None:
+def test_conditions_and_columns_apply_to_the_merged_rows(tmp_path: Path) -> None:
     table = written(tmp_path)
     for where, matches in (
         ("v LIKE 'w_'", lambda row: row[2].startswith("w")),
@@ -67,14 +67,14 @@ def test_conditions_and_columns_are_those_of_the_merged_rows(tmp_path: Path) -> 
         assert tuples(ordered) == wanted
 
 
-def test_a_limit_ends_the_rows(tmp_path: Path) -> None:
+def test_a_limit_bounds_the_number_of_rows(tmp_path: Path) -> None:
     table = written(tmp_path)
     assert [len(opened(table).to_arrow(limit=limit)) for limit in (0, 1, 33, 10_000)] == [0, 1, 33, len(table.rows())]
     assert tuples(opened(table).to_arrow(limit=3, ordered=True)) == table.rows()[:3]
     assert len(opened(table).to_arrow("dt = 'b'", limit=2)) == 2
 
 
-def test_rows_of_an_older_snapshot_and_of_none(tmp_path: Path) -> None:
+def test_rows_of_an_older_snapshot_and_of_an_empty_table(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t")
     assert opened(table).to_arrow().num_rows == 0
     table.write((1, "a"), (2, "b"))
@@ -83,7 +83,7 @@ def test_rows_of_an_older_snapshot_and_of_none(tmp_path: Path) -> None:
     assert sorted(tuples(opened(table).at(timestamp="2999-01-01 00:00:00").to_arrow())) == [(1, "c"), (2, "b")]
 
 
-def test_rows_that_wait_in_level_0_come_with_fresh(tmp_path: Path) -> None:
+def test_fresh_includes_the_rows_of_level_0(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", deletion_vectors__enabled="true")
     table.write((1, "a"), (2, "b"), (3, "c"))
     table.compact()
@@ -99,7 +99,7 @@ def test_rows_that_wait_in_level_0_come_with_fresh(tmp_path: Path) -> None:
     assert stored_schema(table.store, ["id"]).names == ["id"]
 
 
-def test_files_of_an_older_schema_come_as_the_table_is_now(tmp_path: Path) -> None:
+def test_files_of_an_older_schema_are_read_in_the_newest_one(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t")
     table.write((1, "a"), (2, "b"))
     table.alter(AddColumn("w", "BIGINT"))
@@ -109,7 +109,7 @@ def test_files_of_an_older_schema_come_as_the_table_is_now(tmp_path: Path) -> No
     assert tuples(opened(table).to_arrow(columns=["w"], ordered=True)) == [(None,), (5,)]
 
 
-def test_a_damaged_file_is_named_while_rows_are_taken(tmp_path: Path) -> None:
+def test_a_damaged_file_is_named_when_its_rows_are_read(tmp_path: Path) -> None:
     table = written(tmp_path)
     path = max(table.root.rglob("bucket-*/*.parquet"), key=lambda path: path.stat().st_size)
     path.write_bytes(path.read_bytes()[:-9])
@@ -119,7 +119,7 @@ def test_a_damaged_file_is_named_while_rows_are_taken(tmp_path: Path) -> None:
             reader.read_all()
 
 
-def test_a_stream_that_is_dropped_stops_its_work(tmp_path: Path) -> None:
+def test_closing_a_stream_stops_its_tasks(tmp_path: Path) -> None:
     table = written(tmp_path)
     others = set(threading.enumerate())
     reader = opened(table).to_reader()
@@ -128,7 +128,7 @@ def test_a_stream_that_is_dropped_stops_its_work(tmp_path: Path) -> None:
     assert set(threading.enumerate()) <= others
 
 
-def test_arguments_are_checked_and_conditions_refused_that_only_spark_understands(tmp_path: Path) -> None:
+def test_wrong_arguments_and_conditions_that_only_spark_evaluates_are_refused(tmp_path: Path) -> None:
     table = opened(written(tmp_path))
     with pytest.raises(UnsupportedFeatureError, match=r"'n \+ 1 = 2'.*Table.read"):
         table.to_arrow("id = 1 AND n + 1 = 2")

@@ -1,4 +1,4 @@
-"""Updates in this process: columns of every kind, many batches. tests/frames/test_update.py has what both engines do."""
+"""Updates in this process: columns of every kind, many batches. tests/frames/test_update.py tests both engines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def table_of(folder: Path, columns: str, **options: str) -> Table:
     return Catalog(str(folder)).create_table("db.t", columns, primary_key=["k"], options={"bucket": "1", **options})
 
 
-def test_values_become_those_of_the_columns_type(tmp_path: Path) -> None:
+def test_values_are_cast_to_the_columns_types(tmp_path: Path) -> None:
     columns = "k INT, c VARCHAR(3), t TIME, day DATE, ts TIMESTAMP(3), s TIMESTAMP(9), u TIMESTAMP(9), f FLOAT, b TINYINT"
     table = table_of(tmp_path, columns)
     nanos = pa.array([1_577_836_800_123_456_789], pa.timestamp("ns"))
@@ -29,15 +29,15 @@ def test_values_become_those_of_the_columns_type(tmp_path: Path) -> None:
     (row,) = table.to_arrow(timestamps="text").to_pylist()
     assert (row["u"], row["s"]) == ("2020-01-01 00:00:00.123456789",) * 2
     assert [str(row[name]) for name in ("c", "t", "day", "f", "b")] == ["abc", "00:00:05", "2020-02-29", "1.5", "127"]
-    assert str(row["ts"]) == "1970-01-01 00:00:00", "of the row as it was"
-    for wrong, told in (
+    assert str(row["ts"]) == "1970-01-01 00:00:00", "of the old row"
+    for wrong, message in (
         ({"c": "c || 'd'"}, r"'c' is longer than VARCHAR\(3\) allows"),
         ({"t": "86400000"}, "'t': a value is not a valid TIME"),
         ({"b": "f * 256"}, "'b': a new value does not fit TINYINT"),
         ({"day": "ts"}, "set: column 'day'"),
         ({"c": "5"}, "'c' is VARCHAR.3., but its new value is INT"),
     ):
-        with pytest.raises(InvalidInputError, match=told):
+        with pytest.raises(InvalidInputError, match=message):
             table.update(wrong, "k = 1", engine="local")
 
 

@@ -1,4 +1,4 @@
-"""Arrow's many types of one value have one plain form, and one type of Paimon's."""
+"""Arrow's several types of a value have one plain form and one Paimon type."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lakelsm.local.arrow_values import plain_array, plain_type, value_type
 from lakelsm.schema.row_rules import OnlyNull
 
 DAY = datetime.date(2020, 2, 29)
-#: An Arrow type, a value of it, and the SQL text of Paimon's type.
+#: An Arrow type, a value of it, and the SQL text of the Paimon type.
 FORMS: list[tuple[pa.DataType, Any, str]] = [
     (pa.int8(), 1, "TINYINT"),
     (pa.uint8(), 255, "SMALLINT"),
@@ -83,12 +83,12 @@ def test_each_type_has_a_plain_form_with_the_same_values(kind: pa.DataType, valu
     ],
     ids=str,
 )
-def test_what_paimon_has_no_type_for_is_refused(kind: pa.DataType) -> None:
+def test_types_without_a_paimon_type_are_refused(kind: pa.DataType) -> None:
     with pytest.raises(InvalidInputError, match=r"[Cc]ast it|[Uu]se 1 to 38"):
         value_type(plain_type(kind))
 
 
-def test_null_alone_is_no_type_of_a_column() -> None:
+def test_the_null_type_is_not_a_column_type() -> None:
     assert value_type(pa.null()) == OnlyNull() and OnlyNull().root == "NULL"
 
 
@@ -97,12 +97,12 @@ def test_null_alone_is_no_type_of_a_column() -> None:
     st.integers(0, 30),
     st.integers(0, 30),
 )
-def test_a_slice_has_its_own_values(values: list[Any], start: int, length: int) -> None:
+def test_a_slice_has_only_its_values(values: list[Any], start: int, length: int) -> None:
     array = pa.array(values, pa.large_list(pa.large_string())).slice(start, length)
     assert plain_array(array).to_pylist() == values[start : start + length]
 
 
-def test_a_small_slice_of_a_large_array_is_cast_alone() -> None:
+def test_a_small_slice_of_a_large_array_is_cast_without_the_rest() -> None:
     large = pa.array([["x" * 1000]] * 1000, pa.large_list(pa.large_string()))
     assert plain_array(large.slice(998)).get_total_buffer_size() < 10_000
 

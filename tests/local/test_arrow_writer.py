@@ -1,4 +1,4 @@
-"""Rows in Arrow become level-0 files of a commit: the rows of a read are those of the reference merge."""
+"""Arrow rows become level-0 files of a commit; a read returns the rows of the reference merge."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def frame(rows: Sequence[tuple[int, str, str | None, str]]) -> pa.Table:
 
 
 def plain_rows(table: LocalTable) -> list[tuple[Any, ...]]:
-    """The rows that a full compaction leaves: `LocalTable.rows` knows no sequence fields."""
+    """Return the rows after a full compaction, because `LocalTable.rows` does not support sequence fields."""
     table.compact()
     names = table.store.schema.field_names
     return [tuple(row.values()) for entry in table.live() for row in table.stored(entry).select(names).to_pylist()]
@@ -61,7 +61,7 @@ LAYOUTS: list[dict[str, str]] = [
 
 @settings(deadline=None, max_examples=25)
 @given(BATCHES, st.sampled_from(LAYOUTS), st.booleans(), st.booleans(), st.booleans())
-def test_a_read_shows_what_the_reference_merge_does(
+def test_a_read_returns_the_rows_of_the_reference_merge(
     batches: list[list[tuple[int, str, str | None, str]]],
     layout: dict[str, str],
     partitioned: bool,
@@ -81,7 +81,7 @@ def test_a_read_shows_what_the_reference_merge_does(
 
 
 def stored(table: LocalTable) -> list[Any]:
-    """All rows of all files, with sequence numbers, by bucket."""
+    """Return all rows of all files, with sequence numbers, by bucket."""
     entries = sorted(table.live(), key=lambda entry: (entry.partition, entry.bucket, entry.file.min_key))
     return [(entry.bucket, *row.values()) for entry in entries for row in table.stored(entry).to_pylist()]
 
@@ -95,7 +95,7 @@ def stored(table: LocalTable) -> list[Any]:
     ],
     ids=str,
 )
-def test_what_is_larger_than_memory_gives_the_same_rows(tmp_path: Path, options: dict[str, str]) -> None:
+def test_an_input_larger_than_memory_gives_the_same_rows(tmp_path: Path, options: dict[str, str]) -> None:
     generator = np.random.default_rng(5)
     ids = generator.integers(0, 40_000, 150_000)
     rows = pa.table({"id": ids, "p": pa.array(np.char.mod("p%d", ids % 3)), "v": np.char.mod("v%d", np.arange(len(ids)))})
@@ -108,14 +108,14 @@ def test_what_is_larger_than_memory_gives_the_same_rows(tmp_path: Path, options:
     assert stored(tables[0]) == stored(tables[1])
 
 
-def test_of_rows_with_one_key_the_later_one_wins_also_across_batches_and_runs(tmp_path: Path) -> None:
+def test_the_later_row_of_a_key_wins_across_batches_and_runs(tmp_path: Path) -> None:
     table = LocalTable(tmp_path, "id BIGINT NOT NULL, v BIGINT")
     count = 300_000
     write(table, pa.table({"id": np.zeros(count, np.int64), "v": np.arange(count)}), write_buffer_size="1 mb")
     assert table.rows() == [(0, count - 1)]
 
 
-def test_no_rows_make_no_snapshot(tmp_path: Path) -> None:
+def test_an_empty_write_creates_no_snapshot(tmp_path: Path) -> None:
     table = LocalTable(tmp_path, "id BIGINT NOT NULL, v BIGINT")
     none = pa.table({"id": pa.array([], pa.int64()), "v": pa.array([], pa.int64())})
     assert write(table, none).outcome.snapshot is None
@@ -142,7 +142,7 @@ def test_full_scratch_space_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"changelog_producer": "input"}, {"bucket": "-1"}], ids=str)
-def test_a_batch_that_lost_its_numbers_is_written_again_from_its_own_files(
+def test_a_batch_whose_numbers_were_taken_is_written_again_from_its_files(
     tmp_path: Path, options: dict[str, str]
 ) -> None:
     table = LocalTable(tmp_path, "id BIGINT NOT NULL, v STRING", **{"bucket": "2", **options})
@@ -163,7 +163,7 @@ def test_a_batch_that_lost_its_numbers_is_written_again_from_its_own_files(
         assert table.latest.changelog_record_count == 4
 
 
-def test_small_buckets_share_a_task_and_large_ones_have_their_own(tmp_path: Path) -> None:
+def test_small_buckets_share_a_task_and_large_ones_do_not(tmp_path: Path) -> None:
     class Counting(LocalRunner):
         units = 0
 

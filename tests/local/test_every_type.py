@@ -1,4 +1,4 @@
-"""Rows of nested types come out of local reads and changelogs as they went in: test_types_in_roles has the rest."""
+"""Local reads and changelogs return rows of nested types unchanged; test_types_in_roles has the other types."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def row(key: int, number: float) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("engine", ["deduplicate", "partial-update"])
-def test_rows_of_nested_types_are_merged_and_told(tmp_path: Path, engine: str) -> None:
+def test_rows_of_nested_types_are_merged_and_returned(tmp_path: Path, engine: str) -> None:
     plain = LocalTable(tmp_path / "t", COLUMNS, ("k",), merge_engine=engine, changelog_producer="lookup")
     plain.write(row(1, 1.5), row(2, 2.5), (3, *[None] * 6))
     plain.write(row(1, 9.5))
@@ -34,7 +34,7 @@ def test_rows_of_nested_types_are_merged_and_told(tmp_path: Path, engine: str) -
     expected = [row(1, 9.5), row(2, 2.5), (3, *[None] * 6)]
 
     def tuples(found: pa.Table) -> list[tuple[Any, ...]]:
-        # Python's times have microseconds; a Timestamp of pandas with none beyond them equals them.
+        # Python's times have microseconds; a pandas Timestamp without finer digits equals them.
         return [tuple(values.values()) for values in found.to_pylist()]
 
     assert tuples(table.to_arrow(ordered=True)) == expected

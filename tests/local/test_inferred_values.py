@@ -1,4 +1,4 @@
-"""Values whose type Arrow infers: what it would change is refused, and what is missing for pandas is NULL."""
+"""Values whose type Arrow infers: a lossy inference is refused, and missing values of pandas are NULL."""
 
 from __future__ import annotations
 
@@ -37,31 +37,31 @@ FIT: tuple[list[Any], ...] = (
 )
 
 
-def test_what_arrow_would_change_is_refused_by_a_new_table_and_by_a_write(tmp_path: Path) -> None:
+def test_mixed_values_that_arrow_would_change_are_refused(tmp_path: Path) -> None:
     catalog = Catalog(str(tmp_path))
     days = catalog.create_table("db.days", "id INT, x DATE", primary_key="id")
-    for values, told in MIXED:
+    for values, message in MIXED:
         for each in (values, values[::-1]):
-            with pytest.raises(ValueError, match=told):
+            with pytest.raises(ValueError, match=message):
                 check_one_kind(each)
             rows = [{"id": at, "x": value} for at, value in enumerate(each)]
             frame = pd.DataFrame({"id": range(len(each)), "x": pd.Series(each, dtype=object)})
             for given in (rows, {"id": range(len(each)), "x": each}, frame):
-                with pytest.raises(InvalidInputError, match=told):
+                with pytest.raises(InvalidInputError, match=message):
                     catalog.create_table("db.t", given, primary_key="id", load=True)
-            with pytest.raises(InvalidInputError, match=told):
+            with pytest.raises(InvalidInputError, match=message):
                 days.write(frame)
     assert catalog.list_tables() == ["db.days"] and days.count().rows == 0
 
 
-def test_values_of_one_kind_pass_and_missing_ones_are_null() -> None:
+def test_values_of_one_kind_are_accepted_and_missing_ones_are_null() -> None:
     for values in FIT:
         check_one_kind(values)
     assert plain_values([1, pd.NA, None, pd.NaT]) == [1, None, None, None]
     assert plain_values(same := [1, None]) is same
 
 
-def test_records_of_pandas_make_a_table(tmp_path: Path) -> None:
+def test_a_table_is_created_from_pandas_records(tmp_path: Path) -> None:
     records = pd.DataFrame({"id": [1, 2], "at": pd.to_datetime(["2026-01-01", None])}).to_dict("records")
     table = Catalog(str(tmp_path)).create_table("db.t", records, primary_key="id", load=True)
     assert str(table.schema).splitlines()[1] == "at TIMESTAMP(6)"

@@ -1,4 +1,4 @@
-"""Units of a read in chains whose keys ascend."""
+"""Units of a read are chained in ascending key order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lakelsm.plan.read_plan import plan_read
 from tests.compact.local_table import LocalTable
 
 
-def test_files_that_follow_each_other_make_one_chain_and_others_several(tmp_path: Path) -> None:
+def test_files_without_overlap_form_one_chain_and_others_several(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t")
     for start in (20, 0, 10):
         table.write(*((at, "v") for at in range(start, start + 10)))

@@ -1,4 +1,4 @@
-"""Which rows of a table have one of some keys: exactly those, whatever their types."""
+"""The rows of a table that have one of some keys, for keys of any type."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def table(keys: list[tuple[int, str]], *names: str) -> pa.Table:
 
 
 @given(st.lists(KEY, max_size=30), st.lists(KEY, max_size=30))
-def test_the_rows_are_those_whose_key_is_given(wanted: list[tuple[int, str]], rows: list[tuple[int, str]]) -> None:
+def test_exactly_the_rows_of_the_keys_are_found(wanted: list[tuple[int, str]], rows: list[tuple[int, str]]) -> None:
     keys = key_set(table(wanted, "K", "P"))
     batch = pa.RecordBatch.from_arrays([c.combine_chunks() for c in table(rows).columns], names=["k", "p"])
     found = keys.rows_of(batch).to_pylist()
     assert [(row["k"], row["p"]) for row in found] == [row for row in rows if row in wanted]
 
 
-def test_reads_leave_files_out_by_columns_of_few_values() -> None:
+def test_reads_leave_out_files_by_columns_with_few_values() -> None:
     assert key_set(table([(1, "a"), (2, "a")])).condition == all_of([In("k", (1, 2)), In("p", ("a",))])
     many = [(k, "a") for k in range(2000)]
     assert key_set(table(many)).condition == In("p", ("a",))
@@ -54,7 +54,7 @@ def test_float_keys_are_found_by_value_and_partitions_by_their_bits() -> None:
     assert keys.rows_of(rows)["at"].to_pylist() == [0, 1]
 
 
-def test_times_are_keys_as_the_table_stores_them() -> None:
+def test_times_in_keys_are_compared_in_stored_form() -> None:
     schema = create_schema("k TIMESTAMP(3)", ["k"], [], {"bucket": "1"}, None, 0)
     time = datetime.datetime(2020, 1, 1, 0, 0, 0, 1999)
     keys = key_set(pa.table({"k": pa.array([time], pa.timestamp("us"))}), schema)
@@ -63,7 +63,7 @@ def test_times_are_keys_as_the_table_stores_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("frame", "told"),
+    ("frame", "text"),
     [
         (pa.table({"k": [1]}), "keys must have the columns of the primary key, k, p, and no others; it lacks p."),
         (pa.table({"k": [1], "p": ["a"], "v": ["b"]}), "and no others; it has v too."),
@@ -71,10 +71,10 @@ def test_times_are_keys_as_the_table_stores_them() -> None:
         (pa.table({"k": ["1"], "p": ["a"]}), "Column 'k' is string in the DataFrame and int64 in the table"),
     ],
 )
-def test_keys_that_are_none_are_refused(frame: pa.Table, told: str) -> None:
+def test_invalid_keys_are_refused(frame: pa.Table, text: str) -> None:
     with pytest.raises(InvalidInputError) as caught:
         key_set(frame)
-    assert told in str(caught.value)
+    assert text in str(caught.value)
 
 
 def test_keys_beyond_the_buffer_are_refused_with_the_remedy() -> None:
@@ -83,7 +83,7 @@ def test_keys_beyond_the_buffer_are_refused_with_the_remedy() -> None:
         key_set(table([(k, "a") for k in range(1000)]), **{"write-buffer-size": "1 kb"})
 
 
-def test_null_is_a_key_where_keys_may_be_null() -> None:
+def test_null_is_a_key_if_key_columns_are_nullable() -> None:
     schema = create_schema("k BIGINT, j STRING", ["k", "j"], [], {"bucket": "1", "primary-key.nullable": "true"}, None, 0)
     keys = key_set(pa.table({"k": pa.array([None, 1, None], pa.int64()), "j": ["a", None, None]}), schema)
     assert keys.condition == all_of([Or((In("k", (1,)), IsNull("k"))), Or((In("j", ("a",)), IsNull("j")))])

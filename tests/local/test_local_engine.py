@@ -1,4 +1,4 @@
-"""The engine of this process: conditions without a session."""
+"""The engine of this process: conditions without a Spark session."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ WHERES = [None, "dt = 'b'", "n > 20", "v LIKE '%1'", "dt = 'a' AND id < 5", "FAL
 
 
 @pytest.mark.parametrize("where", WHERES)
-def test_the_count_is_that_of_the_rows(tmp_path: Path, where: str | None) -> None:
+def test_the_count_equals_the_number_of_rows(tmp_path: Path, where: str | None) -> None:
     table = Table.for_path(str(written(tmp_path).root))
     assert int(table.count(where, engine="local")) == len(table.to_arrow(where))
 
 
-def test_how_a_count_was_found_is_told(tmp_path: Path) -> None:
+def test_a_count_reports_how_it_was_computed(tmp_path: Path) -> None:
     plain = LocalTable(tmp_path / "t")
     plain.write((1, "a"), (2, "b"))
     table = Table.for_path(str(plain.root))

@@ -1,4 +1,4 @@
-"""Rows as users get them."""
+"""Rows in the form for users."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.nano_times import times_of_nanos
 FIELDS = (DataField(0, "t", parse_type("TIMESTAMP(9) NOT NULL")), DataField(1, "n", parse_type("INT")))
 
 
-def test_nanoseconds_are_arrows_own() -> None:
+def test_nanoseconds_are_arrow_timestamps() -> None:
     stored = pa.table({"n": pa.array([1], pa.int32()), "t": times_of_nanos([1_000_000_001])})
     found = output_rows(stored, output_schema(FIELDS))
     assert found.schema == pa.schema([pa.field("t", pa.timestamp("ns"), False), ("n", pa.int32())])
@@ -21,13 +21,13 @@ def test_nanoseconds_are_arrows_own() -> None:
     assert output_schema(FIELDS, all_nullable=True).field("t").nullable
 
 
-def test_a_time_that_they_cannot_hold_is_refused_with_its_column() -> None:
+def test_a_time_outside_the_range_of_nanoseconds_is_refused_with_its_column() -> None:
     stored = pa.table({"n": pa.array([1], pa.int32()), "t": times_of_nanos([10**20])})
     with pytest.raises(UnsupportedFeatureError, match="Column 't': a timestamp is outside the years 1678 to 2261"):
         output_rows(stored, output_schema(FIELDS))
 
 
-def test_what_pandas_cannot_hold_is_refused() -> None:
+def test_values_that_pandas_cannot_hold_are_refused() -> None:
     days = pa.table({"d": pa.array([10_000_000], pa.int32()).cast(pa.date32())})
     with pytest.raises(UnsupportedFeatureError, match="pandas cannot hold the rows"):
         as_pandas(days)

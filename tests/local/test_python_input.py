@@ -1,4 +1,4 @@
-"""Lists of dicts, dicts of columns and lists of keys are written to a table in its types."""
+"""Lists of dicts, dicts of columns and lists of keys are written in the types of the table."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_partial_update_has_the_columns_that_some_dict_has(tmp_path: Path) -> 
     assert rows_of(table) == [(1, Decimal("2.00"), DAY)]
 
 
-def test_rows_are_numbered_over_batches_and_the_first_fault_of_all_columns_is_told(tmp_path: Path) -> None:
+def test_the_error_has_the_number_of_the_first_faulty_row_over_all_batches_and_columns(tmp_path: Path) -> None:
     table = table_in(tmp_path)
     rows = [{**ROW, "id": at} for at in range(70_000)]
     rows[-1] = {"id": 0, "price": 1.005, "day": DAY}
@@ -90,16 +90,16 @@ REFUSED: list[tuple[Any, str]] = [
 ]
 
 
-def test_what_is_no_rows_is_refused_with_what_to_pass(tmp_path: Path) -> None:
+def test_other_values_than_rows_are_refused_with_the_accepted_forms(tmp_path: Path) -> None:
     table = table_in(tmp_path)
-    for frame, told in REFUSED:
-        with pytest.raises(InvalidInputError, match=re.escape(told)):
+    for frame, message in REFUSED:
+        with pytest.raises(InvalidInputError, match=re.escape(message)):
             table.write(frame)
     assert rows_of(table) == []
 
 
 @pytest.mark.parametrize("value", [[{"a": 1, "b": 2}], ["ab"], [5], [(1,)], {"x": {}}])
-def test_what_is_no_map_is_a_value_that_does_not_fit(tmp_path: Path, value: Any) -> None:
+def test_a_value_that_is_not_a_map_does_not_fit_a_map_column(tmp_path: Path, value: Any) -> None:
     with pytest.raises(InvalidInputError, match=r"row 1 of column 'm': .* does not fit MAP<STRING, INT>"):
         table_in(tmp_path, "id INT, m MAP<STRING, INT>").write([{"id": 1, "m": value}])
 
@@ -111,14 +111,14 @@ def test_keys_are_values_or_tuples_or_rows(tmp_path: Path) -> None:
         table.write([{**ROW, "id": at} for at in (6, 7, 8)])
         assert table.delete(keys=keys).matched_rows == 2 and [row[0] for row in rows_of(table)] == [6]
     assert table.delete(keys=[]).matched_rows == 0
-    for wrong, told in (
+    for wrong, message in (
         (7, "Write [keys]."),
         (["a"], "row 1 of column 'id': 'a' does not fit INT"),
         ([6, 2**40], "row 2 of column 'id': 1099511627776 does not fit INT"),
         ([6, None], "key column 'id' is NULL"),
         ([{"id": 6, "price": 1}], "no others; it has price too"),
     ):
-        with pytest.raises(InvalidInputError, match=re.escape(told)):
+        with pytest.raises(InvalidInputError, match=re.escape(message)):
             table.delete(keys=wrong)
     assert len(rows_of(table)) == 1
 
@@ -133,7 +133,7 @@ def test_a_key_of_several_columns_is_a_tuple(tmp_path: Path) -> None:
             table.delete(keys=wrong)
 
 
-def test_strict_casts_take_types_whose_every_value_fits_alone(tmp_path: Path) -> None:
+def test_strict_casts_accept_only_types_whose_every_value_fits(tmp_path: Path) -> None:
     table = table_in(tmp_path)
     longs = pa.table({"id": [1], "price": pa.array([None], pa.decimal128(10, 2)), "day": [DAY]})
     for write in (table.write, table.overwrite):
@@ -144,7 +144,7 @@ def test_strict_casts_take_types_whose_every_value_fits_alone(tmp_path: Path) ->
         assert write(longs).rows == write([ROW], cast="strict").rows == 1
 
 
-def test_an_overwrite_warns_of_consumers_which_do_not_see_it(tmp_path: Path) -> None:
+def test_an_overwrite_warns_of_consumers_that_do_not_see_it(tmp_path: Path) -> None:
     table = table_in(tmp_path, changelog_producer="input")
     table.overwrite([ROW])
     table.consumers.record("feed", 2)

@@ -1,4 +1,4 @@
-"""Python's values become columns where each of them fits, whatever their classes."""
+"""Python values become columns if each of them fits, also values of different classes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Unshown:
         raise RuntimeError
 
 
-#: A type, values that it takes together, and what is stored.
+#: A type, values that fit it together, and the stored values.
 TAKEN: list[tuple[str, list[Any], list[Any]]] = [
     ("INT", [7, 7.0, Decimal("7.0"), np.int8(7), np.float32(7), Number.SEVEN, None, pd.NA, pd.NaT], [7] * 6 + [None] * 3),
     ("BIGINT", [2**63 - 1, np.uint64(5), None], [2**63 - 1, 5, None]),
@@ -68,7 +68,7 @@ TAKEN: list[tuple[str, list[Any], list[Any]]] = [
 
 
 @pytest.mark.parametrize(("kind", "values", "stored"), TAKEN)
-def test_values_of_all_classes_are_taken_as_their_column_has_them(
+def test_values_of_all_classes_are_stored_in_the_columns_type(
     kind: str, values: list[Any], stored: list[Any]
 ) -> None:
     found = column_of(values, parse_type(kind))
@@ -77,7 +77,7 @@ def test_values_of_all_classes_are_taken_as_their_column_has_them(
     assert [value for part in values for value in column_of([part], parse_type(kind)).to_pylist()] == stored
 
 
-#: A type, values of which the last alone does not fit, and what is told of it.
+#: A type, values of which only the last does not fit, and the text of the error.
 REFUSED: list[tuple[str, list[Any], str]] = [
     ("INT", [1, None, 2**31], "2147483648 does not fit INT"),
     ("INT", [1, 10**40], f"{10**40} does not fit INT"),
@@ -115,14 +115,14 @@ REFUSED: list[tuple[str, list[Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "values", "told"), REFUSED)
-def test_the_first_value_that_does_not_fit_is_told(kind: str, values: list[Any], told: str) -> None:
+@pytest.mark.parametrize(("kind", "values", "message"), REFUSED)
+def test_the_error_names_the_first_unfit_value(kind: str, values: list[Any], message: str) -> None:
     with pytest.raises(UnfitValueError) as caught:
         column_of([*values, *values], parse_type(kind))
-    assert (caught.value.row, caught.value.fault[: len(told)]) == (len(values) - 1, told)
+    assert (caught.value.row, caught.value.fault[: len(message)]) == (len(values) - 1, message)
 
 
-def test_nanoseconds_of_pandas_and_numpy_are_kept_where_the_column_has_them() -> None:
+def test_nanoseconds_of_pandas_and_numpy_are_kept_if_the_column_has_them() -> None:
     texts = "2026-01-31 12:00:00.123456789"
     for value in (pd.Timestamp(texts), np.datetime64(texts), texts):
         assert timestamp_texts(column_of([value], parse_type("TIMESTAMP(9)"))).to_pylist() == [texts]
@@ -139,7 +139,7 @@ _CLASSES: dict[str, tuple[st.SearchStrategy[Any], str]] = {
     st.lists(st.none() | st.one_of(*(values.map(lambda value: value) for values, _ in _CLASSES.values())), max_size=6),
     st.sampled_from(["TINYINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL(5, 1)"]),
 )
-def test_numbers_of_several_classes_fit_or_not_each_by_itself(values: list[Any], target: str) -> None:
+def test_numbers_of_several_classes_are_checked_one_by_one(values: list[Any], target: str) -> None:
     stored: list[Any] = []
     for at, value in enumerate(values):
         try:

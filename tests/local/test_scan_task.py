@@ -1,4 +1,4 @@
-"""What a scan decodes of files: few row groups, few columns, and no row that is hidden."""
+"""A scan decodes few row groups and columns, and returns no hidden row."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROWS = 3000
 
 
 def grouped(folder: Path, **options: str) -> LocalTable:
-    """A table whose files have many row groups; ``n`` ascends with the key, ``v`` does not."""
+    """Create a table whose files have many row groups; ``n`` ascends with the key, ``v`` does not."""
     options = {"file__block_size": "16kb", "parquet__enable__dictionary": "false", **options}
     table = LocalTable(folder / "t", "id INT NOT NULL, n BIGINT, v STRING, w STRING", ("id",), **options)
     table.write(*((at, at * 10, f"v{at * 7919 % ROWS}", "x" * 20) for at in range(ROWS)))
@@ -31,7 +31,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     return decoded_groups(monkeypatch)
 
 
-def test_row_groups_are_passed_over_that_statistics_rule_out(tmp_path: Path, decoded: list[tuple[int, int]]) -> None:
+def test_row_groups_that_statistics_exclude_are_skipped(tmp_path: Path, decoded: list[tuple[int, int]]) -> None:
     table = Table.for_path(str(grouped(tmp_path).root))
     assert len(table.to_arrow()) == ROWS
     groups = len(decoded)
@@ -44,7 +44,7 @@ def test_row_groups_are_passed_over_that_statistics_rule_out(tmp_path: Path, dec
     assert decoded == []
 
 
-def test_where_nothing_matched_the_conditions_columns_are_looked_at_first(
+def test_after_a_group_without_a_match_the_conditions_columns_are_read_first(
     tmp_path: Path, decoded: list[tuple[int, int]]
 ) -> None:
     table = Table.for_path(str(grouped(tmp_path).root))
@@ -60,7 +60,7 @@ def test_where_nothing_matched_the_conditions_columns_are_looked_at_first(
     st.booleans(),
     st.sampled_from([None, "n > 4", "n IS NULL", "id BETWEEN 5 AND 20 AND n != 3", "n IN (1, 2, 3) OR id < 3"]),
 )
-def test_rows_are_those_of_a_model_whatever_was_compacted(
+def test_rows_equal_a_models_for_any_compactions(
     tmp_path_factory: pytest.TempPathFactory,
     batches: list[dict[int, int | None]],
     engine: str,
@@ -115,7 +115,7 @@ def test_nested_columns_and_added_ones_are_read(tmp_path: Path) -> None:
     assert found.schema.field("r").type == pa.struct([("x", pa.int32()), ("t", pa.timestamp("ns"))])
 
 
-def test_batches_follow_the_memory_that_a_task_has(tmp_path: Path) -> None:
+def test_the_size_of_batches_depends_on_the_memory_of_a_task(tmp_path: Path) -> None:
     table = grouped(tmp_path, file__block_size="64mb")
     scan = ArrowScan.of(table.store, table.latest, None, None)
     ample = [len(batch) for batch in scan._task(scan.schema)(scan.plan.raw_files[0])]

@@ -1,4 +1,4 @@
-"""Runs in scratch files come back as they were written; nothing of them has a name, and a full disk is told."""
+"""Runs in scratch files are read as they were written; the files have no names, and a full disk is reported."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_each_place_has_its_tables_again(directory: Path) -> None:
+def test_the_tables_of_each_bucket_are_read_back(directory: Path) -> None:
     with ScratchSpace(SCHEMA, 1 << 30) as scratch:
         run = scratch.write(iter([(0, rows(1, 2)), (0, rows(3)), (5, rows(4))]))
         assert list(directory.iterdir()) == []
@@ -42,7 +42,7 @@ def test_each_place_has_its_tables_again(directory: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="open files are listed in /proc")
-def test_files_are_closed_with_the_space(directory: Path) -> None:
+def test_closing_the_space_closes_its_files(directory: Path) -> None:
     with ScratchSpace(SCHEMA, 1 << 30) as scratch:
         run = scratch.write(iter([(0, rows(1))]))
         assert open_files(directory)
@@ -53,17 +53,17 @@ def test_files_are_closed_with_the_space(directory: Path) -> None:
 
 
 def open_files(directory: Path) -> list[str]:
-    """Files of the directory that this process has open: other tests' files come and go with their garbage."""
+    """Return files of the directory that this process has open. Garbage of other tests may close theirs."""
     found = []
     for descriptor in os.listdir("/proc/self/fd"):
-        with suppress(FileNotFoundError):  # The one that lists them, and those of other threads.
+        with suppress(FileNotFoundError):  # The descriptor of the listing itself, and those of other threads.
             found.append(os.readlink(f"/proc/self/fd/{descriptor}"))
     return [name for name in found if name.startswith(f"{directory}/")]
 
 
-def test_more_than_the_option_allows_is_refused() -> None:
-    told = r"'write-buffer-spill.max-disk-size' \(2000 bytes\)"
-    with ScratchSpace(SCHEMA, 2000) as scratch, pytest.raises(StorageError, match=told):
+def test_more_bytes_than_the_option_allows_are_refused() -> None:
+    message = r"'write-buffer-spill.max-disk-size' \(2000 bytes\)"
+    with ScratchSpace(SCHEMA, 2000) as scratch, pytest.raises(StorageError, match=message):
         for _ in range(5):
             scratch.write(iter([(0, rows(*range(20)))]))
 
@@ -91,31 +91,31 @@ class Full:
 
 
 @pytest.mark.parametrize("room", [0, 600, 900])
-def test_a_full_disk_is_told_with_the_directory_and_the_remedy(
+def test_a_full_disk_raises_an_error_with_the_directory_and_the_remedy(
     room: int, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scratch_runs, "_nameless_file", lambda: Full(room))
-    told = rf"of TMPDIR: {directory}/lakelsm-rows cannot be written: No space left.*bytes are free there.*Free space"
-    with ScratchSpace(SCHEMA, 1 << 30) as scratch, pytest.raises(StorageError, match=told):
+    message = rf"of TMPDIR: {directory}/lakelsm-rows cannot be written: No space left.*bytes are free there.*Free space"
+    with ScratchSpace(SCHEMA, 1 << 30) as scratch, pytest.raises(StorageError, match=message):
         scratch.write(iter([(0, rows(*range(100))), (1, rows(1))]))
 
 
 class NoRoom(io.FileIO):
-    """A file on a full disk, which refuses what is written once a buffer is full, and again as the buffer is closed."""
+    """A file on a full disk, which refuses a full buffer and again when it is closed."""
 
     def write(self, data: Any) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def test_a_disk_that_is_full_to_the_end_is_told_the_same(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_stays_full_at_the_close_gives_the_same_error(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scratch_runs, "_nameless_file", lambda: io.BufferedRandom(NoRoom(directory / "run", "w+")))
-    told = rf"of TMPDIR: {directory}/lakelsm-rows cannot be written: No space left"
-    with pytest.raises(StorageError, match=told), ScratchSpace(SCHEMA, 1 << 30) as scratch:
+    message = rf"of TMPDIR: {directory}/lakelsm-rows cannot be written: No space left"
+    with pytest.raises(StorageError, match=message), ScratchSpace(SCHEMA, 1 << 30) as scratch:
         scratch.write(iter([(0, rows(*range(10_000)))]))
 
 
-def test_no_directory_for_scratch_files_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_scratch_directory_raises_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", "/no/such/directory")
-    told = r"/no/such/directory.*cannot be written"
-    with ScratchSpace(SCHEMA, 1 << 30) as scratch, pytest.raises(StorageError, match=told):
+    message = r"/no/such/directory.*cannot be written"
+    with ScratchSpace(SCHEMA, 1 << 30) as scratch, pytest.raises(StorageError, match=message):
         scratch.write(iter([(0, rows(1))]))

@@ -1,4 +1,4 @@
-"""Texts of dates and times are the values that they name (more of them in test_arrow_casts.py)."""
+"""Texts of dates and times become the values that they represent (more cases in test_arrow_casts.py)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TIMES = st.datetimes(dt.datetime(2, 1, 1), dt.datetime(9998, 1, 1))
 
 
 @given(st.lists(st.none() | _TIMES), _ZONES, st.sampled_from("T "))
-def test_times_of_any_zone_come_back_from_their_text(
+def test_times_of_any_zone_are_parsed_from_their_text(
     times: list[dt.datetime | None], zone: dt.timezone, sep: str
 ) -> None:
     texts = pa.array([time and time.isoformat(sep) for time in times], pa.string())
@@ -28,6 +28,6 @@ def test_times_of_any_zone_come_back_from_their_text(
 
 
 @pytest.mark.parametrize("text", ["10:00:00.5.5", "10:00.5", "10:00:00.", "1:00", "10:00Z", "10:00:00.0123456789"])
-def test_other_texts_are_no_times(text: str) -> None:
+def test_other_texts_are_not_times(text: str) -> None:
     with pytest.raises(TextFault):
         times_of_text(pa.array(["2026-01-01 10:00", f"2026-01-01 {text}"]), AtomicType("TIMESTAMP", precision=3))

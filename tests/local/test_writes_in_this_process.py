@@ -38,7 +38,7 @@ def rows_of(table: Table) -> list[tuple[Any, ...]]:
     return sorted(tuple(row.values()) for row in table.to_arrow().to_pylist())
 
 
-def test_an_overwrite_replaces_the_partition_that_is_named(table: Table) -> None:
+def test_an_overwrite_replaces_the_named_partition(table: Table) -> None:
     result = table.overwrite(frame((9, DAYS[0], "x")).drop_columns(["day"]), {"day": "2020-01-01"})
     assert result.rows == 1 and rows_of(table) == [(1, DAYS[1], "c"), (9, DAYS[0], "x")]
     with pytest.raises(InvalidInputError, match="a row's 'day' is not the overwritten partition's '2020-01-01'"):
@@ -48,7 +48,7 @@ def test_an_overwrite_replaces_the_partition_that_is_named(table: Table) -> None
 
 
 @pytest.mark.parametrize("dynamic", ["true", "false"])
-def test_a_partition_that_is_named_in_part_is_replaced_whole_and_other_rows_are_refused(
+def test_a_partly_named_partition_is_replaced_whole_and_other_rows_are_refused(
     tmp_path: Path, dynamic: str
 ) -> None:
     columns, key = "k INT, dt STRING, hh INT", ["k", "dt", "hh"]
@@ -89,7 +89,7 @@ def test_row_kinds_of_a_pandas_frame_reach_the_changelog(table: Table) -> None:
     assert sorted((row["rowkind"], row["k"]) for row in seen) == [("+I", 8), ("-D", 1)]
 
 
-def test_a_write_compacts_what_it_wrote_in_this_process(tmp_path: Path) -> None:
+def test_a_write_is_followed_by_a_compaction_in_this_process(tmp_path: Path) -> None:
     options = {"bucket": "1", "num-sorted-run.compaction-trigger": "2"}
     table = Catalog(str(tmp_path)).create_table("d.t", "k INT, v STRING", primary_key=["k"], options=options)
     one = pa.table({"k": pa.array([1], pa.int32()), "v": ["a"]})
@@ -97,7 +97,7 @@ def test_a_write_compacts_what_it_wrote_in_this_process(tmp_path: Path) -> None:
     assert any(result.compaction is not None and result.compaction.files_rewritten for result in results)
 
 
-def test_options_hold_for_one_write(table: Table) -> None:
+def test_options_apply_to_one_write(table: Table) -> None:
     many = pa.table({"k": pa.array(range(100_000), pa.int32()), "day": DAYS[:1] * 100_000, "v": ["x"] * 100_000})
     with pytest.raises(StorageError, match="write-buffer-spill"):
         table.write(many, options={"write-buffer-size": "1 mb", "write-buffer-spill.max-disk-size": "10 kb"})
@@ -122,15 +122,15 @@ Table.for_path(sys.argv[1]).write(rows, options={"write-buffer-size": "1 mb"})
 """
 
 
-def test_a_process_killed_while_it_spills_leaves_nothing(tmp_path: Path) -> None:
+def test_a_process_killed_during_a_spill_leaves_no_files(tmp_path: Path) -> None:
     table = Catalog(str(tmp_path)).create_table("d.t", "k BIGINT, v BIGINT", primary_key=["k"], options={"bucket": "1"})
-    place, scratch = tmp_path / "d.db" / "t", tmp_path / "scratch"
+    root, scratch = tmp_path / "d.db" / "t", tmp_path / "scratch"
     scratch.mkdir()
-    before = sorted(path for path in place.rglob("*") if path.is_file())
+    before = sorted(path for path in root.rglob("*") if path.is_file())
     environment = {**os.environ, "TMPDIR": str(scratch)}
-    died = subprocess.run([sys.executable, "-c", KILLED, str(place)], env=environment, check=False, timeout=600)
-    assert died.returncode == -signal.SIGKILL
-    assert list(scratch.iterdir()) == [] and sorted(path for path in place.rglob("*") if path.is_file()) == before
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(root)], env=environment, check=False, timeout=600)
+    assert killed.returncode == -signal.SIGKILL
+    assert list(scratch.iterdir()) == [] and sorted(path for path in root.rglob("*") if path.is_file()) == before
     assert int(table.count()) == 0
 
 
