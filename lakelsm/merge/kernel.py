@@ -17,7 +17,7 @@ from lakelsm.merge.grouped_rows import GroupedRows, Indices, Mask, grouped_rows
 from lakelsm.merge.key_order import OrderKeys, group_starts
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.options import MergeEngine
-from lakelsm.schema.system_columns import PLACE, VALUE_KIND
+from lakelsm.schema.system_columns import ROW_INDEX, VALUE_KIND
 
 _ENGINES: dict[MergeEngine, Callable[[pa.Table, GroupedRows, MergeSpec], EngineResult]] = {
     MergeEngine.PARTIAL_UPDATE: merge_partial_update,
@@ -62,8 +62,8 @@ def surviving_rows(table: pa.Table, keys: OrderKeys, spec: MergeSpec) -> Indices
     """
     if spec.engine is MergeEngine.DEDUPLICATE:
         return latest_rows(table, keys, spec)
-    numbered = table.append_column(PLACE, pa.array(np.arange(len(table))))
-    row_indexes: Indices = merge_rows(numbered, keys, spec).column(PLACE).to_numpy()
+    numbered = table.append_column(ROW_INDEX, pa.array(np.arange(len(table))))
+    row_indexes: Indices = merge_rows(numbered, keys, spec).column(ROW_INDEX).to_numpy()
     return row_indexes
 
 

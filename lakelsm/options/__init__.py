@@ -1,4 +1,4 @@
-"""Table options: declared once, parsed to a frozen TableOptions, documented from the declarations."""
+"""Table options. Their declarations are the source of TableOptions and of docs/options.md."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Keys of Paimon that TableOptions has no attribute for and that are accepted all the same, with their kinds of values.
+"""Keys of Paimon that lakelsm accepts but does not use (TableOptions has no attribute), with their kinds of values.
 
-A text that no engine could read is refused when it is set, like one of a declared option.
+A text that no engine can read is refused when it is set, as for declared options.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from types import MappingProxyType
 from lakelsm.options.option import BOOLEAN, DOUBLE, DURATION, INT, LONG, SIZE, TEXT, Kind, Option, choice_kind
 from lakelsm.options.option_enums import Feature
 
-# Accepted and kept for other engines: lakelsm does not use such keys before it has the feature.
+# Accepted and stored for other engines: lakelsm will use these keys when it has the feature.
 WAITING_KEYS: Mapping[Feature, Mapping[str, Kind]] = MappingProxyType(
     {
         Feature.APPEND_TABLES: {
@@ -56,8 +56,8 @@ WAITING_KEYS: Mapping[Feature, Mapping[str, Kind]] = MappingProxyType(
     }
 )
 
-# Accepted, and nothing that rows, files or snapshots depend on: buffers, threads and order of work in other engines,
-# and notes.
+# Accepted without effect: rows, files and snapshots do not depend on these keys. They set buffers, threads and the
+# order of work in other engines, or are notes.
 TUNING_KEYS: Mapping[str, Kind] = MappingProxyType(
     {
         "async-file-write": BOOLEAN,
@@ -92,9 +92,9 @@ TUNING_KEYS: Mapping[str, Kind] = MappingProxyType(
     }
 )
 
-# Accepted, because lakelsm always does what they enable: a write compacts before it returns, a delete
-# writes -D rows, and each snapshot records the greatest sequence number.
-HELD_KEYS: Mapping[str, Kind] = MappingProxyType(
+# Accepted, because lakelsm always does what these keys enable: a write compacts before it returns, a delete writes
+# -D rows, and each snapshot records the greatest sequence number.
+ALWAYS_ON_KEYS: Mapping[str, Kind] = MappingProxyType(
     {
         "commit.force-compact": BOOLEAN,
         "delete.force-produce-changelog": BOOLEAN,
@@ -103,12 +103,12 @@ HELD_KEYS: Mapping[str, Kind] = MappingProxyType(
 )
 
 ACCEPTED_KEYS: Mapping[str, Kind] = MappingProxyType(
-    {**TUNING_KEYS, **HELD_KEYS, **{key: kind for keys in WAITING_KEYS.values() for key, kind in keys.items()}}
+    {**TUNING_KEYS, **ALWAYS_ON_KEYS, **{key: kind for keys in WAITING_KEYS.values() for key, kind in keys.items()}}
 )
 
 
 def check_accepted_value(key: str, text: str) -> None:
-    """Raises InvalidInputError for a text that an accepted key cannot have; other keys are for others to judge."""
+    """Raise InvalidInputError for an invalid text of an accepted key; other keys are not checked."""
     kind = ACCEPTED_KEYS.get(key)
     if kind is not None:
         Option(key, kind, None, "").parse(text)

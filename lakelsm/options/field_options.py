@@ -1,4 +1,4 @@
-"""Options of single columns: `fields.<column>[,<column>...].<x>` (Paimon's `CoreOptions.FIELDS_PREFIX`)."""
+"""Options of single columns: `fields.<column>[,<column>...].<name>` (Paimon's `CoreOptions.FIELDS_PREFIX`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FieldOptions = Mapping[str, Mapping[str, str]]
 
 
 class FieldOption(NamedTuple):
-    """x of ``fields.<column>.<x>``. `per_call` is as in `Option`: most decide how rows are merged."""
+    """The declaration of ``fields.<column>.<name>``; `per_call` as in `Option`: most decide how rows are merged."""
 
     kind: Kind
     doc: str
@@ -26,26 +26,34 @@ class FieldOption(NamedTuple):
 FIELD_OPTIONS: Mapping[str, FieldOption] = MappingProxyType(
     {
         "aggregate-function": FieldOption(TEXT, "Aggregate function of the column."),
-        "ignore-retract": FieldOption(BOOLEAN, "The column's aggregate ignores -U and -D."),
-        "sequence-group": FieldOption(TEXT, "partial-update: columns that these sequence columns govern."),
-        "nested-key": FieldOption(TEXT, "nested_update: key members of the nested rows."),
+        "ignore-retract": FieldOption(BOOLEAN, "The aggregate function of the column ignores -U and -D."),
+        "sequence-group": FieldOption(
+            TEXT, "partial-update: columns whose newest values these sequence columns decide."
+        ),
+        "nested-key": FieldOption(TEXT, "nested_update: members that are the key of the nested rows."),
         "nested-key-null-strategy": FieldOption(
             choice_kind("merge", "ignore", "error"),
-            "nested_update: what null keys do.",
+            "nested_update: treatment of nested rows with a NULL key.",
         ),
-        "nested-sequence-field": FieldOption(TEXT, "nested_update: sequence members of the nested rows."),
-        "count-limit": FieldOption(INT, "nested_update: most nested rows."),
+        "nested-sequence-field": FieldOption(
+            TEXT, "nested_update: members that decide which nested row of a key is the newest."
+        ),
+        "count-limit": FieldOption(INT, "nested_update: maximum number of nested rows."),
         "distinct": FieldOption(BOOLEAN, "collect and listagg: keep each value once."),
         "list-agg-delimiter": FieldOption(TEXT, "listagg: text between values."),
         "ts-field": FieldOption(TEXT, "merge_map_with_keytime: member that holds the time."),
-        "stats-mode": FieldOption(STATS_MODE, "Statistics of the column, instead of metadata.stats-mode.", per_call=True),
-        "map.storage-layout": FieldOption(choice_kind("default", "shared-shredding"), "Storage of a MAP column."),
+        "stats-mode": FieldOption(
+            STATS_MODE, "Statistics of the column, instead of metadata.stats-mode.", per_call=True
+        ),
+        "map.storage-layout": FieldOption(
+            choice_kind("default", "shared-shredding"), "Storage layout of a MAP column."
+        ),
     }
 )
 
 
 def split_field_key(key: str) -> tuple[str, str] | None:
-    """(columns, x) of a `fields.` key, as Java splits it at the dots; None for any other key.
+    """Split a `fields.` key into columns and option name, at the same dot as Java; None for any other key.
 
     'fields.a,b.sequence-group' gives ('a,b', 'sequence-group'); 'fields.r.m.aggregate-function' gives
     ('r', 'm.aggregate-function').
@@ -59,11 +67,10 @@ def split_field_key(key: str) -> tuple[str, str] | None:
 def parse_field_options(
     raw: Mapping[str, str], unusable: list[str] | None = None
 ) -> tuple[FieldOptions, str | None]:
-    """({columns: {x: text}}, default aggregate function).
+    """Parse the options of columns. Returns {columns: {option name: text}} and the default aggregate function.
 
-    Raises InvalidInputError for a text of the wrong kind; where ``unusable`` is given, it takes what is wrong with an
-    option that only writes need, and the option is left out. An unknown x is kept out; `schema.validation` refuses it at
-    creation.
+    Raises InvalidInputError for an invalid text. If ``unusable`` is given, errors of options that only writes need are
+    appended to it instead. Unknown option names are left out; `schema.validation` refuses them at creation.
     """
     found: dict[str, dict[str, str]] = {}
     for key, text in raw.items():
@@ -80,5 +87,5 @@ def parse_field_options(
             continue
         found.setdefault(columns, {})[name] = text
     if "" in found:
-        raise InvalidInputError(f"a '{FIELDS_PREFIX}' option names no column; write fields.<column>.<option>")
+        raise InvalidInputError(f"an option '{FIELDS_PREFIX}…' names no column. Write fields.<column>.<option>.")
     return found, raw.get(DEFAULT_AGGREGATE_KEY)

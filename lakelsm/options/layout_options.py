@@ -1,4 +1,4 @@
-"""Options of where rows and metadata go: buckets, partitions, files, statistics, manifests."""
+"""Options of the layout of rows and metadata: buckets, partitions, files, statistics, manifests."""
 
 # ruff: noqa: RUF009 (option() is a dataclass field specifier)
 from __future__ import annotations
@@ -31,13 +31,13 @@ MANIFEST_CODECS = ("zstd", "zstandard", "snappy", "deflate", "bzip2", "xz", "nul
 
 @dataclass(frozen=True, kw_only=True)
 class LayoutOptions:
-    """Layout part of TableOptions. Sizes are bytes."""
+    """The part of TableOptions for the layout of rows and metadata. Sizes in bytes."""
 
     bucket: int = option(
         "bucket",
         INT,
         -1,
-        "Buckets of a partition; -1 assigns keys to buckets dynamically.",
+        "Number of buckets of each partition; -1 assigns keys to buckets dynamically (dynamic-bucket.*).",
         low=-2,
         per_call=False,
     )
@@ -45,15 +45,15 @@ class LayoutOptions:
         "lakelsm.key-per-partition",
         BOOLEAN,
         False,
-        "Permit a fixed number of buckets with a primary key that lacks a partition column. A key then has one row in "
-        "each partition: a write to one partition leaves the key's row in another as it is; of lakelsm alone.",
+        "Allow a fixed number of buckets with a primary key that lacks a partition column. A key then has one row in "
+        "each partition: a write to one partition does not change the row in another (docs/keys.md).",
         immutable=True,
     )
     bucket_key: tuple[str, ...] = option(
         "bucket-key",
         NAMES,
         (),
-        "Columns that choose the bucket; a subset of the primary key without partition columns.",
+        "Columns whose hash selects the bucket: a subset of the primary key without partition columns.",
         default_text="the primary key without partition columns",
         immutable=True,
     )
@@ -61,49 +61,57 @@ class LayoutOptions:
         "bucket-function.type",
         enum_kind(BucketFunction),
         BucketFunction.DEFAULT,
-        "How the bucket key becomes a bucket number.",
+        "Function from the bucket key to a bucket number.",
         immutable=True,
     )
     dynamic_bucket_target_row_num: int = option(
         "dynamic-bucket.target-row-num",
         LONG,
         2_000_000,
-        "Rows of a dynamic bucket before the next one opens.",
+        "Rows of a dynamic bucket before the next one is opened.",
         low=1,
     )
     dynamic_bucket_initial_buckets: int | None = option(
         "dynamic-bucket.initial-buckets",
         INT,
         None,
-        "Buckets that each assigner starts with.",
+        "Number of dynamic buckets that each assigner starts with.",
         low=1,
         immutable=True,
     )
     dynamic_bucket_max_buckets: int = option(
-        "dynamic-bucket.max-buckets", INT, -1, "Most dynamic buckets of a partition; -1 is unlimited.", low=-1
+        "dynamic-bucket.max-buckets",
+        INT,
+        -1,
+        "Maximum number of dynamic buckets of a partition; -1 is unlimited.",
+        low=-1,
     )
     dynamic_bucket_assigner_parallelism: int | None = option(
-        "dynamic-bucket.assigner-parallelism", INT, None, "Assigners that share the dynamic buckets.", low=1
+        "dynamic-bucket.assigner-parallelism",
+        INT,
+        None,
+        "Number of assigners that share the dynamic buckets.",
+        low=1,
     )
     partition_default_name: str = option(
         "partition.default-name",
         TEXT,
         "__DEFAULT_PARTITION__",
-        "Directory name of a null or blank partition value.",
+        "Directory name of a NULL or blank partition value.",
         immutable=True,
     )
     partition_legacy_name: bool = option(
         "partition.legacy-name",
         BOOLEAN,
         True,
-        "Write dates in partition directories as days since 1970.",
+        "Names of partition directories show dates as days since 1970.",
         immutable=True,
     )
     dynamic_partition_overwrite: bool = option(
         "dynamic-partition-overwrite",
         BOOLEAN,
         True,
-        "An overwrite without a partition replaces only partitions it has.",
+        "An overwrite without `partition` replaces only the partitions of its rows; with false, all.",
         per_call=False,
         for_writes=True,
     )
@@ -111,49 +119,58 @@ class LayoutOptions:
         "overwrite-upgrade",
         BOOLEAN,
         True,
-        "The files of an overwrite go to the top level where none of a bucket overlap.",
+        "Files of an overwrite are placed on the top level if those of a bucket do not overlap.",
         per_call=False,
         for_writes=True,
     )
     file_format: str = option(
-        "file.format", choice_kind(*FILE_FORMATS), "parquet", "Format of data files.", per_call=False, for_writes=True
+        "file.format",
+        choice_kind(*FILE_FORMATS),
+        "parquet",
+        "Format of data files; lakelsm writes Parquet only.",
+        per_call=False,
+        for_writes=True,
     )
     file_compression: str = option(
-        "file.compression",
-        codec_kind(*FILE_CODECS),
-        "zstd",
-        "Compression of data files.",
+        "file.compression", codec_kind(*FILE_CODECS), "zstd", "Compression of data files."
     )
     file_compression_zstd_level: int = option(
-        "file.compression.zstd-level", INT, 1, "Level of zstd compression.", low=1, high=22
+        "file.compression.zstd-level",
+        INT,
+        1,
+        "Level of zstd compression. A higher level makes smaller files and slower writes.",
+        low=1,
+        high=22,
     )
-    data_file_prefix: str = option("data-file.prefix", TEXT, "data-", "Start of the names of data files.")
+    data_file_prefix: str = option("data-file.prefix", TEXT, "data-", "Prefix of the names of data files.")
     changelog_file_prefix: str = option(
-        "changelog-file.prefix", TEXT, "changelog-", "Start of the names of changelog files."
+        "changelog-file.prefix", TEXT, "changelog-", "Prefix of the names of changelog files."
     )
     changelog_file_compression: str | None = option(
         "changelog-file.compression",
         codec_kind(*FILE_CODECS),
         None,
-        "Compression of changelog files; that of data files if unset.",
+        "Compression of changelog files.",
+        default_text="file.compression",
     )
     changelog_file_stats_mode: str | None = option(
         "changelog-file.stats-mode",
         STATS_MODE,
         None,
-        "Column statistics that changelog files get; those of data files if unset.",
+        "Column statistics of changelog files.",
+        default_text="metadata.stats-mode",
     )
     data_file_thin_mode: bool = option(
         "data-file.thin-mode", BOOLEAN, False, "Leave the copies of the key columns out of data files."
     )
     target_file_size: int = option(
-        "target-file-size", SIZE, 128 * _MB, "Size at which a new file begins.", low=1
+        "target-file-size", SIZE, 128 * _MB, "Size at which a writer begins a new file.", low=1
     )
     target_file_row_num: int = option(
         "target-file-row-num",
         LONG,
         2**63 - 1,
-        "Rows at which a new file of a write begins; a compaction and a changelog go by size alone.",
+        "Number of rows at which a write begins a new file. Compactions and changelogs use target-file-size only.",
         low=1,
         default_text="unlimited",
     )
@@ -161,16 +178,20 @@ class LayoutOptions:
         "file.block-size",
         SIZE,
         None,
-        "Size of a row group, in memory before it is encoded; a compaction makes smaller ones where an eighth of its "
-        "task memory is less.",
+        "Size of a row group in memory, before encoding. A compaction writes smaller ones if an eighth of its task "
+        "memory is less.",
         low=1,
         default_text="64 mb",
     )
     parquet_enable_dictionary: bool = option(
-        "parquet.enable.dictionary", BOOLEAN, True, "Columns of many equal values are written with a dictionary."
+        "parquet.enable.dictionary", BOOLEAN, True, "Write columns with many equal values with a dictionary."
     )
     metadata_stats_mode: str = option(
-        "metadata.stats-mode", STATS_MODE, "truncate(16)", "Column statistics that data files get."
+        "metadata.stats-mode",
+        STATS_MODE,
+        "truncate(16)",
+        "Column statistics of data files, by which reads skip files: none, counts, full, or truncate(n) with the "
+        "first n characters of texts.",
     )
     metadata_stats_dense_store: bool = option(
         "metadata.stats-dense-store",
@@ -182,69 +203,72 @@ class LayoutOptions:
         "metadata.stats-keep-first-n-columns",
         INT,
         -1,
-        "Statistics for the first columns only; -1 is all.",
+        "Keep statistics of the first n columns only; -1 is all.",
         low=-1,
     )
     manifest_target_file_size: int = option(
-        "manifest.target-file-size", SIZE, 8 * _MB, "Size that merged manifests aim at.", low=1
+        "manifest.target-file-size", SIZE, 8 * _MB, "Target size of merged manifests.", low=1
     )
     manifest_merge_min_count: int = option(
-        "manifest.merge-min-count", INT, 30, "Small manifests that are merged in a commit.", low=1
+        "manifest.merge-min-count", INT, 30, "Number of small manifests at which a commit merges them.", low=1
     )
     manifest_full_compaction_threshold_size: int = option(
         "manifest.full-compaction-threshold-size",
         SIZE,
         16 * _MB,
-        "Size of changed manifests that merges all.",
+        "Size of the changed manifests at which a commit merges all manifests.",
     )
     manifest_compression: str = option(
-        "manifest.compression",
-        codec_kind(*MANIFEST_CODECS),
-        "zstd",
-        "Avro codec of manifests.",
+        "manifest.compression", codec_kind(*MANIFEST_CODECS), "zstd", "Avro codec of manifests."
     )
     file_index_in_manifest_threshold: int = option(
         "file-index.in-manifest-threshold",
         SIZE,
         500,
-        "Size up to which a data file's indexes are kept in its manifest entry; larger ones lie beside the file.",
+        "Maximum size of a data file's indexes that its manifest entry contains; larger ones are a separate file.",
         default_text="500 b",
     )
     file_index_read_enabled: bool = option(
         "file-index.read.enabled",
         BOOLEAN,
         True,
-        "Reads and look-ups leave files out whose index says that no row matches (10,000 index files a read at most).",
+        "Reads and lookups skip files whose index excludes all rows, with at most 10,000 index files per read. Set "
+        "it to false to read a table with damaged indexes.",
         per_call=False,
     )
     write_buffer_size: int = option(
         "write-buffer-size",
         SIZE,
         256 * _MB,
-        "Rows that a write in this process holds in memory (1 gb at most); what is more waits in scratch files, sorted. "
-        "Spark's own settings say it for its writes.",
+        "Memory for the rows of a write in this process, at most 1 gb. Further rows are sorted into scratch files. "
+        "Writes on Spark use Spark's settings instead.",
     )
     write_buffer_spill_max_disk_size: int = option(
         "write-buffer-spill.max-disk-size",
         SIZE,
         2**63 - 1,
-        "Space that the scratch files of one write in this process may take; TMPDIR names their directory.",
+        "Maximum size of the scratch files of one write in this process; TMPDIR names their directory.",
         default_text="unlimited",
     )
     source_split_target_size: int = option(
-        "source.split.target-size", SIZE, 128 * _MB, "Data that a read task gets.", low=1, for_writes=False
+        "source.split.target-size",
+        SIZE,
+        128 * _MB,
+        "Target size of the data of one read task.",
+        low=1,
+        for_writes=False,
     )
     source_split_open_file_cost: int = option(
         "source.split.open-file-cost",
         SIZE,
         4 * _MB,
-        "Least size that a file counts for in a read task.",
+        "Minimum size that a file counts for in a read task. A larger value puts fewer small files into one task.",
         for_writes=False,
     )
     compaction_small_file_ratio: float = option(
         "compaction.small-file-ratio",
         DOUBLE,
         0.7,
-        "Part of target-file-size below which a file counts as small.",
+        "Fraction of target-file-size below which a file counts as small.",
         low=0,
     )

@@ -1,4 +1,4 @@
-"""Options of lookups: which cache answers them, how it is kept fresh, and the files that it is made of."""
+"""Options of lookups: the cache that answers, its refresh, its files, and the query service."""
 
 # ruff: noqa: RUF009 (option() is a dataclass field specifier)
 from __future__ import annotations
@@ -25,22 +25,23 @@ _UNLIMITED = 2**63 - 1
 
 @dataclass(frozen=True, kw_only=True)
 class LookupOptions:
-    """Lookup part of TableOptions. Sizes are bytes, durations milliseconds."""
+    """The part of TableOptions for lookups. Sizes in bytes, durations in milliseconds."""
 
     lookup_cache: LookupCache = option(
         "lookup.cache",
         enum_kind(LookupCache),
         LookupCache.AUTO,
-        "What answers lookups: the whole table kept at hand ('full' on disk; 'memory' in memory, of each process its "
-        "own), files of it indexed when first touched ('partial', by the full primary key only), or 'auto': a query "
-        "service of the table where there is one and else 'partial' by the full primary key, 'full' by other keys.",
+        "Cache that answers lookups: 'full' (all rows, on the local disk), 'memory' (all rows, in the memory of each "
+        "process), 'partial' (files that are indexed when they are first needed; by the full primary key only), or "
+        "'auto': a query service of the table if one runs, else 'partial' by the full primary key and 'full' by "
+        "other keys.",
         per_call=False,
     )
     lookup_cache_rows: int = option(
         "lookup.cache-rows",
         LONG,
         10_000,
-        "Rows, of single lookups, that are kept as they were handed out.",
+        "Number of rows that a cache keeps of recent single lookups, as they were returned.",
         low=0,
         per_call=False,
     )
@@ -48,7 +49,7 @@ class LookupOptions:
         "lookup.local-file-type",
         enum_kind(StoreKind),
         StoreKind.ARROW,
-        "The kind of the files that 'partial' caches make of data files: Arrow columns with an index of hashes, or "
+        "Format of the files that 'partial' caches build from data files: Arrow columns with a hash index, or "
         "Paimon's 'sort' or 'hash' stores.",
         per_call=False,
     )
@@ -56,7 +57,7 @@ class LookupOptions:
         "lookup.hash-load-factor",
         DOUBLE,
         0.75,
-        "How full the slots of 'hash' stores are.",
+        "Fraction of the slots of a 'hash' store that are used.",
         low=0.01,
         high=0.99,
         per_call=False,
@@ -65,7 +66,7 @@ class LookupOptions:
         "cache-page-size",
         SIZE,
         64 * 1024,
-        "Size of the blocks of 'sort' stores, and of the pages of values of 'hash' stores.",
+        "Size of the blocks of 'sort' stores and of the value pages of 'hash' stores.",
         low=64,
         high=1 << 30,
         per_call=False,
@@ -74,21 +75,21 @@ class LookupOptions:
         "lookup.cache-spill-compression",
         choice_kind("none", "zstd", "lz4"),
         "zstd",
-        "Compression of the blocks of 'sort' stores, and of the values of 'hash' stores.",
+        "Compression of the blocks of 'sort' stores and of the values of 'hash' stores.",
         per_call=False,
     )
     lookup_cache_bloom_filter_enabled: bool = option(
         "lookup.cache.bloom.filter.enabled",
         BOOLEAN,
         True,
-        "Whether 'sort' and 'hash' stores have a bloom filter.",
+        "'sort' and 'hash' stores have a bloom filter.",
         per_call=False,
     )
     lookup_cache_bloom_filter_fpp: float = option(
         "lookup.cache.bloom.filter.fpp",
         DOUBLE,
         0.05,
-        "How often a bloom filter lets a key through that its store lacks.",
+        "False-positive rate of the bloom filters of 'sort' and 'hash' stores.",
         low=0.000001,
         high=0.9,
         per_call=False,
@@ -97,8 +98,8 @@ class LookupOptions:
         "lookup.cache-max-memory-size",
         SIZE,
         256 << 20,
-        "Memory that the caches of one process take for a table beside what the system maps of their files; what a "
-        "'memory' cache has at most.",
+        "Maximum memory of a table's caches in one process, without the pages of their files that the system maps; "
+        "also the maximum size of a 'memory' cache.",
         low=1 << 20,
         per_call=False,
     )
@@ -106,7 +107,7 @@ class LookupOptions:
         "lookup.cache-max-disk-size",
         SIZE,
         _UNLIMITED,
-        "Disk space that the lookup files of a cache take; the one not used for longest goes first.",
+        "Maximum disk space of the lookup files of a cache. The least recently used file is deleted first.",
         default_text="unlimited",
         low=1 << 20,
         per_call=False,
@@ -115,14 +116,14 @@ class LookupOptions:
         "lookup.cache-file-retention",
         DURATION,
         3_600_000,
-        "How long a lookup file is kept that is not used.",
+        "Time after which an unused lookup file is deleted.",
         per_call=False,
     )
     lookup_continuous_discovery_interval: int | None = option(
         "lookup.continuous.discovery-interval",
         DURATION,
         None,
-        "How often lookups look for a newer snapshot.",
+        "Interval at which lookups look for a newer snapshot. A longer one saves requests, and answers are older.",
         default_text="continuous.discovery-interval",
         per_call=False,
     )
@@ -130,21 +131,22 @@ class LookupOptions:
         "continuous.discovery-interval",
         DURATION,
         10_000,
-        "How often lookups look for a newer snapshot, where they have no interval of their own.",
+        "Interval at which lookups look for a newer snapshot if lookup.continuous.discovery-interval is not set.",
         per_call=False,
     )
     lookup_refresh_async: bool = option(
         "lookup.refresh.async",
         BOOLEAN,
         False,
-        "Whether lookups answer from the snapshot before while their cache is refreshed in the background.",
+        "Caches are refreshed in the background; until then lookups answer from the previous snapshot.",
         per_call=False,
     )
     lookup_refresh_async_pending_snapshot_count: int = option(
         "lookup.refresh.async.pending-snapshot-count",
         INT,
         5,
-        "Snapshots that a cache may be behind while it is refreshed in the background; beyond, lookups wait.",
+        "Number of snapshots that a cache may be behind during a refresh in the background; if it is further behind, "
+        "lookups wait.",
         low=0,
         per_call=False,
     )
@@ -152,7 +154,7 @@ class LookupOptions:
         "lookup.refresh.full-load-threshold",
         INT,
         2**31 - 1,
-        "Snapshots behind which a 'full' cache is loaded anew instead of following the changes.",
+        "Number of snapshots behind which a 'full' cache is loaded again instead of following the changes.",
         low=1,
         per_call=False,
     )
@@ -168,7 +170,7 @@ class LookupOptions:
         "lookup.bootstrap-parallelism",
         INT,
         4,
-        "Tasks, at most, that load a 'full' cache.",
+        "Maximum number of tasks that load a 'full' cache.",
         low=1,
         per_call=False,
     )
@@ -176,7 +178,7 @@ class LookupOptions:
         "scan.partitions",
         TEXT,
         None,
-        "The partitions that lookups see: 'dt=2026-01-01;dt=2026-01-02', or the greatest ones: 'max_pt()', "
+        "Partitions that lookups read: 'dt=2026-01-01;dt=2026-01-02', or the greatest ones: 'max_pt()', "
         "'max_two_pt()', 'year=max_pt(),month=max_pt()'.",
         fallback_keys=("lookup.dynamic-partition",),
         per_call=False,
@@ -185,31 +187,30 @@ class LookupOptions:
         "lookup.dynamic-partition.refresh-interval",
         DURATION,
         3_600_000,
-        "How often the greatest partitions of `scan.partitions` are looked for.",
+        "Interval at which lookups determine the greatest partitions of `scan.partitions` again.",
         per_call=False,
     )
-    # Of lakelsm alone: other engines ignore them.
+    # Other engines ignore the options of lakelsm.
     lakelsm_lookup_service_token_file: str | None = option(
         "lakelsm.lookup-service.token-file",
         TEXT,
         None,
-        "The file, on the machine that looks up, with the token that the servers of the table's query service ask for; "
-        "of lakelsm alone.",
+        "Path of the file, on the client's machine, with the token that servers of the query service require.",
         per_call=False,
     )
     lakelsm_lookup_service_tls_roots: str | None = option(
         "lakelsm.lookup-service.tls-roots",
         TEXT,
         None,
-        "The file, on the machine that looks up, with the certificates (PEM) that vouch for the servers of the table's "
-        "query service; with it, and only with it, they are asked by TLS; of lakelsm alone.",
+        "Path of the file, on the client's machine, with the certificates (PEM) that verify servers of the query "
+        "service. Clients use TLS only if it is set.",
         per_call=False,
     )
     lakelsm_lookup_service_timeout: int = option(
         "lakelsm.lookup-service.timeout",
         DURATION,
         30_000,
-        "How long a lookup waits for the answer of a server of the table's query service; of lakelsm alone.",
+        "Maximum time that a lookup waits for the answer of a server of the query service.",
         low=1,
         per_call=False,
     )
@@ -217,14 +218,14 @@ class LookupOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class QueryServerOptions:
-    """Query service part of TableOptions. Sizes are bytes, durations milliseconds. Other engines ignore all of them."""
+    """The part of TableOptions for servers of the query service. Sizes in bytes, durations in milliseconds."""
 
     lakelsm_lookup_service_idle_timeout: int = option(
         "lakelsm.lookup-service.idle-timeout",
         DURATION,
         10_000,
-        "How long a server of the table's query service waits for a client to send its keys, or to take rows; then it "
-        "closes the client's connection; of lakelsm alone.",
+        "Time that a server of the query service waits for a client to send keys or to take rows before it closes "
+        "the connection.",
         low=100,
         per_call=False,
     )
@@ -232,7 +233,7 @@ class QueryServerOptions:
         "lakelsm.lookup-service.max-calls",
         INT,
         500,
-        "Calls that a server of the table's query service answers at a time; it refuses others; of lakelsm alone.",
+        "Maximum number of calls that a server of the query service answers at a time; it refuses others.",
         low=1,
         high=100_000,
         per_call=False,
@@ -241,7 +242,7 @@ class QueryServerOptions:
         "lakelsm.lookup-service.max-request-size",
         SIZE,
         64 << 20,
-        "Bytes of keys that a server of the table's query service takes in one request; of lakelsm alone.",
+        "Maximum size of the keys of one request to a server of the query service.",
         low=1 << 10,
         per_call=False,
     )

@@ -1,4 +1,4 @@
-"""The declaration of one table option: key, kind, default, range, documentation, and how its text is read."""
+"""The declaration of a table option: key, kind, default, bounds, description and parser."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _Arguments = ParamSpec("_Arguments")
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of value: its name in the reference and the parser of its text."""
+    """A kind of value: its name in docs/options.md and the parser of its text."""
 
     name: str
     parse: Callable[[str], object]
@@ -46,39 +46,39 @@ ZONE = Kind("time zone", parse_zone)
 PERIODS = Kind("periods", parse_periods)
 STATS_MODE = Kind("statistics mode", parse_stats_mode)
 
-#: In milliseconds: the longest that something waits, or that a period of the calendar is.
+#: The maximum of waits and of calendar periods, in milliseconds.
 CENTURY = 36_525 * 86_400_000
 
 
 def enum_kind(enum: type[Enum]) -> Kind:
-    """The kind of an option whose values are an enum's, in any case."""
+    """Return the kind of an option whose values are those of an enum, in any case."""
     members = {str(member.value): member for member in enum}
 
     def parse(text: str) -> Enum:
         member = members.get(text.strip().lower())
         if member is None:
-            raise ValueError(f"it must be one of {', '.join(members)}")
+            raise ValueError(f"{text!r} is not one of {', '.join(members)}")
         return member
 
     return Kind(" / ".join(members), parse)
 
 
 def choice_kind(*values: str) -> Kind:
-    """The kind of an option with a few permitted texts, in any case; parsed to lower case."""
+    """Return the kind of an option whose values are some texts, in any case; they are parsed to lower case."""
 
     def parse(text: str) -> str:
         lowered = text.strip().lower()
         if lowered not in values:
-            raise ValueError(f"it must be one of {', '.join(values)}")
+            raise ValueError(f"{text!r} is not one of {', '.join(values)}")
         return lowered
 
     return Kind(" / ".join(values), parse)
 
 
 def codec_kind(*written: str) -> Kind:
-    """The kind of an option that names a compression; ``written`` are those that lakelsm can write.
+    """Return the kind of an option that names a compression; ``written`` are those that lakelsm writes.
 
-    Any other text is taken as well, as readers need none of it: `lakelsm.schema.write_rules` refuses it for writes.
+    Other texts are accepted, because reads do not depend on them; `lakelsm.schema.write_codecs` refuses them for writes.
     """
     return Kind(" / ".join(written), lambda text: text.strip().lower())
 
@@ -87,11 +87,11 @@ def codec_kind(*written: str) -> Kind:
 class Option:
     """One option; `low` and `high` are inclusive.
 
-    `immutable` options cannot change once the table has data; others may change if no file depends on them. An option
-    that is not `per_call` applies to the whole table: it decides where rows are stored or what they mean, on which all
-    writers and readers must agree, or it has no effect on a write. An option with `acts_from` is stored in the table
-    and takes effect when the feature is built. Reads ignore the value of an option that is `for_writes` (by default one
-    that is `per_call`), and do not fail if it is invalid.
+    `immutable`: it cannot change once the table has data. Other options can, because no file depends on them.
+    `per_call`: a single write can set it. An option that is not `per_call` applies to the whole table: it decides where
+    rows are stored or what they mean, on which all writers and readers must agree, or it has no effect on a write.
+    `for_writes` (by default as `per_call`): reads ignore its value, also an invalid one.
+    `acts_from`: the table stores the option, and it takes effect when the feature is built.
     """
 
     key: str
@@ -114,21 +114,21 @@ class Option:
         object.__setattr__(self, "for_writes", per_call if self.for_writes is None else self.for_writes)
 
     def parse(self, text: str, key: str | None = None) -> object:
-        """The typed value of `text`. Raises InvalidInputError naming key, value and what is allowed."""
+        """Return the typed value of `text`. Raises InvalidInputError with the key, the value and what is allowed."""
         try:
             value = self.kind.parse(text)
             if isinstance(value, (int, float)) and not isinstance(value, bool):
                 unit = " ms" if self.kind is DURATION else ""
                 if self.low is not None and value < self.low:
-                    raise ValueError(f"it must be at least {self.low:.15g}{unit}")
+                    raise ValueError(f"{text!r} is less than {self.low:.15g}{unit}")
                 if self.high is not None and value > self.high:
-                    raise ValueError(f"it must be at most {self.high:.15g}{unit}")
+                    raise ValueError(f"{text!r} is more than {self.high:.15g}{unit}")
         except ValueError as reason:
-            raise InvalidInputError(f"option '{key or self.key}' cannot be '{text}': {reason}") from None
+            raise InvalidInputError(f"option '{key or self.key}': {reason}.") from None
         return value
 
     def text_in(self, raw: Mapping[str, str]) -> tuple[str, str] | None:
-        """(key used, text) of this option in a table's options, fallback keys included; None if absent."""
+        """Return the key and the text of this option in a table's options, or None; fallback keys follow its own."""
         for key in (self.key, *self.fallback_keys):
             if key in raw:
                 return key, raw[key]
@@ -143,5 +143,5 @@ def _as_field(make: Callable[_Arguments, Option]) -> Callable[_Arguments, Any]:
     return declare
 
 
-#: A dataclass field that declares an `Option`, by its arguments; TableOptions is made of these: each is declared once.
+#: Declares a dataclass field for an `Option`, with its arguments. TableOptions consists of such fields.
 option = _as_field(Option)

@@ -1,6 +1,6 @@
-"""Which options of an existing table may change (Paimon's `SchemaManager#checkAlterTableOption`).
+"""The rules for changes of options of a table that has data (Paimon's `SchemaManager#checkAlterTableOption`).
 
-That of deletion vectors depends on the table's files too: `plan/vector_switch.py`.
+Changes of 'deletion-vectors.enabled' also depend on the table's files: `plan/vector_switch.py`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _NEVER_SWITCHED_OFF = ("ignore-delete", "ignore-update-before")
 
 
 def check_option_change(options: Mapping[str, str], key: str, text: str | None) -> None:
-    """Raises InvalidInputError unless `key` of a table that has data may become `text` (None: be removed).
+    """Raise InvalidInputError unless a table that has data may set `key` to `text` (None: remove it).
 
-    `options` are the table's present ones. Setting the present value again is always allowed.
+    `options` are the table's current ones. Setting the current value again is always allowed.
     """
     declaration = OPTIONS.get(_main_key(key))
     present = None if declaration is None else declaration.text_in(options)
@@ -30,8 +30,8 @@ def check_option_change(options: Mapping[str, str], key: str, text: str | None) 
         return
     if key in _IMMUTABLE_ELSEWHERE or (declaration is not None and declaration.immutable):
         raise InvalidInputError(
-            f"option '{key}' is fixed once the table has data (now {_shown(old)}, asked for {_shown(text)}); "
-            "create a new table to change it"
+            f"option '{key}' cannot change from {_shown(old)} to {_shown(text)} once the table has data. Create a new "
+            "table."
         )
     if declaration is None:
         return
@@ -41,11 +41,13 @@ def check_option_change(options: Mapping[str, str], key: str, text: str | None) 
         _check_producer_change(options, old, text)
     switched_off = text is None or (declaration.key in _NEVER_SWITCHED_OFF and not parse_boolean(text))
     if declaration.key in _NEVER_SWITCHED_OFF and _flag(options, declaration.key) and switched_off:
-        raise InvalidInputError(f"option '{key}' cannot change from true to false; create a new table")
+        raise InvalidInputError(
+            f"option '{key}' cannot change from 'true' to 'false' once the table has data. Create a new table."
+        )
 
 
 def check_option_of_call(options: Mapping[str, str], key: str, text: str) -> None:
-    """Raises InvalidInputError unless one call may have `text` for `key`, where the table has `options`."""
+    """Raise InvalidInputError unless a single write may set `key` to `text` for a table with `options`."""
     declaration = OPTIONS.get(_main_key(key))
     present = None if declaration is None else declaration.text_in(options)
     old = options.get(key) if present is None else present[1]
@@ -57,31 +59,31 @@ def check_option_of_call(options: Mapping[str, str], key: str, text: str) -> Non
     of_table = declaration is not None and not declaration.per_call
     if of_field or of_table or key == DEFAULT_AGGREGATE_KEY or key in ACCEPTED_KEYS:
         raise InvalidInputError(
-            f"option '{key}' = '{text}' cannot hold for one call (the table has {_shown(old)}): all writers and readers "
-            "must agree on it, or it says nothing about a write; leave it out, or change the table: "
-            f"alter_table(..., SetOption('{key}', '{text}'))"
+            f"option '{key}' = '{text}' cannot be set for one call (the table has {_shown(old)}): all writers and "
+            "readers must agree on it, or it has no effect on a write. Leave it out, or change the table with "
+            f"alter_table(..., SetOption('{key}', '{text}'))."
         )
 
 
 def _check_bucket_change(old: str | None, text: str | None) -> None:
     if text is None:
-        raise InvalidInputError("option 'bucket' cannot be removed once the table has data; set a number")
+        raise InvalidInputError("option 'bucket' cannot be removed once the table has data. Set a number.")
     if int(old or "-1") == -1:
-        raise InvalidInputError(f"option 'bucket' cannot change from -1 to '{text}'; create a new table")
+        raise InvalidInputError(f"option 'bucket' cannot change from '-1' to '{text}'. Create a new table.")
     if int(OPTIONS["bucket"].parse(text)) == -1:  # type: ignore[call-overload]
-        raise InvalidInputError(f"option 'bucket' cannot change from '{old}' to -1; create a new table")
+        raise InvalidInputError(f"option 'bucket' cannot change from '{old}' to '-1'. Create a new table.")
 
 
 def _check_producer_change(options: Mapping[str, str], old: str | None, text: str | None) -> None:
-    """With 'lookup' a row above level 0 holds all that lies below it, without only its own part (see merge.levels)."""
+    """Refuse a change to or from 'lookup': with it a row above level 0 includes all lower rows (merge.levels)."""
     engine = options.get("merge-engine", "").strip().lower()
     if engine not in ("partial-update", "aggregation") or _flag(options, "force-lookup"):
         return
     if (old or "").strip().lower() != "lookup" != (text or "").strip().lower():
         return
     raise InvalidInputError(
-        f"option 'changelog-producer' cannot change between {_shown(old)} and {_shown(text)} with 'merge-engine' = "
-        f"'{engine}' once the table has data: rows would be combined twice, or parts of them lost; create a new table"
+        f"option 'changelog-producer' cannot change from {_shown(old)} to {_shown(text)} with 'merge-engine' = "
+        f"'{engine}' once the table has data: rows would be merged twice or partly lost. Create a new table."
     )
 
 
@@ -91,7 +93,7 @@ def _same(declaration: Option | None, old: str | None, text: str) -> bool:
     wanted = declaration.parse(text)
     try:
         return wanted == (declaration.default if old is None else declaration.parse(old))
-    except InvalidInputError:  # The present text cannot be read: any other replaces it.
+    except InvalidInputError:  # The current text is invalid: any other text may replace it.
         return False
 
 

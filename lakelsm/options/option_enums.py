@@ -1,6 +1,6 @@
-"""Values of the options that choose between named behaviours (docs/format.md 17).
+"""Values of options that choose between named behaviours (docs/format.md 17).
 
-Those of `Feature` name what options wait for. All others are persisted: do not change.
+All are persisted, except those of `Feature`: do not change them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from enum import Enum
 
 
 class MergeEngine(Enum):
-    """How rows of the same key become one."""
+    """The rule that makes one row of all rows of a key."""
 
     DEDUPLICATE = "deduplicate"
     PARTIAL_UPDATE = "partial-update"
@@ -18,7 +18,7 @@ class MergeEngine(Enum):
 
 
 class ChangelogProducer(Enum):
-    """Where the changelog of a table comes from."""
+    """The source of a table's changelog."""
 
     NONE = "none"
     INPUT = "input"
@@ -34,7 +34,7 @@ class SortOrder(Enum):
 
 
 class BucketFunction(Enum):
-    """How the bucket key becomes a bucket number."""
+    """The function from the bucket key to a bucket number."""
 
     DEFAULT = "default"
     MOD = "mod"
@@ -42,7 +42,7 @@ class BucketFunction(Enum):
 
 
 class ScanMode(Enum):
-    """Where a scan starts; only the latest state is supported as a stored option."""
+    """The state that a scan starts from; as an option of a table, only the newest one is supported."""
 
     DEFAULT = "default"
     LATEST_FULL = "latest-full"
@@ -59,14 +59,14 @@ class ScanMode(Enum):
 
 
 class LookupCompact(Enum):
-    """When a compaction that looks rows up must take level 0: always, or only once it has grown."""
+    """When a compaction that looks rows up must take level 0: always, or only when level 0 is large."""
 
     RADICAL = "radical"
     GENTLE = "gentle"
 
 
 class LookupCache(Enum):
-    """What answers lookups."""
+    """The cache that answers lookups."""
 
     AUTO = "auto"
     FULL = "full"
@@ -75,7 +75,7 @@ class LookupCache(Enum):
 
 
 class StoreKind(Enum):
-    """The kind of the files that a partial lookup cache makes of data files."""
+    """The format of the files that a partial lookup cache builds from data files."""
 
     ARROW = "arrow"
     SORT = "sort"
@@ -83,7 +83,7 @@ class StoreKind(Enum):
 
 
 class TagCreation(Enum):
-    """Whether commits create tags automatically, and what decides that a period has ended."""
+    """Whether commits create tags, and what ends a period."""
 
     NONE = "none"
     PROCESS_TIME = "process-time"
@@ -92,7 +92,7 @@ class TagCreation(Enum):
 
 
 class TagPeriod(Enum):
-    """The periods that automatic tags are of."""
+    """The period of automatic tags."""
 
     DAILY = "daily"
     HOURLY = "hourly"
@@ -100,7 +100,7 @@ class TagPeriod(Enum):
 
 
 class TagFormat(Enum):
-    """How names of automatic tags express their period."""
+    """The format of the names of automatic tags."""
 
     WITH_DASHES = "with_dashes"
     WITHOUT_DASHES = "without_dashes"
@@ -108,17 +108,17 @@ class TagFormat(Enum):
 
 
 class ExpireMode(Enum):
-    """The thread of the upkeep that follows a commit: the committing thread, or a separate one."""
+    """The thread of the maintenance that follows a commit: the committing thread, or a separate one."""
 
     SYNC = "sync"
     ASYNC = "async"
 
 
 class Feature(Enum):
-    """What lakelsm has not built: options of it are accepted and kept, and act once it is."""
+    """Features that lakelsm does not support yet. Their options are accepted and stored, without effect."""
 
     APPEND_TABLES = "tables without a primary key"
-    COMPACTION_BESIDE_WRITES = "compaction beside writes"
+    CONCURRENT_COMPACTION = "compaction concurrent with writes"
     CROSS_PARTITION = "cross-partition updates"
     EXPLICIT_CASTS = "type changes by explicit casts"
     ORC = "ORC files"

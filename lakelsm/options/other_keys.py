@@ -1,7 +1,7 @@
-"""Keys of Paimon's options that lakelsm has not built, and which keys it knows at all.
+"""Keys of Paimon's options that lakelsm does not support, and the check of unknown keys.
 
-A key that is nowhere in `lakelsm.options` is unknown: refused when a table is created, tolerated when one is
-opened.
+A key that is not declared in `lakelsm.options` is unknown: it is refused when a table is created, and ignored when a
+table is opened.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from lakelsm.options.file_index_options import check_index_key, split_index_key
 from lakelsm.options.table_options import OPTIONS
 from lakelsm.secret_values import REDACTED, is_secret
 
-# Keys of features that lakelsm has not built, with the text that leaves the feature out. Any other is refused, when a
-# table is created and also when one is opened: reading or writing it without the feature would be wrong.
+# Keys of features that lakelsm does not support, with the text that disables the feature. Another text is refused when
+# a table is created or opened, because reads and writes without the feature would be wrong.
 FEATURE_KEYS: Mapping[str, str] = MappingProxyType(
     {
         "chain-table.enabled": "false",
@@ -39,7 +39,7 @@ FEATURE_KEYS: Mapping[str, str] = MappingProxyType(
     }
 )
 
-# The same for what only new files and commits need: an existing table is read, and not written to.
+# The same for features of new files and commits: an existing table can be read, but not written.
 WRITE_KEYS: Mapping[str, str] = MappingProxyType(
     {
         "changelog-file.format": "parquet",
@@ -49,7 +49,7 @@ WRITE_KEYS: Mapping[str, str] = MappingProxyType(
     }
 )
 
-# The same for what only concerns how files are kept: an existing table is read and written to.
+# The same for features of storage and maintenance: an existing table can be read and written.
 UPKEEP_KEYS: Mapping[str, str] = MappingProxyType(
     {
         "batch-scan-mode": "none",
@@ -64,8 +64,8 @@ UPKEEP_KEYS: Mapping[str, str] = MappingProxyType(
     }
 )
 
-# Paimon's keys whose effect lakelsm has not built: refused when a table is created. An issue that builds one
-# deletes its line. (Features that also forbid opening a table are in lakelsm/schema/unbuilt_features.py.)
+# Keys that lakelsm does not support: refused when a table is created. An issue that builds one deletes its line.
+# (Features that also prevent opening a table are in lakelsm/schema/unbuilt_features.py.)
 UNBUILT_KEYS: tuple[str, ...] = (
     "clustering.columns",
     "commit.callbacks",
@@ -124,10 +124,9 @@ UNBUILT_PREFIXES: tuple[str, ...] = (
 
 
 def check_new_keys(options: Mapping[str, str]) -> None:
-    """Judges the keys of a new table (or of a write's options).
+    """Check the keys of a new table, or of the options of a write.
 
-    Raises InvalidInputError naming the nearest known key for an unknown one, and for a text that an accepted key
-    cannot have.
+    Raises InvalidInputError for an unknown key, with the nearest known one, and for an invalid text of an accepted key.
     """
     known = _known_keys()
     for key, text in options.items():
@@ -139,27 +138,27 @@ def check_new_keys(options: Mapping[str, str]) -> None:
             check_index_key(key, *of_index)
         elif key not in known and not _is_unbuilt(key):
             near = difflib.get_close_matches(key, sorted(known), n=1)
-            hint = f"did you mean '{near[0]}'?" if near else "see docs/options.md"
-            raise InvalidInputError(f"unknown option {shown_option(key, text)}: {hint}")
+            hint = f"Use '{near[0]}'." if near else "docs/options.md lists all options."
+            raise InvalidInputError(f"option {shown_option(key, text)} is unknown. {hint}")
 
 
 def check_unbuilt_keys(options: Mapping[str, str]) -> None:
-    """Refuses keys of Paimon that are not built, by name."""
+    """Raise UnsupportedFeatureError for a key of Paimon that lakelsm does not support."""
     known = _known_keys()
     for key, text in options.items():
         if key not in known and split_field_key(key) is None and _is_unbuilt(key):
             raise UnsupportedFeatureError(
-                f"option {shown_option(key, text)} is not supported yet; remove it to create the table"
+                f"option {shown_option(key, text)} is not supported. Remove it to create the table."
             )
 
 
 def shown_option(key: str, text: str) -> str:
-    """A key and its value for a message; the value of an unknown key that may be that of a secret is not shown."""
+    """Return a key and its value for a message, without the value of an unknown key that may be a secret."""
     return f"'{key}' = '{REDACTED if holds_secret(key) else text}'"
 
 
 def holds_secret(key: str) -> bool:
-    """Whether an option may hold a secret: none that lakelsm knows does."""
+    """Whether an option may hold a secret; the options that lakelsm knows hold none."""
     return (
         is_secret(key) and key not in _known_keys() and split_field_key(key) is None and split_index_key(key) is None
     )
@@ -176,9 +175,9 @@ def _is_unbuilt(key: str) -> bool:
 
 
 def _check_field_key(key: str, name: str) -> None:
-    # A nested path such as fields.row.member.aggregate-function is judged by the rules of `schema`.
+    # The rules of `schema` check a nested path such as fields.row.member.aggregate-function.
     if name in FIELD_OPTIONS or any(name.endswith("." + known) for known in FIELD_OPTIONS):
         return
     near = difflib.get_close_matches(name, FIELD_OPTIONS, n=1)
-    hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(FIELD_OPTIONS)}"
-    raise InvalidInputError(f"unknown column option '{name}' in '{key}': {hint}")
+    hint = f"Use '{near[0]}'." if near else f"Use one of {', '.join(FIELD_OPTIONS)}."
+    raise InvalidInputError(f"option '{key}': '{name}' is not an option of columns. {hint}")

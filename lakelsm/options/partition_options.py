@@ -1,4 +1,4 @@
-"""Options of a table's partitions: when they expire, and how they are marked as done."""
+"""Options of partitions: when they expire, and how they are marked as done."""
 
 from __future__ import annotations
 
@@ -8,22 +8,27 @@ from lakelsm.options.option import BOOLEAN, DURATION, INT, TEXT, option
 
 #: The only supported action of ``partition.mark-done-action``.
 SUCCESS_FILE = "success-file"
-#: What ``partition.expiration-strategy`` can be.
+#: The values of ``partition.expiration-strategy``.
 EXPIRATION_STRATEGIES = ("values-time", "update-time")
 
 
 @dataclass(frozen=True, kw_only=True)
 class PartitionOptions:
-    """Partition part of TableOptions. Durations are milliseconds."""
+    """The part of TableOptions for partitions. Durations in milliseconds."""
 
     partition_expiration_time: int | None = option(
-        "partition.expiration-time", DURATION, None, "Age at which a partition expires.", per_call=False, for_writes=True
+        "partition.expiration-time",
+        DURATION,
+        None,
+        "Age at which a partition expires.",
+        per_call=False,
+        for_writes=True,
     )
     partition_expiration_check_interval: int = option(
         "partition.expiration-check-interval",
         DURATION,
         3_600_000,
-        "How often commits look for partitions that have expired: the first of each such interval does; 0: each.",
+        "Time after which a commit checks again for expired partitions; 0 checks at each commit.",
         per_call=False,
         for_writes=True,
     )
@@ -31,14 +36,14 @@ class PartitionOptions:
         "partition.expiration-strategy",
         TEXT,
         "values-time",
-        "What a partition's age is told by: 'values-time', its values, or 'update-time', its newest file.",
+        "What the age of a partition is computed from: its values ('values-time') or its newest file ('update-time').",
         per_call=False,
     )
     partition_expiration_max_num: int = option(
         "partition.expiration-max-num",
         INT,
         100,
-        "Partitions that expire at a time.",
+        "Maximum number of partitions that expire at a time.",
         low=1,
         per_call=False,
         for_writes=True,
@@ -47,7 +52,7 @@ class PartitionOptions:
         "partition.expiration-batch-size",
         INT,
         None,
-        "Partitions that expire in one commit.",
+        "Maximum number of partitions that expire in one commit.",
         default_text="partition.expiration-max-num",
         low=1,
         per_call=False,
@@ -57,22 +62,23 @@ class PartitionOptions:
         "partition.timestamp-formatter",
         TEXT,
         None,
-        "How the time of a partition is written, as Java's DateTimeFormatter has it: numbers of y, u, M, d, H, m, s and "
-        "S with other text between; by default 'yyyy-MM-dd HH:mm:ss' or 'yyyy-MM-dd'.",
+        "Format of the time of a partition, as in Java's DateTimeFormatter: numbers of y, u, M, d, H, m, s and S "
+        "with other text between; by default 'yyyy-MM-dd HH:mm:ss' or 'yyyy-MM-dd'.",
         per_call=False,
     )
     partition_timestamp_pattern: str | None = option(
         "partition.timestamp-pattern",
         TEXT,
         None,
-        "How the time of a partition follows from its columns: '$dt $hour:00:00'; by default it is the first column.",
+        "How the time of a partition is composed of its columns, such as '$dt $hour:00:00'; by default the first "
+        "column.",
         per_call=False,
     )
     end_input_check_partition_expire: bool = option(
         "end-input.check-partition-expire",
         BOOLEAN,
         False,
-        "Each batch looks for partitions that have expired, whatever the check interval is.",
+        "Each batch checks for expired partitions, regardless of the check interval.",
         per_call=False,
         for_writes=True,
     )

@@ -1,4 +1,4 @@
-"""TableOptions: the typed options of a table, and OPTIONS: every declaration by key."""
+"""TableOptions, the typed options of a table, and OPTIONS, all declarations by key."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from lakelsm.options.tag_options import TagOptions
 class TableOptions(
     LayoutOptions, EngineOptions, MaintenanceOptions, PartitionOptions, TagOptions, LookupOptions, QueryServerOptions
 ):
-    """All options of a table, parsed. An attribute is its key with '_' for '.' and '-'.
+    """All options of a table, parsed. The name of an attribute is its key with '_' for '.' and '-'.
 
-    `field_options` holds the `fields.<columns>.<x>` options as {columns: {x: text}}; several columns are
-    joined by ',' as in the key. `file_indexes` are those of `file-index.<type>`. `explicit` holds the keys of declared
-    options that the table sets. `unusable` has the fault of each option that only writes need and whose text cannot be
-    read; its attribute has the default, and operations that change the table call `check_usable` first.
+    `field_options`: the `fields.<columns>.<name>` options as {columns: {name: text}}, with several columns joined by
+    ',' as in the key. `file_indexes`: the indexes of the `file-index.<type>` options. `explicit`: the keys of declared
+    options that the table sets. `unusable`: the errors of options that only writes need and whose texts are invalid;
+    their attributes have the defaults, and operations that change the table call `check_usable` first.
     """
 
     field_options: FieldOptions = field(default_factory=dict, hash=False)
@@ -41,10 +41,10 @@ class TableOptions(
 
     @staticmethod
     def parse(raw: Mapping[str, str], *, for_reads: bool = False) -> TableOptions:
-        """The typed options of a table. Keys without a declaration are for `schema.validation` to judge.
+        """Parse the options of a table, except keys without a declaration, which `schema.validation` checks.
 
-        Raises InvalidInputError that names key, value and what is allowed for a value that cannot be read; with
-        ``for_reads`` not of options that only writes need (`unusable`).
+        Raises InvalidInputError with the key, the value and what is allowed. With ``for_reads``, invalid values of
+        options that only writes need become `unusable` instead.
         """
         values: dict[str, Any] = {}
         explicit: set[str] = set()
@@ -66,7 +66,7 @@ class TableOptions(
         except InvalidInputError as error:
             if not for_reads:
                 raise
-            file_indexes = ()  # Reads leave out fewer files.
+            file_indexes = ()  # Reads skip fewer files.
             unusable.append(str(error))
         parsed = TableOptions(
             **values,
@@ -97,7 +97,7 @@ class TableOptions(
 
     @property
     def needs_lookup(self) -> bool:
-        """Whether a compaction of level 0 looks up the rows that lie below (Paimon's ``LookupStrategy``)."""
+        """Whether a compaction of level 0 looks up the rows of lower levels (Paimon's ``LookupStrategy``)."""
         return (
             self.changelog_producer is ChangelogProducer.LOOKUP
             or self.merge_engine is MergeEngine.FIRST_ROW
@@ -107,31 +107,31 @@ class TableOptions(
 
     @property
     def effective_lookup_compact_max_interval(self) -> int:
-        """What bounds the waiting of ``lookup-compact`` = ``gentle``, as Paimon has it."""
+        """The number of level-0 files at which ``lookup-compact`` = ``gentle`` compacts, by Paimon's rule."""
         trigger, own = self.num_sorted_run_compaction_trigger, self.lookup_compact_max_interval
         return max(trigger, 2 * trigger if own is None else own)
 
     @property
     def effective_changelog_num_retained_min(self) -> int:
-        """The changelog's own bound, else the snapshots'."""
+        """The bound of changelogs, by default that of snapshots."""
         own = self.changelog_num_retained_min
         return self.snapshot_num_retained_min if own is None else own
 
     @property
     def effective_changelog_num_retained_max(self) -> int:
-        """The changelog's own bound, else the snapshots'."""
+        """The bound of changelogs, by default that of snapshots."""
         own = self.changelog_num_retained_max
         return self.snapshot_num_retained_max if own is None else own
 
     def check_usable(self) -> None:
-        """Raises InvalidInputError for the first option that only writes need and whose text cannot be read."""
+        """Raise InvalidInputError for the first invalid option that only writes need."""
         if self.unusable:
-            raise InvalidInputError(f"{self.unusable[0]}; change the option or remove it")
+            raise InvalidInputError(f"{self.unusable[0]} Change or remove the option.")
 
     def is_set(self, key: str) -> bool:
-        """Whether the table sets the declared option of this key (or one of its fallback keys)."""
+        """Whether the table sets the declared option of this key, also by a fallback key."""
         if key not in OPTIONS:
-            raise InvalidInputError(f"'{key}' is not a declared option")
+            raise InvalidInputError(f"option '{key}' is not declared.")
         return key in self.explicit
 
 

@@ -1,1 +1,1 @@
-"""A table's description: columns, keys and options, how they change, and the rules that judge them."""
+"""The schema of a table: columns, keys and options, their changes, and the rules that check them."""

@@ -1,4 +1,4 @@
-"""Rules for `partial-update`, `aggregation` and their functions by column (the factories of Paimon's merge functions)."""
+"""Rules for `partial-update`, `aggregation` and aggregate functions, as in the factories of Paimon's merge functions."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ _REMOVE_ON_GROUP = "partial-update.remove-record-on-sequence-group"
 
 
 def check_merge_engine(schema: TableSchema, options: TableOptions) -> None:
-    """Raises InvalidInputError for options that the table's merge engine cannot work with, and UnsupportedFeatureError
-    for sequences that lakelsm cannot order.
+    """Check the options of the table's merge engine.
+
+    Raises InvalidInputError for wrong options, and UnsupportedFeatureError for a sequence that lakelsm cannot order.
     """
     if not schema.primary_keys:
         return
@@ -33,19 +34,19 @@ def check_merge_engine(schema: TableSchema, options: TableOptions) -> None:
         for column, settings in options.field_options.items():
             if parse_boolean(settings.get("ignore-retract", "false")):
                 raise InvalidInputError(
-                    "option 'aggregation.remove-record-on-delete' = 'true' cannot go with "
-                    f"'fields.{column}.ignore-retract' = 'true'; remove one of both"
+                    "option 'aggregation.remove-record-on-delete' = 'true' cannot be combined with "
+                    f"'fields.{column}.ignore-retract' = 'true'. Remove one of them."
                 )
     for name in (*options.sequence_field, *(name for group in groups.values() for name in group.ordering)):
         if not has_order(schema.field(name).type):
             raise UnsupportedFeatureError(
-                f"lakelsm cannot order by column '{name}' of type {schema.field(name).type.sql()}, which is a sequence "
-                "field; choose a column of another type or use Apache Paimon for the table"
+                f"sequence field '{name}': lakelsm cannot order values of type {schema.field(name).type.sql()}. Choose "
+                "another column, or use Apache Paimon."
             )
 
 
 def _function(column: str, options: TableOptions) -> str | None:
-    """The aggregate function that a column has by its own option or by default."""
+    """Return the aggregate function of a column, from its own option or the default."""
     return options.field_options.get(column, {}).get("aggregate-function", options.default_aggregate_function)
 
 
@@ -56,16 +57,16 @@ def _check_names(schema: TableSchema, options: TableOptions) -> None:
             own = "aggregate-function" in options.field_options.get(column, {})
             key = f"fields.{column}.aggregate-function" if own else "fields.default-aggregate-function"
             raise InvalidInputError(
-                f"option '{key}' = '{function}' is no aggregate function; use one of "
-                f"{', '.join(AGGREGATE_FUNCTIONS)}"
+                f"option '{key}': '{function}' is not an aggregate function. Use one of "
+                f"{', '.join(AGGREGATE_FUNCTIONS)}."
             )
 
 
 def _check_functions(schema: TableSchema, options: TableOptions, groups: Mapping[str, _Group]) -> None:
-    """Functions on types that they cannot take. Columns of the key and of sequences have no function.
+    """Refuse functions on columns of wrong types. Columns of the key and of sequences have no function.
 
-    Paimon creates such a table and then fails every write; the cases where an existing table worked in some old release
-    (listagg of a bounded VARCHAR, max of an ARRAY with one value a key) fail in all newer ones.
+    Paimon creates such a table, and then each write fails. Cases that worked in an old release (listagg of a bounded
+    VARCHAR, max of an ARRAY with one value per key) fail in all newer ones.
     """
     ordering = {name for group in groups.values() for name in group.ordering}
     if options.merge_engine is MergeEngine.AGGREGATION:
@@ -83,7 +84,7 @@ class _Group:
 
 
 def _sequence_groups(schema: TableSchema, options: TableOptions) -> dict[str, _Group]:
-    """The sequence groups by their option's key. No column is in two of them."""
+    """Return the sequence groups by the key of their option. No column is in two groups."""
     groups: dict[str, _Group] = {}
     owners: dict[str, str] = {}
     for columns, settings in options.field_options.items():
@@ -94,11 +95,11 @@ def _sequence_groups(schema: TableSchema, options: TableOptions) -> dict[str, _G
         _check_columns(key, (*group.governed, *group.ordering), schema)
         for name in group.governed:
             if group.governed.count(name) > 1:
-                raise InvalidInputError(f"option '{key}' names '{name}' twice; name it once")
+                raise InvalidInputError(f"option '{key}': '{name}' is named twice. Name it once.")
         for name in sorted({*group.ordering, *group.governed}):
             if name in owners:
                 raise InvalidInputError(
-                    f"option '{key}' names '{name}', which another group has ('{owners[name]}'); leave one out"
+                    f"option '{key}': '{name}' is also in the group of '{owners[name]}'. Remove it from one of them."
                 )
             owners[name] = key
         groups[key] = group
@@ -106,9 +107,9 @@ def _sequence_groups(schema: TableSchema, options: TableOptions) -> dict[str, _G
 
 
 def check_deletable(table: str, options: TableOptions) -> None:
-    """Raises InvalidInputError unless a -D row removes the row of its key (Paimon's ``validatePKUpsertDeletable``)."""
+    """Raise InvalidInputError unless a -D row deletes the row of its key (Paimon's ``validatePKUpsertDeletable``)."""
     if options.ignore_delete:
-        raise InvalidInputError(f"Table {table} ignores deletes (option 'ignore-delete'): it keeps its rows")
+        raise InvalidInputError(f"Table {table}: deletes have no effect with option 'ignore-delete' = 'true'.")
     engine = options.merge_engine
     needed = {
         MergeEngine.PARTIAL_UPDATE: (_REMOVE_ON_DELETE, _REMOVE_ON_GROUP),
@@ -125,25 +126,25 @@ def check_deletable(table: str, options: TableOptions) -> None:
         return
     remedy = " or ".join(f"'{key}'" for key in needed[engine])
     raise InvalidInputError(
-        f"Table {table} has 'merge-engine' = '{engine.value}', which does not remove rows by deletes; "
-        + (f"create it with {remedy} to delete from it" if remedy else "overwrite its partitions instead")
+        f"Table {table}: 'merge-engine' = '{engine.value}' does not support deletes. "
+        + (f"Create the table with {remedy} to delete rows." if remedy else "Overwrite its partitions instead.")
     )
 
 
 def _java_names(text: str) -> tuple[str, ...]:
-    """The names of a list as Java splits it, blanks included."""
+    """Split a list of names as Java does, which keeps blanks."""
     return tuple(text.rstrip(",").split(","))
 
 
 def _check_columns(key: str, names: tuple[str, ...], schema: TableSchema) -> None:
     for name in names:
         if name not in schema.field_names:
-            remedy = f"the columns are {', '.join(schema.field_names)}"
+            remedy = f"Columns: {', '.join(schema.field_names)}."
             if name.strip() in schema.field_names:
-                remedy = "leave out the blanks, which Paimon takes as part of the name"
-            raise InvalidInputError(f"option '{key}' names '{name}', which is no column; {remedy}")
+                remedy = "Remove the blanks, which are part of the name for Paimon."
+            raise InvalidInputError(f"option '{key}': column '{name}' does not exist. {remedy}")
         if name in schema.primary_keys:
-            raise InvalidInputError(f"option '{key}' names the primary key column '{name}'; leave it out")
+            raise InvalidInputError(f"option '{key}': '{name}' is a primary key column. Leave it out.")
 
 
 def _check_partial_update(schema: TableSchema, options: TableOptions, groups: Mapping[str, _Group]) -> None:
@@ -159,9 +160,9 @@ def _check_partial_update(schema: TableSchema, options: TableOptions, groups: Ma
         ordering = sorted(name for group in groups.values() for name in group.ordering)
         for name in _java_names(schema.options[_REMOVE_ON_GROUP]):
             if name not in ordering:
-                known = f"choose among {', '.join(ordering)}" if ordering else "the table has none; remove the option"
+                remedy = f"Choose from {', '.join(ordering)}" if ordering else "The table has none; remove the option"
                 raise InvalidInputError(
-                    f"option '{_REMOVE_ON_GROUP}' names '{name}', which is no sequence column of a group; {known}"
+                    f"option '{_REMOVE_ON_GROUP}': '{name}' is not a sequence column of a group. {remedy}."
                 )
 
 
@@ -172,14 +173,14 @@ def _check_grouped_functions(schema: TableSchema, options: TableOptions, groups:
         if column in schema.primary_keys or column in grouped or function in (None, "last_non_null_value"):
             continue
         raise InvalidInputError(
-            f"aggregate function '{function}' of column '{column}' needs a sequence group with 'merge-engine' = "
-            f"'partial-update'; list the column in a 'fields.<sequence column>.sequence-group' or set "
-            f"'fields.{column}.aggregate-function' = 'last_non_null_value'"
+            f"column '{column}': aggregate function '{function}' needs a sequence group with 'merge-engine' = "
+            f"'partial-update'. Add the column to a 'fields.<sequence column>.sequence-group', or set "
+            f"'fields.{column}.aggregate-function' = 'last_non_null_value'."
         )
 
 
 def _conflict(first: str, second: str) -> InvalidInputError:
-    return InvalidInputError(f"options '{first}' and '{second}' contradict each other; remove one of both")
+    return InvalidInputError(f"options '{first}' and '{second}' contradict each other. Remove one of them.")
 
 
 AGGREGATE_FUNCTIONS = (
@@ -211,12 +212,12 @@ Settings = Mapping[str, str]
 
 
 def check_function(column: str, data_type: DataType, function: str, settings: Settings) -> None:
-    """Raises InvalidInputError, naming column, option and remedy, for a function that cannot take the column."""
+    """Raise InvalidInputError for an aggregate function that does not support the type of a column."""
     needs, fits = _TYPES.get(function, ("", _anything))
     if not fits(data_type):
         raise InvalidInputError(
-            f"aggregate function '{function}' cannot take column '{column}' of type {data_type.sql()}; make it {needs} "
-            f"or choose another 'fields.{column}.aggregate-function'"
+            f"column '{column}': aggregate function '{function}' does not support type {data_type.sql()}. Use {needs}, "
+            f"or choose another 'fields.{column}.aggregate-function'."
         )
     if function in ("nested_update", "nested_partial_update"):
         _check_nested(column, data_type, function, settings)
@@ -228,16 +229,16 @@ def _check_nested(column: str, data_type: DataType, function: str, settings: Set
     members = [field.name for field in _row(data_type).fields]
     key = parse_names(settings.get("nested-key", ""))
     if function == "nested_partial_update" and not key:
-        raise InvalidInputError(f"aggregate function '{function}' needs 'fields.{column}.nested-key'; set it")
+        raise InvalidInputError(f"aggregate function '{function}' needs 'fields.{column}.nested-key'. Set it.")
     for option in ("nested-key-null-strategy", "nested-sequence-field"):
         if option in settings and not key:
-            raise InvalidInputError(f"option 'fields.{column}.{option}' needs 'fields.{column}.nested-key'; set it")
+            raise InvalidInputError(f"option 'fields.{column}.{option}' needs 'fields.{column}.nested-key'. Set it.")
     for option in ("nested-key", "nested-sequence-field"):
         for name in parse_names(settings.get(option, "")):
             if name not in members:
                 raise InvalidInputError(
-                    f"option 'fields.{column}.{option}' names '{name}', which is no member of the rows of the column; "
-                    f"they have {', '.join(members)}"
+                    f"option 'fields.{column}.{option}': '{name}' is not a member of the nested rows. Members: "
+                    f"{', '.join(members)}."
                 )
 
 
@@ -249,13 +250,13 @@ def _check_time_member(column: str, data_type: DataType, settings: Settings) -> 
     name = settings.get("ts-field", row.fields[-1].name)
     if name not in members:
         raise InvalidInputError(
-            f"option 'fields.{column}.ts-field' names '{name}', which is no member of the map's values; "
-            f"they have {', '.join(members)}"
+            f"option 'fields.{column}.ts-field': '{name}' is not a member of the map's values. Members: "
+            f"{', '.join(members)}."
         )
     if not _text(members[name]):
         raise InvalidInputError(
-            f"aggregate function 'merge_map_with_keytime' of column '{column}' compares times as text, and member "
-            f"'{name}' is {members[name].sql()}; make it STRING or choose another with 'fields.{column}.ts-field'"
+            f"column '{column}': 'merge_map_with_keytime' compares times as text, and member '{name}' is "
+            f"{members[name].sql()}. Use STRING, or choose another member with 'fields.{column}.ts-field'."
         )
 
 
@@ -294,7 +295,7 @@ _text = _roots("CHAR", "VARCHAR")
 _bytes = ("VARBINARY (BYTES)", _roots("VARBINARY"))
 _number = ("a number", _roots(*NUMERIC_ROOTS))
 
-#: What a function needs, in words and as a test.
+#: The types that a function supports, as text and as a predicate.
 _TYPES: Mapping[str, tuple[str, Callable[[DataType], bool]]] = {
     "bool_and": ("BOOLEAN", _roots("BOOLEAN")),
     "bool_or": ("BOOLEAN", _roots("BOOLEAN")),

@@ -1,4 +1,4 @@
-"""Schema changes applied: the next schema of a table.
+"""The next schema of a table after schema changes.
 
 Source: Paimon's `SchemaManager#generateTableSchema`. Type changes are limited to `type_widening.can_change`.
 """
@@ -13,7 +13,7 @@ from lakelsm.options import TableOptions
 from lakelsm.options.field_options import FIELDS_PREFIX, split_field_key
 from lakelsm.options.file_index_options import FILE_INDEX_PREFIX, INDEX_OPTIONS, columns_key, split_index_key
 from lakelsm.options.option_change import check_option_change
-from lakelsm.schema.identifiers import check_new_name, hint
+from lakelsm.schema.identifiers import check_new_name, unknown_column
 from lakelsm.schema.table_schema import SCHEMA_VERSION, TableSchema, assign_field_ids, check_columns, check_new_names
 from lakelsm.schema.type_widening import can_change, can_widen
 from lakelsm.schema.validation import validate_changed_table
@@ -40,10 +40,10 @@ _Edit = Callable[[_Fields, str], _Fields]
 def apply_changes(
     schema: TableSchema, changes: Sequence[SchemaChange], now_millis: int, has_snapshots: bool = True
 ) -> TableSchema:
-    """The next schema (id + 1) after all changes, validated. The given schema does not change.
+    """Return the next schema (id + 1) after all changes, validated. The given schema is not modified.
 
-    `has_snapshots` is whether the table has data: options fixed for life may change only before.
-    Raises InvalidInputError naming the column or option that cannot change in this way.
+    `has_snapshots`: the table has data, so that its immutable options cannot change. Raises InvalidInputError with the
+    column or option that cannot change in this way.
     """
     changed, options = schema, dict(schema.options)
     touched: dict[str, str] = {}
@@ -75,7 +75,7 @@ def _change_column(schema: TableSchema, change: ColumnChange) -> TableSchema:
     if isinstance(change, AddColumn):
         return _add_column(schema, change)
     if isinstance(change, MoveColumn):
-        moved = _place(_without(schema.fields, change.name), _find(schema.fields, change.name), change)
+        moved = _insert(_without(schema.fields, change.name), _find(schema.fields, change.name), change)
         return replace(schema, fields=moved)
     path = column_path(change.name)
     if isinstance(change, DropColumn):
@@ -102,9 +102,8 @@ def _add_column(schema: TableSchema, change: AddColumn) -> TableSchema:
     path = column_path(change.name)
     if not change.data_type.nullable:
         raise InvalidInputError(
-            f"column '{'.'.join(path)}' cannot be added as NOT NULL, because the rows there are have no "
-            "value; "
-            f"add it as {change.data_type.with_nullable(True).sql()}"
+            f"column '{'.'.join(path)}' cannot be added as NOT NULL, because existing rows have no value. Add it as "
+            f"{change.data_type.with_nullable(True).sql()}."
         )
     new = DataField(UNASSIGNED_ID, path[-1], change.data_type, change.comment)
     check_new_names([new])
@@ -115,7 +114,7 @@ def _add_column(schema: TableSchema, change: AddColumn) -> TableSchema:
     def insert(fields: _Fields, name: str) -> _Fields:
         _refuse_existing(fields, name)
         if change.first or change.after is not None or not before_partition:
-            return _place(fields, new, change)
+            return _insert(fields, new, change)
         index = next((i for i, f in enumerate(fields) if f.name in schema.partition_keys), len(fields))
         return (*fields[:index], new, *fields[index:])
 
@@ -140,16 +139,16 @@ def _rename_column(schema: TableSchema, path: tuple[str, ...], new_name: str) ->
 def _widened(field: DataField, new: DataType, path: tuple[str, ...]) -> DataField:
     if not can_widen(field.type, new):
         raise InvalidInputError(
-            f"column '{'.'.join(path)}' cannot change from {field.type.sql()} to {new.sql()} without losing "
-            "values; choose a wider type, or add a column and fill it"
+            f"column '{'.'.join(path)}' cannot change from {field.type.sql()} to {new.sql()} without loss of values. "
+            "Choose a wider type, or add a new column."
         )
     if not can_change(field.type, new):
         raise InvalidInputError(
-            f"column '{'.'.join(path)}' cannot change from {field.type.sql()} to {new.sql()}: Paimon's Java could not "
-            "read the table any more; add a column and fill it"
+            f"column '{'.'.join(path)}' cannot change from {field.type.sql()} to {new.sql()}: Java Paimon could not read "
+            "the table afterwards. Add a new column."
         )
     if _contains_row(new) and field.type.with_nullable(True) != new.with_nullable(True):
-        raise InvalidInputError(f"change the members of '{'.'.join(path)}' one by one, by their path")
+        raise InvalidInputError(f"column '{'.'.join(path)}': change its members one by one, by their paths.")
     return replace(field, type=new.with_nullable(field.type.nullable))
 
 
@@ -164,18 +163,18 @@ def _contains_row(data_type: DataType) -> bool:
 def _with_nullability(field: DataField, nullable: bool, locked: bool, path: tuple[str, ...]) -> DataField:
     if locked and field.type.nullable and not nullable:
         raise InvalidInputError(
-            f"column '{'.'.join(path)}' cannot become NOT NULL, because rows may hold nulls; set option "
-            "'alter-column-null-to-not-null.disabled' = 'false' first if they hold none"
+            f"column '{'.'.join(path)}' cannot become NOT NULL, because rows may have NULL. If none has, first set "
+            "'alter-column-null-to-not-null.disabled' = 'false'."
         )
     return replace(field, type=field.type.with_nullable(nullable))
 
 
 def _edit_fields(fields: _Fields, path: tuple[str, ...], edit: _Edit) -> _Fields:
-    """The fields after `edit(siblings, last name)` was applied where the path ends."""
+    """Apply `edit(siblings, last name)` at the end of the path and return all fields."""
     if len(path) == 1:
         edited = edit(fields, path[0])
         if not edited:
-            raise InvalidInputError(f"column '{path[0]}' is the only one; a table or ROW keeps at least one")
+            raise InvalidInputError(f"column '{path[0]}' is the only one; a table or ROW needs at least one.")
         return edited
     target = _find(fields, path[0])
     changed = replace(target, type=_edit_type(target.type, path[1:], edit))
@@ -190,7 +189,7 @@ def _edit_type(data_type: DataType, path: tuple[str, ...], edit: _Edit) -> DataT
     if isinstance(data_type, MapType) and path[0] == "value":
         return replace(data_type, value=_edit_part("value", data_type.value, path, edit))
     raise InvalidInputError(
-        f"type {data_type.sql()} has no part '{path[0]}'; a path goes on by member, element or value"
+        f"type {data_type.sql()} has no part '{path[0]}'. A path continues with a member, 'element' or 'value'."
     )
 
 
@@ -198,7 +197,7 @@ def _edit_part(name: str, data_type: DataType, path: tuple[str, ...], edit: _Edi
     edited = _edit_fields((DataField(UNASSIGNED_ID, name, data_type),), path, edit)
     if [field.name for field in edited] != [name]:
         raise InvalidInputError(
-            f"the {name} of an ARRAY or MAP can only change its type, nullability or members"
+            f"the {name} of an ARRAY or MAP can only change its type, nullability or members."
         )
     return edited[0].type
 
@@ -216,7 +215,7 @@ def _find(fields: _Fields, name: str) -> DataField:
         if field.name == name:
             return field
     names = [field.name for field in fields]
-    raise InvalidInputError(f"no column '{name}'{hint(name, names)}; there are {', '.join(names)}")
+    raise InvalidInputError(unknown_column(name, names))
 
 
 def _without(fields: _Fields, name: str) -> _Fields:
@@ -224,7 +223,7 @@ def _without(fields: _Fields, name: str) -> _Fields:
     return tuple(field for field in fields if field is not target)
 
 
-def _place(fields: _Fields, field: DataField, where: AddColumn | MoveColumn) -> _Fields:
+def _insert(fields: _Fields, field: DataField, where: AddColumn | MoveColumn) -> _Fields:
     if where.first:
         return (field, *fields)
     if where.after is None:
@@ -235,16 +234,16 @@ def _place(fields: _Fields, field: DataField, where: AddColumn | MoveColumn) -> 
 
 def _refuse_existing(fields: _Fields, name: str) -> None:
     if any(field.name == name for field in fields):
-        raise InvalidInputError(f"column '{name}' exists already; choose another name")
+        raise InvalidInputError(f"column '{name}' already exists. Choose another name.")
 
 
 def _refuse_key(schema: TableSchema, path: tuple[str, ...], action: str, primary: bool) -> None:
     if len(path) > 1:
         return
     if path[0] in schema.partition_keys:
-        raise InvalidInputError(f"cannot {action} the partition column '{path[0]}'; create a new table")
+        raise InvalidInputError(f"cannot {action} the partition column '{path[0]}'. Create a new table.")
     if primary and path[0] in schema.primary_keys:
-        raise InvalidInputError(f"cannot {action} the primary key column '{path[0]}'; create a new table")
+        raise InvalidInputError(f"cannot {action} the primary key column '{path[0]}'. Create a new table.")
 
 
 _NAMES_IN_VALUE = (
@@ -260,7 +259,7 @@ _NAMES_IN_FIELD_VALUE = ("sequence-group",)
 
 
 def rename_in_options(options: Mapping[str, str], old: str, new: str) -> dict[str, str]:
-    """The options with column `old` called `new`, in keys (`fields.<columns>.<x>`) and values."""
+    """Rename column `old` to `new` in the keys (`fields.<columns>.<name>`) and values of options."""
     renamed: dict[str, str] = {}
     for key, text in options.items():
         split = split_field_key(key)

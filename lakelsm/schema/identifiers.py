@@ -1,23 +1,23 @@
-"""Names of columns: which a new one may have, and which of them Spark takes for one."""
+"""Column names: the rules for new ones, and the comparison of names without case, as in Spark."""
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from lakelsm.errors import InvalidInputError
 
-#: Bytes of UTF-8: names of partition columns become names of directories.
+#: In UTF-8: names of partition columns become names of directories.
 _MAX_BYTES = 255
 
 
 def folded(name: str) -> str:
-    """The name without its case, as Java's ``equalsIgnoreCase`` compares: Spark takes names for one that fold alike."""
+    """Return a name without case, as Java's ``equalsIgnoreCase`` compares. Names that fold alike are equal in Spark."""
     return name.lower() if name.isascii() else "".join(map(_folded, name))
 
 
 def match(name: str, known: Iterable[str]) -> str | None:
-    """The name among ``known`` that Spark takes ``name`` for: that very one, else the only one that folds alike."""
+    """Return the name in ``known`` that ``name`` means in Spark: the same one, else the only one that folds alike."""
     names = list(known)
     if name in names:
         return name
@@ -26,7 +26,7 @@ def match(name: str, known: Iterable[str]) -> str | None:
 
 
 def alike(names: Iterable[str]) -> tuple[str, str] | None:
-    """The first two of the names that differ by case only; None if Spark distinguishes all of them."""
+    """Return the first two names that differ only in case; None if Spark distinguishes all of them."""
     seen: dict[str, str] = {}
     for name in names:
         earlier = seen.setdefault(folded(name), name)
@@ -35,27 +35,27 @@ def alike(names: Iterable[str]) -> tuple[str, str] | None:
     return None
 
 
-def hint(name: str, known: Iterable[str]) -> str:
-    """``: write 'x'`` where the name means x in another case, for the end of a message; else nothing."""
+def unknown_column(name: str, known: Sequence[str]) -> str:
+    """Return the text of an error for a name that is not one of the columns ``known``."""
     found = match(name, known)
-    return "" if found is None or found == name else f": write '{found}'"
+    remedy = f"Columns: {', '.join(known)}." if found is None else f"Write '{found}'."
+    return f"column '{name}' does not exist. {remedy}"
 
 
 def check_new_name(name: object, what: str = "column") -> None:
-    """Raise InvalidInputError unless a new column (or ``what`` it is) may be called so."""
+    """Raise InvalidInputError unless a new column (or ``what``) may have this name."""
     if not isinstance(name, str):
-        raise InvalidInputError(f"the name of a {what} must be a text, not {name!r}")
+        raise InvalidInputError(f"the name of a {what}: expected a text, got {name!r}.")
     wrong = next((character for character in name if unicodedata.category(character) in ("Cc", "Cs")), None)
     if wrong is not None:
         kind = "control character" if unicodedata.category(wrong) == "Cc" else "half of a surrogate pair"
-        raise InvalidInputError(f"{what} name {name!r} has the {kind} U+{ord(wrong):04X}; choose a name without it")
+        raise InvalidInputError(f"{what} name {name!r} has the {kind} U+{ord(wrong):04X}. Choose a name without it.")
     if not name.strip():
-        raise InvalidInputError(f"a {what} has the blank name {name!r}; name the column")
+        raise InvalidInputError(f"{what} name {name!r} is blank. Choose another name.")
     size = len(name.encode())
     if size > _MAX_BYTES:
         raise InvalidInputError(
-            f"{what} name '{name[:40]}...' has {size} bytes in UTF-8, and at most {_MAX_BYTES} are allowed; "
-            "choose a shorter one"
+            f"{what} name '{name[:40]}…' has {size} bytes in UTF-8, more than {_MAX_BYTES}. Choose a shorter name."
         )
 
 

@@ -1,6 +1,6 @@
-"""Rules for the value of an option that is set now, beyond its kind, so that no accepted value fails later.
+"""Rules for values of options that are being set, so that an accepted value does not fail later.
 
-Other engines accept such values, so a table that has one is opened; the operation that needs the value raises the error.
+Other engines accept more values. A table that has one can be opened; the operation that needs the value raises an error.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from lakelsm.arguments import LONGEST_NAME, checked_consumer, checked_tag
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.options.option_values import parse_names
 from lakelsm.options.partition_timestamps import DAY_FIELDS, parse_timestamp_formatter, pattern_pieces
-from lakelsm.schema.identifiers import hint
+from lakelsm.schema.key_rules import no_column
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.schema.write_codecs import CODECS, check_codec
 
-#: Characters that commit users have beside a uuid.
+#: Maximum characters of the prefix of commit users; a UUID follows.
 _MAX_PREFIX = 900
 _FORMATTER = "partition.timestamp-formatter"
 
 
 def check_new_values(schema: TableSchema, changed: Mapping[str, str]) -> None:
-    """Judges options that are set, of a table with this schema.
+    """Check options that are being set on a table with this schema.
 
-    Raises InvalidInputError or UnsupportedFeatureError naming key, value and remedy.
+    Raises InvalidInputError or UnsupportedFeatureError with key, value and remedy.
     """
     for key, text in changed.items():
         rule = _RULES.get(key)
@@ -44,8 +44,7 @@ def _tag(_schema: TableSchema, key: str, text: str) -> None:
 def _user_prefix(_schema: TableSchema, key: str, text: str) -> None:
     if len(text) > _MAX_PREFIX or any(unicodedata.category(character) in ("Cc", "Cs") for character in text):
         raise InvalidInputError(
-            f"option '{key}' cannot be {text[:_MAX_PREFIX]!r}: it must be printable text of at most {_MAX_PREFIX} "
-            "characters"
+            f"option '{key}': {text[:_MAX_PREFIX]!r} is not printable text of at most {_MAX_PREFIX} characters."
         )
 
 
@@ -53,7 +52,7 @@ def _directory_value(schema: TableSchema, key: str, text: str) -> None:
     room = LONGEST_NAME - max((len(f"{name}=".encode()) for name in schema.partition_keys), default=0)
     if not text.strip() or len(text.encode(errors="replace")) > room:
         raise InvalidInputError(
-            f"option '{key}' cannot be '{text}': it names directories and must have 1 to {room} bytes, not blank"
+            f"option '{key}': {text!r} is not a directory name of 1 to {room} bytes that is not blank."
         )
 
 
@@ -64,32 +63,29 @@ def _formatter(_schema: TableSchema, key: str, text: str) -> None:
         raise UnsupportedFeatureError(f"option '{key}' = '{text}': {reason}") from None
     if not fields >= DAY_FIELDS:
         raise InvalidInputError(
-            f"option '{key}' cannot be '{text}': it must have a year, a month and a day, as 'yyyyMMdd' has; without them "
-            "no partition has a time, and none would ever expire"
+            f"option '{key}': {text!r} lacks a year, a month or a day, so that no partition would ever expire. Use, for "
+            "example, 'yyyyMMdd'."
         )
 
 
 def _pattern(schema: TableSchema, key: str, text: str) -> None:
     pieces, unknown = pattern_pieces(text, schema.partition_keys)
     if len(pieces) == 1 or (unknown is not None and "$" not in schema.options.get(_FORMATTER, "")):
-        raise InvalidInputError(
-            f"option '{key}' cannot be '{text}': {unknown or 'it'} names no partition column, as '$dt 00:00:00' does; "
-            "they are " + (", ".join(schema.partition_keys) or "none here: remove it")
-        )
+        fault = "no partition column is referenced" if unknown is None else f"{unknown} is not a partition column"
+        names = ", ".join(f"${name}" for name in schema.partition_keys)
+        remedy = f"Use {names}, as in '$dt 00:00:00'." if names else "Remove the option."
+        raise InvalidInputError(f"option '{key}' = '{text}': {fault}. {remedy}")
 
 
 def _partitioned(schema: TableSchema, key: str, text: str) -> None:
     if not schema.partition_keys:
-        raise InvalidInputError(f"option '{key}' = '{text}' needs a table with partitions; remove it")
+        raise InvalidInputError(f"option '{key}' = '{text}' needs a table with partitions. Remove the option.")
 
 
 def _columns(schema: TableSchema, key: str, text: str) -> None:
     for name in parse_names(text):
         if name not in schema.field_names:
-            raise InvalidInputError(
-                f"option '{key}' names '{name}', which is no column{hint(name, schema.field_names)}; the columns are "
-                + ", ".join(schema.field_names)
-            )
+            raise no_column(key, name, schema)
 
 
 def _codec(_schema: TableSchema, key: str, text: str) -> None:

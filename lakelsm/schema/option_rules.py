@@ -1,7 +1,7 @@
-"""Paimon's rules for a table's schema and options, a function each (`SchemaValidation`, `TableSchema`).
+"""Paimon's rules for a table's schema and options, one function per rule (`SchemaValidation`, `TableSchema`).
 
-Each raises InvalidInputError that names the key, the value and the remedy. They know nothing of what lakelsm
-has built: that is lakelsm/schema/unbuilt_features.py.
+Each raises InvalidInputError with the key, the value and the remedy. The features that lakelsm does not support are in
+lakelsm/schema/unbuilt_features.py.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _RECORD_TIME_ROOTS = frozenset(["INT", "BIGINT", "TIMESTAMP", "TIMESTAMP_LTZ"])
 
 
 def check_rules(schema: TableSchema, options: TableOptions, *, for_reads: bool = False) -> None:
-    """Every rule, in the order in which a user would fix them. Raises InvalidInputError for the first that is broken.
+    """Check all rules, in the order in which a user fixes them. Raises InvalidInputError for the first broken one.
 
-    With ``for_reads`` those that only concern writes and upkeep are left out.
+    With ``for_reads``, rules that only concern writes and maintenance are skipped.
     """
     for rule in _RULES:
         if not (for_reads and rule in _WRITE_RULES):
@@ -50,8 +50,7 @@ def _field_options(schema: TableSchema, _options: TableOptions) -> None:
         nested = "." in name and not name.startswith(("map.", "pk-")) and "," not in columns
         if nested and isinstance(schema.field(columns).type, RowType):
             raise InvalidInputError(
-                f"option '{key}' names a member of the ROW column '{columns}'; only whole columns "
-                "have options"
+                f"option '{key}': only whole columns have options, not members of the ROW column '{columns}'."
             )
 
 
@@ -61,23 +60,21 @@ def _sequence_field(schema: TableSchema, options: TableOptions) -> None:
             raise no_column("sequence.field", name, schema)
         if "aggregate-function" in options.field_options.get(name, {}):
             raise InvalidInputError(
-                f"option 'fields.{name}.aggregate-function' aggregates the sequence field '{name}'; "
-                "remove one of both"
+                f"option 'fields.{name}.aggregate-function': '{name}' is a sequence field. Remove one of the two options."
             )
         if options.sequence_field.count(name) > 1:
-            raise InvalidInputError(f"option 'sequence.field' names '{name}' twice; name it once")
+            raise InvalidInputError(f"option 'sequence.field': '{name}' is named twice. Name it once.")
     if not options.sequence_field:
         return
     shown = ",".join(options.sequence_field)
     if options.merge_engine is MergeEngine.FIRST_ROW:
         raise InvalidInputError(
-            f"option 'sequence.field' = '{shown}' cannot go with 'merge-engine' = 'first-row'; remove it"
+            f"option 'sequence.field' = '{shown}' cannot be combined with 'merge-engine' = 'first-row'. Remove it."
         )
     if schema.cross_partition:
         raise InvalidInputError(
-            f"option 'sequence.field' = '{shown}' cannot be used when the primary key "
-            f"{list(schema.primary_keys)} lacks a partition column of {list(schema.partition_keys)}; "
-            "add it to the key"
+            f"option 'sequence.field' = '{shown}' needs a primary key with all partition columns "
+            f"{list(schema.partition_keys)}, not {list(schema.primary_keys)}. Add them to the key."
         )
 
 
@@ -85,32 +82,30 @@ def _changelog(schema: TableSchema, options: TableOptions) -> None:
     producer = options.changelog_producer
     if not schema.primary_keys and producer is not ChangelogProducer.NONE:
         raise InvalidInputError(
-            f"option 'changelog-producer' = '{producer.value}' needs a primary key; name one"
+            f"option 'changelog-producer' = '{producer.value}' needs a primary key. Add one, or remove the option."
         )
     if options.streaming_read_overwrite:
         if not schema.primary_keys:
             raise InvalidInputError(
-                "option 'streaming-read-overwrite' = 'true' needs a primary key; remove it"
+                "option 'streaming-read-overwrite' = 'true' needs a primary key. Add one, or remove the option."
             )
         if producer in (ChangelogProducer.FULL_COMPACTION, ChangelogProducer.LOOKUP):
             raise InvalidInputError(
-                "option 'streaming-read-overwrite' = 'true' would read changes twice with "
-                "'changelog-producer' = "
-                f"'{producer.value}'; remove one of both"
+                "option 'streaming-read-overwrite' = 'true' would read changes twice with 'changelog-producer' = "
+                f"'{producer.value}'. Remove one of them."
             )
     if options.full_compaction_delta_commits is not None and producer is ChangelogProducer.LOOKUP:
         raise InvalidInputError(
-            f"option 'full-compaction.delta-commits' = '{options.full_compaction_delta_commits}' cannot "
-            "go with "
-            "'changelog-producer' = 'lookup'; use 'full-compaction' or remove it"
+            f"option 'full-compaction.delta-commits' = '{options.full_compaction_delta_commits}' cannot be combined with "
+            "'changelog-producer' = 'lookup'. Use 'full-compaction', or remove the option."
         )
     if options.merge_engine is MergeEngine.FIRST_ROW and producer not in (
         ChangelogProducer.NONE,
         ChangelogProducer.LOOKUP,
     ):
         raise InvalidInputError(
-            f"option 'changelog-producer' = '{producer.value}' cannot go with 'merge-engine' = 'first-row'; "
-            "use 'none' or 'lookup'"
+            f"option 'changelog-producer' = '{producer.value}' cannot be combined with 'merge-engine' = 'first-row'. "
+            "Use 'none' or 'lookup'."
         )
 
 
@@ -125,9 +120,8 @@ def _retention(_schema: TableSchema, options: TableOptions) -> None:
     ):
         if low > high:
             raise InvalidInputError(
-                f"option '{what}.num-retained.min' = '{low}' is larger than '{what}.num-retained.max' = "
-                f"'{high}'; "
-                "lower the first or raise the second"
+                f"option '{what}.num-retained.min': {low} is more than '{what}.num-retained.max' = '{high}'. Change one "
+                "of them."
             )
 
 
@@ -135,8 +129,8 @@ def _tag_delay(_schema: TableSchema, options: TableOptions) -> None:
     period, delay = options.tag_period_millis, options.tag_creation_delay
     if delay >= period:
         raise InvalidInputError(
-            f"option 'tag.creation-delay' = '{delay} ms' is not less than the period of automatic tags ({period} ms): "
-            "shorten it, or choose a longer 'tag.creation-period'"
+            f"option 'tag.creation-delay': {delay} ms is not less than the period of automatic tags, {period} ms. Use a "
+            "shorter delay or a longer 'tag.creation-period'."
         )
 
 
@@ -151,7 +145,7 @@ def _rowkind_field(schema: TableSchema, options: TableOptions) -> None:
 
 
 def _check_column(key: str, name: str | None, schema: TableSchema, roots: Collection[str], wanted: str) -> None:
-    """Raises InvalidInputError where an option names no column, or one of another type."""
+    """Raise InvalidInputError if an option names an unknown column, or one of another type."""
     if name is None:
         return
     if name not in schema.field_names:
@@ -159,7 +153,7 @@ def _check_column(key: str, name: str | None, schema: TableSchema, roots: Collec
     data_type = schema.field(name).type
     if data_type.root not in roots:
         raise InvalidInputError(
-            f"option '{key}' = '{name}' has type {data_type.sql()}; use a column of type {wanted}"
+            f"option '{key}': column '{name}' has type {data_type.sql()}. Use a column of type {wanted}."
         )
 
 
@@ -168,15 +162,13 @@ def _deletion_vectors(_schema: TableSchema, options: TableOptions) -> None:
         return
     if options.changelog_producer is ChangelogProducer.FULL_COMPACTION:
         raise InvalidInputError(
-            "option 'deletion-vectors.enabled' = 'true' cannot go with 'changelog-producer' = "
-            "'full-compaction'; "
-            "use 'none', 'input' or 'lookup'"
+            "option 'deletion-vectors.enabled' = 'true' cannot be combined with 'changelog-producer' = "
+            "'full-compaction'. Use 'none', 'input' or 'lookup'."
         )
     if options.merge_engine is MergeEngine.FIRST_ROW:
         raise InvalidInputError(
-            "option 'deletion-vectors.enabled' = 'true' cannot go with 'merge-engine' = 'first-row', "
-            "which never "
-            "replaces a row; remove it"
+            "option 'deletion-vectors.enabled' = 'true' cannot be combined with 'merge-engine' = 'first-row', which "
+            "never replaces a row. Remove it."
         )
 
 
@@ -184,30 +176,29 @@ def _snapshot_ordering(schema: TableSchema, options: TableOptions) -> None:
     if not options.sequence_snapshot_ordering:
         return
     if not schema.primary_keys:
-        raise InvalidInputError("option 'sequence.snapshot-ordering' = 'true' needs a primary key; remove it")
+        raise InvalidInputError("option 'sequence.snapshot-ordering' = 'true' needs a primary key. Remove it.")
     if options.sequence_field:
         raise InvalidInputError(
-            "option 'sequence.snapshot-ordering' = 'true' excludes 'sequence.field'; remove one"
+            "option 'sequence.snapshot-ordering' = 'true' cannot be combined with 'sequence.field'. Remove one of them."
         )
     if not options.write_only:
         raise InvalidInputError(
-            "option 'sequence.snapshot-ordering' = 'true' needs 'write-only' = 'true' and a separate "
-            "compaction job"
+            "option 'sequence.snapshot-ordering' = 'true' needs 'write-only' = 'true' and a separate compaction job."
         )
 
 
 def _row_tracking(schema: TableSchema, options: TableOptions) -> None:
     if options.row_tracking_enabled and schema.primary_keys:
         raise InvalidInputError(
-            "option 'row-tracking.enabled' = 'true' cannot go with a primary key; remove it"
+            "option 'row-tracking.enabled' = 'true' cannot be combined with a primary key. Remove it."
         )
     if options.row_tracking_enabled and options.bucket != -1:
         raise InvalidInputError(
-            f"option 'row-tracking.enabled' needs 'bucket' = '-1', not '{options.bucket}'"
+            f"option 'row-tracking.enabled' = 'true' needs 'bucket' = '-1', not '{options.bucket}'."
         )
     if options.data_evolution_enabled and not options.row_tracking_enabled:
         raise InvalidInputError(
-            "option 'data-evolution.enabled' = 'true' needs 'row-tracking.enabled' = 'true'"
+            "option 'data-evolution.enabled' = 'true' needs 'row-tracking.enabled' = 'true'."
         )
 
 
@@ -215,12 +206,12 @@ def _map_layout(schema: TableSchema, options: TableOptions) -> None:
     for columns, settings in options.field_options.items():
         if "map.storage-layout" in settings and schema.field(columns).type.root != "MAP":
             raise InvalidInputError(
-                f"option 'fields.{columns}.map.storage-layout' needs a MAP column, "
-                f"but '{columns}' is {schema.field(columns).type.sql()}; remove it"
+                f"option 'fields.{columns}.map.storage-layout': column '{columns}' is not a MAP, but "
+                f"{schema.field(columns).type.sql()}. Remove the option."
             )
 
 
-#: Bytes of a file's name after its prefix, at most: a uuid, a counter, the format.
+#: Maximum bytes of a file name after its prefix: a UUID, a counter and the format.
 _FILE_NAME_REST = 80
 
 
@@ -229,14 +220,13 @@ def _file_prefixes(_schema: TableSchema, options: TableOptions) -> None:
     for key, prefix in prefixes.items():
         if "/" in prefix or "\0" in prefix:
             raise InvalidInputError(
-                f"option '{key}' = {prefix!r} is the start of a file's name and must not have a slash or NUL: files lie "
-                "in their bucket's directory; take them out"
+                f"option '{key}': {prefix!r} has a slash or NUL, which the name of a file cannot have. Remove it."
             )
         size = len(prefix.encode(errors="replace"))
         if size > LONGEST_NAME - _FILE_NAME_REST:
             raise InvalidInputError(
-                f"option '{key}' has {size} bytes, and a file's name has to go on after it: use at most "
-                f"{LONGEST_NAME - _FILE_NAME_REST}"
+                f"option '{key}': the prefix has {size} bytes, which leaves too few for the rest of a file name. Use at "
+                f"most {LONGEST_NAME - _FILE_NAME_REST}."
             )
 
 
@@ -247,7 +237,7 @@ _SNAPSHOT = "scan.snapshot-id"
 _TAG = "scan.tag-name"
 _WATERMARK = "scan.watermark"
 
-# mode: (exactly one of these must be set, none of these may be set)
+# By mode: the options of which exactly one must be set, and those that must not be set.
 _SCAN_MODES: Mapping[ScanMode, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ScanMode.FROM_TIMESTAMP: (_TIMES, (_SNAPSHOT, _FILE_TIME, _TAG, *_CHANGES)),
     ScanMode.FROM_SNAPSHOT: ((_SNAPSHOT, _TAG, _WATERMARK), (*_TIMES, _FILE_TIME, *_CHANGES)),
@@ -259,19 +249,19 @@ _EVERY_START = (*_TIMES, _FILE_TIME, _SNAPSHOT, _TAG, *_CHANGES)
 
 
 def check_scan_mode(options: TableOptions) -> None:
-    """Raises InvalidInputError where the options of a start do not fit `scan.mode`, or the mode that they imply."""
+    """Raise InvalidInputError if options for the start of a scan do not fit `scan.mode`, or the mode that they imply."""
     mode = _effective_mode(options)
     wanted, forbidden = _SCAN_MODES.get(mode, ((), _EVERY_START))
     present = [key for key in wanted if options.is_set(key)]
     if wanted and len(present) != 1:
         raise InvalidInputError(
-            f"option 'scan.mode' = '{mode.value}' needs exactly one of {', '.join(wanted)}, "
-            f"found {', '.join(present) or 'none'}"
+            f"option 'scan.mode' = '{mode.value}' needs exactly one of {', '.join(wanted)}; set are "
+            f"{', '.join(present) or 'none'}."
         )
     for key in forbidden:
         if options.is_set(key):
             raise InvalidInputError(
-                f"option '{key}' cannot go with 'scan.mode' = '{mode.value}'; remove one of both"
+                f"option '{key}' cannot be combined with 'scan.mode' = '{mode.value}'. Remove one of them."
             )
 
 
@@ -300,25 +290,21 @@ _INDEXED_ROOTS: Mapping[str, frozenset[str]] = {
 
 
 def can_have_index(kind: str, data_type: DataType) -> bool:
-    """Whether a column of the type can have an index of a type that lakelsm knows."""
+    """Whether a column of the type can have an index of a kind that lakelsm writes."""
     return isinstance(data_type, AtomicType) and data_type.root in _INDEXED_ROOTS[kind]
 
 
 def check_file_indexes(schema: TableSchema, options: TableOptions) -> None:
-    """Raises InvalidInputError for an index of a column that does not exist, or that its type cannot have."""
+    """Raise InvalidInputError for an index of an unknown column, or of a column whose type cannot have it."""
     for index in options.file_indexes:
         key = columns_key(index.kind)
         column = index.column.partition("[")[0] if index.is_nested else index.column
         if column not in schema.field_names:
-            raise InvalidInputError(
-                f"option '{key}' names the column '{column}', which the table does not have; it has "
-                f"{', '.join(schema.field_names)}"
-            )
+            raise no_column(key, column, schema)
         data_type = schema.field(column).type
         if not index.is_nested and not can_have_index(index.kind, data_type):
             raise InvalidInputError(
-                f"option '{key}' names the column '{column}' of type {data_type.sql()}, which cannot have such an index; "
-                "leave it out"
+                f"option '{key}': column '{column}' of type {data_type.sql()} cannot have such an index. Leave it out."
             )
 
 
@@ -345,7 +331,7 @@ _RULES: Sequence[Callable[[TableSchema, TableOptions], None]] = (
     check_file_indexes,
 )
 
-#: Rules that reads do not need.
+#: Rules that reads skip.
 _WRITE_RULES: frozenset[Callable[[TableSchema, TableOptions], None]] = frozenset(
     [_retention, _tag_delay, check_file_indexes]
 )

@@ -1,14 +1,14 @@
-"""System columns: those that rows have beside the table's own, in data files and on their way to and from them.
+"""System columns: columns that rows have in addition to the table's own, in data files and during reads and writes.
 
-Paimon reserves the names of those in files, and the prefix of key columns (`SpecialFields`). Columns that never reach a
-file begin with that prefix too, so that no table has one of the name.
+Paimon reserves the names of those in files and the prefix of key columns (`SpecialFields`). Names of columns that are
+never written to a file also begin with this prefix, so that no column of a table can have them.
 """
 
 from __future__ import annotations
 
 from lakelsm.types import DataField, parse_type
 
-# Persisted: do not change, down to the reserved names.
+# Persisted: do not change any name up to the reserved names.
 KEY_FIELD_PREFIX = "_KEY_"
 KEY_FIELD_ID_START = 1073741823
 SEQUENCE_NUMBER = "_SEQUENCE_NUMBER"
@@ -18,16 +18,16 @@ SYSTEM_FIELDS = (
     DataField(2147483645, VALUE_KIND, parse_type("TINYINT NOT NULL")),
 )
 
-#: The kind of a change as a text, in what reads of changes give.
+#: The row kind as text, in the result of changelog reads.
 ROW_KIND = "rowkind"
-#: Names that no column of a table may have.
+#: Names that are refused for columns of tables.
 RESERVED_NAMES = (SEQUENCE_NUMBER, VALUE_KIND, "_LEVEL", ROW_KIND, "_ROW_ID")
 
-#: Of reads of changes that ask for positions: the snapshot that made a change.
+#: The snapshot of a change, in changelog reads with positions.
 SNAPSHOT_ID = "_SNAPSHOT_ID"
 
-# On the way to files: the row's bucket, the hash of its key, parts of the expression of a bucket, the kind of a
-# row that is deleted or updated, and what an update sets.
+# During a write: the row's bucket, the hash of its key, parts of the expression of a bucket, the row kind of a
+# deleted or updated row, and the new values of an update.
 BUCKET = "_KEY__BUCKET"
 KEY_HASH = "_KEY__HASH"
 HASHED_COLUMN = "_KEY__K{}"
@@ -35,18 +35,18 @@ HASH_STEP = "_KEY__H{}"
 CHANGED_KIND = "_KEY__KIND"
 NEW_VALUE = "_KEY__NEW{}"
 
-# Beside a column of times finer than Spark's: the same values as the engine has them.
+# Exact values of a column of times that are finer than Spark's.
 EXACT_VALUE = "_KEY__EXACT_{}"
 
-# Of facts that are joined by bucket: the columns of the bucket key.
+# The columns of the bucket key, in facts that are joined by bucket.
 BUCKET_KEY = "_KEY__B{}"
 
-# Of rows read: the name of their file, or its number within the unit, and the row index in it.
+# In rows that were read: the name of the file, or its number within the unit, and the row index.
 FILE_NAME = "_KEY__FILE_NAME"
 FILE_NUMBER = "_KEY__FILE"
 POSITION = "_KEY__POSITION"
 
-# Of a bitmap of a file's hidden rows: the file, its range of rows, and the bits; and a row's index within this range.
+# In the bitmaps of hidden rows: the file, its range of rows, and the bits; and the index of a row within this range.
 HIDDEN_FILE = "_KEY__HIDDEN_FILE"
 HIDDEN_SIZE = "_KEY__HIDDEN_SIZE"
 HIDDEN_CHUNK = "_KEY__HIDDEN_CHUNK"
@@ -55,10 +55,10 @@ HIDDEN = "_KEY__HIDDEN"
 CHUNK = "_KEY__CHUNK"
 ROW = "_KEY__ROW"
 
-# Within a merge: the row's key group, and its row index in the merged table.
+# During a merge: the key group of a row, and its row index in the merged table.
 GROUP = "_KEY__GROUP"
-PLACE = "_KEY__PLACE"
+ROW_INDEX = "_KEY__ROW_INDEX"
 
-# Within a read of changes: the snapshot that made a change. Beside what any task yields: the error that ended it.
+# In a changelog read: the snapshot of a change. In the output of a task: the error that ended it.
 SNAPSHOT = "_KEY__SNAPSHOT"
 ERROR = "_KEY__ERROR"

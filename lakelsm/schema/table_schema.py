@@ -1,4 +1,4 @@
-"""TableSchema: columns with ids, keys and options of one schema file, and how a new table gets its first one.
+"""TableSchema, the content of a schema file (columns with ids, keys, options), and the first schema of a new table.
 
 Source of the rules: docs/format.md 3 and 6.1; Paimon's `Schema` and `TableSchema` for key constraints.
 """
@@ -19,7 +19,7 @@ import pyarrow as pa
 from lakelsm.arguments import checked_names, checked_text, option_texts, wrong_argument
 from lakelsm.errors import CorruptTableError, InvalidInputError
 from lakelsm.json_document import parse_object
-from lakelsm.schema.identifiers import check_new_name, hint, match
+from lakelsm.schema.identifiers import check_new_name, match, unknown_column
 from lakelsm.schema.system_columns import KEY_FIELD_ID_START, KEY_FIELD_PREFIX
 from lakelsm.types import (
     UNASSIGNED_ID,
@@ -38,7 +38,7 @@ from lakelsm.types import (
     parse_columns,
 )
 
-#: Columns that a one-line text shows.
+#: The maximum number of columns in a one-line text.
 _MAX_SHOWN = 20
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
@@ -50,7 +50,7 @@ _VERSION_FORMAT_DEFAULT_ORC = 2  # schema files up to this version mean file.for
 
 @dataclass(frozen=True, kw_only=True)
 class TableSchema:
-    """One version of a table's schema. `options` is never modified; `time_millis` is UTC."""
+    """One version of a table's schema. `options` is never modified; `time_millis` is in UTC."""
 
     id: int
     fields: tuple[DataField, ...]
@@ -61,28 +61,28 @@ class TableSchema:
     comment: str | None = None
     time_millis: int = 0
     version: int = SCHEMA_VERSION
-    #: The id and the checksum of the schema file that this was read from.
+    #: The id and the checksum of the schema file that this schema was read from.
     read_from: tuple[int, int] | None = field(default=None, compare=False)
 
     @property
     def file_checksum(self) -> int | None:
-        """The checksum of the content of its schema file; None for a schema that was not read from a file of its id."""
+        """The checksum of its schema file; None for a schema that was not read from the file of its id."""
         return None if self.read_from is None or self.read_from[0] != self.id else self.read_from[1]
 
     @staticmethod
     def from_json(text: str | bytes, source: str = "schema file") -> TableSchema:
-        """The schema of a schema file, with the defaults of older versions filled in.
+        """Parse a schema file and fill in the defaults of older versions.
 
-        `source` names the file in errors. Raises CorruptTableError for text that is no schema,
-        UnsupportedFeatureError for a column type that lakelsm has not.
+        `source` names the file in errors. Raises CorruptTableError for invalid text, and UnsupportedFeatureError for a
+        column type that lakelsm does not support.
         """
         try:
             return _from_document(parse_object(text, source))
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
-            raise CorruptTableError(f"{source} is not a readable table schema: {error!r}") from error
+            raise CorruptTableError(f"{source} is damaged: it is not a table schema ({error!r}).") from error
 
     def to_json(self) -> str:
-        """The text of the schema file, keys in Paimon's order."""
+        """Return the text of the schema file, with keys in Paimon's order."""
         document: dict[str, Any] = {
             "version": self.version,
             "id": self.id,
@@ -99,7 +99,7 @@ class TableSchema:
 
     @cached_property
     def field_names(self) -> tuple[str, ...]:
-        """Column names in schema order."""
+        """The column names, in schema order."""
         return tuple(column.name for column in self.fields)
 
     @cached_property
@@ -107,15 +107,14 @@ class TableSchema:
         return {column.name: column for column in self.fields}
 
     def field(self, name: str) -> DataField:
-        """The column of that name. Raises InvalidInputError that lists the columns if it is unknown."""
+        """Return the column of a name. Raises InvalidInputError with all columns if it is unknown."""
         found = self._by_name.get(name)
         if found is None:
-            known = f"the columns are {', '.join(self.field_names)}"
-            raise InvalidInputError(f"no column '{name}'{hint(name, self.field_names)}; {known}")
+            raise InvalidInputError(unknown_column(name, self.field_names))
         return found
 
     def column_name(self, name: str) -> str:
-        """The column of a name in any case, as in Spark. Raises InvalidInputError if it is unknown."""
+        """Return the name of a column given in any case, as in Spark. Raises InvalidInputError if it is unknown."""
         return self.field(match(name, self.field_names) or name).name
 
     @property
@@ -125,13 +124,13 @@ class TableSchema:
 
     @property
     def bucket_keys(self) -> tuple[str, ...]:
-        """Columns that choose the bucket: `bucket-key`, else the trimmed primary key."""
+        """The columns that select the bucket: `bucket-key`, else the trimmed primary key."""
         named = tuple(name.strip() for name in self.options.get("bucket-key", "").split(",") if name.strip())
         return named or self.trimmed_primary_keys
 
     @property
     def cross_partition(self) -> bool:
-        """Whether a key may move between partitions: the primary key lacks some partition column."""
+        """Whether the rows of a key may be in several partitions: the primary key lacks a partition column."""
         return bool(self.primary_keys) and not set(self.partition_keys) <= set(self.primary_keys)
 
     @property
@@ -148,11 +147,11 @@ class TableSchema:
         return tuple(map(self.field, self.partition_keys))
 
     def with_options(self, options: Mapping[str, str]) -> TableSchema:
-        """The same schema with other options (in memory: same id)."""
+        """Return the same schema with other options and the same id, in memory only."""
         return replace(self, options=dict(options))
 
     def __str__(self) -> str:
-        """The columns as DDL, one a line, then the keys and the comment."""
+        """Return the columns as DDL, one per line, then the keys and the comment."""
         lines = [",\n".join(map(_column_ddl, self.fields))]
         for words, names in (("PRIMARY KEY", self.primary_keys), ("PARTITIONED BY", self.partition_keys)):
             lines += [f"{words} ({', '.join(map(_quoted, names))})"] if names else []
@@ -167,7 +166,7 @@ class TableSchema:
         return f"TableSchema({', '.join([repr(columns), *named])})"
 
     def _repr_html_(self) -> str:
-        """The text of `str`, for notebooks."""
+        """Return the text of `str` as HTML, for notebooks."""
         return f"<pre>{escape(str(self))}</pre>"
 
     def __getstate__(self) -> dict[str, Any]:
@@ -182,11 +181,11 @@ def create_schema(
     comment: str | None = None,
     now_millis: int = 0,
 ) -> TableSchema:
-    """The first schema (id 0) of a table, with field ids assigned and key columns NOT NULL.
+    """Return the first schema (id 0) of a table: field ids are assigned, and key columns are NOT NULL.
 
-    The options `primary-key` and `partition` are the same as the arguments, as in Paimon. With
-    `primary-key.nullable` key columns become nullable. Raises InvalidInputError for wrong arguments, duplicate or missing
-    columns and for a primary key that is all partition columns; `schema.validation` checks the rest.
+    The options `primary-key` and `partition` mean the same as the arguments, as in Paimon. With `primary-key.nullable`
+    key columns become nullable. Raises InvalidInputError for wrong arguments, duplicate or missing columns, and a primary
+    key of partition columns only; `schema.validation` checks the rest.
     """
     checked_text("comment", comment, "a text", optional=True, blank=True)
     kept = option_texts("options", options)
@@ -215,7 +214,7 @@ def create_schema(
 
 
 def _column_ddl(column: DataField) -> str:
-    """A column as `create_table` takes it."""
+    """Return a column as DDL, as `create_table` accepts it."""
     default = "" if column.default_value is None else f" DEFAULT {_literal(column.default_value)}"
     comment = "" if column.description is None else f" COMMENT {_literal(column.description)}"
     return f"{_quoted(column.name)} {column.type.sql()}{default}{comment}"
@@ -232,9 +231,10 @@ def _literal(text: str) -> str:
 def assign_field_ids(
     columns: Sequence[DataField], highest: int = UNASSIGNED_ID
 ) -> tuple[tuple[DataField, ...], int]:
-    """(columns with new ids, highest id): ids count up from `highest`, those inside a column after its own.
+    """Assign new ids to columns. Returns the columns and the highest id.
 
-    Inside, as in Paimon, a member of a ROW has its id after the members within it.
+    Ids increase from `highest`; those inside a column follow its own. A member of a ROW gets its id after the members
+    within it, as in Paimon.
     """
     numbered: list[DataField] = []
     for column in columns:
@@ -263,10 +263,10 @@ def _number_type(data_type: DataType, highest: int) -> tuple[DataType, int]:
 
 
 def check_unique(names: Sequence[str], what: str) -> None:
-    """Raises InvalidInputError naming the names that appear more than once."""
+    """Raise InvalidInputError for names that occur more than once."""
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
-        raise InvalidInputError(f"duplicate {what} {', '.join(twice)}; name each once")
+        raise InvalidInputError(f"duplicate {what} {', '.join(twice)}. Name each one once.")
 
 
 def _columns(columns: Sequence[DataField] | pa.Schema | str) -> tuple[DataField, ...]:
@@ -277,12 +277,12 @@ def _columns(columns: Sequence[DataField] | pa.Schema | str) -> tuple[DataField,
     if isinstance(columns, Sequence) and all(isinstance(column, DataField) for column in columns):
         return tuple(columns)
     raise InvalidInputError(
-        f"a table's columns are a DDL text, a pyarrow.Schema or DataFields, not {type(columns).__name__}"
+        f"schema: expected a DDL text, a pyarrow.Schema or a list of DataFields, got {type(columns).__name__}."
     )
 
 
 def _check_texts(columns: Sequence[DataField]) -> None:
-    """Raises InvalidInputError for names and comments that are not text, and values that are not types."""
+    """Raise InvalidInputError for names and comments that are not texts, and types that are not a DataType."""
     for column in columns:
         checked_text("the name of a column", column.name, "a text", blank=True)
         checked_text(f"the comment of column '{column.name}'", column.description, "a text", optional=True, blank=True)
@@ -302,14 +302,14 @@ def _keys(argument: str, names: Sequence[str], from_option: str | None) -> tuple
     if from_option is None:
         return tuple(names)
     if names:
-        raise InvalidInputError(f"{argument} is given both as argument and as option; remove the option")
+        raise InvalidInputError(f"{argument}: an option sets the same. Remove the option.")
     return tuple(name.strip() for name in from_option.split(",") if name.strip())
 
 
 def check_columns(fields: Sequence[DataField], primary: Sequence[str], partition: Sequence[str]) -> None:
-    """Raises InvalidInputError for no columns, duplicate names, and keys that are no columns."""
+    """Raise InvalidInputError for no columns, duplicate names, and unknown key columns."""
     if not fields:
-        raise InvalidInputError("a table needs at least one column; give its columns")
+        raise InvalidInputError("schema: a table needs at least one column.")
     names = [column.name for column in fields]
     check_unique(names, "column")
     for column in fields:
@@ -319,18 +319,16 @@ def check_columns(fields: Sequence[DataField], primary: Sequence[str], partition
         check_unique(keys, f"{what} column")
         missing = [name for name in keys if name not in names]
         if missing:
-            raise InvalidInputError(
-                f"{what} column '{missing[0]}' is no column{hint(missing[0], names)}; the columns are {', '.join(names)}"
-            )
+            raise InvalidInputError(f"{what}: {unknown_column(missing[0], names)}")
     if primary and set(primary) <= set(partition):
         raise InvalidInputError(
-            f"primary key {list(primary)} has only partition columns, so a partition would hold one row; "
-            "add a column to the primary key"
+            f"primary key {list(primary)} has only partition columns, so that a partition would have one row. Add "
+            "another column."
         )
 
 
 def check_new_names(fields: Sequence[DataField], what: str = "column") -> None:
-    """Raises InvalidInputError for names that no new column or member of one may have."""
+    """Raise InvalidInputError for invalid names of new columns and their members."""
     for column in fields:
         check_new_name(column.name, what)
         for members in nested_row_fields(column.type):
@@ -371,16 +369,16 @@ def _from_document(document: Mapping[str, Any]) -> TableSchema:
 
 def _texts(values: object) -> tuple[str, ...]:
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise ValueError(f"{values!r} is no list of column names")
+        raise ValueError(f"{values!r} is not a list of column names")
     return tuple(values)
 
 
 def column_mapping(
     file_schema: TableSchema, table_schema: TableSchema
 ) -> list[tuple[DataField, DataField | None]]:
-    """(table column, the file's column of the same id or None) for every table column, in the table's order.
+    """Return each column of the table with the file's column of the same id, or None, in the table's order.
 
-    The file's column gives the name to read by and the type to cast from; None reads as null.
+    The file's column has the name to read and the type to cast from. A column without one reads as NULL.
     """
     by_id = {column.id: column for column in file_schema.fields}
     return [(column, by_id.get(column.id)) for column in table_schema.fields]

@@ -1,7 +1,7 @@
-"""Which type changes of a column keep every value: Paimon's implicit casts, without lossy ones.
+"""The type changes of a column that keep every value: Paimon's implicit casts, without lossy ones.
 
-Source: Paimon's `DataTypeCasts` (implicit rules) and its cast executors. lakelsm leaves out implicit casts
-whose result depends on padding, truncation, overflow or a session time zone.
+Source: Paimon's `DataTypeCasts` (implicit rules) and its cast executors. lakelsm excludes implicit casts whose result
+depends on padding, truncation, overflow or a session time zone.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from lakelsm.types import (
 )
 
 _INTEGER_ORDER = tuple(INTEGER_BITS)
-#: Decimal digits of integers.
+#: The number of decimal digits of integers.
 INTEGER_DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19}
 _EXACT = frozenset([*_INTEGER_ORDER, "DECIMAL"])
 
 
 def can_widen(old: DataType, new: DataType) -> bool:
-    """Whether values of `old` can be read as `new`: the same type, or a wider one, whatever the nullability.
+    """Whether values of `old` can be read as `new`: the same type or a wider one, regardless of nullability.
 
-    Members of ROW are matched by field id, and may have been added or dropped.
+    Members of a ROW are matched by field id; they may have been added or dropped.
     """
     return _every(old, new, _atomic)
 
 
 def can_change(old: DataType, new: DataType) -> bool:
-    """Whether a column may change its type so: its values can be widened, and Java can read them then.
+    """Whether a column may change from `old` to `new`: its values can be widened, and Java can read them afterwards.
 
-    Java accepts a change of TIME's precision, and reads no file of the table from then on: it has no such cast.
+    Java accepts a change of TIME's precision, but has no such cast, and cannot read the table's files afterwards.
     """
     return _every(old, new, lambda one, other: _atomic(one, other) and _is_cast_by_java(one, other))
 
@@ -65,14 +65,14 @@ def _is_cast_by_java(old: AtomicType, new: AtomicType) -> bool:
 
 
 def check_readable(column: DataField, source: DataField) -> None:
-    """Raise UnsupportedFeatureError unless the values that a data file has as `source` can be read as `column`.
+    """Raise UnsupportedFeatureError unless values of the data file's column `source` can be read as `column`.
 
-    Other engines change types also where values are cut, rounded or parsed.
+    Other engines also change types by casts that cut, round or parse values.
     """
     if not can_widen(source.type, column.type):
         raise UnsupportedFeatureError(
             f"column '{column.name}' is {source.type.sql()} in a data file and {column.type.sql()} in the table: lakelsm "
-            "reads only type changes that keep every value. Rewrite the files by a full compaction with Apache Paimon."
+            "reads only type changes that keep every value. Run a full compaction with Apache Paimon."
         )
 
 

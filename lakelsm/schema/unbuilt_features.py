@@ -1,7 +1,7 @@
-"""Every feature of Paimon that lakelsm refuses because it has not built it, in one table.
+"""The table of all features of Paimon that lakelsm does not support and refuses.
 
-An issue that builds a feature deletes its line here. A row's `when` looks at the schema and its options, and its
-`needed_by` is the part of an existing table that is refused.
+An issue that builds a feature deletes its line here. `when` finds the feature in a schema and its options; `needed_by`
+says which operations on an existing table are refused.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ class _Case:
     options: TableOptions
 
     def key(self, key: str, *harmless: str) -> bool:
-        """Whether the raw option is set to something other than one of the harmless texts."""
+        """Whether the option is set to a text that is not one of ``harmless``."""
         text = self.schema.options.get(key)
         return text is not None and text.strip().lower() not in harmless
 
 
 class _NeededBy(Enum):
-    """What of an existing table would be wrong without a feature, which is refused. To create one is always refused.
+    """The operations on an existing table that need a feature and are refused. Creation is always refused.
 
-    ``READS``: reads, so the table is not opened. ``WRITES``: what is written, while reads are right. ``NOTHING``: the
-    feature changes how files are kept, which every reader and writer may do in its own way.
+    ``READS``: reads would be wrong, so the table cannot be opened. ``WRITES``: reads are right, and written files would
+    be wrong. ``NOTHING``: the feature changes how files are stored, where each reader and writer may differ.
     """
 
     READS = "reads"
@@ -66,7 +66,7 @@ _SCAN_STARTS = (
 
 
 def _aggregates(case: _Case, *functions: str) -> bool:
-    """Whether some column of a table that aggregates has one of the functions."""
+    """Whether a column of a table that aggregates has one of the functions."""
     if case.options.merge_engine not in (MergeEngine.AGGREGATION, MergeEngine.PARTIAL_UPDATE):
         return False
     default = case.options.default_aggregate_function
@@ -84,7 +84,7 @@ def _other_than(key: str, text: str) -> str:
 
 
 def _given(key: str) -> Callable[[_Case], bool]:
-    """Whether a declared option is set to anything, by its key or an alternative one."""
+    """Whether a declared option is set, by its key or a fallback key."""
     return lambda case: case.options.is_set(key)
 
 
@@ -93,7 +93,7 @@ def _column_of(root: str) -> Callable[[_Case], bool]:
 
 
 def _has_type(schema: TableSchema, holds: Callable[[DataType], bool]) -> bool:
-    """Whether a type of a column, or one within it, is as asked."""
+    """Whether the type of a column, or a type within it, fulfils ``holds``."""
     return any(_contains(column.type, holds) for column in schema.fields)
 
 
@@ -101,10 +101,10 @@ _UNBUILT: tuple[_Unbuilt, ...] = (
     _Unbuilt("table type (option 'type') other than 'table'", _set("type", "table")),
     _Unbuilt("tables without a primary key", lambda case: not case.schema.primary_keys),
     _Unbuilt(
-        "aggregate functions 'theta_sketch' and 'hll_sketch' where the package datasketches is not installed",
+        "aggregate functions 'theta_sketch' and 'hll_sketch' without the package datasketches",
         lambda case: not find_spec("datasketches") and _aggregates(case, "theta_sketch", "hll_sketch"),
     ),
-    _Unbuilt("'bucket' = '-2' (postpone)", lambda case: case.options.bucket == -2),
+    _Unbuilt("'bucket' = '-2' (postponed buckets)", lambda case: case.options.bucket == -2),
     _Unbuilt(
         "cross-partition update ('bucket' = '-1' and a primary key without all partition columns)",
         lambda case: case.options.bucket == -1 and case.schema.cross_partition,
@@ -150,14 +150,15 @@ _UNBUILT: tuple[_Unbuilt, ...] = (
     _Unbuilt("columns of type BLOB", _column_of("BLOB")),
     _Unbuilt("columns of type VECTOR", _column_of("VECTOR")),
     _Unbuilt(
-        "columns of type ROW without members, which Parquet does not have",
+        "columns of type ROW without members, which Parquet cannot store",
         lambda case: _has_type(case.schema, lambda kind: isinstance(kind, RowType) and not kind.fields),
         _NeededBy.WRITES,
     ),
 )
 
+
 def refuse_unbuilt(schema: TableSchema, options: TableOptions, creating: bool) -> None:
-    """Raises UnsupportedFeatureError naming the first feature that lakelsm lacks to create, change or read the table."""
+    """Raise UnsupportedFeatureError for the first unsupported feature that creating or reading the table needs."""
     if creating:
         _refuse(schema, options, "create or change", tuple(_NeededBy))
         check_unbuilt_keys(schema.options)
@@ -166,7 +167,7 @@ def refuse_unbuilt(schema: TableSchema, options: TableOptions, creating: bool) -
 
 
 def refuse_unbuilt_writes(schema: TableSchema, options: TableOptions) -> None:
-    """Raises UnsupportedFeatureError naming the first feature that lakelsm lacks to write to an opened table."""
+    """Raise UnsupportedFeatureError for the first unsupported feature that writes to an opened table need."""
     _refuse(schema, options, "write to", (_NeededBy.WRITES,))
 
 
@@ -175,8 +176,8 @@ def _refuse(schema: TableSchema, options: TableOptions, action: str, needed_by: 
     for unbuilt in _UNBUILT:
         if unbuilt.needed_by in needed_by and unbuilt.when(case):
             raise UnsupportedFeatureError(
-                f"cannot {action} the table, because lakelsm has not built this yet: {unbuilt.feature}; "
-                "use Apache Paimon for the table or leave the feature out"
+                f"cannot {action} the table: lakelsm does not support {unbuilt.feature}. Use Apache Paimon, or leave the "
+                "feature out."
             )
 
 

@@ -1,7 +1,7 @@
-"""Judging a table's schema and options: at creation, on opening, and for the options of one call.
+"""Validation of a table's schema and options: at creation, on opening, and for the options of one call.
 
-Order: values that cannot be read, unknown keys, Paimon's rules, and last what lakelsm has not built, so that
-a wrong configuration is called wrong rather than unsupported.
+The order is invalid values, unknown keys, Paimon's rules, and last features that lakelsm does not support, so that a
+wrong configuration is reported as wrong and not as unsupported.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from lakelsm.schema.write_codecs import check_codecs
 
 
 def validate_table(schema: TableSchema) -> TableOptions:
-    """The typed options of a table about to be created (or of its next schema).
+    """Return the typed options of a table that is about to be created (or of its next schema).
 
-    Raises InvalidInputError for an unknown key, a bad value or a broken rule; UnsupportedFeatureError for a
-    feature of Paimon that lakelsm has not built.
+    Raises InvalidInputError for an unknown key, an invalid value or a broken rule, and UnsupportedFeatureError for a
+    feature of Paimon that lakelsm does not support.
     """
     options = TableOptions.parse(schema.options)
     check_new_keys(schema.options)
@@ -36,10 +36,10 @@ def validate_table(schema: TableSchema) -> TableOptions:
 
 
 def validate_existing_table(schema: TableSchema) -> TableOptions:
-    """The typed options of a table that exists, to read it; keys that lakelsm does not know are ignored.
+    """Return the typed options of an existing table, for reads. Unknown keys are ignored.
 
-    Raises UnsupportedFeatureError for a feature without which its rows would be read wrongly, InvalidInputError for a
-    value or combination that Paimon refuses too. What only writes need is judged by `validate_writes`.
+    Raises UnsupportedFeatureError for a feature without which reads would return wrong rows, and InvalidInputError for
+    a value or combination that Paimon also refuses. `validate_writes` checks what only writes need.
     """
     options = TableOptions.parse(schema.options, for_reads=True)
     check_rules(schema, options, for_reads=True)
@@ -48,19 +48,19 @@ def validate_existing_table(schema: TableSchema) -> TableOptions:
 
 
 def validate_changes(schema: TableSchema, options: TableOptions) -> None:
-    """Judge the options of a table that was opened for reads, before it is changed.
+    """Check the options of a table that was opened for reads, before a change.
 
-    Raises InvalidInputError for a value or combination that only writes and upkeep need and that cannot be used.
+    Raises InvalidInputError for an invalid value or combination that only writes and maintenance need.
     """
     options.check_usable()
     check_rules(schema, options)
 
 
 def validate_writes(schema: TableSchema, options: TableOptions) -> None:
-    """Judge the options of a table that was opened for reads, before files or a snapshot are written.
+    """Check the options of a table that was opened for reads, before files or a snapshot are written.
 
-    Raises as `validate_changes`, and UnsupportedFeatureError for a compression that lakelsm does not write or a feature
-    without which what is written would be wrong.
+    Raises like `validate_changes`, and UnsupportedFeatureError for a compression that lakelsm does not write and for a
+    feature without which written files would be wrong.
     """
     validate_changes(schema, options)
     check_codecs(options)
@@ -70,23 +70,23 @@ def validate_writes(schema: TableSchema, options: TableOptions) -> None:
 def with_dynamic_options(
     schema: TableSchema, overrides: Mapping[str, str]
 ) -> tuple[TableSchema, TableOptions]:
-    """The schema (same id) and typed options of one call whose options override the table's.
+    """Return the schema (with the same id) and the typed options of one call whose options override the table's.
 
-    Raises InvalidInputError for an unknown key, a bad value, a broken rule or an option that is the
-    table's and no call's; UnsupportedFeatureError for what is not built.
+    Raises InvalidInputError for an unknown key, an invalid value, a broken rule or an option that a single call cannot
+    set, and UnsupportedFeatureError for a feature that lakelsm does not support.
     """
     for key, text in overrides.items():
         if not isinstance(text, str):
-            raise InvalidInputError(f"option '{key}' must be a text, not a {type(text).__name__}")
+            raise InvalidInputError(f"option '{key}': expected a text, got {type(text).__name__}.")
         check_option_of_call(schema.options, key, text)
     merged = schema.with_options({**schema.options, **overrides})
     return merged, validate_changed_table(merged, overrides)
 
 
 def validate_changed_table(schema: TableSchema, changed: Mapping[str, str]) -> TableOptions:
-    """The typed options of an existing table some of whose options (`changed`) are new.
+    """Return the typed options of an existing table after some of them (`changed`) were set.
 
-    The new ones are judged as at creation, the others as on opening.
+    The changed options are checked as at creation, the others as on opening.
     """
     check_new_keys(changed)
     TableOptions.parse(changed)

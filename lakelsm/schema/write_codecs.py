@@ -1,4 +1,4 @@
-"""Compressions that lakelsm writes, and those of Paimon's that it does not: only writes depend on them."""
+"""The compressions that lakelsm writes, and those of Paimon that it does not write. Reads do not depend on them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.options import TableOptions
 from lakelsm.options.layout_options import FILE_CODECS, MANIFEST_CODECS
 
-#: What lakelsm writes, by the option that chooses it.
+#: The compressions that lakelsm writes, by option.
 CODECS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "changelog-file.compression": FILE_CODECS,
@@ -18,16 +18,16 @@ CODECS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 
-#: Names of compressions that Paimon's formats (Parquet, ORC, Avro and text) have beside those.
+#: Further compressions of Paimon's formats (Parquet, ORC, Avro and text).
 _PAIMON_CODECS = frozenset(
     ["brotli", "bzip2", "deflate", "gzip", "lz4", "lz4_raw", "lzma", "lzo", "null", "snappy", "xz", "zlib", "zstandard"]
 )
 
 
 def check_codec(key: str, text: str) -> None:
-    """Judge the text of one of the options of `CODECS`.
+    """Check the text of one of the options of `CODECS`.
 
-    Raises UnsupportedFeatureError for a compression that Paimon has and lakelsm does not write with this option,
+    Raises UnsupportedFeatureError for a compression of Paimon that lakelsm does not write with this option, and
     InvalidInputError for an unknown compression.
     """
     written = CODECS[key]
@@ -36,13 +36,13 @@ def check_codec(key: str, text: str) -> None:
         return
     if codec in _PAIMON_CODECS:
         raise UnsupportedFeatureError(
-            f"option '{key}' = '{text}': lakelsm does not write this compression; set one of {', '.join(written)}"
+            f"option '{key}': lakelsm does not write the compression {text!r}. Use one of {', '.join(written)}."
         )
-    raise InvalidInputError(f"option '{key}' cannot be '{text}': it must be one of {', '.join(written)}")
+    raise InvalidInputError(f"option '{key}': {text!r} is not one of {', '.join(written)}.")
 
 
 def check_codecs(options: TableOptions) -> None:
-    """Judge the compressions of a table that is written to. Errors as in `check_codec`."""
+    """Check the compressions of a table before a write. Raises like `check_codec`."""
     found = {
         "changelog-file.compression": options.changelog_file_compression,
         "file.compression": options.file_compression,

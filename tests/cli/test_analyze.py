@@ -25,5 +25,5 @@ def test_a_table_without_rows_has_nothing_to_analyze(called: Called) -> None:
 
 def test_a_column_that_there_is_not_is_refused(called: Called) -> None:
     versioned_table(called.warehouse, 1)
-    assert "no column 'x'" in called.error("analyze", "--columns", "x")
+    assert "column 'x' does not exist" in called.error("analyze", "--columns", "x")
     assert "not allowed with" in called.usage("analyze", "--columns", "v", "--rows-alone")

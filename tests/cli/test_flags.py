@@ -17,7 +17,6 @@ from lakelsm.cli.flags import in_flags
         ("leave force=False", "leave no --force"),
         ("pass older_than='1-d', or where=x", "pass --older-than 1-d, or where=x"),
         ("older_than: 'x' is not a duration", "--older-than: 'x' is not a duration"),
-        ("older_than: 'x' is not a duration", "--older-than: 'x' is not a duration"),
         ("Table d.t: where: column 'x' does not exist", "Table d.t: --where: column 'x' does not exist"),
         ("where must be on partition columns", "--where must be on partition columns"),
         ("Table d.t: where: expected a text, got 'force=True'", "Table d.t: --where: expected a text, got 'force=True'"),

@@ -185,7 +185,7 @@ def test_a_table_that_was_made_anew_is_looked_up_by_its_own_options(tmp_path: Pa
         ({"cache": "rocks"}, "cache: expected 'auto', 'full', 'partial' or 'memory'"),
         ({"options": {"bucket": 2}}, "options: 'bucket' is not an option of lookups"),
         ({"options": {"lakelsm.lookup-service.max-calls": 2}}, "'lakelsm.lookup-service.max-calls' is not an option"),
-        ({"options": {"lookup.cache-rows": "many"}}, "option 'lookup.cache-rows' cannot be 'many'"),
+        ({"options": {"lookup.cache-rows": "many"}}, "option 'lookup.cache-rows': 'many' is not a whole number"),
 
         ({"options": {"lookup.cache": "full"}, "cache": "full"}, "'lookup.cache' is the same setting as cache"),
         (

@@ -101,7 +101,7 @@ def test_columns_are_chosen_in_any_case_and_nested_ones_are_refused(tmp_path: Pa
     assert table.inspect.system("statistics").to_arrow()["colstat"].to_pylist() == ["{ }"]
     with pytest.raises(InvalidInputError, match=r"'a' of type ARRAY<INT> cannot be analyzed. Use p, k, d"):
         table.maintenance.analyze(["a"], engine="local")
-    with pytest.raises(InvalidInputError, match="no column 'x'"):
+    with pytest.raises(InvalidInputError, match="column 'x' does not exist"):
         table.maintenance.analyze(["x"], engine="local")
 
 

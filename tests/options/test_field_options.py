@@ -1,4 +1,4 @@
-"""Options of single columns: how their keys are split and their texts read."""
+"""Options of single columns: the parts of their keys, and their values."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_column_options_are_grouped_by_column() -> None:
     assert options.field_options == {"a,b": {"sequence-group": "c"}, "c": {"stats-mode": "none"}}
 
 
-def test_several_options_of_a_column_come_together_as_texts_and_the_default_function_apart() -> None:
+def test_options_of_a_column_are_grouped_as_texts_without_the_default_function() -> None:
     raw = {
         "fields.a.count-limit": " 7",
         "fields.a.distinct": "TRUE",
@@ -42,12 +42,12 @@ def test_several_options_of_a_column_come_together_as_texts_and_the_default_func
     assert parse_field_options({}) == ({}, None)
 
 
-def test_an_unknown_column_option_is_left_for_creation_to_refuse() -> None:
+def test_an_unknown_column_option_is_ignored_because_creation_refuses_it() -> None:
     assert parse_field_options({"fields.a.nope": "1", "fields.r.m.distinct": "x"}) == ({}, None)
 
 
 def test_an_option_that_names_no_column_is_refused_with_the_form() -> None:
-    with pytest.raises(InvalidInputError, match=r"names no column; write fields\.<column>\.<option>"):
+    with pytest.raises(InvalidInputError, match=r"names no column\. Write fields\.<column>\.<option>"):
         parse_field_options({"fields..distinct": "true"})
 
 
@@ -63,5 +63,5 @@ def test_an_option_that_names_no_column_is_refused_with_the_form() -> None:
 )
 def test_a_text_of_the_wrong_kind_is_refused_naming_the_whole_key(name: str, text: str) -> None:
     assert name in FIELD_OPTIONS
-    with pytest.raises(InvalidInputError, match=rf"option 'fields\.a\.{name}' cannot be '{text}'"):
+    with pytest.raises(InvalidInputError, match=rf"option 'fields\.a\.{name}': '{text}' is not "):
         parse_field_options({f"fields.a.{name}": text})

@@ -1,4 +1,4 @@
-"""Options of indexes of data files."""
+"""Options of file indexes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lakelsm.options.file_index_options import (
 from lakelsm.options.other_keys import check_new_keys
 
 
-def test_indexes_are_read_with_their_options() -> None:
+def test_indexes_are_parsed_with_their_options() -> None:
     options = TableOptions.parse(
         {
             "file-index.bloom-filter.columns": "a, b",
@@ -62,20 +62,20 @@ def test_a_key_is_split_into_type_column_and_option(key: str, split: tuple[str, 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"bloom-filter.columns": "a,,b"}, "'file-index.bloom-filter.columns' = 'a,,b' has an empty column name"),
-        ({"bloom-filter.a.items": "5"}, "of a column that has no such index; name 'a' in 'file-index.bloom-filter.c"),
+        ({"bloom-filter.columns": "a,,b"}, "option 'file-index.bloom-filter.columns': 'a,,b' has an empty column name"),
+        ({"bloom-filter.a.items": "5"}, "column 'a' has no such index. Add the column to 'file-index.bloom-filter.c"),
         (
             {"bitmap.columns": "a", "bitmap.a.version": "3"},
-            "'file-index.bitmap.a.version' cannot be '3': it must be at most 2",
+            "option 'file-index.bitmap.a.version': '3' is more than 2",
         ),
         *(
-            ({"bloom-filter.columns": "a", f"bloom-filter.a.{name}": text}, f"{name}' cannot be '{text}'")
+            ({"bloom-filter.columns": "a", f"bloom-filter.a.{name}": text}, f"{name}': '{text}' is ")
             for name, texts in {"items": ("0", "x"), "fpp": ("0", "1", "nan", "-0.1")}.items()
             for text in texts
         ),
         (
             {"bloom-filter.columns": "a", "bloom-filter.a.items": "2000000000", "bloom-filter.a.fpp": "0.01"},
-            "options of 'file-index.bloom-filter.a': .* for 2000000000 items .* more than 256 MB; lower 'items'",
+            "options 'file-index.bloom-filter.a.…': .* for 2000000000 items .* more than 256 MB. Decrease 'items'",
         ),
     ],
 )
@@ -87,10 +87,10 @@ def test_a_wrong_option_is_refused_by_name(options: dict[str, str], message: str
 @pytest.mark.parametrize(
     ("key", "message"),
     [
-        ("file-index.bloom-filter.a.itmes", "unknown option 'itmes' of file indexes .* did you mean 'items'?"),
-        ("file-index.bitmap.a.items", "unknown option 'items' of file indexes .* known are version, index-block-size"),
-        ("file-index.bitmap.column", "unknown option 'column' of file indexes .* did you mean 'columns'?"),
-        ("file-index.bloom.columns", "unknown option 'file-index.bloom.columns'"),
+        ("file-index.bloom-filter.a.itmes", "a.itmes': 'itmes' is not an option .* Use 'items'"),
+        ("file-index.bitmap.a.items", "'items' is not an option of file indexes. Use one of version, index-block-size"),
+        ("file-index.bitmap.column", "'column' is not an option of file indexes. Use 'columns'"),
+        ("file-index.bloom.columns", "option 'file-index.bloom.columns' = '1' is unknown"),
     ],
 )
 def test_an_unknown_option_is_refused_with_the_nearest_one(key: str, message: str) -> None:
@@ -105,7 +105,7 @@ def test_a_filter_has_as_many_bits_as_in_java(items: int, fpp: float, bits: int)
     assert filter_bits(items, fpp) == bits
 
 
-def test_an_index_of_a_key_of_a_map_is_told_apart() -> None:
+def test_an_index_on_a_key_of_a_map_is_recognized() -> None:
     raw = {"file-index.bitmap.columns": "m[k]", "file-index.bitmap.m.version": "1"}
     assert re.fullmatch(r"m\[k\]", TableOptions.parse(raw).file_indexes[0].column)
     assert TableOptions.parse(raw).file_indexes[0].is_nested

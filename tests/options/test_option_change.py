@@ -1,4 +1,4 @@
-"""Which options of an existing table may change, and which one call may have of its own."""
+"""Which options of an existing table can change, and which ones a single write can set."""
 
 from __future__ import annotations
 
@@ -44,30 +44,30 @@ def test_only_options_that_may_change_can_change(
 @pytest.mark.parametrize(
     ("present", "key", "text"), [({"bucket": "4"}, "bucket", " 4"), ({}, "merge-engine", "DEDUPLICATE")]
 )
-def test_the_present_value_in_other_words_is_always_allowed(present: dict[str, str], key: str, text: str) -> None:
+def test_the_current_value_in_another_notation_is_always_allowed(present: dict[str, str], key: str, text: str) -> None:
     check_option_change(present, key, text)
     check_option_of_call(present, key, text)
 
 
 def test_a_fixed_option_is_refused_with_both_values() -> None:
-    message = "option 'merge-engine' is fixed once the table has data .now its default, asked for 'first-row'.*new table"
+    message = "option 'merge-engine' cannot change from its default to 'first-row' once the table has data"
     with pytest.raises(InvalidInputError, match=message):
         check_option_change({}, "merge-engine", "first-row")
-    with pytest.raises(InvalidInputError, match=r"now 'k', asked for its default"):
+    with pytest.raises(InvalidInputError, match=r"cannot change from 'k' to its default"):
         check_option_change({"rowkind.field": "k"}, "rowkind.field", None)
 
 
 @pytest.mark.parametrize("engine", ["partial-update", " AGGREGATION "])
 @pytest.mark.parametrize(("old", "new"), [(None, "lookup"), ("lookup", "none"), ("LOOKUP", None), ("input", "Lookup")])
-def test_an_engine_that_combines_rows_keeps_looking_rows_up_or_not(engine: str, old: str | None, new: str | None) -> None:
+def test_engines_that_combine_rows_cannot_switch_to_or_from_lookup(engine: str, old: str | None, new: str | None) -> None:
     present = {"merge-engine": engine, **({} if old is None else {"changelog-producer": old})}
-    with pytest.raises(InvalidInputError, match=r"'changelog-producer' cannot change between .* combined twice"):
+    with pytest.raises(InvalidInputError, match=r"'changelog-producer' cannot change from .* merged twice"):
         check_option_change(present, "changelog-producer", new)
     check_option_change({**present, "force-lookup": "true"}, "changelog-producer", new)
     check_option_change({**present, "merge-engine": "deduplicate"}, "changelog-producer", new)
 
 
-def test_a_producer_may_change_where_neither_looks_rows_up() -> None:
+def test_a_changelog_producer_may_change_if_neither_is_lookup() -> None:
     check_option_change({"merge-engine": "aggregation"}, "changelog-producer", "full-compaction")
     check_option_change({"merge-engine": "aggregation", "changelog-producer": "input"}, "changelog-producer", None)
 
@@ -80,7 +80,7 @@ def test_an_option_of_any_kind_may_be_removed(key: str, text: str) -> None:
     check_option_change({key: text}, key, None)
 
 
-def test_one_call_may_tune_how_files_are_written() -> None:
+def test_a_single_write_can_set_options_of_its_files() -> None:
     for key, text in {"target-file-size": "1 mb", "fields.v.stats-mode": "none", "key.of.another": "x"}.items():
         check_option_of_call({}, key, text)
 
@@ -101,8 +101,8 @@ def test_one_call_may_tune_how_files_are_written() -> None:
         "consumer-id",
     ],
 )
-def test_what_all_writers_must_agree_on_or_no_write_hears_is_no_matter_of_one_call(key: str) -> None:
+def test_a_single_write_cannot_set_options_of_the_table(key: str) -> None:
     text = "input" if key == "changelog-producer" else "true"
-    message = rf"option '{key}' = '{text}' cannot hold for one call.*SetOption\('{key}'"
+    message = rf"option '{key}' = '{text}' cannot be set for one call.*SetOption\('{key}'"
     with pytest.raises(InvalidInputError, match=message):
         check_option_of_call({}, key, text)

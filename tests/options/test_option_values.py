@@ -102,6 +102,6 @@ def test_a_zone_is_a_name_or_an_offset(text: str, hours: float) -> None:
         *("localtime", "posixrules", "Factory", "right/Asia/Tokyo", "posix/UTC"),
     ],
 )
-def test_what_is_no_zone_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="it must be"):
+def test_an_invalid_time_zone_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"is not (a time zone|within 18 hours)"):
         parse_zone(text)

@@ -1,4 +1,4 @@
-"""docs/options.md is what the declarations say."""
+"""docs/options.md is generated from the declarations."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def test_defaults_are_shown_as_a_user_writes_them() -> None:
     assert cells["bucket"] == "-1"
 
 
-def test_what_waits_for_a_feature_is_one_list_of_declared_and_other_keys() -> None:
-    assert "lookup-wait" in waiting_keys(Feature.COMPACTION_BESIDE_WRITES)  # declared
+def test_the_keys_of_a_missing_feature_are_one_list_of_declared_and_other_keys() -> None:
+    assert "lookup-wait" in waiting_keys(Feature.CONCURRENT_COMPACTION)  # declared
     streaming = waiting_keys(Feature.STREAMING)
     assert "consumer.mode" in streaming  # not declared
     assert streaming == sorted(streaming)

@@ -1,4 +1,4 @@
-"""TableOptions: defaults, derived defaults, alternative keys, and errors that name key and value."""
+"""TableOptions: defaults, derived defaults, fallback keys, and errors with key and value."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from lakelsm.errors import InvalidInputError
 from lakelsm.options import ATTRIBUTES, OPTIONS, ChangelogProducer, MergeEngine, TableOptions
-from lakelsm.options.accepted_keys import HELD_KEYS, TUNING_KEYS, WAITING_KEYS
+from lakelsm.options.accepted_keys import ALWAYS_ON_KEYS, TUNING_KEYS, WAITING_KEYS
 from lakelsm.options.other_keys import UNBUILT_KEYS
 
 
@@ -19,7 +19,7 @@ def test_attributes_are_named_like_their_keys() -> None:
 def test_each_key_is_declared_once() -> None:
     fallbacks = [key for declaration in OPTIONS.values() for key in declaration.fallback_keys]
     waiting = [key for keys in WAITING_KEYS.values() for key in keys]
-    keys = [*OPTIONS, *fallbacks, *waiting, *TUNING_KEYS, *HELD_KEYS, *UNBUILT_KEYS]
+    keys = [*OPTIONS, *fallbacks, *waiting, *TUNING_KEYS, *ALWAYS_ON_KEYS, *UNBUILT_KEYS]
     assert len(OPTIONS) == len(ATTRIBUTES)
     assert sorted(keys) == sorted(set(keys))
 
@@ -48,12 +48,12 @@ def test_levels_and_stop_trigger_follow_the_compaction_trigger() -> None:
     assert (given.num_sorted_run_stop_trigger, given.num_levels) == (5, 3)
 
 
-def test_alternative_keys_are_read() -> None:
+def test_fallback_keys_are_read() -> None:
     assert TableOptions.parse({"write.compaction-skip": "true"}).write_only
     assert TableOptions.parse({"deduplicate.ignore-delete": "TRUE"}).ignore_delete
 
 
-def test_options_can_be_sent_to_tasks() -> None:
+def test_options_can_be_pickled_for_tasks() -> None:
     options = TableOptions.parse({"bucket": "4", "fields.a.stats-mode": "none"})
     assert pickle.loads(pickle.dumps(options)) == options
 

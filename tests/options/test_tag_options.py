@@ -17,10 +17,10 @@ from lakelsm.options import TableOptions
         ({"tag.creation-period": "hourly", "tag.creation-period-duration": "90 min"}, 1.5),
     ],
 )
-def test_a_duration_goes_before_a_named_period(options: dict[str, str], hours: float) -> None:
+def test_a_duration_precedes_a_named_period(options: dict[str, str], hours: float) -> None:
     assert TableOptions.parse(options).tag_period_millis == hours * 3_600_000
 
 
-def test_a_period_has_a_minute_at_least_as_names_tell_no_seconds() -> None:
+def test_a_period_has_at_least_a_minute_because_names_have_no_seconds() -> None:
     with pytest.raises(InvalidInputError, match=r"tag\.creation-period-duration"):
         TableOptions.parse({"tag.creation-period-duration": "59 s"})

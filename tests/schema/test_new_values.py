@@ -19,16 +19,16 @@ _WRONG = [
     ("tag.batch.customized-name", "", "not blank"),
     ("partition.default-name", "", "1 to 252 bytes"),
     ("partition.default-name", "é" * 130, "1 to 252 bytes"),
-    ("partition.timestamp-pattern", "$day", "\\$day names no partition column.*dt"),
-    ("partition.timestamp-pattern", "$dt $day", "\\$day names no partition column"),
-    ("partition.timestamp-pattern", "dt", "it names no partition column"),
-    ("partition.timestamp-formatter", "yyyyMM", "a year, a month and a day"),
-    ("partition.timestamp-formatter", "", "a year, a month and a day"),
-    ("changelog-producer.row-deduplicate-ignore-fields", "v,V", "'V', which is no column: write 'v'"),
+    ("partition.timestamp-pattern", "$day", "\\$day is not a partition column.*dt"),
+    ("partition.timestamp-pattern", "$dt $day", "\\$day is not a partition column"),
+    ("partition.timestamp-pattern", "dt", "no partition column is referenced"),
+    ("partition.timestamp-formatter", "yyyyMM", "a year, a month or a day"),
+    ("partition.timestamp-formatter", "", "a year, a month or a day"),
+    ("changelog-producer.row-deduplicate-ignore-fields", "v,V", "column 'V' does not exist. Write 'v'"),
     ("commit.user-prefix", "a\nb", "printable"),
     ("commit.user-prefix", "a" * 1000, "at most 900"),
-    ("tag.creation-period-duration", "100000000000 d", "at most 3155760000000 ms"),
-    ("commit.max-retry-wait", "9223372036854775807", "at most 3155760000000 ms"),
+    ("tag.creation-period-duration", "100000000000 d", "more than 3155760000000 ms"),
+    ("commit.max-retry-wait", "9223372036854775807", "more than 3155760000000 ms"),
 ]
 
 
@@ -45,7 +45,7 @@ def test_it_is_refused_at_creation_and_by_alter(key: str, text: str, reason: str
 
 
 def test_a_formatter_of_java_that_lakelsm_does_not_read_is_not_supported() -> None:
-    with pytest.raises(UnsupportedFeatureError, match=r"partition\.timestamp-formatter.*does not read 'MMM'"):
+    with pytest.raises(UnsupportedFeatureError, match=r"partition\.timestamp-formatter.*'MMM' is not supported"):
         validate_table(_schema({"partition.timestamp-formatter": "yyyy-MMM-dd"}))
 
 
@@ -66,5 +66,5 @@ def test_a_table_that_another_engine_made_so_is_opened_and_altered(key: str, tex
 def test_names_of_directories_stay_once_there_are_data(key: str) -> None:
     change = SetOption(key, "false")
     apply_changes(_schema({}), [change], 0, has_snapshots=False)
-    with pytest.raises(LakelsmError, match=f"option '{key}' is fixed once the table has data"):
+    with pytest.raises(LakelsmError, match=f"option '{key}' cannot change from .* once the table has data"):
         apply_changes(_schema({}), [change], 0)

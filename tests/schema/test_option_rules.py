@@ -31,18 +31,18 @@ def check_schema(schema: TableSchema) -> None:
     ("options", "reason"),
     [
         ({"bucket": "0"}, "greater than 0"),
-        ({"bucket-key": "k"}, "'bucket' is -1"),
-        ({"bucket": "1", "bucket-key": "x"}, "'x', which is no column"),
-        ({"bucket": "1", "bucket-key": "v"}, "no primary key column"),
-        ({"sequence.field": "x"}, "'x', which is no column"),
+        ({"bucket-key": "k"}, "needs a fixed number of buckets"),
+        ({"bucket": "1", "bucket-key": "x"}, "column 'x' does not exist"),
+        ({"bucket": "1", "bucket-key": "v"}, "not a primary key column"),
+        ({"sequence.field": "x"}, "column 'x' does not exist"),
         ({"sequence.field": "v,v"}, "twice"),
-        ({"sequence.field": "v", "fields.v.aggregate-function": "sum"}, "sequence field 'v'"),
+        ({"sequence.field": "v", "fields.v.aggregate-function": "sum"}, "'v' is a sequence field"),
         ({"sequence.field": "v", "merge-engine": "first-row"}, "first-row"),
-        ({"rowkind.field": "x"}, "'x', which is no column"),
+        ({"rowkind.field": "x"}, "column 'x' does not exist"),
         ({"rowkind.field": "v"}, "STRING"),
-        ({"fields.x.aggregate-function": "sum"}, "'x', which is no column"),
+        ({"fields.x.aggregate-function": "sum"}, "column 'x' does not exist"),
         ({"fields.r.x.aggregate-function": "sum"}, "ROW column 'r'"),
-        ({"fields.v.map.storage-layout": "default"}, "MAP column"),
+        ({"fields.v.map.storage-layout": "default"}, "not a MAP"),
         (
             {"changelog-producer": "lookup", "full-compaction.delta-commits": "1"},
             "full-compaction.delta-commits",
@@ -53,22 +53,22 @@ def check_schema(schema: TableSchema) -> None:
         ({"changelog-producer": "full-compaction", "deletion-vectors.enabled": "true"}, "deletion-vectors"),
         ({"snapshot.num-retained.min": "5", "snapshot.num-retained.max": "4"}, "snapshot.num-retained.min"),
         ({"changelog.num-retained.max": "4"}, "changelog.num-retained.min"),
-        ({"record-level.time-field": "x", "record-level.expire-time": "1 m"}, "'x', which is no column"),
+        ({"record-level.time-field": "x", "record-level.expire-time": "1 m"}, "column 'x' does not exist"),
         ({"record-level.time-field": "s", "record-level.expire-time": "1 m"}, "INT, BIGINT or TIMESTAMP"),
         ({"sequence.snapshot-ordering": "true"}, "write-only"),
-        ({"sequence.snapshot-ordering": "true", "sequence.field": "v"}, "excludes"),
+        ({"sequence.snapshot-ordering": "true", "sequence.field": "v"}, "cannot be combined with 'sequence.field'"),
         ({"row-tracking.enabled": "true"}, "primary key"),
         ({"data-evolution.enabled": "true"}, "row-tracking.enabled"),
-        ({"merge-engine": "partial-update", "fields.x.sequence-group": "v"}, "'x', which is no column"),
-        ({"merge-engine": "partial-update", "fields.v.sequence-group": "k"}, "primary key column 'k'"),
-        ({"merge-engine": "aggregation", "fields.v.aggregate-function": "summ"}, "no aggregate function"),
+        ({"merge-engine": "partial-update", "fields.x.sequence-group": "v"}, "column 'x' does not exist"),
+        ({"merge-engine": "partial-update", "fields.v.sequence-group": "k"}, "'k' is a primary key column"),
+        ({"merge-engine": "aggregation", "fields.v.aggregate-function": "summ"}, "not an aggregate function"),
         (
             {
                 "merge-engine": "aggregation",
                 "aggregation.remove-record-on-delete": "true",
                 "fields.v.ignore-retract": "true",
             },
-            "contradict|cannot go with",
+            "contradict|cannot be combined with",
         ),
     ],
 )
@@ -82,10 +82,10 @@ def test_a_broken_rule_is_told_with_what_it_names(options: dict[str, str], reaso
     [
         ({"primary-key.nullable": "true"}, (), (), "needs a primary key"),
         ({"full-compaction.delta-commits": "3"}, (), (), "'full-compaction.delta-commits' needs a primary key"),
-        ({"bucket": "4"}, (), (), "without primary key needs 'bucket-key'"),
-        ({"bucket": "-2"}, (), (), "cannot be '-2'"),
-        ({"bucket": "2", "bucket-key": "p"}, ("k", "p"), ("p",), "partition column 'p'; leave it out"),
-        ({"bucket": "2", "bucket-key": "m"}, (), (), "nested types cannot be one"),
+        ({"bucket": "4"}, (), (), "without a primary key needs 'bucket-key'"),
+        ({"bucket": "-2"}, (), (), "-2 is not a number of buckets"),
+        ({"bucket": "2", "bucket-key": "p"}, ("k", "p"), ("p",), "'p' is a partition column. Leave it out"),
+        ({"bucket": "2", "bucket-key": "m"}, (), (), "is nested"),
         ({"changelog-producer": "input"}, (), (), "'changelog-producer' = 'input' needs a primary key"),
         ({"streaming-read-overwrite": "true"}, (), (), "'streaming-read-overwrite' = 'true' needs a primary key"),
         ({"sequence.snapshot-ordering": "true"}, (), (), "'sequence.snapshot-ordering' = 'true' needs a primary key"),
@@ -104,7 +104,7 @@ def test_rules_of_keys_and_buckets_name_the_column_or_option(
 )
 def test_names_of_the_system_are_refused(name: str) -> None:
     columns = [DataField(-1, "k", parse_type("INT")), DataField(-1, name, parse_type("INT"))]
-    with pytest.raises(InvalidInputError, match=r"rename the column|name the column"):
+    with pytest.raises(InvalidInputError, match=r"Choose another name"):
         check_schema(create_schema(columns, ["k"]))
 
 
@@ -119,10 +119,10 @@ def test_nested_columns_are_no_keys(name: str) -> None:
 @pytest.mark.parametrize(
     ("columns", "clash"),
     [
-        ("k INT, Name INT, name INT", "column 'Name' and column 'name' differ only by case"),
-        ("k INT, r ROW<x INT, X INT>", "member of 'r' 'x' and member of 'r' 'X' differ only by case"),
-        ("k INT, a ARRAY<MAP<INT, ROW<x INT, X INT>>>", "member of 'a' 'x' and member of 'a' 'X' differ only by case"),
-        ("k INT, _key_v INT", "column name '_key_v' is one that data files have already"),
+        ("k INT, Name INT, name INT", "column 'Name' and column 'name' differ only in case"),
+        ("k INT, r ROW<x INT, X INT>", "member of 'r' 'x' and member of 'r' 'X' differ only in case"),
+        ("k INT, a ARRAY<MAP<INT, ROW<x INT, X INT>>>", "member of 'a' 'x' and member of 'a' 'X' differ only in case"),
+        ("k INT, _key_v INT", "column name '_key_v' is reserved in data files"),
     ],
 )
 def test_names_that_spark_takes_for_one_are_refused(columns: str, clash: str) -> None:
@@ -141,7 +141,7 @@ def test_a_mod_bucket_needs_one_whole_number() -> None:
 
 @pytest.mark.parametrize("key", ["data-file.prefix", "changelog-file.prefix"])
 def test_a_file_prefix_leaves_room_for_the_rest_of_the_name(key: str) -> None:
-    with pytest.raises(InvalidInputError, match=f"'{key}' has 176 bytes.*use at most 175"):
+    with pytest.raises(InvalidInputError, match=f"'{key}': the prefix has 176 bytes.*Use at most 175"):
         check({key: "ü" * 88})
     check({key: "x" * 175})
 
@@ -149,13 +149,13 @@ def test_a_file_prefix_leaves_room_for_the_rest_of_the_name(key: str) -> None:
 @pytest.mark.parametrize("key", ["data-file.prefix", "changelog-file.prefix"])
 @pytest.mark.parametrize("prefix", ["../../x", "a/b-", "/tmp/x-", "x\0"])
 def test_a_file_prefix_that_leads_to_another_directory_is_refused(key: str, prefix: str) -> None:
-    with pytest.raises(InvalidInputError, match=f"'{key}' = .* must not have a slash"):
+    with pytest.raises(InvalidInputError, match=f"'{key}': .* has a slash or NUL"):
         check({key: prefix})
 
 
 def test_a_stored_schema_whose_key_has_only_partition_columns_is_refused() -> None:
     stored = replace(create_schema(_COLUMNS, ["p"]), partition_keys=("p",))
-    with pytest.raises(InvalidInputError, match="only partition columns; add a column to the primary key"):
+    with pytest.raises(InvalidInputError, match=r"only partition columns\. Add another column"):
         check_schema(stored)
 
 
@@ -202,7 +202,7 @@ def test_a_mode_takes_exactly_one_of_its_starts_and_none_of_another(mode: str) -
         if key in MODES[mode]:
             check_scan(options)
         else:
-            with pytest.raises(InvalidInputError, match=f"'scan.mode' = '{mode}' needs exactly one of .* found none"):
+            with pytest.raises(InvalidInputError, match=f"'scan.mode' = '{mode}' needs exactly one of .* set are none"):
                 check_scan(options)
     for others in (MODES[mode], [MODES[mode][0], next(key for key in STARTS if key not in MODES[mode])]):
         if len(others) > 1:
@@ -213,7 +213,7 @@ def test_a_mode_takes_exactly_one_of_its_starts_and_none_of_another(mode: str) -
 def test_a_watermark_is_a_start_of_a_snapshot() -> None:
     check_scan(WATERMARK)
     check_scan({"scan.mode": "from-snapshot", **WATERMARK})
-    with pytest.raises(InvalidInputError, match=r"found scan.snapshot-id, scan.watermark"):
+    with pytest.raises(InvalidInputError, match=r"set are scan.snapshot-id, scan.watermark"):
         check_scan({"scan.snapshot-id": "1", **WATERMARK})
 
 
@@ -221,12 +221,12 @@ def test_a_watermark_is_a_start_of_a_snapshot() -> None:
 def test_other_modes_take_no_start(mode: str) -> None:
     check_scan({"scan.mode": mode})
     for key, text in STARTS.items():
-        with pytest.raises(InvalidInputError, match=f"'{key}' cannot go with 'scan.mode' = '{mode}'; remove one of both"):
+        with pytest.raises(InvalidInputError, match=f"'{key}' cannot be combined with 'scan.mode' = '{mode}'"):
             check_scan({"scan.mode": mode, key: text})
 
 
 def test_starts_that_imply_different_modes_are_refused() -> None:
-    with pytest.raises(InvalidInputError, match=r"'scan.snapshot-id' cannot go with 'scan.mode' = 'from-timestamp'"):
+    with pytest.raises(InvalidInputError, match=r"'scan.snapshot-id' cannot be combined with .* 'from-timestamp'"):
         check_scan({"scan.snapshot-id": "1", "scan.timestamp-millis": "1"})
     check_scan({})
 
@@ -253,16 +253,16 @@ def test_types_with_an_index_are_those_of_java(kind: str, bloom: bool, bitmap: b
 @pytest.mark.parametrize(
     ("kind", "column", "message"),
     [
-        (BLOOM_FILTER, "x", "names the column 'x', which the table does not have; it has k, s, y"),
-        (BLOOM_FILTER, "x[a]", "names the column 'x', which the table does not have"),
-        (BLOOM_FILTER, "o", "names the column 'o' of type BOOLEAN, which cannot have such an index; leave it out"),
-        (BITMAP, "y", "names the column 'y' of type BYTES"),
-        (BITMAP, "d", r"names the column 'd' of type DECIMAL\(9, 2\)"),
-        (BITMAP, "m", "names the column 'm' of type MAP"),
+        (BLOOM_FILTER, "x", "column 'x' does not exist. Columns: k, s, y"),
+        (BLOOM_FILTER, "x[a]", "column 'x' does not exist"),
+        (BLOOM_FILTER, "o", "column 'o' of type BOOLEAN cannot have such an index. Leave it out"),
+        (BITMAP, "y", "column 'y' of type BYTES"),
+        (BITMAP, "d", r"column 'd' of type DECIMAL\(9, 2\)"),
+        (BITMAP, "m", "column 'm' of type MAP"),
     ],
 )
 def test_an_index_that_a_column_cannot_have_is_refused_at_creation_by_name(kind: str, column: str, message: str) -> None:
-    with pytest.raises(InvalidInputError, match=f"option 'file-index.{kind}.columns' {message}"):
+    with pytest.raises(InvalidInputError, match=f"option 'file-index.{kind}.columns': {message}"):
         validate_table(create_schema(_INDEXED_COLUMNS, ["k"], (), {f"file-index.{kind}.columns": column}))
 
 
@@ -278,5 +278,5 @@ def test_a_column_with_an_index_keeps_it_under_a_new_name_and_cannot_be_dropped(
     schema = create_schema(_INDEXED_COLUMNS, ["k"], (), options)
     renamed = apply_changes(schema, [RenameColumn(("s",), "text")], 0, True)
     assert renamed.options == {"file-index.bitmap.columns": "k,text", "file-index.bitmap.text.version": "1"}
-    with pytest.raises(InvalidInputError, match="names the column 's', which the table does not have"):
+    with pytest.raises(InvalidInputError, match="column 's' does not exist"):
         apply_changes(schema, [DropColumn(("s",))], 0, True)

@@ -113,9 +113,9 @@ def test_a_damaged_schema_file_is_named(text: str) -> None:
     [
         ("a INT, a STRING", ["a"], [], "duplicate column a"),
         ("a INT, r ROW<x INT, x INT>", ["a"], [], "duplicate member of column 'r': x"),
-        ("a INT", ["b"], [], "primary key column 'b'"),
+        ("a INT", ["b"], [], "primary key: column 'b' does not exist"),
         ("a INT", ["a", "a"], [], "duplicate primary key column a"),
-        ("a INT", ["a"], ["b"], "partition column 'b'"),
+        ("a INT", ["a"], ["b"], "partition: column 'b' does not exist"),
         ("a INT, b INT", ["a"], ["a"], "only partition columns"),
     ],
 )

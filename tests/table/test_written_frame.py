@@ -116,7 +116,7 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     ([{**ROWS[0], "v": "x"}], {}, "Column 'v' is STRING in the frame and INT in the table"),
     ([{**ROWS[0], "W": 1}], {}, "column W, w more than once"),
     ([{"id": 1, "w": 1}], {}, "lacks column v, d of the table"),
-    ([{**ROWS[0], "_KEY_a": 1}], {}, "column name '_KEY_a' must not start with '_KEY_'"),
+    ([{**ROWS[0], "_KEY_a": 1}], {}, "column name '_KEY_a' starts with the reserved prefix '_KEY_'"),
     ([{**ROWS[0], "n": None}], {}, "Column 'n': it has only NULLs"),
     ([{**ROWS[0], "d": 1.005}], {}, "row 1 of column 'd': 1.005 does not fit DECIMAL(4, 2)"),
     (pa.Table.from_pylist([{**ROWS[0], "id": None}]), {}, "key column 'id' is NULL"),
