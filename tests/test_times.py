@@ -232,7 +232,7 @@ def test_commands_print_the_instant_as_text_and_in_json(
     assert "Use a datetime, or a text such as '2025-01-31 08:00:00'" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["expire", "--path", str(warehouse / "db.db" / "t"), *tokyo])
-    assert "--catalog-option is for tables of a --warehouse" in capsys.readouterr().err
+    assert "--catalog-option needs --warehouse" in capsys.readouterr().err
 
 
 def test_a_zone_is_checked_where_it_is_set(warehouse: Path) -> None:
