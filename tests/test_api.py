@@ -1,4 +1,4 @@
-"""The public face: what public methods take and return is exported, and docs/api.md has all of it as it is."""
+"""Types of public methods are exported, and docs/api.md describes the whole public API."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ PUBLIC = {*EXPORTED.values(), *NAMESPACES, SnapshotInspection, ResultTable}
 PUBLIC |= {
     each for module in (errors, results, schema_changes) for each in vars(module).values() if inspect.isclass(each)
 }
-#: What the modules of the public face name in types alone, as they load it when it is asked for.
+#: Names that modules of the public API use only in type annotations, because they are imported on first use.
 LATE = {
     "AnyTable": Table,
     "DataFrame": DataFrame,
@@ -74,7 +74,7 @@ METHODS = [(kind, name, each) for kind, name, each in FACE if not isinstance(eac
 
 
 def called(function: Callable[..., Any]) -> str:
-    """A call as the page writes it: names and defaults, without types and self."""
+    """Return a call in the form of the page: names and defaults, without types and self."""
     signature = inspect.signature(function)
     parameters = [each.replace(annotation=_EMPTY) for each in signature.parameters.values() if each.name != "self"]
     return str(signature.replace(parameters=parameters, return_annotation=_EMPTY))
@@ -121,16 +121,16 @@ def test_every_public_method_and_property_has_a_heading_that_is_its_signature(ki
 
 
 @pytest.mark.parametrize(("kind", "name", "each"), METHODS)
-def test_every_parameter_is_told_of_where_its_method_is(kind: type, name: str, each: Any) -> None:
-    told = "\n".join(section(kind, name).splitlines()[1:])
+def test_every_parameter_is_described_with_its_method(kind: type, name: str, each: Any) -> None:
+    output = "\n".join(section(kind, name).splitlines()[1:])
     parameters = set(inspect.signature(each).parameters) - {"self"}
-    assert sorted(parameter for parameter in parameters if f"`{parameter}`" not in told) == []
+    assert sorted(parameter for parameter in parameters if f"`{parameter}`" not in output) == []
 
 
 @pytest.mark.parametrize(("kind", "name", "each"), METHODS)
-def test_every_method_says_what_its_errors_are(kind: type, name: str, each: Any) -> None:
-    told = "\n".join(section(kind, name).splitlines()[1:])
-    assert re.search(r"\b[Ee]rrors?\b|`\w+Error`", told), "say 'Errors: ...', or whose errors they are"
+def test_every_method_documents_its_errors(kind: type, name: str, each: Any) -> None:
+    output = "\n".join(section(kind, name).splitlines()[1:])
+    assert re.search(r"\b[Ee]rrors?\b|`\w+Error`", output), "say 'Errors: ...', or whose errors they are"
 
 
 @pytest.mark.parametrize(("kind", "name", "each"), FACE)
@@ -168,17 +168,17 @@ def test_every_schema_change_is_on_the_page_with_its_arguments() -> None:
 
 @pytest.mark.parametrize(("name", "schema"), [("snapshots", COMMITS.schema), ("files", LAYOUT.schema)])
 def test_the_columns_of_a_system_table_are_on_the_page_in_their_order(name: str, schema: Any) -> None:
-    told = re.findall(r"`(\w+)`", section(TableInspection, name).split("Columns: ")[1])
-    assert [column for column in told if column in schema.names] == schema.names
+    output = re.findall(r"`(\w+)`", section(TableInspection, name).split("Columns: ")[1])
+    assert [column for column in output if column in schema.names] == schema.names
 
 
-def test_what_is_exported_is_sorted_and_what_is_public_there_is_exported() -> None:
+def test_exports_are_sorted_and_complete() -> None:
     assert sorted(lakelsm.__all__) == list(lakelsm.__all__)
     rooms = {module.name for module in pkgutil.iter_modules(lakelsm.__path__)}
     public = {name for name in dir(lakelsm) if not name.startswith("_")} - rooms - {"TYPE_CHECKING"}
     assert public | {"__version__"} == set(lakelsm.__all__)
 
 
-def test_the_front_door_is_narrow() -> None:
+def test_the_package_exports_few_names() -> None:
     assert len(lakelsm.__all__) <= 25
     assert len([name for name in dir(Table) if not name.startswith("_")]) <= 25

@@ -1,4 +1,4 @@
-"""The catalog: names, layout, creation, listing, alteration and dropping. No session is needed."""
+"""The catalog: names, layout, creation, listing, changes and drops. No session is needed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def make(catalog: Catalog, name: str = "db.t", **more: object) -> Table:
     return catalog.create_table(name, COLUMNS, primary_key=["id"], options={"bucket": "1"}, **more)  # type: ignore[arg-type]
 
 
-def test_a_table_lies_where_paimons_file_system_catalog_puts_it(catalog: Catalog, tmp_path: Path) -> None:
+def test_a_table_has_the_location_of_paimons_file_system_catalog(catalog: Catalog, tmp_path: Path) -> None:
     make(catalog, "nyc.flights", comment="all flights")
     schema = json.loads((tmp_path / "nyc.db" / "flights" / "schema" / "schema-0").read_text(encoding="utf-8"))
     assert schema["primaryKeys"] == ["id"]
@@ -51,7 +51,7 @@ def test_a_table_lies_where_paimons_file_system_catalog_puts_it(catalog: Catalog
     ]
 
 
-def test_columns_come_as_ddl_as_a_spark_schema_or_as_a_pyarrow_schema(catalog: Catalog) -> None:
+def test_columns_are_given_as_ddl_spark_schema_or_pyarrow_schema(catalog: Catalog) -> None:
     struct = T.StructType(
         [
             T.StructField("id", T.IntegerType()),
@@ -70,14 +70,14 @@ def test_columns_come_as_ddl_as_a_spark_schema_or_as_a_pyarrow_schema(catalog: C
     assert tables[1].schema.field("v").description == "a text"
 
 
-def test_a_spark_type_that_paimon_has_no_place_for_names_the_column(catalog: Catalog) -> None:
+def test_a_spark_type_that_paimon_lacks_is_refused_with_its_column(catalog: Catalog) -> None:
     struct = T.StructType([T.StructField("id", T.IntegerType()), T.StructField("gap", T.DayTimeIntervalType())])
     with pytest.raises(InvalidInputError, match="gap"):
         catalog.create_table("db.t", struct, primary_key=["id"])
     assert catalog.list_tables("db") == []
 
 
-def test_deletion_vectors_are_switched_on_and_off_over_compacted_rows(catalog: Catalog, tmp_path: Path) -> None:
+def test_deletion_vectors_are_enabled_and_disabled_over_compacted_rows(catalog: Catalog, tmp_path: Path) -> None:
     make(catalog)
     table = LocalTable(tmp_path / "db.db" / "t")
     none = None
@@ -117,7 +117,7 @@ def test_databases_and_tables_are_listed_sorted(catalog: Catalog, tmp_path: Path
     assert [catalog.table_exists(name) for name in ("b.a", "b.no_table", "no.a", "b.a$branch_x")] == [True, *[False] * 3]
 
 
-def test_a_relative_warehouse_stays_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relative_warehouse_is_resolved_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     catalog = Catalog("./wh")
     make(catalog)
@@ -154,7 +154,7 @@ def test_a_table_is_renamed_with_its_rows_and_its_old_name_is_free(catalog: Cata
         ("db.linked", "db.new", "symbolic link"),
     ],
 )
-def test_a_rename_that_cannot_be_changes_nothing(
+def test_an_impossible_rename_changes_nothing(
     catalog: Catalog, tmp_path: Path, old: str, new: str, error: str
 ) -> None:
     make(catalog)
@@ -171,7 +171,7 @@ def test_a_rename_that_cannot_be_changes_nothing(
 def test_a_table_that_appears_at_the_new_name_is_kept(
     catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another process may create it between the look and the rename."""
+    """Another process may create it between the check and the rename."""
     make(catalog)
     make(catalog, "db.other")
     monkeypatch.setattr("lakelsm.storage.local.os.path.lexists", lambda path: False)
@@ -207,7 +207,7 @@ def test_databases_are_created_and_dropped(catalog: Catalog, tmp_path: Path) -> 
     catalog.drop_database("db", if_exists=True)
 
 
-def test_each_change_of_a_catalog_is_one_line_of_the_log(catalog: Catalog, caplog: pytest.LogCaptureFixture) -> None:
+def test_each_change_of_a_catalog_is_one_log_line(catalog: Catalog, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "lakelsm.catalog")
     make(catalog)
     catalog.alter_table("db.t", SetOption("write-only", "true"))
@@ -227,7 +227,7 @@ def test_each_change_of_a_catalog_is_one_line_of_the_log(catalog: Catalog, caplo
     ]
 
 
-def test_a_table_that_cannot_be_opened_is_there_and_can_be_dropped(catalog: Catalog, tmp_path: Path) -> None:
+def test_a_table_that_cannot_be_opened_exists_and_can_be_dropped(catalog: Catalog, tmp_path: Path) -> None:
     make(catalog)
     (tmp_path / "db.db/t/schema/schema-0").write_text("{")
     assert catalog.table_exists("db.t")
@@ -246,7 +246,7 @@ def test_a_table_that_exists_is_not_created_again(catalog: Catalog) -> None:
     assert again.schema.field_names == ("id", "v", "dt")
 
 
-def test_a_dropped_table_is_gone_with_its_files(catalog: Catalog, tmp_path: Path) -> None:
+def test_a_dropped_table_is_deleted_with_its_files(catalog: Catalog, tmp_path: Path) -> None:
     make(catalog)
     make(catalog, "db.other")
     catalog.drop_table("db.t")
@@ -284,7 +284,7 @@ def test_alter_table_writes_the_next_schema_and_open_tables_follow_it(catalog: C
         (SetOption("branch", "dev"), "branch"),
     ],
 )
-def test_a_change_that_cannot_be_leaves_the_schema_alone(catalog: Catalog, change: object, what: str) -> None:
+def test_an_impossible_change_does_not_change_the_schema(catalog: Catalog, change: object, what: str) -> None:
     table = make(catalog)
     with pytest.raises((InvalidInputError, UnsupportedFeatureError), match=what):
         catalog.alter_table("db.t", change)  # type: ignore[arg-type]
@@ -300,20 +300,20 @@ def test_a_warehouse_is_a_path_or_a_file_uri(tmp_path: Path, form: str) -> None:
 
 
 WRONG = {
-    "a value that is none": (lambda c: make_with(c, {"bucket": "many"}), "'bucket'"),
+    "a wrong value": (lambda c: make_with(c, {"bucket": "many"}), "'bucket'"),
     "an unknown option": (lambda c: make_with(c, {"buckets": "1"}), "'buckets'"),
     "a rule between options": (
         lambda c: make_with(c, {"bucket": "1", "merge-engine": "first-row", "sequence.field": "v"}),
         "sequence.field",
     ),
-    "a feature that is not built": (lambda c: make_with(c, {"bucket": "-2"}), "'bucket' = '-2'"),
-    "a key that is no column": (lambda c: c.create_table("db.new", COLUMNS, primary_key=["no"]), "'no'"),
-    "a type of Spark that is none of Paimon's": (
+    "a feature that is not supported": (lambda c: make_with(c, {"bucket": "-2"}), "'bucket' = '-2'"),
+    "a key that is not a column": (lambda c: c.create_table("db.new", COLUMNS, primary_key=["no"]), "'no'"),
+    "a type of Spark that Paimon lacks": (
         lambda c: c.create_table("db.new", T.StructType([T.StructField("id", T.NullType())]), primary_key=["id"]),
         "'id'",
     ),
-    "a new value that is none": (lambda c: c.alter_table("db.new", SetOption("bucket", "many")), "'bucket'"),
-    "a column that there is not": (lambda c: c.alter_table("db.new", DropColumn("no")), "'no'"),
+    "a wrong new value": (lambda c: c.alter_table("db.new", SetOption("bucket", "many")), "'bucket'"),
+    "an unknown column": (lambda c: c.alter_table("db.new", DropColumn("no")), "'no'"),
 }
 
 
@@ -322,7 +322,7 @@ def make_with(catalog: Catalog, options: dict[str, str]) -> Table:
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_what_is_wrong_with_a_new_or_a_changed_table_names_the_table_and_the_part(catalog: Catalog, what: str) -> None:
+def test_errors_of_a_new_or_changed_table_name_the_table_and_the_part(catalog: Catalog, what: str) -> None:
     do, part = WRONG[what]
     if "alter_table" in do.__code__.co_names:
         make(catalog, "db.new")
@@ -336,7 +336,7 @@ def test_what_is_wrong_with_a_new_or_a_changed_table_names_the_table_and_the_par
 @pytest.mark.parametrize(
     ("key", "value"), [("merge-engine", "no-such"), ("bucket", "-2"), ("sequence.snapshot-ordering", "true")]
 )
-def test_an_option_that_keeps_a_table_from_being_opened_is_told_with_the_table(
+def test_an_option_that_prevents_opening_is_reported_with_the_table(
     catalog: Catalog, tmp_path: Path, key: str, value: str
 ) -> None:
     opened = make(catalog)
@@ -355,7 +355,7 @@ def test_an_option_that_keeps_a_table_from_being_opened_is_told_with_the_table(
                 way()
 
 
-def test_a_table_is_named_in_one_way_by_what_opened_it(catalog: Catalog, tmp_path: Path) -> None:
+def test_the_name_of_a_table_depends_on_how_it_was_opened(catalog: Catalog, tmp_path: Path) -> None:
     by_name = make(catalog)
     path = str(tmp_path / "db.db" / "t")
     by_path = Table.for_path(path + "/")
@@ -371,7 +371,7 @@ def test_a_table_is_named_in_one_way_by_what_opened_it(catalog: Catalog, tmp_pat
                 wrong(table)
 
 
-def test_a_table_that_is_there_is_returned_though_its_like_is_no_longer_created(tmp_path: Path) -> None:
+def test_an_existing_table_is_returned_even_if_a_new_one_would_be_refused(tmp_path: Path) -> None:
     catalog, meant = Catalog(str(tmp_path)), {"bucket": "1", "lakelsm.key-per-partition": "true"}
     made = catalog.create_table("db.t", "k INT, p INT", primary_key=["k"], partition_by=["p"], options=meant)
     path = root_of(made) / "schema" / "schema-0"
@@ -391,10 +391,10 @@ def test_a_table_that_is_there_is_returned_though_its_like_is_no_longer_created(
 
 
 @pytest.mark.parametrize("step", ["create_if_absent", "write", "mkdirs"])
-def test_a_write_that_a_rename_or_a_drop_overtakes_is_refused_and_leaves_no_directory(
+def test_a_write_that_a_rename_or_drop_overtakes_is_refused_and_leaves_no_directory(
     catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    """What it made anew below the old directory would belong to no table, and the write would not be seen again."""
+    """A directory that the write created again below the old path would belong to no table, and its rows be lost."""
     real = getattr(LocalFileIO, step)
     for overtake in (lambda: catalog.rename_table("db.t", "db.u"), lambda: catalog.drop_table("db.t")):
         rows, ways = {"id": [1], "v": ["a"], "dt": [None]}, [overtake]

@@ -1,4 +1,4 @@
-"""The demo's stream of changes and its plain-pandas answers; no JVM."""
+"""The stream of changes of the demo, and the answers of plain pandas; no JVM."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def stream(flights: pd.DataFrame) -> list[Change]:
 
 
 def _replay(stream: list[Change]) -> dict[tuple[object, ...], tuple[object, ...]]:
-    """An upsert by dictionary: the oracle of what the stream leaves."""
+    """Apply the stream to a dictionary: the oracle of the final rows."""
     rows: dict[tuple[object, ...], tuple[object, ...]] = {}
     for change in stream:
         columns = [change.rows.column(name).to_pylist() for name in SCHEMA.names]
@@ -60,7 +60,7 @@ def test_a_second_record_of_one_key_is_refused(
     monkeypatch: pytest.MonkeyPatch, flights: pd.DataFrame
 ) -> None:
     monkeypatch.setattr(demo_stream, "records", lambda name: pd.concat([flights, flights.head(1)]))
-    with pytest.raises(ValueError, match="is no key"):
+    with pytest.raises(ValueError, match="is not unique"):
         load_flights()
 
 
@@ -70,7 +70,7 @@ def test_the_stream_has_four_commits_a_month_in_order(stream: list[Change]) -> N
     assert all(change.rows.schema.names == [*SCHEMA.names, OP] for change in stream)
 
 
-def test_the_schedule_knows_no_departure_and_the_departures_know_no_arrival(stream: list[Change]) -> None:
+def test_the_schedule_has_no_departures_and_departures_have_no_arrivals(stream: list[Change]) -> None:
     schedule, departures = stream[0].rows, stream[2].rows
     assert schedule.column("dep_time").null_count == len(schedule)
     assert departures.column("dep_time").null_count == 0
@@ -78,7 +78,7 @@ def test_the_schedule_knows_no_departure_and_the_departures_know_no_arrival(stre
     assert departures.column("air_time").null_count == len(departures)
 
 
-def test_replaying_two_months_key_by_key_leaves_their_final_rows(flights: pd.DataFrame) -> None:
+def test_a_replay_of_two_months_by_key_leaves_the_final_rows(flights: pd.DataFrame) -> None:
     two_months = flights[flights["month"] <= 2]
     columns = [column.to_pylist() for column in final_rows(two_months).columns]
     left = dict(zip(zip(*columns[: len(PRIMARY_KEY)], strict=True), zip(*columns, strict=True), strict=True))

@@ -1,4 +1,4 @@
-"""Documents and docstrings name sections, files and pages that are there."""
+"""Sections, files and pages that documents and docstrings name exist."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def sources(*folders: str) -> list[Path]:
 
 
 def prose(source: str) -> str:
-    """The docstrings and comments of a module."""
+    """Return the docstrings and comments of a module."""
     return "\n".join(docstring or comment for docstring, comment in _PROSE.findall(source))
 
 
 def unknown_paths(text: str, home: Path) -> list[str]:
-    """Paths of a text that lead to no file from any of the beginnings; a bare name may be of any module."""
+    """Return the paths of a text that lead to no file from any beginning; a bare name may be that of any module."""
     named = set(_PATH.findall(text)) - MODULES
     return sorted(path for path in named if not any((start / path).exists() for start in (*BEGINNINGS, home)))
 
@@ -79,6 +79,6 @@ def test_every_path_in_docstrings_and_comments_leads_to_a_file() -> None:
     assert unknown == set()
 
 
-def test_no_docstring_is_made_of_pieces_of_a_string() -> None:
+def test_no_docstring_is_a_concatenation_of_strings() -> None:
     broken = re.compile(r'"\n\s*"[^"\n]+"""')
     assert [path for path in sources("lakelsm", "tests") if broken.search(path.read_text(encoding="utf-8"))] == []

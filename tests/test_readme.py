@@ -1,4 +1,4 @@
-"""What the README and the tutorial show works as it stands."""
+"""The snippets of the README and the tutorial run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verbs called in this process on a real table, and what they print and leave."""
+"""Calls of verbs in this process on a real table, with their output and files."""
 
 from __future__ import annotations
 
@@ -20,39 +20,39 @@ class Called:
     capsys: pytest.CaptureFixture[str]
 
     def text(self, *arguments: str, status: int = 0) -> str:
-        """What a verb prints on standard output."""
+        """Return the standard output of a verb."""
         assert main([*arguments, *self._named]) == status
-        told = self.capsys.readouterr()
-        assert told.err == ""
-        return told.out
+        output = self.capsys.readouterr()
+        assert output.err == ""
+        return output.out
 
     def json(self, *arguments: str, status: int = 0) -> dict[str, Any]:
-        """The JSON report of a verb."""
+        """Return the JSON report of a verb."""
         assert main([*arguments, *self._named, "--report", "json"]) == status
         found = last_object(self.capsys.readouterr().out)
         assert found["exit_status"] == status
         return found
 
     def error(self, *arguments: str, status: int = 1) -> str:
-        """The one line that a verb prints on standard error where it fails."""
+        """Return the line on standard error of a verb that fails."""
         assert main([*arguments, *self._named]) == status
-        told = self.capsys.readouterr()
-        assert told.out == "" and told.err.count("\n") == 1
-        return told.err
+        output = self.capsys.readouterr()
+        assert output.out == "" and output.err.count("\n") == 1
+        return output.err
 
     def usage(self, *arguments: str) -> str:
-        """The last line of what a wrong command line prints."""
+        """Return the last line of the output for a wrong command line."""
         with pytest.raises(SystemExit) as ended:
             main([*arguments, *self._named])
         assert ended.value.code == 2
         return self.capsys.readouterr().err.splitlines()[-1]
 
     def files(self) -> dict[str, bytes]:
-        """Every file of the warehouse with what is in it."""
+        """Return every file of the warehouse with its content."""
         return {str(path): path.read_bytes() for path in self.warehouse.rglob("*") if path.is_file()}
 
     def planned(self, *arguments: str) -> dict[str, Any]:
-        """The JSON report of a dry run, which must change no byte."""
+        """Return the JSON report of a dry run, which must change no byte."""
         before = self.files()
         found = self.json(*arguments, "--dry-run")
         assert self.files() == before

@@ -1,4 +1,4 @@
-"""Fixtures of the command line's tests."""
+"""Fixtures of the tests of the command line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.cli.fake_table import DONE, FakeTable
 
 @pytest.fixture
 def table(monkeypatch: pytest.MonkeyPatch) -> FakeTable:
-    """What a verb opens in place of a table, wherever it is."""
+    """A fake table that every verb opens instead of a real one."""
     fake = FakeTable(DONE)
     monkeypatch.setattr(verb, "open_table", lambda arguments: fake)
     return fake
@@ -21,5 +21,5 @@ def table(monkeypatch: pytest.MonkeyPatch) -> FakeTable:
 
 @pytest.fixture
 def called(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Called:
-    """What calls verbs on the table db.t of a warehouse that the test fills."""
+    """Calls verbs on the table db.t of a warehouse, which the test creates."""
     return Called(tmp_path / "wh", capsys)

@@ -1,4 +1,4 @@
-"""A table that records what it is asked for, for tests of the command line without Spark."""
+"""A table that records the arguments of its calls, for tests of the command line without Spark."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ DONE = CompactionResult(
 
 
 class FakeTable:
-    """Records what it is asked for and answers as it is told."""
+    """Records the arguments of a compaction, and returns or raises ``answer``."""
 
     def __init__(self, answer: CompactionResult | Exception) -> None:
         self.answer = answer
-        self.asked: dict[str, Any] = {}
+        self.arguments: dict[str, Any] = {}
 
     def compact(self, full: bool, where: str | None, **more: Any) -> CompactionResult:
-        self.asked = {"full": full, "where": where, **more}
+        self.arguments = {"full": full, "where": where, **more}
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
 
 
 def last_object(text: str) -> dict[str, Any]:
-    """The JSON object of the last line."""
+    """Return the JSON object of the last line."""
     found = json.loads(text.splitlines()[-1])
     assert isinstance(found, dict)
     return found

@@ -1,4 +1,4 @@
-"""``lakelsm all``: steps in their order, each with its status, under one deadline."""
+"""``lakelsm all``: steps run in their order, each with its status, under one deadline."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def statuses(found: dict[str, object]) -> dict[str, str]:
     return {step["step"]: step["status"] for step in steps}
 
 
-def test_each_step_is_done_and_told(called: Called) -> None:
+def test_each_step_runs_and_is_reported(called: Called) -> None:
     table = versioned_table(called.warehouse, 6, **RETAINED, **{"consumer.expiration-time": "1 h"})
     table.tags.create("past", 1, time_retained=0)
     (orphan,) = leave_orphans(called, 1)
@@ -46,7 +46,7 @@ def test_a_dry_run_plans_each_step_and_changes_no_byte(called: Called) -> None:
     }
 
 
-def test_partitions_that_are_too_old_go_before_the_compaction(called: Called) -> None:
+def test_old_partitions_are_dropped_before_the_compaction(called: Called) -> None:
     options = {"partition.expiration-time": "90 d", "partition.timestamp-formatter": "yyyy-MM-dd"}
     table = partitioned(called.warehouse, **options)
     fill(table, "2020-01-01", "9999-01-01")
@@ -54,7 +54,7 @@ def test_partitions_that_are_too_old_go_before_the_compaction(called: Called) ->
     assert left(table) == ["9999-01-01"]
 
 
-def test_a_step_that_fails_does_not_keep_others_from_their_turn(called: Called) -> None:
+def test_a_failed_step_does_not_stop_the_others(called: Called) -> None:
     versioned_table(called.warehouse, 6, **RETAINED)
     lost = next((called.warehouse / "db.db/t/bucket-0").glob("data-*"))
     lost.unlink()
@@ -68,13 +68,13 @@ def test_a_step_that_fails_does_not_keep_others_from_their_turn(called: Called) 
     assert found["status"] == "failed"
 
 
-def test_findings_alone_end_with_5(called: Called) -> None:
+def test_findings_exit_with_5(called: Called) -> None:
     versioned_table(called.warehouse, 2)
     next((called.warehouse / "db.db/t/bucket-0").glob("data-*")).unlink()
     assert called.json("all", "--steps", "check,tags", status=5)["status"] == "findings"
 
 
-def test_only_the_steps_that_are_named_are_done_in_their_order(called: Called) -> None:
+def test_only_named_steps_run_in_their_order(called: Called) -> None:
     versioned_table(called.warehouse, 1)
     assert list(statuses(called.json("all", "--steps", "check, tags"))) == ["tags", "check"]
     assert "--steps: expected 'tags'," in called.usage("all", "--steps", "tags,vacuum")
@@ -82,7 +82,7 @@ def test_only_the_steps_that_are_named_are_done_in_their_order(called: Called) -
     assert found["status"] == "nothing"
 
 
-def test_no_step_begins_after_the_deadline(called: Called, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_step_starts_after_the_deadline(called: Called, monkeypatch: pytest.MonkeyPatch) -> None:
     versioned_table(called.warehouse, 3)
     before = called.files()
     found = called.json("all", "--deadline", "0")

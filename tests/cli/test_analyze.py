@@ -6,7 +6,7 @@ from tests.cli.called import Called
 from tests.maintain.versioned_table import versioned_table
 
 
-def test_statistics_are_written_unless_it_is_a_dry_run(called: Called) -> None:
+def test_statistics_are_written_except_by_a_dry_run(called: Called) -> None:
     table = versioned_table(called.warehouse, 2)
     planned = called.planned("analyze", "--columns", "v, id")
     assert (planned["columns"], planned["rows"], planned["snapshot_id"]) == (["id", "v"], 2, None)
@@ -23,7 +23,7 @@ def test_a_table_without_rows_has_nothing_to_analyze(called: Called) -> None:
     assert called.text("analyze") == "db.t: no snapshot to analyze\n"
 
 
-def test_a_column_that_there_is_not_is_refused(called: Called) -> None:
+def test_an_unknown_column_is_refused(called: Called) -> None:
     versioned_table(called.warehouse, 1)
     assert "column 'x' does not exist" in called.error("analyze", "--columns", "x")
     assert "not allowed with" in called.usage("analyze", "--columns", "v", "--rows-alone")

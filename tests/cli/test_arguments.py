@@ -80,7 +80,7 @@ def test_several_tables_are_named_one_by_one_or_by_their_database(tmp_path: Path
         for_each_table(parsed(*warehouse, "--database", "f"))
 
 
-def test_a_branch_is_opened_in_place_of_the_table(tmp_path: Path) -> None:
+def test_a_branch_is_opened_instead_of_the_table(tmp_path: Path) -> None:
     table = Catalog(str(tmp_path)).create_table("d.t", "id INT NOT NULL", primary_key=["id"])
     table.branches.create("b")
     named = ["--warehouse", str(tmp_path), "--table", "d.t", "--branch", "b"]
@@ -97,8 +97,8 @@ def test_storage_options_reach_the_store_and_a_wrong_one_is_not_shown(
     with pytest.raises(SystemExit) as ended:
         parsed("--path", "/t", "--storage-option", "hidden")
     assert ended.value.code == 2
-    told = capsys.readouterr().err
-    assert "--storage-option: expected KEY=VALUE" in told and "hidden" not in told
+    output = capsys.readouterr().err
+    assert "--storage-option: expected KEY=VALUE" in output and "hidden" not in output
 
 
 @pytest.mark.parametrize("text", ["7 days", "90", "2025-12-31 10:00:00"])
@@ -106,7 +106,7 @@ def test_an_age_is_a_duration_or_a_moment_and_stays_text(text: str) -> None:
     assert age(text) == text
 
 
-def test_what_is_no_age_or_duration_is_refused() -> None:
+def test_a_wrong_age_or_duration_is_refused() -> None:
     with pytest.raises(ArgumentTypeError, match="'-1' is not a duration"):
         age("-1")
     assert duration("365 d") == "365 d"
@@ -114,7 +114,7 @@ def test_what_is_no_age_or_duration_is_refused() -> None:
         duration("2025-12-31")
 
 
-def test_a_check_of_the_python_method_is_argparses_too() -> None:
+def test_argparse_uses_the_checks_of_the_python_api() -> None:
     assert checked(checked_seconds)("30 min") == 1800.0
     with pytest.raises(ArgumentTypeError, match="'soon' is not a duration"):
         checked(checked_seconds)("soon")

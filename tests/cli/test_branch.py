@@ -8,7 +8,7 @@ from tests.cli.called import Called
 from tests.maintain.versioned_table import rows, values, versioned_table
 
 
-def test_a_branch_is_made_written_fast_forwarded_and_deleted(called: Called) -> None:
+def test_a_branch_is_created_written_fast_forwarded_and_deleted(called: Called) -> None:
     table = versioned_table(called.warehouse, 2)
     table.tags.create("one", 1)
     called.planned("branch", "create", "b", "--tag", "one")
@@ -51,11 +51,11 @@ def test_a_verb_works_on_a_branch(called: Called) -> None:
         (["fast-forward", "b", "--dry-run"], "has no snapshot"),
     ],
 )
-def test_what_cannot_be_is_one_line(called: Called, arguments: list[str], message: str) -> None:
+def test_an_impossible_request_is_one_line(called: Called, arguments: list[str], message: str) -> None:
     versioned_table(called.warehouse, 1).branches.create("b")
     assert message in called.error("branch", *arguments)
 
 
-def test_one_that_is_there_may_stay(called: Called) -> None:
+def test_an_existing_one_can_be_kept(called: Called) -> None:
     versioned_table(called.warehouse, 1).branches.create("b")
     assert called.json("branch", "create", "b", "--ignore-if-exists")["status"] == "done"

@@ -1,4 +1,4 @@
-"""``lakelsm check``: findings have an exit status of their own."""
+"""``lakelsm check``: findings have their own exit status."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tests.cli.called import Called
 from tests.maintain.versioned_table import versioned_table
 
 
-def test_a_sound_table_is_told_to_be(called: Called) -> None:
+def test_a_sound_table_has_no_findings(called: Called) -> None:
     versioned_table(called.warehouse, 3)
     before = called.files()
     found = called.json("check", "--data", "full")
@@ -15,7 +15,7 @@ def test_a_sound_table_is_told_to_be(called: Called) -> None:
     assert called.files() == before
 
 
-def test_an_error_is_told_with_its_remedy_and_ends_with_5(called: Called) -> None:
+def test_an_error_is_reported_with_its_remedy_and_exits_with_5(called: Called) -> None:
     versioned_table(called.warehouse, 2)
     lost = next((called.warehouse / "db.db/t/bucket-0").glob("data-*"))
     lost.unlink()
@@ -26,13 +26,13 @@ def test_an_error_is_told_with_its_remedy_and_ends_with_5(called: Called) -> Non
     assert lost.name in text
 
 
-def test_a_deadline_ends_it_and_says_so(called: Called) -> None:
+def test_a_deadline_ends_the_check_and_is_reported(called: Called) -> None:
     versioned_table(called.warehouse, 2)
     found = called.json("check", "--deadline", "0")
     assert (found["status"], found["complete"], found["ok"]) == ("deadline", False, False)
 
 
-def test_a_condition_is_on_partitions_alone(called: Called) -> None:
+def test_a_condition_is_on_partition_columns_only(called: Called) -> None:
     versioned_table(called.warehouse, 1)
     assert "partition columns" in called.error("check", "--where", "v = 'x'")
     assert "invalid choice: 'some'" in called.usage("check", "--data", "some")

@@ -1,4 +1,4 @@
-"""What a wrong command line shows."""
+"""Errors of a wrong command line."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def test_a_mistyped_option_does_not_show_a_secret(words: list[str], capsys: pyte
     with pytest.raises(SystemExit) as ended:
         CommandParser(prog="verb", description="", epilog="").parse_args(words)
     assert ended.value.code == 2
-    told = capsys.readouterr().err
-    assert "unrecognized arguments" in told and "hidden" not in told
+    output = capsys.readouterr().err
+    assert "unrecognized arguments" in output and "hidden" not in output
 
 
-def test_names_of_options_are_whole() -> None:
+def test_abbreviated_options_are_refused() -> None:
     parser = CommandParser(prog="verb", description="", epilog="")
     parser.add_argument("--deadline")
     with pytest.raises(SystemExit):
@@ -32,7 +32,7 @@ def test_names_of_options_are_whole() -> None:
 
 
 @pytest.mark.parametrize("words", [["--deadline=--"], ["below", "--name=--"]])
-def test_two_dashes_are_no_value(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_dashes_are_not_a_value(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     parser = CommandParser(prog="verb", description="", epilog="")
     parser.add_argument("--deadline")
     parser.add_subparsers().add_parser("below", description="", epilog="").add_argument("--name", action="append")

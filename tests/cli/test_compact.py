@@ -1,4 +1,4 @@
-"""``lakelsm compact``: its arguments, its reports, and what a scheduler sees of it."""
+"""``lakelsm compact``: arguments, reports and exit statuses."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def run(arguments: list[str]) -> int:
     return main(["compact", *arguments])
 
 
-def test_without_options_it_asks_for_an_ordinary_compaction_of_everything(table: FakeTable) -> None:
+def test_the_default_is_an_ordinary_compaction_of_all_buckets(table: FakeTable) -> None:
     assert run(NAMED) == 0
-    assert table.asked == {
+    assert table.arguments == {
         "full": False,
         "where": None,
         "buckets": None,
@@ -52,7 +52,7 @@ def test_without_options_it_asks_for_an_ordinary_compaction_of_everything(table:
 )
 def test_each_option_reaches_the_compaction(table: FakeTable, arguments: list[str], name: str, value: object) -> None:
     assert run([*NAMED, *arguments]) == 0
-    assert table.asked[name] == value
+    assert table.arguments[name] == value
 
 
 @pytest.mark.parametrize(
@@ -70,14 +70,14 @@ def test_each_option_reaches_the_compaction(table: FakeTable, arguments: list[st
         ([*NAMED, "--ful"], "--ful"),
     ],
 )
-def test_a_wrong_command_line_is_named_and_ends_with_2(
+def test_a_wrong_command_line_is_named_and_exits_with_2(
     table: FakeTable, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     with pytest.raises(SystemExit) as ended:
         run(arguments)
     assert ended.value.code == 2
     assert message in capsys.readouterr().err
-    assert table.asked == {}
+    assert table.arguments == {}
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_wrong_command_line_is_named_and_ends_with_2(
     ],
 )
 @pytest.mark.parametrize("report", ["text", "json"])
-def test_the_exit_status_fails_a_scheduler_only_where_the_job_has_to_run_again(
+def test_the_exit_status_is_a_failure_only_if_the_job_must_run_again(
     table: FakeTable, capsys: pytest.CaptureFixture[str], status: str, flags: list[str], code: int, report: str
 ) -> None:
     error = LOST if status == "conflict" else None
@@ -109,7 +109,7 @@ def test_the_exit_status_fails_a_scheduler_only_where_the_job_has_to_run_again(
 
 @pytest.mark.parametrize(("kind", "code"), [("retry", 4), ("fix", 1), ("corrupt", 5), ("unknown", 1), (None, 1)])
 @pytest.mark.parametrize("report", ["text", "json"])
-def test_a_compaction_that_failed_after_a_commit_ends_as_its_error_does_and_tells_both(
+def test_a_compaction_that_failed_after_a_commit_reports_its_commits_and_its_error(
     table: FakeTable, capsys: pytest.CaptureFixture[str], kind: str | None, code: int, report: str
 ) -> None:
     table.answer = replace(DONE, status=CompactionStatus.FAILED, error=replace(LOST, kind=kind, text="no space"))
@@ -195,7 +195,7 @@ def test_the_text_report_of_a_dry_run_says_that_nothing_changed(
     assert "written  " not in text and "snapshots" not in text
 
 
-def test_the_text_report_says_how_many_rows_are_masked_where_some_are(
+def test_the_text_report_has_the_number_of_masked_rows(
     table: FakeTable, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table.answer = replace(DONE, rows_masked=12_345)

@@ -45,7 +45,7 @@ def test_rows_are_shown_as_text_and_as_json(called: Called, table: Table) -> Non
     assert called.text("head", "--limit", "0") == "db.t: no rows\n"
 
 
-def test_a_wrong_look_is_one_line(called: Called, table: Table) -> None:
+def test_a_wrong_request_is_one_line(called: Called, table: Table) -> None:
     assert "no" in called.error("head", "--columns", "no")
     assert "snapshot 9" in called.error("head", "--snapshot", "9")
     assert "'late'" in called.error("files", "--tag", "late")

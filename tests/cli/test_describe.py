@@ -1,4 +1,4 @@
-"""``lakelsm describe``; what it prints of a new table is in ``test_create``."""
+"""``lakelsm describe``. ``test_create`` tests its output for a new table."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ def test_secrets_in_options_are_not_described(called: Called) -> None:
     path = called.warehouse / "db.db/t/schema/schema-0"
     path.write_text(path.read_text().replace('"options" : {', '"options" : {"my.secret-key": "hidden"'))
     assert table.schema.options["my.secret-key"] == "hidden"
-    for told in (called.text("describe"), str(called.json("describe"))):
-        assert "my.secret-key" in told and "hidden" not in told
+    for output in (called.text("describe"), str(called.json("describe"))):
+        assert "my.secret-key" in output and "hidden" not in output

@@ -1,4 +1,4 @@
-"""Exit statuses follow the kind of an error."""
+"""The kind of an error decides the exit status."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def test_the_exit_status_follows_the_kind_of_the_error(name: str) -> None:
     assert status_of(error) is status_of_kind(error.kind.value) is own.get(error.kind, ExitStatus.FAILED)
 
 
-def test_an_error_that_is_not_lakelsms_is_a_failure() -> None:
+def test_an_error_of_another_library_is_a_failure() -> None:
     assert status_of(OSError(28, "No space left on device")) is ExitStatus.FAILED
 
 
-def test_the_numbers_that_schedulers_know_stay() -> None:
+def test_the_numbers_of_exit_statuses_do_not_change() -> None:
     assert {status.name: status.value for status in ExitStatus} == {
         "DONE": 0,
         "FAILED": 1,
@@ -31,7 +31,7 @@ def test_the_numbers_that_schedulers_know_stay() -> None:
     }
 
 
-def test_of_several_outcomes_the_gravest_is_told() -> None:
+def test_the_status_of_several_outcomes_is_the_worst() -> None:
     done, nothing = ExitStatus.DONE, ExitStatus.NOTHING_TO_DO
     assert worst([nothing, nothing]) is nothing
     assert worst([nothing, done]) is done

@@ -1,4 +1,4 @@
-"""``lakelsm expire``: what goes, what is told, and where a deadline stops it."""
+"""``lakelsm expire``: expired snapshots, reports and deadlines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.cli.called import Called
 from tests.maintain.versioned_table import values, versioned_table
 
 
-def test_snapshots_go_as_asked_and_the_rows_stay(called: Called) -> None:
+def test_snapshots_expire_as_requested_and_rows_remain(called: Called) -> None:
     table = versioned_table(called.warehouse, 5)
     table.tags.create("kept", 2)
     planned = called.planned("expire", "--retain-last", "2")
@@ -20,14 +20,14 @@ def test_snapshots_go_as_asked_and_the_rows_stay(called: Called) -> None:
     assert values(table.at(tag="kept")) == ["v1", "v2"]
 
 
-def test_where_nothing_is_due_there_is_nothing_to_do(called: Called) -> None:
+def test_without_old_snapshots_there_is_nothing_to_do(called: Called) -> None:
     versioned_table(called.warehouse, 3)
     assert called.json("expire")["status"] == "nothing"
     assert called.json("expire", "--distinct-exit-status", status=3)["snapshots"] == 0
     assert "no snapshots expired" in called.text("expire", "--older-than", "7 days")
 
 
-def test_the_text_says_what_holds_older_snapshots(called: Called) -> None:
+def test_the_text_names_what_keeps_older_snapshots(called: Called) -> None:
     versioned_table(called.warehouse, 4).consumers.record("etl", 2)
     text = called.text("expire", "--retain-last", "1")
     assert text.startswith("db.t: 1 snapshot expired")
@@ -35,7 +35,7 @@ def test_the_text_says_what_holds_older_snapshots(called: Called) -> None:
     assert "  held by    consumer etl, which reads snapshot 2 next" in text
 
 
-def test_a_deadline_stops_between_some_snapshots_and_the_next_ones(
+def test_a_deadline_stops_between_groups_of_snapshots(
     called: Called, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = versioned_table(called.warehouse, 8)
@@ -51,7 +51,7 @@ def test_a_deadline_stops_between_some_snapshots_and_the_next_ones(
     assert values(table) == [f"v{number}" for number in range(1, 9)]
 
 
-def test_the_limit_of_a_run_holds_with_a_deadline_too(called: Called, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_limit_of_a_run_also_applies_with_a_deadline(called: Called, monkeypatch: pytest.MonkeyPatch) -> None:
     versioned_table(called.warehouse, 8)
     monkeypatch.setattr(snapshot_expiry, "_SLICE", 2)
     found = called.json("expire", "--retain-last", "1", "--max-deletes", "5", "--deadline", "1 h")
@@ -72,7 +72,7 @@ def test_a_wrong_command_line_is_named(called: Called, arguments: list[str], mes
     assert message in called.usage("expire", *arguments)
 
 
-def test_what_the_method_refuses_is_one_line(called: Called) -> None:
+def test_an_error_of_the_method_is_one_line(called: Called) -> None:
     versioned_table(called.warehouse, 1)
-    told = called.error("expire", "--retain-last", "2", "--retain-max", "1")
-    assert "--retain-max: 1 is less than --retain-last" in told
+    output = called.error("expire", "--retain-last", "2", "--retain-max", "1")
+    assert "--retain-max: 1 is less than --retain-last" in output

@@ -1,4 +1,4 @@
-"""Arguments of the Python methods in a message become the flags of the command line."""
+"""Arguments of the Python API in a message become flags of the command line."""
 
 from __future__ import annotations
 

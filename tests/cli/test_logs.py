@@ -1,4 +1,4 @@
-"""``-v``, ``--log-level`` and ``--log-format``: what reaches standard error, and what never does."""
+"""``-v``, ``--log-level`` and ``--log-format``: lines on standard error, without credentials."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOG = logging.getLogger("lakelsm.anything")
 
 
 def logged(capsys: pytest.CaptureFixture[str], *words: str, **more: Any) -> list[str]:
-    """The lines of one statement a level."""
+    """Log one line at each level."""
     parser = ArgumentParser()
     add_log_arguments(parser)
     with logs_on_stderr(Namespace(**vars(parser.parse_args(words)), **more)):
@@ -65,7 +65,7 @@ def test_each_line_is_one_object_with_the_fields_of_its_statement(capsys: pytest
     assert second["level"] == "ERROR" and "ValueError: why" in second["traceback"]
 
 
-def test_a_message_is_one_line_of_text_and_no_name_obeys_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_message_is_one_line_and_control_characters_are_escaped(capsys: pytest.CaptureFixture[str]) -> None:
     with logs_on_stderr(Namespace()):
         LOG.warning("a\n2026-01-01 FORGED\x1b[2J")
     assert capsys.readouterr().err.count("\n") == 1
@@ -78,14 +78,14 @@ def test_credentials_are_in_no_line(
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", 'of"environment')
     given = [("s3.secret-key", "hid/den+1"), ("s3.endpoint", "http://here:1")]
     with logs_on_stderr(Namespace(log_format=form, storage_option=given)):
-        LOG.warning("asked http://here:1 with hid/den+1, of\"environment and hid/den+12", extra={"with": ["hid/den+1"]})
+        LOG.warning("GET http://here:1 with hid/den+1, of\"environment and hid/den+12", extra={"with": ["hid/den+1"]})
         try:
             raise ValueError("refused hid/den+1")
         except ValueError:
             LOG.exception("failed with %s", "hid/den+1")
-    told = capsys.readouterr().err
-    assert "http://here:1" in told and told.count("hid/den+1") == told.count("hid/den+12") == 1
-    assert "environment" not in told
+    output = capsys.readouterr().err
+    assert "http://here:1" in output and output.count("hid/den+1") == output.count("hid/den+12") == 1
+    assert "environment" not in output
 
 
 @pytest.mark.parametrize("words", [[], ["-v"], ["-vv", "--log-format", "json"], ["--report", "json"]])
@@ -93,16 +93,16 @@ def test_credentials_are_in_no_error(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:
     def refuse(*_: Any, **__: Any) -> None:
-        LOG.warning("asked with hid/den+1")
+        LOG.warning("GET with hid/den+1")
         raise OSError("refused hid/den+1") from ValueError("hid/den+1")
 
     monkeypatch.setattr(Table, "for_path", refuse)
     assert main(["status", "--path", "s3://b/t", "--storage-option", "s3.secret-key=hid/den+1", *words]) == 1
-    told = capsys.readouterr()
-    assert "refused" in told.err and "hid/den+1" not in told.out + told.err
+    output = capsys.readouterr()
+    assert "refused" in output.err and "hid/den+1" not in output.out + output.err
 
 
-def test_the_flags_stand_before_the_verb_or_after_it(
+def test_the_flags_are_accepted_before_and_after_the_verb(
     tmp_path: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Catalog(str(tmp_path)).create_table("d.t", "id INT", primary_key="id")
@@ -115,8 +115,8 @@ def test_the_flags_stand_before_the_verb_or_after_it(
     named = ["compact", "--warehouse", str(tmp_path), "--table", "d.t"]
     for words in (["-v", *named], [*named, "-v"], [*named, "--verbose", "--log-format", "text"]):
         assert main(words) == 1
-        told = capsys.readouterr().err
-        assert "INFO lakelsm.anything: here" in told and "Traceback" in told
+        output = capsys.readouterr().err
+        assert "INFO lakelsm.anything: here" in output and "Traceback" in output
     assert main(named) == 1
     assert capsys.readouterr().err.splitlines() == ["lakelsm compact: OSError: broken (--verbose shows the full text)"]
     assert verbosity(Namespace()) == 0

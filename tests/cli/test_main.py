@@ -1,4 +1,4 @@
-"""The ``lakelsm`` command: finds the verb."""
+"""The command ``lakelsm``: finds the verb."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def ended_with(arguments: list[str]) -> object:
     return ended.value.code
 
 
-def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
     assert ended_with(["--version"]) == 0
     assert capsys.readouterr().out == f"lakelsm {lakelsm.__version__}\n"
 
 
-def test_help_lists_the_verbs_with_what_they_do(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_the_verbs_with_their_summaries(capsys: pytest.CaptureFixture[str]) -> None:
     assert ended_with(["--help"]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert [verb.name for verb in command.VERBS if f"{verb.name} {verb.summary}" not in text] == []
@@ -62,7 +62,7 @@ def test_help_lists_the_verbs_with_what_they_do(capsys: pytest.CaptureFixture[st
         (["comp", *NAMED], "invalid choice: 'comp'"),
     ],
 )
-def test_a_command_line_without_a_right_verb_ends_with_2(
+def test_a_command_line_without_a_known_verb_exits_with_2(
     capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     assert ended_with(arguments) == 2
@@ -74,18 +74,18 @@ def test_a_new_verb_is_one_file_and_one_line(
 ) -> None:
     def count(opened: object, arguments: object) -> Report:
         assert opened is table
-        return Report(ExitStatus.DONE, f"{arguments.least} at least", {})  # type: ignore[attr-defined]
+        return Report(ExitStatus.DONE, f"{arguments.min_rows} rows", {})  # type: ignore[attr-defined]
 
-    def least(parser: ArgumentParser) -> None:
-        parser.add_argument("--least", default="1")
+    def add_argument(parser: ArgumentParser) -> None:
+        parser.add_argument("--min-rows", default="1")
 
-    verb = Verb(name="count", summary="Count.", details="", add_arguments=least, run=count)
+    verb = Verb(name="count", summary="Count.", details="", add_arguments=add_argument, run=count)
     monkeypatch.setattr(command, "VERBS", (*command.VERBS, verb))
-    assert command.main(["count", *NAMED, "--least", "7"]) == 0
-    assert capsys.readouterr().out == "7 at least\n"
+    assert command.main(["count", *NAMED, "--min-rows", "7"]) == 0
+    assert capsys.readouterr().out == "7 rows\n"
 
 
-def test_the_session_of_the_process_is_ended_whatever_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_session_of_the_process_is_always_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     stopped: list[str] = []
     session = SimpleNamespace(stop=lambda: stopped.append("stopped"))
     monkeypatch.setattr(SparkSession, "getActiveSession", staticmethod(lambda: session))
@@ -96,7 +96,7 @@ def test_the_session_of_the_process_is_ended_whatever_happens(monkeypatch: pytes
     assert stopped == ["stopped", "stopped"]
 
 
-def test_the_entry_point_that_is_installed_is_there() -> None:
+def test_the_installed_entry_point_exists() -> None:
     settings = configparser.ConfigParser()
     settings.read(SETUP)
     assert settings["metadata"]["version"] == "attr: lakelsm.version.VERSION"
@@ -106,14 +106,14 @@ def test_the_entry_point_that_is_installed_is_there() -> None:
 
 
 def documented() -> list[str]:
-    """The command lines of the README and of the page for operators."""
+    """Return the command lines of the README and of docs/maintenance.md."""
     text = "".join((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/maintenance.md"))
     blocks = "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL)).replace("\\\n", " ")
     return re.findall(r'(?:lakelsm|"\$JOB") .*', blocks)
 
 
 @pytest.mark.parametrize("line", documented())
-def test_every_command_line_of_the_documents_is_a_right_one(line: str) -> None:
+def test_every_command_line_of_the_documents_parses(line: str) -> None:
     _, *words = shlex.split(line, comments=True)
     arguments = command.command_parser("lakelsm").parse_args(words)
     check_table(arguments.parser, arguments)
@@ -132,15 +132,15 @@ def test_the_command_has_a_verb_for_all_upkeep() -> None:
     assert {"tables", "describe", "head", "snapshots", "files", "create", "alter", "drop"} <= known
 
 
-def test_a_group_without_a_verb_lists(called: Called) -> None:
+def test_the_default_verb_of_a_group_is_list(called: Called) -> None:
     called.text("create", "id INT", "--primary-key", "id")
     for group in ("tag", "branch", "consumers", "partitions"):
         assert called.text(group).startswith("db.t: ")
         assert called.json(group)["status"] == "done"
 
 
-def test_the_module_and_its_file_are_the_command(tmp_path: Path) -> None:
-    """The file's path is found as docs/maintenance.md says, and runs where no lakelsm is."""
+def test_the_module_and_its_file_run_the_command(tmp_path: Path) -> None:
+    """The path of the file is that of docs/maintenance.md. It runs in a directory without lakelsm."""
 
     def run(*words: str) -> str:
         return subprocess.run([sys.executable, *words], cwd=tmp_path, capture_output=True, text=True, check=True).stdout

@@ -1,4 +1,4 @@
-"""``lakelsm orphans``: what is removed, what is told, and where a deadline stops it."""
+"""``lakelsm orphans``: removed files, reports and deadlines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.maintain.versioned_table import values, versioned_table
 
 
 def leave_orphans(called: Called, count: int) -> list[Path]:
-    """Old files that look like the table's own and that nothing names."""
+    """Create old, unreferenced files with names of the table's files."""
     paths = [
         called.warehouse / "db.db/t/bucket-0" / f"data-{number:08x}-0000-4000-8000-000000000000-0.parquet"
         for number in range(count)
@@ -38,7 +38,7 @@ def test_orphans_are_removed_and_counted(called: Called) -> None:
     assert values(table) == ["v1", "v2"]
 
 
-def test_the_text_names_one_of_them(called: Called) -> None:
+def test_the_text_has_one_example(called: Called) -> None:
     versioned_table(called.warehouse, 1)
     (path,) = leave_orphans(called, 1)
     text = called.text("orphans", "--dry-run")
@@ -46,7 +46,7 @@ def test_the_text_names_one_of_them(called: Called) -> None:
     assert f"example    bucket-0/{path.name}" in text
 
 
-def test_a_bound_of_less_than_an_hour_needs_force(called: Called) -> None:
+def test_an_age_of_less_than_an_hour_needs_force(called: Called) -> None:
     versioned_table(called.warehouse, 1)
     before = called.files()
     assert "an hour or more (a day is usual), or --force if" in called.error("orphans", "--older-than", "5 min")
@@ -54,7 +54,7 @@ def test_a_bound_of_less_than_an_hour_needs_force(called: Called) -> None:
     assert called.json("orphans", "--older-than", "5 min", "--force")["files"] == 0
 
 
-def test_a_deadline_that_has_passed_leaves_what_was_not_looked_at(called: Called) -> None:
+def test_after_the_deadline_no_file_is_deleted(called: Called) -> None:
     table = versioned_table(called.warehouse, 1)
     (path,) = leave_orphans(called, 1)
     found = called.json("orphans", "--deadline", "0")
@@ -63,7 +63,7 @@ def test_a_deadline_that_has_passed_leaves_what_was_not_looked_at(called: Called
     assert path.exists()
 
 
-def test_a_deadline_stops_between_files_that_are_deleted(called: Called, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deadline_stops_between_deletions(called: Called, monkeypatch: pytest.MonkeyPatch) -> None:
     versioned_table(called.warehouse, 1)
     paths = leave_orphans(called, 5)
     monkeypatch.setattr(orphan_removal, "_MAX_DELETED", 2)
@@ -75,7 +75,7 @@ def test_a_deadline_stops_between_files_that_are_deleted(called: Called, monkeyp
         return 1000.0 + next(ticks) if late else 0.0
 
     def deleted(file_io: FileIO, paths: Sequence[str]) -> object:
-        late.extend(paths[1:])  # The first call deletes the file that tells the store's time.
+        late.extend(paths[1:])  # The first call deletes the probe file for the clock of the store.
         return delete(file_io, paths)
 
     monkeypatch.setattr(orphan_removal, "delete_unneeded", deleted)

@@ -57,6 +57,6 @@ def test_partitions_are_marked_as_done(called: Called) -> None:
     fill(partitioned(called.warehouse), "a", "b")
     assert called.planned("partitions", "mark-done", "--where", "dt = 'a'")["partitions"] == ["dt=a"]
     assert called.json("partitions", "mark-done", "--where", "dt = 'a'")["partitions"] == ["dt=a"]
-    mark = called.warehouse / "db.db/t/dt=a/_SUCCESS"
-    assert set(json.loads(mark.read_text())) == {"creationTime", "modificationTime"}
+    success_file = called.warehouse / "db.db/t/dt=a/_SUCCESS"
+    assert set(json.loads(success_file.read_text())) == {"creationTime", "modificationTime"}
     assert not (called.warehouse / "db.db/t/dt=b/_SUCCESS").exists()

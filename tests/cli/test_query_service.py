@@ -1,4 +1,4 @@
-"""``lakelsm query-service``: its arguments and its reports. That it serves is in tests/lookup/service."""
+"""``lakelsm query-service``: arguments and reports. tests/lookup/service tests the answers of servers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture
 def ran(monkeypatch: pytest.MonkeyPatch) -> list[QueryService]:
-    """The services that were run; each ends at once, as it was told to."""
+    """The services that ran. Each ends immediately, as after a signal."""
     services: list[QueryService] = []
 
     def run(service: QueryService, stop: threading.Event, say: Callable[[str], None]) -> bool:
@@ -50,9 +50,9 @@ def test_without_options_one_server_answers_on_this_machine(
     setup = ran[0].setup
     assert (setup.store.name, setup.servers, setup.host, setup.interval, ran[0].spark) == ("d.t", 1, None, 10.0, None)
     assert setup.access.token is None
-    told = capsys.readouterr()
-    assert told.out == "d.t: the query service has ended\n"
-    assert told.err == "d.t: 1 servers answer at 127.0.0.1:1\n"
+    output = capsys.readouterr()
+    assert output.out == "d.t: the query service has ended\n"
+    assert output.err == "d.t: 1 servers answer at 127.0.0.1:1\n"
 
 
 def test_options_reach_the_service(warehouse: str, ran: list[QueryService], tmp_path: Path) -> None:
@@ -75,12 +75,12 @@ def test_the_report_says_how_it_ended(
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_tells_the_service_to_end(warehouse: str, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    def until_told(service: QueryService, stop: threading.Event, say: Any) -> bool:
+def test_a_signal_ends_the_service(warehouse: str, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    def until_stopped(service: QueryService, stop: threading.Event, say: Any) -> bool:
         os.kill(os.getpid(), number)
         return stop.wait(10)
 
-    monkeypatch.setattr(QueryService, "run", until_told)
+    monkeypatch.setattr(QueryService, "run", until_stopped)
     before = signal.getsignal(number)
     assert run(warehouse) == 0
     assert signal.getsignal(number) is before
@@ -95,13 +95,13 @@ def test_a_signal_tells_the_service_to_end(warehouse: str, monkeypatch: pytest.M
         (["--refresh", "0"], "refresh: 0 seconds"),
     ],
 )
-def test_what_cannot_be_is_told_before_anything_runs(
+def test_wrong_arguments_are_reported_before_servers_start(
     warehouse: str, ran: list[QueryService], capsys: pytest.CaptureFixture[str], arguments: list[str], reason: str
 ) -> None:
     assert run(warehouse, "--report", "json", *arguments) == 1
-    told = capsys.readouterr()
-    assert reason in told.err
-    assert last_object(told.out)["error_kind"] == "fix"
+    output = capsys.readouterr()
+    assert reason in output.err
+    assert last_object(output.out)["error_kind"] == "fix"
     assert ran == []
 
 

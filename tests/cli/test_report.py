@@ -1,4 +1,4 @@
-"""What a command prints, as text and as JSON."""
+"""Reports of a command, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def test_a_report_is_its_text_or_one_line_of_json(capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize(
     ("error", "status", "kind", "code"),
     [
-        (CorruptTableError("a file\nis gone"), "failed", "corrupt", 5),
+        (CorruptTableError("a file\nis missing"), "failed", "corrupt", 5),
         (CommitConflictError("others came first"), "conflict", "retry", 4),
         (LookupServiceError("the stage has ended"), "failed", "retry", 4),
         (OSError(28, "No space left on device"), "failed", None, 1),
     ],
 )
-def test_a_failure_says_what_kind_of_error_it_is(
+def test_a_failure_has_the_kind_of_its_error(
     capsys: pytest.CaptureFixture[str], error: Exception, status: str, kind: str | None, code: int
 ) -> None:
     report = failure_report(error, "d.t")
@@ -108,8 +108,8 @@ def test_a_result_is_reported_with_its_outcome(result: OperationResult, changed:
     assert report.values == {**result.as_dict(), "status": status}
 
 
-def test_reports_of_several_tables_are_one_with_the_gravest_status() -> None:
-    reports = [REPORT, failure_report(CorruptTableError("gone"), "d.u")]
+def test_the_report_of_several_tables_has_the_worst_status() -> None:
+    reports = [REPORT, failure_report(CorruptTableError("missing"), "d.u")]
     joined = joined_report(reports)
     assert joined.status is ExitStatus.FINDINGS
     tables = joined.values["tables"]
@@ -117,14 +117,14 @@ def test_reports_of_several_tables_are_one_with_the_gravest_status() -> None:
     assert [(each["table"], each["exit_status"]) for each in tables] == [("d.t", 3), ("d.u", 5)]
 
 
-def test_names_that_standard_output_cannot_show_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_characters_that_standard_output_cannot_encode_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = io.TextIOWrapper(io.BytesIO(), "ascii")
     monkeypatch.setattr("sys.stdout", shown)
     print_report(Report(ExitStatus.DONE, "tag 'é\udcff'", {}), ExitStatus.DONE, "text")
     assert shown.buffer.getvalue() == b"tag '\\xe9\\udcff'\n"  # type: ignore[attr-defined]
 
 
-def test_the_lines_of_a_failure_say_the_error_and_the_remedy_and_each_step_after_a_commit() -> None:
+def test_the_lines_of_a_failure_have_error_remedy_and_failed_steps_after_the_commit() -> None:
     failure = Failure(step="the LATEST hint", error="OSError", kind=None, text="OSError: full.", remedy="Free space.")
     assert failure_lines(None, ()) == []
     assert failure_lines(failure, [failure]) == [
@@ -135,7 +135,7 @@ def test_the_lines_of_a_failure_say_the_error_and_the_remedy_and_each_step_after
 
 
 def test_control_characters_of_names_never_reach_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    """Partition values and messages may have any character; lines of a report stay lines."""
+    """Partition values and messages may have any character; each line of a report is one line."""
     name = "p=\x1b]0;x\x07\r\x9b2J\té"
     shown = "p=\\x1b]0;x\\x07\\r\\x9b2J\\té"
     print_report(Report(ExitStatus.DONE, f"{name}\nnext", {}), ExitStatus.DONE, "text")

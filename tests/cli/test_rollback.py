@@ -10,7 +10,7 @@ from tests.maintain.versioned_table import values, versioned_table
 
 
 @pytest.mark.parametrize("to", [["--snapshot", "2"], ["--tag", "two"]])
-def test_a_table_goes_back(called: Called, to: list[str]) -> None:
+def test_a_table_is_rolled_back(called: Called, to: list[str]) -> None:
     table = versioned_table(called.warehouse, 4)
     table.tags.create("two", 2)
     planned = called.planned("rollback", *to)
@@ -29,11 +29,11 @@ def test_a_time_before_all_snapshots_is_refused(called: Called) -> None:
 
 
 @pytest.mark.parametrize("to", [[], ["--snapshot", "1", "--tag", "a"], ["--snapshot", "0"]])
-def test_one_place_to_go_back_to_is_named(called: Called, to: list[str]) -> None:
+def test_exactly_one_target_is_named(called: Called, to: list[str]) -> None:
     assert "error" in called.usage("rollback", *to)
 
 
-def test_an_id_is_of_one_table_and_a_tag_takes_several_back(called: Called) -> None:
+def test_an_id_is_for_one_table_and_a_tag_for_several(called: Called) -> None:
     assert "name one table" in called.usage("rollback", "--snapshot", "1", "--table", "db.u")
     table = versioned_table(called.warehouse, 2)
     table.tags.create("a", 1)

@@ -16,7 +16,7 @@ def test_a_status_is_one_screen_or_one_object(called: Called) -> None:
     assert (found["level0_files"], found["upkeep"]["snapshots"], len(found["worst_buckets"])) == (3, 3, 1)
 
 
-def test_the_history_tells_what_was_done(called: Called) -> None:
+def test_the_history_lists_the_operations(called: Called) -> None:
     table = versioned_table(called.warehouse, 2)
     assert called.text("history").startswith("db.t: 2 commits and maintenance runs\n")
     table.tags.create("a")

@@ -45,7 +45,7 @@ def dropped(warehouse: list[str], *words: str) -> int:
         (["--table", "a.t$branch_b"], 1, ["a.t", "a.u", "b.t"]),
     ],
 )
-def test_tables_that_are_named_are_dropped(warehouse: list[str], words: list[str], status: int, left: list[str]) -> None:
+def test_named_tables_are_dropped(warehouse: list[str], words: list[str], status: int, left: list[str]) -> None:
     assert dropped(warehouse, *words) == status
     assert Catalog(warehouse[1]).list_tables() == left
 
@@ -59,18 +59,18 @@ def test_tables_that_are_named_are_dropped(warehouse: list[str], words: list[str
         (["--path", "/a"], "unrecognized arguments: --path /a"),
     ],
 )
-def test_no_table_is_dropped_that_is_not_meant(
+def test_tables_are_dropped_only_by_name_or_with_force(
     warehouse: list[str], words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
         dropped(warehouse, *words)
     assert ended.value.code == 2
-    told = capsys.readouterr().err
-    assert message in told and told.startswith("usage: lakelsm drop ")
+    output = capsys.readouterr().err
+    assert message in output and output.startswith("usage: lakelsm drop ")
     assert len(Catalog(warehouse[1]).list_tables()) == 3
 
 
-def test_a_dry_run_changes_nothing_and_says_so(warehouse: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_changes_nothing_and_is_reported(warehouse: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     found: dict[str, Any] = {}
     for words in (["--dry-run"], []):
         assert dropped(warehouse, "--table", "a.t", *words) == 0

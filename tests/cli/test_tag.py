@@ -8,7 +8,7 @@ from tests.cli.called import Called
 from tests.maintain.versioned_table import values, versioned_table
 
 
-def test_a_tag_is_made_replaced_renamed_and_deleted(called: Called) -> None:
+def test_a_tag_is_created_replaced_renamed_and_deleted(called: Called) -> None:
     table = versioned_table(called.warehouse, 3)
     assert called.planned("tag", "create", "a", "--snapshot", "2")["tag"]["snapshot_id"] == 2
     made = called.json("tag", "create", "a", "--snapshot", "2", "--time-retained", "365 d")
@@ -25,7 +25,7 @@ def test_a_tag_is_made_replaced_renamed_and_deleted(called: Called) -> None:
     assert called.text("tag", "list") == "db.t: no tags\n"
 
 
-def test_tags_past_their_time_expire(called: Called) -> None:
+def test_tags_expire_after_their_retention_time(called: Called) -> None:
     table = versioned_table(called.warehouse, 2)
     table.tags.create("kept", 1)
     table.tags.create("past", 2, time_retained=0)
@@ -48,7 +48,7 @@ def test_tags_past_their_time_expire(called: Called) -> None:
         (["create", "a/b"], "name: expected the name of a tag as text, without a slash, got 'a/b'"),
     ],
 )
-def test_what_cannot_be_is_one_line_and_changes_nothing(called: Called, arguments: list[str], message: str) -> None:
+def test_an_impossible_request_changes_nothing(called: Called, arguments: list[str], message: str) -> None:
     versioned_table(called.warehouse, 1).tags.create("a")
     before = called.files()
     assert message in called.error("tag", *arguments)
@@ -56,7 +56,7 @@ def test_what_cannot_be_is_one_line_and_changes_nothing(called: Called, argument
     assert left == {path for path in before if "/service/" not in path}
 
 
-def test_one_that_is_there_may_stay(called: Called) -> None:
+def test_an_existing_one_can_be_kept(called: Called) -> None:
     versioned_table(called.warehouse, 2).tags.create("a", 1)
     assert called.json("tag", "create", "a", "--if-not-exists")["tag"]["snapshot_id"] == 1
 

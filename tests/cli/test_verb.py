@@ -1,4 +1,4 @@
-"""What every verb does alike: it opens the table, tells its outcome or its failure, and returns the exit status."""
+"""The behaviour of every verb: it opens the table, reports the outcome or the failure, and returns the exit status."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def test_a_failure_names_the_program_that_was_called(table: FakeTable, capsys: p
 def test_a_verb_alone_and_below_the_command_does_the_same(table: FakeTable, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = [*NAMED, "--full", "--buckets", "1,2", "--report", "json"]
     assert run(arguments) == 0
-    alone, asked = capsys.readouterr().out, table.asked
+    alone, first = capsys.readouterr().out, table.arguments
     assert main(["compact", *arguments]) == 0
-    assert (capsys.readouterr().out, table.asked) == (alone, asked)
+    assert (capsys.readouterr().out, table.arguments) == (alone, first)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_a_verb_alone_and_below_the_command_does_the_same(table: FakeTable, caps
         (pa.ArrowInvalid("bad page\nat 7"), 1, "ArrowInvalid: bad page (--verbose"),
     ],
 )
-def test_a_failure_is_one_line_and_a_json_object_where_asked_for(
+def test_a_failure_is_one_line_and_with_json_an_object(
     table: FakeTable, capsys: pytest.CaptureFixture[str], error: Exception, code: int, message: str
 ) -> None:
     table.answer = error
@@ -72,13 +72,13 @@ def test_verbose_adds_the_traceback_of_a_failure(table: FakeTable, capsys: pytes
     assert captured.out == ""
 
 
-def test_a_fault_of_the_program_keeps_its_traceback(table: FakeTable) -> None:
+def test_a_bug_keeps_its_traceback(table: FakeTable) -> None:
     table.answer = AssertionError("a fault")
     with pytest.raises(AssertionError):
         run(NAMED)
 
 
-def test_a_table_that_is_not_there_fails_before_any_spark(
+def test_a_missing_table_fails_before_spark_starts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lakelsm.frames.spark_engine.resolve_session", lambda *_: pytest.fail("Spark was started"))
@@ -92,16 +92,16 @@ def test_a_table_that_is_not_there_fails_before_any_spark(
     assert "HDFS is not supported" in capsys.readouterr().err
 
 
-def test_several_tables_are_worked_off_and_told_one_after_another(
+def test_several_tables_are_processed_and_reported_in_turn(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("d.t", "d.u"):
         Catalog(str(tmp_path)).create_table(name, "id INT NOT NULL", primary_key=["id"])
     named = ["--warehouse", str(tmp_path), "--table", "d.t", "--table", "d.none", "--table", "d.u"]
     assert main(["tag", "list", *named]) == 1
-    told = capsys.readouterr()
-    assert told.out == "d.t: no tags\nd.u: no tags\n"
-    assert told.err.startswith("lakelsm tag list: Table d.none does not exist") and told.err.count("\n") == 1
+    output = capsys.readouterr()
+    assert output.out == "d.t: no tags\nd.u: no tags\n"
+    assert output.err.startswith("lakelsm tag list: Table d.none does not exist") and output.err.count("\n") == 1
     assert main(["tag", "list", *named, "--report", "json"]) == 1
     found = last_object(capsys.readouterr().out)
     statuses = {each["table"]: each["exit_status"] for each in found["tables"]}
@@ -109,7 +109,7 @@ def test_several_tables_are_worked_off_and_told_one_after_another(
     assert main(["compact", *named[:4], "--table", "d.u", "--distinct-exit-status"]) == 3
 
 
-def test_one_deadline_is_for_all_tables(
+def test_one_deadline_applies_to_all_tables(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("d.t", "d.u", "d.v"):
@@ -130,14 +130,14 @@ def test_one_deadline_is_for_all_tables(
     assert [(each["table"], each["status"]) for each in tables] == [("d.t", "done"), ("d.u", "done"), ("d.v", "deadline")]
 
 
-def test_a_secret_of_the_command_line_comes_out_nowhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_secret_of_the_command_line_is_never_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--storage-option", "s3.secret-key=hidden", "--storage-option", "s3.endpoint=http://127.0.0.1:9"]
     named = ["--path", "s3://bucket/t", *options, "--storage-option", "s3.nothing=hidden"]
     for more in ([], ["--report", "json"], ["--verbose"], ["-vv", "--log-format", "json"]):
         assert main(["status", *named, *more]) == 1
-        told = capsys.readouterr()
-        assert "--storage-option: 's3.nothing' is not a setting" in told.err
-        assert "hidden" not in told.out + told.err
+        output = capsys.readouterr()
+        assert "--storage-option: 's3.nothing' is not a setting" in output.err
+        assert "hidden" not in output.out + output.err
 
 
 def test_verbs_work_on_a_bucket_with_storage_options(
@@ -149,7 +149,7 @@ def test_verbs_work_on_a_bucket_with_storage_options(
     table.write(pa.table({"id": pa.array([1, 2], pa.int32())}))
     given = [f"--storage-option={key}={value}" for key, value in object_server.options.items()]
     assert main(["all", "--warehouse", warehouse, "--database", "d", *given, "--report", "json"]) == 0
-    told = capsys.readouterr()
-    steps = {step["step"]: step["status"] for step in last_object(told.out)["steps"]}
+    output = capsys.readouterr()
+    steps = {step["step"]: step["status"] for step in last_object(output.out)["steps"]}
     assert (steps["check"], steps["orphans"]) == ("done", "nothing")
-    assert "test-secret" not in told.out + told.err
+    assert "test-secret" not in output.out + output.err

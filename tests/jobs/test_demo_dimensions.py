@@ -1,4 +1,4 @@
-"""The fourth act's records: what each delivery is joined with, and what comes of it; no JVM."""
+"""The records of the fourth act: each delivery with its tables, and the expected answer; no JVM."""
 
 from __future__ import annotations
 

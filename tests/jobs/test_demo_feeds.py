@@ -1,4 +1,4 @@
-"""The second act's feeds and what plain pandas makes of them; no JVM."""
+"""The feeds of the second act, and the rows that plain pandas expects; no JVM."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DAYS = 9
 
 @pytest.fixture(scope="module")
 def flights() -> pd.DataFrame:
-    """The flights of nine days: three of storm, with cancellations, among them."""
+    """The flights of nine days, among them three days of storm with cancellations."""
     frame = feeds.load_timetable(2)
     return frame[(frame["month"] == 2) & (frame["day"] <= DAYS)]
 
@@ -34,13 +34,15 @@ def stream(flights: pd.DataFrame, weather: pd.DataFrame) -> list[Delivery]:
 
 
 def records(table: pa.Table) -> dict[tuple[Any, ...], dict[str, Any]]:
-    """The rows by key."""
+    """Return the rows of a table by key."""
     return {tuple(row[name] for name in KEY): row for row in table.to_pylist()}
 
 
 def applied(stream: list[Delivery]) -> dict[tuple[Any, ...], dict[str, Any]]:
-    """The rules of sequence groups, row by row: a report that is not older replaces the columns of its feed, and a
-    withdrawal that is not older removes the row."""
+    """Apply the rules of sequence groups row by row.
+
+    A report that is not older replaces the columns of its feed, and a withdrawal that is not older removes the row.
+    """
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for delivery in stream:
         sequence = delivery.feed.sequence.name
@@ -55,7 +57,7 @@ def applied(stream: list[Delivery]) -> dict[tuple[Any, ...], dict[str, Any]]:
     return rows
 
 
-def test_each_delivery_has_the_key_and_columns_of_its_feed_alone(stream: list[Delivery]) -> None:
+def test_each_delivery_has_only_the_key_and_columns_of_its_feed(stream: list[Delivery]) -> None:
     for delivery in stream[:-1]:
         assert delivery.rows.column_names == [*KEY, *(field.name for field in delivery.feed.fields)]
         assert delivery.rows.column(delivery.feed.sequence.name).null_count == 0
@@ -67,20 +69,20 @@ def test_no_delivery_reports_a_flight_twice(stream: list[Delivery]) -> None:
     assert all(len(records(delivery.rows)) == len(delivery.rows) for delivery in stream)
 
 
-def test_the_batches_come_in_order_and_the_first_arrivals_before_departures_and_schedule(stream: list[Delivery]) -> None:
+def test_batches_are_in_order_and_first_arrivals_precede_departures_and_schedule(stream: list[Delivery]) -> None:
     batches = [delivery.batch for delivery in stream]
     assert batches == sorted(batches) and set(batches) == set(range(len(feeds.BATCHES)))
     feeds_in_order = [delivery.feed.name for delivery in stream]
     assert feeds_in_order.index("arrival") < feeds_in_order.index("departure") < feeds_in_order.index("schedule")
 
 
-def test_sequence_groups_row_by_row_leave_what_pandas_leaves_after_every_batch(stream: list[Delivery]) -> None:
+def test_sequence_groups_row_by_row_equal_pandas_after_every_batch(stream: list[Delivery]) -> None:
     for batch in range(len(feeds.BATCHES)):
         delivered = [delivery for delivery in stream if delivery.batch <= batch]
         assert applied(delivered) == records(feeds.state_after(delivered)), feeds.BATCHES[batch]
 
 
-def test_all_feeds_leave_the_flights_that_departed_as_the_raw_records_have_them(
+def test_all_feeds_leave_the_departed_flights_of_the_raw_records(
     stream: list[Delivery], flights: pd.DataFrame, weather: pd.DataFrame
 ) -> None:
     final = feeds.final_rows(flights, weather)
@@ -92,7 +94,7 @@ def test_all_feeds_leave_the_flights_that_departed_as_the_raw_records_have_them(
         assert final.column(name).combine_chunks().equals(want), name
 
 
-def test_the_late_reports_are_stale_and_would_change_most_rows_if_they_won(stream: list[Delivery]) -> None:
+def test_late_reports_are_outdated_and_would_change_most_rows(stream: list[Delivery]) -> None:
     before = records(feeds.state_after([delivery for delivery in stream if delivery.batch < 3]))
     for delivery in stream:
         if delivery.batch == 3:
@@ -116,7 +118,7 @@ def test_withdrawn_flights_were_cancelled_and_some_had_been_expected_to_depart(
     assert any(expected) and not all(expected)
 
 
-def test_a_flight_without_an_observation_keeps_the_weather_of_three_hours_before_if_that_came(
+def test_a_flight_without_an_observation_keeps_a_delivered_weather_of_three_hours_before(
     flights: pd.DataFrame, weather: pd.DataFrame
 ) -> None:
     hour = flights["hour_utc"].iloc[0]
@@ -141,7 +143,7 @@ def test_a_time_of_day_is_written_as_in_the_raw_records(scheduled: int, delay: i
     assert feeds.clock(pd.Series([scheduled]), pd.Series([delay])).tolist() == [time]
 
 
-def test_each_feed_orders_its_own_columns_alone() -> None:
+def test_each_feed_orders_only_its_own_columns() -> None:
     groups = {key: value for key, value in feeds.OPTIONS.items() if key.endswith(".sequence-group")}
     assert len(groups) == 4
     assert groups[f"fields.{WEATHER.sequence.name}.sequence-group"] == "wind_speed,visib,precip"
@@ -154,5 +156,5 @@ def test_each_feed_orders_its_own_columns_alone() -> None:
 def test_a_second_observation_of_one_hour_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     raw = feeds.records("weather")
     monkeypatch.setattr(feeds, "records", lambda name: pd.concat([raw, raw.head(1)]))
-    with pytest.raises(ValueError, match="is no key"):
+    with pytest.raises(ValueError, match="is not unique"):
         feeds.load_weather()

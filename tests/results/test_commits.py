@@ -10,19 +10,19 @@ from lakelsm.results import CompactionResult, CompactionStatus, Failure
 
 
 @pytest.mark.parametrize("status", CompactionStatus)
-def test_a_status_is_its_text_wherever_a_text_is_taken(status: CompactionStatus) -> None:
+def test_a_status_equals_its_text(status: CompactionStatus) -> None:
     text = status.value
     assert status == text and str(status) == text and f"{status}" == text and {text: 1}[status] == 1
     assert json.dumps({"status": status}) == f'{{"status": "{text}"}}'
 
 
-def test_the_texts_of_the_statuses_stay() -> None:
+def test_the_texts_of_the_statuses_do_not_change() -> None:
     texts = [status.value for status in CompactionStatus]
     assert texts == ["done", "nothing", "conflict", "failed", "deadline", "planned"]
 
 
 @pytest.mark.parametrize("status", CompactionStatus)
-def test_a_compaction_has_an_error_where_it_lost_or_failed_and_only_there(status: CompactionStatus) -> None:
+def test_a_compaction_has_an_error_exactly_if_it_conflicted_or_failed(status: CompactionStatus) -> None:
     failure = Failure(step="the commit", error="CommitConflictError", kind="retry", text="lost", remedy="again")
     error = failure if status in (CompactionStatus.CONFLICT, CompactionStatus.FAILED) else None
     made = CompactionResult(table="d.t", status=status, error=error)

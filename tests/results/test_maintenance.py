@@ -1,4 +1,4 @@
-"""When a check is fine, and what it shows people."""
+"""When a check is ok, and the text of its result."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lakelsm.results import CheckFinding, CheckResult
 
 
 def _finding(severity: str) -> CheckFinding:
-    return CheckFinding(severity=severity, rule="r", thing="bucket-0/a", problem="It is gone.", remedy="Restore it.")
+    return CheckFinding(severity=severity, rule="r", thing="bucket-0/a", problem="It is missing.", remedy="Restore it.")
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ def _finding(severity: str) -> CheckFinding:
         (CheckResult(table="d.t", findings=(_finding("warning"), _finding("error"))), False),
     ],
 )
-def test_a_check_is_fine_if_it_is_complete_and_has_no_error(result: CheckResult, ok: bool) -> None:
+def test_a_check_is_ok_if_it_is_complete_and_has_no_error(result: CheckResult, ok: bool) -> None:
     assert result.ok is ok is result.as_dict()["ok"]
 
 
@@ -28,5 +28,5 @@ def test_the_text_of_a_check_has_each_finding_with_its_remedy() -> None:
     lines = CheckResult(table="d.t", findings=(_finding("error"),), findings_left_out=3).as_text().splitlines()
     assert lines[0].startswith("Table d.t: 1 finding")
     assert lines[1:] == [
-        "error r: bucket-0/a", "  It is gone.", "  Restore it.", "3 more findings of the same rules are not shown."
+        "error r: bucket-0/a", "  It is missing.", "  Restore it.", "3 more findings of the same rules are not shown."
     ]

@@ -1,4 +1,4 @@
-"""Results of references say whether anything changed, which their outcome follows from."""
+"""Results of references know whether anything changed, which decides their outcome."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
         ),
     ],
 )
-def test_the_outcome_is_nothing_where_nothing_changed(unchanged: OperationResult, changed: OperationResult) -> None:
+def test_the_outcome_is_nothing_if_nothing_changed(unchanged: OperationResult, changed: OperationResult) -> None:
     assert (unchanged.changed, unchanged.outcome) == (False, "nothing")
     assert (changed.changed, changed.outcome) == (True, "done")

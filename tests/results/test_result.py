@@ -1,4 +1,4 @@
-"""Results become plain values for reports, one short line for people, and a table for notebooks."""
+"""Results as plain values for reports, as one line of text, and as a table for notebooks."""
 
 from __future__ import annotations
 

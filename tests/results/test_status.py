@@ -1,11 +1,11 @@
-"""A table's status for people: one screen, and nothing unknown shown as a number."""
+"""The text of a table's status: one screen, and no number for an unknown value."""
 
 from __future__ import annotations
 
 from lakelsm.results import BucketStatus, PlannedCompaction, TableStatus
 
 
-def test_the_text_of_a_status_names_what_waits_and_the_worst_buckets() -> None:
+def test_the_text_of_a_status_has_level_0_and_the_worst_buckets() -> None:
     due = PlannedCompaction(
         reasons=("file-number",), buckets=1, files=3, rows=9, bytes=2048, level0_files=3, level0_rows=9
     )

@@ -1,4 +1,4 @@
-"""What the parts of a table share."""
+"""The parts that `Table`, `TableView` and the namespaces share."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from lakelsm.errors import InvalidInputError, SnapshotNotFoundError
 from tests.maintain.versioned_table import versioned_table
 
 
-def test_a_table_is_made_of_a_store_alone() -> None:
+def test_a_table_needs_a_store() -> None:
     with pytest.raises(InvalidInputError, match=r"store: .*'x'"):
         Table("x")  # type: ignore[arg-type]
 
 
-def test_a_text_that_is_meant_as_a_time_and_is_none_says_so(tmp_path: Path) -> None:
+def test_a_text_in_the_form_of_a_wrong_time_is_refused_as_a_time(tmp_path: Path) -> None:
     table = versioned_table(tmp_path, 1)
     table.tags.create("2026-02-30")
     assert table.changelog_reader("2026-02-30").read_all().num_rows == 0

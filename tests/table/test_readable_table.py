@@ -1,4 +1,4 @@
-"""The table's public face: what it refuses, time travel, evolution, and what it tells about itself."""
+"""Reads of a table: refused arguments, time travel, schema evolution, and metadata."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.table_files import root_of
 
 @pytest.fixture(scope="module")
 def history(tmp_path_factory: pytest.TempPathFactory) -> Table:
-    """Three snapshots, an hour apart: row 1 with v = 1, then row 2 too and a new column, then row 1 with v = 10."""
+    """Three snapshots, an hour apart: row 1 with v = 1; row 2 and a new column; row 1 with v = 10."""
     warehouse = tmp_path_factory.mktemp("history")
     local = TableEngine("local")
     table = local.create(warehouse, "id INT, v INT", ["id"])
@@ -40,7 +40,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Table:
 
 @pytest.fixture
 def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """This machine's clock is in UTC."""
+    """Set the time zone of this machine to UTC."""
     with monkeypatch.context() as patched:
         patched.setenv("TZ", "UTC")
         time.tzset()
@@ -66,7 +66,7 @@ def test_a_snapshot_is_read_with_its_rows_and_the_columns_of_its_time(engine: Ta
     assert engine.rows(table) == [(1, 10, "later"), (2, 2, "new")]
 
 
-def test_a_condition_on_a_column_that_came_later_is_refused_in_time_travel(
+def test_time_travel_refuses_a_condition_on_a_later_column(
     engine: TableEngine, history: Table
 ) -> None:
     table = engine.opened(root_of(history))
@@ -96,7 +96,7 @@ def test_a_time_before_the_first_snapshot_names_the_oldest(utc: None, local: Tab
         local.rows(history.at(timestamp="2024-07-01 11:59:59"))
 
 
-def test_a_tag_is_read_though_its_snapshot_expired(local: TableEngine, history: Table) -> None:
+def test_the_tag_of_an_expired_snapshot_is_readable(local: TableEngine, history: Table) -> None:
     root = root_of(history)
     (root / "tag").mkdir(exist_ok=True)
     snapshot = json.loads((root / "snapshot" / "snapshot-2").read_text(encoding="utf-8"))
@@ -114,18 +114,18 @@ def test_a_tag_is_read_though_its_snapshot_expired(local: TableEngine, history: 
         hidden.write_bytes(kept)
 
 
-def test_a_snapshot_that_is_not_there_is_named_with_those_that_are(local: TableEngine, history: Table) -> None:
+def test_a_missing_snapshot_is_named_with_the_existing_ones(local: TableEngine, history: Table) -> None:
     with pytest.raises(SnapshotNotFoundError, match=r"snapshot 9 .*available: 1 to 3"):
         local.rows(history.at(snapshot=9))
     with pytest.raises(SnapshotNotFoundError, match="9"):
         history.at(snapshot=9).inspect.files().to_spark()
 
 
-def test_columns_come_in_the_order_asked_for(engine: TableEngine, history: Table) -> None:
+def test_columns_are_in_the_requested_order(engine: TableEngine, history: Table) -> None:
     assert engine.columns(engine.opened(root_of(history)), columns=["w", "id"]) == ["w", "id"]
 
 
-def test_what_is_there_is_told_as_frames(spark: SparkSession, history: Table) -> None:
+def test_snapshots_files_and_buckets_are_frames(spark: SparkSession, history: Table) -> None:
     rows = [row.asDict() for row in history.inspect.snapshots().to_spark().collect()]
     assert [row["snapshot_id"] for row in rows] == [1, 2, 3]
     assert [row["commit_kind"] for row in rows] == ["APPEND"] * 3
@@ -144,19 +144,19 @@ def test_what_is_there_is_told_as_frames(spark: SparkSession, history: Table) ->
     assert (bucket.files, bucket.records, bucket.bytes) == (3, 3, sum(row.file_size_in_bytes for row in files))
 
 
-def test_a_table_without_snapshots_is_empty_and_says_so(engine: TableEngine, tmp_path: Path) -> None:
+def test_a_table_without_snapshots_is_empty(engine: TableEngine, tmp_path: Path) -> None:
     table = engine.create(tmp_path, "id INT, v DECIMAL(5, 1)", ["id"])
     assert engine.rows(table) == []
     if engine.spark is None:
         assert table.to_arrow("id = 1", ["v"]).schema == pa.schema([("v", pa.decimal128(5, 1))])
     else:
         assert table.read("id = 1", ["v"]).dtypes == [("v", "decimal(5,1)")]
-        for told in (
+        for output in (
             table.inspect.snapshots().to_spark(),
             table.inspect.files().to_spark(),
             table.inspect.buckets().to_spark(),
         ):
-            assert told.count() == 0
+            assert output.count() == 0
     assert table.explain().snapshot_id is None
     with pytest.raises(SnapshotNotFoundError, match="no snapshots yet"):
         engine.rows(table.at(timestamp="2024-01-01"))
@@ -165,7 +165,7 @@ def test_a_table_without_snapshots_is_empty_and_says_so(engine: TableEngine, tmp
 
 
 def test_rows_of_old_files_follow_the_schema(engine: TableEngine, tmp_path: Path) -> None:
-    """Add, drop, rename, widen, and a dropped name used again: before and after a compaction."""
+    """Columns are added, dropped, renamed and widened, and a dropped name is reused, before and after a compaction."""
     catalog = engine.catalog(tmp_path)
     table = engine.create(tmp_path, "id INT, n INT, f FLOAT, d DECIMAL(5, 2), s VARCHAR(3), gone STRING", ["id"])
     engine.write(table, [(1, 1, 0.5, Decimal("1.25"), "a", "old"), (2, 2, 1.5, Decimal("2.50"), "b", "old")])
@@ -220,7 +220,7 @@ def test_members_of_a_row_follow_the_schema(engine: TableEngine, tmp_path: Path)
     assert engine.rows(table) == wanted
 
 
-def test_a_snapshot_that_goes_while_it_is_read_is_not_told_as_damage(tmp_path: Path) -> None:
+def test_a_snapshot_that_expires_during_a_read_is_not_reported_as_damage(tmp_path: Path) -> None:
     table = versioned_table(tmp_path, 4)
     table.tags.create("old", 2)
     table.compact(full=True)
@@ -232,7 +232,7 @@ def test_a_snapshot_that_goes_while_it_is_read_is_not_told_as_damage(tmp_path: P
         reader.read_all()
 
 
-def test_a_missing_file_of_a_snapshot_that_stays_is_damage(tmp_path: Path) -> None:
+def test_a_missing_file_of_a_retained_snapshot_is_damage(tmp_path: Path) -> None:
     table = versioned_table(tmp_path, 2)
     reader = table.to_reader()
     next(tmp_path.rglob("data-*.parquet")).unlink()
@@ -244,7 +244,7 @@ def test_a_notebook_shows_a_table_and_a_view_with_their_columns(history: Table, 
     assert "id INT NOT NULL,\nv INT,\nw STRING\nPRIMARY KEY (id)" in history._repr_html_()
     view = history.at(snapshot=1)._repr_html_()
     assert "at snapshot 1" in view and "v INT\nPRIMARY KEY" in view
-    gone = TableEngine("local").create(tmp_path, "`a<b` INT", ["a<b"])
-    assert "a&lt;b" in gone._repr_html_()
-    shutil.rmtree(root_of(gone))
-    assert "does not exist" in gone._repr_html_()
+    dropped = TableEngine("local").create(tmp_path, "`a<b` INT", ["a<b"])
+    assert "a&lt;b" in dropped._repr_html_()
+    shutil.rmtree(root_of(dropped))
+    assert "does not exist" in dropped._repr_html_()

@@ -20,21 +20,21 @@ def test_rows_print_as_a_table_and_render_as_html() -> None:
     assert len(found) == 3 and found.to_pandas()["size"].tolist() == [1, 2, 3]
 
 
-def test_what_is_long_is_cut() -> None:
+def test_long_results_are_cut() -> None:
     text = repr(result(pa.table({"name": ["y" * 100] * 50})))
     assert text.splitlines()[-1] == "… and 10 more rows" and len(text.splitlines()) == 42
     assert max(map(len, text.splitlines())) == 60
 
 
-def test_rows_of_the_table_itself_are_read_by_each_conversion() -> None:
-    asked: list[str] = []
+def test_each_conversion_reads_the_rows_of_the_table() -> None:
+    requested: list[str] = []
 
     def rows(timestamps: str) -> pa.Table:
-        asked.append(timestamps)
+        requested.append(timestamps)
         return pa.table({"k": [1]})
 
     found = ResultTable("audit_log", rows, lambda spark: spark.range(1), None)
-    assert "to_arrow()" in repr(found) and "to_arrow()" in found._repr_html_() and asked == []
-    assert found.to_arrow(timestamps="us").num_rows == 1 and asked == ["us"]
+    assert "to_arrow()" in repr(found) and "to_arrow()" in found._repr_html_() and requested == []
+    assert found.to_arrow(timestamps="us").num_rows == 1 and requested == ["us"]
     with pytest.raises(InvalidInputError, match="timestamps"):
         found.to_arrow(timestamps="s")

@@ -1,4 +1,4 @@
-"""An open table gets a new schema in one way: derived from the newest one, checked, then published."""
+"""A new schema of an open table is derived from the newest one, checked, then published."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lakelsm.snapshots.table_store import TableStore
 from lakelsm.table.schema_alteration import alter_schema
 
 
-def test_changes_are_derived_again_from_a_schema_that_came_first_and_none_publish_none(tmp_path: Path) -> None:
+def test_changes_are_derived_again_after_a_concurrent_schema_and_no_changes_publish_nothing(tmp_path: Path) -> None:
     catalog = Catalog(str(tmp_path))
     catalog.create_table("d.t", "id INT", primary_key="id", options={"bucket": "1"})
     store = TableStore.open(str(tmp_path / "d.db" / "t"))

@@ -23,7 +23,7 @@ def test_a_table_opens_by_its_path(tmp_path: Path, form: str) -> None:
     assert opened.explain().files_live == 1
 
 
-def test_a_path_that_is_no_table_is_refused(tmp_path: Path) -> None:
+def test_a_path_without_a_table_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TableNotFoundError, match=str(tmp_path)):
         Table.for_path(str(tmp_path))
     with pytest.raises(TableNotFoundError, match="nowhere"):

@@ -1,4 +1,4 @@
-"""Branches are tables of the same kind, and wrong arguments are named."""
+"""A branch opens as a table, and wrong arguments are named."""
 
 from __future__ import annotations
 

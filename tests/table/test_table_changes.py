@@ -1,4 +1,4 @@
-"""Incremental reads through the table's public face: what each producer keeps, ranges, modes, order."""
+"""Incremental reads of the public API: producers, ranges, modes and order."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tests.table_files import live_files, root_of, stored_files
 
 
 def create(engine: TableEngine, folder: Path, producer: str = "none", name: str = "db.t", **options: str) -> Table:
-    """A table of (k, v) in one bucket, which compacts after writes unless the options say otherwise."""
+    """Create a table of (k, v) with one bucket. Writes compact it unless the options disable that."""
     keys = {"changelog-producer": producer, "write-only": "false", **option_keys(options)}
     return engine.create(folder, "k INT, v STRING", ["k"], options=keys, name=name)
 
 
 def write(engine: TableEngine, table: Table, *rows: Row) -> int:
-    """Write (kind, k, v) rows; the id of the snapshot."""
+    """Write (kind, k, v) rows, and return the id of the snapshot."""
     snapshot = engine.write(table, rows, "op").snapshot_id
     assert isinstance(snapshot, int)
     return snapshot
@@ -50,7 +50,7 @@ def test_input_keeps_every_written_row_in_its_order(engine: TableEngine, tmp_pat
     assert [row[-2:] for row in engine.changes(table, end=1, positions=True)] == [(1, at) for at in range(4)]
 
 
-def test_a_batch_that_is_written_again_after_a_race_keeps_all_its_rows(engine: TableEngine, tmp_path: Path) -> None:
+def test_a_batch_that_is_redone_after_a_race_keeps_all_its_rows(engine: TableEngine, tmp_path: Path) -> None:
     table = create(engine, tmp_path, "input", write_only="true")
     rivals = [("+I", 1, "rival")]
 
@@ -77,7 +77,7 @@ def test_changes_written_to_another_table_make_it_equal(engine: TableEngine, tmp
     assert engine.rows(mirror) == engine.rows(table) == [(1, "c"), (2, "e"), (3, "d")]
 
 
-def test_a_table_without_a_producer_tells_the_merged_changes(engine: TableEngine, tmp_path: Path) -> None:
+def test_a_table_without_a_producer_returns_merged_changes(engine: TableEngine, tmp_path: Path) -> None:
     table = create(engine, tmp_path, write_only="true")
     write(engine, table, ("+I", 1, "a"), ("+I", 2, "b"))
     write(engine, table, ("+I", 1, "c"), ("-D", 2, "b"), ("+I", 3, "d"))
@@ -94,7 +94,7 @@ def test_a_table_without_a_producer_tells_the_merged_changes(engine: TableEngine
     assert engine.changes(table, 3) == []
 
 
-def test_an_overwrite_has_no_changelog_and_later_changes_know_its_rows(engine: TableEngine, tmp_path: Path) -> None:
+def test_an_overwrite_has_no_changelog_and_later_changes_contain_its_rows(engine: TableEngine, tmp_path: Path) -> None:
     table = create(engine, tmp_path, "lookup")
     write(engine, table, ("+I", 1, "a"), ("+I", 2, "b"))
     before = table._store().snapshots.latest_id()
@@ -127,14 +127,14 @@ def test_ranges_are_ids_tags_and_times(local: TableEngine, tmp_path: Path) -> No
     (root_of(table) / "snapshot" / "snapshot-1").unlink()
     assert keys() == keys(1) == [2, 3]
     tag(table, "third", 3)
-    # Between tags the states are compared: what lies between may have expired.
+    # Between tags the states are compared, because the snapshots between them may have expired.
     (root_of(table) / "snapshot" / "snapshot-2").unlink()
     assert keys("first", "third") == [2, 3]
     with pytest.raises(SnapshotNotFoundError, match="expired"):
         keys(1, 3)
 
 
-def test_a_range_that_cannot_be_is_refused(engine: TableEngine, tmp_path: Path) -> None:
+def test_an_impossible_range_is_refused(engine: TableEngine, tmp_path: Path) -> None:
     table = create(engine, tmp_path, "input", write_only="true")
     assert engine.changes(table) == []
     write(engine, table, ("+I", 1, "a"))
@@ -144,11 +144,11 @@ def test_a_range_that_cannot_be_is_refused(engine: TableEngine, tmp_path: Path) 
     for missing in (7, "monthly"):
         with pytest.raises(SnapshotNotFoundError, match=str(missing)):
             engine.changelog(table, missing)
-    told = engine.changelog(table, 1, kind_column="op")
-    assert (told.schema.names if engine.spark is None else told.columns) == ["op", "k", "v"]
+    output = engine.changelog(table, 1, kind_column="op")
+    assert (output.schema.names if engine.spark is None else output.columns) == ["op", "k", "v"]
 
 
-def test_changes_written_before_a_column_came_have_null_in_it(engine: TableEngine, tmp_path: Path) -> None:
+def test_changes_before_a_new_column_have_null_in_it(engine: TableEngine, tmp_path: Path) -> None:
     table = create(engine, tmp_path, "lookup")
     write(engine, table, ("+I", 1, "a"))
     engine.catalog(tmp_path).alter_table("db.t", AddColumn("w", parse_type("INT")))
@@ -157,7 +157,7 @@ def test_changes_written_before_a_column_came_have_null_in_it(engine: TableEngin
     assert sorted(engine.changes(table, 1, mode="diff")) == [("+U", 1, "b", 5), ("-U", 1, "a", None)]
 
 
-def test_a_condition_on_partitions_leaves_other_changelogs_unread(engine: TableEngine, tmp_path: Path) -> None:
+def test_a_condition_on_partitions_skips_other_changelogs(engine: TableEngine, tmp_path: Path) -> None:
     options = {"changelog-producer": "lookup", "write-only": "false"}
     table = engine.create(tmp_path, "p STRING, k INT, v INT", ["p", "k"], ["p"], options)
     engine.write(table, [(f"p{number % 5}", number, 1) for number in range(10)])
@@ -167,7 +167,7 @@ def test_a_condition_on_partitions_leaves_other_changelogs_unread(engine: TableE
     assert engine.changes(table, where="p = 'p3' AND k > 3") == [("+I", "p3", 8, 1)]
 
 
-def test_first_row_tells_new_keys_only_and_does_not_rewrite_the_rest(local: TableEngine, tmp_path: Path) -> None:
+def test_first_row_returns_new_keys_only_and_rewrites_no_other(local: TableEngine, tmp_path: Path) -> None:
     table = create(local, tmp_path, "lookup", merge_engine="first-row", num_sorted_run__compaction_trigger="9")
     write(local, table, *[("+I", number, "first") for number in range(200)])
     old = stored_files(table)
@@ -178,7 +178,7 @@ def test_first_row_tells_new_keys_only_and_does_not_rewrite_the_rest(local: Tabl
     assert live_files(table) & old
 
 
-def test_a_producer_that_looks_rows_up_is_fixed_for_engines_that_combine_rows(
+def test_a_lookup_producer_cannot_change_for_engines_that_combine_rows(
     local: TableEngine, tmp_path: Path
 ) -> None:
     table = create(local, tmp_path, "lookup", merge_engine="aggregation")

@@ -1,4 +1,4 @@
-"""Arguments of consumers are named where they are wrong."""
+"""Wrong arguments of consumers are named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a table tells of itself without a session."""
+"""Metadata of a table, without a session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments of maintenance are checked and handed on."""
+"""Arguments of maintenance are checked and passed on."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_orphans_are_older_than_an_age_or_a_time(table: Table, older_than: objec
     assert table.maintenance.remove_orphans(older_than, engine="local").files == 1  # type: ignore[arg-type]
 
 
-def test_what_is_not_old_enough_stays(table: Table) -> None:
+def test_younger_files_are_kept(table: Table) -> None:
     result = table.maintenance.remove_orphans(datetime.datetime(2017, 1, 1), engine="local")
     assert (result.files, result.files_too_young) == (0, 1)
     assert result.older_than < datetime.datetime(2017, 1, 3, tzinfo=datetime.timezone.utc)
@@ -70,7 +70,7 @@ def test_wrong_arguments_of_partitions_are_named(tmp_path: Path) -> None:
     assert left(table) == ["2020-01-01"]
 
 
-def test_run_all_runs_each_step_whatever_fails_and_refuses_wrong_arguments(tmp_path: Path) -> None:
+def test_run_all_runs_each_step_after_failures_and_refuses_wrong_arguments(tmp_path: Path) -> None:
     table = versioned_table(tmp_path, 6, **{"snapshot.num-retained.min": "1", "snapshot.num-retained.max": "2"})
     planned = table.maintenance.run_all(dry_run=True, engine="local")
     assert [step.name for step in planned.steps] == list(UPKEEP_STEPS)
@@ -95,7 +95,7 @@ def test_run_all_runs_each_step_whatever_fails_and_refuses_wrong_arguments(tmp_p
 
 
 def test_the_compaction_of_run_all_has_half_of_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    table, asked = versioned_table(tmp_path, 1), list[float]()
-    monkeypatch.setattr(CompactableTable, "compact", lambda self, **named: asked.append(named["deadline"]) or NOTHING)
+    table, deadlines = versioned_table(tmp_path, 1), list[float]()
+    monkeypatch.setattr(CompactableTable, "compact", lambda self, **named: deadlines.append(named["deadline"]) or NOTHING)
     table.maintenance.run_all(["compact"], deadline=100_000)
-    assert 40_000 < asked[0] <= 50_000
+    assert 40_000 < deadlines[0] <= 50_000

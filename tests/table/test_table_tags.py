@@ -1,4 +1,4 @@
-"""A tag is made of a snapshot that is named by its id, a time, or another tag."""
+"""The snapshot of a new tag is given by its id, a time, or another tag."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lakelsm.errors import InvalidInputError
 from tests.maintain.versions.branched_table import new_table, put
 
 
-def test_a_tag_is_of_the_snapshot_of_an_id_a_time_or_another_tag(tmp_path: Path) -> None:
+def test_a_tag_is_created_of_an_id_a_time_or_another_tag(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     put(table, {1: "a"})
     put(table, {2: "b"})

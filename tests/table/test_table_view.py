@@ -1,4 +1,4 @@
-"""A view is a table at one snapshot: it does not change, and it cannot write."""
+"""A view is a table at one snapshot: it does not change, and has no writes."""
 
 from __future__ import annotations
 

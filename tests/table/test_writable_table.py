@@ -1,4 +1,4 @@
-"""Writes under a commit user and batch id; rows of writes that have no effect."""
+"""Writes with a commit user and batch id; rows without effect."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lakelsm.results import CommitResult
 from tests.engines import TableEngine, each_case
 
 
-def test_the_same_batch_again_writes_nothing_and_a_batch_id_is_in_range_and_has_a_user(tmp_path: Path) -> None:
+def test_a_repeated_batch_writes_nothing_and_a_batch_id_needs_a_range_and_a_user(tmp_path: Path) -> None:
     local = TableEngine("local")
     table = local.create(tmp_path, "id INT, v INT", ["id"])
     for batch in (1, 2, 3):
@@ -57,7 +57,7 @@ _IGNORED: dict[str, tuple[dict[str, str], str, list[int], str | None]] = {
 
 
 @each_case("case", _IGNORED, ["ignore delete", "groups", "aggregation"])
-def test_retractions_without_effect_are_counted_and_warned_of(engine: TableEngine, tmp_path: Path, case: str) -> None:
+def test_retractions_without_effect_are_counted_and_warned_about(engine: TableEngine, tmp_path: Path, case: str) -> None:
     options, texts, ignored, warning = _IGNORED[case]
     batch = [
         (text[:2], key, *(None if value == "-" else int(value) for value in text[3:]))
@@ -81,7 +81,7 @@ def test_retractions_without_effect_are_counted_and_warned_of(engine: TableEngin
     assert found[0] == found[1]
 
 
-def test_rows_without_effect_are_those_of_overwrites_and_of_frames_with_fewer_columns_too(
+def test_rows_without_effect_are_counted_in_overwrites_and_in_frames_with_fewer_columns(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     local = TableEngine("local")
@@ -92,7 +92,7 @@ def test_rows_without_effect_are_those_of_overwrites_and_of_frames_with_fewer_co
     assert (result.ignored_rows, updated.count().rows) == (3, 2)
     assert [record.levelname for record in caplog.records if "ignored" in record.message] == ["WARNING"]
     options = {"rowkind.field": "op", "ignore-delete": "true"}
-    marked = local.create(tmp_path, "id INT, op STRING", ["id"], options=options, name="db.marked")
+    with_kinds = local.create(tmp_path, "id INT, op STRING", ["id"], options=options, name="db.marked")
     with pytest.warns(UserWarning, match="ignored 1 row of kind -D"):
-        result = marked.overwrite([{"id": 1, "op": "-D"}, {"id": 2, "op": "+I"}])
-    assert (result.ignored_rows, result.rows, local.rows(marked)) == (1, 1, [(2, "+I")])
+        result = with_kinds.overwrite([{"id": 1, "op": "-D"}, {"id": 2, "op": "+I"}])
+    assert (result.ignored_rows, result.rows, local.rows(with_kinds)) == (1, 1, [(2, "+I")])

@@ -1,4 +1,4 @@
-"""``merge_schema=True``: a write first gives the table the columns and the types of its frame."""
+"""``merge_schema=True``: a write first adds the columns and widens the types that its frame needs."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_old_files_are_read_merged_and_compacted_with_the_widened_types(tmp_path
         table.write([{"id": 10, "s": "abc"}], merge_schema=True)
 
 
-def test_an_overwrite_merges_too_and_strict_casts_leave_the_rest_refused(tmp_path: Path) -> None:
+def test_an_overwrite_also_merges_and_strict_casts_refuse_the_rest(tmp_path: Path) -> None:
     catalog = Catalog(str(tmp_path))
     table = catalog.create_table("d.p", "id INT, p INT, v INT", primary_key=["id", "p"], partition_by=["p"])
     table.write([{"id": 1, "p": 1, "v": 1}, {"id": 1, "p": 2, "v": 2}])
@@ -105,8 +105,8 @@ def test_an_overwrite_merges_too_and_strict_casts_leave_the_rest_refused(tmp_pat
     assert result.schema_changes == (UpdateColumnType("v", "DOUBLE"), AddColumn("w", "BOOLEAN"))
     assert rows_of(table) == [{"id": 1, "p": 1, "v": 1.0, "w": None}, {"id": 3, "p": 2, "v": 2.5, "w": True}]
     wide = rows.set_column(0, "id", pa.array([3])).append_column("x", pa.array([1]))
-    told = "Table d.p: Column 'id' is BIGINT in the frame and INT in the table, and the type of a key"
-    with pytest.raises(InvalidInputError, match=told):
+    output = "Table d.p: Column 'id' is BIGINT in the frame and INT in the table, and the type of a key"
+    with pytest.raises(InvalidInputError, match=output):
         table.overwrite(wide, {"p": 2}, merge_schema=True, cast="strict")
     assert schema_ids(table) == [0, 1]
     assert table.overwrite(wide, {"p": 2}, merge_schema=True).schema_changes == (AddColumn("x", "BIGINT"),)
@@ -127,15 +127,15 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
 ]
 
 
-def test_what_is_refused_leaves_the_schema_as_it_was(tmp_path: Path) -> None:
+def test_a_refused_write_does_not_change_the_schema(tmp_path: Path) -> None:
     table = table_in(tmp_path)
-    for frame, more, told in REFUSED:
-        with pytest.raises(InvalidInputError, match=re.escape(told)):
+    for frame, more, output in REFUSED:
+        with pytest.raises(InvalidInputError, match=re.escape(output)):
             table.write(frame, **{"merge_schema": True, **more})
     assert schema_ids(table) == [0] and table.inspect.snapshots().to_arrow().num_rows == 0
 
 
-def test_a_schema_change_that_comes_first_is_merged_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_concurrent_schema_change_is_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table, add = table_in(tmp_path), SchemaStore._add
     others: Iterator[Any] = iter([AddColumn("w", "VARCHAR(9)"), UpdateColumnType("v", "DOUBLE")])
 
@@ -154,11 +154,11 @@ def test_a_schema_change_that_comes_first_is_merged_with(tmp_path: Path, monkeyp
     assert rows_of(table) == [{"id": 2, "v": 5.0, "d": None, "w": "x", "y": 1}]
 
 
-def test_a_write_that_fails_after_the_change_says_that_the_schema_stands(
+def test_a_write_that_fails_after_the_change_reports_the_new_schema(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table, write = table_in(tmp_path), BatchWriter.append
-    told = "The schema changes are already published: schema {} has {}."
+    output = "The schema changes are already published: schema {} has {}."
 
     def failing(error: Callable[[], BaseException]) -> Any:
         def append(*args: Any) -> Any:
@@ -171,11 +171,11 @@ def test_a_write_that_fails_after_the_change_says_that_the_schema_stands(
     with pytest.raises(CommitConflictError) as conflict:
         table.write(ROWS, merge_schema=True)
     assert conflict.value.keeps_files
-    assert str(conflict.value) == "others were first. " + told.format(1, "column v as BIGINT, the new column w STRING")
+    assert str(conflict.value) == "others were first. " + output.format(1, "column v as BIGINT, the new column w STRING")
     monkeypatch.setattr(BatchWriter, "append", failing(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt) as interrupted:
         table.write([{**ROWS[0], "x": 1}], merge_schema=True)
-    assert interrupted.value.__notes__ == ["Table d.t: " + told.format(2, "the new column x BIGINT")]
+    assert interrupted.value.__notes__ == ["Table d.t: " + output.format(2, "the new column x BIGINT")]
     with pytest.raises(KeyboardInterrupt) as interrupted:  # Nothing was changed.
         table.write([{**ROWS[0], "x": 1}], merge_schema=True)
     assert not hasattr(interrupted.value, "__notes__")
@@ -183,15 +183,15 @@ def test_a_write_that_fails_after_the_change_says_that_the_schema_stands(
     with monkeypatch.context() as patch, pytest.raises(StorageError) as reading:
         patch.setattr(SchemaStore, "get", failing(partial(StorageError, "no answer")))
         table.write([{**ROWS[0], "x": 1, "z": 1}], merge_schema=True)
-    assert str(reading.value) == "no answer. " + told.format(3, "the new column z BIGINT")
+    assert str(reading.value) == "no answer. " + output.format(3, "the new column z BIGINT")
     stream = pa.Table.from_pylist([{**ROWS[0], "id": None, "x": 1, "z": 1, "y": 1}]).to_reader()
     with pytest.raises(InvalidInputError, match=re.escape("key column 'id' is NULL")) as row:
         table.write(stream, merge_schema=True)
-    assert str(row.value).endswith(told.format(4, "the new column y BIGINT")) and schema_ids(table) == [*range(5)]
+    assert str(row.value).endswith(output.format(4, "the new column y BIGINT")) and schema_ids(table) == [*range(5)]
     assert table.write([{**ROWS[0], "x": 1, "z": 1, "y": 2}], merge_schema=True).schema_changes == ()
 
 
-def test_a_batch_again_changes_no_schema_and_a_frame_without_rows_does(tmp_path: Path) -> None:
+def test_a_repeated_batch_changes_no_schema_but_a_frame_without_rows_does(tmp_path: Path) -> None:
     table = table_in(tmp_path)
     table.write([{"id": 1, "v": 1, "d": 1}], commit_user="job", batch_id=1)
     again = table.write([{**ROWS[0], "x": 1}], commit_user="job", batch_id=1, merge_schema=True)
@@ -233,8 +233,8 @@ def test_frames_of_spark_merge_by_their_schema_and_spark_reads_old_files(spark: 
     assert [row.asDict(recursive=True) for row in on_spark.read().orderBy("id").collect()] == expected
     on_spark.compact(full=True, engine="spark")
     assert rows_of(table) == expected
-    told = r"Column 'v' is STRING in the frame and BIGINT in the table"
-    with pytest.raises(InvalidInputError, match=told):
+    output = r"Column 'v' is STRING in the frame and BIGINT in the table"
+    with pytest.raises(InvalidInputError, match=output):
         on_spark.write(spark.sql("SELECT 1 AS id, 'x' AS v, NULL AS a, NULL AS w"), merge_schema=True)
     with pytest.raises(LakelsmError, match="published: schema 2 has the new column z INT"):
         on_spark.write(

@@ -1,4 +1,4 @@
-"""An analyst loads a pandas frame into a table, corrects it, and reads it back at two points in time. No Spark."""
+"""An analyst loads a pandas frame into a table, corrects it, and reads it at two points in time. No Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A data engineer applies a change feed, keeps totals by its changelog, and follows it as a consumer. No Spark."""
+"""A data engineer applies a change feed, computes totals from its changelog, and follows it as a consumer. No Spark."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ totals = catalog.create_table(
 
 
 def apply(batch: int, *changes: tuple[str, int, str, float]) -> None:
-    """Apply a batch of changes once, whatever is run again."""
+    """Apply a batch of changes; a repeated batch changes nothing."""
     rows = [dict(zip(("op", "id", "customer", "amount"), change)) for change in changes]
     orders.write(rows, row_kind="op", commit_user="debezium", batch_id=batch)
 
 
 def follow() -> None:
-    """Bring the totals up to date with what the consumer has not read yet."""
+    """Update the totals with the changes that the consumer has not read."""
     changes = orders.changelog_reader(consumer_id="totals").read_all()
     if changes.num_rows:
         totals.write(changes.select(["rowkind", "customer", "amount"]), row_kind="rowkind")
@@ -38,7 +38,7 @@ def follow() -> None:
 apply(1, ("+I", 1, "ada", 10.00), ("+I", 2, "bob", 20.00))
 follow()
 apply(2, ("-U", 1, "ada", 10.00), ("+U", 1, "ada", 15.00), ("-D", 2, "bob", 20.00))
-apply(2, ("-D", 1, "ada", 15.00))  # The batch was applied before: nothing happens.
+apply(2, ("-D", 1, "ada", 15.00))  # A repeated batch changes nothing.
 follow()
 
 assert orders.to_arrow().to_pylist() == [{"id": 1, "customer": "ada", "amount": Decimal("15.00")}]

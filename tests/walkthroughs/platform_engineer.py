@@ -1,4 +1,4 @@
-"""A platform engineer keeps a warehouse in order by the command line and by a schedule. No Spark."""
+"""A platform engineer maintains a warehouse by the command line and on a schedule. No Spark."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ warehouse = tempfile.mkdtemp()
 
 
 def lakelsm(*arguments: str) -> str:
-    """Run the command on the warehouse; it must succeed."""
+    """Run the command on the warehouse, which must succeed."""
     command = [sys.executable, "-m", "lakelsm", *arguments, "--warehouse", warehouse]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

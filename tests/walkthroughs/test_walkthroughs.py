@@ -1,4 +1,4 @@
-"""The scripts of five users run as they are."""
+"""The scripts of five users run without changes."""
 
 from __future__ import annotations
 
