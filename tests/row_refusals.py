@@ -1,4 +1,4 @@
-"""Rows that no write takes, and what is said of them: in the same words whatever the rows come in."""
+"""Rows that every write refuses, with the error text, which is the same for Arrow rows and Spark frames."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Branches on Spark: written, read and updated alone, also where a session keeps what it found of another branch."""
+"""Branches on Spark: each is written, read and updated separately, also with cached hidden rows of another branch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lakelsm import Catalog
 from lakelsm.schema_changes import AddColumn
 
 
-def test_a_session_keeps_branches_apart(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_session_does_not_mix_branches(spark: SparkSession, tmp_path: Path) -> None:
     catalog = Catalog(str(tmp_path), spark)
     table = catalog.create_table(
         "db.t", "id INT, v STRING", primary_key=["id"], options={"bucket": 1, "write-only": True}

@@ -1,4 +1,4 @@
-"""Writing and compacting on a real Spark cluster: a master, a worker and two executors on loopback."""
+"""Writes and compactions on a real Spark cluster: a master, a worker and two executors on loopback."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from tests.compact.local_table import LocalTable
 ROOT = Path(__file__).resolve().parents[1]
 SPARK_BIN = Path(pyspark.__file__).parent / "bin"
 EXECUTORS = 2
-#: How long any one step may take in seconds, also on a busy machine.
+#: Maximum time of one step in seconds, also on a busy machine.
 PATIENCE = 240
 
-#: Writes rows, then new versions of them and deletes, as an application that never names a session; then runs the job
-#: that compacts. A lookup of a table whose data file is missing fails in an executor.
+#: An application that never names a session: it writes rows, then new versions and deletes, and runs the compaction job.
+#: A lookup of a table with a missing data file fails in an executor.
 WRITER = """
 import json, pathlib, sys
 from pyspark.sql import SparkSession
@@ -56,7 +56,7 @@ sys.exit(status)
 
 
 def environment(scratch: Path) -> dict[str, str]:
-    """What master, workers, executors and drivers share; lakelsm is importable everywhere."""
+    """Return the environment of master, workers, executors and drivers; lakelsm is importable everywhere."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     return {
         **os.environ,
@@ -73,7 +73,7 @@ def environment(scratch: Path) -> dict[str, str]:
 
 @contextlib.contextmanager
 def running(command: list[str], scratch: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A process in a group of its own, all of which has ended afterwards."""
+    """Within: a process in a separate process group runs; the whole group has ended afterwards."""
     with log.open("wb") as output:
         process = subprocess.Popen(
             command, cwd=ROOT, env=environment(scratch), stdout=output, stderr=output, start_new_session=True
@@ -87,7 +87,7 @@ def running(command: list[str], scratch: Path, log: Path) -> Iterator[subprocess
 
 
 def wait_for(pattern: str, log: Path, process: subprocess.Popen[bytes]) -> str:
-    """The first group of a pattern that a process logs."""
+    """Return the first group of a pattern in a process's log, when it appears."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         found = re.search(pattern, log.read_text(errors="replace"))
@@ -101,22 +101,22 @@ def wait_for(pattern: str, log: Path, process: subprocess.Popen[bytes]) -> str:
 
 @pytest.fixture
 def master(tmp_path: Path) -> Iterator[str]:
-    """The URL of a cluster with room for two executors of one core each."""
+    """Start a cluster with room for two executors of one core each, and yield its URL."""
     daemon = [str(SPARK_BIN / "spark-class")]
-    place = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
+    address = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
     with contextlib.ExitStack() as processes:
         log = tmp_path / "master.log"
-        command = [*daemon, "org.apache.spark.deploy.master.Master", *place]
+        command = [*daemon, "org.apache.spark.deploy.master.Master", *address]
         url = wait_for(r"(spark://127\.0\.0\.1:[1-9]\d*)", log, processes.enter_context(running(command, tmp_path, log)))
         log = tmp_path / "worker.log"
         size = ["--cores", str(EXECUTORS), "--memory", "2g", "--work-dir", str(tmp_path / "worker")]
-        command = [*daemon, "org.apache.spark.deploy.worker.Worker", *place, *size, url]
+        command = [*daemon, "org.apache.spark.deploy.worker.Worker", *address, *size, url]
         wait_for("(Successfully registered with master)", log, processes.enter_context(running(command, tmp_path, log)))
         yield url
 
 
 def submit(scratch: Path, master: str, *arguments: str) -> tuple[int, str, str]:
-    """Run an application on the cluster by spark-submit: exit status, output, log."""
+    """Run an application on the cluster by spark-submit, and return its exit status, output and log."""
     settings = {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
@@ -127,7 +127,7 @@ def submit(scratch: Path, master: str, *arguments: str) -> tuple[int, str, str]:
         "spark.ui.enabled": "false",
         "spark.driver.extraJavaOptions": jvm_options(),
         "spark.executor.extraJavaOptions": jvm_options(),
-        # No task starts before both executors take part.
+        # No task starts before both executors have registered.
         "spark.cores.max": str(EXECUTORS),
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
     }

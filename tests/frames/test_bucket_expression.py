@@ -1,4 +1,4 @@
-"""Buckets that Spark computes are those of the format's own hash, which readers and other writers use."""
+"""Buckets that Spark computes equal those of the format's own hash, which readers and other writers use."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ EPOCH = datetime.date(1970, 1, 1)
 
 
 def _numbers(bits: int) -> list[int]:
-    """Numbers of so many bits: the ends, those around every power of two, and random ones."""
+    """Return numbers of this many bits: the ends, numbers around every power of two, and random ones."""
     chance = random.Random(bits)
     low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
     edges = [low, low + 1, high, high - 1, 0, -1]
     edges += [sign * (1 << n) + more for n in range(bits - 1) for sign in (1, -1) for more in (-1, 0, 1)]
-    kept = [number for number in edges if low <= number <= high]
+    within = [number for number in edges if low <= number <= high]
     return kept + [chance.randint(low, high) for _ in range(ROWS - len(kept))]
 
 
@@ -38,7 +38,7 @@ def _dates() -> list[datetime.date]:
     return edges + [datetime.date.min + datetime.timedelta(chance.randint(0, span)) for _ in range(ROWS - len(edges))]
 
 
-#: Column type, Spark type, values. TIME reaches Spark as milliseconds of the day.
+#: Column type, Spark type, values. TIME is milliseconds of the day in Spark.
 COLUMNS: dict[str, tuple[str, str, list[Any]]] = {
     "a_bool": ("BOOLEAN", "BOOLEAN", [n % 3 == 0 for n in range(ROWS)]),
     "a_byte": ("TINYINT", "TINYINT", [n % 256 - 128 for n in range(ROWS)]),
@@ -48,7 +48,7 @@ COLUMNS: dict[str, tuple[str, str, list[Any]]] = {
     "a_date": ("DATE", "DATE", _dates()),
     "a_time": ("TIME(3)", "INT", [n * 28_799 % 86_400_000 for n in range(ROWS)]),
     "a `dotted.name`": ("INT", "INT", _numbers(32)[::-1]),
-    # These are no native keys: their rows pass through Arrow.
+    # Spark does not hash these keys natively: their rows pass through Arrow.
     "a_text": ("STRING", "STRING", ["" if n % 7 == 0 else "é" * (n % 23) + str(n) for n in range(ROWS)]),
     "a_double": ("DOUBLE", "DOUBLE", [n / 7 if n else -0.0 for n in range(ROWS)]),
 }
@@ -105,14 +105,14 @@ def buckets_in_spark(frame: Any, schema: TableSchema, buckets: int, function: An
     [*((keys, 7) for keys in KEYS), *((("a_long",), buckets) for buckets in (1, 2, 1000, 32767))],
     ids=lambda value: "+".join(value) if isinstance(value, tuple) else str(value),
 )
-def test_the_bucket_of_a_row_is_that_of_the_formats_hash(frame: Any, keys: tuple[str, ...], buckets: int) -> None:
+def test_the_bucket_of_a_row_is_computed_from_the_formats_hash(frame: Any, keys: tuple[str, ...], buckets: int) -> None:
     schema = schema_of(keys)
     found = buckets_in_spark(frame, schema, buckets)
     assert found == expected(keys, schema, buckets)
     assert set(found) <= set(range(buckets))
 
 
-def test_the_bucket_key_decides_and_not_the_whole_primary_key(frame: Any) -> None:
+def test_the_bucket_depends_on_the_bucket_key_only(frame: Any) -> None:
     schema = schema_of(("an_int", "a_long"), bucket_key=["a_long"])
     assert buckets_in_spark(frame, schema, 7) == expected(["a_long"], schema, 7)
 
@@ -123,7 +123,7 @@ def test_other_bucket_functions_pass_through_arrow(frame: Any, function: str) ->
     assert buckets_in_spark(frame, schema, 7, function) == expected(["an_int"], schema, 7, function)
 
 
-def test_buckets_are_the_same_in_ansi_mode_and_without(frame: Any, spark: SparkSession) -> None:
+def test_buckets_are_the_same_with_and_without_ansi_mode(frame: Any, spark: SparkSession) -> None:
     schema = schema_of(("a_long",))
     ansi = spark.conf.get("spark.sql.ansi.enabled")
     try:

@@ -1,4 +1,4 @@
-"""A planned incremental read as a DataFrame: its order, what reaches the scans, and the columns that it adds."""
+"""A planned incremental read as a DataFrame: its order, what is pushed down to the scans, and its added columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Table:
-    """Five snapshots of the keys 1 and 2, whose changes are looked up."""
+    """Create five snapshots of the keys 1 and 2 with a looked-up changelog."""
     options = {"changelog-producer": "lookup", "write-only": "false"}
     made = create(spark, tmp_path_factory.mktemp("changes"), "k INT, v STRING", ["k"], options=options)
     for number in range(5):
@@ -24,21 +24,21 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tabl
     return made
 
 
-def told(changes: DataFrame) -> list[tuple[Any, ...]]:
+def change_tuples(changes: DataFrame) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in changes.collect()]
 
 
-def test_changes_of_many_snapshots_are_put_in_their_order(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    few = told(table.changelog(positions=True))
+def test_changes_of_many_snapshots_are_in_their_order(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = change_tuples(table.changelog(positions=True))
     monkeypatch.setattr(changelog_frame, "_MAX_SCANS", 1)
-    many = told(table.changelog(positions=True))
+    many = change_tuples(table.changelog(positions=True))
     for key in (1, 2):
         assert [row for row in many if row[1] == key] == [row for row in few if row[1] == key]
     assert [row[0] for row in few if row[1] == 1] == ["+I", *["-U", "+U"] * 4]
     assert [row[3] for row in few if row[1] == 1] == [2, 4, 4, 6, 6, 8, 8, 10, 10]
 
 
-def test_changes_pass_filters_and_columns_down_to_the_scan(table: Table) -> None:
+def test_filters_and_columns_of_changes_are_pushed_down_to_the_scan(table: Table) -> None:
     plan = table.changelog().where("k = 2").select("rowkind", "k")._jdf.queryExecution().executedPlan().toString()
     assert "EqualTo(k,2)" in plan
     assert "v:string" not in plan[plan.index("ReadSchema") :]

@@ -1,4 +1,4 @@
-"""Values of another type in a DataFrame are written where each of them fits, as in this process."""
+"""Values of another type in a DataFrame are written if each of them fits, by the same rules as in this process."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def _expected(value: Any, source: str, target: str) -> Any:
-    """What is stored, as Spark has it; 'unfit' where the value does not fit."""
+    """Return the stored value in Spark's form; 'unfit' if the value does not fit."""
     try:
         stored = stored_value(value, source, target)
     except (ValueError, OverflowError):
@@ -45,7 +45,7 @@ def _same(found: Any, expected: Any, target: str) -> bool:
 
 
 @pytest.mark.parametrize("ansi", ["true", "false"])
-def test_hard_values_fit_or_not_as_in_this_process(spark: SparkSession, ansi: str) -> None:
+def test_edge_values_fit_by_the_same_rules_as_in_this_process(spark: SparkSession, ansi: str) -> None:
     column = F.col("v")
     spark.conf.set("spark.sql.ansi.enabled", ansi)
     try:
@@ -61,8 +61,8 @@ def test_hard_values_fit_or_not_as_in_this_process(spark: SparkSession, ansi: st
             assert [tuple(one) for one in of_null] == [(False, None)] * len(targets)
             for value, row in zip(values, rows, strict=True):
                 for target, (unfit, stored) in zip(targets, row):
-                    told, expected = "unfit" if unfit else stored, _expected(value, source, target)
-                    assert _same(told, expected, target), (source, target, value, told, expected)
+                    result, expected = "unfit" if unfit else stored, _expected(value, source, target)
+                    assert _same(result, expected, target), (source, target, value, result, expected)
     finally:
         spark.conf.unset("spark.sql.ansi.enabled")
 
@@ -77,7 +77,7 @@ def _written(frame: DataFrame, columns: str) -> list[Any]:
         return prepare(frame, schema, TableOptions.parse({})).drop("_VALUE_KIND", "_SEQUENCE_NUMBER").collect()
 
 
-def test_parts_of_values_are_cast_and_a_row_is_named_by_its_key(spark: SparkSession) -> None:
+def test_parts_of_values_are_cast_and_the_error_names_the_key_of_a_row(spark: SparkSession) -> None:
     columns = "k INT, b BYTES, a ARRAY<INT>, m MAP<STRING, TINYINT>, r ROW<x INT, d DATE>, s MULTISET<INT>, t DATE"
     one = (
         "SELECT {k} AS k, X'0A' AS b, {a} AS a, {m} AS m, {r} AS r, map(1L, 2L) AS s, {t} AS t"
@@ -91,7 +91,7 @@ def test_parts_of_values_are_cast_and_a_row_is_named_by_its_key(spark: SparkSess
     nulls["r"] = "CAST(NULL AS struct<x: bigint, d: string>)"
     assert tuple(_written(spark.sql(one.format(**sound | nulls)), columns)[0])[2:5] == (None, None, None)
     refused = "The write was refused and nothing of it is visible: column '"
-    for name, text, told in (
+    for name, text, message in (
         ("a", "array(1L, 3000000000L)", "a' of the row with k = 1: [1, 3000000000] does not fit ARRAY<INT>"),
         ("m", "map('a', 128L)", "m' of the row with k = 1: {a -> 128} does not fit MAP<STRING, TINYINT>"),
         ("r", "named_struct('x', 1L, 'd', 'x')", "r' of the row with k = 1: {1, x} does not fit ROW<`x` INT, `d` DATE>"),
@@ -101,12 +101,12 @@ def test_parts_of_values_are_cast_and_a_row_is_named_by_its_key(spark: SparkSess
     ):
         with pytest.raises(InvalidInputError) as caught:
             _written(spark.sql(one.format(**sound | {name: text})), columns)
-        assert str(caught.value).startswith(refused + told)
+        assert str(caught.value).startswith(refused + message)
 
 
-def test_a_composite_key_is_shown_whole_and_nanoseconds_of_a_text_are_not_lost(spark: SparkSession) -> None:
+def test_the_error_shows_the_whole_key_and_nanoseconds_of_a_text_are_refused(spark: SparkSession) -> None:
     schema = create_schema("b BYTES, d DATE, t TIMESTAMP(9)", ["b", "d"], [], {"bucket": "1"}, None, 0)
     frame = spark.sql("SELECT X'0AFF' AS b, DATE'2026-01-31' AS d, '2026-01-31 10:00:00.123456001' AS t")
-    told = r"the row with b = 0AFF, d = 2026-01-31: '2026-01-31 10:00:00\.123456001' does not fit"
-    with pytest.raises(InvalidInputError, match=told), translated_errors("/"):
+    message = r"the row with b = 0AFF, d = 2026-01-31: '2026-01-31 10:00:00\.123456001' does not fit"
+    with pytest.raises(InvalidInputError, match=message), translated_errors("/"):
         prepare(frame, schema, TableOptions.parse({})).collect()

@@ -1,4 +1,4 @@
-"""Deletes: what matches when they commit is gone, what others changed meanwhile is judged anew."""
+"""Deletes: rows that match at the commit are deleted, and rows that others changed since the read are checked again."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def delete(
     times: int = 1,
     steps: list[str] | None = None,
 ) -> CommitResult:
-    """Delete while others come first, after a step of the delete; ``steps`` takes all of them down."""
+    """Delete while others commit first, after each of the given steps; ``steps`` records all steps."""
     from lakelsm.write.batch_write import BatchWriter
 
     made, left = "lakelsm.table.writable_table.BatchWriter", [times]
@@ -54,7 +54,7 @@ def delete(
 
 
 @each_case("bucket", ["1", "-1"], on_spark=["1"])
-def test_a_row_that_stops_or_begins_to_match_before_the_commit_is_judged_as_it_is_then(
+def test_a_row_that_stops_or_begins_to_match_before_the_commit_is_checked_again(
     monkeypatch: pytest.MonkeyPatch, engine: TableEngine, tmp_path: Path, bucket: str
 ) -> None:
     table = create(engine, tmp_path, bucket)
@@ -67,7 +67,7 @@ def test_a_row_that_stops_or_begins_to_match_before_the_commit_is_judged_as_it_i
     assert stored_files(table) == live_files(table)
 
 
-def test_a_delete_after_which_others_come_and_one_of_other_keys_are_not_redone(
+def test_a_delete_is_not_redone_after_a_later_commit_or_one_of_other_keys(
     monkeypatch: pytest.MonkeyPatch, local: TableEngine, tmp_path: Path
 ) -> None:
     table = create(local, tmp_path)
@@ -78,14 +78,14 @@ def test_a_delete_after_which_others_come_and_one_of_other_keys_are_not_redone(
         count[0] += 1
         local.write(table, [(7, "old"), (8, "old")])
 
-    # Their sequence numbers meet ours once, so the batch is worked out twice; what was not there when read stays.
+    # Their sequence numbers equal ours once, so the batch is computed twice. Rows that did not exist at the read stay.
     delete(monkeypatch, local, table, "k < 3", "data-files-written", other, times=5)
     assert count == [2] and read(local, table) == {7: "old", 8: "old"}
     delete(monkeypatch, local, table, "k = 7", "snapshot-published", lambda: local.write(table, [(7, "after")]))
     assert read(local, table) == {7: "after", 8: "old"}
 
 
-def test_others_that_keep_writing_keys_between_those_of_a_delete_do_not_hold_it_up(
+def test_writes_of_keys_between_those_of_a_delete_do_not_delay_it(
     monkeypatch: pytest.MonkeyPatch, local: TableEngine, tmp_path: Path
 ) -> None:
     table = create(local, tmp_path)
@@ -94,12 +94,12 @@ def test_others_that_keep_writing_keys_between_those_of_a_delete_do_not_hold_it_
     steps: list[str] = []
     rival = partial(local.write, table, others)
     delete(monkeypatch, local, table, "v = 'a'", "delta-list-written", rival, times=3, steps=steps)
-    # Their sequence numbers meet ours, once.
+    # Their sequence numbers equal ours, once.
     assert steps.count("data-files-written") == 2 and steps.count("snapshot-published") == 1
     assert read(local, table) == {0: "b", 3: "b", 9: "b"}
 
 
-def test_a_delete_of_nothing_commits_nothing_and_one_that_others_always_overtake_ends_typed(
+def test_an_empty_delete_commits_nothing_and_one_that_always_loses_raises_an_error(
     monkeypatch: pytest.MonkeyPatch, local: TableEngine, tmp_path: Path
 ) -> None:
     table = create(local, tmp_path)
@@ -116,7 +116,7 @@ def test_a_delete_of_nothing_commits_nothing_and_one_that_others_always_overtake
     assert read(local, table) == {1: "b"}
 
 
-def test_the_same_delete_again_is_a_no_op_that_says_so(local: TableEngine, tmp_path: Path) -> None:
+def test_a_repeated_delete_reports_a_replay(local: TableEngine, tmp_path: Path) -> None:
     table = create(local, tmp_path)
     local.write(table, [(1, "a"), (2, "b")], commit_user="u", batch_id=1)
     first = local.delete(table, "k = 1", commit_user="u", batch_id=2)
@@ -126,7 +126,7 @@ def test_the_same_delete_again_is_a_no_op_that_says_so(local: TableEngine, tmp_p
     assert read(local, table) == {1: "back", 2: "b"}
 
 
-def test_a_delete_in_a_table_with_row_kinds_and_partitions_removes_what_matches(
+def test_a_delete_in_a_table_with_row_kinds_and_partitions_removes_matching_rows(
     engine: TableEngine, tmp_path: Path
 ) -> None:
     table = engine.create(
@@ -143,7 +143,7 @@ def test_a_delete_in_a_table_with_row_kinds_and_partitions_removes_what_matches(
     assert engine.rows(table, columns=["dt", "k"]) == [("a", 0), ("a", 1), *(("b", k) for k in range(4))]
 
 
-def test_a_delete_that_no_sequence_group_would_take_is_refused(local: TableEngine, tmp_path: Path) -> None:
+def test_a_delete_without_effect_on_any_sequence_group_is_refused(local: TableEngine, tmp_path: Path) -> None:
     options = {
         "merge-engine": "partial-update",
         "fields.s.sequence-group": "v",
@@ -151,15 +151,15 @@ def test_a_delete_that_no_sequence_group_would_take_is_refused(local: TableEngin
     }
     table = local.create(tmp_path, "k INT, v STRING, s INT", ["k"], options=options)
     local.write(table, [(1, "a", 1), (2, "b", None)])
-    told = r"no sequence in any group of 'partial-update\.remove-record.* the delete would have no effect"
+    message = r"no sequence in any group of 'partial-update\.remove-record.* the delete would have no effect"
     for refused in (lambda: local.delete(table, "k > 0"), lambda: table.delete(keys=[2])):
-        with pytest.raises(InvalidInputError, match=told):
+        with pytest.raises(InvalidInputError, match=message):
             refused()
     assert local.delete(table, "s = 1").matched_rows == 1
     assert local.rows(table) == [(2, "b", None)]
 
 
-def test_rows_of_the_keys_in_a_frame_are_gone(engine: TableEngine, tmp_path: Path) -> None:
+def test_rows_of_the_keys_in_a_frame_are_deleted(engine: TableEngine, tmp_path: Path) -> None:
     table = create(engine, tmp_path)
     engine.write(table, [(1, "a"), (2, "b"), (3, "c")])
     assert table.delete(keys=engine.frame([(2,), (2,), (9,)], "K INT")).matched_rows == 1

@@ -1,4 +1,4 @@
-"""A DataFrame's rows on their way to level-0 files: where the rows of a key meet."""
+"""A DataFrame's rows on the way to level-0 files: all rows of a key are in one task."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("bucket", ["1", "8"])
-def test_what_was_written_can_be_read_back_and_is_a_row_a_key(
+def test_the_written_files_have_one_row_for_each_key(
     spark: SparkSession, tmp_path: Path, bucket: str
 ) -> None:
     from lakelsm.frames.frame_writer import FrameWriter
@@ -46,7 +46,7 @@ def test_what_was_written_can_be_read_back_and_is_a_row_a_key(
     assert [(row.id, row.v) for row in rows] == [(key, str(key + 40)) for key in range(20)]
 
 
-def test_few_bytes_that_cost_little_a_row_are_small(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_input_of_few_bytes_and_cheap_steps_is_small(spark: SparkSession, tmp_path: Path) -> None:
     from lakelsm.frames import frame_writer as small_input
     from lakelsm.frames.frame_writer import is_small_input
 
@@ -58,7 +58,7 @@ def test_few_bytes_that_cost_little_a_row_are_small(spark: SparkSession, tmp_pat
     assert is_small_input(spark.range(small_input.SMALL_BYTES // 8 - 1))
 
 
-def test_what_may_need_all_cores_is_not_small_however_few_its_input_is(spark: SparkSession) -> None:
+def test_an_input_that_may_need_all_cores_is_never_small(spark: SparkSession) -> None:
     from pyspark.sql import functions as F
 
     from lakelsm.frames.frame_writer import is_small_input
@@ -85,7 +85,7 @@ def test_what_may_need_all_cores_is_not_small_however_few_its_input_is(spark: Sp
     ],
     ids=["deduplicate", "first value", "partitions"],
 )
-def test_both_ways_write_the_rows_in_the_order_of_the_input(
+def test_small_and_large_inputs_are_written_in_input_order(
     spark: SparkSession,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -97,10 +97,10 @@ def test_both_ways_write_the_rows_in_the_order_of_the_input(
     import lakelsm
     from lakelsm.frames import frame_writer
 
-    asked = []
+    calls = []
 
     def rule(frame: object) -> bool:
-        asked.append(frame)
+        calls.append(frame)
         return small
 
     monkeypatch.setattr(frame_writer, "is_small_input", rule)
@@ -112,7 +112,7 @@ def test_both_ways_write_the_rows_in_the_order_of_the_input(
     table.write(
         spark.range(0, 2000, 1, 5).selectExpr("CAST(id % 3 AS INT) AS p", "concat('k', id % 100) AS k", "id AS v")
     )
-    assert asked
+    assert calls
     first = "first_value" in options.values()
     wanted = {(at % 3, f"k{at % 100}"): at for at in (reversed(range(2000)) if first else range(2000))}
     assert {(row.p, row.k): row.v for row in table.read().collect()} == wanted

@@ -1,4 +1,4 @@
-"""The rows that reads leave out are found once for the same files, kept within a bound, and never for other files."""
+"""The hidden rows of the same files are computed once, cached within limits, and never used for other files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def test_the_next_read_of_a_snapshot_opens_no_file_to_merge_it_and_that_of_another_one_does(
+def test_the_second_read_of_a_snapshot_merges_no_file_and_a_read_of_another_does(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     local = LocalTable(tmp_path / "t", file__compression="none", write_only="true")
@@ -35,7 +35,7 @@ def test_the_next_read_of_a_snapshot_opens_no_file_to_merge_it_and_that_of_anoth
     file = local.path_of(local.live()[0])
     whole = file.read_bytes()
     data = bytearray(whole)
-    data[pq.read_metadata(file).row_group(0).column(3).data_page_offset + 200] ^= 1  # A key that a merge would read.
+    data[pq.read_metadata(file).row_group(0).column(3).data_page_offset + 200] ^= 1  # A key that a merge reads.
     file.write_bytes(data)
     assert table.read(columns=["v"]).where("v = 'b'").count() == 400
     assert table.read(columns=["v"]).where("v = 'a'").count() == 0
@@ -45,21 +45,21 @@ def test_the_next_read_of_a_snapshot_opens_no_file_to_merge_it_and_that_of_anoth
     assert table.read().count() == 401 and table.at(snapshot=2).read().count() == 400
 
 
-def test_what_is_kept_is_bounded_by_the_table_and_the_oldest_goes_first(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_cache_of_a_table_is_bounded_and_drops_the_oldest_rows_first(spark: SparkSession, tmp_path: Path) -> None:
     local = LocalTable(tmp_path / "t", write_only="true", **{"lakelsm.hidden-rows.max-memory": "9300 b"})
     table = Table.for_path(str(local.root), spark)
     for number in range(5):
         local.write(*((key, str(number)) for key in range(10)))
 
-    def kept() -> list[int]:
+    def cached() -> list[int]:
         return [len(state.units[0].files) for state in _cached_of(local.root)]
 
     for snapshot in (2, 3, 2):
         assert table.at(snapshot=snapshot).read().count() == 10
-    assert kept() == [3, 2]
+    assert cached() == [3, 2]
     before = {state: hidden_rows._cache[state].frame for state in _cached_of(local.root)}
     assert table.at(snapshot=5).read().count() == 10
-    assert kept() == [2, 5]
+    assert cached() == [2, 5]
     now = _cached_of(local.root)
     assert all(_is_persisted(hidden_rows._cache[state].frame) for state in now)
     assert [_is_persisted(frame) for state, frame in before.items() if state not in now] == [False]
@@ -71,7 +71,7 @@ def test_what_is_kept_is_bounded_by_the_table_and_the_oldest_goes_first(spark: S
     assert _cached_of(unkept.root) == []
 
 
-def test_what_is_kept_goes_with_its_session_and_with_its_table(spark: SparkSession, tmp_path: Path) -> None:
+def test_cached_rows_are_dropped_with_their_session_and_table(spark: SparkSession, tmp_path: Path) -> None:
     catalog = Catalog(str(tmp_path), spark)
     roots = []
     for name in ("s.one", "s.two"):
@@ -89,7 +89,7 @@ def test_what_is_kept_goes_with_its_session_and_with_its_table(spark: SparkSessi
     frames = {state: kept.frame for state, kept in hidden_rows._cache.items() if state.owner.branch_root == str(roots[0])}
     assert len(frames) > 1 and all(map(_is_persisted, frames.values()))
     del session
-    spark.newSession()  # PySpark refers to the session that was made last.
+    spark.newSession()  # PySpark refers to the newest session.
     gc.collect()
     assert [one() for one in sessions] == [None] * 5
     assert table.read().count() == 2
@@ -102,7 +102,7 @@ def test_what_is_kept_goes_with_its_session_and_with_its_table(spark: SparkSessi
     assert len(_cached_of(roots[0])) == 1
 
 
-def test_a_process_keeps_a_bounded_number_of_states_and_bytes_of_all_tables(
+def test_a_process_caches_a_bounded_number_of_states_and_bytes(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tables = []
@@ -127,7 +127,7 @@ def test_a_process_keeps_a_bounded_number_of_states_and_bytes_of_all_tables(
     assert [len(_cached_of(tmp_path / name)) for name in "abc"] == [1, 0, 0]
 
 
-def test_what_a_stopped_session_kept_is_dropped_by_the_next_read(
+def test_the_next_read_drops_the_rows_of_a_stopped_session(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     local = LocalTable(tmp_path / "t", write_only="true")
@@ -144,7 +144,7 @@ def test_what_a_stopped_session_kept_is_dropped_by_the_next_read(
     hidden_rows._cache[state] = replace(kept, context=Stopped())  # type: ignore[arg-type]
     assert table.read().count() == 1
     assert _cached_of(local.root) == [state] and hidden_rows._cache[state].context is spark.sparkContext
-    assert _is_persisted(kept.frame), "nothing is asked of a session that was stopped"
+    assert _is_persisted(kept.frame), "no call reaches a stopped session"
     kept.frame.unpersist(False)
 
 
@@ -156,7 +156,7 @@ def _cached_of(root: Path) -> list[hidden_rows._State]:
     return [state for state in hidden_rows._cache if state.owner.branch_root == str(root)]
 
 
-def test_bitmaps_are_counted_as_a_bit_a_row_and_for_each_part_its_plan_and_the_rest_of_a_chunk() -> None:
+def test_the_size_of_bitmaps_is_a_bit_a_row_and_for_each_part_a_plan_and_a_chunk() -> None:
     small = RunFile("small", schema_id=0, row_count=80, file_size=1)
     large = RunFile("large", schema_id=0, row_count=1 << 20, file_size=1)
     unit = MergeUnit(((large,), (small,)))

@@ -1,4 +1,4 @@
-"""FrameJoin: what it asks of the facts, the types that it gives, and how it meets Spark: batches, buckets, errors."""
+"""FrameJoin: its checks of the facts, its result types, and its use of Spark: batches, buckets, errors."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def test_facts_get_the_columns_in_the_types_of_a_read(spark: SparkSession, custo
 
 
 @pytest.mark.parametrize("kind", ["INT", "STRING"])
-def test_by_bucket_every_fact_meets_its_row(kind: str, spark: SparkSession, tmp_path: Path) -> None:
-    """INT keys are hashed by Spark, STRING keys by Arrow."""
+def test_by_bucket_every_fact_finds_its_row(kind: str, spark: SparkSession, tmp_path: Path) -> None:
+    """Spark hashes INT keys, Arrow hashes STRING keys."""
     table = Catalog(str(tmp_path)).create_table(
         "db.t", f"k {kind} NOT NULL, v STRING", primary_key=["k"], options={"bucket": "5"}
     )
@@ -90,7 +90,7 @@ def test_by_bucket_every_fact_meets_its_row(kind: str, spark: SparkSession, tmp_
     assert sorted((row.n, row.v) for row in found) == [(n, None if n in missing else f"v{n}") for n in range(45)]
 
 
-def test_groups_of_buckets_are_partitions_of_their_own(spark: SparkSession) -> None:
+def test_each_group_of_buckets_is_a_separate_partition(spark: SparkSession) -> None:
     from pyspark.sql import functions as F
 
     from lakelsm.frames.lookup_join_frame import _partition_of
@@ -102,7 +102,7 @@ def test_groups_of_buckets_are_partitions_of_their_own(spark: SparkSession) -> N
         assert len({row.p for row in found}) == len(found) == groups
 
 
-def test_an_error_of_a_task_is_told_by_its_text(spark: SparkSession, customers: Table) -> None:
+def test_an_error_of_a_task_reaches_the_user_with_its_text(spark: SparkSession, customers: Table) -> None:
     facts = spark.createDataFrame([(3, "x")], "id INT NOT NULL, code STRING NOT NULL")
     with pytest.raises(Exception, match=r"^\[USER_RAISED_EXCEPTION\] lakelsm.errors.CorruptTableError: file f is gone"):
         facts.transform(join_of(customers, ["id", "code"], ["name"], _broken)).collect()
@@ -123,13 +123,13 @@ def _broken(spec: LookupSpec, shared: Path | None) -> ScannedCache:
         ("id BIGINT, code STRING, ID INT", ["name"], "The facts have column ID, id more than once"),
     ],
 )
-def test_facts_that_do_not_fit_are_refused_before_the_query_runs(
+def test_unsuitable_facts_are_refused_before_the_query_runs(
     facts: str, columns: Any, text: str, spark: SparkSession, customers: Table
 ) -> None:
     with pytest.raises(InvalidInputError, match=text):
         spark.createDataFrame([], facts).transform(join_of(customers, ["id", "code"], columns))
 
 
-def test_what_is_no_frame_is_refused(spark: SparkSession, customers: Table) -> None:
+def test_facts_that_are_not_a_frame_are_refused(spark: SparkSession, customers: Table) -> None:
     with pytest.raises(InvalidInputError, match=r"facts: expected a Spark DataFrame"):
         join_of(customers, ["id", "code"], ["name"])(pa.table({"id": [1]}))  # type: ignore[arg-type]

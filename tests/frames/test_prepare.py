@@ -1,4 +1,4 @@
-"""A user's DataFrame becomes key-value rows: columns in order, kinds, input order, casts that lose nothing."""
+"""A user's DataFrame becomes rows to write: columns in order, row kinds, input order, exact casts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def prepared(
     return prepare(frame, schema, options, row_kind, fixed, safe_casts=safe_casts)
 
 
-def test_columns_come_in_the_tables_order_with_kind_and_input_order(spark: SparkSession) -> None:
+def test_columns_are_in_the_tables_order_with_kind_and_input_order(spark: SparkSession) -> None:
     frame = spark.createDataFrame([("a", 1), ("b", 1), ("c", 2)], "v STRING, k INT").coalesce(1)
     rows = prepared(frame, schema_of())
     assert rows.columns == ["k", "v", "_VALUE_KIND", "_SEQUENCE_NUMBER"]
@@ -42,7 +42,7 @@ def test_columns_come_in_the_tables_order_with_kind_and_input_order(spark: Spark
     assert [row[3] for row in found] == sorted({row[3] for row in found})
 
 
-def test_names_in_another_case_are_the_tables(spark: SparkSession) -> None:
+def test_column_names_are_matched_in_any_case(spark: SparkSession) -> None:
     schema = create_schema("`Kéy` INT, v ROW<`In.N` INT>, p STRING", ["Kéy", "p"], ["p"], {"bucket": "1"}, None, 0)
     frame = spark.createDataFrame([(1, (2,), "-D")], "`kÉY` INT, V STRUCT<`iN.n`: INT>, Op STRING")
     (row,) = prepared(frame, schema, "oP", p="x").collect()
@@ -52,14 +52,14 @@ def test_names_in_another_case_are_the_tables(spark: SparkSession) -> None:
     }
 
 
-def test_a_fixed_partition_may_be_of_any_year(spark: SparkSession) -> None:
+def test_a_fixed_partition_may_have_any_year(spark: SparkSession) -> None:
     schema = create_schema("k INT, d DATE", ["k", "d"], ["d"], {"bucket": "1"}, None, 0)
     frame = spark.createDataFrame([(1,)], "k INT")
     for day in (datetime.date.min, datetime.date.max):
         assert prepared(frame, schema, d=day).collect()[0].d == day
 
 
-def test_what_no_write_takes_is_told_as_of_rows_in_arrow(spark: SparkSession) -> None:
+def test_each_refusal_has_the_text_of_arrow_rows(spark: SparkSession) -> None:
     one = spark.range(0, 1, 1, 1)
     for refusal in REFUSALS:
         columns = [
@@ -76,7 +76,7 @@ def test_what_no_write_takes_is_told_as_of_rows_in_arrow(spark: SparkSession) ->
         assert refusal.message in str(caught.value)
 
 
-def test_a_timestamp_of_sparks_is_told_what_paimon_calls_it(spark: SparkSession) -> None:
+def test_the_error_of_a_spark_timestamp_names_paimons_type(spark: SparkSession) -> None:
     frame = spark.sql("SELECT 1 AS k, current_timestamp() AS v")
     with pytest.raises(InvalidInputError, match="Spark's timestamp is TIMESTAMP_LTZ: declare the column so"):
         prepared(frame, schema_of("k INT, v TIMESTAMP"))
@@ -112,7 +112,7 @@ def test_fixed_columns_may_be_left_out(spark: SparkSession) -> None:
     assert tuple(row)[:5] == (1, noon.date(), noon, Decimal("1.50"), "x")
 
 
-def test_a_partial_update_may_leave_out_what_it_does_not_touch(spark: SparkSession) -> None:
+def test_a_partial_update_may_leave_out_columns(spark: SparkSession) -> None:
     columns = "k INT, v STRING, a ARRAY<INT>, r ROW<x INT>, n INT NOT NULL"
     schema = schema_of(columns, merge_engine="partial-update")
     row = prepared(spark.createDataFrame([(5, 1)], "n INT, k INT"), schema).collect()[0]
@@ -176,7 +176,7 @@ _TYPES = (
 )
 _NULL = "which is NOT NULL, is NULL in a row of the DataFrame: filter or fill such rows"
 _TIME = "is a number of milliseconds from 0 to 86399999, and a row has another"
-#: A column, a value with a fault, and how the fault is told.
+#: A column, a value with a fault, and the text of the fault.
 FAULTY = [
     ("r", (None, "b"), f"'r.x', {_NULL}"),
     ("a", [None, (None,)], f"'a.element.p', {_NULL}"),
@@ -187,7 +187,7 @@ FAULTY = [
     ("t", -1, f"'t' (TIME(3)) {_TIME}"),
     ("u", [0, 86_400_000], f"'u.element' (TIME(0)) {_TIME}"),
 ]
-#: Values without a fault; a part of a row that is NULL itself is not there.
+#: Values without a fault; parts of a NULL row are not checked.
 SOUND = [
     {"r": (7, None), "a": [(7,), None], "n": [1], "m": {"a": 1}, "d": {"a": None, "b": [None]}, "t": 86_399_999},
     {"a": [], "n": [], "m": {}, "d": {}, "t": 0, "u": [None, 0]},
@@ -195,18 +195,18 @@ SOUND = [
 ]
 
 
-def test_each_fault_is_found_where_it_is_and_nowhere_else(spark: SparkSession) -> None:
+def test_each_fault_is_found_in_its_row_only(spark: SparkSession) -> None:
     values = [{name: value} for name, value, _ in FAULTY] + SOUND
     frame = spark.createDataFrame([tuple(value.get(field.name) for field in FIELDS) for value in values], _TYPES)
     faults = [(field.name, finds, text) for field in FIELDS for finds, text in value_faults(field.type, field.name)]
     assert {text for _, _, text in faults} == {text for _, _, text in FAULTY}
-    told = [F.when(finds(F.col(name)), F.lit(text)) for name, finds, text in faults]
-    found = [row[0] for row in frame.coalesce(1).select(F.array_compact(F.array(*told))).collect()]
+    checks = [F.when(test(F.col(name)), F.lit(text)) for name, test, text in faults]
+    found = [row[0] for row in frame.coalesce(1).select(F.array_compact(F.array(*checks))).collect()]
     assert found == [[text] for _, _, text in FAULTY] + [[]] * len(SOUND)
 
 
 @pytest.mark.parametrize(
     "kind", ["INT NOT NULL", "STRING", "ROW<x INT>", "MAP<INT NOT NULL, STRING>", "ARRAY<ARRAY<INT>>"]
 )
-def test_a_value_that_can_have_no_fault_costs_no_check(kind: str) -> None:
+def test_types_without_faults_have_no_checks(kind: str) -> None:
     assert value_faults(parse_type(kind), "c") == []

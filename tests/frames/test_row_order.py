@@ -1,4 +1,4 @@
-"""The order of rows for writing tasks: that of keys, and where rows of buckets may take turns in it."""
+"""The sort order of writing tasks: key order, and when rows of buckets may be interleaved."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_narrow_keys_are_ordered_by_one_number(spark: SparkSession, keys: tuple[
     assert len({row.o for row in found}) == len(rows)
 
 
-def test_rows_of_few_buckets_take_turns_and_others_come_bucket_by_bucket(spark: SparkSession) -> None:
+def test_rows_of_few_buckets_are_interleaved_and_others_are_sorted_by_bucket(spark: SparkSession) -> None:
     from lakelsm.frames.row_order import MAX_INTERLEAVED, row_order
 
     def of(schema: TableSchema, **changes: Any) -> tuple[bool, int]:
@@ -95,7 +95,7 @@ def test_rows_of_few_buckets_take_turns_and_others_come_bucket_by_bucket(spark: 
     assert of(schema_of(("l",), ("p",))) == (False, 3)
 
 
-def test_rows_that_are_all_kept_or_merged_in_pieces_come_in_the_order_of_the_input(spark: SparkSession) -> None:
+def test_rows_that_are_all_kept_or_merged_in_pieces_are_in_input_order(spark: SparkSession) -> None:
     from lakelsm.frames.row_order import row_order
 
     schema = schema_of(("l",))
@@ -113,7 +113,7 @@ def test_rows_that_are_all_kept_or_merged_in_pieces_come_in_the_order_of_the_inp
     ],
     ids=["text with one beginning", "two numbers"],
 )
-def test_the_last_row_of_a_key_wins_whatever_partition_it_is_in(
+def test_the_last_row_of_a_key_wins_from_any_partition_of_the_input(
     spark: SparkSession, tmp_path: Path, key: tuple[str, ...], expressions: list[str]
 ) -> None:
     import lakelsm

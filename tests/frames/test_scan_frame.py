@@ -1,4 +1,4 @@
-"""Who reads the files of merged sections: the tasks that merge them, or Spark's own scan."""
+"""The files of merged sections are read by the tasks that merge them, or by Spark's own scan."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WANTED = [(i, 10 * i if i % 3 else 10 * i + 100, i) for i in range(20) if i != 7
 
 @pytest.fixture(scope="module")
 def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Table:
-    """Keys 0 to 19, every third of them and key 30 in a second run, key 7 deleted in a third."""
+    """Create keys 0 to 19, every third of them and key 30 in a second run, and key 7 deleted in a third."""
     options = {
         "merge-engine": "aggregation",
         "fields.s.aggregate-function": "sum",
@@ -47,7 +47,7 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tabl
 
 
 @pytest.mark.parametrize(("small", "scanned"), [("every file", 0), ("all but the largest", 1), ("none", 3)])
-def test_rows_are_the_same_whoever_reads_them(table: Table, small: str, scanned: int) -> None:
+def test_tasks_and_scans_return_the_same_rows(table: Table, small: str, scanned: int) -> None:
     sizes = sorted(file.file_size for file in table.explain().merged_files)
     assert len(set(sizes)) == 3
     cost = {"every file": sizes[-1] + 1, "all but the largest": sizes[-1], "none": 1}[small]
@@ -59,7 +59,7 @@ def test_rows_are_the_same_whoever_reads_them(table: Table, small: str, scanned:
     assert rows_of(found.where("v >= 18")) == [row for row in sorted(WANTED, key=repr) if row[2] >= 18]
 
 
-def test_rows_are_the_same_where_two_files_have_the_same_size(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_the_same_if_two_files_have_the_same_size(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lakelsm.frames.scan_frame._sizes_identify_chunks", lambda files: False)
     store = TableStore.open(f"file:{table._opened.paths.root}").with_options({"source.split.open-file-cost": "1 b"})
     found = scan_frame(resolve_session(table._spark), store, plan_read(store, store.snapshots.latest(), None), ["id"])
@@ -76,7 +76,7 @@ def test_distinct_sizes_that_fit_a_number_with_the_chunk_identify_files() -> Non
     assert not _sizes_identify_chunks([file(7, 1 << 32)])
 
 
-def test_sections_are_handed_over_whole_unless_few_columns_are_asked_for(table: Table) -> None:
+def test_tasks_read_sections_whole_unless_few_columns_are_requested(table: Table) -> None:
     store = TableStore.open(f"file:{table._opened.paths.root}").with_options({"source.split.open-file-cost": "1 b"})
     plan = plan_read(store, store.snapshots.latest(), None)
     for columns, scanned in ((None, 0), (["id", "s", "v"], 0), (["s", "v"], 0), (["v"], 3)):
@@ -88,7 +88,7 @@ def test_sections_are_handed_over_whole_unless_few_columns_are_asked_for(table: 
 
 
 def written(folder: Path, *values: str) -> tuple[Table, list[Path]]:
-    """A table of one file a bucket that Spark scans by itself, and its files, oldest first."""
+    """Write a table with one natively scanned file for each bucket; return it and its files, the oldest first."""
     local = LocalTable(folder, file__compression="none", bucket="1")
     for number, value in enumerate(values):
         local.write(*((number * 1000 + key, f"{value}{key}") for key in range(400)))
@@ -96,7 +96,7 @@ def written(folder: Path, *values: str) -> tuple[Table, list[Path]]:
     return Table.for_path(str(folder)), [local.path_of(entry) for entry in entries]
 
 
-def test_a_flipped_bit_in_a_natively_scanned_file_gives_no_rows(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_flipped_bit_in_a_natively_scanned_file_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
     table, (file,) = written(tmp_path / "t", "a")
     assert table.read().count() == 400
     data = bytearray(file.read_bytes())
@@ -104,12 +104,12 @@ def test_a_flipped_bit_in_a_natively_scanned_file_gives_no_rows(spark: SparkSess
     file.write_bytes(data)
     with pytest.raises(Exception) as error:
         table.read().collect()
-    told = next(line for line in str(error.value).splitlines() if "Exception" in line or "[" in line)
-    assert str(file) in told and "FAILED_READ_FILE" in told
+    line = next(line for line in str(error.value).splitlines() if "Exception" in line or "[" in line)
+    assert str(file) in line and "FAILED_READ_FILE" in line
     assert table.read(columns=["id"]).count() == 400
 
 
-def test_a_natively_scanned_file_that_was_swapped_is_refused_by_name(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_natively_scanned_file_that_was_exchanged_is_refused_by_name(spark: SparkSession, tmp_path: Path) -> None:
     table, (old, new) = written(tmp_path / "t", "a", "b")
     shutil.copy(old, new)
     with pytest.raises(CorruptTableError, match=f"Data file {new} is damaged or replaced"):
@@ -123,7 +123,7 @@ def test_a_natively_scanned_file_that_was_swapped_is_refused_by_name(spark: Spar
 
 
 def overlapping(folder: Path, **options: str) -> tuple[Table, Path]:
-    """A table whose rows a task merges, and one of its files with a damaged key column."""
+    """Write a table whose rows a task merges; return it and one of its files, with a damaged key column."""
     local = LocalTable(folder, file__compression="none", **options)
     for value in ("a", "b"):
         local.write(*((key, value) for key in range(400)))
@@ -143,7 +143,7 @@ def overlapping(folder: Path, **options: str) -> tuple[Table, Path]:
     ],
     ids=["collect", "where", "count"],
 )
-def test_the_first_line_of_what_spark_raises_says_what_is_wrong(
+def test_the_first_line_of_sparks_error_is_the_message(
     spark: SparkSession, tmp_path: Path, engine: str, action: Callable[[DataFrame], object]
 ) -> None:
     table, file = overlapping(tmp_path / "t", merge_engine=engine)
@@ -153,14 +153,14 @@ def test_the_first_line_of_what_spark_raises_says_what_is_wrong(
     assert "lakelsm.errors.CorruptTableError: Data file" in first and str(file) in first
 
 
-def test_an_error_below_an_action_of_lakelsm_is_typed(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_error_within_an_action_of_lakelsm_is_typed(spark: SparkSession, tmp_path: Path) -> None:
     table, file = overlapping(tmp_path / "t")
     with pytest.raises(CorruptTableError, match=f"^Data file {file}"):
         table.delete("id < 9")
 
 
 @pytest.mark.parametrize("engine", ["deduplicate", "partial-update"])
-def test_a_snapshot_that_went_before_the_action_is_told_as_gone(spark: SparkSession, tmp_path: Path, engine: str) -> None:
+def test_a_snapshot_that_expired_before_the_action_is_reported(spark: SparkSession, tmp_path: Path, engine: str) -> None:
     table = versioned_table(tmp_path, 3, **{"merge-engine": engine})
     table.write(rows((1, "new"), (3, "new")))
     read = Table.for_path(str(tmp_path / "db.db" / "t"), spark).at(snapshot=4).read()

@@ -1,4 +1,4 @@
-"""The engine of a session: nothing is started before it is needed."""
+"""The engine of a Spark session: a session starts only when it is needed."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def test_an_engine_starts_no_session_before_it_runs_something(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_starts_no_session_before_it_needs_one(monkeypatch: pytest.MonkeyPatch) -> None:
     from lakelsm.frames import spark_engine
 
-    asked = []
-    monkeypatch.setattr(spark_engine, "resolve_session", lambda spark, _: asked.append(spark))
+    started = []
+    monkeypatch.setattr(spark_engine, "resolve_session", lambda spark, _: started.append(spark))
     engine = spark_engine.SparkEngine(None)
-    assert asked == []
+    assert started == []
     engine.runner  # noqa: B018
-    assert asked == [None]
+    assert started == [None]
 
 
 @pytest.mark.parametrize("options", [{}, {"merge-engine": "partial-update"}, {"deletion-vectors.enabled": "true"}])
-def test_a_count_is_that_of_the_read_and_says_how_it_was_found(
+def test_a_count_equals_the_read_and_reports_how_it_was_computed(
     spark: SparkSession, tmp_path: Path, options: dict[str, str]
 ) -> None:
     from lakelsm import Table
@@ -61,8 +61,8 @@ def test_a_count_from_metadata_needs_neither_a_session_nor_data_files(
 
     made = LocalTable(tmp_path / "t", "p INT, id INT", primary_key=["p", "id"], partition_by=["p"])
     table = Table.for_path(str(tmp_path / "t"))
-    asked = "lakelsm.frames.spark_engine.resolve_session"
-    monkeypatch.setattr(asked, lambda *_: pytest.fail("a session was asked for"))
+    resolver = "lakelsm.frames.spark_engine.resolve_session"
+    monkeypatch.setattr(resolver, lambda *_: pytest.fail("a session was requested"))
     assert (table.count().rows, table.count().snapshot_id) == (0, None)
     made.write((1, 1), (2, 1), (2, 2))
     for file in (tmp_path / "t").rglob("data-*"):
@@ -74,7 +74,7 @@ def test_a_count_from_metadata_needs_neither_a_session_nor_data_files(
         table.count(fresh=1)  # type: ignore[arg-type]
 
 
-def test_a_file_that_is_gone_fails_a_count_that_needs_it(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_missing_file_fails_a_count_that_needs_it(spark: SparkSession, tmp_path: Path) -> None:
     from lakelsm import Table
 
     made = LocalTable(tmp_path / "t")

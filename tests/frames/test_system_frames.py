@@ -1,4 +1,4 @@
-"""What is in a table, as DataFrames."""
+"""System tables and inspections as DataFrames."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def test_a_write_a_delete_an_overwrite_and_a_compaction_are_told_apart_and_partitions_by_their_values(
+def test_snapshots_report_their_operations_and_partitions_their_values(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     table = Catalog(str(tmp_path), spark).create_table(
-        "db.told",
+        "db.reported",
         "dt DATE, id INT, v STRING",
         primary_key=["dt", "id"],
         partition_by=["dt"],
@@ -30,9 +30,9 @@ def test_a_write_a_delete_an_overwrite_and_a_compaction_are_told_apart_and_parti
     table.compact(full=True)
     table.overwrite(frame_of(spark, rows[:1], "dt DATE, id INT, v STRING"), {"dt": day})
     table.overwrite(spark.createDataFrame([], "dt DATE, id INT, v STRING"))
-    told = ["commit_kind", "operation", "delta_record_count", "changelog_record_count"]
+    columns = ["commit_kind", "operation", "delta_record_count", "changelog_record_count"]
     counts = ["added_file_count", "deleted_file_count"]
-    assert [tuple(row) for row in table.inspect.snapshots().to_spark().select(*told, *counts).collect()] == [
+    assert [tuple(row) for row in table.inspect.snapshots().to_spark().select(*columns, *counts).collect()] == [
         ("APPEND", "WRITE", 2, 2, 1, 0),
         ("APPEND", "DELETE", 1, 1, 1, 0),
         ("COMPACT", "COMPACT", -2, 0, 1, 2),
@@ -45,7 +45,7 @@ def test_a_write_a_delete_an_overwrite_and_a_compaction_are_told_apart_and_parti
     assert table.read().count() == 0 and table.inspect.files().to_spark().count() == 0
 
 
-def test_rows_to_look_at_are_a_frame_whose_times_are_milliseconds_of_the_day(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_frame_of_shown_rows_has_times_as_milliseconds_of_the_day(spark: SparkSession, tmp_path: Path) -> None:
     columns = "id INT, t TIME(3), a ARRAY<TIME(0)>, r ROW<t TIME(3)>, m MAP<STRING, TIME(3)>, s MULTISET<STRING>"
     table = Catalog(str(tmp_path), spark).create_table("db.t", columns, primary_key="id")
     assert table.head().to_spark().collect() == []

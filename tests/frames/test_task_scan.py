@@ -1,4 +1,4 @@
-"""Files that Spark's own scan cannot read rightly, and the task that reads them."""
+"""Files that Spark's own scan reads wrongly, and the task that reads them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.merge.run_files import write_run
         ("a\u2028b-0.parquet", False),
     ],
 )
-def test_spark_scans_files_that_it_lists_and_shows_by_their_names(name: str, scanned: bool) -> None:
+def test_spark_scans_files_whose_names_it_lists_and_shows_unchanged(name: str, scanned: bool) -> None:
     file = RunFile(f"/_wh/.db/t/_dt=1/bucket-0/{name}", schema_id=0, row_count=1, file_size=1)
     assert split_by_reader([file], {0: create_schema("id INT", ["id"])}) == (([file], []) if scanned else ([], [file]))
 
@@ -48,12 +48,12 @@ def test_spark_scans_files_that_it_lists_and_shows_by_their_names(name: str, sca
         ("id INT, v MAP<INT, ARRAY<ROW<a INT, A INT>>>", False),
     ],
 )
-def test_spark_scans_files_whose_columns_it_tells_apart(columns: str, scanned: bool) -> None:
+def test_spark_scans_files_whose_column_names_differ_in_more_than_case(columns: str, scanned: bool) -> None:
     file = RunFile("/wh/data-0.parquet", schema_id=0, row_count=1, file_size=1)
     assert split_by_reader([file], {0: create_schema(columns, ["id"])}) == (([file], []) if scanned else ([], [file]))
 
 
-def test_files_are_judged_one_by_one_by_their_schema_and_by_what_they_hold() -> None:
+def test_each_file_is_checked_by_its_schema_and_content() -> None:
     schemas = {0: create_schema("id INT", ["id"]), 1: create_schema("id INT, _metadata INT", ["id"])}
     plain, taken, held = (
         RunFile(f"/t/{name}", schema_id=schema_id, row_count=1, file_size=1)
@@ -84,14 +84,14 @@ def test_files_of_lakelsm_are_scanned(tmp_path: Path, columns: str) -> None:
     assert not left(file, schema)
 
 
-def test_files_of_others_with_int96_or_64_bit_nanoseconds_are_left_nested_too(tmp_path: Path) -> None:
+def test_tasks_read_files_of_other_writers_with_nanoseconds_at_any_depth(tmp_path: Path) -> None:
     schema = create_schema(NESTED, ["k"], (), {"bucket": "1"})
     assert left(foreign(tmp_path, pa.timestamp("ns"), int96=True), schema)
     assert left(foreign(tmp_path, pa.timestamp("ns")), schema)
     assert not left(foreign(tmp_path, pa.timestamp("us")), schema)
 
 
-def test_only_wanted_columns_count(tmp_path: Path) -> None:
+def test_only_the_tables_columns_are_checked(tmp_path: Path) -> None:
     schema = create_schema(NESTED, ["k"], (), {"bucket": "1"})
     file = foreign(tmp_path, pa.timestamp("ns"))
     assert not left(file, schema, apply_changes(schema, [DropColumn("a")], 0))

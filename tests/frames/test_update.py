@@ -1,4 +1,4 @@
-"""Updates: rows that match get new values, the others and all other columns stay; what would be lost is refused."""
+"""Updates: matching rows get new values, other rows and columns stay; an update without effect is refused."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def read(engine: TableEngine, table: Table, *columns: str) -> list[tuple[object,
     return in_order(engine.rows(table, columns=["k", *columns]))
 
 
-def test_rows_that_match_get_new_values_of_the_row_as_it_was_and_all_else_stays(
+def test_matching_rows_get_values_computed_from_the_old_row_and_all_else_stays(
     engine: TableEngine, tmp_path: Path
 ) -> None:
     table = filled(engine, tmp_path)
@@ -47,25 +47,25 @@ def test_rows_that_match_get_new_values_of_the_row_as_it_was_and_all_else_stays(
 
 
 @ON_SPARK
-def test_on_spark_any_expression_of_a_row_is_taken(engine: TableEngine, tmp_path: Path) -> None:
+def test_on_spark_any_expression_of_a_row_is_accepted(engine: TableEngine, tmp_path: Path) -> None:
     table = filled(engine, tmp_path)
     engine.update(table, {"a": "array_append(a, k)", "v": "upper(v)"}, "k = 1")
     assert read(engine, table, "v", "a")[0] == (1, "A", [1, 2, 1])
-    for value, told in (
+    for value, message in (
         ("max(n)", r"set\['n'\] = 'max"),
         ("explode(a)", r"set\['n'\] = 'explode"),
         ("*", r"set\['n'\] = '\*' "),
         ("w + 1", r"set\['n'\] = 'w \+ 1' is not valid.*`w`"),
         ("n +", r"set\['n'\] = 'n \+' is not valid"),
     ):
-        with pytest.raises(InvalidInputError, match=told):
+        with pytest.raises(InvalidInputError, match=message):
             engine.update(table, {"n": value}, "k > 0")
 
 
 @LOCALLY
 def test_in_this_process_other_expressions_are_refused_by_name(engine: TableEngine, tmp_path: Path) -> None:
     table = filled(engine, tmp_path)
-    for value, error, told in (
+    for value, error, message in (
         ("n + abs(n)", UnsupportedFeatureError, r"'n \+ abs\(n\)': the local engine cannot evaluate 'ABS\(n\)'. "),
         ("max(n)", UnsupportedFeatureError, "cannot evaluate"),
         ("*", UnsupportedFeatureError, "cannot evaluate"),
@@ -75,7 +75,7 @@ def test_in_this_process_other_expressions_are_refused_by_name(engine: TableEngi
         ("n; 1", InvalidInputError, "more than one expression"),
         ("+".join("1" * 300), InvalidInputError, "nested too deeply"),
     ):
-        with pytest.raises(error, match=told):
+        with pytest.raises(error, match=message):
             engine.update(table, {"n": value}, "k > 0")
     assert table._store().snapshots.latest_id() == 1
     with pytest.raises(InvalidInputError, match=r"engine: .* got 'flink'"):
@@ -113,12 +113,12 @@ REFUSED: list[tuple[dict[str, str], list[tuple[dict[str, str], str]]]] = [
 
 
 @pytest.mark.parametrize(("options", "cases"), REFUSED, ids=lambda case: ",".join(case) if isinstance(case, dict) else "")
-def test_a_value_that_would_not_become_the_rows_is_refused_by_name(
+def test_a_value_that_the_merge_would_not_apply_is_refused_by_name(
     engine: TableEngine, tmp_path: Path, options: dict[str, str], cases: list[tuple[dict[str, str], str]]
 ) -> None:
     table = filled(engine, tmp_path, options)
-    for values, told in cases:
-        with pytest.raises(InvalidInputError, match=told):
+    for values, message in cases:
+        with pytest.raises(InvalidInputError, match=message):
             engine.update(table, values, "k > 0")
     assert table._store().snapshots.latest_id() == 1
 
@@ -136,7 +136,7 @@ def test_a_value_that_would_not_become_the_rows_is_refused_by_name(
         ),
     ],
 )
-def test_an_update_wins_where_sequences_decide(
+def test_an_update_wins_in_tables_with_sequence_fields(
     engine: TableEngine,
     tmp_path: Path,
     options: dict[str, str],
@@ -148,7 +148,7 @@ def test_an_update_wins_where_sequences_decide(
     assert read(engine, table, "n", "s")[:2] == expected
 
 
-def test_with_deletion_vectors_rows_that_wait_in_level_0_match_as_they_are(engine: TableEngine, tmp_path: Path) -> None:
+def test_with_deletion_vectors_rows_in_level_0_are_matched(engine: TableEngine, tmp_path: Path) -> None:
     table = filled(engine, tmp_path, {"deletion-vectors.enabled": "true"})
     assert engine.rows(table) == [] and table.count().rows == 0
     assert engine.update(table, {"n": "n + 1"}, "n >= 10").matched_rows == 2
@@ -158,7 +158,7 @@ def test_with_deletion_vectors_rows_that_wait_in_level_0_match_as_they_are(engin
     assert read(engine, table, "n", "v") == [(2, 21, "z"), (3, None, "c")] and table.count().how == "metadata"
 
 
-def test_an_update_whose_rows_others_change_before_it_commits_is_worked_out_again(
+def test_an_update_is_computed_again_if_others_change_its_rows_first(
     monkeypatch: pytest.MonkeyPatch, engine: TableEngine, tmp_path: Path
 ) -> None:
     from lakelsm.write.batch_write import BatchWriter
@@ -183,7 +183,7 @@ NANOS = [1_577_836_800_123_456_789, -1, 1_001]
 _DELETES = "partial-update.remove-record-on-delete"
 _PARTS = "a ARRAY<TIMESTAMP(7)>, r ROW<x TIMESTAMP(9)>, m MAP<INT, TIMESTAMP(9)>"
 _ON_SPARK = ("parts", "key of dynamic buckets", "partition", "sequence", "merged", "vectors")
-#: Where a table has times finer than microseconds.
+#: Tables with times finer than microseconds.
 FINE: list[tuple[str, str, list[str], list[str], dict[str, str]]] = [
     ("value", "k INT, t TIMESTAMP(9)", ["k"], [], {}),
     ("parts", f"k INT, t TIMESTAMP(9), {_PARTS}", ["k"], [], {}),
@@ -199,7 +199,7 @@ FINE: list[tuple[str, str, list[str], list[str], dict[str, str]]] = [
 
 
 @each_case("case", FINE, on_spark=[case for case in FINE if case[0] in _ON_SPARK])
-def test_times_finer_than_microseconds_that_are_not_set_stay_to_the_nanosecond(
+def test_unset_times_keep_their_nanoseconds(
     engine: TableEngine, tmp_path: Path, case: tuple[str, str, list[str], list[str], dict[str, str]]
 ) -> None:
     _, columns, key, partitions, options = case

@@ -107,7 +107,7 @@ class NoRoom(io.FileIO):
         raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def test_a_disk_that_stays_full_at_the_close_gives_the_same_error(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_at_the_close_gives_the_same_error(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scratch_runs, "_nameless_file", lambda: io.BufferedRandom(NoRoom(directory / "run", "w+")))
     message = rf"of TMPDIR: {directory}/lakelsm-rows cannot be written: No space left"
     with pytest.raises(StorageError, match=message), ScratchSpace(SCHEMA, 1 << 30) as scratch:

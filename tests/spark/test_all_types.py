@@ -19,7 +19,7 @@ from tests.read.tables import create, rows_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Nested types, and columns of which tests/typed_values.py has not every odd value.
+#: Nested types, and columns for which tests/typed_values.py lacks some edge values.
 COLUMNS = """
     fl FLOAT, db DOUBLE, vc VARCHAR(7), st STRING, bn BINARY(3), tm TIME, t3 TIMESTAMP(3), t6 TIMESTAMP(6),
     l3 TIMESTAMP_LTZ(3), l6 TIMESTAMP_LTZ(6),
@@ -29,7 +29,7 @@ COLUMNS = """
 NAN = float("nan")
 UTC = dt.timezone.utc
 
-#: Rows as Spark takes and gives them; id is put before them.
+#: Rows in Spark's Python form; the id is added in front.
 ROWS: dict[int, dict[str, Any]] = {
     1: {
         "fl": -0.0,
@@ -62,7 +62,7 @@ def write(table: Table, rows: list[tuple[int, dict[str, Any]]]) -> None:
 
 
 def read(table: Table) -> dict[int, dict[str, Any]]:
-    # Instants as UTC text: the driver's own zone has no part in it.
+    # Instants as UTC text, independent of the driver's own zone.
     instants = [F.date_format(name, "yyyy-MM-dd HH:mm:ss.SSSSSS").alias(name) for name in ("l3", "l6")]
     others = [name for name in table.schema.field_names if name not in ("l3", "l6")]
     found = {}
@@ -119,7 +119,7 @@ def test_finer_timestamps_are_cut_downwards_also_before_1970(spark: SparkSession
 
 
 @pytest.mark.parametrize("buckets", ["16", "-1"])
-def test_zeros_and_nans_are_one_key_each(spark: SparkSession, tmp_path: Path, buckets: str) -> None:
+def test_both_zeros_are_one_key_and_all_nans_are_one_key(spark: SparkSession, tmp_path: Path, buckets: str) -> None:
     table = create(spark, tmp_path, "k DOUBLE, f FLOAT, v INT, x DOUBLE", ["k", "f"], options={"bucket": buckets})
     kinds = table.read().schema
     odd = struct.unpack(">d", bytes.fromhex("fff0000000000001"))[0]
@@ -143,7 +143,7 @@ def test_zeros_and_nans_are_one_key_each(spark: SparkSession, tmp_path: Path, bu
 
 @pytest.mark.parametrize("buckets", ["2", "-1"])
 @pytest.mark.parametrize("type_name", ["TIMESTAMP(3)", "TIMESTAMP_LTZ(2)"])
-def test_times_that_are_stored_alike_are_one_key(
+def test_times_that_are_stored_equal_are_one_key(
     spark: SparkSession, tmp_path: Path, buckets: str, type_name: str
 ) -> None:
     table = create(spark, tmp_path, f"k {type_name}, v BIGINT", ["k"], options={"bucket": buckets})
@@ -166,7 +166,7 @@ def test_nanoseconds_are_cut_in_a_frame_and_kept_by_compaction(spark: SparkSessi
     assert rows_of(table.read().select("id", "t", F.col("l").cast("string"), "u")) == wanted
 
 
-def test_times_with_nanoseconds_have_the_whole_calendar_nested_too(spark: SparkSession, tmp_path: Path) -> None:
+def test_times_with_nanoseconds_have_the_whole_calendar_at_any_depth(spark: SparkSession, tmp_path: Path) -> None:
     columns = "k INT, t TIMESTAMP(9), a ROW<x TIMESTAMP(9), y TIMESTAMP(6) WITH LOCAL TIME ZONE>, b ARRAY<TIMESTAMP(9)>"
     table = create(spark, tmp_path, columns, ["k"])
     first, last = "0001-01-01 00:00:00.000001", "9999-12-31 23:59:59.999999"

@@ -12,7 +12,7 @@ from lakelsm.errors import InvalidInputError
 from lakelsm.spark.barrier_stage import run_barrier_stage
 
 
-def test_each_task_has_a_number_and_gathers_what_all_say(spark: SparkSession, tmp_path: Path) -> None:
+def test_each_task_has_a_number_and_gathers_the_texts_of_all(spark: SparkSession, tmp_path: Path) -> None:
     def task(number: int, host: str, gather: Callable[[str], list[str]]) -> None:
         (tmp_path / str(number)).write_text(f"{host} {' '.join(gather(f'task {number}'))}")
 

@@ -30,41 +30,41 @@ def test_dots_and_backticks_are_part_of_a_name(spark: SparkSession) -> None:
 
 
 class Frame:
-    """A frame that takes its filters down, or fails as Spark does."""
+    """A frame that accepts filters, or fails as Spark does."""
 
     def __init__(self, failure: Exception | None = None) -> None:
-        self.asked: list[Any] = []
+        self.conditions: list[Any] = []
         self.failure = failure
 
     def where(self, condition: Any) -> Frame:
         if self.failure is not None:
             raise self.failure
-        self.asked.append(condition)
+        self.conditions.append(condition)
         return self
 
 
-def test_a_condition_goes_to_spark_as_it_is() -> None:
+def test_a_condition_is_passed_to_spark_unchanged() -> None:
     frame = Frame()
     assert filtered(frame, "a = 1 AND b > 2") is frame  # type: ignore[arg-type]
-    assert frame.asked == ["a = 1 AND b > 2"]
+    assert frame.conditions == ["a = 1 AND b > 2"]
 
 
-def test_a_condition_of_very_many_ands_is_one_expression_to_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_condition_with_very_many_ands_is_one_expression(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(F, "expr", lambda text: SimpleNamespace(eqNullSafe=lambda value: (text, value)))
     long = " and ".join(["a = 1"] * 600)
     frame = Frame()
     filtered(frame, long)  # type: ignore[arg-type]
-    assert frame.asked == [(long, True)]
+    assert frame.conditions == [(long, True)]
 
 
-def test_a_condition_that_spark_does_not_understand_is_told_in_one_line() -> None:
+def test_a_condition_that_spark_cannot_analyse_is_an_error_of_one_line() -> None:
     failing = Frame(AnalysisException("[UNRESOLVED_COLUMN] no column `x`\n'Filter ('x = 1)\n+- Relation"))
     with pytest.raises(InvalidInputError) as raised:
         filtered(failing, "x = 1")  # type: ignore[arg-type]
     assert str(raised.value) == "Condition 'x = 1' is not valid: [UNRESOLVED_COLUMN] no column `x`"
 
 
-def test_a_predicate_reads_texts_of_times_in_the_sessions_zone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_of_times_in_a_predicate_are_in_the_sessions_zone(monkeypatch: pytest.MonkeyPatch) -> None:
     fields = parse_columns("d INT")
     session: Any = SimpleNamespace(conf=SimpleNamespace(get={"spark.sql.session.timeZone": "Asia/Tokyo"}.__getitem__))
     assert predicate_of(session, fields, "d = 1") == Compare("d", "=", 1)
@@ -92,7 +92,7 @@ CASES: list[tuple[DataType, DataType, Any, Any]] = [
 ]
 
 
-def test_members_are_found_by_id_and_null_stays_null(spark: SparkSession) -> None:
+def test_members_are_matched_by_id_and_null_stays_null(spark: SparkSession) -> None:
     struct = T.StructType([T.StructField(f"c{at}", to_spark(old)) for at, (old, _, _, _) in enumerate(CASES)])
     frame = spark.createDataFrame([tuple(value for _, _, value, _ in CASES)], struct)
     changed = frame.select(*(evolved(F.col(f"c{at}"), old, new) for at, (old, new, _, _) in enumerate(CASES)))
@@ -102,6 +102,6 @@ def test_members_are_found_by_id_and_null_stays_null(spark: SparkSession) -> Non
 
 
 @pytest.mark.parametrize("kind", [INT, OLD, ArrayType(OLD)], ids=lambda kind: kind.sql())
-def test_a_column_of_the_same_layout_is_handed_on_as_it_is(spark: SparkSession, kind: DataType) -> None:
+def test_a_column_of_the_same_layout_is_returned_unchanged(spark: SparkSession, kind: DataType) -> None:
     column = F.col("c")
     assert evolved(column, kind, kind.with_nullable(False)) is column

@@ -1,4 +1,4 @@
-"""Which session is used, and what is said where none can be had."""
+"""Which session is used, and the errors if none can be used."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def java(monkeypatch: pytest.MonkeyPatch, directory: Path, version_text: str) -> None:
-    """A JAVA_HOME whose ``java -version`` prints the text to stderr, as Java does."""
+    """Return a JAVA_HOME whose ``java -version`` prints the text to stderr, as Java does."""
     binary = directory / "bin" / "java"
     binary.parent.mkdir(parents=True)
     binary.write_text("#!/bin/sh\ncat >&2 <<END\n" + version_text + "\nEND\n", encoding="utf-8")
@@ -42,13 +42,13 @@ def test_without_java_the_error_names_what_to_install(no_session: None, monkeypa
         resolve_session()
 
 
-def test_a_java_home_without_java_is_no_java(no_session: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_java_home_without_java_is_an_error(no_session: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(SparkUnavailableError, match="17"):
         resolve_session()
 
 
-def test_a_java_that_ends_at_its_start_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_java_that_ends_at_its_start_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     java(monkeypatch, tmp_path, "no libjvm.so")
     program = "from lakelsm.spark.session import resolve_session; resolve_session(None, 'call to_arrow')"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
@@ -80,11 +80,11 @@ def test_an_old_java_is_refused_with_its_version(
         ('openjdk version "unknown"', None),
     ],
 )
-def test_the_major_version_is_read_from_javas_own_words(text: str, version: int | None) -> None:
+def test_the_major_version_is_parsed_from_javas_output(text: str, version: int | None) -> None:
     assert session_module._major_version(text) == version
 
 
-def test_a_runtime_that_has_its_version_in_a_file_is_not_started(
+def test_a_runtime_with_its_version_in_a_file_is_not_started(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     java(monkeypatch, tmp_path / "jdk", 'openjdk version "21" 2023-09-19')
@@ -95,21 +95,21 @@ def test_a_runtime_that_has_its_version_in_a_file_is_not_started(
     session_module._require_java()
 
 
-def test_under_spark_submit_the_session_is_as_the_user_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+def test_under_spark_submit_the_session_has_the_users_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
 
     class Builder:
         def __getattr__(self, name: str) -> Callable[..., Any]:
-            asked.append(name)
+            calls.append(name)
             return lambda *args: self
 
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
     monkeypatch.setattr(SparkSession, "builder", Builder())
     session_module._new_session()
-    assert asked == ["getOrCreate"]
+    assert calls == ["getOrCreate"]
 
 
-def test_java_whose_version_is_not_understood_is_tried(
+def test_a_java_with_an_unknown_version_is_tried(
     no_session: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     java(monkeypatch, tmp_path / "jdk", "who knows")
@@ -131,7 +131,7 @@ def test_java_whose_version_is_not_understood_is_tried(
     assert started[-1] == "getOrCreate"
 
 
-def test_the_session_given_comes_before_the_active_one(spark: SparkSession) -> None:
+def test_the_given_session_precedes_the_active_one(spark: SparkSession) -> None:
     other = spark.newSession()
     assert resolve_session(other) is other
     assert resolve_session() is SparkSession.getActiveSession()
@@ -154,7 +154,7 @@ def test_opening_and_planning_need_no_session(no_session: None, monkeypatch: pyt
 
 
 def python(directory: Path, answer: str) -> Path:
-    """A program in place of the workers' Python, which notes that it was run."""
+    """Return a program instead of the workers' Python, which records that it was run."""
     program = directory / "bin" / "python3"
     program.parent.mkdir(parents=True)
     program.write_text(f"#!/bin/sh\necho run >> {directory}/runs\n{answer}\n", encoding="utf-8")
@@ -179,7 +179,7 @@ VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
         ("exit 1", "has version unknown"),
     ],
 )
-def test_workers_of_another_python_are_told_before_the_first_task_with_what_to_set(
+def test_workers_of_another_python_are_an_error_before_the_first_task(
     tmp_path: Path, answer: str, what: str
 ) -> None:
     program = python(tmp_path, answer)
@@ -190,25 +190,25 @@ def test_workers_of_another_python_are_told_before_the_first_task_with_what_to_s
     assert f"PYSPARK_PYTHON={sys.executable}" in message and f"spark.pyspark.python={sys.executable}" in message
 
 
-def test_a_python_that_does_not_exist_is_told(tmp_path: Path) -> None:
+def test_a_python_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SparkUnavailableError, match=r"workers run /nowhere/python, which does not exist"):
         resolve_session(session_of("/nowhere/python"))
 
 
-def test_another_python_that_has_all_is_asked_once(tmp_path: Path) -> None:
+def test_another_suitable_python_is_checked_once(tmp_path: Path) -> None:
     program = python(tmp_path, f"echo {VERSION}")
     for _ in range(3):
         resolve_session(session_of(str(program)))
     assert (tmp_path / "runs").read_text(encoding="utf-8") == "run\n"
 
 
-def test_the_python_of_this_program_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_python_of_this_program_is_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("a Python was started"))
     session_module._check_python.cache_clear()
     resolve_session(session_of(sys.executable))
 
 
-def test_workers_run_the_python_of_this_program_where_none_is_set(
+def test_workers_run_the_python_of_this_program_by_default(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
@@ -226,7 +226,7 @@ def test_workers_run_the_python_of_this_program_where_none_is_set(
 
 
 def test_a_session_of_another_python_on_the_path_runs_tasks_in_this_one(tmp_path: Path) -> None:
-    """A notebook's session, without any setting: the python3 of the PATH has no lakelsm."""
+    """As in a notebook, without any setting: the python3 of the PATH has no lakelsm."""
     python(tmp_path, "echo 3.2")
     program = """
 import os, sys
@@ -246,7 +246,7 @@ print(spark.sparkContext.pythonExec == sys.executable, table.read().count())
     assert (ran.stdout, (tmp_path / "runs").exists()) == ("True 3\n", False), ran.stderr[-2000:]
 
 
-def test_on_a_cluster_and_with_shipped_packages_the_tasks_tell(tmp_path: Path) -> None:
+def test_on_a_cluster_and_with_shipped_packages_the_python_is_not_checked(tmp_path: Path) -> None:
     resolve_session(session_of("/nowhere/python", master="yarn"))
     resolve_session(session_of("/nowhere/python", _python_includes=["lakelsm.zip"]))
 
@@ -256,19 +256,19 @@ def test_the_probe_finds_what_a_python_lacks() -> None:
     assert subprocess.run(command, capture_output=True, text=True).stdout.split() == [VERSION, "no_such_package"]
 
 
-def test_a_session_that_has_ended_is_told() -> None:
+def test_a_session_that_has_ended_is_an_error() -> None:
     with pytest.raises(SparkUnavailableError, match=r"session has ended.* running one\. Without Spark: call to_arrow\.$"):
         resolve_session(session_of(sys.executable, _jsc=None), "call to_arrow")
 
 
 def frame(module: str = "pyspark.sql.classic.dataframe", jsc: object = object(), streaming: bool = False) -> Any:
-    """A DataFrame of a session without a JVM."""
+    """Return a DataFrame of a session without a JVM."""
     session = SimpleNamespace(sparkContext=SimpleNamespace(_jsc=jsc))
     members = {"__module__": module, "sparkSession": session, "isStreaming": streaming}
     return object.__new__(type("DataFrame", (DataFrame,), {**members, "__init__": lambda self: None}))
 
 
-def test_a_classic_frame_of_a_running_session_is_taken_as_it_is() -> None:
+def test_a_classic_frame_of_a_running_session_is_returned_unchanged() -> None:
     given = frame()
     assert checked_frame(given) is given
 

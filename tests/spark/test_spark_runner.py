@@ -1,4 +1,4 @@
-"""Units that Spark's executors run."""
+"""Units that run on Spark's executors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def counted(unit: int) -> Iterator[pa.RecordBatch]:
     yield pa.record_batch([pa.array([unit, unit])], schema=SCHEMA)
 
 
-def test_batches_come_in_the_order_of_the_units_and_failures_as_they_are(spark: SparkSession) -> None:
+def test_batches_are_in_the_order_of_the_units_and_failures_are_raised_unchanged(spark: SparkSession) -> None:
     from lakelsm.spark.spark_runner import SparkRunner
 
     runner = SparkRunner(spark)

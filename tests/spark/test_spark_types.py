@@ -1,4 +1,4 @@
-"""Spark's types of Paimon's: no JVM."""
+"""The mapping between Paimon's and Spark's types, without a JVM."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lakelsm.spark.spark_types import to_struct
 from lakelsm.types import parse_columns
 
 
-def test_nested_parts_can_be_null_for_spark_and_columns_as_they_are_declared() -> None:
+def test_nested_parts_are_nullable_for_spark_and_columns_as_declared() -> None:
     struct = to_struct(
         parse_columns(
             "k INT NOT NULL, r ROW<x INT NOT NULL COMMENT 'an x', q ROW<z INT NOT NULL> NOT NULL>, "

@@ -1,4 +1,4 @@
-"""What the text of a failed job tells: lakelsm's own errors, and what of Spark's is known."""
+"""The text of a failed job becomes an error of lakelsm, from its own texts and known ones of Spark."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lakelsm.errors import InvalidInputError, LakelsmError, SparkUnavailableErro
 from lakelsm.spark.task_errors import error_text, first_line, lakelsm_error, translated_errors
 
 
-def test_text_of_task_failures_is_told_apart() -> None:
+def test_texts_of_task_failures_become_their_errors() -> None:
     root = "/wh/db.db/t"
     raised = "Traceback\nlakelsm.errors.CorruptTableError: old\n\nTraceback\nlakelsm.errors.SnapshotNotFoundError: new\n"
     assert repr(lakelsm_error(raised, root)) == "SnapshotNotFoundError('new')"
@@ -33,7 +33,7 @@ def test_text_of_task_failures_is_told_apart() -> None:
         "pyspark.errors.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9",
     ],
 )
-def test_a_task_that_ran_in_another_python_is_told_in_one_line(text: str) -> None:
+def test_a_task_in_another_python_is_an_error_of_one_line(text: str) -> None:
     error = lakelsm_error(text, "/wh/db.db/t")
     assert isinstance(error, SparkUnavailableError)
     assert "PYSPARK_PYTHON" in str(error) and "spark.pyspark.python" in str(error) and "\n" not in str(error)
@@ -55,12 +55,12 @@ def test_an_expression_of_the_user_that_fails_on_a_row_is_an_input_error_of_one_
     assert reason in str(error) and "\n" not in str(error) and "SQLSTATE" not in str(error)
 
 
-def test_a_users_own_missing_module_stays_as_it_is() -> None:
+def test_a_missing_module_of_the_user_is_not_converted() -> None:
     assert lakelsm_error("ModuleNotFoundError: No module named 'lakes'", "/wh/db.db/t") is None
 
 
 @pytest.mark.parametrize("reason", ["No space left on device", "Disk quota exceeded"])
-def test_a_spill_that_finds_no_room_names_sparks_directory(reason: str) -> None:
+def test_the_error_of_a_full_disk_names_sparks_directory(reason: str) -> None:
     text = f"org.apache.spark.SparkException: Job aborted.\n\tat a.b\nCaused by: java.io.IOException: {reason}\n"
     error = lakelsm_error(text, "/warehouse/d.db/t")
     assert isinstance(error, StorageError)
@@ -78,7 +78,7 @@ def test_a_spill_that_finds_no_room_names_sparks_directory(reason: str) -> None:
         ("java.lang.RuntimeException: data-1.parquet is not a Parquet file", "corrupt"),
     ],
 )
-def test_a_file_that_the_system_or_the_store_keeps_from_spark_is_not_called_damaged(cause: str, kind: str) -> None:
+def test_a_file_that_the_system_or_store_refuses_is_not_called_damaged(cause: str, kind: str) -> None:
     file = "file:///wh/db.db/t/bucket-0/data-1.parquet"
     text = f"[FAILED_READ_FILE.NO_HINT] Encountered error while reading file {file}.  SQLSTATE: KD001\nCaused by: {cause}"
     error = lakelsm_error(text, "/wh/db.db/t")
@@ -86,7 +86,7 @@ def test_a_file_that_the_system_or_the_store_keeps_from_spark_is_not_called_dama
 
 
 @pytest.mark.parametrize("error", [StorageError("full"), UnsupportedFeatureError("two\n  lines: of 'text'")], ids=repr)
-def test_an_error_that_is_handed_over_as_text_is_known_again(error: LakelsmError) -> None:
+def test_an_error_passed_as_text_is_recognised(error: LakelsmError) -> None:
     text = error_text(error)
     assert "\n" not in text
     for around in (text, f"[USER_RAISED_EXCEPTION] {text} SQLSTATE: P0001", f"Traceback\n  File\n{text}\n\n\tat org"):
@@ -95,7 +95,7 @@ def test_an_error_that_is_handed_over_as_text_is_known_again(error: LakelsmError
         assert str(found) == " ".join(str(error).split())
 
 
-def test_an_action_raises_what_is_known_and_lets_the_rest_pass() -> None:
+def test_known_failures_of_an_action_are_converted_and_others_unchanged() -> None:
     with pytest.raises(StorageError, match="full") as caught, translated_errors("/t"):
         raise PySparkException("lakelsm.errors.StorageError: full")
     assert isinstance(caught.value.__cause__, PySparkException)
@@ -114,7 +114,7 @@ def test_an_action_raises_what_is_known_and_lets_the_rest_pass() -> None:
     ],
     ids=["no answer", "the call fails", "no connection"],
 )
-def test_a_jvm_that_is_gone_is_one_error_with_the_remedy(lost: Exception) -> None:
+def test_a_lost_jvm_is_one_error_with_the_remedy(lost: Exception) -> None:
     ended = pytest.raises(SparkUnavailableError, match=r"JVM has ended.*a new session")
     with ended as caught, translated_errors("/t"):
         raise lost
@@ -135,14 +135,14 @@ def test_the_first_line_leaves_out_the_plan() -> None:
     assert first_line(error) == "[UNRESOLVED] no such column."
 
 
-def test_the_first_line_of_a_syntax_error_is_not_the_blank_one_that_it_begins_with() -> None:
+def test_the_first_line_of_a_syntax_error_is_not_its_blank_one() -> None:
     assert first_line(PySparkException("\n[PARSE_SYNTAX_ERROR] at 'n'.\n\n== SQL ==\nn n n")) == (
         "[PARSE_SYNTAX_ERROR] at 'n'."
     )
 
 
 @pytest.mark.parametrize(("status", "kind"), [("403", "StorageError"), ("503", "StorageUnavailableError")])
-def test_what_a_store_answers_the_connector_is_told_with_its_kind(status: str, kind: str) -> None:
+def test_an_error_of_the_store_to_the_connector_has_its_kind(status: str, kind: str) -> None:
     text = f"java.nio.file.AccessDeniedException: s3a://b/w/d.db/t/x.parquet: getFileStatus (Status Code: {status}; X)"
     error = lakelsm_error(text, "s3://b/w/d.db/t")
     assert type(error).__name__ == kind and f"({status})" in str(error)

@@ -1,4 +1,4 @@
-"""What a task does for the worker that it runs in."""
+"""What tasks do in a worker, and how their messages are collected."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def frozen_objects(unit: int) -> Iterator[pa.RecordBatch]:
     yield pa.record_batch([pa.array([unit]), pa.array([gc.get_freeze_count()])], names=["unit", "frozen"])
 
 
-def test_each_unit_has_a_task_and_loaded_modules_are_left_out_of_garbage_collections(spark: SparkSession) -> None:
+def test_each_unit_has_a_task_and_loaded_modules_are_exempt_from_collection(spark: SparkSession) -> None:
     rows = run_units(spark, [3, 5, 8], frozen_objects, "unit bigint, frozen bigint").collect()
     assert sorted(row.unit for row in rows) == [3, 5, 8]
     assert min(row.frozen for row in rows) > 10_000
 
 
 class Job:
-    """As much of a DataFrame as a collection uses; its tasks give these rows or fail."""
+    """The part of a DataFrame that a collection uses; its tasks return these rows or fail."""
 
     def __init__(self, *messages: TaskMessages, failure: Exception | None = None) -> None:
         self._messages, self._failure = messages, failure
@@ -66,17 +66,17 @@ def collected(job: Job) -> TaskMessages:
 @pytest.mark.parametrize(
     "names", [("a.b", "`tick`", "a", "${x}", "*", "sp ace"), ("a", "b")], ids=["odd names", "plain names"]
 )
-def test_a_task_sees_the_names_as_they_are(spark: SparkSession, names: tuple[str, ...]) -> None:
+def test_a_task_gets_the_exact_column_names(spark: SparkSession, names: tuple[str, ...]) -> None:
     def seen(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            told = ["|".join(batch.schema.names), str(gc.get_freeze_count() > 1000)]
-            yield pa.RecordBatch.from_arrays([pa.array([text] * len(batch)) for text in told], names=["names", "frozen"])
+            texts = ["|".join(batch.schema.names), str(gc.get_freeze_count() > 1000)]
+            yield pa.RecordBatch.from_arrays([pa.array([text] * len(batch)) for text in texts], names=["names", "frozen"])
 
     frame = spark.createDataFrame([tuple(range(len(names)))], list(names)).coalesce(1)
     assert map_in_arrow(frame, seen, "names string, frozen string").collect() == [("|".join(names), "True")]
 
 
-def test_the_messages_of_all_tasks_come_together_in_their_order() -> None:
+def test_the_messages_of_all_tasks_are_joined_in_their_order() -> None:
     first = TaskMessages([add(file("one"))], [hash_index("index-1")], [])
     second = TaskMessages([add(file("two")), add(file("three"))], [], [add(file("changes"))])
     job = Job(first, TaskMessages(), second)
@@ -88,7 +88,7 @@ def test_the_messages_of_all_tasks_come_together_in_their_order() -> None:
     assert collected(Job()) == TaskMessages()
 
 
-def test_a_failed_job_is_ended_and_told_in_lakelsms_words() -> None:
+def test_a_failed_job_is_cancelled_and_its_error_converted() -> None:
     job = Job(failure=PySparkException("lakelsm.errors.StorageError: no room"))
     with pytest.raises(StorageError, match="no room"):
         collected(job)
@@ -105,12 +105,12 @@ def test_a_failed_job_is_ended_and_told_in_lakelsms_words() -> None:
         ("/back\\slash", "/back\\\\slash"),
     ],
 )
-def test_characters_of_patterns_are_escaped_and_others_stay(path: str, literal: str) -> None:
+def test_special_characters_of_patterns_are_escaped(path: str, literal: str) -> None:
     assert literal_path(path) == literal
 
 
 @pytest.mark.parametrize(("rows", "size", "expected"), [(100, 1 << 20, [100, 100, 50]), (1 << 20, 160, [20] * 12 + [10])])
-def test_batches_are_gathered_up_to_bounds_of_rows_and_bytes(
+def test_batches_are_combined_up_to_limits_of_rows_and_bytes(
     rows: int, size: int, expected: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tasks, "_GATHERED_ROWS", rows)
@@ -122,7 +122,7 @@ def test_batches_are_gathered_up_to_bounds_of_rows_and_bytes(
     assert list(tasks._gathered(iter([]))) == []
 
 
-def test_what_is_said_meanwhile_is_not_logged_and_what_a_user_has_switched_off_stays_so(
+def test_commands_within_unlogged_are_not_logged_and_disabled_loggers_stay_disabled(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level(logging.DEBUG)
