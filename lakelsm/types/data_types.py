@@ -97,7 +97,7 @@ class AtomicType(DataType):
         elif self.root in _PLAIN_ROOTS:
             self._only()
         else:
-            raise InvalidInputError(f"unknown type '{self.root}'; use one of {', '.join(sorted(ATOMIC_ROOTS))}")
+            raise InvalidInputError(f"'{self.root}' is not a type; use one of {', '.join(sorted(ATOMIC_ROOTS))}")
 
     def _default(self, attribute: str, value: int) -> None:
         if getattr(self, attribute) is None:

@@ -142,7 +142,7 @@ def _from_json(document: Mapping[str, Any]) -> DataType:
             return RowType(tuple(field_from_json(field) for field in document["fields"]), nullable)
     except KeyError as missing:
         raise InvalidInputError(f"type object {root} has no {missing}") from missing
-    raise InvalidInputError(f"unknown type '{head}'; known: ARRAY, MAP, MULTISET, ROW, VECTOR")
+    raise InvalidInputError(f"'{head}' is not a type object; use one of ARRAY, MAP, MULTISET, ROW, VECTOR")
 
 
 class _Parser:

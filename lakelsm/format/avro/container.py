@@ -99,7 +99,7 @@ def write_container(
     """
     codec = {"zstd": "zstandard", "none": "null"}.get(compression.lower(), compression.lower())
     if codec not in CODECS:
-        raise UnsupportedFeatureError(f"lakelsm does not write manifests in {compression!r}: use zstd.")
+        raise UnsupportedFeatureError(f"option 'manifest.compression': {compression!r} is not supported. Use 'zstd'.")
     out = io.BytesIO()
     fastavro.writer(
         out,

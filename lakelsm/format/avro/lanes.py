@@ -259,7 +259,7 @@ class _Record(_Node):
 
     def __init__(self, schema: Mapping[str, Any], path: str, wanted: frozenset[str], nested: bool) -> None:
         if nested:
-            raise UnsupportedLayoutError("an array of records")
+            raise UnsupportedLayoutError("the schema has an array of records")
         self._fields = [
             _compile(item["type"], f"{path}.{item['name']}" if path else item["name"], wanted, nested)
             for item in schema["fields"]
@@ -375,7 +375,7 @@ _FIXED_SIZES = {"float": 4, "double": 8}
 
 def _items(column: Column) -> LongColumn | SliceColumn:
     if isinstance(column, ListColumn):
-        raise UnsupportedLayoutError("an array of arrays")
+        raise UnsupportedLayoutError("the schema has an array of arrays")
     return column
 
 

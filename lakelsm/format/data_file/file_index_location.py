@@ -45,7 +45,7 @@ class FileIndexLocation:
         names = file_index_names(file.extra_files)
         if len(names) > 1:
             raise CorruptTableError(
-                f"The manifest entry of data file {path} names several index files: {', '.join(names)}."
+                f"The manifest entry of data file {path} names several index files: {', '.join(names)}. Restore it."
             )
         sealed = file.footer_checksum is not None  # Manifests contain it for files that lakelsm wrote.
         for name in names:

@@ -74,7 +74,7 @@ class DataFileMeta:
         Raises InvalidInputError unless ``level`` is above the current one.
         """
         if level <= self.level:
-            raise InvalidInputError(f"File {self.file_name} of level {self.level} cannot move up to {level}.")
+            raise InvalidInputError(f"File {self.file_name} is on level {self.level}: it cannot move up to {level}.")
         moved = copy(self)
         moved.level = level
         return moved

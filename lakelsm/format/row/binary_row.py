@@ -50,7 +50,7 @@ def column_blocks(arrays: Sequence[Column], block_rows: int) -> Iterator[list[pa
     """Yield consecutive row ranges of the columns as contiguous arrays of at most ``block_rows`` rows."""
     lengths = {len(array) for array in arrays}
     if len(lengths) > 1:
-        raise InvalidInputError(f"columns of different lengths: {sorted(lengths)}")
+        raise InvalidInputError(f"columns have different lengths: {sorted(lengths)}")
     for start in range(0, lengths.pop() if lengths else 0, block_rows):
         yield [contiguous(array.slice(start, block_rows)) for array in arrays]
 
@@ -69,7 +69,7 @@ def encode_rows(arrays: Sequence[Column], types: Sequence[DataType]) -> pa.Binar
     try:
         return pa.concat_arrays(blocks)
     except pa.ArrowInvalid as error:
-        raise InvalidInputError("more than 2 GiB of row bytes; encode fewer rows at once") from error
+        raise InvalidInputError("the rows need more than 2 GiB; encode fewer rows at a time") from error
 
 
 def with_arity(rows: pa.BinaryArray, fields: int) -> pa.BinaryArray:
@@ -132,7 +132,7 @@ def assembled_rows(fields: Sequence[FieldSlots], rows: int) -> pa.BinaryArray:
     else:
         words, starts = _assemble(fields, rows)
     if 8 * len(words) >= 1 << 31:
-        raise InvalidInputError("more than 2 GiB of row bytes; encode fewer rows at once")
+        raise InvalidInputError("the rows need more than 2 GiB; encode fewer rows at a time")
     offsets = (starts << 3).astype(np.int32)
     return pa.Array.from_buffers(pa.binary(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(words)])
 

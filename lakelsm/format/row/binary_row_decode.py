@@ -58,7 +58,7 @@ def _python_value(column: pa.Array) -> Any:
 def _open(rows: Sequence[bytes] | pa.Array, fields: int) -> _StoredRows:
     array = rows if isinstance(rows, pa.Array) else pa.array(rows, pa.binary())
     if array.null_count:
-        raise CorruptTableError("a row's bytes are missing")
+        raise CorruptTableError("a stored row is NULL instead of bytes")
     stored = RowBytes.of(array)
     bare = RowBytes(stored.buffer, stored.starts + _ARITY_BYTES, stored.lengths - _ARITY_BYTES)
     check_rows(bare.lengths < 8, "is shorter than an empty row")

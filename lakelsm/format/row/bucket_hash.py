@@ -67,7 +67,7 @@ def key_hashes(arrays: Sequence[Column], types: Sequence[DataType]) -> Hashes:
     The rows' bytes are not built if all rows of a block have equal lengths. Errors as for :func:`encode_rows`.
     """
     if len(arrays) != len(types) or not arrays:
-        raise InvalidInputError(f"a key of {len(arrays)} columns with {len(types)} types")
+        raise InvalidInputError(f"a key has {len(arrays)} columns and {len(types)} types")
     out = np.empty(len(arrays[0]), dtype=np.int32)
     first = 0
     for block in column_blocks(arrays, _BLOCK_ROWS):
@@ -99,11 +99,11 @@ def bucket_ids(
         return _mod_buckets(arrays, types, num_buckets)
     if function == "hive":
         if len(arrays) != len(types) or not arrays:
-            raise InvalidInputError(f"a bucket key of {len(arrays)} columns with {len(types)} types")
+            raise InvalidInputError(f"a bucket key has {len(arrays)} columns and {len(types)} types")
         blocks = [hive_hashes(block, types) for block in column_blocks(arrays, 1 << 16)]
         positive = np.concatenate([np.empty(0, np.uint32), *blocks]) & np.uint32(0x7FFFFFFF)
         return _remainder(positive, num_buckets)
-    raise InvalidInputError(f"bucket-function.type must be default, mod or hive, not {function!r}")
+    raise InvalidInputError(f"option 'bucket-function.type': {function!r} is not default, mod or hive.")
 
 
 def _hash_buckets(hashes: Hashes, num_buckets: int) -> Hashes:

@@ -31,7 +31,7 @@ def bytes_column(
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
     if int(offsets[-1]) >= 1 << 31:
-        raise CorruptTableError("more than 2 GiB of text in rows that are decoded together")
+        raise CorruptTableError("the texts of rows that are decoded together exceed 2 GiB")
     picks = np.repeat(starts - offsets[:-1], lengths)
     picks += np.arange(len(picks), dtype=np.int64)
     buffers = [validity(nulls), pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data[picks])]

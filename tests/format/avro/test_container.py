@@ -38,7 +38,7 @@ def test_equal_records_give_equal_bytes_and_others_another_sync_marker() -> None
 
 
 def test_an_unknown_codec_is_refused_by_name() -> None:
-    with pytest.raises(UnsupportedFeatureError, match=r"'lz4': use zstd"):
+    with pytest.raises(UnsupportedFeatureError, match=r"'lz4' is not supported. Use 'zstd'"):
         write_container(ONE_FIELD, [], "lz4")
 
 

@@ -109,7 +109,7 @@ def test_the_error_names_the_number_of_the_damaged_row() -> None:
     good = encode_row([1], [INT])
     with pytest.raises(CorruptTableError, match=r"^row number 2 ends before its last field"):
         decode_rows([good, good, good[:-1], good], [INT])
-    with pytest.raises(CorruptTableError, match="a row's bytes are missing"):
+    with pytest.raises(CorruptTableError, match="a stored row is NULL"):
         decode_rows(pa.array([good, None], pa.binary()), [INT])
 
 

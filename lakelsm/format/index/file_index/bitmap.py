@@ -125,9 +125,9 @@ class Bitmaps:
         try:
             version, self.row_count, count, has_null = _HEAD.unpack_from(body)
             if version not in (FLAT, BLOCKS):
-                raise UnsupportedFeatureError(f"{source} has a bitmap index of version {version}, not supported.")
+                raise UnsupportedFeatureError(f"{source} has bitmap version {version}; lakelsm reads only 1 and 2.")
             if self.row_count < 0 or count < 0:
-                raise struct.error(f"{count} values of {self.row_count} rows")
+                raise struct.error(f"it claims {count} values in {self.row_count} rows")
             at = _HEAD.size
             self._null: tuple[int, int] | None = None
             if has_null:
@@ -173,7 +173,7 @@ class Bitmaps:
                 raise struct.error("a block is before the first one")
             (count,) = _INT.unpack_from(self._body, start)
             if count < 0:
-                raise struct.error(f"a block of {count} values")
+                raise struct.error(f"a block claims {count} values")
             keys, entries, _ = self._values.read_entries(self._body, start + _INT.size, count, 2)
         except (struct.error, ValueError) as error:
             raise self._damaged(error) from error
@@ -191,12 +191,12 @@ class Bitmaps:
                 start = self._start + offset
                 end = len(self._body) if length < 0 else start + length
                 if end > len(self._body):
-                    raise ValueError(f"a bitmap ends beyond its {len(self._body)} bytes")
+                    raise ValueError(f"a bitmap ends after the {len(self._body)} bytes of the index")
                 rows = BitMap.deserialize(self._body[start:end])
         except (ValueError, IndexError) as error:
             raise self._damaged(error) from error
         if rows and rows.max() >= self.row_count:
-            raise self._damaged(ValueError(f"a bitmap has row {rows.max()} of {self.row_count}"))
+            raise self._damaged(ValueError(f"a bitmap has row {rows.max()}, and the file {self.row_count} rows"))
         return rows
 
     def _damaged(self, error: Exception) -> CorruptTableError:

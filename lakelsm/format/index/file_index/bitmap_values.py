@@ -77,7 +77,7 @@ class BitmapValues:
             dtype = np.dtype([("value", self.kind), ("numbers", ">i4", (numbers,))])
             end = start + count * dtype.itemsize
             if end > len(data):
-                raise struct.error(f"{count} entries end after {len(data)} bytes")
+                raise struct.error(f"its {count} entries end after its {len(data)} bytes")
             rows = np.frombuffer(data, dtype, count, start)
             return self._turned(rows["value"].astype(np.int64)).tolist(), rows["numbers"].tolist(), end
         tail = struct.Struct(f">{numbers}i")
@@ -87,7 +87,7 @@ class BitmapValues:
             (length,) = _LENGTH.unpack_from(data, start)
             begin, start = start + _LENGTH.size, start + _LENGTH.size + length
             if length < 0:
-                raise struct.error(f"a text has {length} bytes")
+                raise struct.error(f"a text claims {length} bytes")
             values.append(data[begin:start])
             found.append(list(tail.unpack_from(data, start)))
             start += tail.size

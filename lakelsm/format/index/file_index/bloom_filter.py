@@ -43,7 +43,7 @@ class BloomFilter:
         (functions,) = _HEAD.unpack_from(body)
         bits = np.frombuffer(body, np.uint8, offset=_HEAD.size)
         if not 1 <= functions <= _MAX_FUNCTIONS:
-            raise CorruptTableError(f"{source} has a bloom filter of {functions} functions for {8 * len(bits)} bits.")
+            raise CorruptTableError(f"{source} has a bloom filter of {functions} functions: it is damaged.")
         return BloomFilter(functions, bits)
 
     def encode(self) -> bytes:

@@ -58,7 +58,7 @@ class FileIndexContainer:
             if version != _VERSION:
                 raise UnsupportedFeatureError(f"{source} has version {version}; lakelsm reads only version {_VERSION}.")
             if not _FIXED.size <= length <= len(data):
-                raise struct.error(f"a head of {length} bytes in {len(data)}")
+                raise struct.error(f"it has {length} bytes, and the container {len(data)}")
             return FileIndexContainer(_bodies(data, length))
         except (struct.error, UnicodeDecodeError) as error:
             raise CorruptTableError(f"{source} is truncated or damaged: its head cannot be decoded ({error}).") from error
@@ -79,7 +79,7 @@ def _bodies(data: bytes, head_length: int) -> dict[str, dict[str, bytes]]:
             if start == _EMPTY:
                 continue
             if start < head_length or length < 0 or start + length > len(data):
-                raise struct.error(f"an index of {length} bytes at {start} of {len(data)}")
+                raise struct.error(f"an index of {length} bytes at byte {start} exceeds {len(data)} bytes")
             of_column[kind] = data[start : start + length]
     return found
 
@@ -95,7 +95,7 @@ class _HeadReader:
         (count,) = _INT.unpack_from(self._head, self._at)
         self._at += _INT.size
         if count < 0:
-            raise struct.error(f"a count of {count}")
+            raise struct.error(f"a count is {count}")
         return int(count)
 
     def name(self) -> str:
