@@ -1,4 +1,4 @@
-"""What follows a commit: in order, not on write-only tables, and never an error of the commit."""
+"""The maintenance after a commit: its order, `write-only` tables, and failures, which never fail the commit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROWS = pa.table({"id": pa.array([1, 2], pa.int32()), "v": ["a", "b"]})
 
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What steps were taken, with the newest snapshot; the second fails."""
+    """The steps that ran, each with the newest snapshot. The second step fails."""
     seen: list[str] = []
 
     def step(name: str) -> Callable[[TableStore, Environment], None]:

@@ -1,4 +1,4 @@
-"""Statistics that an analysis writes."""
+"""The statistics that an analysis writes."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_statistics_are_of_merged_rows_on_either_engine(tmp_path: Path, engine: 
     assert found is not None and (found.snapshot_id, found.schema_id, found.merged_record_count) == (3, 0, 4)
     size = sum(table.inspect.system("files").to_arrow()["file_size_in_bytes"].to_pylist())
     assert found.merged_record_size == result.bytes == size * 4 // 7
-    #: Distinct values, least, greatest, NULLs, mean length, greatest length.
+    #: Distinct values, minimum, maximum, NULLs, average length, maximum length.
     expected: dict[str, tuple[Any, ...]] = {
         "p": (2, None, None, 0, 1, 1),
         "k": (4, "2", "9", 0, 4, 4),
@@ -157,7 +157,7 @@ def test_statistics_are_inherited_until_the_schema_changes_and_a_missing_file_is
 
 
 def test_statistics_name_the_schema_that_has_their_columns(tmp_path: Path) -> None:
-    """Java finds the types of the columns in it, and plans no query of the table where one is missing."""
+    """Java finds the types of the columns in this schema, and cannot plan a query of the table if one is missing."""
     table = table_of(tmp_path)
     table.write(rows(1, 2))
     table = Catalog(str(tmp_path)).alter_table("db.t", AddColumn("z", parse_type("INT")))

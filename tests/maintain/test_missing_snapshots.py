@@ -1,4 +1,4 @@
-"""A snapshot file is missing, the newest or one below it: every call says so, and none makes it worse."""
+"""If a snapshot file is missing, the newest or an older one, every call reports it and none makes the damage worse."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CHANGES: dict[str, Callable[[Table], object]] = {
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Six writes."""
+    """A table with six writes."""
     warehouse = tmp_path_factory.mktemp("made")
     table = Catalog(str(warehouse)).create_table(
         "db.t", "k INT, p STRING, v STRING", primary_key=["k", "p"], partition_by=["p"], options=OPTIONS
@@ -52,7 +52,7 @@ def without(made: Path, folder: Path, snapshot_id: int) -> Table:
 
 @pytest.fixture(params=[5, 6])
 def damaged(made: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tuple[Path, int, bytes]]:
-    """A copy without a snapshot file, and what the file held."""
+    """A copy of the table without one snapshot file; the id of the snapshot, and the content of the file."""
     root = Path(shutil.copytree(made, tmp_path / "t"))
     file = root / "snapshot" / f"snapshot-{request.param}"
     content = file.read_bytes()
@@ -64,7 +64,7 @@ def damaged(made: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Itera
 
 
 def files(root: Path) -> set[str]:
-    """All but the records of maintenance runs, which failed ones have too."""
+    """All files except the records of maintenance runs, which failed runs leave too."""
     found = {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
     return {name for name in found if not name.startswith("service/")}
 
@@ -95,7 +95,7 @@ def test_commands_end_with_the_status_of_damage(damaged: tuple[Path, int, bytes]
 
 
 def _has_leftovers_alone(table: Table) -> None:
-    """A lost snapshot's manifests stay, which nothing names any more, until orphans are removed."""
+    """Manifests that only the lost snapshot named stay until orphan removal."""
     assert {finding.rule for finding in table.maintenance.check(data="full", engine="local").findings} == {
         "manifest-stray"
     }

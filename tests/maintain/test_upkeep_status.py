@@ -1,4 +1,4 @@
-"""What a branch retains, and what its upkeep would do."""
+"""The status of a branch's upkeep: what it retains and what is due."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_it_tells_what_is_retained_what_would_expire_and_what_holds_it(tmp_path:
 def test_bytes_written_are_those_of_appends_and_compactions_and_not_of_files_that_move(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t")
     table.write((1, "a"))
-    table.compact(full=True)  # The file moves up as it is.
+    table.compact(full=True)  # The file moves to a higher level without a rewrite.
     first = later(table)
     assert (first.write_amplification, first.bytes_compacted, first.snapshots_measured) == (1.0, 0, 2)
     table.write((1, "b"))

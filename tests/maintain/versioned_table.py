@@ -1,4 +1,4 @@
-"""A table with snapshots, written in this process."""
+"""A table with several snapshots, written without a JVM."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def rows(*pairs: tuple[int, str]) -> pa.Table:
 
 
 def versioned_table(warehouse: Path, snapshots: int, **options: str) -> Table:
-    """The table db.t; snapshot N has the rows 1 to N, with 'v1' to 'vN'."""
+    """Create the table db.t. Its snapshot N has the keys 1 to N, with the values 'v1' to 'vN'."""
     made = Catalog(str(warehouse)).create_table(
         "db.t", "id INT NOT NULL, v STRING", primary_key=["id"], options={"bucket": "1", "write-only": "true", **options}
     )
@@ -26,6 +26,6 @@ def versioned_table(warehouse: Path, snapshots: int, **options: str) -> Table:
 
 
 def values(table: Table, **of: object) -> list[str]:
-    """The column v in the order of the key."""
+    """Return the values of column v in the order of the key."""
     shown: list[str] = table.to_arrow(ordered=True, **of)["v"].to_pylist()  # type: ignore[arg-type]
     return shown

@@ -1,4 +1,4 @@
-"""System tables of rows: audit log, binlog, and the rows that need no merge."""
+"""System tables with rows: `audit_log`, `binlog` and `ro`."""
 
 from __future__ import annotations
 

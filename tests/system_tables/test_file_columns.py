@@ -1,4 +1,4 @@
-"""Texts of columns as Java has them; keys and statistics of files of several schemas."""
+"""Texts of columns as in Java; keys and statistics of files with several schemas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""System tables of data files, of their sums, of manifests and index files."""
+"""System tables of data files, totals, manifests and index files."""
 
 from __future__ import annotations
 

@@ -35,6 +35,8 @@ _RESTORE = (
 )
 _REWRITE = "Compact the bucket fully, which writes the file again. If rows are wrong, write or overwrite them."
 _OVERWRITE = "Overwrite the partition with its rows, which writes files and indexes again."
+#: Remedies of many rules, by the words that docs/check.md has for them.
+COMMON_REMEDIES = {"restore": _RESTORE, "rewrite": _REWRITE, "overwrite": _OVERWRITE}
 
 
 def _error(name: str, holds: str, remedy: str) -> Rule:
@@ -50,7 +52,9 @@ SCHEMA_UNREADABLE = _error(
     "every schema file exists, parses and matches the snapshots, including each that a snapshot or data file names",
     _RESTORE,
 )
-SNAPSHOT_UNREADABLE = _error("snapshot-unreadable", "every snapshot file parses and has the id of its name", _RESTORE)
+SNAPSHOT_UNREADABLE = _error(
+    "snapshot-unreadable", "every snapshot file parses and contains the id in its name", _RESTORE
+)
 SNAPSHOT_GAP = _error(
     "snapshot-gap",
     "the ids of snapshots have no gap",
@@ -59,13 +63,13 @@ SNAPSHOT_GAP = _error(
 )
 LATEST_HINT = _error(
     "latest-hint",
-    "the LATEST hint, if there is one, names a snapshot that exists",
+    "the LATEST hint, if it exists, names an existing snapshot",
     "Delete the hint, or write the newest snapshot's id to it: Apache Paimon fails if it is too high.",
 )
 EXPIRY_UNFINISHED = _warning(
     "expiry-unfinished",
     "no snapshot below the EARLIEST hint exists",
-    "Expire snapshots again: the next run completes the killed one. Do not read these snapshots until then.",
+    "Expire snapshots again: this completes the interrupted run. Do not read these snapshots until then.",
 )
 ROLLBACK_UNFINISHED = _warning(
     "rollback-unfinished",
@@ -74,26 +78,26 @@ ROLLBACK_UNFINISHED = _warning(
 )
 STALE_HINT = _warning(
     "stale-hint",
-    "the LATEST hint names the newest snapshot, and EARLIEST one that exists",
-    "Delete the hint; readers find the snapshot by listing, and the next commit or expiry writes it.",
+    "the LATEST hint names the newest snapshot, and the EARLIEST hint an existing one",
+    "Delete the hint. Readers find the snapshot by listing, and the next commit or expiry writes the hint.",
 )
 SNAPSHOT_COUNTS = _error(
     "snapshot-counts",
-    "the record counts of a snapshot are those of its manifests, files and changelog",
-    "Restore the snapshot file; rows are right, but counts from metadata are not.",
+    "the record counts of a snapshot match its manifests, files and changelog",
+    "Restore the snapshot file. Rows are right, but counts from metadata are wrong.",
 )
 TAG_UNREADABLE = _error(
     "tag-unreadable", "every tag file parses", "Restore the file, or delete the tag: nothing expires while it exists."
 )
 CHANGELOG_UNREADABLE = _error(
     "changelog-unreadable",
-    "every long-lived changelog parses and has the id of its name",
+    "every long-lived changelog parses and contains the id in its name",
     "Restore the file, or delete it.",
 )
 CHANGELOG_GAP = _warning(
     "changelog-gap",
     "the ids of long-lived changelogs have no gap",
-    "Restore the missing files; readers of the changelog cannot continue across the gap.",
+    "Restore the missing files. Readers of the changelog cannot continue across the gap.",
 )
 CONSUMER_UNREADABLE = _error(
     "consumer-unreadable",
@@ -103,7 +107,7 @@ CONSUMER_UNREADABLE = _error(
 CONSUMER_BEHIND = _warning(
     "consumer-behind",
     "the next snapshot of a consumer has not expired",
-    "Reset the consumer to a snapshot that exists; the changes in between are lost.",
+    "Reset the consumer to an existing snapshot. The changes in between are lost.",
 )
 BRANCH_UNREADABLE = _error(
     "branch-unreadable",
@@ -112,29 +116,31 @@ BRANCH_UNREADABLE = _error(
 )
 BRANCH_UNFINISHED = _warning(
     "branch-unfinished",
-    "no branch is incomplete: without its first schema it cannot be opened, and it keeps the files that it names",
-    "Create or rename the branch again in the same way, which completes it; or delete the branch.",
+    "no branch is incomplete; an incomplete one has no first schema, cannot be opened, and keeps the files it names",
+    "Repeat the creation or renaming of the branch, which completes it, or delete the branch.",
 )
 TAG_UNFINISHED = _warning(
     "tag-unfinished",
-    "no holding tag is left of another tag that was created, renamed or replaced",
+    "no holding tag remains from the creation, renaming or replacement of another tag",
     "Create the tag again. The holding tag keeps files for an hour and then expires with other tags.",
 )
 STATISTICS_UNREADABLE = _warning(
     "statistics-unreadable", "the statistics file of a snapshot exists and parses", "Analyze the table again."
 )
 MANIFEST_LIST_UNREADABLE = _error(
-    "manifest-list-unreadable", "every manifest list of a retained state exists, has its size and parses", _RESTORE
+    "manifest-list-unreadable",
+    "every manifest list of a retained state exists, has its recorded size and parses",
+    _RESTORE,
 )
 MANIFEST_UNREADABLE = _error(
     "manifest-unreadable",
-    "every manifest of a retained state exists, has its size, parses, and has possible numbers",
+    "every manifest of a retained state exists, has its recorded size, parses, and has valid numbers",
     _RESTORE,
 )
-MANIFEST_TWICE = _error("manifest-twice", "the manifest lists of a snapshot name a manifest once", _RESTORE)
+MANIFEST_TWICE = _error("manifest-twice", "the manifest lists of a snapshot name no manifest twice", _RESTORE)
 MANIFEST_COUNTS = _error(
     "manifest-counts",
-    "a manifest list has the right number of entries of each manifest; readers skip manifests by it",
+    "a manifest list records the right number of entries of each manifest; readers skip manifests by it",
     _RESTORE,
 )
 MANIFEST_RANGES = _error(
@@ -144,17 +150,17 @@ MANIFEST_RANGES = _error(
 )
 MANIFEST_STRAY = _warning(
     "manifest-stray",
-    "a retained state names each manifest, manifest list and index manifest",
-    "None while a commit is in progress, which names its files at its end. Otherwise remove orphan files when they are "
+    "every manifest, manifest list and index manifest is named by a retained state",
+    "Nothing while a commit is in progress: it names its files at its end. Otherwise remove orphan files when they are "
     "old enough.",
 )
-FILE_TWICE = _error("file-twice", "a state adds a data file once", _RESTORE)
+FILE_TWICE = _error("file-twice", "no state adds a data file twice", _RESTORE)
 FILE_NOT_ADDED = _warning(
-    "file-not-added", "a state deletes only files that it adds", "Restore the manifests; readers ignore the deletion."
+    "file-not-added", "a state deletes only files that it adds", "Restore the manifests. Readers ignore the deletion."
 )
 FILE_ENTRY = _error(
     "file-entry",
-    "an entry has rows, sequence numbers from 0 and keys in order, and its file is in the table's directory",
+    "an entry has at least one row, no negative sequence number, ordered keys, and a file in the table's directory",
     _RESTORE,
 )
 DATA_FILE_MISSING = _error("data-file-missing", "every data file of a retained state exists", _RESTORE)
@@ -168,7 +174,7 @@ CHANGELOG_DELETED = _error(
 )
 DATA_FILE_FORMAT = _warning(
     "data-file-format",
-    "every data and changelog file that a check opens is Parquet",
+    "every data and changelog file that the check opens is a Parquet file",
     "Check the rows of these files with Apache Paimon, or rewrite them there in Parquet.",
 )
 FILE_INDEX_MISSING = _error(
@@ -184,28 +190,30 @@ INDEX_FILE_SIZE = _error("index-file-size", "an index file has the size in its i
 LEVEL_OVERLAP = _error(
     "level-overlap",
     "the files of one level above 0 of a bucket do not overlap",
-    "Roll back to a snapshot before the overlap; a read may show rows of one key twice.",
+    "Roll back to a snapshot before the overlap. A read may return two rows of one key.",
 )
 LEVEL_BEYOND = _warning(
     "level-beyond", "no file is on a level beyond 'num-levels'", "Raise 'num-levels', or compact the bucket fully."
 )
 LEVEL_ORDER = _warning(
     "level-order",
-    "if files of two levels overlap, the lower level has not only older rows",
+    "no file has only older rows than a file of a higher level that it overlaps",
     "Compact the bucket fully, which merges by sequence numbers.",
 )
 SEQUENCE_RANGE = _error(
     "sequence-range",
-    "no live file has a sequence number above the maximum that the snapshot records and writers continue from",
-    "Restore the snapshot file; rows that are written with too low numbers lose to older rows.",
+    "no live file has a sequence number above the maximum in the snapshot, from which writers continue",
+    "Restore the snapshot file. Rows that are written with too low numbers lose to older rows.",
 )
 BUCKET_COUNT = _error(
     "bucket-count",
-    "the files of a partition have one number of buckets, the recorded one, and no file is in a bucket beyond it",
+    "all files of a partition have the recorded number of buckets, and no file is in a bucket beyond it",
     _OVERWRITE,
 )
 VECTOR_PLACE = _error(
-    "vector-place", "the index manifest has one possible range for the deletion vector of each data file", _RESTORE
+    "vector-place",
+    "the index manifest names at most one deletion vector for each data file, with a valid range and row count",
+    _RESTORE,
 )
 VECTOR_WITHOUT_FILE = _warning(
     "vector-without-file",
@@ -233,8 +241,8 @@ HASH_INDEX_KEYS = _error(
 DATA_FILE_FOOTER = _error("data-file-footer", "the footer of a data file matches its entry", _RESTORE)
 DATA_FILE_UNREADABLE = _error("data-file-unreadable", "all rows of a data file decode", _RESTORE)
 ROW_ORDER = _error("row-order", "the rows of a data file ascend by key, and no key occurs twice", _REWRITE)
-KEY_RANGE = _error("key-range", "the first and the last key of a file are those of its entry", _REWRITE)
-ROW_SEQUENCES = _error("row-sequences", "the sequence numbers of a file have the range of its entry", _REWRITE)
+KEY_RANGE = _error("key-range", "the first and the last key of a file match its entry", _REWRITE)
+ROW_SEQUENCES = _error("row-sequences", "the sequence numbers of a file are within the range in its entry", _REWRITE)
 ROW_KINDS = _error("row-kinds", "a file has as many retractions as its entry says, and no unknown row kind", _REWRITE)
 ROW_BUCKET = _error("row-bucket", "every key of a data file belongs to its bucket", _OVERWRITE)
 ROW_PARTITION = _error("row-partition", "the rows of a file have the values of its partition", _OVERWRITE)
@@ -253,8 +261,8 @@ FILE_INDEX_FALSE = _error(
 )
 KEY_TWICE = _error(
     "key-twice",
-    "with deletion vectors or `first-row` a key has one row above level 0 that is not masked",
-    "Roll back to a snapshot before it, or overwrite the partition with its rows.",
+    "with deletion vectors or `first-row`, a key has at most one unmasked row above level 0",
+    "Roll back to an earlier snapshot, or overwrite the partition with its rows.",
 )
 
 #: All rules by name.

@@ -1,4 +1,4 @@
-"""A sound table whose metadata are edited, as damage or another writer's fault would, and what a check finds in it."""
+"""A sound table with edited metadata, as after damage or a bug of another writer, and the findings of a check."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Metas = Callable[[list[ManifestFileMeta]], Sequence[ManifestFileMeta]]
 
 
 class EditedTable(SampleTable):
-    """A table that has no checksums of metadata, so that edits of it read."""
+    """A table without checksums of metadata, so that edited metadata can be read."""
 
     def check(self, **scope: Any) -> CheckResult:
         return check_table(self.store, CheckScope(**scope), LocalRunner())
@@ -38,18 +38,18 @@ class EditedTable(SampleTable):
         return self.root / "manifest"
 
     def edit_snapshot(self, **changes: object) -> None:
-        """Change keys of the newest snapshot's JSON."""
+        """Change keys in the JSON of the newest snapshot."""
         path = self.root / "snapshot" / f"snapshot-{self.latest.id}"
         path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
 
     def edit_list(self, change: Metas) -> None:
-        """Change the delta list of the newest snapshot."""
+        """Change the delta manifest list of the newest snapshot."""
         name = self.latest.delta_manifest_list
         path = self.manifest_dir / name
         path.write_bytes(encode_manifest_list(list(change(decode_manifest_list(path.read_bytes(), name)))))
 
     def edit_entries(self, change: Entries) -> None:
-        """Change the entries of the newest snapshot's delta, and what its list and counts say of them."""
+        """Change the delta entries of the newest snapshot, and the counts of its list and snapshot accordingly."""
         types = self.store.partition_types
         more = 0
 
@@ -71,7 +71,7 @@ class EditedTable(SampleTable):
         )
 
     def edit_file(self, **changes: Any) -> None:
-        """Change the entry of the first file that the newest snapshot adds."""
+        """Change the entry of the first file in the newest snapshot's delta."""
         whole = {name: changes[name] for name in changes.keys() & {"bucket", "total_buckets", "partition"}}
         of_file = {name: value for name, value in changes.items() if name not in whole}
 
@@ -83,7 +83,7 @@ class EditedTable(SampleTable):
         self.edit_entries(changed)
 
     def rewrite_file(self, change: Callable[[pa.Table], pa.Table] = lambda rows: rows, **changes: Any) -> None:
-        """Change the rows of the first file that the newest snapshot adds, and its entry. No statistics are left."""
+        """Change the rows of the first file in the newest snapshot's delta, and its entry. Statistics are dropped."""
         path = self.newest_file
         pq.write_table(change(pq.ParquetFile(path).read()), path, write_statistics=False, store_schema=False)
         self.edit_file(file_size=path.stat().st_size, footer_checksum=None, **changes)
@@ -102,7 +102,7 @@ class EditedTable(SampleTable):
 
     @property
     def newest_file(self) -> Path:
-        """The data file that the newest snapshot adds first."""
+        """The first data file that the newest snapshot adds."""
         entries = decode_manifest(self.delta_manifest.read_bytes(), "")
         return self.path_of(next(entry for entry in entries if entry.kind == FileKind.ADD))
 
@@ -120,7 +120,7 @@ def _template(folder: Path, name: str) -> Path:
 
 
 def edited_table(folder: Path, templates: Path, name: str) -> EditedTable:
-    """A fresh copy of a sample (tests/damage/samples.py) in ``folder``."""
+    """Return a new copy of a sample (tests/damage/samples.py) in ``folder``."""
     root = folder / "t"
     shutil.copytree(_template(templates, name), root)
     return EditedTable(root)

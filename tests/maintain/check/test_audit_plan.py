@@ -1,4 +1,4 @@
-"""Which data files a check opens."""
+"""The choice of data files that a check opens."""
 
 from __future__ import annotations
 

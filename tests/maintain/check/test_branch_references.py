@@ -1,4 +1,4 @@
-"""What a branch retains, and what that names."""
+"""The references of a branch: its states and the files that they name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a branch retains, and what its hints may say: nothing, or what is there."""
+"""The state files of a branch, and the valid values of its hints."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_hint_names_what_is_there_or_is_told(
 
 
 def test_snapshots_below_earliest_that_are_newer_than_it_are_no_leftovers_of_an_expiry(tmp_path: Path) -> None:
-    """Java's fast-forward copies snapshots of a branch to the main branch, and leaves EARLIEST."""
+    """Java's fast-forward copies snapshots of a branch to the main branch, and does not change EARLIEST."""
     store = versioned_table(tmp_path, 3)._store()
     hint = Path(store.paths.earliest_hint)
     hint.write_text("3")

@@ -1,4 +1,4 @@
-"""A table is damaged in each way that a rule forbids: a check finds that, by the rule's name, and nothing else."""
+"""A table is damaged in each way that a rule forbids. A check reports exactly this rule."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def text(value: str) -> bytes:
 
 
 def index_file(table: EditedTable) -> Path:
-    """That of the last bucket."""
+    """Return the index file of the last bucket."""
     entries = read_index_entries(table.store.file_io, table.store.paths, table.latest)
     return table.root / "index" / max(entries, key=lambda entry: (entry.partition, entry.bucket)).file.file_name
 
@@ -102,20 +102,20 @@ def vector_of_nobody(entries: list[IndexManifestEntry]) -> list[IndexManifestEnt
 
 
 def to_level_of_others(table: EditedTable) -> None:
-    """A file of level 0 is said to lie on a level where it overlaps the files that are there."""
+    """Move the entry of a level-0 file to a level with files that it overlaps."""
     table.edit_file(level=max(entry.file.level for entry in table.live()))
 
 
 def put_back(table: EditedTable) -> None:
-    """A rollback to a snapshot that had expired was killed before anything went."""
+    """Simulate a rollback to an expired snapshot that was killed before it removed anything."""
     written("consumer/consumer-lakelsm-rollback-to-1", '{"nextSnapshot": 1}')(table)
     (table.root / "snapshot" / "snapshot-2").unlink()
 
 
-#: Rules that other tests break: tests/maintain/check/test_branch_references.py, tests/test_files_of_other_formats.py.
+#: Rules with tests elsewhere: tests/maintain/check/test_branch_references.py, tests/test_files_of_other_formats.py.
 NOT_MADE = {"changelog-gap", "changelog-entry", "data-file-format"}
 
-#: Sample, damage, and the rule that is found broken.
+#: The sample, the damage, and the rule that it breaks.
 METADATA: dict[str, tuple[str, Damage, str]] = {
     "a schema file is gone": ("lookup", deleted(lambda t: t.root / "schema" / "schema-0"), "schema-unreadable"),
     "a snapshot is no JSON": ("lookup", noise(lambda t: t.root / "snapshot" / "snapshot-2"), "snapshot-unreadable"),
@@ -197,7 +197,7 @@ METADATA: dict[str, tuple[str, Damage, str]] = {
 
 
 def with_column(name: str, values: Callable[[list[object]], list[object]]) -> Callable[[pa.Table], pa.Table]:
-    """Rows with other values in a column."""
+    """Return a change that replaces the values of a column."""
 
     def change(rows: pa.Table) -> pa.Table:
         at = rows.schema.get_field_index(name)
@@ -216,7 +216,7 @@ def of_rows(change: Callable[[pa.Table], pa.Table], **changes: object) -> Damage
 
 
 def flipped(path: Place, at: float) -> Damage:
-    """A byte is another, at a part of the file's length."""
+    """Return a damage that changes one byte, at a fraction of the file's length."""
 
     def damage(table: EditedTable) -> None:
         data = bytearray(path(table).read_bytes())
@@ -252,7 +252,7 @@ def one_hash_more(entries: list[IndexManifestEntry]) -> list[IndexManifestEntry]
 
 
 def hash_of_another_bucket(table: EditedTable) -> None:
-    """A HASH index has a hash of another bucket of its partition, in addition."""
+    """Add a hash of another bucket of the partition to a HASH index."""
 
     def change(entries: list[IndexManifestEntry]) -> list[IndexManifestEntry]:
         first = entries[0]
@@ -267,12 +267,12 @@ def hash_of_another_bucket(table: EditedTable) -> None:
 
 
 def lost_hash(table: EditedTable) -> None:
-    """The HASH index of a bucket with files has another hash in the place of one."""
+    """Replace one hash in the HASH index of a bucket with files."""
     path = index_file(table)
     path.write_bytes(b"\x01\x02\x03\x04" + path.read_bytes()[4:])
 
 
-#: The same for what only data files tell.
+#: The same for rules that need the rows of data files.
 DATA: dict[str, tuple[str, Damage, str]] = {
     "a footer is damaged": ("lookup", flipped(lambda t: t.newest_file, 0.9), "data-file-footer"),
     "an entry is of another file": ("lookup", of_file(row_count=7), "data-file-footer"),
@@ -313,7 +313,7 @@ DATA: dict[str, tuple[str, Damage, str]] = {
 
 @pytest.fixture
 def sample(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Sample:
-    """A fresh copy of a sample by its name."""
+    """Returns a new copy of a sample by its name."""
     return partial(edited_table, tmp_path, tmp_path_factory.getbasetemp())
 
 
@@ -342,7 +342,7 @@ def test_damage_of_metadata_is_found_by_its_rule_alone(sample: Sample, what: str
 
 
 def test_a_vector_of_no_file_is_no_finding_where_another_engine_has_written(sample: Sample) -> None:
-    """Java leaves the vector of a file that it rewrites alone, and its later writers keep it."""
+    """Java does not change the vector of a file that it rewrites, and its later writers keep it."""
     table = sample("vectors")
     table.edit_index(vector_of_nobody)
     assert [finding.rule for finding in table.check().findings] == ["vector-without-file"]

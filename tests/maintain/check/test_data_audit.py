@@ -1,4 +1,4 @@
-"""The opening of data files by a runner."""
+"""Data files are opened in tasks of a runner."""
 
 from __future__ import annotations
 

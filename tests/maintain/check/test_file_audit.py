@@ -1,4 +1,4 @@
-"""What a task that opens data files tells."""
+"""The findings and counts of a task that opens data files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the rows of a data file must be, over several batches."""
+"""The rules for the rows of a data file, over several batches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.commit.commit_table import CommitTable, add, file, key
 
 
 def broken(folder: Path, *batches: list[int], hashes: Any = None, total: int = 1, **entry: Any) -> list[str]:
-    """The rules that rows with these keys, in batches, break in a file with the keys 1 to 9."""
+    """Return the rules that rows with these keys break, in a file with the keys 1 to 9."""
     schema = CommitTable(folder / "t").schema
     rows = FileRows(add(replace(file(), **entry), total=total), schema, ExpectedRows("default", hashes))
     start = 0

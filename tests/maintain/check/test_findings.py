@@ -1,4 +1,4 @@
-"""What a check has found: one finding of a rule and a thing, bounded, without what expired meanwhile."""
+"""The findings of a check: one for each rule and thing, bounded, without those of expired files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys across files, as tasks compare them."""
+"""Tasks that compare keys of several files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of a state that metadata alone decide, on tables of metadata only."""
+"""The rules that metadata alone decide, on tables without data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.commit.commit_table import CommitTable, add, file
 
 
 def checked(folder: Path, *entries: ManifestEntry, **options: str) -> list[str]:
-    """The rules that files, appended as they are, break."""
+    """Return the rules that files break which are appended in this order."""
     table = CommitTable(folder / "t", options=options)
     table.append(add(file(seq=(0, 1 << 20)), bucket=1))
     snapshot = table.snapshots.latest()

@@ -1,4 +1,4 @@
-"""Files of any kind are damaged at random: a check ends with findings, and finds whatever makes a read fail or differ."""
+"""Files of any kind are damaged at random. A check reports every damage that makes a read fail or return other rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.examples import examples
 
 @cache
 def sound(folder: Path, name: str) -> tuple[Path, dict[str, Answer]]:
-    """A sample and its answers."""
+    """Return a sample and the answers of its reads."""
     table = build(folder / "sound" / name.replace(" ", "-"), SAMPLES[name])
     return table.root, {question: ask(table) for question, ask in questions(name).items()}
 

@@ -1,4 +1,4 @@
-"""Sound tables, whoever wrote them: a check finds nothing in them."""
+"""A check has no findings in sound tables of any writer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one state names: all of it is there and fits, or a finding says what does not."""
+"""The files that one state names exist and match, or a finding reports the difference."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def table(tmp_path: Path) -> LocalTable:
 
 
 def followed(table: LocalTable, *states: Snapshot) -> tuple[list[bool], list[str], int]:
-    """Whether each state could be read, the rules that are broken, and how many manifests were read."""
+    """Return whether each state is readable, the broken rules, and the number of manifests that were read."""
     store, findings = table.store, Findings()
     references = StateReferences(store, StoredFiles(store), findings, {0: store.schema}, named=set())
     whole = [references.follow(state, "s", is_end=True, keeps_batches=False).is_whole for state in states]

@@ -1,4 +1,4 @@
-"""The check of a table: scope, branches, deadline, and how its result is told."""
+"""The check of a table: scope, branches, deadline, and the text of its result."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_every_branch_is_followed(table: LocalTable) -> None:
 
 
 def test_what_a_snapshot_named_whose_id_another_has_after_a_rollback_may_be_gone(table: LocalTable) -> None:
-    """Before the newest snapshot's list is read, it is rolled back and another one takes its id."""
+    """Before the newest snapshot's list is read, the snapshot is rolled back and another one takes its id."""
 
     def roll_back() -> None:
         opened(table).rollback(1)

@@ -1,4 +1,4 @@
-"""Manifests that nothing retained names: a check warns of them, and of nothing that a state needs."""
+"""A check warns of manifests that no retained state names, and of no manifest that a state needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What states need is taken out of what could be deleted: live data files, whatever their level, and metadata by name."""
+"""Candidates that a state needs are kept: live data files at any level, and metadata files by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files go in batches; one that stays is counted and keeps no other, one that is gone is no failure."""
+"""Files are deleted in batches. A file that cannot be deleted is counted; a missing file is not a failure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lakelsm.storage import LocalFileIO
 
 
 class Watched(LocalFileIO):
-    """Keeps the sizes of batches; a file whose path has ``undeletable`` in it cannot be deleted."""
+    """Records the sizes of batches. A file with ``undeletable`` in its path cannot be deleted."""
 
     undeletable = "\0"
     error: type[Exception] = PermissionError

@@ -1,4 +1,4 @@
-"""What goes with tags and rollbacks: all that nothing needs any more, and never a file that something does."""
+"""Deleted tags and rollbacks: all files that no retained state needs are deleted, and no other file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.maintain.versioned_table import rows, values, versioned_table
 
 
 def files(table: Table) -> set[str]:
-    """Data, manifest, index and statistics files on disk."""
+    """Return the data, manifest, index and statistics files on disk."""
     root = Path(table._store().paths.root)
     found = [path for pattern in ("bucket-*/*", "manifest/*", "index/*", "statistics/*") for path in root.glob(pattern)]
     return {path.name for path in found}
@@ -44,7 +44,7 @@ def test_a_tag_takes_what_only_it_kept_with_it(tmp_path: Path) -> None:
 
 
 def table_free(table: Table, root: Path) -> int:
-    """How many files the deletion of the tag q takes, seen on a copy."""
+    """Return the number of files that the deletion of tag q deletes, tested on a copy."""
     copy = root.parent / f"{root.name}-copy"
     shutil.copytree(root, copy)
     path = str(copy / Path(table._store().paths.root).relative_to(root))
@@ -52,7 +52,7 @@ def table_free(table: Table, root: Path) -> int:
 
 
 def nothing_is_left_over(table: Table) -> None:
-    """Orphan removal would find no file."""
+    """Assert that orphan removal would find no file."""
     found = table.maintenance.remove_orphans(older_than=0, force=True, dry_run=True, engine="local")
     assert found.files == 0, found
 
@@ -80,7 +80,7 @@ def test_files_stay_that_something_else_needs(tmp_path: Path, keeper: str) -> No
 
 
 def test_a_tag_that_outlived_a_rollback_leaves_what_any_snapshot_has(tmp_path: Path) -> None:
-    """It went on from a snapshot that is neither the oldest one nor the newest."""
+    """The tag is based on a snapshot that is neither the oldest nor the newest one."""
     table = versioned_table(tmp_path, 4)
     table.tags.create("q", 4)
     content = Path(table._store().paths.tag("q")).read_bytes()
@@ -281,7 +281,7 @@ def test_a_long_lived_changelog_of_a_commit_without_changes_has_no_delta_and_sto
 
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
-    """Let others act once, after it was read what is retained."""
+    """Run ``act`` once, after the retained states were read."""
     read, acts = BranchStore.retained, [act]
 
     def retained(store: BranchStore) -> Sequence[RetainedBranch]:

@@ -1,4 +1,4 @@
-"""A table of metadata whose data files are empty, and the slow answer to what its states need."""
+"""A table of metadata with empty data files, and a simple, slow computation of the files that its states need."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from lakelsm.snapshots.manifest_scan import (
 from lakelsm.snapshots.table_store import TableStore
 from tests.commit.commit_table import CommitTable, add, delete, file, upgrade
 
-#: What a changelog keeps of a snapshot.
+#: The fields of a snapshot that a long-lived changelog keeps.
 CHANGELOG, DELTA = "changelog", "delta"
 
 
 class ExpiryTable(CommitTable):
-    """Commits whose files are there, as empty ones."""
+    """Commits whose files exist as empty files."""
 
     @property
     def store(self) -> TableStore:
@@ -49,7 +49,7 @@ class ExpiryTable(CommitTable):
         return entry
 
     def file(self, **more: FileSource) -> DataFileMeta:
-        """A file whose keys no other has."""
+        """Create a file with a key range that no other file overlaps."""
         now = self.tick()
         return file(creation_time_millis=now, keys=(now, now), **more)
 
@@ -59,7 +59,7 @@ class ExpiryTable(CommitTable):
         path.touch()
 
     def rewritten(self, *entries: ManifestEntry) -> list[ManifestEntry]:
-        """A compaction of files of one bucket into a new one."""
+        """Return the entries of a compaction of files of one bucket into a new file."""
         first = entries[0]
         dt = self.store.partition_values(first.partition)["dt"]
         made = self.new(dt, first.bucket, FileSource.COMPACT)
@@ -69,7 +69,7 @@ class ExpiryTable(CommitTable):
         return upgrade(entry, entry.file.level + 1)
 
     def expire_to(self, last: int, **more: int) -> ExpiryResult:
-        """Keep the last so many snapshots."""
+        """Expire all but the newest ``last`` snapshots."""
         retention = Retention(min_count=last, max_count=last, older_than=0, limit=more.get("limit", 1000))
         return expire_snapshots(self.store, retention)
 
@@ -79,13 +79,13 @@ class ExpiryTable(CommitTable):
         self.file_io.write(self.paths.tag(name), Tag(found).to_json().encode())
 
     def on_disk(self) -> set[str]:
-        """All files but schemas, hints, consumers, tags and what branches have of their own."""
+        """Return all files except schemas, hints, consumers, tags and the state files of branches."""
         own = ("schema/", "tag/", "branch/", "consumer/", "snapshot/", "changelog/")
         paths = (path.relative_to(self.root).as_posix() for path in self.root.rglob("*") if path.is_file())
         return {path for path in paths if not path.startswith(own)}
 
     def needed(self) -> set[str]:
-        """What all that is retained needs, worked out one state after the other."""
+        """Return the files that the retained states need, computed state by state."""
         found: set[str] = set()
         for branch in self.store.branches.retained():
             for snapshot in branch.snapshots:
@@ -129,5 +129,5 @@ class ExpiryTable(CommitTable):
         return {Path(path).relative_to(self.root).as_posix() for path in paths}
 
     def missing(self) -> set[str]:
-        """What is needed and not there."""
+        """Return the needed files that do not exist."""
         return self.needed() - self.on_disk()

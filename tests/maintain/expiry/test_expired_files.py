@@ -1,4 +1,4 @@
-"""What goes with expired snapshots, and what each kind of thing that stays keeps of it."""
+"""The files that expire with snapshots, and the files that each kind of retained state keeps."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_tag_that_cannot_be_read_stops_it_before_anything_is_deleted(tmp_path:
 
 
 def test_old_tags_cost_no_manifests_where_files_are_younger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of tags before the nearest only the lists are read."""
+    """Of the tags before the nearest one, only the manifest lists are read."""
     monkeypatch.setattr(expired_files, "_YOUNGER", 0)
     file_io = ReadingFileIO()
     table = ExpiryTable(tmp_path / "t", {"manifest.merge-min-count": "1000"}, file_io=file_io)
@@ -80,7 +80,7 @@ def test_old_tags_cost_no_manifests_where_files_are_younger(tmp_path: Path, monk
 def test_a_tag_of_a_history_that_was_rolled_back_hides_no_older_tag(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A rollback that was killed left a tag in which the file is gone already; an older tag has it."""
+    """A killed rollback left a tag in which the file is already deleted; an older tag has the file."""
     monkeypatch.setattr(expired_files, "_YOUNGER", 0)
     table = ExpiryTable(tmp_path / "t")
     entry = table.new()
@@ -104,8 +104,8 @@ def test_a_tag_of_a_history_that_was_rolled_back_hides_no_older_tag(
 def test_what_an_expiry_reads_follows_from_what_goes_with_many_snapshots_tags_and_branches(
     tmp_path: Path, kept_snapshots: int
 ) -> None:
-    """Of each snapshot that stays it reads the snapshot file, and lists and manifests of the first alone; of tags and
-    branches their own files and the lists of one state of each."""
+    """Of each retained snapshot, expiry reads the snapshot file, and of the first one also lists and manifests. Of each
+    tag and branch, it reads their own files and the manifest lists of one state."""
     file_io = ReadingFileIO()
     table = ExpiryTable(tmp_path / "t", file_io=file_io)
     expired, tags, branches = 10, 10, 5

@@ -1,4 +1,4 @@
-"""Which ids go: from the oldest on, what an earlier run announced in any case, and changelogs by their own limits."""
+"""The ids that expire: the oldest ones, those that an earlier run announced, and changelogs by their own limits."""
 
 from __future__ import annotations
 
@@ -111,5 +111,5 @@ def test_after_a_commit_an_expiry_is_due_once_a_twentieth_of_what_is_retained_ma
 
 
 def times_of(table: ExpiryTable, *snapshot_ids: int) -> list[int]:
-    """Bounds by age that let go of all snapshots before those of these ids, which are as old as the ones after them."""
+    """Return age bounds that expire all snapshots before each id. A snapshot ages from the commit of the next one."""
     return [table.snapshots.get(snapshot_id + 1).time_millis for snapshot_id in snapshot_ids]

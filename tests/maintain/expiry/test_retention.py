@@ -1,4 +1,4 @@
-"""How many and which snapshots stay: Paimon's arithmetic of numbers, ages, consumers and limits."""
+"""How many snapshots are kept, and which: Paimon's rules of numbers, ages, consumers and limits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def options(**values: str) -> TableOptions:
 
 
 def kept(earliest: int, latest: int, consumers: dict[str, int] | None = None, **values: int) -> int:
-    """Each snapshot counts as new until its own id as a time."""
+    """Return the oldest id that is kept, if each snapshot counts as new until a time equal to its id."""
     retention = Retention(**{"min_count": 1, "max_count": 1000, "older_than": 0, "limit": 1000, **values})
     return first_kept(retention, earliest, latest, consumers or {}, lambda number: number).first
 
@@ -32,7 +32,7 @@ def kept(earliest: int, latest: int, consumers: dict[str, int] | None = None, **
 @pytest.mark.parametrize(
     "limits, first",
     [
-        ({"older_than": 1000}, 20),  # One always stays.
+        ({"older_than": 1000}, 20),  # One snapshot always stays.
         ({"older_than": 1000, "min_count": 3}, 18),
         ({"older_than": 1000, "min_count": 30}, 1),
         ({"older_than": 7}, 7),

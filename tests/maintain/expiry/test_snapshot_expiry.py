@@ -1,4 +1,4 @@
-"""Expiry against the slow answer: what anything retained needs is there, and what only expired snapshots had is gone."""
+"""Expiry compared with a simple, slow computation: needed files stay, and files of expired snapshots are deleted."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ STEPS = ("append", "rewrite", "upgrade", "overwrite", "readd", "tag", "untag", "
 
 @contextmanager
 def younger(millis: int) -> Iterator[None]:
-    """Clocks are right to so many milliseconds."""
+    """Assume that clocks differ by at most this many milliseconds."""
     kept = expired_files._YOUNGER
     expired_files._YOUNGER = millis
     try:
@@ -42,12 +42,12 @@ def younger(millis: int) -> Iterator[None]:
 
 
 class History:
-    """Random steps on a table; each expiry is judged."""
+    """Random steps on a table. Each expiry is compared with the expected result."""
 
     def __init__(self, root: Path, options: dict[str, str]) -> None:
         self.table = ExpiryTable(root, options)
         self.writes_changelog = options.get("changelog-producer", "none") != "none"
-        #: Files of appends may be changelogs, and go with the changelog of the compaction that replaced them.
+        #: Appended files may be changelogs. They are deleted with the changelog of the compaction that replaced them.
         self.puts_off = not self.writes_changelog and "changelog.num-retained.min" in options
         self.back: set[tuple[object, ...]] = set()
         self.numbers = 0
@@ -86,7 +86,7 @@ class History:
         self.table.overwrite(self.table.new("a"), partitions=["a"])
 
     def readd(self, pick: int) -> None:
-        """What an older snapshot or tag had comes back, as a rollback that is committed as the newest state does it."""
+        """Add files of an older snapshot or tag again, like a rollback that is committed as the newest state."""
         table = self.table
         older: list[Snapshot] = [*table.snapshots.list(), *(tag.snapshot for tag in table.store.tags.all().values())]
         if older:
@@ -123,7 +123,7 @@ class History:
             self.table.file_io.write(path, consumer_text(max(latest - pick % 4, 1)))
 
     def rollback(self, pick: int) -> None:
-        """A rollback that was killed leaves tags of snapshots that it removed, whose ids come again."""
+        """Run a rollback that is killed. It leaves tags of removed snapshots, whose ids are used again."""
         table, ids = self.table, self.table.snapshots.ids()
         if len(ids) > 1:
             target = ids[pick % len(ids)]
@@ -154,7 +154,7 @@ class History:
         assert all(ids[0] <= max(number, min(ids)) for number in consumers.values())
 
     def states(self) -> dict[str, set[str]]:
-        """The live files of each snapshot and tag."""
+        """Return the live files of each snapshot and tag."""
         table = self.table
         found = {f"snapshot {s.id} {s.fingerprint}": table.live_names(s) for s in table.snapshots.list()}
         return found | {name: table.live_names(tag.snapshot) for name, tag in table.store.tags.all().items()}
@@ -189,11 +189,11 @@ def test_expiry_deletes_exactly_what_nothing_needs(
 
 
 class Killed(BaseException):
-    """The process ends here."""
+    """The process is killed here."""
 
 
 def before_operation(moment: int, act: Callable[[], object]) -> ActingFileIO:
-    """Somebody else acts before the n-th operation."""
+    """Return storage that runs ``act`` before the n-th operation."""
     return ActingFileIO(act, "read", "list", "write", "delete", first=moment)
 
 
@@ -222,7 +222,7 @@ def test_a_run_that_is_killed_anywhere_leaves_a_table_that_reads_and_the_next_on
         history.table.file_io = LocalFileIO()
         first = history.table.snapshots.earliest_id()
         kept = {name for name in before if "snapshot" not in name or int(name.split()[1]) >= (first or 0)}
-        for name in kept:  # Reads of what stays.
+        for name in kept:  # Reads of retained states.
             assert _files_of(history, name) <= history.table.on_disk(), (moment, name)
         expire_snapshots(history.table.store, retention(9))
         assert history.table.missing() == set()
@@ -267,7 +267,7 @@ def test_files_that_cannot_be_deleted_are_told_and_left(tmp_path: Path) -> None:
 
 
 def test_a_tag_that_is_made_meanwhile_is_seen_or_refused(tmp_path: Path) -> None:
-    """Whichever storage operation of the expiry it comes before."""
+    """The tag is created before each storage operation of the expiry, in turn."""
     outcomes: set[str] = set()
     for moment in range(60):
         table = ExpiryTable(tmp_path / str(moment))
@@ -293,7 +293,7 @@ def test_a_tag_that_is_made_meanwhile_is_seen_or_refused(tmp_path: Path) -> None
 
 
 def test_a_tag_that_goes_meanwhile_stops_no_expiry(tmp_path: Path) -> None:
-    """Whichever storage operation of the expiry it goes before, with the files that it alone kept."""
+    """The tag, with the files that only it kept, is deleted before each storage operation of the expiry, in turn."""
     table = ExpiryTable(tmp_path / "t")
     entry = table.new()
     create_tag(table.store, "old", table.append(entry))

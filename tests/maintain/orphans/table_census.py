@@ -1,4 +1,4 @@
-"""What lies in a table's directory and what of it is named, found in the plainest way: what removals are held to."""
+"""The files in a table's directory and the names in its states, found in the simplest way, to compare removals with."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _STATE = re.compile(r"(snapshot|schema|tag|changelog|consumer|service)/(?!\.)[^/
 
 
 def census(root: Path) -> set[str]:
-    """Every file below a table's directory, by its path there."""
+    """Return the files below a table's directory, as paths relative to it."""
     return {os.path.relpath(f"{folder}/{name}", root) for folder, _, names in os.walk(root) for name in names}
 
 
 def stored(store: TableStore) -> set[str]:
-    """Every file below a table's directory, by its path there, as its store lists them."""
+    """Return the files below a table's directory, as paths relative to it, as the store lists them."""
     root = store.paths.root
 
     def below(path: str) -> Iterator[str]:
@@ -42,7 +42,7 @@ def stored(store: TableStore) -> set[str]:
 
 
 def named(store: TableStore) -> set[str]:
-    """The names of the files that something retained names, one file after another."""
+    """Return the names of the files that retained states name."""
     found: set[str] = set()
     for branch in store.branches.retained():
         for snapshot in (*branch.snapshots, *(tag.snapshot for tag in branch.tags.values())):
@@ -53,12 +53,12 @@ def named(store: TableStore) -> set[str]:
 
 
 def unnamed(root: Path) -> set[str]:
-    """The paths of the files that nothing names and that are the table's own."""
+    """Return the paths of the table's own files that no retained state names."""
     return unnamed_of(TableStore.open(str(root)), census(root))
 
 
 def unnamed_of(store: TableStore, paths: set[str]) -> set[str]:
-    """Of these paths of a table those that nothing names and that are the table's own."""
+    """Return those of some paths that are the table's own files and that no retained state names."""
     names = named(store)
     return {path for path in paths if Path(path).name not in names and not _STATE.search(path)}
 
@@ -75,7 +75,7 @@ def _named_by(store: TableStore, snapshot: Snapshot) -> set[str]:
 
 
 def _delta_of(store: TableStore, snapshot: Snapshot) -> set[str]:
-    """Of a long-lived changelog without a list of its own: what its delta and base lists name, as far as they exist."""
+    """Return the existing files in the delta and base lists of a long-lived changelog without a changelog list."""
     found: set[str] = set()
     for name in (snapshot.delta_manifest_list, snapshot.base_manifest_list):
         found.add(name)
@@ -89,7 +89,7 @@ def _delta_of(store: TableStore, snapshot: Snapshot) -> set[str]:
 
 
 def _changelog_of(store: TableStore, snapshot: Snapshot) -> set[str]:
-    """Of a snapshot: its changelog list, manifests and files; none where it has none or they went with it."""
+    """Return the changelog list of a snapshot with its manifests and files; nothing without a list, or if it expired."""
     name = snapshot.changelog_manifest_list
     if name is None:
         return set()

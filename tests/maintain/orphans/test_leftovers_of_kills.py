@@ -1,4 +1,4 @@
-"""A process that dies after any step of a write or compaction leaves files, and removal takes exactly these."""
+"""A process that is killed at any step of a write or compaction leaves files, and removal deletes exactly these."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_removal_takes_exactly_what_a_kill_at_any_step_leaves(
         assert before - census(copy) == expected, last
         assert (result.files, result.kinds, result.failures) == (len(expected), planned.kinds, ())
         assert table.to_arrow(ordered=True) == shown
-        if last % 4 == 0:  # And whoever comes again finds a table that works.
+        if last % 4 == 0:  # The next process finds a table that works.
             WORK[what](table)
             assert table.maintenance.remove_orphans(0, force=True, engine="local").files == 0
         leftovers += bool(expected)

@@ -1,4 +1,4 @@
-"""Directories listed: which names are the table's, and of what kind."""
+"""Listed directories: which names belong to the table, and the kinds of their files."""
 
 from __future__ import annotations
 

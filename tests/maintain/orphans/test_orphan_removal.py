@@ -1,4 +1,4 @@
-"""Removal of what nothing names: what stays, what goes, and what others do meanwhile."""
+"""Removal of orphan files: what is kept, what is deleted, and what other processes may do concurrently."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def table(tmp_path: Path) -> LocalTable:
 
 
 def removed(table: LocalTable, before: Callable[[str], None] | None = None, **named: Any) -> OrphanResult:
-    """Remove with every age allowed; ``before`` is called with the name of each file that is read of the table."""
+    """Remove files of any age. ``before`` is called with the name of each file of the table that is read."""
     store = table.store if before is None else replace(table.store, file_io=WatchedFileIO(before))
     environment = replace(SYSTEM, sleep=lambda seconds: None)
     return remove_orphans(LocalRunner(1), store, SYSTEM.clock() + 1, force=True, environment=environment, **named)
@@ -131,7 +131,7 @@ def test_files_that_cannot_be_deleted_are_told(table: LocalTable) -> None:
 
 
 def test_what_is_committed_after_the_listing_stays(table: LocalTable) -> None:
-    """The worst case: files that are as old as can be are committed when they have been listed, and again meanwhile."""
+    """The worst case: files older than the bound are committed after the listing, and again during the search."""
     commits = [("a", 5, "late"), ("b", 6, "later")]
 
     def commit(name: str) -> None:
@@ -170,7 +170,7 @@ def a_manifest(table: LocalTable) -> Path:
     return next((table.root / "manifest").glob("manifest-[!l]*"))
 
 
-#: What is put into a file in place of what it has; None is no file.
+#: New content of a damaged file; None deletes the file.
 DAMAGES: dict[str, tuple[Callable[[LocalTable], Path], bytes | None]] = {
     "a snapshot": (lambda table: table.root / "snapshot" / "snapshot-1", b"{}"),
     "a tag": (lambda table: table.root / "tag" / "tag-x", b"{"),
@@ -235,7 +235,7 @@ NOW = 50 * HOUR
 
 
 class OtherClock(LocalFileIO):
-    """A store whose clock stands at ``NOW``."""
+    """A store with a clock that always shows ``NOW``."""
 
     def write(self, path: str, data: bytes, durable: bool = True) -> None:
         super().write(path, data, durable)
@@ -243,7 +243,7 @@ class OtherClock(LocalFileIO):
 
 
 class Forgetful(LocalFileIO):
-    """A store that does not keep what is written."""
+    """A store that loses what is written."""
 
     def write(self, path: str, data: bytes, durable: bool = True) -> None:
         pass

@@ -1,4 +1,4 @@
-"""Whatever a table's history: removal takes what nothing names, by a plain count of names, and reads stay the same."""
+"""For any history of a table, removal deletes the files that no state names, and all reads stay the same."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def rows(seed: random.Random) -> pa.Table:
 
 
 def act(table: Table, root: Path, action: str, seed: random.Random) -> None:
-    """One action; those that the table as it is does not take are left out."""
+    """Run one action. Does nothing if the table does not allow it in its present state."""
     tags, branches = [tag.name for tag in table.tags.list()], [branch.name for branch in table.branches.list()]
     if action == "write":
         table.write(rows(seed))
@@ -55,7 +55,7 @@ def act(table: Table, root: Path, action: str, seed: random.Random) -> None:
 
 
 def keep_changelog_alone(root: Path) -> None:
-    """The oldest snapshot, if it is not the newest, becomes a long-lived changelog, and an expiry stops there."""
+    """Make the oldest snapshot a long-lived changelog, unless it is the newest, as an interrupted expiry does."""
     ids = sorted(int(path.name.removeprefix("snapshot-")) for path in (root / "snapshot").glob("snapshot-*"))
     if len(ids) < 2:
         return
@@ -65,7 +65,7 @@ def keep_changelog_alone(root: Path) -> None:
 
 
 def shown(table: Table) -> list[pa.Table]:
-    """The rows of every state that can be read."""
+    """Return the rows of every readable state."""
     of_branches = [table.branches.open(branch.name) for branch in table.branches.list()]
     states = [each.at(tag=tag.name).to_arrow(ordered=True) for each in (table, *of_branches) for tag in each.tags.list()]
     newest = [each.to_arrow(ordered=True) for each in (table, *of_branches)]

@@ -1,4 +1,4 @@
-"""What states name: their lists and manifests, which must exist, or may be gone."""
+"""The names in states: manifest lists and manifests, which must exist or may be missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Listed files lose those that are named."""
+"""Named files are dropped from the listed files."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from lakelsm import Catalog, Table
 
 
 def partitioned(folder: Path, key: str = "dt STRING", **options: object) -> Table:
-    """The table db.t by (dt, id), partitioned by dt."""
+    """Create the table db.t with the key (dt, id), partitioned by dt."""
     columns = f"{key}, id INT, v STRING"
     options = {"bucket": 1, "write-only": True, **options}
     return Catalog(str(folder)).create_table(
@@ -19,7 +19,7 @@ def partitioned(folder: Path, key: str = "dt STRING", **options: object) -> Tabl
 
 
 def fill(table: Table, *values: object, kind: pa.DataType | None = None) -> int:
-    """A row in each of some partitions; the snapshot."""
+    """Write one row to each of some partitions. Return the snapshot id."""
     ids = pa.array(range(len(values)), pa.int32())
     rows = pa.table({"dt": pa.array(values, kind or pa.string()), "id": ids, "v": ["x"] * len(values)})
     snapshot = table.write(rows).snapshot_id
@@ -28,5 +28,5 @@ def fill(table: Table, *values: object, kind: pa.DataType | None = None) -> int:
 
 
 def left(table: Table) -> list[object]:
-    """The partitions that rows are in."""
+    """Return the partitions that contain rows."""
     return sorted(set(table.to_arrow(columns=["dt"])["dt"].to_pylist()))

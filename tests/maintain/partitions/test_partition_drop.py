@@ -1,4 +1,4 @@
-"""Partitions dropped whole, by a condition on their columns."""
+"""Whole partitions are dropped, by a condition on their columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partitions expire by their values or by their newest file, as options say and after commits."""
+"""Partitions expire by their values or by their newest file, by calls and after commits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lakelsm.schema_changes import SetOption
 from tests.maintain.partitions.partitioned_table import fill, left, partitioned
 
 DAY = 86_400_000
-#: Noon of 2026-03-10, in a zone of UTC.
+#: Noon of 2026-03-10. The local time zone is UTC.
 NOON = int(datetime(2026, 3, 10, 12, tzinfo=timezone.utc).timestamp() * 1000)
 
 

@@ -1,4 +1,4 @@
-"""The times that partition values tell, as Paimon's PartitionTimeExtractor reads them."""
+"""The times in partition values, as Paimon's PartitionTimeExtractor reads them."""
 
 from __future__ import annotations
 

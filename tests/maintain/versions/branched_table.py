@@ -1,4 +1,4 @@
-"""A table in a catalog that branches are made of, without a JVM."""
+"""A table for tests of branches, in a catalog, without a JVM."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from lakelsm.format.snapshot import Tag
 
 
 def new_table(folder: Path, columns: str = "id INT, v STRING", **options: object) -> Table:
-    """The table db.t by id, one bucket."""
+    """Create the table db.t with key id and one bucket."""
     return Catalog(str(folder)).create_table("db.t", columns, primary_key=["id"], options={"bucket": 1, **options})
 
 
 def put(table: Table, rows: dict[int, str | None]) -> int:
-    """Upsert values by id; the snapshot."""
+    """Upsert values by id. Return the snapshot id."""
     ids, values = pa.array(list(rows), pa.int32()), pa.array(list(rows.values()), pa.string())
     snapshot = table.write(pa.table({"id": ids, "v": values})).snapshot_id
     assert snapshot is not None
@@ -25,13 +25,13 @@ def put(table: Table, rows: dict[int, str | None]) -> int:
 
 
 def rows(table: Table, **at: Any) -> dict[int, str]:
-    """The values by id."""
+    """Return the values by id."""
     found = table.to_arrow(columns=["id", "v"], ordered=True, **at).to_pydict()
     return dict(zip(found["id"], found["v"]))
 
 
 def tag(table: Table, name: str) -> None:
-    """Tag the newest snapshot, by its file alone."""
+    """Tag the newest snapshot by writing the tag file."""
     store = table._store()
     snapshot = store.snapshots.latest()
     assert snapshot is not None

@@ -1,4 +1,4 @@
-"""Branches: made empty or of a tag, opened, renamed, deleted; each works as a table of its own."""
+"""Branches: created empty or from a tag, opened, renamed, deleted. Each branch works as a separate table."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_what_cannot_be_made_or_deleted_is_told_and_nothing_changes(tmp_path: Pa
         with pytest.raises(kind, match=text):
             call()
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
-    table.branches.create("b", ignore_if_exists=True)  # Its record is all that it leaves.
+    table.branches.create("b", ignore_if_exists=True)  # It leaves only its record.
     now = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     assert all("service" in path.parts for path, _ in now.items() ^ before.items())
 
@@ -183,13 +183,13 @@ def test_a_branch_is_renamed_with_its_history(tmp_path: Path) -> None:
 
 
 def stopping(changes: int) -> ActingFileIO:
-    """Storage that fails from the n-th change on."""
+    """Return storage that fails from the n-th change on."""
     stop = raising(OSError("pulled the plug"))
     return ActingFileIO(stop, "create_if_absent", "delete", "delete_dir", first=changes, times=ALWAYS)
 
 
 def _two_schemas(tmp_path: Path) -> Table:
-    """A table with a tag of its second schema."""
+    """Create a table with a tag of its second schema."""
     table = new_table(tmp_path)
     put(table, {1: "a"})
     Catalog(str(tmp_path)).alter_table("db.t", AddColumn("w", "INT"))
@@ -252,7 +252,7 @@ def test_a_deletion_that_stops_anywhere_leaves_a_branch_or_none_that_opens_and_c
                 table.branches.create("b")
         table.branches.delete("b")
         assert not (tmp_path / "db.db/t/branch/branch-b").exists()
-        table.maintenance.remove_orphans(0, force=True)  # A deletion leaves what the branch alone named.
+        table.maintenance.remove_orphans(0, force=True)  # A deletion leaves the files that only the branch named.
 
 
 def test_a_branch_that_is_deleted_while_it_is_made_is_no_branch(tmp_path: Path) -> None:
@@ -260,7 +260,7 @@ def test_a_branch_that_is_deleted_while_it_is_made_is_no_branch(tmp_path: Path) 
 
     root = tmp_path / "db.db/t/branch/branch-b"
 
-    def delete() -> None:  # The other one has listed what it deletes.
+    def delete() -> None:  # The other process has already listed the files to delete.
         for name in ("snapshot/snapshot-2", "tag/tag-t1"):
             (root / name).unlink()
 
@@ -277,7 +277,7 @@ def test_a_branch_that_is_deleted_while_it_is_made_is_no_branch(tmp_path: Path) 
 def test_of_two_that_make_the_same_branch_one_is_told_that_it_is_there_unless_that_is_welcome(tmp_path: Path) -> None:
     table = _two_schemas(tmp_path)
 
-    def racing() -> TableStore:  # The other one goes on where this one is.
+    def racing() -> TableStore:  # The other process continues at the same step.
         make = ActingFileIO(lambda: table.branches.create("b", "t1"), "create_if_absent", path="schema-0$")
         return replace(table._store(), file_io=make)
 

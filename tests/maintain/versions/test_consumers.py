@@ -1,4 +1,4 @@
-"""Consumers are recorded, listed, forgotten and expired; nobody can be put where rows would be left out."""
+"""Consumers are recorded, listed, deleted and expired. A consumer can never skip changes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.maintain.versioned_table import rows, versioned_table
 
 @pytest.fixture
 def table(tmp_path: Path) -> Table:
-    """Five snapshots, of which the first two have expired."""
+    """A table with five snapshots, of which the first two have expired."""
     made = versioned_table(tmp_path, 5)
     for number in (1, 2):
         Path(made._store().paths.snapshot_file(number)).unlink()
@@ -30,7 +30,7 @@ def file_of(table: Table, name: str) -> Path:
 
 
 def aged(table: Table, name: str, days: float) -> None:
-    """Let a consumer's file be so old."""
+    """Set the age of a consumer's file."""
     now = file_of(table, name).stat().st_mtime - days * 86_400
     os.utime(file_of(table, name), (now, now))
 
@@ -117,7 +117,7 @@ def test_a_consumer_goes_on_where_it_was_and_a_new_one_where_it_is_told(table: T
 
 
 def changed(table: Table, **more: object) -> list[str]:
-    """The rows of the changes that the consumer etl reads, worked off batch by batch."""
+    """Read the changes of consumer etl to the end; return their rows."""
     found: list[str] = []
     for batch in table.changelog_reader(consumer_id="etl", **more):  # type: ignore[arg-type]
         found += batch["v"].to_pylist()

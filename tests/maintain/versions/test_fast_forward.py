@@ -1,4 +1,4 @@
-"""Fast-forward: the main branch becomes what a branch is, also where a run stops or the two have gone apart."""
+"""Fast-forward makes the main branch equal to a branch, also after interrupted runs and if both have own commits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ADDED = {"w": AddColumn("w", "INT"), "x": AddColumn("x", "STRING")}
 
 
 def branched(folder: Path) -> tuple[Table, Table]:
-    """A table with a branch of its second snapshot that has one commit and one tag more."""
+    """Create a table with a branch of its second snapshot. The branch has one more commit and one more tag."""
     table = new_table(folder)
     put(table, {1: "a"})
     put(table, {2: "b"})
@@ -115,7 +115,7 @@ def test_what_stays_keeps_its_schema(tmp_path: Path) -> None:
     LocalFileIO().delete(branch._store().paths.snapshot_file(1))
     paths = branch._store().paths
     Path(paths.schema_file(1)).write_text(Path(paths.schema_file(1)).read_text() + "\n")
-    table.branches.fast_forward("b")  # The same schema in other bytes is no other schema.
+    table.branches.fast_forward("b")  # The same schema in other bytes counts as the same schema.
     other = Path(paths.schema_file(1)).read_text().replace('"x"', '"y"')
     Path(paths.schema_file(1)).write_text(other)
     with pytest.raises(InvalidInputError, match="snapshot 1 of the table needs a schema"):
@@ -138,7 +138,7 @@ def test_a_branch_that_is_not_there_or_cannot_be_read_changes_nothing(tmp_path: 
 
 
 def before_change(change: int, act: Callable[[], object]) -> ActingFileIO:
-    """Storage in which something happens before the n-th change."""
+    """Return storage that runs ``act`` before the n-th change."""
     return ActingFileIO(act, "create_if_absent", "write", "delete", first=change)
 
 

@@ -1,4 +1,4 @@
-"""Rollback: right rows, whatever dies or comes in between."""
+"""Rollback: rows are right after crashes and concurrent operations."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ROWS = {number: [f"v{each}" for each in range(1, number + 1)] for number in rang
 
 
 def expire(table: Table, *numbers: int) -> None:
-    """Let snapshots go as an expiry does, without their files, which tags keep in these tests."""
+    """Delete snapshots as an expiry does, but not their files, which tags keep in these tests."""
     paths = table._store().paths
     for number in numbers:
         Path(paths.snapshot_file(number)).unlink()
@@ -54,7 +54,7 @@ def with_file_io(store: TableStore, file_io: LocalFileIO) -> TableStore:
 
 
 def before_deletion(ending: str, act: Callable[[], object]) -> LocalFileIO:
-    """Lets something happen before the first deletion of a file whose path ends so."""
+    """Return storage that runs ``act`` before the first deletion of a file whose path ends with ``ending``."""
     return ActingFileIO(act, "delete", path=f"{ending}$")
 
 
@@ -224,7 +224,7 @@ def test_a_table_reads_wherever_a_rollback_dies_and_the_same_call_finishes(
         assert list(made._store().changelogs.ids()) == []
         assert made.write(rows((3, "new"))).snapshot_id == 3 and values(made) == [*ROWS[2], "new"]
         if not dies.acted:
-            break  # It has fewer steps.
+            break  # The run has fewer steps.
     assert died >= 7 and not dies.acted
 
 
@@ -290,7 +290,7 @@ def test_a_snapshot_whose_tag_goes_while_it_is_put_back_is_not_gone_back_to(tabl
 
 
 def test_a_rollback_that_an_error_cut_off_holds_what_stays_until_it_is_done_again(table: Table) -> None:
-    """A commit came between its look at what is later and the first deletion: it is left above a gap."""
+    """A commit is published between the read of later snapshots and the first deletion. It is left above a gap."""
     store = table._store()
 
     def fails() -> None:
@@ -311,7 +311,7 @@ def test_a_rollback_that_an_error_cut_off_holds_what_stays_until_it_is_done_agai
 
 
 class LandsUnseen(LocalFileIO):
-    """A snapshot lands, its answer is lost, and somebody comes before it is read back, which fails for a while."""
+    """A snapshot is created, the answer is lost, and another process acts before a delayed read confirms it."""
 
     def __init__(self, meanwhile: Callable[[], object], *refusals: str) -> None:
         self.meanwhile = [meanwhile]
@@ -348,7 +348,7 @@ def test_a_commit_that_landed_unseen_and_was_rolled_back_is_not_made_again_of_fi
 
 
 def test_a_commit_that_landed_unseen_and_that_others_went_on_from_is_not_taken_back(table: Table) -> None:
-    """The consumer is one of a rollback that was killed before it removed anything."""
+    """The consumer belongs to a rollback that was killed before it removed anything."""
 
     def go_on() -> None:
         table.write(rows((2, "next")))

@@ -1,4 +1,4 @@
-"""Tags follow commits by themselves, one for each period that ended, as Paimon makes them."""
+"""Tags are created automatically after commits, one for each period that has ended, as in Paimon."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def millis(time: datetime) -> int:
 
 
 class Committed:
-    """A table whose commits are made at times, each followed by its tags."""
+    """A table with commits at given times. Automatic tags follow each commit."""
 
     def __init__(self, root: Path, **options: str) -> None:
         keys = {key.replace("_", "-").replace("--", "."): text for key, text in options.items()}

@@ -1,4 +1,4 @@
-"""Periods and the names of their tags."""
+"""Periods of automatic tags, and the names of these tags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tags: never one over another, never one of a snapshot that is gone."""
+"""Tags: a tag never replaces another tag by accident, and is never created of an expired snapshot."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.maintain.versioned_table import rows, versioned_table
 
 @pytest.fixture
 def table(tmp_path: Path) -> Table:
-    """Three snapshots, of one, two and three rows."""
+    """A table with three snapshots, which have one, two and three rows."""
     return versioned_table(tmp_path, 3)
 
 
@@ -41,7 +41,7 @@ def file_of(table: Table, name: str) -> Path:
 
 
 def lose_snapshot(table: Table, number: int) -> None:
-    """It expires, or is rolled back: LATEST names an older one before the newest goes."""
+    """Delete a snapshot file, as expiry or a rollback does. Before the newest is deleted, LATEST names an older one."""
     store = store_of(table)
     if number == store.snapshots.latest_id():
         store.file_io.write(store.paths.latest_hint, str(number - 1).encode())
@@ -49,7 +49,7 @@ def lose_snapshot(table: Table, number: int) -> None:
 
 
 def interrupted(table: Table, act: Callable[[], object], path: str = "", after: bool = False) -> TableStore:
-    """A store in which something happens just before (or after) the first file of a path is made."""
+    """Return a store that runs ``act`` just before (or after) the first file whose path contains ``path`` is created."""
     store = store_of(table)
     acting = ActingFileIO(act, "create_if_absent", "write", path=path, after=after)
     return replace(store, file_io=acting.within(store.paths.root))
@@ -231,7 +231,7 @@ def test_a_tag_that_a_rollback_takes_while_it_is_replaced_does_not_come_back(tab
 
 
 def test_a_rollback_leaves_a_snapshot_its_files_of_which_a_tag_is_being_made(table: Table) -> None:
-    """It comes when the tag's own file is about to be made."""
+    """The rollback runs when the file of the tag is about to be created."""
     store = interrupted(table, lambda: table.rollback(2), "/tag-q$")
     create_tag(store, "q", store.snapshots.get(3))
     assert [tag.name for tag in table.tags.list()] == ["q"] and table.at(tag="q").to_arrow().num_rows == 3
@@ -239,7 +239,7 @@ def test_a_rollback_leaves_a_snapshot_its_files_of_which_a_tag_is_being_made(tab
 
 
 def test_what_a_killed_process_left_of_making_a_tag_is_not_relied_on_and_goes_after_its_time(table: Table) -> None:
-    """It is there before it is known whether the files of its snapshot are."""
+    """The holding tag exists before its creator knows that the files of the snapshot exist."""
     table.tags.create("q", 1, time_retained="1 h")
     file_of(table, "q").rename(file_of(table, f"{HOLDING_TAG}9"))
     lose_snapshot(table, 1)
