@@ -1,4 +1,4 @@
-"""A lookup cache that is a read of the table: what any other must answer."""
+"""A lookup cache that reads the table: the expected answers of all other caches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lakelsm.runner.local_runner import LocalRunner
 
 
 class ScannedCache:
-    """Fulfils `Cache`. ``changed`` is what the next refreshes say, ``failure`` what they raise."""
+    """Implements `Cache`. ``changed`` is the result of the next refreshes, ``failure`` the error that they raise."""
 
     kind = "full"
     disk_bytes = None
@@ -70,7 +70,7 @@ class ScannedCache:
 
 
 class Opened:
-    """An `Opener` of scanned caches that keeps them, and the directories that they are to share."""
+    """An `Opener` of scanned caches. It keeps the caches, and the shared directories that were requested."""
 
     def __init__(self, kind: type[ScannedCache] = ScannedCache) -> None:
         self.kind = kind

@@ -1,4 +1,4 @@
-"""What caches have in common: the lookup that they answer, and the form of the rows that they find."""
+"""What caches have in common: the lookup that they answer, and the form of the rows found."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def found(probes: list[int], rows: list[str]) -> FoundRows:
     return FoundRows(np.array(probes, np.int64), pa.table({"v": pa.array(rows, pa.string())}))
 
 
-def test_rows_of_several_lookups_come_in_the_order_of_the_keys_and_of_a_key_in_that_of_the_lookups() -> None:
+def test_combined_rows_have_the_order_of_the_keys_and_within_a_key_that_of_the_lookups() -> None:
     together = FoundRows.combined([found([0, 2, 2], ["a", "b", "c"]), found([], []), found([0, 1], ["d", "e"])])
     assert together.probes.tolist() == [0, 0, 1, 2, 2]
     assert together.rows.column("v").to_pylist() == ["a", "d", "e", "b", "c"]
@@ -83,14 +83,14 @@ def test_rows_of_several_lookups_come_in_the_order_of_the_keys_and_of_a_key_in_t
 @pytest.mark.parametrize(
     ("kind", "value"), [("INT", 7), ("TIMESTAMP(3)", datetime(2026, 1, 2)), ("TIMESTAMP(9)", bytes(10))]
 )
-def test_a_stored_key_comes_back_as_it_was(kind: str, value: object) -> None:
+def test_a_stored_key_is_unchanged_in_its_row(kind: str, value: object) -> None:
     fields = parse_columns(f"k {kind}, b STRING")
     stored = pa.array([value], to_arrow(fields[0].type))
     row = key_row((stored.to_pylist()[0], "x"), fields)
     assert row.equals(pa.table({"k": stored, "b": ["x"]}))
 
 
-def test_python_rows_have_the_columns_asked_for_as_users_get_them() -> None:
+def test_python_rows_have_the_requested_columns_in_the_form_for_users() -> None:
     fields = parse_columns("d DATE, n INT")
     rows = pa.table({"n": [1, 2], "d": [date(2026, 1, 2), None]}, pa.schema([arrow_field(each) for each in fields[::-1]]))
     assert python_rows(rows, fields) == [(date(2026, 1, 2), 1), (None, 2)]

@@ -1,4 +1,4 @@
-"""Directories of caches: private ones go with their process, shared ones are locked and show no half file."""
+"""Directories of caches: private ones are removed with their process, shared ones have locks and no partial files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 
-def test_a_private_directory_goes_when_it_is_closed(temporary: Path) -> None:
+def test_a_private_directory_is_removed_when_it_is_closed(temporary: Path) -> None:
     directory = CacheDirectory.private()
     directory.publish("a", lambda path: path.write_text("x"))
     assert directory.names() == ["a"] and directory.path.parent == temporary
@@ -35,7 +35,7 @@ def test_a_private_directory_goes_when_it_is_closed(temporary: Path) -> None:
     assert list(temporary.iterdir()) == []
 
 
-def test_a_private_directory_goes_with_its_last_reference(temporary: Path) -> None:
+def test_a_private_directory_is_removed_with_its_last_reference(temporary: Path) -> None:
     directory = CacheDirectory.private()
     assert len(list(temporary.iterdir())) == 1
     del directory
@@ -52,7 +52,7 @@ time.sleep(600)
 """
 
 
-def test_what_a_killed_process_left_is_removed_by_the_next_and_what_a_living_one_has_is_not(temporary: Path) -> None:
+def test_directories_of_killed_processes_are_removed_and_those_of_running_ones_are_not(temporary: Path) -> None:
     mine = CacheDirectory.private()
     holder = subprocess.Popen([sys.executable, "-c", _HOLDER, str(temporary)], stdout=subprocess.PIPE)
     assert holder.stdout is not None and holder.stdout.readline() == b"made\n"
@@ -100,7 +100,7 @@ def test_a_file_is_published_whole_or_not_at_all(tmp_path: Path) -> None:
     assert directory.path.exists()
 
 
-def test_a_directory_in_the_place_of_a_file_is_replaced_and_removed_and_what_a_link_names_stays(tmp_path: Path) -> None:
+def test_a_directory_with_the_name_of_a_file_is_replaced_and_the_target_of_a_link_stays(tmp_path: Path) -> None:
     directory = CacheDirectory.shared(tmp_path / "c")
     (tmp_path / "elsewhere").mkdir()
     for name in ("f", "g"):
@@ -114,7 +114,7 @@ def test_a_directory_in_the_place_of_a_file_is_replaced_and_removed_and_what_a_l
     assert directory.names() == [] and (tmp_path / "elsewhere").is_dir()
 
 
-def test_a_full_disk_is_told_with_the_file_and_the_remedy(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_with_the_file_and_the_remedy(tmp_path: Path) -> None:
     directory = CacheDirectory.shared(tmp_path / "c")
 
     def full(path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_full_disk_is_told_with_the_file_and_the_remedy(tmp_path: Path) -> Non
     assert [name for name in os.listdir(directory.path) if name.endswith(".tmp")] == []
 
 
-def test_a_directory_that_is_gone_is_told(tmp_path: Path) -> None:
+def test_a_missing_directory_is_reported(tmp_path: Path) -> None:
     directory = CacheDirectory.shared(tmp_path / "c")
     for path in directory.path.iterdir():
         path.unlink()
@@ -137,7 +137,7 @@ def test_a_directory_that_is_gone_is_told(tmp_path: Path) -> None:
         pass
 
 
-def test_no_file_and_no_link_is_taken_for_a_shared_directory(tmp_path: Path) -> None:
+def test_files_and_dangling_links_are_not_shared_directories(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
     with pytest.raises(InvalidInputError, match="link is not a directory"):
@@ -152,7 +152,7 @@ def test_no_file_and_no_link_is_taken_for_a_shared_directory(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("owned", ["a", "a/b", "a/b/c", "link", "real"])
-def test_no_directory_and_no_link_on_the_way_to_a_shared_one_belongs_to_another_user(
+def test_directories_and_links_on_the_path_of_a_shared_directory_must_not_belong_to_another_user(
     owned: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = tmp_path.resolve()
@@ -174,7 +174,7 @@ def test_no_directory_and_no_link_on_the_way_to_a_shared_one_belongs_to_another_
 
 
 def _give_away(monkeypatch: pytest.MonkeyPatch, given: Path, user: int) -> None:
-    """Only root can change owners, so the system is asked and answers with another one."""
+    """Only root can change owners, so the call of the system is replaced to return another owner."""
     real = os.lstat
 
     def shown(path: Path) -> os.stat_result:
@@ -185,7 +185,7 @@ def _give_away(monkeypatch: pytest.MonkeyPatch, given: Path, user: int) -> None:
 
 
 @pytest.mark.parametrize(("mode", "above", "last"), [(0o775, 0, 0), (0o757, 0, 0), (0o1777, 1, 0), (0o755, 1, 1)])
-def test_others_cannot_write_to_a_directory_on_the_way_but_to_a_sticky_one(
+def test_other_users_can_write_to_no_directory_on_the_path_except_a_sticky_one(
     mode: int, above: bool, last: bool, tmp_path: Path
 ) -> None:
     for is_accepted, open_one, path in ((above, "a", "a/b/c"), (above, "a", "a/new"), (last, "d", "d")):
@@ -200,7 +200,7 @@ def test_others_cannot_write_to_a_directory_on_the_way_but_to_a_sticky_one(
         CacheDirectory.shared(tmp_path / path)
 
 
-def test_directories_made_for_a_shared_one_are_this_users_alone_whatever_the_umask(tmp_path: Path) -> None:
+def test_directories_created_for_a_shared_one_are_private_to_the_user_with_any_umask(tmp_path: Path) -> None:
     before = os.umask(0o002)
     try:
         CacheDirectory.shared(tmp_path / "a" / "b" / "c")
@@ -219,7 +219,7 @@ def _count(path: Path, times: int) -> None:
             directory.publish("counter", lambda path, now=before + 1: path.write_text(str(now)))
 
 
-def test_the_lock_keeps_threads_and_processes_apart(tmp_path: Path) -> None:
+def test_the_lock_excludes_threads_and_processes(tmp_path: Path) -> None:
     shared = tmp_path / "shared"
     processes = [multiprocessing.get_context("fork").Process(target=_count, args=(shared, 50)) for _ in range(2)]
     for process in processes:
@@ -246,14 +246,14 @@ with directory.lock():
 """
 
 
-def test_a_killed_writer_leaves_no_lock_and_its_file_goes_when_nobody_writes(tmp_path: Path) -> None:
+def test_a_killed_writer_leaves_no_lock_and_its_file_is_removed_when_no_process_writes(tmp_path: Path) -> None:
     shared = tmp_path / "shared"
     writer = subprocess.Popen(
         [sys.executable, "-c", _WRITER, str(shared)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     assert writer.stdout is not None and writer.stdout.readline() == b"writing\n"
     CacheDirectory.shared(shared)
-    assert [name for name in os.listdir(shared) if name.endswith(".tmp")], "it is being written"
+    assert [name for name in os.listdir(shared) if name.endswith(".tmp")], "the file is being written"
     writer.send_signal(signal.SIGKILL)
     writer.communicate()
     directory = CacheDirectory.shared(shared)
@@ -262,7 +262,7 @@ def test_a_killed_writer_leaves_no_lock_and_its_file_goes_when_nobody_writes(tmp
         pass
 
 
-def test_a_directory_in_memory_has_its_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_directory_in_memory_has_a_maximum_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     directory = CacheDirectory.in_memory(10)
     assert directory.path.parent == Path("/dev/shm")
     directory.publish("a", lambda path: path.write_text("x" * 10))

@@ -1,4 +1,4 @@
-"""Caches that go on to newer snapshots: when, and what lookups see meanwhile."""
+"""Caches that move to newer snapshots: when, and what lookups see during a refresh."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PERIOD = (0, 10_000)
 
 
 class Clock:
-    """Time that tests move, in seconds."""
+    """A clock in seconds that tests set."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -76,7 +76,7 @@ def value(fresh: FreshCache, *key: Any) -> list[str]:
         return [row[0] for row in opened.find_key(key or ("a", 1))]
 
 
-def test_it_looks_for_a_newer_snapshot_each_interval(world: World) -> None:
+def test_a_newer_snapshot_is_looked_for_once_each_interval(world: World) -> None:
     fresh = world.lookup()
     world.write("a", 1, "new")
     world.clock.now += 9.9
@@ -86,7 +86,7 @@ def test_it_looks_for_a_newer_snapshot_each_interval(world: World) -> None:
     assert (world.cache.refreshes, fresh.seconds_since_look) == (1, 0.0)
 
 
-def test_with_no_interval_each_lookup_looks_and_without_one_none_does(world: World) -> None:
+def test_with_interval_0_each_lookup_checks_for_a_snapshot_and_with_none_no_lookup_does(world: World) -> None:
     always, never = world.lookup(interval=0.0), world.lookup(interval=None)
     world.write("a", 1, "new")
     world.clock.now += 1e9
@@ -95,7 +95,7 @@ def test_with_no_interval_each_lookup_looks_and_without_one_none_does(world: Wor
     assert value(never) == ["new"]
 
 
-def test_nothing_is_refreshed_in_quiet_periods_but_when_asked(world: World) -> None:
+def test_in_quiet_periods_only_an_explicit_refresh_refreshes(world: World) -> None:
     world.clock.now = 5.0
     fresh = world.lookup(interval=1.0, quiet=(PERIOD,))
     world.write("a", 1, "new")
@@ -110,7 +110,7 @@ def test_nothing_is_refreshed_in_quiet_periods_but_when_asked(world: World) -> N
     assert value(fresh) == ["newer"]
 
 
-def test_a_refresh_that_fails_is_told_once_and_tried_again_after_the_interval(world: World) -> None:
+def test_a_failed_refresh_is_raised_once_and_retried_after_the_interval(world: World) -> None:
     fresh = world.lookup()
     world.write("a", 1, "new")
     world.cache.failure = StorageError("full")
@@ -123,7 +123,7 @@ def test_a_refresh_that_fails_is_told_once_and_tried_again_after_the_interval(wo
     assert value(fresh) == ["new"]
 
 
-def test_kept_rows_of_changed_keys_go_and_others_stay(world: World) -> None:
+def test_cached_rows_of_changed_keys_are_dropped_and_others_stay(world: World) -> None:
     world.write("a", 2, "other")
     fresh = world.lookup()
     assert (value(fresh), value(fresh, "a", 2), value(fresh, "a", 3)) == (["old"], ["other"], [])
@@ -136,7 +136,7 @@ def test_kept_rows_of_changed_keys_go_and_others_stay(world: World) -> None:
 
 
 class Held(ScannedCache):
-    """A cache whose refresh waits."""
+    """A cache whose refresh waits for the test."""
 
     def __init__(self, spec: Any) -> None:
         self.begun, self.go = threading.Event(), threading.Event()
@@ -183,7 +183,7 @@ def test_in_the_background_lookups_wait_when_too_many_snapshots_are_pending(worl
     assert fresh._background is None
 
 
-def test_what_fails_in_the_background_is_raised_by_the_next_lookup_once(world: World) -> None:
+def test_a_background_failure_is_raised_once_by_the_next_lookup(world: World) -> None:
     fresh = world.lookup(in_background=True, max_pending=5)
     world.cache.failure = StorageError("full")
     world.write("a", 1, "new")
@@ -200,7 +200,7 @@ def test_what_fails_in_the_background_is_raised_by_the_next_lookup_once(world: W
     assert value(fresh) == ["new"]
 
 
-def test_opening_and_refreshes_that_change_something_are_logged_and_what_fails_behind_without_secrets(
+def test_opening_effective_refreshes_and_background_failures_are_logged_without_secrets(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "lakelsm")
@@ -228,7 +228,7 @@ def test_opening_and_refreshes_that_change_something_are_logged_and_what_fails_b
     assert line.message == "Table db.t: the background refresh of a lookup failed: the call with token= …"
 
 
-def test_closing_waits_for_what_works_in_the_background(held: World) -> None:
+def test_closing_waits_for_a_background_refresh(held: World) -> None:
     fresh = held.lookup(in_background=True, max_pending=5)
     held.clock.now += 10
     value(fresh)
@@ -246,7 +246,7 @@ def test_closing_waits_for_what_works_in_the_background(held: World) -> None:
     fresh.close()
 
 
-def test_closing_lets_lookups_that_are_under_way_end(world: World) -> None:
+def test_closing_waits_for_running_lookups(world: World) -> None:
     fresh = world.lookup()
     with fresh.current() as opened:
         fresh.close()
@@ -269,7 +269,7 @@ def test_many_threads_see_old_or_new_rows_and_one_of_them_refreshes(world: World
     assert value(fresh) == ["new"]
 
 
-def test_the_greatest_partition_is_looked_for_each_interval_of_its_own(world: World) -> None:
+def test_the_greatest_partition_is_looked_for_once_each_partition_interval(world: World) -> None:
     request = {"options": {"scan.partitions": "max_pt()"}}
     fresh = world.lookup(request, interval=1.0, partition_interval=60.0)
     assert value(fresh, 1) == ["old"]
@@ -298,7 +298,7 @@ def test_a_key_without_its_partition_has_the_rows_of_all_chosen_ones(world: Worl
     assert (found.probes.tolist(), found.rows.to_pydict()) == ([0, 2, 2], {"v": ["b2", "of b", "old"]})
 
 
-def test_where_no_partition_is_chosen_nothing_is_found(tmp_path: Path) -> None:
+def test_without_a_chosen_partition_nothing_is_found(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.table.overwrite(world.table.to_arrow().slice(0, 0), partition={"p": "a"})
     fresh = world.lookup({"options": {"scan.partitions": "max_pt()"}})
@@ -309,7 +309,7 @@ def test_where_no_partition_is_chosen_nothing_is_found(tmp_path: Path) -> None:
     fresh.close()
 
 
-def test_the_cache_is_made_anew_where_its_columns_changed(world: World) -> None:
+def test_the_cache_is_replaced_if_its_columns_have_changed(world: World) -> None:
     fresh = world.lookup({"columns": None})
     world.catalog.alter_table("db.t", AddColumn("w", parse_type("INT")))
     world.clock.now += 10
@@ -318,7 +318,7 @@ def test_the_cache_is_made_anew_where_its_columns_changed(world: World) -> None:
     assert [cache.closed for cache in world.opened.caches] == [True, False]
 
 
-def test_a_column_that_is_gone_is_told_and_the_rows_before_stay(world: World) -> None:
+def test_a_dropped_column_is_an_error_and_the_older_rows_stay(world: World) -> None:
     fresh = world.lookup()
     world.catalog.alter_table("db.t", RenameColumn("v", "w"))
     world.clock.now += 10
@@ -339,7 +339,7 @@ def keys(*rows: tuple[int, str]) -> pa.Table:
     return pa.table({"k": pa.array(numbers, pa.int32()), "t": texts})
 
 
-def test_the_key_not_asked_for_longest_goes_and_misses_count_too() -> None:
+def test_the_least_recently_used_key_is_dropped_and_misses_count() -> None:
     kept = cache(3)
     for number in range(3):
         kept.put((number, "a"), [(number,)] if number else [], kept.era)
@@ -348,7 +348,7 @@ def test_the_key_not_asked_for_longest_goes_and_misses_count_too() -> None:
     assert [kept.get((number, "a")) for number in range(4)] == [[], None, [(2,)], [(3,)]]
 
 
-def test_rows_are_counted_and_not_keys() -> None:
+def test_the_limit_counts_rows_not_keys() -> None:
     kept = cache(3)
     kept.put((1, "a"), [(1,), (2,)], kept.era)
     kept.put((2, "a"), [(1,), (2,)], kept.era)
@@ -356,7 +356,7 @@ def test_rows_are_counted_and_not_keys() -> None:
     assert [kept.get((number, "a")) for number in range(1, 4)] == [None, [(1,), (2,)], None]
 
 
-def test_exactly_the_keys_that_changed_go() -> None:
+def test_exactly_the_changed_keys_are_dropped() -> None:
     kept = cache(1000)
     for number in range(100):
         kept.put((number, "é"), [(number,)], kept.era)
@@ -366,7 +366,7 @@ def test_exactly_the_keys_that_changed_go() -> None:
     assert kept.get((1, "é")) == [(1,)]
 
 
-def test_keys_that_are_equal_go_whatever_their_bits() -> None:
+def test_equal_keys_with_other_bits_are_dropped() -> None:
     kept = RowCache([DataField(0, "x", parse_type("FLOAT"))], 10)
     for number in (0.0, 1.5):
         kept.put((number,), [("old",)], kept.era)
@@ -374,7 +374,7 @@ def test_keys_that_are_equal_go_whatever_their_bits() -> None:
     assert (kept.get((0.0,)), kept.get((1.5,))) == (None, [("old",)])
 
 
-def test_all_go_where_any_may_have_changed() -> None:
+def test_all_keys_are_dropped_if_any_may_have_changed() -> None:
     for changed in (None, keys((5, "b")).select(["k"])):
         kept = cache()
         kept.put((1, "a"), [(1,)], kept.era)
@@ -382,7 +382,7 @@ def test_all_go_where_any_may_have_changed() -> None:
         assert kept.get((1, "a")) is None
 
 
-def test_what_was_looked_for_before_a_refresh_is_not_kept() -> None:
+def test_rows_of_a_search_before_a_refresh_are_not_cached() -> None:
     kept = cache()
     era = kept.era
     kept.drop(keys((5, "b")))
@@ -390,7 +390,7 @@ def test_what_was_looked_for_before_a_refresh_is_not_kept() -> None:
     assert kept.get((1, "a")) is None
 
 
-def test_none_are_kept_where_no_room_is() -> None:
+def test_without_room_no_rows_are_cached() -> None:
     kept = cache(0)
     kept.put((1, "a"), [], kept.era)
     assert kept.get((1, "a")) is None

@@ -1,4 +1,4 @@
-"""Lookups as users call them, on a cache that is a read of the table."""
+"""Lookups as users call them, on a cache that reads the table."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def lookup(table: Table) -> Iterator[Lookup]:
         yield found
 
 
-def test_get_gives_the_row_of_a_key_or_none(lookup: Lookup) -> None:
+def test_get_returns_the_row_of_a_key_or_none(lookup: Lookup) -> None:
     assert lookup.get(1) == {"name": "ann", "region": "eu"}
     assert lookup.get(id=2) == lookup.get(ID=2) == {"name": None, "region": "us"}
     assert lookup.get(4) is None
@@ -71,7 +71,7 @@ def test_a_column_of_the_key_may_have_any_name(tmp_path: Path) -> None:
         assert [lookup.get(self=1)] == lookup.get_all(self=1) == [{"self": 1, "v": 2}]
 
 
-def test_all_columns_are_given_without_a_choice_under_the_users_names(table: Table) -> None:
+def test_by_default_all_columns_are_returned_and_chosen_ones_have_the_users_names(table: Table) -> None:
     with opened(table) as lookup:
         assert lookup.get(1) == {"id": 1, "region": "eu", "name": "ann", "tags": ["x"]}
     with opened(table, columns=("NAME",)) as lookup:
@@ -79,7 +79,7 @@ def test_all_columns_are_given_without_a_choice_under_the_users_names(table: Tab
         assert lookup.get_many(pa.table({"Id": [1]})).to_pydict() == {"Id": [1], "NAME": ["ann"]}
 
 
-def test_what_is_handed_out_may_be_changed(table: Table) -> None:
+def test_returned_rows_may_be_changed(table: Table) -> None:
     with opened(table) as lookup:
         row = lookup.get(1)
         assert row is not None
@@ -88,7 +88,7 @@ def test_what_is_handed_out_may_be_changed(table: Table) -> None:
         assert lookup.get(1) == {"id": 1, "region": "eu", "name": "ann", "tags": ["x"]}
 
 
-def test_a_key_that_may_have_many_rows_is_for_get_all(table: Table) -> None:
+def test_a_key_that_may_have_several_rows_needs_get_all(table: Table) -> None:
     with opened(table, key=("region",), columns=("id",)) as lookup:
         with pytest.raises(InvalidInputError, match=r"A key of \(region\) may have several rows: use get_all"):
             lookup.get("eu")
@@ -101,7 +101,7 @@ def test_a_key_that_may_have_many_rows_is_for_get_all(table: Table) -> None:
         }
 
 
-def test_get_many_gives_the_keys_as_they_are_and_their_rows_in_their_order(lookup: Lookup) -> None:
+def test_get_many_returns_the_keys_unchanged_and_their_rows_in_order(lookup: Lookup) -> None:
     keys = pa.table({"id": [3, 9, None, 1, 3, 2**40]})
     found = lookup.get_many(keys)
     assert found.schema.types == [pa.int64(), pa.string(), pa.string()]
@@ -121,7 +121,7 @@ def test_get_many_gives_the_keys_as_they_are_and_their_rows_in_their_order(looku
     assert lookup.get_many(pa.table({"id": [7]}), how="inner").num_rows == 0
 
 
-def test_columns_of_the_key_are_not_given_again(table: Table) -> None:
+def test_columns_of_the_key_are_not_returned_twice(table: Table) -> None:
     with opened(table, columns=("id", "name")) as lookup:
         assert lookup.get_many(pa.table({"id": [1, 8]})).to_pydict() == {"id": [1, 8], "name": ["ann", None]}
         assert lookup.get(1) == {"id": 1, "name": "ann"}
@@ -149,13 +149,13 @@ def test_rows_that_a_condition_leaves_out_are_not_found(table: Table) -> None:
         (lambda lookup: lookup.get_many(pa.table({"id": [1]}), None), "how: expected 'left' or 'inner'"),
     ],
 )
-def test_wrong_keys_are_refused_with_what_is_wrong(lookup: Lookup, call: Any, fault: str) -> None:
+def test_wrong_keys_are_refused_with_the_reason(lookup: Lookup, call: Any, fault: str) -> None:
     with pytest.raises(InvalidInputError) as told:
         call(lookup)
     assert fault in str(told.value)
 
 
-def test_staleness_says_which_snapshot_answers_and_how_old_it_is(table: Table) -> None:
+def test_staleness_reports_which_snapshot_answers_and_how_old_it_is(table: Table) -> None:
     seconds = [5.0]
     store = table._store()
     first = store.snapshots.latest()
@@ -182,7 +182,7 @@ def test_an_empty_table_has_no_rows_and_no_snapshot(tmp_path: Path) -> None:
         assert (found.snapshot_id, found.committed_at, found.age_seconds, found.snapshots_behind) == (None, None, None, 0)
 
 
-def test_a_closed_lookup_says_so(table: Table) -> None:
+def test_a_closed_lookup_raises(table: Table) -> None:
     lookup = opened(table)
     lookup.close()
     lookup.close()

@@ -1,4 +1,4 @@
-"""What a lookup is asked for, for a table as it is."""
+"""Definitions of lookups, resolved for the present state of a table."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_a_primary_key_without_the_partition_may_have_many_rows_and_gets_no_part
         ({"options": {"scan.partitions": "x=1"}}, "'x' is not a partition column. Partition columns: dt"),
     ],
 )
-def test_what_the_table_does_not_have_is_refused_with_its_name(
+def test_unknown_columns_and_options_are_refused_by_name(
     request_of: dict[str, Any], fault: str, tmp_path: Path
 ) -> None:
     with pytest.raises(InvalidInputError, match=re.escape(fault)) as told:
@@ -120,7 +120,7 @@ def test_what_the_table_does_not_have_is_refused_with_its_name(
     assert "scan.partitions" in str(told.value) or "Table db.t" in str(told.value)
 
 
-def test_options_of_the_call_come_before_those_of_the_table(tmp_path: Path) -> None:
+def test_options_of_the_call_override_those_of_the_table(tmp_path: Path) -> None:
     table = made(tmp_path, lookup_cache="full", **{"lookup_dynamic-partition": "max_pt()"})
     found = asked(table, options=checked_lookup_options({"lookup.dynamic-partition": "dt=a"}))
     assert found.store.options.scan_partitions == "dt=a"
@@ -129,7 +129,7 @@ def test_options_of_the_call_come_before_those_of_the_table(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("key", ["bucket", "merge-engine", "nope", "lookup.merge-buffer-size"])
-def test_options_of_anything_else_are_refused_by_name(key: str) -> None:
+def test_options_that_are_not_of_lookups_are_refused_by_name(key: str) -> None:
     with pytest.raises(InvalidInputError, match=f"options: '{key}' is not an option of lookups"):
         checked_lookup_options({"lookup.cache": "full", key: "1"})
 
@@ -150,7 +150,7 @@ def test_an_option_by_two_keys_is_refused() -> None:
         (None, RenameColumn("n", "m"), False),
     ],
 )
-def test_other_schemas_ask_for_another_cache_only_where_they_change_what_is_read(
+def test_another_schema_needs_another_cache_only_if_it_changes_the_fields_read(
     columns: tuple[str, ...] | None, change: Any, same: bool, tmp_path: Path
 ) -> None:
     table = made(tmp_path)
@@ -159,7 +159,7 @@ def test_other_schemas_ask_for_another_cache_only_where_they_change_what_is_read
     assert asked(table, columns=columns).matches(before) is same
 
 
-def test_what_becomes_of_a_key_without_a_row_is_one_of_two_words() -> None:
+def test_how_is_left_or_inner() -> None:
     assert [checked_inner(how) for how in ("left", "inner")] == [False, True]
     for wrong in ("outer", " ", None, 1):
         with pytest.raises(InvalidInputError, match="'left' or 'inner'"):
@@ -170,7 +170,7 @@ PERIODS = "lookup.refresh.time-periods-blacklist"
 
 
 def at(shown: str, offset: int = 0) -> Environment:
-    """Environment whose local clock, ``offset`` seconds ahead of UTC, shows a time."""
+    """An environment whose local clock, ``offset`` seconds ahead of UTC, shows a time."""
     millis = int(datetime.fromisoformat(shown).replace(tzinfo=timezone.utc).timestamp() * 1000) - offset * 1000
     return Environment(clock=lambda: millis, local_offset=lambda _: offset)
 
@@ -184,7 +184,7 @@ def at(shown: str, offset: int = 0) -> Environment:
         ({"lookup.continuous.discovery-interval": "0 s"}, 0.0),
     ],
 )
-def test_the_interval_is_lookups_own_or_else_that_of_streams(options: dict[str, str], expected: float) -> None:
+def test_the_interval_is_that_of_lookups_or_else_that_of_streams(options: dict[str, str], expected: float) -> None:
     assert RefreshPolicy.of(TableOptions.parse(options)).interval == expected
 
 
@@ -200,7 +200,7 @@ def test_the_interval_is_lookups_own_or_else_that_of_streams(options: dict[str, 
         ("2026-03-01 12:00", False),
     ],
 )
-def test_periods_are_of_the_local_clock_and_have_their_ends(shown: str, quiet: bool, offset: int) -> None:
+def test_periods_use_the_local_clock_and_include_their_ends(shown: str, quiet: bool, offset: int) -> None:
     periods = "2026-01-01 01:00->2026-01-01 02:00, 2026-02-01 12:00 -> 2026-02-01 13:00"
     policy = RefreshPolicy.of(TableOptions.parse({PERIODS: periods}))
     assert policy.is_quiet(at(shown, offset)) is quiet
@@ -225,7 +225,7 @@ def test_malformed_periods_are_refused_by_name(text: str) -> None:
         TableOptions.parse({PERIODS: text})
 
 
-def test_blank_periods_are_none() -> None:
+def test_blank_text_has_no_periods() -> None:
     assert not RefreshPolicy.of(TableOptions.parse({PERIODS: " "})).is_quiet(at("2026-01-01 00:00"))
 
 
@@ -296,7 +296,7 @@ def test_partitions_without_files_are_not_the_greatest(tmp_path: Path) -> None:
         ("y=max_two_pt()", "must be the value of each named column"),
     ],
 )
-def test_others_are_refused_by_name(text: str, fault: str, tmp_path: Path) -> None:
+def test_other_texts_are_refused_by_name(text: str, fault: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=re.escape(f"option 'scan.partitions' = '{text}'") + ".*" + fault):
         PartitionChoice.of(store_of(table(tmp_path, []), text))
 
@@ -308,7 +308,7 @@ def test_a_table_without_partitions_has_none_to_choose(tmp_path: Path) -> None:
         PartitionChoice.of(store_of(made, "max_pt()"))
 
 
-def test_the_condition_of_partitions_takes_their_rows_alone(tmp_path: Path) -> None:
+def test_the_condition_of_partitions_is_true_only_for_their_rows(tmp_path: Path) -> None:
     made = table(tmp_path)
     store = store_of(made, "y=2024,m=a;y=2025,m=c")
     choice = PartitionChoice.of(store)

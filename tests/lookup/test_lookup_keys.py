@@ -1,4 +1,4 @@
-"""Keys of users, as the table stores values."""
+"""The keys of users, converted to stored values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UTC = datetime.timezone.utc
 
 
 class Stream:
-    """Rows as frames of other libraries hand them over."""
+    """Rows in the form of data frames of other libraries."""
 
     def __init__(self, rows: pa.Table) -> None:
         self._rows = rows
@@ -92,7 +92,7 @@ NOON = datetime.datetime(2026, 1, 2, 12)
         ("INT", pa.scalar(5, pa.int8()), 5),
     ],
 )
-def test_one_value_is_stored_as_the_column_has_it_and_none_where_no_row_can(kind: str, value: Any, expected: Any) -> None:
+def test_a_value_is_converted_to_stored_form_or_none_if_no_row_has_it(kind: str, value: Any, expected: Any) -> None:
     found = one(kind, value)
     assert found == expected
     assert type(found) is type(expected)
@@ -100,7 +100,7 @@ def test_one_value_is_stored_as_the_column_has_it_and_none_where_no_row_can(kind
         assert str(found) == str(expected)
 
 
-def test_times_of_nanoseconds_keep_them() -> None:
+def test_times_keep_nanoseconds() -> None:
     stored = times_of_nanos([1_000_000_001])[0].as_py()
     assert one("TIMESTAMP(9)", pd.Timestamp(1_000_000_001)) == stored
     assert many("TIMESTAMP(9)", pa.array([1_000_000_001], pa.timestamp("ns")))[0] == [stored]
@@ -141,7 +141,7 @@ def test_a_value_of_another_type_is_refused_with_the_column_and_the_type(kind: s
 
 
 @pytest.mark.parametrize(("kind", "stored"), [("DATE", pa.date32()), ("TIMESTAMP(6)", pa.timestamp("us"))])
-def test_a_time_that_python_does_not_have_is_for_many_keys(kind: str, stored: pa.DataType) -> None:
+def test_a_time_that_python_cannot_represent_needs_get_many(kind: str, stored: pa.DataType) -> None:
     far = pa.array([2**31 - 1 if kind == "DATE" else 2**62], stored)
     with pytest.raises(UnsupportedFeatureError, match=r"key column 'k': Python cannot represent this time.*get_many"):
         one(kind, far[0])
@@ -149,17 +149,17 @@ def test_a_time_that_python_does_not_have_is_for_many_keys(kind: str, stored: pa
 
 
 @pytest.mark.parametrize("millis", [-1, 86_400_000])
-def test_a_number_that_is_no_time_of_a_day_is_not_taken_for_another_one(millis: int) -> None:
+def test_a_number_that_is_not_a_time_of_day_is_not_taken_for_another_one(millis: int) -> None:
     with pytest.raises(UnsupportedFeatureError, match=r"key column 'k': Python cannot represent this time.*get_many"):
         one("TIME(3)", pa.scalar(millis, pa.int32()))
 
 
-def test_null_says_why() -> None:
+def test_null_is_refused_with_the_reason() -> None:
     with pytest.raises(InvalidInputError, match=r"key column 'k': .*got None. NULL is equal to no value; get_many"):
         one("INT", None)
 
 
-def test_values_are_given_by_place_or_by_name_in_any_case() -> None:
+def test_values_are_given_by_position_or_by_name_in_any_case() -> None:
     single = keys_of("a INT, b STRING", ["a", "b"]).single()
     for values, named in (((1, "x"), {}), ((1,), {"B": "x"}), ((), {"b": "x", "a": 1})):
         assert single(values, named) == (1, "x")
@@ -198,7 +198,7 @@ def test_missing_and_surplus_values_are_refused(values: tuple[Any, ...], named: 
         ("DOUBLE", pa.array([0.5], pa.float32()), [0.5], [0]),
     ],
 )
-def test_many_values_are_stored_where_a_row_can_have_them(
+def test_many_values_are_converted_if_a_row_can_have_them(
     kind: str, values: pa.Array, expected: list[Any], indexes: list[int]
 ) -> None:
     assert many(kind, values) == (expected, indexes)
@@ -226,7 +226,7 @@ def test_missing_and_surplus_columns_are_refused(columns: dict[str, list[int]], 
         keys_of("k INT", ["k"]).many(pa.table(columns))
 
 
-def test_keys_come_in_any_form_and_case_and_order() -> None:
+def test_keys_may_have_any_form_case_and_order() -> None:
     keys = keys_of("a INT, b STRING", ["a", "b"])
     given = pa.table({"B": ["x", "y"], "A": [1, 2]})
     forms = [given, given.to_batches()[0], given.to_reader(), given.to_pandas(), Stream(given)]
@@ -311,7 +311,7 @@ def test_wrong_keys_in_a_list_are_refused(types: str, given: Any, fault: str) ->
         keys_of(types, names).many(given)
 
 
-def test_partitions_keep_both_zeros_as_they_lie_in_two() -> None:
+def test_keys_of_partitions_distinguish_the_two_zeros() -> None:
     found = keys_of("p DOUBLE, k DOUBLE", ["p", "k"], ("p",)).many(pa.table({"p": [-0.0], "k": [-0.0]}))
     assert str(found.stored.to_pydict()) == "{'p': [-0.0], 'k': [0.0]}"
 

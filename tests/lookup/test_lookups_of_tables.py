@@ -1,4 +1,4 @@
-"""Table.lookup: what it takes, and lookups by the caches that it opens."""
+"""Table.lookup: its arguments, and lookups by the caches that it opens."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_rows_are_found_by_the_primary_key(table: Table) -> None:
         assert lookup.staleness().cache == "partial"
 
 
-def test_a_lookup_is_refreshed_as_its_argument_says_or_else_the_tables_option(table: Table) -> None:
+def test_the_refresh_argument_overrides_the_tables_option(table: Table) -> None:
     with table.lookup(refresh=0) as each, table.lookup(refresh="never") as never, table.lookup() as hourly:
         write(table, "a", 1, "new")
         found = [lookup.get("a", 1) for lookup in (each, never, hourly)]
@@ -81,7 +81,7 @@ def test_a_key_without_its_partition_column_has_a_row_in_each(tmp_path: Path) ->
         made.lookup(cache="partial")
 
 
-def test_files_lie_in_the_directory_that_is_named_or_in_one_that_goes(
+def test_files_are_in_the_given_directory_or_in_a_temporary_one(
     table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -97,7 +97,7 @@ def test_files_lie_in_the_directory_that_is_named_or_in_one_that_goes(
 
 
 @pytest.mark.parametrize("cache", ["full", "partial"])
-def test_threads_see_whole_snapshots_that_never_go_back_while_rows_are_written(table: Table, cache: str) -> None:
+def test_threads_see_whole_snapshots_with_ascending_ids_while_rows_are_written(table: Table, cache: str) -> None:
     committed, done = [0], threading.Event()
     faults: list[tuple[int, object, object]] = []
 
@@ -133,7 +133,7 @@ def test_threads_see_whole_snapshots_that_never_go_back_while_rows_are_written(t
     assert faults == []
 
 
-def test_a_table_that_is_gone_is_told_and_its_rows_are_found_until_then(table: Table, tmp_path: Path) -> None:
+def test_a_deleted_table_is_reported_and_its_rows_are_found_until_then(table: Table, tmp_path: Path) -> None:
     with table.lookup(refresh="never", cache="full") as lookup:
         Catalog(str(tmp_path / "wh")).drop_table("db.t")
         assert lookup.get("a", 1) == {"p": "a", "k": 1, "v": "x"}
@@ -142,7 +142,7 @@ def test_a_table_that_is_gone_is_told_and_its_rows_are_found_until_then(table: T
 
 
 @pytest.mark.parametrize("cache", ["full", "partial", "memory"])
-def test_a_table_that_was_made_anew_is_looked_up_by_its_own_options(tmp_path: Path, cache: str) -> None:
+def test_a_table_that_was_created_again_is_looked_up_with_its_own_options(tmp_path: Path, cache: str) -> None:
     catalog = Catalog(str(tmp_path / "anew"))
 
     def make(**options: str) -> Table:
@@ -198,7 +198,7 @@ def test_a_table_that_was_made_anew_is_looked_up_by_its_own_options(tmp_path: Pa
         ({"cache": "partial", "key": ["v"]}, "a 'partial' cache answers lookups by the whole primary key"),
     ],
 )
-def test_wrong_arguments_are_refused_with_what_is_wrong(arguments: dict[str, Any], fault: str, table: Table) -> None:
+def test_wrong_arguments_are_refused_with_the_reason(arguments: dict[str, Any], fault: str, table: Table) -> None:
     with pytest.raises(InvalidInputError) as told:
         table.lookup(**arguments)
     assert fault in str(told.value)
@@ -212,7 +212,7 @@ def test_a_key_of_a_nested_type_is_refused_before_anything_is_read(cache: str, t
         made.lookup(key=["m"], cache=cache)
 
 
-def test_a_condition_that_is_not_understood_is_refused(table: Table) -> None:
+def test_a_condition_that_cannot_be_parsed_is_refused(table: Table) -> None:
     with pytest.raises(UnsupportedFeatureError, match="length"):
         table.lookup(where="length(v) = 1")
 
@@ -251,7 +251,7 @@ def spec(plain: Table, cache: str = "auto", key: str = "k") -> LookupSpec:
         ("partial", "k", True, "partial"),
     ],
 )
-def test_auto_is_paimons_choice_and_others_are_what_they_say(
+def test_auto_chooses_as_paimon_does(
     cache: str, key: str, service: bool, expected: str, plain: Table
 ) -> None:
     if service:
@@ -259,7 +259,7 @@ def test_auto_is_paimons_choice_and_others_are_what_they_say(
     assert chosen_cache(spec(plain, cache, key)) == expected
 
 
-def test_a_cache_has_a_directory_of_its_own(plain: Table, tmp_path: Path) -> None:
+def test_each_cache_has_its_own_directory(plain: Table, tmp_path: Path) -> None:
     private, shared = opened_cache(spec(plain), None), opened_cache(spec(plain), tmp_path / "shared")
     assert (private.kind, type(private)) == ("partial", PartialCache)
     assert shared._directory.path.parent == tmp_path / "shared"
@@ -268,14 +268,14 @@ def test_a_cache_has_a_directory_of_its_own(plain: Table, tmp_path: Path) -> Non
     assert (private._directory.path.exists(), shared._directory.path.exists()) == (False, True)
 
 
-def test_a_cache_in_memory_has_its_own_directory_there(plain: Table, tmp_path: Path) -> None:
+def test_a_cache_in_memory_has_its_own_directory(plain: Table, tmp_path: Path) -> None:
     with_memory = opened_cache(spec(plain, "memory"), tmp_path / "shared")
     assert with_memory.kind == "full" and with_memory._directory.path.parent == Path("/dev/shm")
     with_memory.close()
     assert not with_memory._directory.path.exists() and not (tmp_path / "shared").exists()
 
 
-def test_two_caches_share_a_directory_only_where_one_answers_both(plain: Table) -> None:
+def test_caches_share_a_directory_only_if_one_answers_both(plain: Table) -> None:
     asked = spec(plain)
     others = [
         spec(plain, "full"),

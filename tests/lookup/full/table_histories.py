@@ -1,4 +1,4 @@
-"""Random histories of tables of every kind, by the public calls of this process: no JVM."""
+"""Random histories of tables of every kind, made with the public calls of this process, without a JVM."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ CASES = [
 
 _SUMS = {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"}
 _REMOVING_SUMS = {**_SUMS, "aggregation.remove-record-on-delete": "true"}
-#: More kinds, of which a key's rows lie in several files: for caches that put them together themselves.
+#: More kinds, in which rows of a key are in several files: for caches that merge them themselves.
 MERGED_CASES = [
     *(case for case in CASES if "merge-engine" not in case.options),
     Case("descending sequence", {"sequence.field": "s", "sequence.field.sort-order": "descending"}),
@@ -76,7 +76,7 @@ MERGED_CASES = [
 
 
 class History:
-    """One table and the chance that decides what happens to it."""
+    """One table, and the random numbers that decide what happens to it."""
 
     def __init__(self, case: Case, root: Path, seed: int, *, adds_columns: bool = False) -> None:
         self._adds_columns = adds_columns
@@ -86,7 +86,7 @@ class History:
         self._number = 0
 
     def rows(self, count: int) -> pa.Table:
-        """Rows of random keys, each with a value that no other row has."""
+        """Return rows of random keys, each with a unique value."""
         chance = self.chance
         made = []
         for _ in range(count):
@@ -104,7 +104,7 @@ class History:
         return pa.Table.from_pylist(made, schema=SCHEMA)
 
     def step(self) -> str:
-        """Let something happen; tell what."""
+        """Change the table at random; return a description."""
         steps: list[tuple[int, Callable[[], object]]] = [
             (6, self._write),
             (1, self._write_twice),
@@ -130,7 +130,7 @@ class History:
         try:
             self.table.delete(keys=keys)
         except LakelsmError:
-            assert self.case.options.keys() & {"merge-engine", "ignore-delete"}, "others take deletes"
+            assert self.case.options.keys() & {"merge-engine", "ignore-delete"}, "other kinds accept deletes"
 
     def _overwrite(self) -> None:
         if self.case.partitioned and self.chance.random() < 0.7:
@@ -143,7 +143,7 @@ class History:
         self.table._store().schemas.change(lambda schema: apply_changes(schema, [change], 0, True))
 
     def _whole(self, rows: pa.Table) -> pa.Table:
-        """The rows with the columns that were added since."""
+        """Return the rows with the columns that were added since."""
         for added in self.table._store().schemas.latest().fields[len(SCHEMA) :]:
             rows = rows.append_column(added.name, pa.nulls(len(rows), pa.int32()))
         return rows

@@ -1,4 +1,4 @@
-"""States of full caches are published whole, opened by others, and never believed when they are damaged."""
+"""States of full caches are published whole, can be opened by others, and are refused when damaged."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def state(directory: CacheDirectory) -> CacheState:
 
 
 def contents(key: int, *names: str) -> CacheContents:
-    """Those of a lookup by one of the keys, of which the first one has one row each."""
+    """The contents of a lookup by one of the keys; the first key has one row each."""
     found = pa.schema([LAYOUT.schema.field(name) for name in names or LAYOUT.schema.names])
     return CacheContents(LAYOUT, key, unique=key == 0, found=found, read=(), fingerprint="c")
 
@@ -49,13 +49,13 @@ def test_rows_are_found_in_all_generations_in_the_order_of_the_keys(directory: C
     assert made.find_plain(contents(0, "g"), (2,)) == [(2,)]
 
 
-def test_where_nothing_is_found_the_columns_are_there(directory: CacheDirectory) -> None:
+def test_an_empty_result_has_the_columns(directory: CacheDirectory) -> None:
     for nothing in (state(directory), CacheState("full-s", None, (), content="c")):
         found = nothing.find(contents(0), keys("id", 99))
         assert len(found.probes) == 0 and found.rows.equals(LAYOUT.schema.empty_table())
 
 
-def test_a_state_that_is_published_is_opened_by_others_and_older_files_go(directory: CacheDirectory) -> None:
+def test_a_published_state_is_opened_by_others_and_older_files_are_removed(directory: CacheDirectory) -> None:
     assert published_state(directory, LAYOUT, "c", None) is None
     own = state(directory)
     directory.file("full-old.rows").write_text("of a state before")
@@ -73,7 +73,7 @@ def test_a_state_that_is_published_is_opened_by_others_and_older_files_go(direct
 
 
 @pytest.mark.parametrize("damage", ["empty", "cut", "changed", "other facts", "a directory", "fifo", "endless"])
-def test_a_damaged_state_is_told(directory: CacheDirectory, damage: str) -> None:
+def test_a_damaged_state_is_an_error(directory: CacheDirectory, damage: str) -> None:
     state(directory).publish(directory)
     path = directory.file(STATE)
     data = path.read_bytes()
@@ -96,7 +96,7 @@ def test_a_damaged_state_is_told(directory: CacheDirectory, damage: str) -> None
 COLUMNS = "id INT NOT NULL, g INT, v STRING, w STRING"
 
 
-def test_the_layout_has_the_keys_and_what_is_found_once(tmp_path: Path) -> None:
+def test_the_layout_has_keys_and_result_columns_once(tmp_path: Path) -> None:
     store = LocalTable(tmp_path / "t", COLUMNS).store
     contents = CacheContents.of(LookupSpec(store, ("g",), ("v", "g"), predicate=Compare("w", "=", "x")))
     assert contents.layout.schema.names == ["id", "g", "v"] and contents.read == ("id", "g", "v", "w")
@@ -107,7 +107,7 @@ def test_the_layout_has_the_keys_and_what_is_found_once(tmp_path: Path) -> None:
     assert len(primary.layout.keys) == 1 and primary.key_position == 0 and primary.unique
 
 
-def test_other_rows_columns_and_options_have_another_mark(tmp_path: Path) -> None:
+def test_other_rows_columns_and_options_have_another_fingerprint(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", COLUMNS)
 
     def fingerprint(**changed: object) -> str:
@@ -123,6 +123,6 @@ def test_other_rows_columns_and_options_have_another_mark(tmp_path: Path) -> Non
     ]
     assert len(set(fingerprints)) == 5 and fingerprint() == fingerprints[0]
     table.alter(AddColumn("more", "INT"), SetOption("lookup.bootstrap-parallelism", "1"))
-    assert fingerprint() == fingerprints[0], "neither concerns the rows"
+    assert fingerprint() == fingerprints[0], "neither changes the rows"
     table.alter(SetOption("deletion-vectors.merge-on-read", "true"))
     assert fingerprint() != fingerprints[0]

@@ -68,7 +68,7 @@ def keys(refreshed: Refreshed) -> list[int] | None:
     return None if refreshed.changed is None else sorted(refreshed.changed["id"].to_pylist())
 
 
-def test_an_empty_table_is_followed_from_its_first_snapshot(cache: Cache, table: LocalTable) -> None:
+def test_a_cache_of_an_empty_table_follows_it_from_its_first_snapshot(cache: Cache, table: LocalTable) -> None:
     assert cache.refresh() == Refreshed(None, changed=None)
     assert keys(cache.refresh()) == []
     table.write((1, "a"))
@@ -78,7 +78,7 @@ def test_an_empty_table_is_followed_from_its_first_snapshot(cache: Cache, table:
     assert keys(cache.refresh()) == []
 
 
-def test_another_cache_of_the_directory_takes_what_the_first_one_has(
+def test_another_cache_of_the_directory_opens_the_state_of_the_first_one(
     cache: Cache, table: LocalTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table.write((1, "a"))
@@ -91,11 +91,11 @@ def test_another_cache_of_the_directory_takes_what_the_first_one_has(
     table.write((3, "c"))
     assert keys(other.refresh()) == [3]
     taken = cache.refresh()
-    assert taken.rebuilt is None and keys(taken) is None, "what the other one changed is not known"
+    assert taken.rebuilt is None and keys(taken) is None, "changes by the other cache are unknown"
     assert cache.state is not None and other.state is not None and cache.state.name == other.state.name
 
 
-def test_a_table_that_was_rolled_back_is_loaded_anew(cache: Cache, table: LocalTable) -> None:
+def test_a_table_that_was_rolled_back_is_loaded_again(cache: Cache, table: LocalTable) -> None:
     for at in range(3):
         table.write((at, "a"))
     cache.refresh()
@@ -110,7 +110,7 @@ def test_a_table_that_was_rolled_back_is_loaded_anew(cache: Cache, table: LocalT
     assert cache.refresh().rebuilt == "the table was rolled back from snapshot 3 to no snapshot, or created again"
 
 
-def test_a_snapshot_that_expired_is_told(cache: Cache, table: LocalTable) -> None:
+def test_an_expired_snapshot_is_the_reason_of_a_reload(cache: Cache, table: LocalTable) -> None:
     table.write((1, "a"))
     table.write((2, "b"))
     cache.refresh()
@@ -119,7 +119,7 @@ def test_a_snapshot_that_expired_is_told(cache: Cache, table: LocalTable) -> Non
     assert cache.refresh().rebuilt == "snapshot 2 expired before its changes were read"
 
 
-def test_a_snapshot_that_expires_while_it_is_read_is_told(
+def test_a_snapshot_that_expires_during_the_comparison_is_the_reason_of_a_reload(
     cache: Cache, table: LocalTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table.write((1, "a"))
@@ -142,7 +142,7 @@ def test_a_snapshot_that_expires_while_it_is_read_is_told(
     assert cache.refresh().rebuilt == "snapshot 1 expired during the comparison"
 
 
-def test_an_overwrite_is_followed(cache: Cache, table: LocalTable) -> None:
+def test_a_cache_follows_an_overwrite(cache: Cache, table: LocalTable) -> None:
     table.write((1, "a"), (2, "b"), (3, "c"))
     cache.refresh()
     table.overwrite((2, "b"), (4, "d"))
@@ -150,7 +150,7 @@ def test_an_overwrite_is_followed(cache: Cache, table: LocalTable) -> None:
     assert refreshed.rebuilt is None and keys(refreshed) == [1, 3, 4]
 
 
-def test_a_cache_too_far_behind_is_loaded_anew(cache: Cache, table: LocalTable) -> None:
+def test_a_cache_too_far_behind_is_loaded_again(cache: Cache, table: LocalTable) -> None:
     table.alter(SetOption("lookup.refresh.full-load-threshold", "2"))
     table.write((1, "a"))
     cache.refresh()
@@ -163,7 +163,7 @@ def test_a_cache_too_far_behind_is_loaded_anew(cache: Cache, table: LocalTable) 
     assert told == "it was 3 snapshots behind, more than 'lookup.refresh.full-load-threshold' (2)"
 
 
-def test_options_that_may_show_other_rows_load_it_anew(cache: Cache, table: LocalTable) -> None:
+def test_options_that_may_change_rows_load_the_cache_again(cache: Cache, table: LocalTable) -> None:
     table.write((1, "a"))
     cache.refresh()
     table.alter(SetOption("ignore-delete", "true"))
@@ -173,7 +173,7 @@ def test_options_that_may_show_other_rows_load_it_anew(cache: Cache, table: Loca
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "gone"])
 @pytest.mark.parametrize("part", ["rows", "index", STATE])
-def test_what_another_process_finds_damaged_is_loaded_anew(
+def test_a_state_that_another_process_finds_damaged_is_loaded_again(
     cache: Cache, table: LocalTable, damage: str, part: str
 ) -> None:
     table.write(*((each, "a") for each in range(50)))
@@ -193,7 +193,7 @@ def test_what_another_process_finds_damaged_is_loaded_anew(
     assert other.refresh().rebuilt is None
 
 
-def test_a_full_disk_leaves_the_state_before_and_no_files(
+def test_a_full_disk_leaves_the_older_state_and_no_files(
     cache: Cache, table: LocalTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table.write((1, "a"), (2, "b"))
@@ -215,7 +215,7 @@ def test_a_full_disk_leaves_the_state_before_and_no_files(
         cache.refresh()
 
 
-def test_rows_that_a_compaction_lets_expire_go(tmp_path: Path) -> None:
+def test_rows_that_a_compaction_expires_are_removed(tmp_path: Path) -> None:
     expiry = {"record-level.expire-time": "1 h", "record-level.time-field": "v"}
     table = LocalTable(tmp_path / "t", "id INT NOT NULL, v INT", **expiry)
     cache = Cache(table, tmp_path / "cache")
@@ -243,7 +243,7 @@ def loaded(table: LocalTable, directory: CacheDirectory, name: str = "full-a", *
     return load_snapshot(spec, CacheLayout((key, value), ((key,), (value,))), directory, table.latest, name)
 
 
-def test_the_merged_rows_are_loaded_in_as_many_segments_as_asked_for(many: LocalTable, tmp_path: Path) -> None:
+def test_the_merged_rows_are_loaded_in_the_requested_number_of_segments(many: LocalTable, tmp_path: Path) -> None:
     directory = CacheDirectory.shared(tmp_path / "cache")
     first, again = loaded(many, directory), loaded(many, directory, "full-b")
     assert first is not None and again is not None and len(first.files.segments) == 3

@@ -1,4 +1,4 @@
-"""Full caches answer as reads do: after each step of random histories, whatever happens to table, disk and process."""
+"""Full caches answer as reads do after each step of random histories, with failures of table, disk and process."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.lookup.full.table_histories import CASES, SCHEMA, Case, History
 from tests.processes import CONTEXT, PATIENCE, ended, started
 
 COLUMNS = ("v", "n", "k")
-#: The primary key; a part of it; another column, with NULLs; one of each.
+#: The primary key; a part of it; another column, with NULLs; and one column of each.
 KEYS = (("k", "t"), ("t",), ("g",), ("v", "k"))
 Rows = dict[tuple[Any, ...], list[tuple[Any, ...]]]
 
@@ -48,7 +48,7 @@ def store_of(root: Path) -> TableStore:
 
 
 def wanted(read: pa.Table, key: tuple[str, ...], columns: tuple[str, ...] = COLUMNS) -> Rows:
-    """What a read says of each key."""
+    """Return the rows of each key, according to a read."""
     found: Rows = defaultdict(list)
     for row in read.to_pylist():
         asked = tuple(row[name] for name in key)
@@ -58,7 +58,7 @@ def wanted(read: pa.Table, key: tuple[str, ...], columns: tuple[str, ...] = COLU
 
 
 def asked_of(rows: Rows, key: tuple[str, ...]) -> list[tuple[Any, ...]]:
-    """Keys that are there, and some that are not."""
+    """Return keys that exist, and some that do not."""
     none = {"k": 1000, "t": "zz", "g": 99, "v": "none"}
     return [*rows, tuple(none[name] for name in key)]
 
@@ -74,7 +74,7 @@ def answers(cache: FullCache, keys: list[tuple[Any, ...]], key: tuple[str, ...])
 
 
 def agree(cache: FullCache, table: Table | pa.Table, key: tuple[str, ...], told: object = None) -> Rows:
-    """The rows of a table, or of a read of it, are those of the cache."""
+    """The cache has exactly the rows of a table, or of a read of it."""
     rows = wanted(table.to_arrow() if isinstance(table, Table) else table, key)
     keys = asked_of(rows, key)
     assert answers(cache, keys, key) == rows, told
@@ -84,10 +84,10 @@ def agree(cache: FullCache, table: Table | pa.Table, key: tuple[str, ...], told:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_cache_answers_as_reads_do_and_tells_the_very_keys_that_changed(case: Case, tmp_path: Path) -> None:
+def test_a_cache_answers_as_reads_do_and_reports_exactly_the_changed_keys(case: Case, tmp_path: Path) -> None:
     history = History(case, tmp_path, 3)
     store = store_of(tmp_path)
-    # Each case by its primary key, and by two of the other keys in turn.
+    # Each case is run by its primary key, and by two of the other keys in turn.
     keys = [KEYS[0], *(key for at, key in enumerate(KEYS[1:]) if at != CASES.index(case) % 3)]
     caches = {key: FullCache.open(LookupSpec(store, key, COLUMNS), CacheDirectory.private()) for key in keys}
     before = {key: agree(cache, history.table, key) for key, cache in caches.items()}
@@ -113,7 +113,7 @@ def test_a_cache_answers_as_reads_do_and_tells_the_very_keys_that_changed(case: 
 
 
 @pytest.mark.parametrize("case", [CASES[0], CASES[4], CASES[5], CASES[9]], ids=lambda case: case.name)
-def test_a_condition_and_buckets_keep_rows_out(case: Case, tmp_path: Path) -> None:
+def test_a_condition_and_buckets_leave_out_rows(case: Case, tmp_path: Path) -> None:
     history = History(case, tmp_path, 11)
     store, key = store_of(tmp_path), ("g",)
     few = FullCache.open(LookupSpec(store, key, COLUMNS, predicate=Compare("n", "<", 3)), CacheDirectory.private())
@@ -138,7 +138,7 @@ def test_a_condition_and_buckets_keep_rows_out(case: Case, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("part", [".rows", ".1.index", ".dead"])
 @pytest.mark.parametrize("damage", ["cut", "gone", "changed"])
-def test_a_damaged_file_is_made_anew_once_with_a_warning_and_never_answers_wrong(
+def test_a_damaged_file_is_rebuilt_once_with_a_warning_and_never_gives_wrong_rows(
     part: str, damage: str, tmp_path: Path
 ) -> None:
     history = History(CASES[0], tmp_path, 2)
@@ -170,7 +170,7 @@ def test_a_damaged_file_is_made_anew_once_with_a_warning_and_never_answers_wrong
     agree(cache, history.table, ("g",))
 
 
-def test_an_index_that_only_refreshes_need_is_made_anew_by_the_next(tmp_path: Path) -> None:
+def test_a_damaged_index_that_only_refreshes_need_is_rebuilt_by_the_next_one(tmp_path: Path) -> None:
     history = History(CASES[0], tmp_path, 2)
     history.table.write(history.rows(200))
     directory = CacheDirectory.private()
@@ -184,7 +184,7 @@ def test_an_index_that_only_refreshes_need_is_made_anew_by_the_next(tmp_path: Pa
     agree(cache, history.table, ("g",))
 
 
-def test_a_cache_that_cannot_be_made_anew_says_what_is_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_that_cannot_be_rebuilt_reports_the_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     history = History(CASES[0], tmp_path, 2)
     history.table.write(history.rows(50))
     cache = FullCache.open(LookupSpec(store_of(tmp_path), ("g",), COLUMNS), CacheDirectory.private())
@@ -267,7 +267,7 @@ def test_processes_share_a_directory_while_the_table_changes(tmp_path: Path) -> 
 
 
 def _killed(table: Path, path: Path, left: int) -> None:
-    """Make a cache, and end at once instead of the write that follows on ``left`` of them."""
+    """Make a cache; exit instead of a write, after ``left`` other writes."""
     pwritev = os.pwritev
 
     def counted(*given: Any) -> Any:
@@ -300,7 +300,7 @@ def cache_files(cache: FullCache) -> set[str]:
     return held[1].names
 
 
-def test_columns_that_are_added_change_nothing_and_those_that_it_needs_must_stay(tmp_path: Path) -> None:
+def test_added_columns_change_nothing_and_needed_columns_must_not_be_dropped(tmp_path: Path) -> None:
     history = History(CASES[0], tmp_path, 5)
     history.table.write(history.rows(30))
     catalog = Catalog(str(tmp_path))
@@ -314,10 +314,10 @@ def test_columns_that_are_added_change_nothing_and_those_that_it_needs_must_stay
     catalog.alter_table("d.t", DropColumn("v"))
     with pytest.raises(InvalidInputError, match=r"d\.t: schema \d has dropped column 'v'"):
         cache.refresh()
-    assert answers(cache, list(rows), ("g",)) == rows, "what was there answers on"
+    assert answers(cache, list(rows), ("g",)) == rows, "the older state still answers"
 
 
-def test_one_key_is_found_as_users_get_values(tmp_path: Path) -> None:
+def test_a_single_key_is_found_with_values_for_users(tmp_path: Path) -> None:
     columns = "k INT NOT NULL, at TIMESTAMP(9), day DATE, price DECIMAL(9, 2), list ARRAY<INT>, f DOUBLE"
     table = Catalog(str(tmp_path)).create_table("d.t", columns, primary_key=["k"], options={"bucket": "1"})
     day = datetime.date(2020, 1, 2)
@@ -333,7 +333,7 @@ def test_one_key_is_found_as_users_get_values(tmp_path: Path) -> None:
 
 
 def cache_keys(table: Table, key: tuple[str, ...]) -> pa.Table:
-    """The key of the first row, as it is stored."""
+    """Return the stored key of the first row."""
     rows = table.to_arrow().slice(0, 1)
     fields = [table.schema.field(name) for name in key]
     return pa.table({field.name: cast_column(rows[field.name], to_arrow(field.type)) for field in fields})
@@ -355,7 +355,7 @@ def test_a_closed_cache_raises_and_its_private_directory_is_removed(tmp_path: Pa
             call()
 
 
-def test_a_cache_in_memory_keeps_to_its_bound_and_to_its_rows(tmp_path: Path) -> None:
+def test_a_cache_in_memory_keeps_to_its_limit_and_keeps_its_rows(tmp_path: Path) -> None:
     history = History(CASES[0], tmp_path, 5)
     history.table.write(history.rows(300))
     spec = LookupSpec(store_of(tmp_path), ("g",), COLUMNS)
@@ -371,5 +371,5 @@ def test_a_cache_in_memory_keeps_to_its_bound_and_to_its_rows(tmp_path: Path) ->
     history.table.write(pa.Table.from_pylist(wide, schema=SCHEMA))
     with pytest.raises(OutOfMemoryError, match=r"take \d+ bytes in memory"):
         cache.refresh()
-    assert answers(cache, list(rows), ("g",)) == rows, "what it had answers on"
+    assert answers(cache, list(rows), ("g",)) == rows, "the older state still answers"
     cache.close()

@@ -1,4 +1,4 @@
-"""Generations: rows with their indexes, and which of them are dead, in files that are not taken for others."""
+"""Generations: rows with indexes, a bitmap of dead rows, and files that are not mistaken for others."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def live_rows_of(generation: Generation, key: int, value: int) -> list[int]:
 
 def test_rows_are_found_by_each_key_until_they_are_dead(directory: CacheDirectory) -> None:
     generation = made(directory)
-    assert sorted(generation.files.names) == sorted(directory.names()), "hashes went once the indexes were there"
+    assert sorted(generation.files.names) == sorted(directory.names()), "hashes are removed when the indexes exist"
     probes, found = generation.row_indexes(0, keys("id", 9, 8, 5))
     assert (probes.tolist(), found.tolist()) == ([0, 2], [5, 0])
     assert [part.tolist() for part in generation.row_indexes(1, keys("g", 2, 0))] == [[0, 0, 1], [0, 4, 1]]
@@ -63,7 +63,7 @@ def test_rows_are_found_by_each_key_until_they_are_dead(directory: CacheDirector
     assert youngest.live_rows == 3
 
 
-def test_another_file_of_the_name_is_not_taken_for_it(directory: CacheDirectory) -> None:
+def test_another_file_of_the_same_name_is_refused(directory: CacheDirectory) -> None:
     generation = made(directory)
     dead = generation.without(directory, "full-a.0.dead", np.array([1]))
     for name in dead.files.names:

@@ -1,4 +1,4 @@
-"""States follow changes: what died, what is new, which keys that concerns; in few generations without much dead space."""
+"""Changes of states: dead rows, new rows, changed keys; few generations with little dead space."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def rows_of(state: CacheState) -> list[tuple[int, int | None]]:
     return sorted(tuple(row.values()) for table in rows for row in table.to_pylist())
 
 
-def test_old_rows_die_new_ones_come_and_rows_as_they_were_stay(directory: CacheDirectory) -> None:
+def test_replaced_rows_become_dead_new_rows_are_added_and_unchanged_rows_stay(directory: CacheDirectory) -> None:
     first = batch((INSERT, 1, 10), (INSERT, 2, 20), (INSERT, 3, None)), batch((INSERT, 4, 40))
     state, changed = follow(directory, None, *first)
     assert changed == [10, 20, 40]
@@ -65,14 +65,14 @@ def test_old_rows_die_new_ones_come_and_rows_as_they_were_stay(directory: CacheD
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_a_row_that_went_and_came_as_it_was_has_not_changed(directory: CacheDirectory, order: int) -> None:
+def test_a_row_deleted_and_added_again_unchanged_has_not_changed(directory: CacheDirectory, order: int) -> None:
     state, _ = follow(directory, None, batch((INSERT, 1, 10), (INSERT, 2, 20)))
     moved = [batch((DELETE, 1, None), (DELETE, 2, None)), batch((INSERT, 1, 10), (INSERT, 2, 22))][::order]
     after, changed = follow(directory, state, *moved)
     assert rows_of(after) == [(1, 10), (2, 22)] and changed == [20, 22]
 
 
-def test_a_row_that_matches_no_longer_dies(directory: CacheDirectory) -> None:
+def test_a_row_that_no_longer_matches_becomes_dead(directory: CacheDirectory) -> None:
     small = Compare("g", "<", 50)
     state, _ = follow(directory, None, batch((INSERT, 1, 10), (INSERT, 2, 60), (INSERT, 3, None)), predicate=small)
     assert rows_of(state) == [(1, 10)]
@@ -80,13 +80,13 @@ def test_a_row_that_matches_no_longer_dies(directory: CacheDirectory) -> None:
     assert rows_of(after) == [(2, 5)] and changed == [5, 10]
 
 
-def test_too_many_keys_are_not_told(directory: CacheDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_changed_keys_are_not_reported(directory: CacheDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state_change, "_MAX_KEY_BYTES", 20)
     assert follow(directory, None, batch((INSERT, 1, 1), (INSERT, 2, 2)))[1] == [1, 2]
     assert follow(directory, None, batch(*((INSERT, each, 1) for each in range(9))))[1] is None
 
 
-def test_generations_stay_few_and_none_is_half_dead(directory: CacheDirectory) -> None:
+def test_there_are_few_generations_and_none_is_more_than_half_dead(directory: CacheDirectory) -> None:
     chance = random.Random(5)
     model = dict.fromkeys(range(2000), 0)
     state, _ = follow(directory, None, batch(*((INSERT, *item) for item in model.items())))
@@ -101,10 +101,10 @@ def test_generations_stay_few_and_none_is_half_dead(directory: CacheDirectory) -
         assert rows_of(state) == sorted(model.items())
         assert len(state.generations) <= 5
         assert all(one.files.dead_rows <= one.files.rows // 2 for one in state.generations)
-    assert len(directory.names()) <= 1 + 4 * len(state.generations), "files of older states are gone"
+    assert len(directory.names()) <= 1 + 4 * len(state.generations), "files of older states are removed"
 
 
-def test_a_cache_whose_rows_all_go_is_empty(directory: CacheDirectory) -> None:
+def test_a_cache_whose_rows_are_all_deleted_is_empty(directory: CacheDirectory) -> None:
     state, _ = follow(directory, None, batch((INSERT, 1, 10)))
     after, changed = follow(directory, state, batch((DELETE, 1, None)))
     assert after.generations == () and changed == [10]
@@ -112,7 +112,7 @@ def test_a_cache_whose_rows_all_go_is_empty(directory: CacheDirectory) -> None:
 
 
 NAMES = ("k", "t", "g", "v")
-#: Random histories of each kind of table; `make fuzz` has others, and more.
+#: Random histories of each kind of table; `make fuzz` runs others, and more.
 SEEDS = seeds(1)
 Rows = dict[tuple[Any, ...], tuple[Any, ...]]
 
@@ -127,18 +127,18 @@ def shown(table: Table) -> Rows:
 
 
 def followed(rows: Rows, changes: Iterator[pa.RecordBatch], store: TableStore) -> tuple[Rows, int]:
-    """The rows after the changes, and how many keys these have."""
+    """Return the rows after the changes, and the number of changed keys."""
     told = pa.Table.from_batches(changes, changes_schema([store.schema.field(name) for name in NAMES]))
     kept = told.filter(pa.array(~is_retract(told[VALUE_KIND]))).select(NAMES)
     added = [tuple(row.values()) for row in kept.to_pylist()]
     keys = {tuple(row.values()) for row in told.select(["k", "t"]).to_pylist()}
-    assert len({row[:2] for row in added}) == len(added), "a key comes with one row"
+    assert len({row[:2] for row in added}) == len(added), "a key has one added row"
     return {**{key: row for key, row in rows.items() if key not in keys}, **{row[:2]: row for row in added}}, len(keys)
 
 
 @pytest.mark.property
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_changes_lead_from_each_snapshot_to_a_later_one(case: Case, tmp_path: Path) -> None:
+def test_changes_turn_each_snapshot_into_a_later_one(case: Case, tmp_path: Path) -> None:
     for seed in SEEDS:
         root = tmp_path / str(seed)
         history = History(case, root, seed)

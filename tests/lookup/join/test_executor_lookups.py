@@ -1,4 +1,4 @@
-"""ExecutorLookups: which lookups a process keeps, how fresh they are, and where their files lie."""
+"""ExecutorLookups: the lookups that a process keeps, their freshness, and the location of their files."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def lookup_of(table: LocalTable, opened: Opened, *columns: str, **options: str) 
     return SharedLookup(table.store, definition, RefreshPolicy(interval=10.0), opens=opened)
 
 
-def test_a_lookup_is_opened_once_and_refreshed_when_its_interval_is_over(
+def test_a_lookup_is_opened_once_and_refreshed_after_its_interval(
     table: LocalTable, clock: SimpleNamespace, lookups: ExecutorLookups
 ) -> None:
     opened = Opened()
@@ -53,7 +53,7 @@ def test_a_lookup_is_opened_once_and_refreshed_when_its_interval_is_over(
         assert [cache.refreshes for cache in opened.caches] == [refreshes]
 
 
-def test_a_lookup_that_is_not_used_any_more_is_closed(
+def test_an_unused_lookup_is_closed(
     table: LocalTable, clock: SimpleNamespace, lookups: ExecutorLookups
 ) -> None:
     opened = Opened()
@@ -65,7 +65,7 @@ def test_a_lookup_that_is_not_used_any_more_is_closed(
     assert [cache.closed for cache in opened.caches] == [True, True]
 
 
-def test_files_lie_in_the_directory_of_the_executor(
+def test_files_are_in_the_directory_of_the_executor(
     table: LocalTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path / 'blocks'},{tmp_path / 'more'}")
@@ -77,7 +77,7 @@ def test_files_lie_in_the_directory_of_the_executor(
     assert opened.directories == [tmp_path / "blocks" / "lakelsm-lookup"] * 2
 
 
-def test_a_process_that_is_no_executor_shares_none(
+def test_outside_an_executor_files_are_private(
     table: LocalTable, lookups: ExecutorLookups, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SPARK_LOCAL_DIRS", raising=False)
@@ -86,7 +86,7 @@ def test_a_process_that_is_no_executor_shares_none(
         assert opened.directories == [None]
 
 
-def test_lookups_share_a_cache_only_where_they_ask_for_the_same(table: LocalTable) -> None:
+def test_lookups_share_a_cache_only_if_they_are_equal(table: LocalTable) -> None:
     opened = Opened()
     lookup = lookup_of(table, opened)
     others = [

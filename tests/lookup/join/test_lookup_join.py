@@ -1,4 +1,4 @@
-"""Table.lookup_join: its arguments, and joins of batches and streams with a table that changes."""
+"""Table.lookup_join: its arguments, and joins of batches and streams with a changing table."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_wrong_arguments_are_refused_by_name(arguments: dict[str, Any], text: st
         customers.lookup_join(**{"on": ON, **arguments})
 
 
-def test_a_condition_that_is_not_understood_is_refused(customers: Table) -> None:
+def test_a_condition_that_cannot_be_parsed_is_refused(customers: Table) -> None:
     with pytest.raises(UnsupportedFeatureError, match="soundex"):
         customers.lookup_join(ON, where="soundex(name) = 'A500'")
 
@@ -89,7 +89,7 @@ def test_by_bucket_needs_a_fixed_number_of_buckets(tmp_path: Path) -> None:
         table.lookup_join("k", by_bucket=True)
 
 
-def test_facts_of_a_batch_meet_the_rows_of_a_composite_key(spark: SparkSession, customers: Table) -> None:
+def test_a_batch_of_facts_is_joined_by_a_composite_key(spark: SparkSession, customers: Table) -> None:
     facts = spark.createDataFrame([(0, "us", 1), (1, "eu", 9), (2, None, 1), (3, "us", 2)], "n INT, r STRING, i INT")
     left = facts.transform(customers.lookup_join(ON, ["name", "tier"]))
     expected = [(0, "cem", 5), (1, None, None), (2, None, None), (3, "dee", None)]
@@ -98,7 +98,7 @@ def test_facts_of_a_batch_meet_the_rows_of_a_composite_key(spark: SparkSession, 
     assert [tuple(row) for row in inner.collect()] == [(0, "us", 1, "cem")]
 
 
-def test_a_stream_meets_rows_that_change_while_it_runs(spark: SparkSession, customers: Table, tmp_path: Path) -> None:
+def test_a_stream_is_joined_with_changing_rows(spark: SparkSession, customers: Table, tmp_path: Path) -> None:
     landing = tmp_path / "landing"
     landing.mkdir()
     found: list[list[tuple[Any, ...]]] = []
@@ -134,11 +134,11 @@ def named(on: Any, columns: Any = None) -> tuple[dict[str, str], dict[str, str]]
 
 
 @pytest.mark.parametrize("on", ["id", ["id"], {"id": "id"}, {"id": "ID"}])
-def test_a_key_is_named_by_itself_in_a_list_or_by_the_facts_column(on: object) -> None:
+def test_a_key_is_given_as_a_list_or_as_a_mapping_from_fact_columns(on: object) -> None:
     assert named(on) == ({"id": "id"}, {"name": "name", "tier": "tier"})
 
 
-def test_fact_columns_may_have_names_of_their_own() -> None:
+def test_fact_columns_may_have_other_names() -> None:
     assert named({"customer": "id"}, ["tier"]) == ({"customer": "id"}, {"tier": "tier"})
 
 
@@ -186,7 +186,7 @@ def task_of(table: LocalTable, key: Sequence[str] = ("id",), opens: Any = None, 
 
 
 def joined(task: JoinTask, facts: pa.RecordBatch) -> list[tuple[Any, ...]]:
-    """The joined rows as tuples: the number of the fact, then what was found."""
+    """Return the joined rows as tuples: the number of the fact, then the found values."""
     rows = list(task(facts))
     for batch in rows:
         batch.validate(full=True)
@@ -215,11 +215,11 @@ def test_a_left_join_keeps_facts_without_a_row(local: LocalTable) -> None:
     assert joined(task_of(local), FACTS) == expected
 
 
-def test_an_inner_join_leaves_them_out(local: LocalTable) -> None:
+def test_an_inner_join_leaves_out_facts_without_a_row(local: LocalTable) -> None:
     assert joined(task_of(local, inner=True), FACTS) == [(0, None, 6), (2, "ann", 5), (5, "ann", 5)]
 
 
-def test_a_fact_comes_once_for_each_row_of_a_key_that_is_not_unique(local: LocalTable) -> None:
+def test_a_fact_is_repeated_for_each_row_of_a_key_that_is_not_unique(local: LocalTable) -> None:
     local.write((4, "dee", 5))
     facts = facts_of(pa.array([5, 7, 5, None, 6], pa.int32()))
     found = joined(task_of(local, ["tier"]), facts)
@@ -229,7 +229,7 @@ def test_a_fact_comes_once_for_each_row_of_a_key_that_is_not_unique(local: Local
     assert all(sorted(row[1:] for row in found if row[0] == fact) == both for fact in (0, 2))
 
 
-def test_many_rows_of_a_key_are_handed_on_in_parts(local: LocalTable, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_rows_of_a_key_are_returned_in_several_batches(local: LocalTable, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lookup_join, "_HANDED_ROWS", 4)
     local.write(*((id, str(id), 7) for id in range(10, 20)))
     facts = facts_of(pa.array([7, 8, 7], pa.int32()))
@@ -260,7 +260,7 @@ def test_a_task_pickles_and_shares_its_lookup_with_the_copy(local: LocalTable) -
 
 
 @pytest.mark.parametrize("function", ["default", "mod"])
-def test_by_bucket_a_task_opens_the_buckets_of_its_groups_alone(function: str, tmp_path: Path) -> None:
+def test_by_bucket_a_task_opens_only_the_buckets_of_its_groups(function: str, tmp_path: Path) -> None:
     columns = "id BIGINT NOT NULL, name STRING, tier INT"
     table = LocalTable(tmp_path, columns, ["id"], bucket="8", bucket_function__type=function)
     table.write(*((id, f"c{id}", id) for id in range(50)))
@@ -278,7 +278,7 @@ def test_by_bucket_a_task_opens_the_buckets_of_its_groups_alone(function: str, t
     assert len(opened.caches) < 3
 
 
-def test_by_bucket_a_null_key_opens_nothing_of_its_own(tmp_path: Path) -> None:
+def test_by_bucket_a_null_key_opens_no_bucket(tmp_path: Path) -> None:
     table = LocalTable(tmp_path, "id BIGINT NOT NULL, name STRING, tier INT", ["id"], bucket="4")
     table.write((1, "ann", 5))
     facts = facts_of(pa.array([None, 1], pa.int64()))
@@ -289,7 +289,7 @@ def test_by_bucket_a_null_key_opens_nothing_of_its_own(tmp_path: Path) -> None:
     assert [cache.spec.buckets for cache in opened.caches] == [frozenset([3])]
 
 
-def test_a_table_whose_buckets_are_others_by_now_is_refused(tmp_path: Path) -> None:
+def test_a_table_whose_bucket_count_has_changed_is_refused(tmp_path: Path) -> None:
     table = LocalTable(tmp_path, "id BIGINT NOT NULL, name STRING, tier INT", ["id"], bucket="4")
     table.write((1, "ann", 5))
     task = task_of(table, groups=2)
@@ -302,7 +302,7 @@ def test_a_table_whose_buckets_are_others_by_now_is_refused(tmp_path: Path) -> N
         list(task(facts))
 
 
-def test_columns_of_another_type_than_the_query_has_are_refused(local: LocalTable) -> None:
+def test_columns_whose_type_has_changed_since_the_query_are_refused(local: LocalTable) -> None:
     task = task_of(local, interval=0.0)
     assert joined(task, FACTS)
     local.alter(UpdateColumnType("tier", "BIGINT"))

@@ -1,4 +1,4 @@
-"""Lookup files beside the data files of a table, of the bytes that Java writes: no JVM."""
+"""Lookup files beside the data files of a table, with the bytes that Java writes, without a JVM."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FORM = BlockForm(200, compression=BlockCompression.ZSTD, bloom_fpp=0.05)
 def write_lookup_file(
     store: TableStore, file: RunFile, processor: ValueProcessor = ValueProcessor.VALUE, first_position: int = 0
 ) -> Path:
-    """Make the lookup file of a data file, as a compaction of Java's does; return where it is."""
+    """Write the lookup file of a data file as a compaction of Java does; return its name."""
     schema = store.schemas_of([file.schema_id])[file.schema_id]
     names = [*schema.field_names, SEQUENCE_NUMBER, VALUE_KIND]
     reader = RunReader(store.file_io, schema, schemas={schema.id: schema}, columns=names, memory_bytes=1 << 24)
@@ -51,7 +51,7 @@ def write_lookup_file(
 
 
 def values_of(rows: pa.Table, processor: ValueProcessor, fields: tuple[DataField, ...]) -> pa.BinaryArray:
-    """What a lookup file has for each row (docs/format.md 20.5)."""
+    """Return the bytes of each row in a lookup file (docs/format.md 20.5)."""
 
     def numbers(name: str, size: str) -> pa.BinaryArray:
         return fixed_bytes(rows[name].to_numpy().astype(size), int(size[-1]))
@@ -66,7 +66,7 @@ def values_of(rows: pa.Table, processor: ValueProcessor, fields: tuple[DataField
 
 
 def write_lookup_files(store: TableStore, processor: ValueProcessor = ValueProcessor.VALUE) -> None:
-    """Make those of all data files of the newest snapshot that have none."""
+    """Write the lookup files of all data files of the newest snapshot that have none."""
     spec = LookupSpec(store, store.schema.primary_keys, ())
     for file in LiveBuckets.of(spec, store.snapshots.latest()).files:
         if not file.extra_files:
@@ -75,7 +75,7 @@ def write_lookup_files(store: TableStore, processor: ValueProcessor = ValueProce
 
 @contextmanager
 def named_by_manifests() -> Iterator[None]:
-    """Let manifests name, for lookups, the lookup files that lie beside data files."""
+    """Make manifests name the lookup files beside data files, for lookups within the context."""
 
     def read(file_io: Any, paths: Any, *args: Any, **more: Any) -> list[ManifestEntry]:
         entries: Sequence[ManifestEntry] = read_live_entries(file_io, paths, *args, **more)

@@ -1,4 +1,4 @@
-"""A store of the plainest kind, for tests of what uses stores: an Arrow file, found in by a dict."""
+"""A simple store for tests of code that uses stores: an Arrow file that is searched with a dict."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class DictStore:
 
 
 class DictFormat:
-    """Makes them, and counts."""
+    """Makes dict stores, and counts them."""
 
     copied_blocks = None
 

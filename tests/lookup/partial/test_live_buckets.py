@@ -1,4 +1,4 @@
-"""LiveBuckets: the shown files of a snapshot, in generations of which a newer one hides what older ones have of a key."""
+"""LiveBuckets: the visible files of a snapshot, in groups; a newer group hides keys in older ones."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _table(root: Path, **options: str) -> LocalTable:
     return table
 
 
-def test_of_deduplicate_each_newer_run_is_a_generation_of_its_own(tmp_path: Path) -> None:
+def test_with_deduplicate_each_newer_run_is_a_group(tmp_path: Path) -> None:
     (bucket,) = _live(_table(tmp_path)).partitions[bytes(12)].values()
     newest, older, top = _levels(bucket)
     assert (newest, older) == ([[0]], [[0]])
@@ -42,7 +42,7 @@ def test_of_deduplicate_each_newer_run_is_a_generation_of_its_own(tmp_path: Path
 @pytest.mark.parametrize(
     "options", [{"sequence__field": "v"}, {"merge_engine": "partial-update"}, {"merge_engine": "aggregation"}]
 )
-def test_where_an_older_row_may_count_all_runs_are_one_generation_oldest_first(
+def test_if_older_rows_may_matter_all_runs_are_one_group_oldest_first(
     options: dict[str, str], tmp_path: Path
 ) -> None:
     (bucket,) = _live(_table(tmp_path, **options)).partitions[bytes(12)].values()
@@ -50,12 +50,12 @@ def test_where_an_older_row_may_count_all_runs_are_one_generation_oldest_first(
     assert (set(top), rest) == ({5}, [[0], [0]])
 
 
-def test_with_vectors_level_0_is_not_shown(tmp_path: Path) -> None:
+def test_with_vectors_level_0_is_not_visible(tmp_path: Path) -> None:
     (bucket,) = _live(_table(tmp_path, deletion_vectors__enabled="true")).partitions[bytes(12)].values()
     assert {file.level for file in bucket.files} == {5}
 
 
-def test_a_key_is_looked_for_only_where_the_range_of_a_file_holds_it(tmp_path: Path) -> None:
+def test_a_key_is_searched_only_in_files_whose_range_contains_it(tmp_path: Path) -> None:
     (bucket,) = _live(_table(tmp_path)).partitions[bytes(12)].values()
     keys = [5, 6, 7, 250, 1000, -1]
     ranges = bucket.key_ranges([pa.array(keys, pa.int32())])
@@ -69,7 +69,7 @@ def test_a_key_is_looked_for_only_where_the_range_of_a_file_holds_it(tmp_path: P
     assert sorted(found) == [(0, 5), (0, 5), (0, 6), (0, 6), (5, 5), (5, 6), (5, 250)]
 
 
-def test_keys_are_looked_for_in_their_bucket_alone_and_only_in_those_that_are_required(tmp_path: Path) -> None:
+def test_keys_are_searched_only_in_their_bucket_if_it_is_required(tmp_path: Path) -> None:
     table = LocalTable(tmp_path, bucket="3")
     table.write(*((at, "v") for at in range(30)))
     keys = pa.record_batch({"id": pa.array(range(40), pa.int32())})

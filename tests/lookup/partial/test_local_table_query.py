@@ -1,4 +1,4 @@
-"""LocalTableQuery: keys in any order, repeated or unknown, of several buckets and partitions; and one key at a time."""
+"""LocalTableQuery: keys in any order, repeated or unknown, of several buckets and partitions; and single keys."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _query(table: LocalTable, directory: CacheDirectory, columns: tuple[str, ...
     )
 
 
-def test_rows_come_in_the_order_of_the_keys_each_as_often_as_asked_for(directory: CacheDirectory, tmp_path: Path) -> None:
+def test_rows_have_the_order_of_the_keys_and_repeat_with_them(directory: CacheDirectory, tmp_path: Path) -> None:
     table = LocalTable(
         tmp_path, "p STRING NOT NULL, id INT NOT NULL, v INT", ["p", "id"], ["p"], bucket="3", write_only="true"
     )
@@ -58,7 +58,7 @@ def test_rows_come_in_the_order_of_the_keys_each_as_often_as_asked_for(directory
 
 
 @pytest.mark.parametrize("written", [True, False])
-def test_keys_that_nothing_has_give_no_rows_with_the_columns_all_the_same(
+def test_missing_keys_give_no_rows_but_all_columns(
     written: bool, directory: CacheDirectory, tmp_path: Path
 ) -> None:
     table = LocalTable(tmp_path)
@@ -73,7 +73,7 @@ def test_keys_that_nothing_has_give_no_rows_with_the_columns_all_the_same(
     query.files.close()
 
 
-def test_an_older_file_is_not_opened_where_a_newer_one_has_the_key(directory: CacheDirectory, tmp_path: Path) -> None:
+def test_an_older_file_is_not_opened_if_a_newer_one_has_the_key(directory: CacheDirectory, tmp_path: Path) -> None:
     table = LocalTable(tmp_path)
     for value in "ab":
         table.write((1, value), (9, value))
@@ -86,7 +86,7 @@ def test_an_older_file_is_not_opened_where_a_newer_one_has_the_key(directory: Ca
     query.files.close()
 
 
-def test_zeros_of_a_float_key_are_one_key_and_all_nans_are(directory: CacheDirectory, tmp_path: Path) -> None:
+def test_zeros_of_a_float_key_are_equal_and_so_are_nans(directory: CacheDirectory, tmp_path: Path) -> None:
     table = LocalTable(tmp_path, "f DOUBLE NOT NULL, v INT", ["f"], bucket="4")
     table.write((0.0, 1), (float("nan"), 2))
     query = _query(table, directory, ("v",))
@@ -106,7 +106,7 @@ def _plain(table: LocalTable, directory: CacheDirectory, key: tuple[str, ...], *
 
 
 def _check(query: LocalTableQuery, keys: list[tuple[Any, ...]]) -> int:
-    """Compare single keys with a batch of them, which touches the files. Returns how many have a row."""
+    """Compare single keys with a batch of them, which opens the files. Return how many have a row."""
     spec = query.live.spec
     kinds = [to_arrow(spec.store.schema.field(name).type) for name in spec.key]
     columns = [pa.array(column, kind) for column, kind in zip(zip(*keys), kinds)]
@@ -132,7 +132,7 @@ def test_keys_of_several_columns_buckets_and_partitions(buckets: str, directory:
     assert _check(_plain(table, directory, ("k", "p", "d")), keys) == len(rows) - len(rows[::5])
 
 
-def test_masked_rows_are_passed_over(directory: CacheDirectory, tmp_path: Path) -> None:
+def test_masked_rows_are_skipped(directory: CacheDirectory, tmp_path: Path) -> None:
     table = LocalTable(tmp_path, deletion_vectors__enabled="true", num_sorted_run__compaction_trigger="9")
     table.write(*((at, f"old {at}") for at in range(0, 3000, 2)))
     table.compact()
@@ -162,7 +162,7 @@ def test_a_retraction_hides_older_rows_unless_it_is_ignored(directory: CacheDire
         ("id INT NOT NULL, v INT", {}, {"predicate": IsNotNull("v")}),
     ],
 )
-def test_what_needs_more_than_plain_values_of_one_file_is_left_to_batches(
+def test_keys_that_need_a_merge_or_a_new_store_are_left_to_find(
     columns: str, options: dict[str, str], more: dict[str, Any], directory: CacheDirectory, tmp_path: Path
 ) -> None:
     table = LocalTable(tmp_path, columns, **options)

@@ -1,4 +1,4 @@
-"""LookupFiles: stores are made once, kept within disk space and time, and made again where they are damaged."""
+"""LookupFiles: stores are built once, kept within limits of disk space and time, and built again if damaged."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _KEYS = pa.table({"id": pa.array([2, 7, 99], pa.int32())})
 
 
 class _Files:
-    """Three data files of a table, each of the same rows, and the lookup files of them."""
+    """Three data files of a table with the same rows, and their lookup files."""
 
     def __init__(self, root: Path, directory: CacheDirectory, environment: Environment, **options: str) -> None:
         table = LocalTable(root, **options)
@@ -67,7 +67,7 @@ def _opened(root: Path, environment: Environment = SYSTEM, **options: str) -> It
     directory.close()
 
 
-def test_a_store_is_made_when_its_file_is_first_touched_and_only_then(tmp_path: Path) -> None:
+def test_a_store_is_built_when_its_file_is_first_needed(tmp_path: Path) -> None:
     with _opened(tmp_path) as opened:
         assert opened.directory.names() == []
         assert opened.values(1) == [["1-2", "1-7"]]
@@ -76,7 +76,7 @@ def test_a_store_is_made_when_its_file_is_first_touched_and_only_then(tmp_path: 
         assert opened.format.written == 2
 
 
-def test_another_cache_of_the_directory_opens_what_the_first_one_made(tmp_path: Path) -> None:
+def test_another_cache_of_the_directory_opens_the_stores_of_the_first_one(tmp_path: Path) -> None:
     with _opened(tmp_path) as opened:
         opened.values(0, 1)
         other = opened.again()
@@ -85,7 +85,7 @@ def test_another_cache_of_the_directory_opens_what_the_first_one_made(tmp_path: 
         assert opened.format.written == 3
 
 
-def test_the_files_not_used_for_longest_go_when_disk_space_is_used_up(tmp_path: Path) -> None:
+def test_the_least_recently_used_files_are_dropped_at_the_limit_of_disk_space(tmp_path: Path) -> None:
     with _opened(tmp_path) as opened:
         opened.values(0, 1)
         bound = opened.files.disk_bytes
@@ -102,7 +102,7 @@ def test_the_files_not_used_for_longest_go_when_disk_space_is_used_up(tmp_path: 
         assert opened.values(1) == [["1-2", "1-7"]]
 
 
-def test_files_that_are_not_used_for_long_go(tmp_path: Path) -> None:
+def test_files_are_dropped_after_the_retention_time(tmp_path: Path) -> None:
     now = [100.0]
     environment = replace(SYSTEM, monotonic=lambda: now[0])
     with _opened(tmp_path, environment, lookup__cache_file_retention="10 s") as opened:
@@ -114,7 +114,7 @@ def test_files_that_are_not_used_for_long_go(tmp_path: Path) -> None:
         assert opened.directory.names() == [opened.path(1).name]
 
 
-def test_files_of_data_files_that_left_the_table_go(tmp_path: Path) -> None:
+def test_files_of_data_files_that_left_the_table_are_dropped(tmp_path: Path) -> None:
     with _opened(tmp_path) as opened:
         opened.values(0, 1)
         opened.files.keep_only(opened.data[1:])
@@ -128,7 +128,7 @@ def test_a_file_that_is_searched_is_dropped_but_closed_later(tmp_path: Path) -> 
         assert opened.directory.names() == []
 
 
-def test_old_files_that_a_process_left_behind_go_and_those_of_other_tables_stay(tmp_path: Path) -> None:
+def test_old_files_of_ended_processes_are_removed_and_those_of_other_tables_stay(tmp_path: Path) -> None:
     with _opened(tmp_path, lookup__cache_file_retention="1 h") as opened:
         opened.values(0, 1)
         opened.files.close()
@@ -146,7 +146,7 @@ class _FullDisk(DictFormat):
         raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def test_a_full_disk_is_told_with_the_file_and_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_with_the_file_and_leaves_no_file(tmp_path: Path) -> None:
     with _opened(tmp_path) as opened:
         files = opened.again(_FullDisk())
         with pytest.raises(StorageError, match=str(opened.directory.path)):
@@ -166,7 +166,7 @@ def _flipped(path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [_cut, _flipped, Path.unlink])
-def test_a_damaged_file_is_made_again_with_a_warning_that_names_the_data_file(damage: object, tmp_path: Path) -> None:
+def test_a_damaged_file_is_built_again_with_a_warning_that_names_the_data_file(damage: object, tmp_path: Path) -> None:
     with _opened(tmp_path) as opened:
         opened.values(0)
         opened.files.close()
@@ -183,7 +183,7 @@ def test_a_damaged_file_is_made_again_with_a_warning_that_names_the_data_file(da
 
 
 class _Damaged(DictFormat):
-    """Its stores are damaged when they are asked, the first so many times."""
+    """A format whose stores are damaged at first, ``times`` times."""
 
     def __init__(self, times: int) -> None:
         super().__init__()
@@ -204,7 +204,7 @@ class _Damaged(DictFormat):
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_a_store_that_turns_out_damaged_is_made_again_and_the_second_time_it_is_told(times: int, tmp_path: Path) -> None:
+def test_a_damaged_store_is_built_again_and_the_second_damage_is_raised(times: int, tmp_path: Path) -> None:
     with _opened(tmp_path) as opened:
         files = opened.again(_Damaged(times))
         with pytest.warns(RuntimeWarning, match="is built again"):
@@ -216,7 +216,7 @@ def test_a_store_that_turns_out_damaged_is_made_again_and_the_second_time_it_is_
         files.close()
 
 
-def test_a_damaged_data_file_is_told_and_leaves_no_store(tmp_path: Path) -> None:
+def test_a_damaged_data_file_is_an_error_and_leaves_no_store(tmp_path: Path) -> None:
     with _opened(tmp_path) as opened:
         file: RunFile = opened.data[0]
         _cut(Path(file.path))

@@ -1,4 +1,4 @@
-"""PartialCache: a lookup by the primary key gives what a read of the table gives, whatever was done to the table."""
+"""PartialCache: a lookup by the primary key returns the rows of a read, after any changes of the table."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.lookup.partial.dict_store import DictFormat
 from tests.lookup.store.store_kinds import format_of
 from tests.processes import CONTEXT, ended, started
 
-#: Of random histories; `make fuzz` has others, and more.
+#: Random histories; `make fuzz` runs others, and more.
 _SEEDS = seeds(1)
 _COLUMNS = "id INT NOT NULL, k STRING NOT NULL, v STRING, n BIGINT, t INT"
 
@@ -78,7 +78,7 @@ def _opened(spec: LookupSpec, **more: Any) -> Iterator[PartialCache]:
 @pytest.mark.property
 @pytest.mark.parametrize("seed", _SEEDS)
 @pytest.mark.parametrize("case", MERGED_CASES, ids=lambda case: case.name)
-def test_lookups_give_what_a_read_gives_after_each_step_of_a_history(case: Case, seed: int, tmp_path: Path) -> None:
+def test_lookups_return_the_rows_of_a_read_after_each_step_of_a_history(case: Case, seed: int, tmp_path: Path) -> None:
     history = History(case, tmp_path, seed, adds_columns=True)
     table, where = history.table, "n >= 1 AND v IS NOT NULL"
     spec, filtered = _spec(table, ("v", "k", "n")), _spec(table, ("s", "k"), where)
@@ -112,7 +112,7 @@ def _all(cache: PartialCache, spec: LookupSpec) -> list[tuple[Any, ...]]:
     return [row for _, row in _found(cache, spec, _ROWS.select(list(spec.key)))]
 
 
-def test_what_a_row_above_level_0_holds_of_older_levels_is_not_merged_twice(tmp_path: Path) -> None:
+def test_a_row_above_level_0_that_contains_older_levels_is_not_merged_twice(tmp_path: Path) -> None:
     options = {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum", "changelog-producer": "lookup"}
     table = _table(tmp_path, **options)
     ids = pa.array(range(3000), pa.int32())
@@ -131,7 +131,7 @@ def test_what_a_row_above_level_0_holds_of_older_levels_is_not_merged_twice(tmp_
         assert dict(_found(cache, spec, keys))[8] == ("13", 13, 4 * 13)
 
 
-def test_a_cache_is_of_the_whole_primary_key(tmp_path: Path) -> None:
+def test_a_cache_needs_the_whole_primary_key(tmp_path: Path) -> None:
     table = _written(tmp_path)
     spec = LookupSpec(table._store(), ("id",), ("v",))
     with pytest.raises(InvalidInputError, match=r"shop\.things.*primary key \(id, k\), not by \(id\).*'full'"):
@@ -156,7 +156,7 @@ def test_an_empty_table_has_no_rows_until_it_is_written_to(tmp_path: Path) -> No
         assert (len(again.changed), again.changed.column_names) == (0, ["id", "k"])
 
 
-def test_a_closed_cache_says_so(tmp_path: Path) -> None:
+def test_a_closed_cache_raises(tmp_path: Path) -> None:
     spec = _spec(_written(tmp_path))
     with _opened(spec) as cache:
         _all(cache, spec)
@@ -168,7 +168,7 @@ def test_a_closed_cache_says_so(tmp_path: Path) -> None:
 
 
 def _expire(table: Table, snapshot: int) -> None:
-    """Remove a snapshot, and the data files that no later one has."""
+    """Remove a snapshot, and the data files that no later snapshot has."""
     store = table._store()
     kept = {entry.file.file_name for entry in _live(table)}
     for path in Path(store.paths.root).glob("bucket-*/data-*"):
@@ -183,7 +183,7 @@ def _live(table: Table) -> list[Any]:
     return [] if latest is None else read_live_entries(store.file_io, store.paths, latest)
 
 
-def test_where_the_snapshot_of_the_cache_expired_it_goes_on_with_the_newest_and_says_so(tmp_path: Path) -> None:
+def test_if_the_snapshot_of_the_cache_expired_it_continues_with_the_newest_and_warns(tmp_path: Path) -> None:
     table = _written(tmp_path, **{"write-only": "true"})
     spec = _spec(table)
     with _opened(spec) as cache:
@@ -192,11 +192,11 @@ def test_where_the_snapshot_of_the_cache_expired_it_goes_on_with_the_newest_and_
         with pytest.warns(RuntimeWarning, match=r"snapshot 1 and a file .* are deleted.*continue with snapshot 2"):
             assert len(_all(cache, spec)) == 7
         assert cache.snapshot == table._store().snapshots.latest()
-        assert cache.refresh().changed is None  # Though it is at the newest snapshot already.
+        assert cache.refresh().changed is None  # The refresh finds no newer snapshot.
         assert cache.refresh().changed is not None
 
 
-def test_a_data_file_that_is_missing_though_its_snapshot_is_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_data_file_of_an_existing_snapshot_is_an_error(tmp_path: Path) -> None:
     table = _written(tmp_path)
     spec = _spec(table)
     with _opened(spec) as cache:
@@ -206,7 +206,7 @@ def test_a_data_file_that_is_missing_though_its_snapshot_is_there_is_told(tmp_pa
             _all(cache, spec)
 
 
-def test_a_table_that_was_rolled_back_and_written_again_is_followed(tmp_path: Path) -> None:
+def test_the_cache_follows_a_rollback_with_later_writes(tmp_path: Path) -> None:
     table = _written(tmp_path, **{"write-only": "true"})
     spec = _spec(table)
     table.write(_ROWS.slice(0, 10).set_column(2, "v", pa.array(["b"] * 10)))
@@ -218,7 +218,7 @@ def test_a_table_that_was_rolled_back_and_written_again_is_followed(tmp_path: Pa
         assert {row[0] for row in _all(cache, spec)} == {"a", "c"}
 
 
-def test_a_column_of_the_lookup_that_was_renamed_is_told_and_the_cache_answers_on(tmp_path: Path) -> None:
+def test_a_renamed_column_is_an_error_of_the_refresh_and_the_cache_still_answers(tmp_path: Path) -> None:
     table = _written(tmp_path)
     spec = _spec(table)
     with _opened(spec) as cache:
@@ -228,7 +228,7 @@ def test_a_column_of_the_lookup_that_was_renamed_is_told_and_the_cache_answers_o
         assert len(_all(cache, spec)) == 50
 
 
-def test_vectors_that_are_switched_on_later_are_followed(tmp_path: Path) -> None:
+def test_vectors_that_are_enabled_later_are_applied(tmp_path: Path) -> None:
     table = _written(tmp_path)
     spec = _spec(table)
     with _opened(spec) as cache:
@@ -286,7 +286,7 @@ def _damage(path: Path, way: str) -> None:
 
 @pytest.mark.parametrize("way", ["gone", "cut", "flipped"])
 @pytest.mark.parametrize("kind", ["arrow", "sort", "hash"])
-def test_lookup_files_that_are_damaged_while_they_are_open_give_no_wrong_row(
+def test_lookup_files_damaged_while_open_give_no_wrong_row(
     kind: str, way: str, tmp_path: Path
 ) -> None:
     table = _written(tmp_path / "wh", bucket="2")
@@ -303,7 +303,7 @@ def test_lookup_files_that_are_damaged_while_they_are_open_give_no_wrong_row(
         assert _all(cache, spec) == expected
         texts = [str(one.message) for one in told]
         assert all("shop.things" in text and "is built again" in text for text in texts)
-        if kind == "arrow":  # The others answer from blocks that they hold.
+        if kind == "arrow":  # Other keys are answered from blocks in memory.
             assert (way == "gone") == (not texts)
 
 
@@ -317,7 +317,7 @@ def _share(root: str, path: Path, told: multiprocessing.Queue[int]) -> None:
     told.put(made.written)
 
 
-def test_processes_that_share_a_directory_make_each_file_once(tmp_path: Path) -> None:
+def test_processes_that_share_a_directory_build_each_file_once(tmp_path: Path) -> None:
     table = _written(tmp_path / "wh", bucket="4")
     told: multiprocessing.Queue[int] = CONTEXT.Queue()
     running = [started(_share, table._store().paths.root, tmp_path / "cache", told) for _ in range(2)]
@@ -326,7 +326,7 @@ def test_processes_that_share_a_directory_make_each_file_once(tmp_path: Path) ->
     assert len(CacheDirectory.shared(tmp_path / "cache").names()) == 4
 
 
-def test_lookups_keep_to_the_disk_space_of_the_table(tmp_path: Path) -> None:
+def test_lookups_stay_within_the_disk_space_option(tmp_path: Path) -> None:
     rows = 40_000
     table = _table(tmp_path, bucket="4", **{"lookup.cache-max-disk-size": "1 mb"})
     ids = pa.array(range(rows), pa.int32())

@@ -1,4 +1,4 @@
-"""Lookup files beside data files: their names, when one serves, that it answers for the data file, and what is wrong."""
+"""Lookup files beside data files: their names, when one serves, its answers, and its damage."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def layout_of(schema: TableSchema, *values: str) -> StoreLayout:
     return StoreLayout((schema.field("id"),), (*map(schema.field, values), *SYSTEM_FIELDS))
 
 
-def test_a_name_tells_bytes_processor_and_version() -> None:
+def test_a_name_has_size_processor_and_version() -> None:
     found = RemoteLookupFile.among(FILE, [f"{FILE}.index", NAME])
     assert found == RemoteLookupFile(NAME, bytes=1234, processor=ValueProcessor.VALUE)
     positioned = RemoteLookupFile.among("x", ["x.9.position-and-value.v1.lookup"])
@@ -74,7 +74,7 @@ def test_a_name_tells_bytes_processor_and_version() -> None:
     ],
     ids=str,
 )
-def test_other_names_are_passed_over(names: list[str]) -> None:
+def test_other_names_are_ignored(names: list[str]) -> None:
     assert RemoteLookupFile.among("f.parquet", names) is None
 
 
@@ -99,7 +99,7 @@ def test_a_file_serves_layouts_whose_columns_it_has() -> None:
     assert not served(processor="empty")
 
 
-def test_a_file_serves_only_where_the_data_file_has_the_columns_of_now() -> None:
+def test_a_file_serves_only_if_the_data_file_has_the_present_columns() -> None:
     assert not served(written=create_schema("id BIGINT, name STRING", ["id"]))
     assert not served(written=create_schema("id BIGINT, title STRING, n INT", ["id"]))
     assert not served(written=create_schema("id BIGINT, name STRING, n BIGINT", ["id"]))
@@ -110,7 +110,7 @@ def test_a_file_serves_only_where_the_data_file_has_the_columns_of_now() -> None
 
 
 class _Beside:
-    """A table of one data file, sorted by keys, and what a partial cache of it finds."""
+    """A table of one data file, sorted by key, and what a partial cache finds in it."""
 
     def __init__(self, root: Path, columns: str = "id INT NOT NULL, v STRING, n INT", **options: str) -> None:
         self.table = LocalTable(root / "t", columns, **{"lookup__local_file_type": "sort", **options})
@@ -149,7 +149,7 @@ def _values(cache: PartialCache, ids: list[int]) -> list[str]:
 _RIGHT = ["v299", "v3"]
 
 
-def test_a_lookup_file_answers_in_place_of_its_data_file_which_is_not_read(tmp_path: Path) -> None:
+def test_a_lookup_file_answers_and_its_data_file_is_not_read(tmp_path: Path) -> None:
     beside = _Beside(tmp_path)
     made = write_lookup_file(beside.table.store, beside.file)
     Path(beside.file.path).unlink()
@@ -158,11 +158,11 @@ def test_a_lookup_file_answers_in_place_of_its_data_file_which_is_not_read(tmp_p
         assert beside.found() == _RIGHT
         assert beside.copy.read_bytes() == made.read_bytes()
         made.write_bytes(b"")
-        assert beside.found() == _RIGHT  # Of the directory, as other processes open it.
+        assert beside.found() == _RIGHT  # The files of the directory, as other processes open them.
 
 
 @pytest.mark.parametrize("kind", ["arrow", "hash"])
-def test_only_tables_that_ask_for_sort_stores_use_it(kind: str, tmp_path: Path) -> None:
+def test_only_tables_with_sort_stores_use_lookup_files(kind: str, tmp_path: Path) -> None:
     beside = _Beside(tmp_path, lookup__local_file_type=kind)
     made = write_lookup_file(beside.table.store, beside.file)
     made.write_bytes(b"")
@@ -191,7 +191,7 @@ def _emptied(path: Path) -> None:
 
 @pytest.mark.parametrize("of_copy", [False, True])
 @pytest.mark.parametrize("damage", [_cut, _longer, _flipped, _emptied])
-def test_one_that_is_damaged_or_whose_copy_is_gives_way_to_the_data_file_with_a_warning(
+def test_a_damaged_lookup_file_or_copy_is_replaced_from_the_data_file_with_a_warning(
     damage: Callable[[Path], None], of_copy: bool, tmp_path: Path
 ) -> None:
     beside = _Beside(tmp_path)
@@ -206,7 +206,7 @@ def test_one_that_is_damaged_or_whose_copy_is_gives_way_to_the_data_file_with_a_
         assert beside.found() == _RIGHT
 
 
-def test_a_copy_that_is_damaged_while_it_is_open_gives_way_too(tmp_path: Path) -> None:
+def test_a_copy_damaged_while_open_is_replaced_from_the_data_file(tmp_path: Path) -> None:
     beside = _Beside(tmp_path)
     write_lookup_file(beside.table.store, beside.file)
     with beside.lookup(SortStoreFormat(FORM, BlockCache(0))) as cache:
@@ -217,7 +217,7 @@ def test_a_copy_that_is_damaged_while_it_is_open_gives_way_too(tmp_path: Path) -
             assert _values(cache, [299, 300, 3]) == _RIGHT
 
 
-def test_one_that_is_missing_gives_way_to_the_data_file(tmp_path: Path) -> None:
+def test_without_a_lookup_file_the_data_file_is_used(tmp_path: Path) -> None:
     beside = _Beside(tmp_path)
     made = write_lookup_file(beside.table.store, beside.file)
     with beside.lookup() as cache, warnings.catch_warnings():
@@ -226,7 +226,7 @@ def test_one_that_is_missing_gives_way_to_the_data_file(tmp_path: Path) -> None:
         assert _values(cache, [299, 300, 3]) == _RIGHT
 
 
-def test_one_whose_compression_lakelsm_does_not_read_gives_way_too(tmp_path: Path) -> None:
+def test_with_an_unknown_compression_the_data_file_is_used(tmp_path: Path) -> None:
     beside = _Beside(tmp_path)
     made = write_lookup_file(beside.table.store, beside.file)
     reader = SortFileReader(made, BlockCache(0))
@@ -249,7 +249,7 @@ def _rows(first: int = 0, step: int = 1, value: str = "w", count: int = 300) -> 
     [_rows(), _rows(first=1), [*_rows(count=299), (300, "w", 1)], _rows(count=298)],
     ids=["same keys", "other keys", "another last key", "fewer"],
 )
-def test_a_whole_file_of_other_rows_in_its_place_is_told(rows: list[tuple[Any, ...]], tmp_path: Path) -> None:
+def test_a_valid_file_of_other_rows_is_reported(rows: list[tuple[Any, ...]], tmp_path: Path) -> None:
     beside = _Beside(tmp_path)
     other = LocalTable(tmp_path / "other", "id INT NOT NULL, v STRING, n INT")
     other.write((500, "x", 1))
@@ -263,7 +263,7 @@ def test_a_whole_file_of_other_rows_in_its_place_is_told(rows: list[tuple[Any, .
         assert beside.found() == _RIGHT
 
 
-def test_one_of_positions_that_are_not_those_of_the_data_file_is_told(tmp_path: Path) -> None:
+def test_a_file_with_other_row_indexes_is_reported(tmp_path: Path) -> None:
     beside = _Beside(tmp_path, deletion_vectors__enabled="true")
     write_lookup_file(beside.table.store, beside.file, ValueProcessor.VALUE_AND_POSITION, first_position=1)
     with pytest.warns(RuntimeWarning, match="another row index"):
@@ -271,7 +271,7 @@ def test_one_of_positions_that_are_not_those_of_the_data_file_is_told(tmp_path: 
 
 
 @pytest.mark.parametrize("processor", ValueProcessor)
-def test_where_vectors_mask_rows_only_one_with_values_and_positions_answers(
+def test_with_masked_rows_only_a_file_with_values_and_positions_answers(
     processor: ValueProcessor, tmp_path: Path
 ) -> None:
     beside = _Beside(tmp_path, deletion_vectors__enabled="true")
@@ -284,7 +284,7 @@ def test_where_vectors_mask_rows_only_one_with_values_and_positions_answers(
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_lookups_with_lookup_files_give_what_a_read_gives_after_each_step(case: Case, tmp_path: Path) -> None:
+def test_lookups_with_lookup_files_return_the_rows_of_a_read_after_each_step(case: Case, tmp_path: Path) -> None:
     processor = ValueProcessor.VALUE_AND_POSITION if "vectors" in case.name else ValueProcessor.VALUE
     options = {**case.options, "lookup.local-file-type": "sort", "cache-page-size": "128 b"}
     history = History(Case(case.name, options, case.partitioned), tmp_path / "t", 3)
@@ -339,7 +339,7 @@ def test_values_of_the_bytes_of_the_page_are_read(processor: ValueProcessor, exp
 
 
 @pytest.mark.parametrize("processor", [ValueProcessor.POSITION, ValueProcessor.EMPTY])
-def test_some_processors_keep_no_rows(processor: ValueProcessor) -> None:
+def test_some_processors_store_no_rows(processor: ValueProcessor) -> None:
     assert PersistedValues(processor, FIELDS).columns == ()
 
 

@@ -14,7 +14,7 @@ from tests.compact.local_table import LocalTable
 
 
 def _masked_files(root: Path) -> tuple[LocalTable, list[RunFile]]:
-    """Two files above level 0 of which rows are masked, in two buckets, and newer ones."""
+    """Two files with masked rows above level 0, in two buckets, and newer files."""
     table = LocalTable(root, bucket="2", deletion_vectors__enabled="true", num_sorted_run__compaction_trigger="9")
     table.write(*((at, "old") for at in range(100)))
     table.compact()
@@ -24,11 +24,11 @@ def _masked_files(root: Path) -> tuple[LocalTable, list[RunFile]]:
     return table, [file for file in live.files if file.vector is not None]
 
 
-def test_masked_rows_are_told_by_their_positions(tmp_path: Path) -> None:
+def test_masked_rows_are_found_by_their_positions(tmp_path: Path) -> None:
     table, files = _masked_files(tmp_path)
     masks = RowMasks(table.store.file_io, memory_bytes=1)
     assert files
-    for _ in range(2):  # The second time what was kept of one and was not of the other.
+    for _ in range(2):  # The second time, only one mask is still in memory.
         for file in files:
             assert file.vector is not None
             every = np.arange(file.row_count)

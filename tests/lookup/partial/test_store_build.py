@@ -1,4 +1,4 @@
-"""StoreBuild: the rows of a data file as a store has them, and under which digest."""
+"""StoreBuild: the rows of a data file in a store, and the digest of the store."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_store_has_the_columns_that_the_lookup_its_condition_and_the_merge_nee
     assert stored.names == ("id", "v", "w", "y", "_SEQUENCE_NUMBER", "_VALUE_KIND", "_KEY__POSITION")
 
 
-def test_all_rows_of_the_file_are_in_its_store_retractions_too_and_partition_columns_are_not(tmp_path: Path) -> None:
+def test_a_store_has_all_rows_with_retractions_but_no_partition_columns(tmp_path: Path) -> None:
     table = LocalTable(tmp_path, "dt STRING NOT NULL, id INT NOT NULL, v STRING", ["dt", "id"], ["dt"])
     table.write(("a", 1, "x"), ("a", 2, "y"))
     table.alter(AddColumn("w", "INT"))
@@ -78,7 +78,7 @@ def test_each_kind_has_its_format(text: str, kind: type) -> None:
     assert isinstance(store_format(TableOptions.parse({"lookup.local-file-type": text})), kind)
 
 
-def test_there_is_a_format_for_every_value_of_the_option_and_a_default() -> None:
+def test_every_value_of_the_option_has_a_format_and_there_is_a_default() -> None:
     for kind in StoreKind:
         store_format(TableOptions.parse({"lookup.local-file-type": kind.value}))
     assert isinstance(store_format(TableOptions.parse({})), ArrowStoreFormat)

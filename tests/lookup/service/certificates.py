@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def make_certificate(directory: Path) -> tuple[str, str]:
-    """A new certificate of 127.0.0.1, which vouches for itself, and its key: the paths of both."""
+    """Make a self-signed certificate of 127.0.0.1 and its key; return the paths of both."""
     certificate, key = directory / "certificate.pem", directory / "key.pem"
     command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
     names = ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]

@@ -1,4 +1,4 @@
-"""Servers of tests have the time to end that a loaded machine needs."""
+"""Servers in tests have enough time to end on a loaded machine."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from tests.processes import PATIENCE
 
 @pytest.fixture(autouse=True)
 def patient_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that is stopped waits for its last calls and its refresh, and returns as soon as these have ended."""
+    """A stopped server waits for its last calls and its refresh, and returns when these have ended."""
     monkeypatch.setattr(query_server, "_LONGEST_END", PATIENCE)

@@ -1,4 +1,4 @@
-"""A server has a bounded number of calls, and none that waits for its client for ever."""
+"""A server has a bounded number of calls, and no call waits for its client forever."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def calls_of(now: list[float], **options: str) -> OpenCalls:
 
 @contextmanager
 def connected(count: int, host: str) -> Iterator[tuple[int, list[socket.socket]]]:
-    """The port of a listening socket of this process, and clients of it."""
+    """Yield the port of a listening socket of this process, and its clients."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     dual = family is socket.AF_INET6
     with socket.create_server((host, 0), family=family, dualstack_ipv6=dual) as listening:
@@ -83,7 +83,7 @@ def test_the_connections_of_calls_that_wait_too_long_are_closed_and_no_others(ho
         assert len(calls) == 1 and calls.close_overdue(port) == 0
 
 
-def test_a_call_waits_for_a_second_while_there_is_no_room_for_others() -> None:
+def test_a_call_may_wait_for_a_second_while_the_server_is_full() -> None:
     now = [0.0]
     calls = calls_of(now, **{"lakelsm.lookup-service.max-calls": "2"})
     with connected(2, "127.0.0.1") as (port, clients):
@@ -128,7 +128,7 @@ def test_silent_calls_end_after_the_timeout_and_others_are_answered(tmp_path: Pa
         assert asked(server, request, ids(1))[0].data.num_rows == 1
 
 
-def test_a_client_that_takes_no_rows_does_not_keep_its_call(tmp_path: Path) -> None:
+def test_the_call_of_a_client_that_reads_no_rows_ends(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", **IDLE)
     table.write((1, "x" * (32 << 20)), (2, "two"))
     warned = pytest.warns(UserWarning, match="closed 1 connections: their clients sent no keys or read no rows for 2 s")
@@ -141,7 +141,7 @@ def test_a_client_that_takes_no_rows_does_not_keep_its_call(tmp_path: Path) -> N
         assert asked(server, request, ids(2))[0].data.num_rows == 1
 
 
-def test_calls_beyond_the_limit_are_refused_and_let_in_when_there_is_room(tmp_path: Path) -> None:
+def test_calls_beyond_the_limit_are_refused_and_admitted_when_there_is_room(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", **{"lakelsm.lookup-service.max-calls": "2"})
     table.write((1, "one"))
     with service(table.store) as (server,), flight.FlightClient(f"grpc://{server.address}") as client:
@@ -180,7 +180,7 @@ def test_other_calls_of_flight_are_refused_before_they_wait_for_a_message(tmp_pa
         assert server._calls.started == 0
 
 
-def test_a_server_ends_in_time_beside_silent_and_hung_clients(tmp_path: Path) -> None:
+def test_a_server_ends_in_time_with_silent_and_hung_clients(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t")
     table.write((1, "x" * (32 << 20)))
     with service(table.store) as (server,), flight.FlightClient(f"grpc://{server.address}") as client:
@@ -190,11 +190,11 @@ def test_a_server_ends_in_time_beside_silent_and_hung_clients(tmp_path: Path) ->
         calls[0][0].write_batch(ids(1))
         calls[1][0].begin(ids(1).schema)
         until(lambda: len(server._calls) == 3)
-        assert server.stop(), "calls are ended, and none is left to its client"
+        assert server.stop(), "all calls are ended"
         assert len(server._calls) == 0
 
 
-def test_a_refused_request_says_how_large_one_may_be_and_clients_send_smaller_ones(tmp_path: Path) -> None:
+def test_a_refused_request_names_the_maximum_size_and_clients_send_smaller_ones(tmp_path: Path) -> None:
     table = LocalTable(
         tmp_path / "t", "id STRING NOT NULL, v STRING", **{"lakelsm.lookup-service.max-request-size": "5 mb"}
     )

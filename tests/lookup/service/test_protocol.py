@@ -1,4 +1,4 @@
-"""Requests, snapshots and errors as they travel."""
+"""Requests, snapshots and errors in the form in which they are sent."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_request_with_a_part_of_another_kind_is_refused(old: bytes, new: bytes
         LookupRequest.decoded(data.replace(old, new))
 
 
-def test_a_table_made_anew_in_the_place_of_another_is_another_one(tmp_path: Path) -> None:
+def test_a_table_created_again_at_the_same_path_has_another_identity(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t")
     before = TableIdentity.of(table.store)
     assert TableIdentity.of(table.store) == before
@@ -85,7 +85,7 @@ OF_VALUES = LookupRequest(table=TableIdentity("/t", "ab"), server=0, servers=1, 
 
 
 class Answering(flight.FlightServerBase):  # type: ignore[misc]
-    """Answers each lookup with the same batches."""
+    """A server that answers each lookup with the same batches."""
 
     def __init__(self, batches: list[pa.RecordBatch]) -> None:
         super().__init__("grpc://127.0.0.1:0")
@@ -142,7 +142,7 @@ WILD = pa.RecordBatch.from_arrays(
         (WILD,),
     ],
 )
-def test_an_answer_that_cannot_be_one_is_the_servers_fault(batches: tuple[pa.RecordBatch, ...]) -> None:
+def test_an_invalid_answer_is_an_error_of_the_server(batches: tuple[pa.RecordBatch, ...]) -> None:
     with connected(*batches) as connection, pytest.raises(LookupServiceError) as failure:
         connection.find(KEYS, 3)
     text = str(failure.value)

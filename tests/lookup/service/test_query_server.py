@@ -1,4 +1,4 @@
-"""A server believes nothing that a client sends, tells no more than its client needs, and ends when it is told to."""
+"""A server checks all that a client sends, returns no more than the client needs, and ends when it is stopped."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def request_of(table: LocalTable) -> LookupRequest:
 
 
 def asked(server: QueryServer, request: bytes, keys: pa.RecordBatch | None) -> Any:
-    """The batches that a server answers with."""
+    """Return the batches of a server's answer."""
     with flight.FlightClient(f"grpc://{server.address}") as client:
         descriptor = flight.FlightDescriptor.for_command(request)
         writer, reader = client.do_exchange(descriptor, flight.FlightCallOptions(timeout=PATIENCE))
@@ -69,7 +69,7 @@ def ids(*values: int | None) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({"id": pa.array(values, pa.int32())})
 
 
-def test_an_answer_has_places_rows_and_the_snapshot(table: LocalTable) -> None:
+def test_an_answer_has_key_indexes_rows_and_the_snapshot(table: LocalTable) -> None:
     with service(table.store) as (server,):
         (chunk,) = asked(server, request_of(table).encoded(), ids(9, 2))
     assert chunk.data.to_pydict() == {"": [1], "v": ["two"]}
@@ -87,14 +87,14 @@ def test_an_answer_has_places_rows_and_the_snapshot(table: LocalTable) -> None:
         (pa.RecordBatch.from_pydict({"id": pa.array(np.zeros(MAX_KEYS + 1, np.int32))}), "the maximum is 65536"),
     ],
 )
-def test_keys_that_are_none_of_the_tables_are_refused(table: LocalTable, keys: Any, reason: str) -> None:
+def test_keys_that_do_not_fit_the_table_are_refused(table: LocalTable, keys: Any, reason: str) -> None:
     with service(table.store) as (server,):
         told = refusal(server, request_of(table).encoded(), keys)
     assert isinstance(told, InvalidInputError)
     assert reason in str(told)
 
 
-def test_keys_whose_offsets_lead_nowhere_are_refused_before_they_are_followed(tmp_path: Path) -> None:
+def test_keys_with_invalid_offsets_are_refused_before_the_offsets_are_used(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", "id STRING NOT NULL, v STRING")
     table.write(("a", "x"))
     offsets = pa.py_buffer(np.array([0, 1 << 30, 1], np.int32))
@@ -136,21 +136,21 @@ def test_a_request_for_another_server_is_refused(table: LocalTable, change: dict
 
 
 @pytest.mark.parametrize("data", [b"", b"\x80\x04N.", b"{}", b"[]", b'{"version": 1}', b"{" * 5000, b"x" * (5 << 20)])
-def test_bytes_that_are_no_request_are_refused(table: LocalTable, data: bytes) -> None:
+def test_bytes_that_are_not_a_request_are_refused(table: LocalTable, data: bytes) -> None:
     with service(table.store) as (server,):
         with pytest.raises(flight.FlightError):
             asked(server, data, ids(1))
         assert len(asked(server, request_of(table).encoded(), ids(1))) == 1
 
 
-def test_an_action_that_is_none_is_refused(table: LocalTable) -> None:
+def test_an_unknown_action_is_refused(table: LocalTable) -> None:
     refused = pytest.raises(flight.FlightServerError, match="is not 'open' or 'refresh'")
     with service(table.store) as (server,), flight.FlightClient(f"grpc://{server.address}") as client, refused:
         list(client.do_action(flight.Action("stop", b"")))
 
 
 class Failing(ScannedCache):
-    """A cache that cannot look up."""
+    """A cache whose lookups fail."""
 
     error: Exception
 
@@ -167,7 +167,7 @@ class Failing(ScannedCache):
         (MemoryError(), LookupServiceError, "MemoryError"),
     ],
 )
-def test_an_error_of_a_server_is_its_clients_without_a_traceback(
+def test_the_client_gets_an_error_of_the_server_without_a_traceback(
     table: LocalTable, error: Exception, kind: type[Exception], text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     Failing.error = error
@@ -183,7 +183,7 @@ def test_an_error_of_a_server_is_its_clients_without_a_traceback(
     assert f"Table {table.store.name}: a request to its query service failed: " in logged[0].message
 
 
-def test_a_stop_waits_for_lookups_that_are_under_way(table: LocalTable, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stop_waits_for_running_lookups(table: LocalTable, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(query_server, "_GRACE", PATIENCE)
     (server,) = started(table.store, opener=Pausing)
     answers: list[Any] = []
@@ -219,7 +219,7 @@ def test_a_refresh_that_fails_is_logged_and_tried_again(
     server.stop()
 
 
-def test_an_error_that_no_server_told_is_none() -> None:
+def test_an_error_that_no_server_sent_decodes_to_none() -> None:
     for data in (None, b"", b"x", b"{}", json.dumps({"error": "ValueError", "message": "m"}).encode(), b'{"error": 1}'):
         assert decoded_error(data) is None
 
@@ -234,7 +234,7 @@ def wide(tmp_path: Path) -> LocalTable:
     return wide
 
 
-def test_a_cache_has_the_columns_asked_for_so_far_and_gives_way_to_a_wider_one(wide: LocalTable) -> None:
+def test_a_cache_has_the_columns_requested_so_far_and_is_replaced_by_a_wider_one(wide: LocalTable) -> None:
     opened = Opened()
     served = ServedTable(wide.store, opened)
     for columns in (("a",), ("a",), ("b",), ("a", "b"), ("b", "a")):
@@ -249,7 +249,7 @@ def test_a_cache_has_the_columns_asked_for_so_far_and_gives_way_to_a_wider_one(w
         served.find(0, ("a",), KEYS)
 
 
-def test_the_schema_not_asked_for_longest_goes_first(wide: LocalTable) -> None:
+def test_the_least_recently_used_schema_is_dropped_first(wide: LocalTable) -> None:
     opened = Opened()
     served = ServedTable(wide.store, opened)
     for number in range(5):

@@ -1,4 +1,4 @@
-"""The service as it runs: answers of partial caches for every merge engine, its ends, and several client processes."""
+"""The running service: answers for every merge engine, how it ends, and several client processes."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_rows_are_those_of_a_read_for_every_engine_while_the_table_changes(
             assert cache.snapshot == table.latest
 
 
-def test_lookups_ask_the_service_of_their_table_by_themselves(tmp_path: Path) -> None:
+def test_lookups_use_the_service_of_their_table_automatically(tmp_path: Path) -> None:
     table = simple(tmp_path / "t")
     asked = Table.for_path(str(table.root))
     served = service(table.store, opener=opened_partial_cache)
@@ -87,7 +87,7 @@ def test_lookups_ask_the_service_of_their_table_by_themselves(tmp_path: Path) ->
         assert lookup.staleness().snapshot_id == table.latest.id
 
 
-def test_who_looks_a_renamed_column_up_is_told_and_others_go_on(tmp_path: Path) -> None:
+def test_clients_of_a_renamed_column_get_an_error_and_others_continue(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", "id INT NOT NULL, a INT, b INT")
     table.write((1, 10, 100))
     with service(table.store, opener=opened_partial_cache):
@@ -103,7 +103,7 @@ def test_who_looks_a_renamed_column_up_is_told_and_others_go_on(tmp_path: Path) 
         assert RemoteCache.open(spec_of(table, "c")).find_key((1,)) == [(111,)]
 
 
-def test_the_interval_of_refreshes_is_the_tables_unless_it_is_given(tmp_path: Path) -> None:
+def test_the_refresh_interval_is_that_of_the_table_unless_it_is_given(tmp_path: Path) -> None:
     def seconds(refresh: float | None, **options: str) -> float:
         store = LocalTable(tmp_path / str(len(list(tmp_path.iterdir()))), **options).store
         return ServerSetup(store=store, refresh=refresh).interval
@@ -118,7 +118,7 @@ def test_the_interval_of_refreshes_is_the_tables_unless_it_is_given(tmp_path: Pa
 
 @contextmanager
 def running(root: Path, without: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """The command for a table, in a group of processes of its own that finds no Java."""
+    """Run the command for a table, in its own process group and without Java."""
     command = [sys.executable, "-c", COMMAND, "query-service", "--path", str(root), "--report", "json", *arguments]
     process = subprocess.Popen(
         command,
@@ -137,7 +137,7 @@ def running(root: Path, without: Path, *arguments: str) -> Iterator[subprocess.P
 
 
 def bare(without: Path) -> dict[str, str]:
-    """An environment without Java, and without pandas, whose import takes as long as all others of a process."""
+    """An environment without Java, and without pandas, whose import takes as long as that of all other modules."""
     without.mkdir(exist_ok=True)
     (without / "pandas.py").write_text("raise ImportError")
     return {"PYTHONPATH": f"{without}:{ROOT}", "PATH": "/nowhere"}
@@ -190,7 +190,7 @@ def test_client_processes_are_answered_until_the_service_is_killed_and_by_the_ne
         with running(table.root, without) as next_one:
             until(lambda: published_addresses(table.store) != stale or next_one.poll() is not None)
             assert cache.find(ids(5)).rows.to_pylist() == [{"id": 5, "v": "row 5"}]
-            os.killpg(next_one.pid, signal.SIGINT)  # As a terminal does: its server gets it too.
+            os.killpg(next_one.pid, signal.SIGINT)  # As a terminal does: the server gets the signal too.
             assert ended(next_one) == {"table": str(table.root), "status": "stopped", "exit_status": 0}
     assert published_addresses(table.store) is None
 
@@ -207,7 +207,7 @@ ONE, OTHER = (ServerAddress("127.0.0.1", 1),), (ServerAddress("127.0.0.1", 2), S
 
 
 class Scripted:
-    """Servers that have the addresses of a script, one a look; then ``end`` is called."""
+    """Servers with the addresses of a script, one entry for each check; then ``end`` is called."""
 
     def __init__(self, script: list[Addresses | Callable[[], None] | None], end: Callable[[], None]) -> None:
         self.script = script
@@ -236,7 +236,7 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalTable:
     return LocalTable(tmp_path / "t")
 
 
-def test_addresses_are_published_once_all_servers_have_started_and_go_at_the_end(table: LocalTable) -> None:
+def test_addresses_are_published_when_all_servers_have_started_and_removed_at_the_end(table: LocalTable) -> None:
     seen: list[Addresses | None] = []
     said: list[str] = []
     stop = threading.Event()
@@ -252,7 +252,7 @@ def test_addresses_are_published_once_all_servers_have_started_and_go_at_the_end
     ]
 
 
-def test_stale_addresses_of_a_killed_service_are_replaced(table: LocalTable) -> None:
+def test_addresses_of_a_killed_service_are_replaced(table: LocalTable) -> None:
     publish(table.store, OTHER)
     said: list[str] = []
     stop = threading.Event()
@@ -261,7 +261,7 @@ def test_stale_addresses_of_a_killed_service_are_replaced(table: LocalTable) -> 
     assert published_addresses(table.store) is None
 
 
-def test_a_service_ends_when_a_newer_one_has_taken_over_and_leaves_its_addresses(table: LocalTable) -> None:
+def test_a_service_ends_when_a_newer_one_replaces_it_and_leaves_the_new_addresses(table: LocalTable) -> None:
     said: list[str] = []
     servers = Scripted([ONE, lambda: publish(table.store, OTHER)], lambda: pytest.fail("it goes on"))
     assert not run_service(table.store, servers, threading.Event(), said.append)
@@ -293,7 +293,7 @@ def test_addresses_that_are_lost_or_damaged_are_published_again(table: LocalTabl
     assert seen == [ONE, ONE]
 
 
-def test_a_service_of_a_table_that_is_dropped_ends_and_does_not_make_its_directory_again(table: LocalTable) -> None:
+def test_the_service_of_a_dropped_table_ends_and_does_not_create_its_directory_again(table: LocalTable) -> None:
     stop = threading.Event()
     servers = Scripted([ONE, lambda: shutil.rmtree(table.root)], stop.set)
     with pytest.raises(TableNotFoundError, match=r"was dropped\. Its query service ends"):
@@ -301,7 +301,7 @@ def test_a_service_of_a_table_that_is_dropped_ends_and_does_not_make_its_directo
     assert servers.stopped and not table.root.exists()
 
 
-def test_addresses_go_when_servers_fail(table: LocalTable) -> None:
+def test_addresses_are_removed_when_servers_fail(table: LocalTable) -> None:
     def fail() -> None:
         raise LookupServiceError("the stage has ended")
 
@@ -312,7 +312,7 @@ def test_addresses_go_when_servers_fail(table: LocalTable) -> None:
     assert servers.stopped
 
 
-def test_servers_are_stopped_where_the_table_is_damaged_before_the_first_look(table: LocalTable) -> None:
+def test_servers_are_stopped_if_the_table_is_damaged_before_the_first_check(table: LocalTable) -> None:
     store = table.store
     (table.root / "schema" / "schema-0").unlink()
     servers = Scripted([ONE], lambda: None)

@@ -65,7 +65,7 @@ def test_rows_are_those_of_a_read_in_the_order_of_the_keys(tmp_path: Path, serve
     assert found.rows.to_pylist() == [expected[key] for key in asked if key in expected]
 
 
-def test_a_projection_is_the_clients_and_another_one_widens_what_the_server_keeps(tmp_path: Path) -> None:
+def test_each_client_has_its_projection_and_another_one_widens_the_cache_of_the_server(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", "id INT NOT NULL, a INT, b STRING, c DOUBLE")
     table.write((1, 10, "x", 0.5), (2, 20, "y", 1.5))
     with service(table.store):
@@ -96,7 +96,7 @@ def test_a_single_key_gives_python_values(tmp_path: Path) -> None:
         assert RemoteCache.open(spec_of(table, "v")).find_key((7,)) == [("row 7",)]
 
 
-def test_more_keys_than_one_request_may_have_and_none_at_all(tmp_path: Path) -> None:
+def test_more_keys_than_one_request_may_have_and_no_keys(tmp_path: Path) -> None:
     table = simple(tmp_path / "t")
     keys = pa.table({"id": pa.array(np.arange(150_000) % 200, pa.int32())})
     with service(table.store, 2):
@@ -109,7 +109,7 @@ def test_more_keys_than_one_request_may_have_and_none_at_all(tmp_path: Path) -> 
         assert nothing.rows.schema.names == ["id", "v"]
 
 
-def test_a_refresh_goes_on_to_the_newest_snapshot_on_every_server(tmp_path: Path) -> None:
+def test_a_refresh_moves_every_server_to_the_newest_snapshot(tmp_path: Path) -> None:
     table = simple(tmp_path / "t")
     with service(table.store, 2):
         cache = RemoteCache.open(spec_of(table))
@@ -125,7 +125,7 @@ def test_a_refresh_goes_on_to_the_newest_snapshot_on_every_server(tmp_path: Path
         assert cache.snapshot == table.latest
 
 
-def test_servers_refresh_by_themselves(tmp_path: Path) -> None:
+def test_servers_refresh_automatically(tmp_path: Path) -> None:
     table = simple(tmp_path / "t")
     with service(table.store, refresh=0.05):
         cache = RemoteCache.open(spec_of(table))
@@ -162,7 +162,7 @@ def test_an_empty_table_has_no_snapshot_and_no_rows(tmp_path: Path) -> None:
         assert cache.find_key((1,)) == []
 
 
-def test_columns_mean_what_they_mean_in_the_clients_schema(tmp_path: Path) -> None:
+def test_column_names_have_the_meaning_of_the_clients_schema(tmp_path: Path) -> None:
     table = simple(tmp_path / "t")
     old = spec_of(table, "id")
     with service(table.store):
@@ -173,7 +173,7 @@ def test_columns_mean_what_they_mean_in_the_clients_schema(tmp_path: Path) -> No
         assert RemoteCache.open(old).find_key((1,)) == [(1,)]
 
 
-def test_a_server_that_came_back_elsewhere_is_found(tmp_path: Path) -> None:
+def test_a_server_that_restarted_at_another_port_is_found(tmp_path: Path) -> None:
     table = simple(tmp_path / "t")
     (first,) = started(table.store)
     cache = RemoteCache.open(spec_of(table))
@@ -185,7 +185,7 @@ def test_a_server_that_came_back_elsewhere_is_found(tmp_path: Path) -> None:
         assert cache.find(ids(*range(100))).rows.num_rows == 100
 
 
-def test_a_dead_server_is_named_after_one_retry(tmp_path: Path) -> None:
+def test_a_server_that_does_not_answer_is_named_after_one_retry(tmp_path: Path) -> None:
     table = simple(tmp_path / "t")
     made = started(table.store, 2)
     cache = RemoteCache.open(spec_of(table))
@@ -202,7 +202,7 @@ def test_a_dead_server_is_named_after_one_retry(tmp_path: Path) -> None:
     made[0].stop()
 
 
-def test_of_many_servers_that_do_not_answer_only_some_are_asked(
+def test_if_many_servers_do_not_answer_only_some_are_called(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = simple(tmp_path / "t")
@@ -220,7 +220,7 @@ def _number(cache: RemoteCache, key: int) -> int:
     return int(choice.servers_of(ids(key), choice.buckets_of(ids(key)))[0])
 
 
-def test_a_table_without_a_service_says_how_to_start_one(tmp_path: Path) -> None:
+def test_the_error_without_a_service_says_how_to_start_one(tmp_path: Path) -> None:
     table = simple(tmp_path / "t")
     with pytest.raises(LookupServiceError, match=r"lakelsm query-service"):
         RemoteCache.open(spec_of(table))
@@ -237,7 +237,7 @@ def test_a_damaged_file_of_addresses_is_named(tmp_path: Path) -> None:
             cache.find_key((1,))
 
 
-def test_a_server_of_another_table_at_a_stale_address_gives_no_rows(tmp_path: Path) -> None:
+def test_a_server_of_another_table_at_an_outdated_address_gives_no_rows(tmp_path: Path) -> None:
     table, other = simple(tmp_path / "t"), simple(tmp_path / "other")
     with service(other.store) as made:
         publish(table.store, [made[0].address])
@@ -253,7 +253,7 @@ def test_a_server_of_another_number_gives_no_rows(tmp_path: Path) -> None:
             RemoteCache.open(spec_of(table))
 
 
-def test_what_is_no_server_of_lookups_is_told_as_such(tmp_path: Path) -> None:
+def test_a_server_of_another_kind_is_reported(tmp_path: Path) -> None:
     import socket
 
     table = simple(tmp_path / "t", **{"lakelsm.lookup-service.timeout": "500 ms"})
@@ -269,7 +269,7 @@ def test_other_keys_than_the_primary_key_need_a_full_cache(tmp_path: Path) -> No
         RemoteCache.open(spec_of(table, key=["v"]))
 
 
-def test_a_closed_cache_says_so(tmp_path: Path) -> None:
+def test_a_closed_cache_raises(tmp_path: Path) -> None:
     table = simple(tmp_path / "t")
     with service(table.store, 2):
         cache = RemoteCache.open(spec_of(table))
@@ -311,7 +311,7 @@ def servers_of(table: LocalTable, servers: int, keys: pa.Table) -> list[int]:
     return choice.servers_of(keys, choice.buckets_of(keys)).tolist()
 
 
-def test_buckets_of_a_table_without_partitions_go_round_the_servers(tmp_path: Path) -> None:
+def test_buckets_of_a_table_without_partitions_are_assigned_to_the_servers_in_turn(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", bucket="5")
     keys = pa.table({"id": pa.array(range(200), pa.int32())})
     buckets = ServerChoice(table.store, 3).buckets_of(keys)
@@ -332,7 +332,7 @@ def test_partitions_of_one_bucket_each_are_spread(tmp_path: Path) -> None:
     assert len(set(starts.tolist())) > 1
 
 
-def test_each_key_has_one_server_where_buckets_are_dynamic(tmp_path: Path) -> None:
+def test_with_dynamic_buckets_each_key_has_one_server(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", bucket="-1")
     keys = pa.table({"id": pa.array(range(100), pa.int32())})
     assert set(servers_of(table, 2, keys)) == {0, 1}

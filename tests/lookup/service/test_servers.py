@@ -1,4 +1,4 @@
-"""Servers in processes of this machine: their answers, their deaths, and how they end."""
+"""Servers in processes of this machine: their answers, their failures, and how they end."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _buckets(cache: RemoteCache, key: int) -> object:
     return cache._servers.choice.buckets_of(ids(key))
 
 
-def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
+def test_a_server_that_cannot_start_reports_the_reason(tmp_path: Path) -> None:
     setup = setup_of(LocalTable(tmp_path / "t"))
     (tmp_path / "t" / "schema" / "schema-0").unlink()
     servers = LocalServers(setup, lambda line: None)
@@ -93,7 +93,7 @@ def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
     servers.stop()
 
 
-def test_a_setup_that_travelled_makes_servers_of_loopback_unless_it_says_otherwise(tmp_path: Path) -> None:
+def test_a_pickled_setup_starts_servers_at_loopback_by_default(tmp_path: Path) -> None:
     setup = pickle.loads(pickle.dumps(setup_of(LocalTable(tmp_path / "t"), 2)))
     servers = [setup.server(0), setup.server(1, "localhost"), replace(setup, host="localhost").server(0, "elsewhere")]
     assert [server.address.host for server in servers] == ["127.0.0.1", "localhost", "localhost"]
@@ -102,13 +102,13 @@ def test_a_setup_that_travelled_makes_servers_of_loopback_unless_it_says_otherwi
         assert server.stop()
 
 
-def test_a_host_that_others_reach_needs_a_token(tmp_path: Path) -> None:
+def test_a_host_that_other_machines_reach_needs_a_token(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="Give a token file"):
         setup_of(LocalTable(tmp_path / "t"), host="10.0.0.1")
 
 
 @pytest.mark.parametrize("host", ["", " ", "a b", "a\x01", "127.0.0.1:80", "[::1]", "http://localhost", "h" * 300])
-def test_what_is_no_host_could_not_be_published_and_is_refused(host: str, tmp_path: Path) -> None:
+def test_an_invalid_host_is_refused(host: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"host: expected the name or IP address of a machine"):
         replace(setup_of(LocalTable(tmp_path / "t")), host=host, access=ServerAccess(token="t"))
 
@@ -132,7 +132,7 @@ def test_servers_of_a_cluster_need_a_token(tmp_path: Path) -> None:
         ClusterServers(setup_of(LocalTable(tmp_path / "t")), elsewhere)
 
 
-def test_a_task_answers_while_its_lease_is_there(tmp_path: Path) -> None:
+def test_a_task_answers_while_its_lease_exists(tmp_path: Path) -> None:
     table = simple(tmp_path / "t")
     lease = Path(table.store.paths.lookup_lease("u"))
     lease.parent.mkdir()
@@ -157,7 +157,7 @@ def test_a_task_answers_while_its_lease_is_there(tmp_path: Path) -> None:
     assert published_addresses(table.store) is None
 
 
-def test_with_a_token_a_server_is_at_the_machine_of_its_task(tmp_path: Path) -> None:
+def test_with_a_token_a_server_answers_at_the_machine_of_its_task(tmp_path: Path) -> None:
     setup = replace(setup_of(simple(tmp_path / "t")), access=ServerAccess(token="t"))
     asked: list[str] = []
     lease = ServerLease.of(setup.store, "none")
@@ -165,7 +165,7 @@ def test_with_a_token_a_server_is_at_the_machine_of_its_task(tmp_path: Path) -> 
     assert asked[0].startswith("localhost:")
 
 
-def test_a_stage_that_ends_by_itself_ends_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stage_that_ends_ends_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = simple(tmp_path / "t")
     monkeypatch.setattr(ClusterServers, "_run", lambda self: None)
     local: Any = SimpleNamespace(sparkContext=SimpleNamespace(master="local[2]"))

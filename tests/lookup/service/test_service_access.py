@@ -1,4 +1,4 @@
-"""Who may ask a server: a token, TLS, and nobody from elsewhere without a token."""
+"""Access to servers: a token, TLS, and no access from other machines without a token."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def file_of(directory: Path, text: str) -> str:
     return str(path)
 
 
-def test_a_client_with_the_token_is_let_in_and_no_other(
+def test_only_a_client_with_the_token_is_admitted(
     table: LocalTable, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     right, wrong = file_of(tmp_path, "s3cret-of-a-service\n"), file_of(tmp_path, "s3cret-of-another")
@@ -62,7 +62,7 @@ def test_a_client_with_the_token_is_let_in_and_no_other(
     assert "s3cret" not in caplog.text
 
 
-def test_tls_is_asked_for_with_certificates_that_vouch_for_the_server(table: LocalTable, tmp_path: Path) -> None:
+def test_a_client_with_roots_accepts_only_a_server_that_they_certify(table: LocalTable, tmp_path: Path) -> None:
     certificate, key = make_certificate(tmp_path)
     with service(table.store, 1, ServerAccess.of_files(None, certificate, key)):
         with pytest.raises(LookupServiceError, match="failed"):
@@ -73,7 +73,7 @@ def test_tls_is_asked_for_with_certificates_that_vouch_for_the_server(table: Loc
             opened(table, tls_roots=make_certificate(tmp_path / "other")[0], timeout=2000)
 
 
-def test_without_a_token_no_other_machine_may_ask(table: LocalTable) -> None:
+def test_without_a_token_other_machines_have_no_access(table: LocalTable) -> None:
     for host in ("0.0.0.0", "::", "worker-1", "10.0.0.1"):
         with pytest.raises(InvalidInputError, match=r"Give a token file"):
             started(table.store, host=host)
@@ -91,7 +91,7 @@ def test_a_host_that_is_not_of_this_machine_is_refused_by_name(table: LocalTable
 
 
 @pytest.mark.parametrize("text", ["", "\n", "two words", "two\nlines", "ünïcode", "x" * 5000, "nul\0"])
-def test_a_file_that_is_no_token_is_refused_by_name(tmp_path: Path, text: str) -> None:
+def test_a_file_without_a_token_is_refused_by_name(tmp_path: Path, text: str) -> None:
     with pytest.raises(InvalidInputError, match="token"):
         read_token(file_of(tmp_path, text))
 
@@ -107,13 +107,13 @@ def test_files_that_cannot_be_read_are_named(table: LocalTable, tmp_path: Path) 
         opened(table, tls_roots=str(tmp_path / "nowhere"))
 
 
-def test_certificates_that_are_none_start_no_server(table: LocalTable, tmp_path: Path) -> None:
+def test_invalid_certificates_start_no_server(table: LocalTable, tmp_path: Path) -> None:
     nonsense = file_of(tmp_path, "no certificate")
     with pytest.raises(InvalidInputError, match="certificate and a key that belong together"):
         started(table.store, access=ServerAccess.of_files(None, nonsense, nonsense))
 
 
-def test_a_token_is_in_no_text_of_what_holds_it() -> None:
+def test_no_repr_contains_the_token() -> None:
     assert "s3cret" not in repr(ServerAccess(token="s3cret", certificate=b"c", private_key=b"s3cret"))
 
 
@@ -149,7 +149,7 @@ def test_a_newer_service_replaces_an_older_one_which_then_leaves_the_file_alone(
     assert not withdraw(empty.store, [OTHER])
 
 
-def test_the_addresses_of_flinks_query_service_are_neither_read_nor_touched(empty: LocalTable) -> None:
+def test_the_addresses_of_flinks_query_service_are_neither_read_nor_changed(empty: LocalTable) -> None:
     flinks = empty.root / "service" / "service-primary-key-lookup"
     flinks.parent.mkdir()
     flinks.write_text('[ "10.0.0.1:4711" ]')
@@ -191,7 +191,7 @@ def test_the_addresses_of_flinks_query_service_are_neither_read_nor_touched(empt
         '["a:1"' + ', "a:1"' * 10_000 + "]",
     ],
 )
-def test_a_file_that_is_no_list_of_addresses_is_refused_by_name(empty: LocalTable, text: str) -> None:
+def test_a_file_that_is_not_a_list_of_addresses_is_refused_by_name(empty: LocalTable, text: str) -> None:
     service_file(empty).parent.mkdir()
     service_file(empty).write_text(text)
     with pytest.raises(CorruptTableError, match=r"service-primary-key-lookup-flight.*[Ss]tart the query service again"):
@@ -208,7 +208,7 @@ def test_a_link_out_of_the_table_is_not_followed(empty: LocalTable, tmp_path: Pa
         published_addresses(empty.store)
 
 
-def test_a_lease_lasts_until_it_ends_and_has_the_servers_that_started(tmp_path: Path) -> None:
+def test_a_lease_exists_until_its_end_and_has_the_started_servers(tmp_path: Path) -> None:
     lease = ServerLease.of(LocalTable(tmp_path / "t").store, "u")
     assert (lease.exists, lease.addresses()) == (False, None)
     lease.write(())
@@ -220,7 +220,7 @@ def test_a_lease_lasts_until_it_ends_and_has_the_servers_that_started(tmp_path: 
     assert (lease.exists, lease.addresses()) == (False, None)
 
 
-def test_the_leases_of_a_table_are_those_beside_its_addresses(tmp_path: Path) -> None:
+def test_the_leases_of_a_table_are_in_the_directory_of_its_addresses(tmp_path: Path) -> None:
     store = LocalTable(tmp_path / "t").store
     assert leases(store) == []
     publish(store, [ServerAddress("127.0.0.1", 1)])
@@ -230,7 +230,7 @@ def test_the_leases_of_a_table_are_those_beside_its_addresses(tmp_path: Path) ->
     assert leases(store) == made
 
 
-def test_a_damaged_lease_is_told(tmp_path: Path) -> None:
+def test_a_damaged_lease_is_an_error(tmp_path: Path) -> None:
     lease = ServerLease.of(LocalTable(tmp_path / "t").store, "u")
     lease.write(())
     Path(lease.path).write_text("{")

@@ -1,4 +1,4 @@
-"""Servers of a table for tests of the service; their cache is a read of the table unless a test gives another."""
+"""Servers of a table for tests of the service; their cache reads the table unless a test gives another."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def started(
     host: str = "127.0.0.1",
     opener: Any = ScannedCache,
 ) -> list[QueryServer]:
-    """Servers of a table in this process, published."""
+    """Start servers of a table in this process, and publish them."""
     one = partial(QueryServer, servers=servers, host=host, access=access, refresh=refresh)
     made = [one(ServedTable(store, opener), number=number) for number in range(servers)]
     publish(store, [server.address for server in made])
@@ -38,7 +38,7 @@ def started(
 
 @contextmanager
 def service(store: TableStore, servers: int = 1, access: ServerAccess = OPEN, **more: Any) -> Iterator[list[QueryServer]]:
-    """The same for as long as the context lasts."""
+    """Run servers as `started` does, within the context."""
     made = started(store, servers, access, **more)
     try:
         yield made
@@ -48,7 +48,7 @@ def service(store: TableStore, servers: int = 1, access: ServerAccess = OPEN, **
 
 
 class Pausing(ScannedCache):
-    """A cache whose lookups wait until they are let go on."""
+    """A cache whose lookups wait until the test releases them."""
 
     entered = threading.Event()
     go_on = threading.Event()

@@ -1,4 +1,4 @@
-"""Trials of damaged store files, before and while they are open; those of open ones could end their process."""
+"""Trials of damaged store files, before they are opened and while they are open; the latter could kill their process."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def rows_of(name: str, first: int = 0) -> pa.Table:
 
 
 class Samples:
-    """A store file, and others that it may be mistaken for."""
+    """A store file, and other files that may replace it."""
 
     def __init__(self, kind: str, directory: Path) -> None:
         self.format = format_of(kind)
@@ -60,7 +60,7 @@ class Samples:
         return path.read_bytes()
 
     def asks(self, store: LookupStore, at: int) -> bool:
-        """Whether the store finds what it should: all keys, some and others, one."""
+        """Return whether the store finds the right rows, for all keys, for some and missing ones, and for one."""
         every = self.rows.select(["k", "n"])
         others = every.set_column(1, "n", pa.array(np.arange(_ROWS) + 1000, pa.int32()))
         for asked, expected in ((every.slice(at, 1), [0]), (every, range(_ROWS)), (others, [])):
@@ -73,7 +73,7 @@ class Samples:
 
 
 def before_open(samples: Samples, chance: Random) -> str:
-    """Damage a file, then open it and ask; say what was wrong ('': nothing)."""
+    """Damage a file, then open and search it; describe what was wrong ('': nothing)."""
     samples.path.unlink(missing_ok=True)
     damage = chance.choice(DAMAGES)
     damaged = damage(samples.data, samples.others, chance)
@@ -91,7 +91,7 @@ def before_open(samples: Samples, chance: Random) -> str:
 
 
 def while_open(samples: Samples, chance: Random) -> str:
-    """Open a file and perhaps ask, damage it in its place, ask; say what was wrong ('': nothing)."""
+    """Open a file, perhaps search it, damage it in place, search it; describe what was wrong ('': nothing)."""
     samples.path.unlink(missing_ok=True)
     samples.path.write_bytes(samples.data)
     damage = chance.choice(DAMAGES)
@@ -114,9 +114,9 @@ def while_open(samples: Samples, chance: Random) -> str:
 
 
 def _overwrite(path: Path, data: bytes) -> None:
-    """Change the file itself, as no store's writer does."""
+    """Change the file in place, as no writer of stores does."""
     status = path.stat()
-    while True:  # The system's clock has steps.
+    while True:  # The system's clock has ticks.
         with path.open("r+b") as file:
             file.write(data)
             file.truncate(len(data))
@@ -135,7 +135,7 @@ def _judged(damage: str, path: Path, act: Callable[[], bool]) -> str:
 
 
 def trials_while_open(kind: str, trials: range, directory: Path, told: multiprocessing.SimpleQueue[list[str]]) -> None:
-    """Tell what goes wrong first."""
+    """Run trials; describe the first failure."""
     samples = Samples(kind, directory)
     said = {number: while_open(samples, Random(number)) for number in trials}
     told.put([f"trial {number}, {wrong}" for number, wrong in said.items() if wrong][:20])

@@ -1,4 +1,4 @@
-"""Keys of every type and rows of them, beside a dict that says which rows have which key."""
+"""Keys of every type and rows of them, with a dict that says which rows have which key."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lakelsm.types.nano_timestamps import nano_timestamps
 _FEW_TEXTS = st.text("abé", max_size=12)
 _TIMES = st.integers(-(10**6), 10**6).map(lambda seconds: datetime(1970, 1, 1) + timedelta(seconds=seconds))
 
-#: Values of each type, few enough to be met again.
+#: Values of each type, few enough to be repeated.
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "TINYINT": st.integers(-4, 4),
     "SMALLINT": st.integers(-300, 300),
@@ -41,12 +41,12 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
 
 
 def fields_of(types: Sequence[str]) -> tuple[DataField, ...]:
-    """The columns k0, k1 ... of a key."""
+    """Return the columns k0, k1 ... of a key."""
     return tuple(DataField(at, f"k{at}", parse_type(each)) for at, each in enumerate(types))
 
 
 def column_of(field: DataField, values: Sequence[Any]) -> pa.Array:
-    """Values in the type that they are stored in; those of TIMESTAMP(9) are microseconds, which are nanoseconds too."""
+    """Return values in their stored type; TIMESTAMP(9) has microseconds, which are valid nanoseconds."""
     if field.type.sql().startswith("TIMESTAMP(9)"):
         valid = pa.array([value is not None for value in values], pa.bool_())
         numbers = np.array([value or 0 for value in values], dtype=np.int64)
@@ -55,12 +55,12 @@ def column_of(field: DataField, values: Sequence[Any]) -> pa.Array:
 
 
 def keys_table(fields: Sequence[DataField], keys: Sequence[tuple[Any, ...]]) -> pa.Table:
-    """Keys as they are asked for."""
+    """Return keys as a table for searches."""
     return pa.table({field.name: column_of(field, [key[at] for key in keys]) for at, field in enumerate(fields)})
 
 
 def expected_rows(stored: pa.Table, asked: pa.Table) -> list[tuple[int, int]]:
-    """Pairs of a key's place and a row's number, by the engine's order of keys alone."""
+    """Return pairs of a key's index and a row index, found with the engine's order of keys only."""
     if not len(asked) or not len(stored):
         return []
     both = pa.concat_tables([stored.select(asked.column_names), asked])

@@ -1,4 +1,4 @@
-"""The kinds of lookup stores, as tables choose them by their options."""
+"""The kinds of lookup stores, with the options that choose them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from lakelsm.lookup.partial.store_build import store_format
 from lakelsm.lookup.store.lookup_store import StoreFormat
 from lakelsm.options import TableOptions
 
-#: Options of each kind, small enough that few rows have many blocks.
+#: Options of each kind, with blocks so small that few rows have many blocks.
 KINDS = {
     "arrow": {"lookup.local-file-type": "arrow"},
     "sort": {"lookup.local-file-type": "sort", "cache-page-size": "128 b"},
@@ -28,5 +28,5 @@ KINDS = {
 
 
 def format_of(kind: str) -> StoreFormat:
-    """A format of a kind of `KINDS`."""
+    """Return the format of a kind of `KINDS`."""
     return store_format(TableOptions.parse(KINDS[kind]))

@@ -1,4 +1,4 @@
-"""Segments keep rows in their order, in record batches of a bounded size, and hand out copies of them."""
+"""Segments keep rows in order, in record batches of bounded size, and return copies of them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _rows(start: int, stop: int) -> pa.Table:
     return pa.table({"text": texts, "more": [0] * len(texts), "id": pa.array(numbers, pa.int32())})
 
 
-def test_rows_are_taken_by_their_numbers_over_all_segments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_taken_by_row_index_over_all_segments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrow_segment, "CHUNK_ROWS", 8)
     first = _segment(tmp_path / "a", _rows(0, 3), _rows(3, 21))
     rows = SegmentRows(_FIELDS, [first, _segment(tmp_path / "b"), _segment(tmp_path / "c", _rows(21, 30))])
@@ -55,7 +55,7 @@ def test_record_batches_are_bounded_in_bytes(tmp_path: Path, monkeypatch: pytest
     assert rows.equals(wide)
 
 
-def test_single_rows_have_values_as_users_get_them(tmp_path: Path) -> None:
+def test_single_rows_have_values_for_users(tmp_path: Path) -> None:
     fields = (
         DataField(0, "at", parse_type("TIMESTAMP(9)")),
         DataField(1, "tags", parse_type("ARRAY<STRING>")),
@@ -73,7 +73,7 @@ def test_single_rows_have_values_as_users_get_them(tmp_path: Path) -> None:
             rows.row(1, [name])
 
 
-def test_columns_of_more_than_arrow_holds_at_once_are_taken_in_parts(
+def test_columns_too_large_for_one_array_are_taken_in_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     take, sizes = RowsByBatch.take, []
@@ -91,7 +91,7 @@ def test_columns_of_more_than_arrow_holds_at_once_are_taken_in_parts(
     assert sizes == [10, 5, 2, 3, 5, 2, 3]
 
 
-def test_segments_of_other_columns_or_none_are_told(tmp_path: Path) -> None:
+def test_segments_of_other_columns_or_without_rows_are_refused(tmp_path: Path) -> None:
     segment = _segment(tmp_path / "a", _rows(0, 3))
     with pytest.raises(CorruptStoreError, match=r"it has the columns \['id', 'text'\] instead of \['id'\]"):
         SegmentRows(_FIELDS[:1], [segment])

@@ -1,4 +1,4 @@
-"""Columnar stores answer as a dict does, and tell of damage instead of giving wrong rows."""
+"""Columnar stores answer as a dict does, and report damage instead of returning wrong rows."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _find(store: ArrowStore, *ids: int) -> list[tuple[int, Any, Any]]:
     return [(probe, *row.values()) for probe, row in zip(found.probes.tolist(), found.rows.to_pylist(), strict=True)]
 
 
-def test_keys_are_found_in_the_order_asked_for(store: ArrowStore) -> None:
+def test_keys_are_found_in_the_requested_order(store: ArrowStore) -> None:
     assert _find(store, 600, 1, 21, 600) == [
         (0, "name 200", [200, None]), (2, None, [7, None]), (3, "name 200", [200, None])
     ]  # fmt: skip
@@ -82,16 +82,16 @@ def test_a_store_of_keys_alone_finds_rows_without_columns(tmp_path: Path) -> Non
     assert found.probes.tolist() == [0, 2] and found.rows.shape == (2, 0)
 
 
-def test_a_store_that_is_cut_while_it_is_open_is_not_read_past_its_end(path: Path, store: ArrowStore) -> None:
+def test_a_store_truncated_while_open_is_not_read_beyond_its_end(path: Path, store: ArrowStore) -> None:
     found = store.find(_keys(600, 3))
     os.truncate(path, 0)
     for ask in (lambda: store.find(_keys(600)), lambda: store.find_plain((600,))):
         with pytest.raises(CorruptStoreError, match="it has 0 bytes instead of"):
             ask()
-    assert found.rows.column("name").to_pylist() == ["name 200", "name 1"]  # What was found is a copy.
+    assert found.rows.column("name").to_pylist() == ["name 200", "name 1"]  # The rows found earlier are copies.
 
 
-def test_a_store_that_is_changed_while_it_is_open_is_checked_again(path: Path, store: ArrowStore) -> None:
+def test_a_store_changed_while_open_is_checked_again(path: Path, store: ArrowStore) -> None:
     assert _find(store, 600)
     at = path.read_bytes().index(b"name 200")
     with path.open("r+b") as file:
@@ -109,7 +109,7 @@ def test_a_closed_store_answers_no_more(store: ArrowStore) -> None:
         store.find(_keys(3))
 
 
-def test_a_forked_process_asks_the_same_store(store: ArrowStore) -> None:
+def test_a_forked_process_searches_the_same_store(store: ArrowStore) -> None:
     ids = np.random.default_rng(1).integers(0, _ROWS, 1000)
     expected = [None if number % 7 == 0 else f"name {number}" for number in ids.tolist()]
     assert store.find(_keys(*(3 * ids).tolist())).rows.column("name").to_pylist() == expected

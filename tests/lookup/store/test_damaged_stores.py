@@ -1,4 +1,4 @@
-"""Damaged store files: the right rows or CorruptStoreError, never other rows, another error or the end of the process."""
+"""Damaged store files give the right rows or CorruptStoreError, never other rows, other errors or a dead process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.lookup.store.damaged_store import Samples, before_open, trials_while_
 from tests.lookup.store.store_kinds import KINDS
 from tests.processes import CONTEXT, ended, started
 
-#: Seeds of trials; `make fuzz` makes others, and more.
+#: Seeds of trials; `make fuzz` runs others, and more.
 _BEFORE = seeds(80, 2 * FUZZ_EXAMPLES)
 _WHILE = seeds(40, FUZZ_EXAMPLES)
 
@@ -50,14 +50,14 @@ def test_each_bit_of_a_file_counts(kind: str, tmp_path: Path) -> None:
             store = samples.format.open(samples.path, samples.layout)
             assert samples.asks(store, 0)
             store.close()
-            silent += 1  # Room between the parts, or a part that these keys do not need.
+            silent += 1  # Padding between the parts, or a part that these keys do not need.
         except CorruptStoreError:
             pass
     assert silent < 20
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_file_that_became_another_whole_one_while_it_is_open_gives_no_row_of_that(kind: str, tmp_path: Path) -> None:
+def test_a_file_overwritten_with_another_valid_one_while_open_gives_no_row_of_it(kind: str, tmp_path: Path) -> None:
     samples = Samples(kind, tmp_path)
     for other in samples.others[:2]:
         samples.path.write_bytes(samples.data)
@@ -71,7 +71,7 @@ def test_a_file_that_became_another_whole_one_while_it_is_open_gives_no_row_of_t
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_no_file_is_told_as_such(kind: str, tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_file_is_reported(kind: str, tmp_path: Path) -> None:
     samples = Samples(kind, tmp_path)
     samples.path.mkdir()
     with pytest.raises(CorruptStoreError):
@@ -83,7 +83,7 @@ def test_what_is_no_file_is_told_as_such(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_file_that_another_replaced_or_removed_is_read_on_while_it_is_open(kind: str, tmp_path: Path) -> None:
+def test_an_open_file_that_is_replaced_or_removed_can_still_be_read(kind: str, tmp_path: Path) -> None:
     samples = Samples(kind, tmp_path)
     samples.path.write_bytes(samples.data)
     store = samples.format.open(samples.path, samples.layout)

@@ -1,4 +1,4 @@
-"""Keys of hash stores are found in their slots and no others, and are ordered by their hashes in bounded memory."""
+"""Keys of hash stores are found in their own slots only, and are sorted by hash in bounded memory."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from lakelsm.lookup.store import hash_keys
 from lakelsm.lookup.store.hash_keys import Entries, KeyRuns, filled_slots, home_count, homes_of, value_offsets
 
 HASHES = st.integers(0, 50) | st.integers(2**32 - 50, 2**32 - 1) | st.integers(0, 2**32 - 1)
-#: A hash and the two words of a key. The same words never have two hashes: the hash is a part of them.
+#: A hash and the two words of a key. Equal words always have equal hashes, because the hash is a part of them.
 KEYS = st.tuples(HASHES, st.integers(0, 3), st.integers(0, 2**32 - 1)).map(lambda key: (*key[:2], key[2] << 32 | key[0]))
 
 
 def entries_of(keys: dict[tuple[int, ...], int]) -> Entries:
-    """Rows of hash, key of two words, and place."""
+    """Rows of hash, key of two words, and value offset."""
     return np.array([[*key, place] for key, place in sorted(keys.items())], np.uint64).reshape(-1, 4)
 
 
@@ -47,7 +47,7 @@ TABLES = st.dictionaries(KEYS, st.integers(0, 2**48 - 2), min_size=1)
 
 
 @given(TABLES, st.lists(KEYS), st.sampled_from([0.01, 0.75, 0.99]), st.data())
-def test_a_table_has_exactly_its_keys(
+def test_a_slot_table_has_exactly_its_keys(
     keys: dict[tuple[int, ...], int], others: list[tuple[int, ...]], load_factor: float, data: st.DataObject
 ) -> None:
     homes = home_count(len(keys), load_factor)
@@ -59,7 +59,7 @@ def test_a_table_has_exactly_its_keys(
 
 
 def test_a_key_far_from_its_home_is_found() -> None:
-    rows = 65_700  # A slot says distances below 65,535.
+    rows = 65_700  # A slot records distances below 65,535.
     entries = np.zeros((rows, 3), np.uint64)
     entries[:, 1] = np.arange(rows)
     entries[:, 2] = np.arange(rows)
@@ -69,7 +69,7 @@ def test_a_key_far_from_its_home_is_found() -> None:
     assert value_offsets(slots, keys, np.zeros(4, np.int64), lambda _: None).tolist() == [*asked, -1]
 
 
-def test_a_table_is_as_full_as_is_said() -> None:
+def test_a_slot_table_has_the_given_load_factor() -> None:
     assert home_count(750, 0.75) == 1000
     assert home_count(1, 0.99) == 1
     chance = np.random.default_rng(1)
@@ -77,12 +77,12 @@ def test_a_table_is_as_full_as_is_said() -> None:
     slots = np.concatenate([slots for _, slots in filled_slots([entries], 100_000)])
     assert 100_000 < len(slots) < 101_000
     homes = homes_of(entries[:, 0].astype(np.uint32).view(np.int32), 100_000)
-    assert np.bincount(homes >> 10).std() < 60, "homes are spread evenly"
+    assert np.bincount(homes >> 10).std() < 60, "homes are distributed evenly"
 
 
 @pytest.mark.parametrize("held_bytes", [1, 3_000, 1 << 20])
 @pytest.mark.parametrize("merged_bytes", [500, 1 << 20])
-def test_entries_come_in_the_order_of_hashes(
+def test_entries_are_in_the_order_of_hashes(
     held_bytes: int, merged_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hash_keys, "_MERGED_BYTES", merged_bytes)
@@ -113,7 +113,7 @@ def test_no_keys_have_no_lengths(tmp_path: Path) -> None:
         assert keys.lengths() == []
 
 
-def test_a_scratch_file_that_cannot_be_made_is_told_with_the_store(tmp_path: Path) -> None:
+def test_a_temporary_file_that_cannot_be_created_is_reported_with_the_store(tmp_path: Path) -> None:
     with KeyRuns(tmp_path / "gone" / "store", 1) as keys, pytest.raises(StorageError) as raised:
         keys.add(np.zeros((1, 3), np.uint64))
     said = f"{tmp_path}/gone/store cannot be written: No such file or directory. The lookup store is not built."

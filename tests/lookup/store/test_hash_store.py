@@ -1,4 +1,4 @@
-"""Hash stores: what their options do to a file, their bounds, and what they refuse."""
+"""Hash stores: the effect of their options on a file, their limits, and what they refuse."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_options_act_on_the_file(tmp_path: Path) -> None:
     assert with_bloom - plain == pytest.approx(ROWS * 9.585 / 8, rel=0.05)
 
 
-def test_most_missing_keys_are_known_by_the_bloom_filter_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bloom_filter_alone_excludes_most_missing_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
     def noted(slots: object, keys: np.ndarray, *rest: object) -> np.ndarray:
@@ -67,7 +67,7 @@ def test_most_missing_keys_are_known_by_the_bloom_filter_alone(tmp_path: Path, m
     assert most == 10_000
 
 
-def test_keys_beyond_the_memory_for_them_wait_in_scratch_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_beyond_their_memory_are_kept_in_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written(tmp_path / "one")
     monkeypatch.setattr(hash_keys.KeyRuns.__init__, "__defaults__", (10_000,))
     monkeypatch.setattr(hash_keys, "_MERGED_BYTES", 50_000)
@@ -77,7 +77,7 @@ def test_keys_beyond_the_memory_for_them_wait_in_scratch_files(tmp_path: Path, m
     assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "other"]
 
 
-def test_large_rows_are_encoded_and_decoded_some_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_rows_are_encoded_and_decoded_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hash_store, "_BLOCK_BYTES", 2_000)
     monkeypatch.setattr(hash_store, "_DECODED_BYTES", 1_000)
     monkeypatch.setattr(hash_store, "_MAX_KEYS", 70)

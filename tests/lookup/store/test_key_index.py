@@ -1,4 +1,4 @@
-"""Indexes of hashes: each hash has its rows, however the entries are parted, and damage is told before it is used."""
+"""Indexes of hashes: each hash has its rows, in any division of the entries, and damage is reported before use."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_each_hash_has_its_rows(hashes: list[list[int]], others: list[int], part
     assert (index.rows, index.entries) == (len(every), len(every))
 
 
-def test_parts_that_are_sorted_apart_make_the_index_of_all_at_once(
+def test_parts_that_are_sorted_separately_give_the_same_index(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hashes = [np.random.default_rng(number).integers(0, 2**32, 5000).tolist() for number in range(2)]
@@ -74,7 +74,7 @@ def test_parts_that_are_sorted_apart_make_the_index_of_all_at_once(
         assert parted.section(section).array(np.uint32).tolist() == whole.section(section).array(np.uint32).tolist()
 
 
-def test_damage_is_told_where_it_is_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damage_is_reported_when_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_file, "_BLOCK_BITS", 8)
     monkeypatch.setattr(store_file, "_BLOCK_BYTES", 1 << 8)
     hashes = np.random.default_rng(3).integers(0, 2**32, 2000).tolist()
@@ -92,7 +92,7 @@ def test_damage_is_told_where_it_is_touched(tmp_path: Path, monkeypatch: pytest.
             index.candidates(np.array([first], np.uint32))
 
 
-def test_a_filter_knows_most_hashes_that_no_row_has_and_is_made_of_whole_entries_only(
+def test_a_filter_excludes_most_missing_hashes_and_is_made_of_undamaged_entries_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hashes = np.random.default_rng(4).integers(0, 2**32, 4000)
@@ -101,7 +101,7 @@ def test_a_filter_knows_most_hashes_that_no_row_has_and_is_made_of_whole_entries
     assert sum(map(index.may_have, others)) < len(others) / 10
     path = index.file.path
     path.write_bytes(path.read_bytes()[:-1])
-    assert not all(map(index.may_have, others)), "the file is not looked at any more"
+    assert not all(map(index.may_have, others)), "the file is not read any more"
     whole = _index(tmp_path, [hashes[:2000].tolist()]).file.path.read_bytes()
     entry = int(hashes[:2000].min()) << 32 | int(hashes[:2000].argmin())
     at = whole.index(entry.to_bytes(8, "little"))
@@ -116,7 +116,7 @@ def test_a_filter_knows_most_hashes_that_no_row_has_and_is_made_of_whole_entries
     assert not _index(tmp_path, [[]]).may_have(0)
 
 
-def test_entries_are_the_hash_and_the_row() -> None:
+def test_an_entry_is_the_hash_and_the_row_index() -> None:
     fields = fields_of(["INT", "STRING"])
     rows = pa.table({"k1": ["a", "b"], "k0": pa.array([1, 2], pa.int32())})
     hashes = key_hashes([rows.column("k0"), rows.column("k1")], [field.type for field in fields])
@@ -131,7 +131,7 @@ def test_rows_with_a_null_in_their_key_have_no_entry() -> None:
 
 
 @pytest.mark.parametrize(("kind", "code"), [("FLOAT", "<f"), ("DOUBLE", "<d")])
-def test_zeros_have_one_hash_and_so_has_every_nan(kind: str, code: str) -> None:
+def test_zeros_have_one_hash_and_so_have_nans(kind: str, code: str) -> None:
     fields = fields_of([kind])
     (other_nan,) = struct.unpack(code, b"\1" + struct.pack(code, -math.nan)[1:])
     column = pa.array([0.0, -0.0, math.nan, other_nan], pa.float32() if kind == "FLOAT" else pa.float64())
@@ -139,7 +139,7 @@ def test_zeros_have_one_hash_and_so_has_every_nan(kind: str, code: str) -> None:
     assert zero == minus and nan == other and zero != nan
 
 
-def test_more_rows_than_an_index_numbers_are_refused() -> None:
+def test_more_rows_than_an_index_can_have_are_refused() -> None:
     check_rows(MAX_ROWS)
     with pytest.raises(InvalidInputError, match=f"a cache of {MAX_ROWS + 1} rows is too large"):
         check_rows(MAX_ROWS + 1)

@@ -1,4 +1,4 @@
-"""Rows found by a key are those of a dict, for keys of every type, repeated ones, NULLs, and many record batches."""
+"""Rows found by key are those of a dict, for keys of every type, repeated ones, NULLs, and many record batches."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _VALUE = DataField(9, "v", parse_type("BIGINT"))
 
 
 def _keyed(directory: Path, fields: tuple[DataField, ...], parts: list[pa.Table]) -> KeyedRows:
-    """A segment of each part, and an index over all."""
+    """A segment for each part, and an index of all of them."""
     columns = (*fields, _VALUE)
     paths = [directory / f"segment-{number}" for number in range(len(parts))]
     for path, part in zip(paths, parts, strict=True):
@@ -77,7 +77,7 @@ def test_found_rows_are_those_of_a_dict(case: Any, chunk_rows: int, parted: bool
             assert [keyed.rows.row(row, ["v"]) for row in wanted] == [(row,) for row in wanted]
 
 
-def test_keys_of_one_hash_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_of_one_hash_are_distinguished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fields = fields_of(["BIGINT", "STRING"])
     table = pa.table({"k0": [1, 1, 2, 2], "k1": ["a", "b", "a", "b"], "v": [10, 11, 12, 13]})
     for module in ("key_index.hashes_of", "keyed_rows.hashes_of"):

@@ -1,4 +1,4 @@
-"""The layout of a store knows its files by a digest; blocks that several stores share stay within a bound."""
+"""The layout of a store has a digest that identifies its files; shared blocks stay within a limit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ V = DataField(1, "v", AtomicType("BIGINT"))
 LAYOUT = StoreLayout((K,), (V,), rows_of="data-1.parquet")
 
 
-def test_files_of_other_rows_columns_or_types_have_another_mark() -> None:
+def test_files_of_other_rows_columns_or_types_have_another_digest() -> None:
     others = [
         replace(LAYOUT, rows_of="data-2.parquet"),
         replace(LAYOUT, values=()),
@@ -30,7 +30,7 @@ def block(size: int) -> np.ndarray:
     return np.zeros(size, np.uint8)
 
 
-def test_the_block_not_used_for_longest_goes_first_and_the_bound_holds() -> None:
+def test_the_least_recently_used_block_is_dropped_at_the_limit() -> None:
     cache = BlockCache(100)
     for number in range(3):
         cache.put(1, number, block(30))
@@ -44,7 +44,7 @@ def test_the_block_not_used_for_longest_goes_first_and_the_bound_holds() -> None
     assert cache.get(1, 4) is None and cache.bytes == 80
 
 
-def test_a_store_that_is_closed_leaves_nothing() -> None:
+def test_a_closed_store_leaves_no_block() -> None:
     cache = BlockCache(100)
     one, other = cache.new_store(), cache.new_store()
     cache.put(one, 0, block(10))

@@ -29,7 +29,7 @@ _TEXTS = st.builds(str.__add__, _BEGINNINGS, st.text("\0abé\U0001f600", max_siz
 
 
 def _store(path: Path, keys: list[Any], kind: str = "INT") -> ArrowStore:
-    """A store of rows with a key of one column, seven a record batch."""
+    """A store of rows with a key of one column, seven rows in each record batch."""
     layout = StoreLayout(fields_of([kind]), (_VALUE,))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(arrow_segment, "CHUNK_ROWS", 7)
@@ -72,7 +72,7 @@ def test_ordered_texts_are_found_and_others_are_not(kind: str, texts: set[str], 
         store.close()
 
 
-def test_texts_with_the_same_word_are_told_apart_and_too_many_get_an_index(
+def test_texts_with_the_same_word_are_distinguished_and_too_many_of_them_get_an_index(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ordered_rows, "_MAX_ROWS_PER_WORD", 5)
@@ -95,7 +95,7 @@ def test_rows_in_another_order_or_with_nulls_or_twice_get_an_index(
     _check(store, texts, [key for key in texts if key is not None], kind)
 
 
-def test_texts_whose_first_is_long_get_an_index(tmp_path: Path) -> None:
+def test_texts_with_a_long_first_text_get_an_index(tmp_path: Path) -> None:
     keys = ["x" * 2000, "y"]
     store = _store(tmp_path / "store", keys, "STRING")
     assert type(store._rows) is KeyedRows
@@ -103,7 +103,7 @@ def test_texts_whose_first_is_long_get_an_index(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("block", [1, 3, 1000])
-def test_words_are_the_bytes_behind_what_is_skipped(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_words_are_the_bytes_after_the_skipped_ones(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ordered_rows, "_BLOCK", block)
     for values in (["zz", "customer-1", "customer-12345678", "customer-123456789", "customer", ""], ["", "a", "b"]):
         texts = pa.array(values).slice(1)
@@ -137,7 +137,7 @@ def test_a_file_with_a_flipped_byte_or_other_counts_is_damaged(tmp_path: Path) -
             ask()
 
 
-def test_answers_that_are_too_large_for_one_array_are_put_together(
+def test_answers_too_large_for_one_array_are_concatenated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = _store(tmp_path / "store", [*range(50)])

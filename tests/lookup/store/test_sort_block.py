@@ -1,4 +1,4 @@
-"""Blocks: where they end, how they lie in a file, and what is found to be damaged in them."""
+"""Blocks: where they end, their layout in a file, and the damage that is detected in them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lakelsm.lookup.store.sort_block import (
 
 
 def reference_ends(sizes: Sequence[int], page_size: int) -> list[int]:
-    """Entry after entry: a block ends once its bytes, with its tail, are more than a page."""
+    """Compute the ends entry by entry: a block ends when its bytes, with its tail, are more than a page."""
     found, held = [], []
     for number, size in enumerate(sizes):
         held.append(size)
@@ -35,7 +35,7 @@ def reference_ends(sizes: Sequence[int], page_size: int) -> list[int]:
 
 
 @given(st.lists(st.sampled_from([4, 4, 4, 4, 5, 40]), max_size=60), st.integers(10, 90))
-def test_a_block_ends_where_it_is_more_than_a_page(sizes: list[int], page_size: int) -> None:
+def test_a_block_ends_when_it_is_larger_than_a_page(sizes: list[int], page_size: int) -> None:
     assert block_ends(np.array(sizes, np.int64), page_size) == reference_ends(sizes, page_size)
 
 
@@ -44,7 +44,7 @@ def entry(key: bytes, value: bytes) -> bytes:
 
 
 @given(st.lists(st.lists(st.tuples(st.binary(max_size=9), st.binary(max_size=9)), min_size=1, max_size=9), min_size=1))
-def test_entries_of_many_blocks_are_found_at_once(blocks: list[list[tuple[bytes, bytes]]]) -> None:
+def test_entries_of_many_blocks_are_found_in_one_step(blocks: list[list[tuple[bytes, bytes]]]) -> None:
     made = []
     for block in blocks:
         entries = [entry(*pair) for pair in block]
@@ -62,13 +62,13 @@ def test_entries_of_many_blocks_are_found_at_once(blocks: list[list[tuple[bytes,
 
 @pytest.mark.parametrize("compression", BlockCompression)
 @given(st.binary(max_size=300), st.integers(0, 60))
-def test_stored_blocks_come_back(compression: BlockCompression, data: bytes, times: int) -> None:
+def test_stored_blocks_can_be_read_back(compression: BlockCompression, data: bytes, times: int) -> None:
     block = data * times
     assert plain_block(memoryview(stored_block(block, compression))).tobytes() == block
 
 
 @pytest.mark.parametrize("compression", [BlockCompression.ZSTD, BlockCompression.LZ4])
-def test_a_block_is_compressed_only_where_that_saves_more_than_an_eighth(compression: BlockCompression) -> None:
+def test_a_block_is_compressed_only_if_that_saves_more_than_an_eighth(compression: BlockCompression) -> None:
     noise = Random(1).randbytes(1000)
     assert stored_block(noise, compression)[-5] == 0
     assert stored_block(noise + bytes(1000), compression)[-5] == compression.value
@@ -105,7 +105,7 @@ def test_compressed_bytes_that_contradict_themselves_are_refused(packed: bytes, 
         plain_block(trailed(packed, code))
 
 
-def test_a_compression_that_lakelsm_has_not_is_refused_by_its_code() -> None:
+def test_an_unknown_compression_is_refused_by_its_code() -> None:
     with pytest.raises(UnsupportedFeatureError, match="code is 3"):
         plain_block(trailed(b"\x05abc", 3))
 
@@ -133,7 +133,7 @@ def test_entries_outside_their_block_are_refused(positions: str) -> None:
         group.keys(np.array([0]), np.array([0]))
 
 
-def test_entries_that_go_on_behind_their_block_are_refused() -> None:
+def test_entries_that_continue_beyond_their_block_are_refused() -> None:
     group = BlockGroup.of([np.frombuffer(b"\x09k\x01v" + bytes.fromhex("04000000 00"), np.uint8)])
     with pytest.raises(CorruptTableError, match="continues beyond its block"):
         group.keys(np.array([0]), np.array([0]))

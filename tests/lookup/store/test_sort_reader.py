@@ -1,4 +1,4 @@
-"""Files of sort stores as they are opened and read: only what is asked for, and nothing that is damaged."""
+"""Files of sort stores, opened and read: only the needed parts, and no damaged ones."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def read_all(path: Path, digest: bytes | None = DIGEST) -> int:
         reader.close()
 
 
-def test_blocks_that_are_kept_are_not_read_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_blocks_are_not_read_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reads: list[tuple[int, int]] = []
     pread = os.pread
 
@@ -58,7 +58,7 @@ def test_blocks_that_are_kept_are_not_read_again(path: Path, monkeypatch: pytest
     reader.close()
 
 
-def test_each_byte_that_changes_is_found_by_name(path: Path) -> None:
+def test_each_changed_byte_is_reported_with_its_part(path: Path) -> None:
     whole = path.read_bytes()
     for offset in [*range(0, len(whole) - 80, 5), *range(len(whole) - 80, len(whole))]:
         damaged = bytearray(whole)
@@ -68,7 +68,7 @@ def test_each_byte_that_changes_is_found_by_name(path: Path) -> None:
             read_all(path)
 
 
-def test_a_file_that_is_cut_while_it_is_open_is_found(path: Path) -> None:
+def test_a_file_truncated_while_open_is_reported(path: Path) -> None:
     reader = SortFileReader(path, BlockCache(0), DIGEST)
     os.truncate(path, 10)
     with pytest.raises(CorruptStoreError, match="ends before byte"):
@@ -76,7 +76,7 @@ def test_a_file_that_is_cut_while_it_is_open_is_found(path: Path) -> None:
     reader.close()
 
 
-def test_a_file_of_other_rows_or_without_a_mark_or_that_is_missing_is_not_opened(path: Path) -> None:
+def test_a_file_of_other_rows_or_without_a_digest_or_a_missing_file_is_not_opened(path: Path) -> None:
     with pytest.raises(CorruptStoreError, match="has other rows"):
         read_all(path, b"n" * 16)
     path.write_bytes(written(ENTRIES, FORM))
@@ -88,7 +88,7 @@ def test_a_file_of_other_rows_or_without_a_mark_or_that_is_missing_is_not_opened
         read_all(path)
 
 
-def test_a_bloom_filter_without_a_checksum_is_not_asked(path: Path) -> None:
+def test_a_bloom_filter_without_a_checksum_is_not_used(path: Path) -> None:
     reader = SortFileReader(path, BlockCache(0), DIGEST)
     assert reader.bloom is not None and reader.bloom.entries == len(ENTRIES)
     reader.close()

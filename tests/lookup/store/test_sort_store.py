@@ -1,4 +1,4 @@
-"""Sort stores of any form against a dict, their options and bounds."""
+"""Sort stores of any form compared with a dict; their options and limits."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def numbers(count: int) -> pa.Table:
     return pa.table({"id": np.arange(count) * 2, "name": [f"name {number}" for number in range(count)]})
 
 
-def test_threads_ask_one_store_with_a_cache_that_is_too_small(tmp_path: Path) -> None:
+def test_threads_search_one_store_with_a_cache_that_is_too_small(tmp_path: Path) -> None:
     stores = SortStoreFormat(BlockForm(300, compression=BlockCompression.LZ4), BlockCache(2000))
     rows = numbers(3000)
     stores.write(tmp_path / "s", LAYOUT, [rows])
@@ -66,7 +66,7 @@ def test_threads_ask_one_store_with_a_cache_that_is_too_small(tmp_path: Path) ->
     assert stores.cache.bytes == 0
 
 
-def test_the_form_is_what_the_options_say() -> None:
+def test_the_form_is_that_of_the_options() -> None:
     made = BlockForm.of(TableOptions.parse({}))
     assert made == BlockForm(65536, compression=BlockCompression.ZSTD, bloom_fpp=0.05)
     given_ = {
@@ -78,7 +78,7 @@ def test_the_form_is_what_the_options_say() -> None:
     assert made == BlockForm(4096, compression=BlockCompression.LZ4)
 
 
-def test_columns_that_the_store_does_not_hold_are_refused_before_anything_is_written(tmp_path: Path) -> None:
+def test_unsupported_columns_are_refused_before_anything_is_written(tmp_path: Path) -> None:
     layout = StoreLayout(LAYOUT.keys, (DataField(1, "v", parse_type("VARIANT")),))
     with pytest.raises(UnsupportedFeatureError, match="column 'v'"):
         SortStoreFormat(BlockForm(300), BlockCache(0)).write(tmp_path / "s", layout, [])

@@ -1,4 +1,4 @@
-"""Files of sort stores: their bytes."""
+"""The bytes of files of sort stores."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def test_a_store_without_rows_has_an_empty_index_and_no_bloom_filter() -> None:
     assert struct.unpack("<qiqqi", found[-36:-4]) == (0, 0, 0, 0, 5)
 
 
-def test_batches_leave_no_trace_in_the_file() -> None:
+def test_the_file_does_not_depend_on_batches() -> None:
     entries = [(b"%06d" % number, b"v" * (number % 7)) for number in range(500)]
     for compression in BlockCompression:
         form = BlockForm(300, compression=compression, bloom_fpp=0.05)
         assert written(entries, form, batches=23) == written(entries, form)
 
 
-def test_a_mark_stands_between_the_bloom_filter_and_the_index_and_changes_nothing_else() -> None:
+def test_a_digest_follows_the_bloom_filter_and_changes_nothing_else() -> None:
     entries = [(b"%06d" % number, b"value") for number in range(100)]
     form = BlockForm(300, bloom_fpp=0.05)
     plain, marked = written(entries, form), written(entries, form, b"m" * 16)

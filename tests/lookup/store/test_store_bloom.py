@@ -11,7 +11,7 @@ HASHES = np.random.default_rng(7).integers(-(2**31), 2**31, 20_000).astype(np.in
 
 
 def bits_of(hash_: int, bloom: StoreBloom) -> list[int]:
-    """The bits of a hash, one after the other, in 32-bit numbers with a sign."""
+    """Return the bits of a hash, one after the other, computed with signed 32-bit numbers."""
     size = 8 * len(bloom.bits)
     count = max(1, int(np.floor(size / bloom.entries * np.log(2) + 0.5)))
     found = []
@@ -23,7 +23,7 @@ def bits_of(hash_: int, bloom: StoreBloom) -> list[int]:
 
 
 @pytest.mark.parametrize("fpp", [0.01, 0.05, 0.5])
-def test_no_key_is_denied_and_few_others_are_let_through(fpp: float) -> None:
+def test_no_key_is_excluded_and_few_other_keys_pass(fpp: float) -> None:
     bloom = StoreBloom.of([HASHES[:4000], HASHES[4000:10_000]], 10_000, fpp)
     assert bloom is not None
     assert bloom.may_have(HASHES[:10_000]).all()
@@ -39,7 +39,7 @@ def test_the_bits_are_those_of_the_page() -> None:
     assert np.unpackbits(bloom.bits, bitorder="little").astype(bool).tolist() == expected.tolist()
 
 
-def test_there_is_none_without_keys_or_of_more_bits_than_java_counts() -> None:
+def test_no_filter_is_made_without_keys_or_beyond_the_bits_that_java_counts() -> None:
     assert StoreBloom.of([], 0, 0.05) is None
     assert StoreBloom.of([], 1_000_000_000, 0.05) is None
     one = StoreBloom.of([HASHES[:1]], 1, 0.9)

@@ -1,4 +1,4 @@
-"""Store files are written whole or not at all; their blocks are checked before they are used, and after each change."""
+"""Store files are written whole or not at all; their blocks are checked before use, and after each change."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lakelsm.errors import CorruptStoreError, StorageError
 from lakelsm.lookup.store import store_file
 from lakelsm.lookup.store.store_file import StoreFile, StoreFileWriter, new_file, opened
 
-_BLOCK = 64  # Bytes: the first section is a block of 'before' and four of 'numbers'.
+_BLOCK = 64  # Bytes: the first section has one block of 'before' and four of 'numbers'.
 
 
 @pytest.fixture(autouse=True)
@@ -57,7 +57,7 @@ def test_a_file_has_its_facts_and_sections(tmp_path: Path) -> None:
 
 def test_only_the_blocks_that_are_used_are_checked(tmp_path: Path) -> None:
     path = _written(tmp_path / "file")
-    _flip(path, 2 * _BLOCK + 3)  # The second of four.
+    _flip(path, 2 * _BLOCK + 3)  # The second of four blocks.
     with StoreFile(path) as file:
         section = file.section("numbers")
         section.check_values(np.array([0, 24, 8, 16]), np.array([8, 32, 8, 16]), 8)
@@ -86,7 +86,7 @@ def test_blocks_are_checked_again_once_the_file_changed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 10, 300])
-def test_a_file_that_is_cut_or_longer_is_refused(tmp_path: Path, size: int) -> None:
+def test_a_file_that_is_too_short_or_too_long_is_refused(tmp_path: Path, size: int) -> None:
     path = _written(tmp_path / "file")
     with StoreFile(path) as file:
         whole = path.read_bytes()
@@ -97,7 +97,7 @@ def test_a_file_that_is_cut_or_longer_is_refused(tmp_path: Path, size: int) -> N
                     look()
 
 
-def test_every_flipped_bit_behind_the_sections_is_found(tmp_path: Path) -> None:
+def test_every_flipped_bit_after_the_sections_is_reported(tmp_path: Path) -> None:
     path = _written(tmp_path / "file")
     for at in range(5 * _BLOCK, path.stat().st_size):
         _flip(path, at)
@@ -107,14 +107,14 @@ def test_every_flipped_bit_behind_the_sections_is_found(tmp_path: Path) -> None:
     StoreFile(path).close()
 
 
-def test_what_this_process_has_written_is_whole_until_its_file_changes(tmp_path: Path) -> None:
+def test_a_file_of_this_process_needs_no_check_until_it_changes(tmp_path: Path) -> None:
     path = tmp_path / "file"
     with StoreFileWriter(path) as writer:
         writer.append("numbers", np.arange(8))
         writer.finish({})
         with StoreFile(path, whole=writer.stamp) as file:
             assert file.section("numbers").is_checked
-            os.pwrite(writer._descriptor, b"x", 5)  # At once: the system's clock may not have gone on.
+            os.pwrite(writer._descriptor, b"x", 5)  # Immediately: the system's clock may have the same tick.
             file.check()
             with pytest.raises(CorruptStoreError, match="checksum of bytes"):
                 file.section("numbers").check(0, 1)
@@ -131,7 +131,7 @@ def test_a_file_that_is_not_finished_is_deleted(make: object, raised: BaseExcept
     assert os.listdir(tmp_path) == []
 
 
-def test_a_new_file_has_what_is_written(tmp_path: Path) -> None:
+def test_a_new_file_has_the_bytes_that_are_written(tmp_path: Path) -> None:
     with new_file(tmp_path / "file") as file:
         file.write(b"abc")
     assert (tmp_path / "file").read_bytes() == b"abc"
@@ -151,7 +151,7 @@ def test_a_full_disk_is_an_error_with_the_file_and_the_remedy(tmp_path: Path, mo
 
 
 @pytest.mark.parametrize("make", [StoreFileWriter, lambda path: new_file(path).__enter__()])
-def test_a_file_that_cannot_be_created_is_an_error_and_one_that_is_there_stays(make: object, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_created_is_an_error_and_an_existing_one_stays(make: object, tmp_path: Path) -> None:
     (tmp_path / "there").write_bytes(b"first")
     for name in ("no/file", "there"):
         with pytest.raises(StorageError, match="cannot be written"):
@@ -159,7 +159,7 @@ def test_a_file_that_cannot_be_created_is_an_error_and_one_that_is_there_stays(m
     assert (tmp_path / "there").read_bytes() == b"first"
 
 
-def test_what_is_no_regular_file_is_a_store_that_is_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_that_is_not_a_regular_file_is_a_damaged_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_bytes(b"abc")
     descriptor = opened(tmp_path / "file")
     assert os.pread(descriptor, 9, 0) == b"abc"

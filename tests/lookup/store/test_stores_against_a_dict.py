@@ -1,4 +1,4 @@
-"""Each kind of lookup store finds what a dict finds: whatever types keys and values have, however it is asked."""
+"""Each kind of lookup store finds what a dict finds, for keys and values of all types, in all forms of searches."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def table_of(fields: Sequence[DataField], rows: Sequence[Row]) -> pa.Table:
 def stored(
     kind: str | StoreFormat, layout: StoreLayout, rows: dict[Row, Row], cuts: Sequence[int] = ()
 ) -> Iterator[LookupStore]:
-    """An open store of some rows, which are given in the order of their keys, cut into tables."""
+    """Yield an open store of some rows, given in the order of their keys and cut into tables."""
     every = table_of((*layout.keys, *layout.values), [key + value for key, value in rows.items()])
     every = every.take(pa.array(np.argsort(order_keys(every.columns[: len(layout.keys)]), kind="stable")))
     ends = [0, *sorted(min(cut, len(every)) for cut in cuts), len(every)]
@@ -61,7 +61,7 @@ def stored(
 
 
 def check(found: FoundRows, layout: StoreLayout, asked: Sequence[Row], rows: dict[Row, Row]) -> None:
-    """Compare what is found, as it is stored, with what a dict has."""
+    """Compare the found stored rows with those of a dict."""
     probes = [at for at, key in enumerate(asked) if key in rows]
     assert found.probes.tolist() == probes
     assert found.probes.dtype == np.int64
@@ -73,13 +73,13 @@ def check(found: FoundRows, layout: StoreLayout, asked: Sequence[Row], rows: dic
 
 @st.composite
 def stores(draw: st.DrawFn, names: Sequence[str] = TYPE_NAMES) -> tuple[StoreLayout, dict[Row, Row], list[Row]]:
-    """A layout, rows, and keys to ask for: some of the rows, some that may not be there."""
+    """A layout, rows, and keys to search: some of the rows' keys, and some that may be missing."""
     of_keys, of_values = (
         atomic_types(draw(st.lists(st.sampled_from(names), min_size=1, max_size=3))) for _ in range(2)
     )
     key = st.tuples(*map(plain_values, of_keys))
     value = st.tuples(*(st.none() | plain_values(data_type) for data_type in of_values))
-    # -0.0 is the key 0.0, as in Python; it is asked for below.
+    # -0.0 is the key 0.0, as in Python; it is searched below.
     rows = draw(st.dictionaries(key, value, max_size=30))
     asked = draw(st.lists(key | st.sampled_from(list(rows)) if rows else key, max_size=40))
     return StoreLayout(fields_of("k", of_keys), fields_of("v", of_values)), rows, asked
@@ -123,7 +123,7 @@ def test_stores_of_any_size_find_their_keys_and_no_others(kind: str, key: str, c
 
 
 @each_kind
-def test_a_batch_in_chunks_and_slices_is_found_as_one_in_one_piece(kind: str) -> None:
+def test_keys_in_chunks_and_slices_are_found_like_contiguous_ones(kind: str) -> None:
     layout = layout_of("STRING", "INT")
     rows: dict[Row, Row] = {(f"key {number:04}",): (number,) for number in range(300)}
     asked: list[Row] = [(f"key {number:04}",) for number in range(250, 350)]
@@ -137,7 +137,7 @@ def test_a_batch_in_chunks_and_slices_is_found_as_one_in_one_piece(kind: str) ->
 
 @each_kind
 @pytest.mark.parametrize("key", ["FLOAT", "DOUBLE"])
-def test_zeros_are_one_key_and_so_are_all_nans_while_values_keep_their_bits(kind: str, key: str) -> None:
+def test_zeros_are_equal_keys_and_so_are_nans_while_values_keep_their_bits(kind: str, key: str) -> None:
     layout = layout_of(key, "DOUBLE")
     kind_of_key = to_arrow(layout.keys[0].type)
     nans = np.array([0x7FF8000000000000, 0xFFF8000000000001, 0x7FF8000000000F00], np.uint64).view(np.float64)
@@ -159,21 +159,21 @@ def test_zeros_are_one_key_and_so_are_all_nans_while_values_keep_their_bits(kind
 
 
 @each_kind
-def test_a_store_that_nothing_refers_to_is_closed_and_gives_its_memory_back(kind: str, tmp_path: Path) -> None:
+def test_a_store_without_references_is_closed_and_frees_its_memory(kind: str, tmp_path: Path) -> None:
     layout, form = layout_of("INT", "STRING"), format_of(kind)
     rows = table_of((*layout.keys, *layout.values), [(number, f"value {number}") for number in range(100)])
     form.write(tmp_path / "store", layout, [rows])
     before = len(os.listdir("/dev/fd"))
     store = form.open(tmp_path / "store", layout)
     assert len(store.find(rows.select(["k0"])).rows) == 100
-    assert len(os.listdir("/dev/fd")) == before + 1 + (kind.startswith(("arrow", "hash")))  # A mapping has its own.
+    assert len(os.listdir("/dev/fd")) == before + 1 + (kind.startswith(("arrow", "hash")))  # One for the mapping.
     del store
     assert len(os.listdir("/dev/fd")) == before
     assert kind == "arrow" or form.cache.bytes == 0  # type: ignore[attr-defined]
 
 
 @each_kind
-def test_threads_may_ask_one_store(kind: str) -> None:
+def test_threads_may_search_one_store(kind: str) -> None:
     layout = layout_of("INT", "STRING")
     rows: dict[Row, Row] = {(number,): (f"value {number}" * 9,) for number in range(0, 6_000, 2)}
     batches = [[(number * step % 7_000,) for number in range(200)] for step in range(1, 60)]

@@ -1,4 +1,4 @@
-"""A disk that takes no more while a store is written: the error says where and what to do, and no file is left."""
+"""A disk that is full while a store is written: the error names the file and a remedy, and no file is left."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.lookup.store.store_kinds import KINDS, format_of
 
 @contextmanager
 def room(size: int) -> Iterator[None]:
-    """Let no file of this process grow beyond a size."""
+    """Allow no file of this process to be larger than a size."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
@@ -28,7 +28,7 @@ def room(size: int) -> Iterator[None]:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("size", [0, 50, 1_000, 5_000])
-def test_a_store_that_meets_it_leaves_no_file(kind: str, size: int, tmp_path: Path) -> None:
+def test_a_store_on_a_full_disk_leaves_no_file(kind: str, size: int, tmp_path: Path) -> None:
     form, layout = format_of(kind), layout_of("a")
     with pytest.raises(StorageError) as raised, room(size):
         form.write(tmp_path / "store", layout, (rows_of("a", first) for first in range(0, 2_000, 400)))
@@ -37,10 +37,10 @@ def test_a_store_that_meets_it_leaves_no_file(kind: str, size: int, tmp_path: Pa
     assert "of this commit" not in str(raised.value)
     assert list(tmp_path.iterdir()) == []
     form.write(tmp_path / "store", layout, [rows_of("a")])
-    assert [path.name for path in tmp_path.iterdir()] == ["store"], "once there is room it is written"
+    assert [path.name for path in tmp_path.iterdir()] == ["store"], "with room again it is written"
 
 
-def test_so_does_a_hash_store_whose_scratch_file_meets_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_so_does_a_hash_store_without_room_for_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hash_keys.KeyRuns.__init__, "__defaults__", (4_000,))
     rows = (rows_of("a", first) for first in range(0, 2_000, 400))
     with pytest.raises(StorageError) as raised, room(4_000):

@@ -1,4 +1,4 @@
-"""Values of hash stores come out of their pages as they went in, whatever pages they lie in."""
+"""Values of hash stores are read back unchanged, in pages of any size."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def pages_of(
 @pytest.mark.parametrize("compression", BlockCompression)
 @pytest.mark.parametrize("page_bytes", [8, 64, 800, 80_000])
 @pytest.mark.parametrize("at_once", [1, 100, 1 << 20])
-def test_values_come_out_as_they_went_in(
+def test_values_are_read_back_unchanged(
     compression: BlockCompression, page_bytes: int, at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(value_pages, "_AT_ONCE", at_once)
@@ -54,7 +54,7 @@ def test_values_come_out_as_they_went_in(
     assert cache.bytes == 0
 
 
-def test_pages_are_full_of_whole_values_and_kept_plain_where_compression_gains_nothing(tmp_path: Path) -> None:
+def test_pages_have_whole_values_and_are_not_compressed_if_that_saves_nothing(tmp_path: Path) -> None:
     blocks = [[Random(1).randbytes(3_992)] * 2 + [bytes(3_992)] * 3, [bytes(8_800), bytes(8)]]
     pages_of(tmp_path / "s", blocks, BlockCache(0), page_bytes=8_000, compression=BlockCompression.ZSTD)
     words, offsets = StoreFile(tmp_path / "s").section("value-pages").array(np.int64).reshape(-1, 2).T
