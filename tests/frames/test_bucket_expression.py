@@ -28,7 +28,7 @@ def _numbers(bits: int) -> list[int]:
     edges = [low, low + 1, high, high - 1, 0, -1]
     edges += [sign * (1 << n) + more for n in range(bits - 1) for sign in (1, -1) for more in (-1, 0, 1)]
     within = [number for number in edges if low <= number <= high]
-    return kept + [chance.randint(low, high) for _ in range(ROWS - len(kept))]
+    return within + [chance.randint(low, high) for _ in range(ROWS - len(within))]
 
 
 def _dates() -> list[datetime.date]:
@@ -95,9 +95,9 @@ def buckets_in_spark(frame: Any, schema: TableSchema, buckets: int, function: An
     from lakelsm.write.fixed_buckets import FixedBuckets
 
     keys = tuple(map(schema.field, schema.bucket_keys))
-    placed = with_bucket(frame, FixedBuckets(keys, buckets, function))
-    assert placed.columns == [*frame.columns, BUCKET]
-    return [row[0] for row in placed.select(BUCKET).collect()]
+    bucketed = with_bucket(frame, FixedBuckets(keys, buckets, function))
+    assert bucketed.columns == [*frame.columns, BUCKET]
+    return [row[0] for row in bucketed.select(BUCKET).collect()]
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def delete(
     table: Table,
     where: str,
     at: str,
-    meanwhile: Callable[[], Any],
+    others: Callable[[], Any],
     times: int = 1,
     steps: list[str] | None = None,
 ) -> CommitResult:
@@ -46,7 +46,7 @@ def delete(
             left[0] -= 1
             with monkeypatch.context() as undone:
                 undone.setattr(made, BatchWriter)
-                meanwhile()
+                others()
 
     with monkeypatch.context() as patched:
         patched.setattr(made, lambda writer, store: BatchWriter(writer, store, step))

@@ -97,19 +97,19 @@ def test_each_group_of_buckets_is_a_separate_partition(spark: SparkSession) -> N
 
     for groups in (1, 2, 7):
         rows = spark.range(0, 50, 1, 1).select(F.col("id").cast("int") % groups)
-        placed = rows.toDF("g").repartition(groups, _partition_of(F.col("g"), groups))
-        found = placed.select("g", F.spark_partition_id().alias("p")).distinct().collect()
+        shuffled = rows.toDF("g").repartition(groups, _partition_of(F.col("g"), groups))
+        found = shuffled.select("g", F.spark_partition_id().alias("p")).distinct().collect()
         assert len({row.p for row in found}) == len(found) == groups
 
 
 def test_an_error_of_a_task_reaches_the_user_with_its_text(spark: SparkSession, customers: Table) -> None:
     facts = spark.createDataFrame([(3, "x")], "id INT NOT NULL, code STRING NOT NULL")
-    with pytest.raises(Exception, match=r"^\[USER_RAISED_EXCEPTION\] lakelsm.errors.CorruptTableError: file f is gone"):
+    with pytest.raises(Exception, match=r"^\[USER_RAISED_EXCEPTION\] lakelsm.errors.CorruptTableError: file f is lost"):
         facts.transform(join_of(customers, ["id", "code"], ["name"], _broken)).collect()
 
 
 def _broken(spec: LookupSpec, shared: Path | None) -> ScannedCache:
-    raise CorruptTableError("file f is gone")
+    raise CorruptTableError("file f is lost")
 
 
 @pytest.mark.parametrize(

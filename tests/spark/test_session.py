@@ -144,7 +144,7 @@ def test_a_catalog_without_a_session_uses_the_active_one(spark: SparkSession, tm
 
 def test_opening_and_planning_need_no_session(no_session: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def refuse(*args: Any, **kwargs: Any) -> Any:
-        raise AssertionError("a session was asked for")
+        raise AssertionError("a session was requested")
 
     monkeypatch.setattr(session_module, "_require_java", refuse)
     monkeypatch.setattr(subprocess, "run", refuse)

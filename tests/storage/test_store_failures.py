@@ -131,8 +131,8 @@ REQUESTS: dict[str, Callable[[FileIO, str], object]] = {
     "PUT": lambda file_io, root: file_io.write(f"{root}/a", CONTENT),
     "parts": lambda file_io, root: _written(file_io, f"{root}/parts", 20 << 20),
     "small file": lambda file_io, root: _written(file_io, f"{root}/small", 1000),
-    "DELETE": lambda file_io, root: file_io.delete(f"{root}/gone"),
-    "bulk": lambda file_io, root: file_io.delete_files([f"{root}/gone", f"{root}/gone too"]),
+    "DELETE": lambda file_io, root: file_io.delete(f"{root}/missing"),
+    "bulk": lambda file_io, root: file_io.delete_files([f"{root}/missing", f"{root}/missing too"]),
     "below": lambda file_io, root: file_io.delete_dir(f"{root}/nowhere"),
 }
 
@@ -277,12 +277,12 @@ def test_the_error_of_a_bulk_deletion_is_that_of_one_of_its_keys(
     file_io, root = bucket
     answer = b"<DeleteResult><Error><Key>%s</Key><Code>%s</Code><Message>m</Message></Error></DeleteResult>"
     for code, kind in ((b"AccessDenied", ErrorKind.FIX), (b"InternalError", ErrorKind.RETRY)):
-        body = answer % (b"gone", code)
+        body = answer % (b"missing", code)
         with (
             object_server.fault("refuse", lambda *_: True, times=100, status="200 OK", body=body),
             pytest.raises(StorageError) as raised,
         ):
-            file_io.delete_files([f"{root}/gone", f"{root}/gone too"])
+            file_io.delete_files([f"{root}/missing", f"{root}/missing too"])
         assert raised.value.kind is kind
 
 
