@@ -1,4 +1,4 @@
-"""Storage in which something happens before or after an operation: another process acts there, or this one stops."""
+"""Storage that runs a function before or after an operation: another process acts there, or this process stops."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Act = Callable[[], object]
 
 
 class ActingFileIO(LocalFileIO):
-    """Does ``act`` before (or ``after``) operations of these names whose path has ``path``, a regular expression, in it.
+    """Runs ``act`` before (or ``after``) operations of the given names whose path matches ``path``, a regular expression.
 
-    It begins with the ``first`` of these (0, 1, …) and ends after ``times``. Temporary files do not count. Copies share
-    the count.
+    It starts with matching operation ``first`` (0, 1, …) and stops after ``times`` operations. Temporary files do not
+    count. Copies share the count.
     """
 
     def __init__(
@@ -28,7 +28,7 @@ class ActingFileIO(LocalFileIO):
 
     @property
     def acted(self) -> bool:
-        """Whether it came to that."""
+        """Return whether ``act`` ran."""
         return self.seen[0] > self.first
 
     def is_due(self, operation: str, path: object) -> bool:
@@ -61,7 +61,7 @@ for _name in (
 
 
 def raising(error: BaseException) -> Act:
-    """What stops an operation."""
+    """Return an act that raises an error, which stops the operation."""
 
     def act() -> None:
         raise error

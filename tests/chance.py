@@ -1,4 +1,4 @@
-"""Seeds of the tests: `make test` draws the same in every run, `make fuzz` searches from another seed each time."""
+"""Seeds of the tests: `make test` draws the same samples in every run, `make fuzz` uses another seed in each run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis.internal.conjecture import providers
 from lakelsm import environment
 from tests.examples import examples
 
-#: Examples of a usual property in `make fuzz`.
+#: The number of examples of an ordinary property in `make fuzz`.
 FUZZ_EXAMPLES = int(os.environ.get("LAKELSM_FUZZ_EXAMPLES", "2000"))
 _SEED_OPTION = "--hypothesis-seed"
 
@@ -25,7 +25,7 @@ _ids = Random()
 
 
 class _SeededIds:
-    """Stands in for the module ``uuid`` in `lakelsm.environment`."""
+    """Replaces the module ``uuid`` in `lakelsm.environment`."""
 
     @staticmethod
     def uuid4() -> UUID:
@@ -33,9 +33,9 @@ class _SeededIds:
 
 
 def fix() -> None:
-    """To be called once in a process of tests, before test modules are imported: they read the profile.
+    """Set the seeds. Call it once in a test process, before test modules are imported: they read the profile.
 
-    ``default`` derives each property's seed from its test alone and keeps no database of examples. ``fuzz`` has the seed
+    ``default`` derives each property's seed from its test, and keeps no database of examples. ``fuzz`` has the seed
     of its run (`choose_seed`).
     """
     settings.register_profile(
@@ -51,7 +51,7 @@ def fix() -> None:
         suppress_health_check=list(HealthCheck),
     )
     settings.load_profile("default")
-    # Hypothesis draws constants from the sources of all modules that are loaded. These differ with the tests that ran
+    # Hypothesis draws constants from the sources of all loaded modules. These depend on the tests that ran
     # before in the process.
     if hasattr(providers, "_get_local_constants"):
         providers._get_local_constants = lambda: providers._local_constants
@@ -60,9 +60,7 @@ def fix() -> None:
 
 
 def choose_seed(config: pytest.Config) -> None:
-    """Give a run of the profile ``fuzz`` its seed: that of the command line, that of the process that started this one,
-    or a random one.
-    """
+    """Set the seed of a run of the profile ``fuzz``: from the command line, from the parent process, or a random one."""
     global _first_seed
     if config.getoption("--hypothesis-profile") == "fuzz":
         shared = getattr(config, "workerinput", {}).get(_SEED_OPTION)
@@ -71,12 +69,12 @@ def choose_seed(config: pytest.Config) -> None:
 
 
 def share_seed(worker: dict[str, Any]) -> None:
-    """Hand the seed of the run to one of its processes."""
+    """Send the seed of the run to one of its processes."""
     worker[_SEED_OPTION] = str(_first_seed)
 
 
 def described(config: pytest.Config) -> str:
-    """One line that says how the run draws, and how to repeat a run of ``fuzz``."""
+    """Return one line that states how the run draws, and how to repeat a run of ``fuzz``."""
     if config.getoption("--hypothesis-profile") != "fuzz":
         return "chance: fixed (Hypothesis is derandomized, samples begin at seed 0); `make fuzz` searches at random"
     again = f"make fuzz SEED={_first_seed} EXAMPLES={FUZZ_EXAMPLES} ARGS=<test>"
@@ -84,16 +82,15 @@ def described(config: pytest.Config) -> str:
 
 
 def is_fixed() -> bool:
-    """Whether the run has the fixed seeds, so that a test may also say what its samples have in them."""
+    """Return whether the run has the fixed seeds, so that a test may also check the content of its samples."""
     return settings().derandomize
 
 
 def seeds(usual: int, fuzz: int | None = None) -> range:
-    """Seeds of samples that are not drawn by Hypothesis: ``usual`` ones from 0 on in `make test`.
+    """Return seeds of samples that Hypothesis does not draw: ``usual`` seeds from 0 on in `make test`.
 
-    `make fuzz` has ``fuzz`` ones (by default more in proportion, as `examples` has) from the seed of the run on.
-
-    To be called when a test module is imported.
+    In `make fuzz` they are ``fuzz`` seeds from the seed of the run on (by default more, in the proportion of `examples`).
+    Call it when a test module is imported.
     """
     if is_fixed():
         return range(usual)

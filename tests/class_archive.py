@@ -1,8 +1,8 @@
-"""Options of the JVMs of tests and demo, and the archive of Spark's classes from which they start in half the time.
+"""JVM options of the tests and the demo, and an archive of Spark's classes with which a JVM starts in half the time.
 
-``make setup`` makes the archive once in the environment (``python -m tests.class_archive``; ``--options`` prints them
-instead): a JVM reads and checks some 15,000 classes otherwise before the first query is done. A JVM for which an
-archive does not fit goes without it.
+``make setup`` creates the archive once in the environment (``python -m tests.class_archive``; ``--options`` prints the
+options instead). Without it, a JVM reads and checks about 15,000 classes before the first query ends. A JVM that does
+not match the archive runs without it.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from pathlib import Path
 
 import pyspark
 
-#: What a JVM gets that soon ends: what the optimising compiler takes it would not give back.
+#: Options for a JVM that ends soon: the time of the optimising compiler would not be recovered.
 _SHORT_LIFE = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def archive() -> Path:
-    """The archive of this environment's Spark and Java."""
+    """Return the path of the archive for this environment's Spark and Java."""
     home = os.environ.get("JAVA_HOME")
     java = Path(home or shutil.which("java") or "java").resolve()
     return Path(sys.prefix) / f"lakelsm-classes-{pyspark.__version__}-{'-'.join(java.parts[1:])}.jsa"
 
 
 def jvm_options() -> str:
-    """The options of a JVM that soon ends; without the archive where there is none."""
+    """Return the options of a JVM that ends soon, with the archive if it exists."""
     path = archive()
     return f"{_SHORT_LIFE} -XX:SharedArchiveFile=\"{path}\" -Xlog:disable" if path.exists() else _SHORT_LIFE
 
 
 def make() -> None:
-    """Make the archive from what a JVM loads for writing, compacting and reading a table."""
+    """Create the archive from the classes that a JVM loads to write, compact and read a table."""
     from lakelsm import Catalog
     from tests.spark_session import build_session
 

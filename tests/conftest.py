@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 chance.fix()
 
-#: Settings of the machine for object stores and Spark, which no test may depend on.
+#: Settings of the machine for object stores and Spark. No test may depend on them.
 _SETTINGS = ("AWS_", "AZURE_", "GOOGLE_", "HADOOP_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "SPARK_LOCAL_DIRS")
 for _name in [name for name in os.environ if name.startswith(_SETTINGS)]:
     del os.environ[_name]
-# The other engines of tests/interop are in UTC as well. A test of another zone sets it. A JVM opens no file with another
-# name than ASCII in the locale C.
+# The other engines of tests/interop are in UTC as well. A test of another zone sets its zone. In the locale C, a JVM does
+# not open files with names other than ASCII.
 os.environ |= {"TZ": "UTC", "LC_ALL": "C.UTF-8"}
 time.tzset()
 
 
 def _synced(descriptor: int) -> None:
-    """In place of ``os.fsync``: a test may end a process, but no test turns the machine off, and thousands of them would
-    wait for the disk. What is synced before it gets its name is told by tests/format/data_file/test_durable_files.py.
+    """Replaces ``os.fsync``: tests may kill a process, but never the machine, and thousands of calls would wait for the
+    disk. tests/format/data_file/test_durable_files.py checks what is synced before it gets its name.
     """
     os.fstat(descriptor)
 
@@ -42,14 +42,14 @@ def _synced(descriptor: int) -> None:
 os.fsync = _synced
 
 
-#: Tests that start processes of their own, the longest of all: first of those with a JVM, so that no process of a run is
-#: left with one at its end.
+#: Tests that start processes, the longest of all. They are the first of those with a JVM, so that the last ones do not
+#: keep one process of a run busy alone.
 _LONGEST = ("tests/interop", "tests/test_concurrency.py", "tests/test_standalone_cluster.py", "tests/jobs")
 
 
 def group_of(test: str) -> str:
-    """What one process of a run (``pytest -n``) takes together: a file's tests, or all of ``tests/interop``, which share
-    the processes of the other engines.
+    """Return the group of tests that one process of a run (``pytest -n``) takes: the tests of a file, or all of
+    ``tests/interop``, which share the processes of the other engines.
     """
     file = test.partition("::")[0]
     return "tests/interop" if file.startswith("tests/interop/") else file
@@ -57,36 +57,36 @@ def group_of(test: str) -> str:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Before Hypothesis reads its seed."""
+    """Set the seeds before Hypothesis reads its seed."""
     chance.choose_seed(config)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """The processes of a run (``-n``) have one seed."""
+    """Give all processes of a run (``-n``) one seed."""
     chance.share_seed(node.workerinput)
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    """What the run draws, at its beginning."""
+    """Show at the start how the run draws its samples."""
     return chance.described(config)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """The same beside failures, which a long run of `make fuzz` has at its end."""
+    """Show the same line at the end of a long run of `make fuzz`, next to the failures."""
     if terminalreporter.stats.get("failed"):
         terminalreporter.write_line(chance.described(config))
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Each test draws the same ids and waits, in any order of the tests."""
+    """Let each test draw the same ids and waits, in any order of the tests."""
     chance.begin(item.nodeid)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Thousands of tests are collected without the collector: none of them is garbage."""
+    """Collect the tests without the garbage collector: thousands of tests are no garbage."""
     gc.disable()
     try:
         return (yield)
@@ -95,7 +95,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks tests by what they need, and runs the groups without a JVM first, then the longest ones."""
+    """Mark tests by their needs. Run the groups without a JVM first, and the longest of the others next."""
     needs_jvm: set[str] = set()
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
@@ -110,14 +110,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return group in needs_jvm, not group.startswith(_LONGEST), bool(item.get_closest_marker("spark"))
 
     items.sort(key=stage)
-    # What is loaded now stays to the end: the collector need not look at it again and again.
+    # All objects that are loaded now stay to the end, so the collector need not walk over them.
     gc.collect()
     gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Gives groups to the processes of a run, in the order of the tests. (``--dist=loadgroup`` fails with pytest 9.2.)"""
+    """Assign groups to the processes of a run. (``--dist=loadgroup`` fails with pytest 9.2.)"""
     from xdist.scheduler import LoadScopeScheduling
 
     class Groups(LoadScopeScheduling):
@@ -129,7 +129,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The one Spark session of a test run: two cores, no UI, UTC."""
+    """The only Spark session of a test run: two cores, no UI, UTC."""
     from tests.spark_session import build_session
 
     session = build_session("lakelsm-tests", tmp_path_factory.mktemp("spark"))
@@ -145,7 +145,7 @@ def local() -> TableEngine:
 
 @pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.spark)])
 def engine(request: pytest.FixtureRequest) -> TableEngine:
-    """Each engine in turn. Only a case on Spark starts a session, and is marked as one that needs it."""
+    """Each engine in turn. Only a case on Spark starts a session, and has the mark for it."""
     return TableEngine(request.param, request.getfixturevalue("spark") if request.param == "spark" else None)
 
 
@@ -163,9 +163,9 @@ def _golden_archives(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str]
 
 @pytest.fixture
 def golden(tmp_path: Path, _golden_archives: Callable[[str], Path]) -> Callable[..., GoldenTable]:
-    """``golden(name, version="2.1")``: a fresh copy of a table that Java Paimon wrote.
+    """``golden(name, version="2.1")`` returns a new copy of a table that Java Paimon wrote.
 
-    Skips the test, by name, where the golden tables are not present.
+    It skips the test, with the reason, if the golden tables do not exist.
     """
 
     def table(name: str, version: str = "2.1") -> GoldenTable:
@@ -182,7 +182,7 @@ def golden(tmp_path: Path, _golden_archives: Callable[[str], Path]) -> Callable[
 
 @pytest.fixture(scope="session")
 def object_server() -> ObjectServer:
-    """A server of S3 on loopback, one for all tests of this process."""
+    """An S3 server on loopback, one for all tests of this process."""
     server = ObjectServer()
     server.start()
     return server

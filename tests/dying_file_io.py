@@ -1,4 +1,4 @@
-"""A process that dies at some change of the store, without a process: from then on nothing that it tries happens."""
+"""Simulates a process that crashes at a change of the store: all its later operations fail."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from lakelsm.storage import LocalFileIO
 
 
 class Killed(BaseException):
-    """Stands for the end of the process."""
+    """The end of the simulated process."""
 
 
 class DyingFileIO(LocalFileIO):
-    """Ends the process at its n-th change of the store: from then on every operation fails, clearing up included."""
+    """Crashes the process at its n-th change of the store. Every later operation fails, cleanup included."""
 
     def __init__(self, last: int) -> None:
         self.state = [last]
@@ -63,7 +63,7 @@ class DyingFileIO(LocalFileIO):
 
 
 def dies(root: Path, work: Callable[[Table], object], last: int) -> bool:
-    """Do work in a process that dies at its ``last`` change of the store; tell whether it came to that."""
+    """Run ``work`` in a process that crashes at its ``last`` change of the store. Return whether it crashed."""
     store = TableStore.open(str(root))
     file_io = DyingFileIO(last)
     try:

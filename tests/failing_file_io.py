@@ -1,4 +1,4 @@
-"""Storage that works until a snapshot is published, and of which operations then fail."""
+"""Storage whose operations fail after a snapshot was published."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from lakelsm.storage import LocalFileIO
 
 
 class Mute(Exception):
-    """An exception without a text, and whose text cannot even be asked for."""
+    """An exception whose text cannot be read."""
 
     def __str__(self) -> str:
         raise RuntimeError("no text")
 
 
-#: What an operation raises, by name: errors of lakelsm, of the system, of libraries, and defects.
+#: Errors that operations raise, by name: errors of lakelsm, of the system, of libraries, and defects.
 ERRORS: dict[str, Callable[[], BaseException]] = {
     "full": lambda: StorageError("the disk is full. Free space."),
     "io": lambda: OSError(errno.EIO, "input/output error"),
@@ -37,7 +37,7 @@ ERRORS: dict[str, Callable[[], BaseException]] = {
 
 @dataclass
 class Plan:
-    """Fails from the ``first`` operation (1, 2, …) after the publication of a snapshot on, ``times`` of them."""
+    """Lets ``times`` operations fail, from operation ``first`` (1, 2, …) after the publication of a snapshot."""
 
     first: int
     error: Callable[[], BaseException]
@@ -53,7 +53,7 @@ class Plan:
 
 
 class FailingFileIO(LocalFileIO):
-    """Fails as its plan says; copies share the plan."""
+    """Fails by its plan, which copies share."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -84,6 +84,6 @@ for _name in (
 
 
 def failing_table(root: Path, plan: Plan) -> Table:
-    """The table in a directory, on storage that fails as planned."""
+    """Return the table in a directory, on storage that fails by the plan."""
     store = TableStore.open(str(root))
     return Table(replace(store, file_io=FailingFileIO(plan).within(store.paths.root)))

@@ -1,6 +1,6 @@
-"""Tables that Java Paimon wrote: ``<repository>/../shared/golden``, where that folder is present.
+"""Tables that Java Paimon wrote, in ``<repository>/../shared/golden``, if that directory exists.
 
-The folder's README says what the tables are. They are data for tests, not part of this repository.
+Its README describes the tables. They are test data and not part of this repository.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ VERSIONS = ("2.1", "1.3")
 
 @dataclass(frozen=True)
 class GoldenTable:
-    """One table's directory, and what Java Paimon read back from it."""
+    """The directory of one table, and the rows that Java Paimon read from it."""
 
     name: str
     path: Path
@@ -37,7 +37,7 @@ def available() -> bool:
 def expectations(
     version: str = "2.1",
 ) -> dict[str, tuple[tuple[tuple[str, str], ...], tuple[tuple[Any, ...], ...]]]:
-    """(columns, rows) of every table of a version, by table name."""
+    """Return (columns, rows) of every table of a version, by table name."""
     lines = (FOLDER / f"java-{version}.expected.jsonl").read_text(encoding="utf-8").splitlines()
     tables = [json.loads(line) for line in lines if line.strip()]
     return {
@@ -50,7 +50,7 @@ def expectations(
 
 
 def unpack(version: str, into: Path) -> Path:
-    """All tables of a version under ``into``; returns their parent folder."""
+    """Unpack all tables of a version into ``into``. Return their parent directory."""
     with tarfile.open(FOLDER / f"java-{version}.tar.gz") as archive:
         if sys.version_info >= (3, 12):
             archive.extractall(into, filter="data")

@@ -1,4 +1,4 @@
-"""Values that no argument is made for: wrong types, edge numbers, odd texts, objects that fail when looked at."""
+"""Values that no argument accepts: wrong types, edge numbers, odd texts, objects that raise errors when inspected."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lakelsm.types import parse_type
 
 
 class Spiteful:
-    """Whatever is asked of it, it fails."""
+    """An object that raises an error for every operation."""
 
     def _fail(self, *_: object) -> Any:
         raise RuntimeError("spite")
@@ -31,7 +31,7 @@ class Spiteful:
 
 
 class TextAlike(str):
-    """A text that is also something else."""
+    """A text of a subclass."""
 
 
 def _endless() -> Iterator[int]:
@@ -40,7 +40,7 @@ def _endless() -> Iterator[int]:
 
 
 def plain_values() -> list[Any]:
-    """Those that need no JVM."""
+    """Return the values that need no JVM."""
     texts = [
         "", " ", "x", "\t\n", "\0", "a\0b", "\ud800", "k\udfff", "é" * 200, "a" * 300, "a" * 100_000, "..", "../..",
         "/", "a/b", "/dev/null", "/proc/self/mem", "file:///nowhere", "file://host/x", "s3://b/k", "http://[", "~", "'",
@@ -84,7 +84,7 @@ def plain_values() -> list[Any]:
 
 
 def spark_values(spark: SparkSession) -> list[Any]:
-    """Those of Spark's own: columns, frames, types, a session."""
+    """Return Spark's values: columns, frames, types, a session."""
     return [
         F.col("k"), F.lit(1) == 1, [F.col("k")], spark, spark.sparkContext, spark.range(1), spark.range(0).toDF("k"),
         spark.sql("SELECT 'a' dt, 1 k, 'x' v, 2 k"), spark.sql("SELECT 'a' dt, CAST(NULL AS INT) k, 'x' v"),

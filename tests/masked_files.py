@@ -1,4 +1,4 @@
-"""Deletion vectors written by hand: commits that mask rows of live files."""
+"""Hand-made deletion vectors: commits that mask rows of live files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _names = itertools.count()
 def index_entry(
     root: Path, vectors: Mapping[str, Iterable[int]], partition: bytes, bucket: int, bitmap64: bool = False
 ) -> IndexManifestEntry:
-    """Write an index file of vectors by data file name; return its entry."""
+    """Write an index file of vectors by data file name. Return its entry."""
     data, ranges = encode_vectors({name: BitMap(rows) for name, rows in vectors.items()}, bitmap64)
     name = f"index-masks-{next(_names)}"
     path = root / "index" / name
@@ -48,14 +48,14 @@ def commit_vectors(store: TableStore, *entries: IndexManifestEntry, files: Itera
 
 
 def with_index_files(table: CommitTable, *entries: IndexManifestEntry) -> None:
-    """Give the newest snapshot an index manifest that no commit of ours would write."""
+    """Give the newest snapshot an index manifest that no commit of lakelsm would write."""
     path = table.root / "manifest" / "index-manifest-theirs"
     path.write_bytes(encode_index_manifest(entries))
     table.rewrite(table.snapshots.latest_id() or 0, index_manifest=path.name)
 
 
 def mask(store: TableStore, vectors: Mapping[str, Iterable[int]]) -> Snapshot:
-    """Commit vectors of live files, by name: one index file a bucket."""
+    """Commit vectors of live files, by name: one index file for each bucket."""
     latest = store.snapshots.latest()
     assert latest is not None
     buckets: dict[tuple[bytes, int], dict[str, Iterable[int]]] = {}

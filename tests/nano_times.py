@@ -1,4 +1,4 @@
-"""Times with nanoseconds between Python's values and the bytes that rows have in memory."""
+"""Times with nanoseconds, converted between Python values and the ten bytes of rows in memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lakelsm.types.nano_timestamps import NANO_TIMESTAMP, nano_timestamps
 
 
 def clock_type(kind: pa.DataType, unit: str = "us") -> pa.DataType:
-    """The type with Arrow's clock in place of the bytes, nested too."""
+    """Return the type with Arrow's timestamps instead of the bytes, at any depth."""
     if pa.types.is_struct(kind):
         return pa.struct([_clock_field(kind.field(at), unit) for at in range(kind.num_fields)])
     if pa.types.is_map(kind):
@@ -27,19 +27,19 @@ def _clock_field(field: pa.Field, unit: str) -> pa.Field:
 
 
 def column_of(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Python values (times as datetime without zone) as a column of rows in memory."""
+    """Return Python values (times as datetime without zone) as a column of rows in memory."""
     return cast_column(pa.array(values, clock_type(kind)), kind)
 
 
 def python_rows(table: pa.Table) -> list[dict[str, Any]]:
-    """Rows as Python values, times with microseconds."""
+    """Return rows as Python values, with times in microseconds."""
     columns = [cast_column(column, clock_type(column.type)) for column in table.columns]
     rows: list[dict[str, Any]] = pa.table(columns, names=table.column_names).to_pylist()
     return rows
 
 
 def times_of_nanos(nanos: Sequence[int | None]) -> pa.Array:
-    """Times from nanoseconds since the epoch, of any number of digits."""
+    """Return times from nanoseconds since the epoch, of any number of digits."""
     found = [0 if value is None else value for value in nanos]
     validity = pa.array([value is not None for value in nanos])
     micros, rest = (pa.array(part, pa.int64()).to_numpy() for part in zip(*(divmod(value, 1000) for value in found)))

@@ -1,6 +1,6 @@
-"""A reference merge, row by row in plain Python, written from the format's description alone (docs/format.md 12.3).
+"""A reference merge, row by row in plain Python, written only from the format's description (docs/format.md 12.3).
 
-It shares nothing with lakelsm: no Arrow, no numpy. Slow and plain, to be read against the text.
+It shares no code with lakelsm and uses neither Arrow nor numpy. It is slow and simple, to be compared with the text.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ KINDS = {"+I": INSERT, "-U": UPDATE_BEFORE, "+U": UPDATE_AFTER, "-D": DELETE}
 
 
 def sort_value(value: Any) -> tuple[Any, ...]:
-    """A value as something that Python compares as Paimon compares the values of one column.
+    """Return a value that Python compares as Paimon compares the values of one column.
 
-    NULL is the smallest. Text and bytes compare by unsigned bytes. -0.0 is 0.0, and NaN above all numbers.
+    NULL is the minimum. Text and bytes compare by unsigned bytes. -0.0 equals 0.0, and NaN is above all numbers.
     """
     if value is None:
         return (0,)
@@ -31,13 +31,13 @@ def sort_value(value: Any) -> tuple[Any, ...]:
 
 
 def java_value(value: Any) -> tuple[Any, ...]:
-    """The same as Java's ``Double.compare``, which has -0.0 below 0.0."""
+    """Return a value that compares as in Java's ``Double.compare``, which has -0.0 below 0.0."""
     is_number = isinstance(value, float) and not math.isnan(value)
     return (*sort_value(value), math.copysign(1.0, value)) if is_number else sort_value(value)
 
 
 class _Backwards:
-    """A value that compares the other way round."""
+    """A value with the reverse order."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -50,19 +50,19 @@ class _Backwards:
 
 
 def strength(value: Any, descending: bool) -> tuple[Any, ...]:
-    """The value of a sequence field as something of which the greatest wins; NULL is the weakest in both directions."""
+    """Return a value of a sequence field whose maximum wins. NULL is the minimum in both directions."""
     plain = sort_value(value)
     return (1, _Backwards(plain)) if descending and value is not None else plain
 
 
 def sort_key(values: Iterable[Any]) -> tuple[tuple[Any, ...], ...]:
-    """Several values, the most significant first."""
+    """Return the sort key of several values, the most significant first."""
     return tuple(map(sort_value, values))
 
 
 @dataclass(frozen=True)
 class Change:
-    """One written row: its key, its sequence fields, its sequence number, its kind, and what it carries."""
+    """One written row: its key, sequence fields, sequence number, kind, and values."""
 
     key: tuple[Any, ...]
     number: int
@@ -77,18 +77,18 @@ class Change:
 
 @dataclass(frozen=True)
 class Deduplicate:
-    """The merge engine `deduplicate`, with the options that change what it does."""
+    """The merge engine `deduplicate`, with the options that change its result."""
 
     descending: bool = False
     ignore_delete: bool = False
 
     def last(self, changes: Sequence[Change]) -> Change | None:
-        """The change of one key that survives: the last one given where nothing else decides."""
+        """Return the change of one key that wins: the last given one if all else is equal."""
         kept = [change for change in changes if not (self.ignore_delete and change.retracts)]
         return max(reversed(kept), key=self._rank, default=None)
 
     def survivors(self, changes: Sequence[Change]) -> list[Change]:
-        """The surviving change of every key, in key order; retractions too."""
+        """Return the winning change of every key, in key order, retractions included."""
         by_key: dict[Hashable, list[Change]] = {}
         for change in changes:
             by_key.setdefault(sort_key(change.key), []).append(change)
@@ -96,7 +96,7 @@ class Deduplicate:
         return [change for change in last if change is not None]
 
     def rows(self, changes: Sequence[Change]) -> list[Change]:
-        """What a read shows: the survivors that are no retractions."""
+        """Return the rows of a read: the winners that are not retractions."""
         return [change for change in self.survivors(changes) if not change.retracts]
 
     def _rank(self, change: Change) -> Any:
@@ -106,7 +106,7 @@ class Deduplicate:
 
 @dataclass
 class Model:
-    """A primary-key table as a dictionary: what batches of rows should leave in it."""
+    """A primary-key table as a dictionary: the expected content after batches of rows."""
 
     key: tuple[str, ...]
     sequence: tuple[str, ...] = ()
@@ -122,5 +122,5 @@ class Model:
             self.changes.append(Change(key, len(self.changes), KINDS[kind], sequence, dict(row)))
 
     def rows(self) -> list[dict[str, Any]]:
-        """The table's rows in key order."""
+        """Return the table's rows in key order."""
         return [change.value for change in self.engine.rows(self.changes)]

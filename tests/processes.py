@@ -1,6 +1,6 @@
-"""Processes that race with others or are killed: forked from a server that has loaded what they need.
+"""Processes that race with others or are killed. They are forked from a server that has loaded all needed modules.
 
-An interpreter of its own takes each of them a second of CPU to begin.
+A new interpreter for each of them would take a second of CPU to start.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Callable
 from multiprocessing.process import BaseProcess
 from multiprocessing.util import get_temp_dir
 
-#: Longer than anything that such a process does, on a busy machine.
+#: Longer than any work of such a process on a busy machine, in seconds.
 PATIENCE = 300.0
-#: What the server loads: the modules whose functions run in processes.
+#: Modules that the server loads: their functions run in the processes.
 _LOADED = [
     "tests.test_crash_safety",
     "tests.commit.test_commit_faults",
@@ -28,7 +28,7 @@ get_temp_dir()  # Chosen before a test has temporary files elsewhere: the path o
 
 
 def started(work: Callable[..., object], *arguments: object) -> BaseProcess:
-    """A process that calls ``work`` with the arguments."""
+    """Start a process that calls ``work`` with the arguments."""
     CONTEXT.set_forkserver_preload(_LOADED)
     process = CONTEXT.Process(target=work, args=arguments)
     process.start()
@@ -36,6 +36,6 @@ def started(work: Callable[..., object], *arguments: object) -> BaseProcess:
 
 
 def ended(process: BaseProcess) -> int | None:
-    """Wait for its end: the exit code, None where it never ends."""
+    """Wait for the end of a process. Return its exit code, or None if it does not end."""
     process.join(PATIENCE)
     return process.exitcode

@@ -1,4 +1,4 @@
-"""Which values `cast='safe'` takes and as what they are stored: the rule value by value, in Python's own numbers."""
+"""The values that `cast='safe'` accepts and their stored form, computed value by value with Python's numbers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DAYS = ["2026-01-31", "2026-02-29", "1969-12-31", "0001-01-01", "9999-12-31", "
 _CLOCKS = ["2026-01-31 10:00", "2026-01-31T10:00:00.123456789", "1969-12-31 23:59:59.9999", "2026-01-31 24:00:00"]
 _ZONED = ["Z", "+02:00", "-0530", "+05", "+18:00", "+18:01", "z", " UTC", "+5"]
 
-#: Values of types that are hard to tell.
+#: Edge values of each type.
 HOSTILE: dict[str, list[Any]] = {
     "BIGINT": _LONGS,
     "SMALLINT": [0, 127, 128, -129],
@@ -49,7 +49,7 @@ PAIRS = [(source, target) for source, targets in TARGETS.items() for target in t
 
 
 def stored_value(value: Any, source: str, target: str) -> Any:
-    """The value that the column gets. Raises ValueError where the given one does not fit."""
+    """Return the value that the column gets. Raises ValueError for a value that does not fit."""
     given, wanted = parse_type(source), parse_type(target)
     assert isinstance(given, AtomicType) and isinstance(wanted, AtomicType)
     if given.root == "VARCHAR":

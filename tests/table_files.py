@@ -1,4 +1,4 @@
-"""The data files of a table: those that its newest snapshot has, and those in its directory."""
+"""The data files of a table: those of its newest snapshot, and those in its directory."""
 
 from __future__ import annotations
 

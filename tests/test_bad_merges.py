@@ -1,4 +1,4 @@
-"""A batch that the merge engine cannot take fails as a whole: one clear error, and the table as it was."""
+"""A batch that the merge engine refuses fails as a whole: one clear error, and an unchanged table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GROUP = {"merge-engine": "partial-update", "fields.g.sequence-group": "v,s"}
 
 @dataclass
 class Rows:
-    """A table and batches for it."""
+    """A table and the batches of a test."""
 
     engine: TableEngine
     table: Table
@@ -42,7 +42,7 @@ def table_of(engine: TableEngine, root: Path, options: dict[str, str], columns: 
     return Rows(engine, engine.create(root, columns, ["id"], options=options), root / "db.db" / "t")
 
 
-#: The options of a table, a batch, what the error says, and the columns where the table has others.
+#: The options of a table, a batch, the text of the error, and the table's columns if they are others.
 REFUSED: dict[str, tuple[Any, ...]] = {
     "a delete from first-row": (
         {"merge-engine": "first-row"},
@@ -95,7 +95,7 @@ def test_a_batch_that_the_engine_cannot_take_leaves_no_file(engine: TableEngine,
 
 
 def test_of_a_batch_that_fails_in_one_bucket_nothing_is_visible(engine: TableEngine, tmp_path: Path) -> None:
-    """Files of buckets that were finished by then may stay, named by nothing."""
+    """Files of buckets that were finished before the failure may stay. No snapshot names them."""
     made = table_of(engine, tmp_path, {**AGGREGATION, "fields.v.aggregate-function": "max", "bucket": "8"})
     good = [(number, number, "b", 1, "+I") for number in range(200)]
     made.write(*good[:10])

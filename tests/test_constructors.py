@@ -1,4 +1,4 @@
-"""Constructors say by name what they are given: at most four values are known by their place."""
+"""Constructors take at most four values by position; others are named."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import lakelsm
 
 _MAX_BY_PLACE = 4
-#: Made by `map` over the columns of manifests, many thousands at once: a column a field, in their order.
+#: Made by `map` over the columns of manifests, many thousands together: one column for each field, in their order.
 _BY_PLACE = frozenset(
     ["lakelsm.format.manifest.data_file_meta.DataFileMeta", "lakelsm.format.manifest.entry.ManifestEntry"]
 )

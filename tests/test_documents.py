@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 FORMAT = ROOT / "docs" / "format.md"
 
-#: Where a path in a text may begin.
+#: Directories from which a path in a text may start.
 BEGINNINGS = (ROOT, ROOT / "lakelsm", ROOT / "tests", ROOT / "docs")
 
 MODULES = {path.name for path in (ROOT / "lakelsm").rglob("*.py")}

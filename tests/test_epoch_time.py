@@ -1,4 +1,4 @@
-"""Times in milliseconds since 1970: to the millisecond, and a typed error for years that no calendar has."""
+"""Times in milliseconds since 1970 are exact, and years outside the calendar raise a typed error."""
 
 from __future__ import annotations
 

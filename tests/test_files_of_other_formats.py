@@ -1,4 +1,4 @@
-"""Data and changelog files of other formats than Parquet: what needs their rows is refused by name, all else works."""
+"""Data and changelog files in other formats than Parquet: calls that need their rows refuse them by name, others work."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.hostile.hostile_table import forget_checksums
 from tests.table_files import live_files, root_of
 
 _OPTIONS = {"bucket": "1", "write-only": "true", "manifest.compression": "none", "changelog-producer": "input"}
-#: What is put in place of '.parquet' in names, of the same length: manifests keep their sizes.
+#: Replacements of '.parquet' in names, of the same length, so that manifests keep their sizes.
 _ENDINGS = {"orc": "-abc.orc", "avro": "-ab.avro", "zst.orc": ".zst.orc", "json": "-ab.json", "csv.zst": ".csv.zst"}
 
 
@@ -27,7 +27,7 @@ def _columns(first: int, count: int) -> pa.Table:
 
 
 def _table(folder: Path, **options: str) -> Table:
-    """Two writes, of each a data file and a changelog file."""
+    """Create a table with two writes, each of a data file and a changelog file."""
     catalog = Catalog(str(folder))
     columns = "dt STRING, k INT, v STRING"
     table = catalog.create_table(
@@ -39,7 +39,7 @@ def _table(folder: Path, **options: str) -> Table:
 
 
 def _rename(table: Table, ending: str, only: str = "") -> None:
-    """Give files whose name begins with ``only`` another ending, as if another engine had written them."""
+    """Give files whose name begins with ``only`` another extension, as if another engine had written them."""
     root = root_of(table)
     forget_checksums(root)
     old, new = b".parquet", ending.encode()
@@ -53,7 +53,7 @@ def _rename(table: Table, ending: str, only: str = "") -> None:
 
 
 def _set_stored(table: Table, **options: str) -> Table:
-    """The table opened again with options that another engine gave it."""
+    """Open the table again with options that another engine set."""
     path = max((root_of(table) / "schema").iterdir())
     stored = json.loads(path.read_text())
     stored["options"].update({key.replace("__", "."): text for key, text in options.items()})
@@ -133,7 +133,7 @@ def test_what_needs_no_rows_works_on_files_of_other_formats(tmp_path: Path) -> N
     assert table.maintenance.drop_partitions("dt = 'a'").snapshot_id == 3
     assert table.maintenance.expire_snapshots(1, "0 s").snapshots == 2
     left = {path.suffix for path in (root_of(table) / "dt=a/bucket-0").iterdir()}
-    assert left == {".orc"}  # The tag has them.
+    assert left == {".orc"}  # The tag keeps them.
     table.tags.delete("first")
     (root_of(table) / "dt=a/bucket-0").mkdir(exist_ok=True)
     stray = root_of(table) / "dt=a/bucket-0" / "data-0123abcd-0123-0123-0123-0123456789ab-0.orc"
@@ -170,7 +170,7 @@ def test_spark_refuses_files_of_another_format_by_name(tmp_path: Path, spark: An
     assert table.maintenance.check(data="full", engine="spark").ok
 
 
-#: Options that only writes need, with texts that lakelsm cannot write or nobody can read, and the error of a write.
+#: Options that only writes need, with texts that lakelsm cannot write or no engine can read, and the error of a write.
 _UNWRITABLE: tuple[tuple[str, str, type[LakelsmError]], ...] = (
     *(("file.compression", codec, UnsupportedFeatureError) for codec in ("lz4_raw", "zlib", "lzo", "deflate", "null")),
     ("file.compression", "LZ4_RAW", UnsupportedFeatureError),
@@ -230,7 +230,7 @@ def test_an_option_that_only_writes_need_does_not_keep_a_table_from_being_read(
         lambda: table.tags.create("x"),
         lambda: table.inspect.status(),
     )
-    for call in upkeep:  # It writes no rows, but may need the value.
+    for call in upkeep:  # The call writes no rows, but may need the value.
         if error is InvalidInputError and key.rpartition(".")[2] != "compression":
             with pytest.raises(error, match=f"Table .*{key}"):
                 call()
@@ -245,7 +245,7 @@ def test_an_option_that_cannot_be_written_is_refused_at_creation_and_for_a_call(
     tmp_path: Path, key: str, text: str, error: type[LakelsmError]
 ) -> None:
     if key == "snapshot.num-retained.max":
-        return  # 3 is less than the least number by default: only together wrong.
+        return  # 3 is less than the default minimum: the values are wrong only together.
     with pytest.raises(error, match=key.rpartition(".")[2]):
         _table(tmp_path / "new", **{key: text})
     table = _table(tmp_path)

@@ -1,4 +1,4 @@
-"""What docs/format.md says is what the code does: its lists of keys, fields and values, and its examples."""
+"""The page docs/format.md agrees with the code: its lists of keys, fields and values, and its examples."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _FIELD = re.compile(r"([A-Z]+(?:\([\d, ]+\))?) ('[^']*'|NULL|true|-?[\d.]+)")
 
 
 def tables(section: str) -> Iterator[list[list[str]]]:
-    """The tables of a section: rows of cells, without heads."""
+    """Yield the tables of a section: rows of cells, without headers."""
     text = re.search(rf"^### {re.escape(section)} .*?\n(.*?)(?=^##|\Z)", PAGE, re.MULTILINE | re.DOTALL)
     if text is None:
         text = re.search(rf"^## {re.escape(section)}\. .*?\n(.*?)(?=^##|\Z)", PAGE, re.MULTILINE | re.DOTALL)
@@ -52,7 +52,7 @@ def tables(section: str) -> Iterator[list[list[str]]]:
 
 
 def rows(section: str) -> list[list[str]]:
-    """The rows of all tables of a section."""
+    """Return the rows of all tables of a section."""
     return [row for table in tables(section) for row in table]
 
 
@@ -65,7 +65,7 @@ def fields(record: Mapping[str, Any]) -> list[str]:
 
 
 def parsed(cell: str) -> tuple[list[Any], list[Any]]:
-    """The types and values of an example such as "INT 1, STRING 'a'"."""
+    """Return the types and values of an example such as "INT 1, STRING 'a'"."""
     found = _FIELD.findall(cell)
     assert found
     return [parse_type(kind) for kind, _ in found], [value(text) for _, text in found]
@@ -189,7 +189,7 @@ def test_an_example_of_a_key_has_its_hash_and_buckets(key: str, hashed: str, of_
 def test_the_characters_that_the_page_names_are_escaped_in_partition_directories_and_no_others() -> None:
     text = re.search(r"^### 2\.3 [^\n]*\n(.*?)\n\n", PAGE, re.MULTILINE | re.DOTALL)
     assert text is not None
-    # The first name in backticks is the escape itself.
+    # The first name in backticks is the escape character.
     escaped = {*map(chr, range(32)), "\x7f", *named(text[1])[1:]}
     assert {code for code in map(chr, range(0x250)) if escape_path_name(code) != code} == escaped
     assert {escape_path_name(char) for char in escaped} == {f"%{ord(char):02X}" for char in escaped}

@@ -1,4 +1,4 @@
-"""The JSON files of a table: whatever they hold, the answer is an object or a typed error."""
+"""The JSON files of a table: any content gives an object or a typed error."""
 
 from __future__ import annotations
 

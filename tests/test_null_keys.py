@@ -1,4 +1,4 @@
-"""NULL in any place of a key (`primary-key.nullable`), with each merge engine, changelog producer and kind of bucket."""
+"""NULL in each key column (`primary-key.nullable`), with each merge engine, changelog producer and kind of bucket."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ KINDS = [
     ("aggregation", "none", False, "-1"),
     ("first-row", "lookup", False, "3"),
 ]
-#: CHAR is compared by Spark alone.
+#: Only Spark compares CHAR.
 _TYPES = [typed for typed in TYPED_VALUES if not typed.sql.startswith("CHAR")]
 
 
 class _Model:
-    """A table whose key has nullable columns, beside a dict of what is in it."""
+    """A table whose key has nullable columns, and a dict with its expected content."""
 
     def __init__(self, warehouse: Path, kind: tuple[str, str, bool, str], key: dict[str, TypedValues]) -> None:
         self.engine, producer, vectors, buckets = kind
@@ -50,7 +50,7 @@ class _Model:
         )
 
     def keys(self, count: int = 6) -> list[tuple[Any, ...]]:
-        """Keys with NULL in each place, and others."""
+        """Return keys with NULL in each column, and other keys."""
         some = [tuple(self.random.choice([None, *typed.values]) for typed in self.key.values()) for _ in range(count)]
         return list(dict.fromkeys([tuple([None] * len(self.key)), *some]))
 
@@ -115,7 +115,7 @@ def test_spark_masks_deletes_and_finds_null_keys(engine: TableEngine, tmp_path: 
     on_spark.compact(full=False, engine="spark")
     assert model.read() == model.rows
     assert {row.v for row in on_spark.read().collect()} == set(model.rows.values())
-    # With deletion vectors the rows are shown from the compaction on.
+    # With deletion vectors, the rows are visible only after the compaction.
     changed = sorted((row.rowkind, row.v) for row in on_spark.changelog(2, 3, mode="diff").collect())
     assert changed == [("+I", value) for value in sorted(model.rows.values())]
     found = {row.v for row in on_spark.read("a IS NULL").collect()}

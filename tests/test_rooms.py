@@ -1,4 +1,4 @@
-"""Tests stand in the rooms of what they test: ``tests/<room>/test_<module>.py`` for each module that has logic."""
+"""Tests are in the rooms of the code that they test: ``tests/<room>/test_<module>.py`` for each module with logic."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 _TESTS = Path(__file__).parent
 _PACKAGE = _TESTS.parent / "lakelsm"
 
-#: Behaviour that spans modules: files in a room that are named with what they prove, not with a module.
+#: Test files for behaviour of several modules: they are named after this behaviour, not after a module.
 _SPANNING = frozenset(
     {
         "commit/commits_on_object_stores",
@@ -67,7 +67,7 @@ _SPANNING = frozenset(
 
 
 def _has_logic(path: Path) -> bool:
-    """Whether a module does anything: enums, options, error types and protocols alone need no tests of their own."""
+    """Return whether a module has logic. Modules with only enums, options, error types or protocols need no tests."""
     functions = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, _FUNCTIONS))
     return any(not _declares(statement) for function in functions for statement in function.body)
 
@@ -76,18 +76,18 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def _declares(statement: ast.stmt) -> bool:
-    """Whether a statement is a docstring or an ellipsis, which is all that a protocol's method has."""
+    """Return whether a statement is a docstring or an ellipsis, the whole body of a protocol's method."""
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
 def _modules() -> dict[str, Path]:
-    """Each module of the package by its path in it, without ``.py``."""
+    """Return each module of the package by its path in the package, without ``.py``."""
     paths = (path for path in _PACKAGE.rglob("*.py") if path.name != "__init__.py")
     return {path.relative_to(_PACKAGE).with_suffix("").as_posix(): path for path in paths}
 
 
 def _tested() -> set[str]:
-    """What each file of tests is named after, in the same form, whether there is such a module or not."""
+    """Return the module name of each test file, in the same form, even if the module does not exist."""
     files = (path.relative_to(_TESTS) for path in _TESTS.rglob("test_*.py"))
     return {path.with_name(path.stem.removeprefix("test_")).as_posix() for path in files}
 
@@ -150,7 +150,7 @@ def test_the_list_of_rooms_names_all_that_the_package_has_in_the_order_of_the_im
 
 
 def _imported(path: Path) -> set[str]:
-    """What a module imports anywhere, within functions and for type checkers too, as paths in the package."""
+    """Return what a module imports, within functions and for type checkers included, as paths in the package."""
     nodes = list(ast.walk(ast.parse(path.read_text())))
     plain = (alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names)
     froms = ((node.module or "", node.names) for node in nodes if isinstance(node, ast.ImportFrom))

@@ -1,4 +1,4 @@
-"""Rows and sizes for people."""
+"""Rows and sizes as readable text."""
 
 from __future__ import annotations
 

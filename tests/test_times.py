@@ -1,4 +1,4 @@
-"""Each call that takes a time means the same instant by it: whatever the session, its zone and this machine's are."""
+"""Each call with a time means the same instant, for every session, zone of the session, and zone of the machine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.cli.fake_table import last_object
 UTC = timezone.utc
 MACHINES = ("UTC", "Asia/Tokyo", "America/Los_Angeles")
 NOON = "2024-11-20 12:00:00"
-#: What is 12 o'clock in the zone of a table, as the table's and the catalog's option set it, and by the text itself.
+#: 12 o'clock in a table's zone that the table's option, the catalog's option, or the text itself sets.
 TEXTS: Mapping[tuple[str | None, str | None, str], datetime] = {
     (None, None, NOON): datetime(2024, 11, 20, 12, tzinfo=UTC),
     ("Asia/Tokyo", None, NOON): datetime(2024, 11, 20, 3, tzinfo=UTC),
@@ -36,7 +36,7 @@ TEXTS: Mapping[tuple[str | None, str | None, str], datetime] = {
 
 @pytest.fixture(scope="module")
 def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Table db.t, whose snapshots, tags, consumers and an orphan are of every second hour of a day of UTC."""
+    """Create table db.t, whose snapshots, tags, consumers and an orphan file are of every second hour of one UTC day."""
     root = tmp_path_factory.mktemp("times")
     options = {"bucket": "1", "write-only": "true", "snapshot.num-retained.min": "1"}
     table = Catalog(str(root)).create_table(
@@ -75,7 +75,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
 
 @pytest.fixture(scope="module")
 def open_table(warehouse: Path) -> Callable[[str | None, str | None], Table]:
-    """Opens the table with these zones of the table and the catalog."""
+    """Return a function that opens the table with these zones of the table and the catalog."""
 
     def opened(own: str | None, catalog: str | None) -> Table:
         plain = Catalog(str(warehouse))
@@ -93,7 +93,7 @@ def _told(result: Any, name: str) -> tuple[object, object]:
 
 
 def destroyed(table: Table, at: str | datetime) -> dict[str, tuple[object, object]]:
-    """What each call that destroys would take, and the instant that its result has."""
+    """Return what each deleting call would delete, and the instant in its result."""
     back = table.rollback(to=at, dry_run=True)
     return {
         "expire_tags": _told(table.tags.expire(at, dry_run=True), "tags"),
@@ -105,7 +105,7 @@ def destroyed(table: Table, at: str | datetime) -> dict[str, tuple[object, objec
 
 
 def chosen(table: Table, at: str | datetime) -> dict[str, object]:
-    """The snapshot that each call which reads or tags chooses."""
+    """Return the snapshot that each reading or tagging call chooses."""
     rows = {
         "to_arrow": table.at(timestamp=at).to_arrow().num_rows,
         "to_reader": table.at(timestamp=at).to_reader().read_all().num_rows,
@@ -123,10 +123,10 @@ def chosen(table: Table, at: str | datetime) -> dict[str, object]:
 
 
 def check(table: Table, at: str | datetime, instant: datetime) -> None:
-    """Each call takes ``at`` for ``instant``."""
+    """Assert that each call interprets ``at`` as ``instant``."""
     earlier = sum(datetime(2024, 11, 20, hour, 30, tzinfo=UTC) <= instant for hour in range(0, 24, 2))
     found = destroyed(table, at)
-    # Consumers hold all snapshots from the first on: how many would go is asked without them, below.
+    # Consumers protect all snapshots from the first one on. Expiry is checked without them below.
     assert found.pop("expire_snapshots") == (0, instant)
     assert found == dict.fromkeys(found, (earlier, instant))
     read = chosen(table, at)

@@ -1,4 +1,4 @@
-"""TIMESTAMP(7..9) in Arrow: nanoseconds, microseconds or text, by the same argument of every call that gives Arrow."""
+"""TIMESTAMP(7..9) in Arrow: nanoseconds, microseconds or text, by the same argument of every call that returns Arrow."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lakelsm.types import parse_columns, to_arrow
 from tests.compact.local_table import LocalTable
 from tests.nano_times import times_of_nanos
 
-#: Nanoseconds since 1970 of the ends of the calendar, of Arrow's nanoseconds, before 1970, and of every digit.
+#: Nanoseconds since 1970: the ends of the calendar and of Arrow's nanoseconds, times before 1970, and all digits.
 _FIRST, _LAST = -62_135_596_800_000_000_000, 253_402_300_799_999_999_999
 _WIDE = (_FIRST, _FIRST + 123_456_789, -(1 << 63) - 1, (1 << 63), -30_610_224_000_000_000_001, _LAST)
 _NARROW = (-9_214_560_000_000_000_000, -1, -999, -1_001, 0, 1, 951_827_696_789_012_345, 9_214_646_399_999_999_999)
@@ -29,7 +29,7 @@ _EPOCH = datetime(1970, 1, 1)
 
 
 def _table(folder: Path, nanos: tuple[int, ...]) -> Table:
-    """A row for each time, and one of NULLs."""
+    """Create a table with a row for each time, and one row of NULLs."""
     plain = LocalTable(folder, _COLUMNS, ("k",))
     times = times_of_nanos([*nanos, None]).to_pylist()
     of_7 = times_of_nanos([*(each // 100 * 100 for each in nanos), None]).to_pylist()
@@ -51,7 +51,7 @@ def _table(folder: Path, nanos: tuple[int, ...]) -> Table:
 
 
 def _text(nanos: int) -> str:
-    """What a time is as text, by Python's own calendar."""
+    """Return a time as text, computed with Python's calendar."""
     seconds, fraction = divmod(nanos, 10**9)
     return f"{(_EPOCH + timedelta(seconds=seconds)).isoformat(' ')}.{fraction:09}"
 
@@ -60,7 +60,7 @@ def _clock(nanos: int) -> datetime:
     return _EPOCH + timedelta(microseconds=nanos // 1_000)
 
 
-#: Each call that gives the rows of a table in Arrow or pandas, as an Arrow table in the order of keys.
+#: Each call that returns the rows of a table in Arrow or pandas, converted to an Arrow table in key order.
 _CALLS: Mapping[str, Callable[..., pa.Table]] = {
     "to_arrow": lambda table, **more: table.to_arrow(**more).sort_by("k"),
     "ordered": lambda table, **more: table.to_arrow(ordered=True, **more),
@@ -82,7 +82,7 @@ def _looked_up(table: Table, **more: Any) -> pa.Table:
 
 
 def _flat(rows: pa.Table) -> dict[str, list[Any]]:
-    """The values of each column, those in others too."""
+    """Return the values of each column, nested ones included."""
     columns = {name: rows.column(name).to_pylist() for name in ("t", "t8", "u", "l", "l7")}
     columns["x"] = [row["x"] for row in rows.column("r").to_pylist()]
     columns["z"] = [row["z"] for row in rows.column("r").to_pylist()]

@@ -18,13 +18,13 @@ from tests.engines import ON_SPARK, TableEngine
 from tests.interop.value_form import Rows, cut_to_micros, rows_of_arrow
 from tests.type_changes import BEFORE, CHANGES, NESTED, rows_before, schema_changes
 
-#: So that overlapping files are read by tasks that merge them, and not by a scan.
+#: Small enough that tasks that merge read overlapping files, not a scan.
 _OPTIONS = {"merge-engine": "partial-update"}
 _COUNT = 2000
 
 
 def _cast(values: list[Any], old: DataType, new: DataType) -> list[Any]:
-    """Values as Java casts them: integers to the nearest number, decimals by way of DOUBLE."""
+    """Return values as Java casts them: integers to the nearest number, decimals through DOUBLE."""
     if new.root not in ("FLOAT", "DOUBLE") or old.root in ("FLOAT", "DOUBLE"):
         return values
     numbers = [0 if value is None else value for value in values]
@@ -61,7 +61,7 @@ def _nested(value: Any, old: DataType, new: DataType) -> Any:
 
 
 def _changed(local: TableEngine, tmp_path: Path) -> tuple[Table, Rows]:
-    """A table of one file that was written before its types changed, and the rows that it has now."""
+    """Return a table of one file that was written before its types changed, and its current rows."""
     made = local.create(tmp_path, BEFORE, ["k"], options=_OPTIONS)
     rows = rows_before(_COUNT)
     made.write(rows)
@@ -71,7 +71,7 @@ def _changed(local: TableEngine, tmp_path: Path) -> tuple[Table, Rows]:
 
 
 def _touch(table: Table) -> None:
-    """Write rows that leave all other columns as they are, so that every row is merged."""
+    """Write rows that change no other column, so that every row is merged."""
     table.write(pa.table({"k": pa.array(range(0, _COUNT, 50), pa.int32())}))
 
 
@@ -105,7 +105,7 @@ def test_spark_casts_old_values_as_this_process_does(engine: TableEngine, local:
     assert _local(table) == expected
 
 
-#: Changes that Java permits and that cut, round, parse or refuse values.
+#: Changes that Java permits and that truncate, round, parse or refuse values.
 LOSSY = [
     ("INT", "STRING"),
     ("BIGINT", "INT"),

@@ -1,4 +1,4 @@
-"""Every type as a partition column, as a key and as a value: on both engines all that is done to such tables is right."""
+"""Every type as a partition column, as a key and as a value: both engines give correct results for all operations."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from lakelsm.types import output_arrow, parse_columns
 from tests.engines import ON_SPARK, Row, TableEngine
 from tests.typed_values import TYPED_VALUES, TypedValues, millis_of
 
-#: A condition on these is Spark's to judge: the other engine refuses it by name.
+#: Types whose conditions only Spark evaluates. The other engine refuses them by name.
 _SPARKS_CONDITIONS = ("CHAR", "TIME")
-#: Partitions of these types are dropped by no condition.
+#: Types without conditions that drop partitions.
 _NO_DROP = ("CHAR(", "TIME(", "TIMESTAMP(9)", "TIMESTAMP_LTZ(9)")
 _OPTIONS = {"bucket": "2", "write-only": "true", "changelog-producer": "lookup", "primary-key.nullable": "true"}
 
 
 def _arrow(ddl: str, rows: Sequence[Row], timed: bool = True) -> pa.Table:
-    """Rows in Arrow; TIME as numbers where not ``timed``, as a DataFrame has it."""
+    """Return rows in Arrow; TIME is a number unless ``timed``, as in a DataFrame."""
     columns, names = [], []
     fields = parse_columns(ddl)
     for field, values in zip(fields, zip(*rows) if rows else [()] * len(fields), strict=True):
@@ -56,7 +56,7 @@ class _OneType:
         self.rows: list[Row] = [(value, value, at, value) for at, value in enumerate(values)]
 
     def write(self) -> None:
-        """Every key twice: the first time without a value."""
+        """Write every key twice, the first time without a value."""
         self.table.write(_arrow(self.ddl, [(*row[:-1], None) for row in self.rows]))
         self.table.write(_arrow(self.ddl, self.rows))
 
@@ -64,7 +64,7 @@ class _OneType:
         assert _plain(self.table.to_arrow()) == _plain(_arrow(self.ddl, rows)), self.typed.sql
 
     def conditions(self) -> list[tuple[str, Row]]:
-        """Conditions that this process judges, and the row that each finds."""
+        """Return conditions that this process evaluates, and the row that each finds."""
         found = [(f"{name} IS NULL", self.rows[0]) for name in "pcv"]
         if self.typed.type.root not in _SPARKS_CONDITIONS:
             for literal, row in zip(self.literals[1:], self.rows[1:]):
@@ -115,7 +115,7 @@ class _AllTypes:
         self.rows.append((*[None] * len(columns), 3))
 
     def frame(self, rows: Sequence[Row]) -> Any:
-        """Rows as the engine takes them."""
+        """Return rows in the form that the engine takes."""
         if self.engine.spark is None:
             return _arrow(self.ddl, rows)
         from lakelsm.spark.spark_types import to_struct
@@ -123,7 +123,7 @@ class _AllTypes:
         return self.engine.spark.createDataFrame(_arrow(self.ddl, rows, timed=False), to_struct(self.table.schema.fields))
 
     def told(self, rows: Any) -> list[Row]:
-        """The rows of a DataFrame as this process has them."""
+        """Return the rows of a DataFrame in the form of this process."""
         found = rows.toArrow()
         kinds = {field.name: field.type.root for field in self.table.schema.fields}
         columns = [found.column(name) for name in self.table.schema.field_names]
@@ -134,21 +134,21 @@ class _AllTypes:
         return _plain(pa.Table.from_arrays(timed, self.table.schema.field_names))
 
     def check(self, *rows: Row) -> None:
-        """Both engines read the rows."""
+        """Assert that both engines read the rows."""
         expected = _plain(_arrow(self.ddl, rows))
         assert _plain(self.table.to_arrow()) == expected
         if self.engine.spark is not None:
             assert self.told(self.table.read()) == expected
 
     def condition(self, at: int, roles: str = "pkv") -> str:
-        """What only the row at a place meets."""
+        """Return a condition that only the row with this index meets."""
         columns = {name: typed for name, typed in self.columns.items() if name[0] in roles}
         if at == 3:
             return " AND ".join(f"{name} IS NULL" for name in columns)
         return " AND ".join(f"{name} = {typed.literals[at]}" for name, typed in columns.items())
 
     def directories(self) -> set[str]:
-        """Where data files are, below the table's directory."""
+        """Return the directories of data files, relative to the table's directory."""
         return {str(path.parent.relative_to(self.root)) for path in self.root.glob("p0=*/**/*.parquet")}
 
 

@@ -1,4 +1,4 @@
-"""Columns of any name that a table may have: each call takes them as values, as the key and as the partition."""
+"""Columns with any valid name: each call accepts them as values, as the key and as the partition."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lakelsm.errors import InvalidInputError
 from lakelsm.schema_changes import AddColumn, RenameColumn
 from tests.engines import TableEngine
 
-#: Names that SQL, Spark, Parquet or a path give another meaning.
+#: Names with another meaning in SQL, Spark, Parquet or a path.
 NAMES = (
     *("*", "*.*", "t.*", "x.*", "a.b", "a..b", "a.", ".a", ".", ".."),
     *("a`b", "`", "``", "`a`", "'", "'a'", '"', '"a"', "a b", " a"),
@@ -19,7 +19,7 @@ NAMES = (
     *("a-b", "a,b", "a;b", "a=b", "a/b", "a\\b", "\\", "$a", "${a}", "{a}", "(a)", "[0]", "a[0]", "a:b", "a|b", "@", "%"),
     *("?", "#", "&", "<", "--", "/* x */", "ü", "é", "e\u0301", "名", "😀", "ß", "İ", "__lakelsm"),
 )
-#: Names that no table may have.
+#: Names that are not valid.
 REFUSED = ("", " ", "a\tb", "a\nb", "\x00", "rowkind", "_SEQUENCE_NUMBER", "_VALUE_KIND", "_KEY_x", "K")
 
 
@@ -28,7 +28,7 @@ def quoted(name: str) -> str:
 
 
 def table_of(engine: TableEngine, root: Path, role: str, names: tuple[str, ...]) -> Any:
-    """A table whose column k and the first of the names are its key; as a partition the name is in the key too."""
+    """Create a table whose key is column k and the first name; a partition column is also in the key."""
     columns = ", ".join(["k INT NOT NULL", *(f"{quoted(name)} INT" for name in names)])
     key = {"value": ["k"], "key": [names[0]], "partition": [names[0], "k"]}[role]
     options = {"changelog-producer": "input"}

@@ -15,11 +15,11 @@ from lakelsm.schema_changes import SchemaChange, UpdateColumnType
 from lakelsm.types import AtomicType, output_arrow, parse_type
 from tests.typed_values import TYPED_VALUES
 
-#: The types of the list, and decimals that conversions to floating-point numbers treat in ways of their own.
+#: The types of the list, and decimals with special rules for conversions to floating-point numbers.
 _TYPES = [typed.sql for typed in TYPED_VALUES] + [
     *("DECIMAL(10, 0)", "DECIMAL(18, 18)", "DECIMAL(19, 1)", "DECIMAL(22, 3)", "DECIMAL(38, 0)", "DECIMAL(38, 38)")
 ]
-#: (old type, new type) of columns, and of the elements, values or members in them.
+#: (old type, new type) of columns, and of nested elements, values or members.
 CHANGES = [(a, b) for a in _TYPES for b in _TYPES if a != b and can_change(parse_type(a), parse_type(b))]
 NESTED = [
     ("ARRAY<DECIMAL(5, 2)>", "element", "DOUBLE"),
@@ -28,19 +28,19 @@ NESTED = [
 ]
 _NESTED_COLUMNS = [f"n{at} {kind}" for at, (kind, _, _) in enumerate(NESTED)]
 
-#: The columns of a table that has a column c<number> for each change, before and after.
+#: The columns of a table with one column c<number> for each change, before and after.
 BEFORE = ", ".join(["k INT", *(f"c{at} {old}" for at, (old, _) in enumerate(CHANGES)), *_NESTED_COLUMNS])
 PATHS = [*((f"c{at}", new) for at, (_, new) in enumerate(CHANGES))]
 PATHS += [(f"n{at}.{part}", new) for at, (_, part, new) in enumerate(NESTED)]
 
 
 def schema_changes() -> list[SchemaChange]:
-    """The changes of the whole table."""
+    """Return the changes of the whole table."""
     return [UpdateColumnType(tuple(path.split(".")), parse_type(new)) for path, new in PATHS]
 
 
 def rows_before(count: int, seed: int = 20) -> pa.Table:
-    """Rows of the table as it was: ``count`` random values in each column, the extremes and NULL."""
+    """Return rows of the table before the changes: ``count`` random values of each column, its extremes, and NULL."""
     random = Random(seed)
     by_type = {old: _values(old, count, random) for old in dict.fromkeys(old for old, _ in CHANGES)}
     columns: dict[str, tuple[str, list[Any]]] = {"k": ("INT", list(range(count)))}
@@ -57,14 +57,14 @@ def rows_before(count: int, seed: int = 20) -> pa.Table:
 def _values(sql: str, count: int, random: Random) -> list[Any]:
     kind = parse_type(sql)
     assert isinstance(kind, AtomicType)
-    # Arrow's nanoseconds, to which times may widen, do not have the extremes of coarser times.
+    # Times may widen to Arrow's nanoseconds, whose range does not contain the extremes of coarser times.
     known = [value for typed in TYPED_VALUES if typed.sql == sql and "STAMP" not in sql for value in typed.values]
     made = _MAKERS[kind.root](kind, random)
     return [None, *known, *(made() for _ in range(count - len(known) - 1))]
 
 
 def _integers(bits: int) -> Callable[[AtomicType, Random], Callable[[], Any]]:
-    # Of any length: most numbers of 64 bits have no exact DOUBLE or FLOAT.
+    # Numbers of any length: most numbers of 64 bits have no exact DOUBLE or FLOAT.
     return lambda kind, random: lambda: random.choice((-1, 1)) * random.getrandbits(random.randint(1, bits))
 
 
@@ -92,7 +92,7 @@ def _texts(kind: AtomicType, random: Random) -> Callable[[], Any]:
 
 
 def _bytes(kind: AtomicType, random: Random) -> Callable[[], Any]:
-    # Paimon's BINARY has its whole length.
+    # A value of Paimon's BINARY always has the full length.
     return lambda: random.randbytes((kind.length or 1) if kind.root == "BINARY" else random.randint(0, 4))
 
 

@@ -1,4 +1,4 @@
-"""Values of every type that a column can have: the list from which tests of keys, partitions and values are made."""
+"""Values of every type that a column can have. Tests of keys, partitions and values use this list."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UTC = dt.timezone.utc
 
 @dataclass(frozen=True)
 class TypedValues:
-    """A type, its least value, one between, its greatest, and each of them as a literal of SQL."""
+    """A type with its minimum, a value between, and its maximum, each also as an SQL literal."""
 
     sql: str
     values: tuple[Any, Any, Any]
@@ -41,7 +41,7 @@ def _bytes(sql: str, *values: bytes) -> TypedValues:
 
 def _times(precision: int, word: str, zone: dt.tzinfo | None) -> TypedValues:
     micro = {0: 0, 3: 999_000}.get(precision, 999_999)
-    # Arrow's nanoseconds end in 1677 and 2262.
+    # The range of Arrow's nanoseconds ends in 1677 and 2262.
     least, most = (dt.datetime(1678, 1, 1), 2261) if precision > 6 else (dt.datetime(1, 1, 1), 9999)
     middle = dt.datetime(1969, 12, 31, 23, 59, 59, micro)
     values = [least, middle, dt.datetime(most, 12, 31, 23, 59, 59, micro)]
@@ -58,7 +58,7 @@ def _clock(precision: int) -> TypedValues:
 
 
 def millis_of(value: dt.time) -> int:
-    """A TIME as Spark has it."""
+    """Return a TIME in Spark's form."""
     return ((value.hour * 60 + value.minute) * 60 + value.second) * 1000 + value.microsecond // 1000
 
 

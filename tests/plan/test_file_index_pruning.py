@@ -145,7 +145,7 @@ def test_an_index_that_is_that_of_another_file_is_refused(tmp_path: Path) -> Non
     table.write((10, "c", 2, None))
     first, second = (Path(f"{table.path_of(entry)}.index") for entry in table.live())
     shutil.copy(first, second)
-    with pytest.raises(CorruptTableError, match=f"^File index {second} of data file .* is that of another data file"):
+    with pytest.raises(CorruptTableError, match=f"^File index {second} of data file .* belongs to another data file"):
         _scanned(table, "v = 'a'")
 
 

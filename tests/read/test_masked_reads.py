@@ -111,4 +111,4 @@ def test_an_index_file_that_cannot_be_believed_is_told_with_its_data_file(engine
     with pytest.raises(CorruptTableError if engine.spark is None else (PySparkException, CorruptTableError)) as error:
         engine.rows(engine.opened(local.root))
     first = str(error.value).splitlines()[0]
-    assert "Deletion vector of data file data-" in first and str(path) in first and "but its manifest says" in first
+    assert "Deletion vector of data file data-" in first and str(path) in first and "instead of" in first
