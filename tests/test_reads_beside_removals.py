@@ -118,7 +118,7 @@ def test_a_stream_whose_snapshot_is_removed_raises(tmp_path: Path) -> None:
     readers = [table.to_reader(), table.changelog_reader(), table.changelog_reader(mode="diff")]
     roll_back(table)
     for reader in readers:
-        with pytest.raises(SnapshotNotFoundError, match="snapshot 3 went while it was read"):
+        with pytest.raises(SnapshotNotFoundError, match="snapshot 3 was deleted while it was read"):
             reader.read_all()
 
 
@@ -127,7 +127,7 @@ def test_a_view_keeps_its_snapshot_and_raises(tmp_path: Path, name: str) -> None
     table = versioned_table(tmp_path, 3)
     view = table.at(snapshot=3)
     roll_back(table)
-    with pytest.raises(SnapshotNotFoundError, match="snapshot 3 went while it was read"):
+    with pytest.raises(SnapshotNotFoundError, match="snapshot 3 was deleted while it was read"):
         CALLS[name](view)
 
 
@@ -147,7 +147,7 @@ def test_a_removal_at_each_attempt_ends_in_the_error_and_damage_is_no_removal(
 
     with monkeypatch.context() as patched:
         patched.setattr(SnapshotManager, "latest", removed)
-        with pytest.raises(SnapshotNotFoundError, match="snapshot 4 went while it was read"):
+        with pytest.raises(SnapshotNotFoundError, match="snapshot 4 was deleted while it was read"):
             table.to_arrow()
     assert seen == [8, 7, 6, 5, 4]
     next(tmp_path.rglob("data-*.parquet")).unlink()

@@ -1,1 +1,1 @@
-"""Publication: the optimistic commit, its conflict rules, and the one rule for deleting what was not published."""
+"""Publication: the optimistic commit, its conflict rules, and the rule that deletes unpublished files."""

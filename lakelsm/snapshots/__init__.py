@@ -1,1 +1,1 @@
-"""The stored state of a table: schemas, snapshots, manifests as scans read them. Nothing here publishes a snapshot."""
+"""The stored state of a table: schemas, snapshots, tags, branches, consumers, manifests. Publishes no snapshot."""

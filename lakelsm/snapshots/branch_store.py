@@ -1,4 +1,4 @@
-"""The branches of a table, and all that keeps files of it (docs/format.md 1).
+"""The branches of a table, and what they retain (docs/format.md 1).
 
 Branches share data, manifest and index files, so a deletion first reads what every branch retains.
 """
@@ -17,13 +17,13 @@ from lakelsm.snapshots.snapshot_manager import SnapshotManager
 from lakelsm.snapshots.tag_store import TagStore
 from lakelsm.storage import FileIO
 
-#: Attempts to read what is retained until nothing new appears.
+#: The maximum number of attempts to read what is retained without a concurrent change.
 _TRIES = 10
 
 
 @dataclass(frozen=True, kw_only=True)
 class RetainedBranch:
-    """What one branch retains. Snapshots and changelogs ascend by id."""
+    """The snapshots, tags and changelogs of one branch. Snapshots and changelogs ascend by id."""
 
     paths: TablePaths
     snapshots: Sequence[Snapshot]
@@ -32,39 +32,40 @@ class RetainedBranch:
 
 
 class BranchStore:
-    """Looks into all branches of one table. Caches nothing."""
+    """Reads all branches of one table. Caches nothing."""
 
     def __init__(self, file_io: FileIO, paths: TablePaths) -> None:
         self._file_io = file_io
         self._paths = paths
 
     def names(self) -> Sequence[str]:
-        """Return the names of the branches beside the main one, sorted."""
+        """Return the names of all branches except main, sorted."""
         branches = map(branch_of, self._file_io.list(self._paths.branches_dir))
         return sorted(branch for branch in branches if branch is not None)
 
     def is_whole(self, branch: str) -> bool:
-        """Whether a branch can be opened: its first schema is written last when it is made, and is the first to go."""
+        """Whether a branch is complete: its first schema is written last at creation and deleted first at deletion."""
         return self._file_io.exists(self._paths.of_branch(branch).schema_file(0))
 
     def paths(self) -> Sequence[TablePaths]:
-        """Return the paths of all branches, the main one first."""
+        """Return the paths of all branches, main first."""
         return [self._paths.of_branch(branch) for branch in (MAIN_BRANCH, *self.names())]
 
     def retained(self) -> Sequence[RetainedBranch]:
-        """Return what each branch retains, the main one first.
+        """Return what each branch retains, main first.
 
-        A state may move between branches: a branch of a tag that is then deleted, a tag that is renamed, a
-        snapshot that is restored from a tag. So all are read again until nothing new is found. Raises
-        CorruptTableError where a snapshot, tag or changelog cannot be read: its needs are then unknown; and
-        CommitConflictError where there is always something new.
+        A reference may move while it is read: a branch is created from a tag that is then deleted, a tag is renamed, a
+        snapshot is restored from a tag. So everything is read again until nothing new is found. Raises CorruptTableError
+        if a snapshot, tag or changelog cannot be read, because the files that it needs are unknown, and
+        CommitConflictError if each attempt finds something new.
         """
         for _ in range(_TRIES):
             found = [self._retained_by(paths) for paths in self.paths()]
             if self._is_all(found):
                 return found
         raise CommitConflictError(
-            f"Table {self._paths.name}: tags and branches come and come while it is read what they need: run it again."
+            f"Table {self._paths.name}: tags or branches were created during each of {_TRIES} attempts to read them. "
+            "Run it again."
         )
 
     def _retained_by(self, paths: TablePaths) -> RetainedBranch:
@@ -76,7 +77,7 @@ class BranchStore:
         )
 
     def _is_all(self, found: Sequence[RetainedBranch]) -> bool:
-        """Whether nothing new exists, except snapshots after the newest one."""
+        """Whether ``found`` is complete, except for snapshots that were published since."""
         branches = {branch.paths.branch: branch for branch in found}
         for paths in self.paths():
             branch = branches.get(paths.branch)

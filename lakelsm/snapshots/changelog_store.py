@@ -21,14 +21,15 @@ class ChangelogStore:
         self._paths = paths
 
     def ids(self) -> Sequence[int]:
-        """Return the ids of the snapshots whose changelogs are kept, ascending."""
+        """Return the ids of all long-lived changelogs, ascending."""
         numbers = map(changelog_id_of, self._file_io.list(self._paths.changelog_dir))
         return sorted(number for number in numbers if number is not None)
 
     def try_get(self, snapshot_id: int) -> Snapshot | None:
-        """Return a snapshot that expired, or None. Of its metadata files only the changelog manifest list need exist.
+        """Return the expired snapshot of a long-lived changelog, or None if there is none with this id.
 
-        Raises CorruptTableError when the file is damaged.
+        Of its metadata files, only the changelog manifest list still exists. Raises CorruptTableError if the file is
+        damaged.
         """
         path = self._paths.changelog(snapshot_id)
         try:
@@ -37,31 +38,31 @@ class ChangelogStore:
             return None
         snapshot = Snapshot.from_json(data, path)
         if snapshot.id != snapshot_id:
-            raise CorruptTableError(f"{path} holds the changelog of snapshot {snapshot.id}: restore the file.")
+            raise CorruptTableError(f"{path} is the changelog of snapshot {snapshot.id}. Restore the file.")
         return snapshot
 
     def at_or_before(self, millis: int) -> Snapshot | None:
-        """Return the newest that was committed at or before a time (epoch millis), by bisection; None where none was."""
+        """Return the newest changelog that was committed at or before a time (epoch milliseconds), or None."""
         return newest_at(millis, self.ids(), self.try_get)
 
     def keep(self, snapshot: Snapshot) -> None:
-        """Keep the changelog of a snapshot that is about to expire, and name it in LATEST."""
+        """Write the long-lived changelog of a snapshot that will expire, and its id to LATEST."""
         path = self._paths.changelog(snapshot.id)
         self._file_io.write(path, checked_bytes(snapshot, path, MAX_SNAPSHOT_BYTES))
         self._write_hint("LATEST", snapshot.id)
 
     def announce_earliest(self, snapshot_id: int) -> None:
-        """Say which changelog is the oldest that stays."""
+        """Record the oldest changelog that is kept."""
         self._write_hint("EARLIEST", snapshot_id)
 
     def announce_latest(self, snapshot_id: int | None) -> None:
-        """Record the newest changelog that stays; None for no changelog, which other engines write as -1."""
+        """Record the newest changelog that is kept; None (no changelog) is stored as -1, as in other engines."""
         self._write_hint("LATEST", -1 if snapshot_id is None else snapshot_id)
 
     def _write_hint(self, name: str, snapshot_id: int) -> None:
         self._file_io.write(f"{self._paths.changelog_dir}/{name}", str(snapshot_id).encode("ascii"), durable=False)
 
     def list(self) -> Sequence[Snapshot]:
-        """Return all that are kept, ascending by id; those that expire during the call are left out."""
+        """Return all long-lived changelogs, ascending by id, without those that expire during the call."""
         found = map(self.try_get, self.ids())
         return [snapshot for snapshot in found if snapshot is not None]

@@ -1,4 +1,4 @@
-"""The consumers of one branch: readers with names, and the snapshot that each reads next (docs/format.md 1)."""
+"""The consumers of one branch: named readers, and the snapshot that each reads next (docs/format.md 1)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from lakelsm.format.paths import TablePaths
 from lakelsm.json_document import parse_object
 from lakelsm.storage import FileIO
 
-#: A size that no consumer's file has.
+#: The maximum size of a consumer file, in bytes.
 _MAX_BYTES = 1 << 16
-#: Other engines overwrite the file in place, so a read may see a part of it: attempts, and the wait between them.
+#: Other engines overwrite the file in place, so a read may see a part of it: the attempts, and the seconds between them.
 _TRIES = 5
 _WAIT = 0.1
 
-#: The consumer that holds a snapshot while a table is rolled back to it is called so, and then its id.
-#: Persisted: do not change
+#: The prefix of the consumer that retains a snapshot during a rollback to it; its id follows. Persisted: do not change
 ROLLBACK_CONSUMER = "lakelsm-rollback-to-"
 
 _NEXT_SNAPSHOT = "nextSnapshot"
@@ -38,14 +37,14 @@ class ConsumerStore:
         return sorted(consumer for consumer in consumers if consumer)
 
     def is_rolled_back(self, snapshot_id: int) -> bool:
-        """Return whether a rollback to an older snapshot than this one is under way, or was cut off."""
+        """Whether a rollback to a snapshot below this one is running or was interrupted."""
         goals = (name.removeprefix(ROLLBACK_CONSUMER) for name in self.names() if name.startswith(ROLLBACK_CONSUMER))
         return any(not goal.isdecimal() or int(goal) < snapshot_id for goal in goals)
 
     def try_get(self, consumer_id: str) -> int | None:
-        """Return the id of the snapshot that a consumer reads next, or None where there is no such consumer.
+        """Return the id of the snapshot that a consumer reads next, or None if there is no such consumer.
 
-        Raises CorruptTableError for a file without it: the needs of the consumer are then unknown.
+        Raises CorruptTableError if its file has no valid id, because the snapshots that it needs are unknown.
         """
         path = self._paths.consumer(consumer_id)
         for attempt in range(_TRIES):
@@ -61,16 +60,16 @@ class ConsumerStore:
         raise AssertionError("the last attempt returns or raises")
 
     def all(self) -> dict[str, int]:
-        """Return the next snapshot of each consumer; those that are deleted during the call are left out.
+        """Return the next snapshot of each consumer, without consumers that are deleted during the call.
 
-        Raises CorruptTableError as try_get: a consumer that cannot be read is never taken for 'no consumer'.
+        Raises CorruptTableError as `try_get`: a consumer that cannot be read is not a missing one.
         """
         found = ((name, self.try_get(name)) for name in self.names())
         return {name: snapshot_id for name, snapshot_id in found if snapshot_id is not None}
 
 
 def consumer_text(next_snapshot: int) -> bytes:
-    """Return the content of a consumer's file."""
+    """Return the content of a consumer file."""
     return f'{{\n  "{_NEXT_SNAPSHOT}" : {next_snapshot}\n}}'.encode("ascii")
 
 
@@ -78,6 +77,6 @@ def _next_snapshot(data: bytes, path: str) -> int:
     found = parse_object(data, path).get(_NEXT_SNAPSHOT)
     if type(found) is not int or found < 0:
         raise CorruptTableError(
-            f"{path} has {found!r} as {_NEXT_SNAPSHOT}, which is no snapshot id: restore the file, or reset the consumer."
+            f"{path}: {_NEXT_SNAPSHOT} = {found!r} is not a snapshot id. Restore the file, or reset the consumer."
         )
     return found

@@ -21,26 +21,27 @@ _BucketId: TypeAlias = tuple[bytes, int]
 
 @dataclass(frozen=True)
 class DeletionVectors:
-    """Where the vectors of a snapshot lie, by bucket and data file name, and the entries of their index files."""
+    """The locations of a snapshot's vectors, by bucket and data file name, and the entries of their index files."""
 
     locations: Mapping[_BucketId, Mapping[str, VectorLocation]] = field(default_factory=dict)
     entries: Mapping[_BucketId, Sequence[IndexManifestEntry]] = field(default_factory=dict)
 
     def of_bucket(self, partition: bytes, bucket: int) -> Mapping[str, VectorLocation]:
-        """The vectors of one bucket by data file name. Vectors of files that do not exist mask nothing."""
+        """Return the vectors of one bucket by data file name. Vectors of missing files mask nothing."""
         return self.locations.get((partition, bucket), {})
 
     def of(self, entries: Iterable[ManifestEntry]) -> list[VectorLocation | None]:
-        """The vector of each entry's data file, None where none of its rows is masked."""
+        """Return the vector of each entry's data file; None for a file without masked rows."""
         return [self.of_bucket(entry.partition, entry.bucket).get(entry.file.file_name) for entry in entries]
 
 
 def deletion_vectors(
     store: TableStore, snapshot: Snapshot | None, buckets: Container[_BucketId] | None = None
 ) -> DeletionVectors:
-    """Return the vectors of a snapshot (None: of an empty table), by its index manifest alone; those of ``buckets``.
+    """Return the vectors of a snapshot (None: of an empty table) in ``buckets`` (None: in all).
 
-    Raises CorruptTableError if two vectors are of one data file, or if an index file does not list its vectors.
+    Reads the index manifest only. Raises CorruptTableError if a data file has two vectors, or if an index file does not
+    list its vectors.
     """
     if snapshot is None:
         return DeletionVectors()
@@ -69,7 +70,7 @@ def _locations(store: TableStore, snapshot: Snapshot, entry: IndexManifestEntry)
     file = entry.file
     refuse_external_path(file.external_path, file.file_name)
     if file.dv_ranges is None:
-        raise _wrong(snapshot, f"does not say where the deletion vectors of index file {file.file_name} lie")
+        raise _wrong(snapshot, f"has no byte ranges of the deletion vectors of index file {file.file_name}")
     path = store.paths.index(file.file_name)
     store.file_io.check_file(path)
     for vector in file.dv_ranges:
@@ -77,9 +78,9 @@ def _locations(store: TableStore, snapshot: Snapshot, entry: IndexManifestEntry)
         if min(numbers) < 0 or vector.offset + vector.length > file.file_size:
             raise _wrong(
                 snapshot,
-                f"says that the deletion vector of data file {vector.data_file_name} has {vector.length} bytes from byte "
-                f"{vector.offset} of index file {file.file_name} with {file.file_size} bytes, and masks "
-                f"{vector.cardinality} rows, which cannot be",
+                f"has an invalid deletion vector of data file {vector.data_file_name}: {vector.length} bytes from byte "
+                f"{vector.offset} of index file {file.file_name} with {file.file_size} bytes, masking "
+                f"{vector.cardinality} rows",
             )
         yield VectorLocation(
             path,
@@ -94,6 +95,5 @@ def _locations(store: TableStore, snapshot: Snapshot, entry: IndexManifestEntry)
 
 def _wrong(snapshot: Snapshot, problem: str) -> CorruptTableError:
     return CorruptTableError(
-        f"Index manifest {snapshot.index_manifest} {problem}: restore it, or read a snapshot from before snapshot "
-        f"{snapshot.id}."
+        f"Index manifest {snapshot.index_manifest} {problem}. Restore it, or read a snapshot before {snapshot.id}."
     )

@@ -1,6 +1,6 @@
-"""The HASH index files of a snapshot's dynamic buckets, checked before a writer believes them (docs/format.md 10.1).
+"""The HASH index files of a snapshot's dynamic buckets, checked before a writer uses them (docs/format.md 10.1).
 
-A hash that a damaged index lacks would be taken for a new key: it would get a second bucket and stay doubled.
+A writer would take a hash that a damaged index lacks for a new key, and the key would have rows in two buckets.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from lakelsm.snapshots.manifest_scan import read_index_entries, read_live_entrie
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage import FileIO
 
-#: Highest number of buckets of a partition. Persisted: do not change
+#: The highest bucket number of a partition. Persisted: do not change
 MAX_BUCKETS = 32767
 
-#: A size that no HASH index file has: 268 million keys in one bucket.
+#: The maximum size of a HASH index file in bytes: 268 million keys in one bucket.
 _MAX_BYTES = 1 << 30
 
-_REMEDY = "restore the file, or overwrite the partition, which gives its keys their buckets anew."
+_REMEDY = "Restore the file, or overwrite the partition, which assigns its keys to buckets again."
 
 #: The HASH index files of a table by partition (BinaryRow with arity) and bucket.
 HashIndexes: TypeAlias = dict[tuple[bytes, int], "HashIndex"]
@@ -36,7 +36,7 @@ HashIndexes: TypeAlias = dict[tuple[bytes, int], "HashIndex"]
 
 @dataclass(frozen=True)
 class HashIndex:
-    """One HASH index file of the index manifest. ``bucket`` names its bucket in errors. Pickled into tasks."""
+    """One HASH index file of the index manifest. ``bucket`` is the name of its bucket in errors. Pickled into tasks."""
 
     path: str
     bucket: str
@@ -46,20 +46,20 @@ class HashIndex:
     checksum: int | None = None
 
     def read(self, file_io: FileIO) -> npt.NDArray[np.int32]:
-        """Return the hashes. Raises CorruptTableError unless the file exists and matches the manifest."""
+        """Return the hashes. Raises CorruptTableError if the file is missing or does not match the index manifest."""
         try:
             data = file_io.read(self.path, _MAX_BYTES)
         except FileNotFoundError as error:
-            raise CorruptTableError(f"HASH index file {self.path} of {self.bucket} does not exist: {_REMEDY}") from error
+            raise CorruptTableError(f"HASH index file {self.path} of {self.bucket} is missing. {_REMEDY}") from error
         hashes = decode_hashes(data, f"HASH index file {self.path} of {self.bucket}")
         if len(data) != self.file_size or len(hashes) != self.row_count:
             raise CorruptTableError(
-                f"HASH index file {self.path} of {self.bucket} has {len(hashes)} hashes in {len(data)} bytes, but the "
-                f"index manifest says {self.row_count} in {self.file_size}: {_REMEDY}"
+                f"HASH index file {self.path} of {self.bucket} has {len(hashes)} hashes in {len(data)} bytes instead of "
+                f"{self.row_count} hashes in {self.file_size} bytes. {_REMEDY}"
             )
         if self.checksum is not None and zlib.crc32(data) != self.checksum:
             raise CorruptTableError(
-                f"HASH index file {self.path} of {self.bucket} does not have the checksum that the index manifest says: "
+                f"HASH index file {self.path} of {self.bucket} is damaged: its checksum differs from the index manifest. "
                 f"{_REMEDY}"
             )
         return hashes
@@ -68,7 +68,7 @@ class HashIndex:
 def hash_indexes(store: TableStore, base: Snapshot | None) -> HashIndexes:
     """Return the HASH index files of a snapshot (None: of an empty table).
 
-    Raises CorruptTableError where the snapshot has rows and no index, or an index that names a bucket twice.
+    Raises CorruptTableError if the snapshot has rows and no index, or two index files of one bucket.
     """
     if base is None:
         return {}
@@ -79,10 +79,10 @@ def hash_indexes(store: TableStore, base: Snapshot | None) -> HashIndexes:
     for entry in entries:
         bucket = entry.partition, entry.bucket
         if not 0 <= entry.bucket <= MAX_BUCKETS or bucket in found:
-            problem = "a second index file" if bucket in found else f"no possible number (0 to {MAX_BUCKETS})"
+            problem = "has two HASH index files" if bucket in found else f"is not a number from 0 to {MAX_BUCKETS}"
             raise CorruptTableError(
-                f"Index manifest {base.index_manifest} of {_bucket(store, entry)} names {entry.file.file_name}, "
-                f"but the bucket has {problem}: overwrite the partition, which gives its keys their buckets anew."
+                f"Index manifest {base.index_manifest}: {_bucket(store, entry)} {problem} ({entry.file.file_name}). "
+                "Overwrite the partition, which assigns its keys to buckets again."
             )
         refuse_external_path(entry.file.external_path, entry.file.file_name)
         path = store.paths.index(entry.file.file_name)
@@ -92,23 +92,23 @@ def hash_indexes(store: TableStore, base: Snapshot | None) -> HashIndexes:
 
 
 def check_one_bucket_per_hash(hashes: int, distinct: int, indexes: Collection[HashIndex]) -> None:
-    """Raise CorruptTableError where the files of a partition have ``hashes`` that are not all ``distinct``."""
+    """Raise CorruptTableError if a hash occurs more than once in a partition: ``hashes`` and ``distinct`` are counts."""
     if hashes != distinct:
         files = ", ".join(index.path for index in indexes)
         raise CorruptTableError(
-            f"HASH index files name {hashes - distinct} key hashes more than once, of {next(iter(indexes)).bucket} or "
-            f"another bucket of its partition, so it is not known which bucket these keys are in ({files}): {_REMEDY}"
+            f"HASH index files of the partition of {next(iter(indexes)).bucket}: {hashes - distinct} key hashes occur "
+            f"more than once, so their bucket is unknown ({files}). {_REMEDY}"
         )
 
 
 def _refuse_rows_without_index(store: TableStore, base: Snapshot) -> None:
-    """An overwrite that leaves no rows leaves no index either, as in Java; but rows never go without."""
+    """Refuse a snapshot that has rows and no index. Without rows there is no index, as after Java's overwrite."""
     live = read_live_entries(store.file_io, store.paths, base, stats=False)
     if live:
         raise CorruptTableError(
-            f"Snapshot {base.id} of table {store.name} has {len(live)} data files in dynamic buckets, but no HASH index "
-            "of their keys (its key indexManifest), so a write would give known keys a second bucket: restore the "
-            "snapshot file or roll back, or overwrite the table, which gives its keys their buckets anew."
+            f"Table {store.name}: snapshot {base.id} has {len(live)} data files in dynamic buckets and no HASH index of "
+            "their keys (its key indexManifest). Restore the snapshot file, roll back, or overwrite the table, which "
+            "assigns its keys to buckets again."
         )
 
 

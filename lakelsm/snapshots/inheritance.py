@@ -1,9 +1,9 @@
-"""What a snapshot inherits from the one before it: the number of buckets of all its files, and table statistics.
+"""The values that a snapshot inherits from its predecessor: the number of buckets of its files, and table statistics.
 
-A writer must know that no file of another number lies where it writes: a key in two buckets would be two rows. Schema
-files do not record this: a rescale of Java may use a number that no schema has. So each snapshot records it,
-and the next inherits it. A snapshot of another writer lacks it: then a writer reads the manifests once, and its
-own snapshot records it again. Statistics (docs/format.md 4.4) stay those of the table while its schema does.
+A writer must know that all files have its number of buckets: a key in two buckets would be two rows. Schema files do not
+record this, because a rescale of Java may use a number that no schema has. So each snapshot records it, and the next one
+inherits it. A snapshot of another engine lacks it: then a writer reads the manifests once, and its snapshot records the
+number again. Statistics (docs/format.md 4.4) are inherited as long as the schema stays the same.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from lakelsm.storage import FileIO
 #: Key of the snapshot property. Persisted: do not change
 TOTAL_BUCKETS_PROPERTY = "lakelsm.total-buckets"
 
-#: A size that no statistics file has.
+#: The maximum size of a statistics file, in bytes.
 _MAX_STATISTICS_BYTES = 64 << 20
 
 _NUMBER = re.compile(r"[1-9][0-9]{0,9}")
 
 
 def recorded_total_buckets(snapshot: Snapshot) -> int | None:
-    """Return the number that a snapshot of lakelsm records, or None."""
+    """Return the number of buckets that a snapshot of lakelsm records, or None."""
     text = snapshot.own_properties.get(TOTAL_BUCKETS_PROPERTY)
     if text is None:
         return None
     if not _NUMBER.fullmatch(text):
         raise CorruptTableError(
-            f"snapshot {snapshot.id} has {text[:50]!r} under {TOTAL_BUCKETS_PROPERTY}, which is no number of buckets"
+            f"Snapshot {snapshot.id}: property {TOTAL_BUCKETS_PROPERTY!r}: {text[:50]!r} is not a number of buckets."
         )
     return int(text)
 
@@ -42,9 +42,9 @@ def recorded_total_buckets(snapshot: Snapshot) -> int | None:
 def with_total_buckets(
     properties: Mapping[str, str], latest: Snapshot | None, found: int | None, delta: Iterable[ManifestEntry]
 ) -> dict[str, str]:
-    """Return the properties of the snapshot after ``latest``: those given, and the number if all its files have one.
+    """Return ``properties`` for the snapshot after ``latest``, with the number of buckets if all its files have the same.
 
-    ``found`` is the number of the files of ``latest``, if the manifests were read.
+    ``found`` is the number of the files of ``latest`` if the manifests were read.
     """
     added = {entry.total_buckets for entry in delta if entry.kind == FileKind.ADD}
     known = next(iter(added), None) if latest is None else recorded_total_buckets(latest) or found
@@ -58,7 +58,7 @@ def inherited_statistics(
 ) -> str | None:
     """Return the name of the newest snapshot's statistics file if it is of this schema, else None.
 
-    Statistics are an aid: a file that is missing or damaged is not inherited and fails no commit.
+    A missing or damaged file is not inherited, and does not make a commit fail.
     """
     if latest is None or latest.statistics is None:
         return None

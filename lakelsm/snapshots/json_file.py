@@ -1,4 +1,4 @@
-"""What snapshot and schema files are made of reads back the same; and how a snapshot file becomes visible."""
+"""Writes snapshot and schema files: checks that they read back equal, and publishes them."""
 
 from __future__ import annotations
 
@@ -10,39 +10,40 @@ from lakelsm.format.snapshot import Snapshot, Tag
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.storage import FileIO
 
-#: Attempts to reach a certain answer, and the wait between them in seconds.
+#: The attempts to get a certain answer, and the first wait between them in seconds.
 _TRIES = 4
 _WAIT = 0.2
 
 
 def checked_bytes(document: Snapshot | Tag | TableSchema, path: str, max_bytes: int) -> bytes:
-    """Return the content of a file for ``document``: what its reader turns into the very same document.
+    """Return the content of a file for ``document``, checked by reading it back.
 
-    Raises InvalidInputError where some value of it cannot be written so; one such file would stop every reader.
+    Raises InvalidInputError if the document that is read differs, or if the file is larger than ``max_bytes``: such a
+    file would make all readers fail.
     """
     try:
         data = document.to_json().encode("utf-8")
         same = type(document).from_json(data, path) == document
     except (TypeError, ValueError, LakelsmError) as error:
         raise InvalidInputError(
-            f"{path} was not written: a value that it would hold cannot be read back ({error})"
+            f"{path} was not written: one of its values cannot be read back ({error})."
         ) from error
     if not same:
-        raise InvalidInputError(f"{path} was not written: a value that it would hold reads back as another one")
+        raise InvalidInputError(f"{path} was not written: one of its values is read back as another value.")
     if len(data) > max_bytes:
-        raise InvalidInputError(f"{path} was not written: with {len(data)} bytes it is longer than readers take")
+        raise InvalidInputError(f"{path} was not written: it would have {len(data)} bytes; readers accept {max_bytes}.")
     return data
 
 
 #: The remedy if it is unknown whether a snapshot was published.
-_RERUN = "Rerun with the same commit user and batch id: it does nothing if this commit is visible after all."
+_RERUN = "Rerun with the same commit user and batch id: it does nothing if the commit is visible."
 
 
 @dataclass(frozen=True)
 class Publication:
-    """The outcome of a publication. ``is_ours``: the file has our content; otherwise it has other content.
+    """The outcome of a publication. ``is_ours``: the file has our content; otherwise another writer published it.
 
-    ``in_doubt``: a request failed without an answer, so the file may have existed before, and been removed since.
+    ``in_doubt``: a request failed without an answer, so our file may have existed and been deleted since.
     """
 
     is_ours: bool
@@ -52,20 +53,20 @@ class Publication:
 def publish(
     file_io: FileIO, path: str, data: bytes, sleep: Callable[[float], None], rerun: str = _RERUN
 ) -> bool:
-    """`publication`, reduced to whether the file has our content."""
+    """Publish a file as `publication` does, and return whether it has our content."""
     return publication(file_io, path, data, sleep, rerun).is_ours
 
 
 def publication(
     file_io: FileIO, path: str, data: bytes, sleep: Callable[[float], None], rerun: str = _RERUN
 ) -> Publication:
-    """Create a snapshot or schema file, or find that another has the id.
+    """Create a snapshot or schema file if it is absent; return whose content it has.
 
-    A request may land though its answer is an error or "exists", so the file is read back and compared (a
-    snapshot carries a uuid: equal bytes are this very snapshot). Where nothing is found after an error, the
-    same bytes are sent again: should the first request land late, it carries the same content. Raises
-    StorageError when the file system refused before anything was sent, CommitOutcomeUnknownError when the store gives no
-    certain answer, and UnsupportedFeatureError when it cannot create-if-absent.
+    A request may succeed although its answer is an error or "exists", so the file is read back and compared. A snapshot
+    has a uuid: equal bytes are the same snapshot. If the file does not exist after an error, the same bytes are sent
+    again; a first request that succeeds late has the same content. Raises StorageError if the file system refused before
+    anything was sent, CommitOutcomeUnknownError if the store gives no certain answer, and UnsupportedFeatureError if it
+    has no create-if-absent.
     """
     failure: Exception | None = None
     unanswered = 0
@@ -78,14 +79,14 @@ def publication(
         except CommitOutcomeUnknownError:
             raise
         except LakelsmError:
-            # Nothing was sent, so nothing can be visible, unless an earlier try was.
+            # Nothing was sent now, so nothing can be visible, unless an earlier attempt sent something.
             if failure is None:
                 raise
-        except Exception as error:  # noqa: BLE001  Whatever it is, the request may have landed.
+        except Exception as error:  # noqa: BLE001  After any error, the request may have succeeded.
             failure, unanswered = error, unanswered + 1
         try:
             is_ours = file_io.read(path) == data
-            # Ours of the only request that can have landed was never removed: none put it back.
+            # If only one request can have succeeded and our file exists, it was not deleted in between.
             removed = attempt > 0 and unanswered != 1 if is_ours else failure is not None or attempt > 0
             return Publication(is_ours, in_doubt=removed)
         except FileNotFoundError:
@@ -93,7 +94,7 @@ def publication(
         except Exception as error:  # noqa: BLE001
             failure = failure or error
             if isinstance(error, StorageUnavailableError):
-                break  # The request was already retried.
+                break  # The client has already retried the request.
     raise CommitOutcomeUnknownError(
-        f"{path}: publishing failed and the outcome cannot be read back ({failure}). No file was deleted. {rerun}"
+        f"{path}: the publication failed and the file cannot be read back ({failure}), so no file was deleted. {rerun}"
     ) from failure

@@ -1,7 +1,7 @@
-"""What maintenance did to a table, a record a run, in the snapshots that runs publish (docs/format.md 18.4).
+"""Records of maintenance runs, in a property of the snapshots that the runs publish (docs/format.md 18.4).
 
-Each snapshot inherits the newest records of the one before it, so that they outlive their snapshots.
-They are for people, and nothing depends on them: a damaged record is ignored, and no commit fails because of one.
+Each snapshot inherits the newest records of its predecessor, so that they outlive their snapshots. They are for display
+only: a damaged record is ignored and does not make a commit fail.
 """
 
 from __future__ import annotations
@@ -16,20 +16,21 @@ from lakelsm.format.snapshot import Snapshot
 #: Key of the snapshot property. Persisted: do not change
 MAINTENANCE_PROPERTY = "lakelsm.maintenance"
 
-#: So many records, in so many characters, are kept in a snapshot; so many ids in a record; so long are its texts.
+#: Limits of a snapshot (records, characters of all records) and of a record (snapshot ids, characters of a text).
 _MAX_RECORDS, _MAX_CHARACTERS, _MAX_IDS, _MAX_TEXT = 100, 8192, 8, 64
-#: At most so many snapshots of other engines may lie between a snapshot and the one whose records it inherits.
+#: The number of snapshots that are searched for the records to inherit; those of other engines lack them.
 _LONGEST_WALK = 10
 
-#: Outcomes. ``PARTIAL``: a run of several commits, as of one that was not its last.
+#: The outcomes. ``PARTIAL``: a commit of a run that was not its last.
 DONE, PARTIAL, FAILED = "done", "partial", "failed"
 
 
 @dataclass(frozen=True, kw_only=True)
 class MaintenanceRecord:
-    """One run. ``run`` identifies it; ``user`` and ``host`` ran it; ``started`` is in epoch milliseconds.
+    """The record of one run: its id, operation, user and host; ``started`` is in epoch milliseconds.
 
-    ``files`` and ``bytes`` are those that it wrote, or deleted if it writes none; ``snapshot_ids`` are its newest ones.
+    ``files`` and ``bytes`` count the written files, or the deleted ones of a run that writes none. ``snapshot_ids`` are
+    its newest snapshots.
     """
 
     run: str
@@ -44,14 +45,14 @@ class MaintenanceRecord:
     snapshot_ids: tuple[int, ...] = ()
 
     def to_list(self) -> list[object]:
-        """The stored form of the record: a list of its values."""
+        """Return the stored form of the record, a list of its values."""
         texts = [text[:_MAX_TEXT] for text in (self.run, self.operation, self.user, self.host)]
         numbers = [self.started, round(self.seconds, 3), self.files, self.bytes]
         return [*texts, *numbers, self.outcome[:_MAX_TEXT], list(self.snapshot_ids)]
 
     @staticmethod
     def of_list(values: object) -> MaintenanceRecord | None:
-        """The record of a stored list; None if it is not a record."""
+        """Return the record of a stored list; None if the list is not a record."""
         if not isinstance(values, list) or len(values) != len(_KINDS):
             return None
         if not all(isinstance(value, kind) for value, kind in zip(values, _KINDS)):
@@ -62,7 +63,7 @@ class MaintenanceRecord:
         return MaintenanceRecord(**dict(zip(_NAMES, plain)), snapshot_ids=tuple(ids))
 
     def as_property(self) -> dict[str, str]:
-        """Properties of a snapshot that the run publishes; its id is filled in where they are committed."""
+        """Return the property of a snapshot that the run publishes. The commit adds the snapshot's id."""
         return {MAINTENANCE_PROPERTY: _dumped([self])}
 
 
@@ -71,7 +72,7 @@ _KINDS: tuple[type | tuple[type, ...], ...] = (str, str, str, str, int, (int, fl
 
 
 def records_of(text: str | bytes | None) -> list[MaintenanceRecord]:
-    """The records of a property or file, newest first; invalid ones are left out."""
+    """Return the records of a property or file, newest first, without invalid ones."""
     try:
         values = json.loads(text or "[]")
     except (ValueError, RecursionError):
@@ -81,10 +82,10 @@ def records_of(text: str | bytes | None) -> list[MaintenanceRecord]:
 
 
 def inherited_records(latest: Snapshot | None, older: Callable[[int], Snapshot | None]) -> str | None:
-    """The records as of a snapshot: its own, or those of the newest of lakelsm's before it, a few snapshots back; where
-    there is none of lakelsm's, those that another engine copied.
+    """Return the text of the records as of a snapshot; None if there are none.
 
-    ``older`` reads a snapshot by its id; one that cannot be read ends the search. None where there are no records.
+    They are those of the newest snapshot of lakelsm, at most a few snapshots back, otherwise those that another engine
+    copied. ``older`` reads a snapshot by its id; one that cannot be read ends the search.
     """
     current, copied = latest, None
     for _ in range(_LONGEST_WALK):
@@ -106,9 +107,9 @@ def inherited_records(latest: Snapshot | None, older: Callable[[int], Snapshot |
 def with_maintenance_records(
     properties: Mapping[str, str], snapshot_id: int, latest: Snapshot | None, older: Callable[[int], Snapshot | None]
 ) -> dict[str, str]:
-    """The properties of the snapshot ``snapshot_id`` after ``latest``: those given, with the records of both.
+    """Return ``properties`` for the snapshot ``snapshot_id`` after ``latest``, with the records of both.
 
-    The record of a run replaces an earlier one of the same run.
+    The record of a run replaces an earlier record of the same run.
     """
     kept = inherited_records(latest, older)
     own = [
@@ -123,7 +124,7 @@ def with_maintenance_records(
 
 
 def _dumped(records: Sequence[MaintenanceRecord]) -> str:
-    """The newest records as text, as many as fit."""
+    """Return the newest records as text, within the limits."""
     texts: list[str] = []
     characters = 2
     for record in records[:_MAX_RECORDS]:

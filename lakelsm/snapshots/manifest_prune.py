@@ -1,4 +1,4 @@
-"""Which manifests can contain entries of certain partitions and buckets, by their statistics only."""
+"""Selects the manifests that may have entries of some partitions and buckets, by their statistics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lakelsm.format.manifest.partition_stats import comparable
 from lakelsm.format.row.binary_row import decode_rows
 from lakelsm.types import DataType
 
-#: Beyond so many partitions only their common range is compared.
+#: The maximum number of partitions that are compared one by one; for more, only their common range is compared.
 _MAX_PARTITIONS = 200
 
 
@@ -21,10 +21,9 @@ def select_manifests(
     changed: Mapping[bytes, Collection[int]],
     partition_types: Sequence[DataType],
 ) -> list[ManifestFileMeta]:
-    """Return the manifests that may hold an entry of a changed partition and one of its buckets.
+    """Return the manifests that may have an entry of a changed bucket.
 
-    ``changed`` maps stored partitions (BinaryRow with arity) to their buckets. Bounds that are missing prune
-    nothing.
+    ``changed`` maps stored partitions (BinaryRow with arity) to bucket numbers. A manifest without bounds is kept.
     """
     if not changed:
         return []
@@ -63,7 +62,7 @@ def _values(column: pa.Array) -> list[Any]:
 
 
 def _probes(wanted: Sequence[pa.Array]) -> list[list[tuple[Any, Any]]]:
-    """A (low, high) per column for each wanted partition; for very many, one range around all."""
+    """Return a (low, high) for each column of each wanted partition; for many partitions, one range of all."""
     columns = [_values(column) for column in wanted]
     if len(columns[0]) <= _MAX_PARTITIONS:
         return [[(value, value) for value in row] for row in zip(*columns, strict=True)]
@@ -77,12 +76,12 @@ _ANY = object()
 
 
 def _inside(low: Any, high: Any, smallest: Any, largest: Any, nulls: int | None) -> bool:
-    """Whether a column with these bounds and null count can hold a value of ``low`` to ``high``."""
+    """Whether a column with these bounds and null count may have a value from ``low`` to ``high``."""
     if low is _ANY:
         return True
     if low is None:
         return nulls is None or nulls > 0
     if smallest is None or largest is None:
-        # No bounds: unknown, unless all values are NULL, which is not recorded here.
+        # Without bounds the answer is unknown: the statistics do not say whether all values are NULL.
         return True
     return bool(smallest <= high and low <= largest)

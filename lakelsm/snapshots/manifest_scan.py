@@ -1,4 +1,4 @@
-"""Reading a snapshot's entries: live files, delta, changelog and index files (docs/format.md 11.1)."""
+"""Reads the entries of a snapshot: live files, delta, changelog and index files (docs/format.md 11.1)."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 Longs: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
-#: Tells from a manifest's ranges whether it can hold wanted entries. It must keep a manifest that holds one.
+#: Returns whether a manifest may have wanted entries, by its ranges. It must keep each manifest that has one.
 ManifestFilter: TypeAlias = Callable[[ManifestFileMeta], bool]
-#: Tells for each of some distinct partitions (BinaryRows with arity) whether its entries are wanted.
+#: Returns for each of some distinct partitions (BinaryRows with arity) whether its entries are wanted.
 PartitionFilter: TypeAlias = Callable[[Sequence[bytes]], Sequence[bool] | Mask]
-#: Tells for each entry, from the arrays of buckets and of total bucket counts, whether it is wanted.
+#: Returns for each entry whether it is wanted, given the arrays of buckets and of total bucket counts.
 BucketFilter: TypeAlias = Callable[[Longs, Longs], Mask]
 
-#: A size that no manifest, manifest list or index manifest has.
+#: The maximum size of a manifest, manifest list or index manifest, in bytes.
 _MAX_BYTES = 256 << 20
 
 
@@ -47,30 +47,29 @@ def read_live_entries(
 ) -> list[ManifestEntry]:
     """Return the ADD entries of ``snapshot`` whose file is live, in manifest order.
 
-    An ADD is live unless some DELETE of the base or delta list has its identity, wherever it stands. The
-    filters run before entries are made; they must treat all entries of one bucket of one partition alike.
-    ``stats=False`` may leave key and value statistics empty, which is a third faster: for plans that
-    prune by nothing, never for entries that are committed again.
-    Raises CorruptTableError naming the file where a manifest or list is missing or damaged, or adds a file twice.
+    An ADD is live unless a DELETE of the base or delta list, in any position, has its identity. The filters run before
+    entries are made; they must return the same for all entries of a bucket. ``stats=False`` may leave key and value
+    statistics empty, which is a third faster: for plans that do not prune, never for entries that are committed again.
+    Raises CorruptTableError with the file's name if a manifest or list is missing or damaged, or adds a file twice.
     """
     metas = _metas_with_entries(file_io, paths, snapshot)
     batches = _open(file_io, paths, metas, keep_manifest)
     wanted = [_wanted(batch, keep_partitions, keep_buckets) for batch in batches]
     entries = [entry for batch, rows in _live(batches, wanted) for entry in batch.entries(rows, stats)]
     names = {entry.file.file_name for entry in entries}
-    if len(names) != len(entries):  # Names are cheaper than identities, and no two files have one.
+    if len(names) != len(entries):  # Names are cheaper to compare than identities, and unique too.
         _check_added_once((entry.identity for entry in entries), snapshot)
     return entries
 
 
 def _check_added_once(identities: Iterable[EntryIdentity], snapshot: Snapshot) -> None:
-    """Refuse a snapshot that has a file twice, whose rows would be there twice. (Java: `FileEntry.mergeEntries`.)"""
+    """Refuse a snapshot that adds a file twice: its rows would be read twice. (Java: `FileEntry.mergeEntries`.)"""
     seen: set[EntryIdentity] = set()
     for identity in identities:
         if identity in seen:
             raise CorruptTableError(
-                f"Snapshot {snapshot.id} adds data file {identity[3]!r} twice: its manifests were changed by "
-                "hand. Restore them, or read another snapshot."
+                f"Snapshot {snapshot.id} adds data file {identity[3]!r} twice. Restore its manifests, or read another "
+                "snapshot."
             )
         seen.add(identity)
 
@@ -78,9 +77,9 @@ def _check_added_once(identities: Iterable[EntryIdentity], snapshot: Snapshot) -
 def read_live_batches(
     file_io: FileIO, paths: TablePaths, snapshot: Snapshot, keep_partitions: PartitionFilter | None = None
 ) -> list[tuple[EntryBatch, Longs]]:
-    """Return batches and the rows in them whose file is live, in manifest order, for what shows many files as columns.
+    """Return batches of entries and the row indexes of their live files, in manifest order: entries as columns.
 
-    What is live, and errors, are as in read_live_entries.
+    Live files and errors are as in `read_live_entries`.
     """
     batches = _open(file_io, paths, _metas_with_entries(file_io, paths, snapshot), None)
     live = list(_live(batches, [_wanted(batch, keep_partitions, None) for batch in batches]))
@@ -91,22 +90,22 @@ def read_live_batches(
 
 
 def live_entries(batches: Sequence[EntryBatch], keep_partitions: PartitionFilter | None = None) -> list[ManifestEntry]:
-    """Return the entries of a snapshot's batches whose file is live, in their order. See read_live_entries."""
+    """Return the live entries of a snapshot's batches, in their order. See `read_live_entries`."""
     wanted = [_wanted(batch, keep_partitions, None) for batch in batches]
     return [entry for batch, rows in _live(batches, wanted) for entry in batch.entries(rows)]
 
 
 def read_batches(file_io: FileIO, paths: TablePaths, snapshot: Snapshot) -> list[EntryBatch]:
-    """Return all entries of ``snapshot``, those that delete files too, to compare the counts of all of them."""
+    """Return all entries of ``snapshot``, including those that delete files."""
     return _open(file_io, paths, _metas_with_entries(file_io, paths, snapshot), None)
 
 
 def read_live_counts(
     file_io: FileIO, paths: TablePaths, snapshot: Snapshot, keep_partitions: PartitionFilter | None = None
 ) -> list[tuple[EntryBatch, Longs]]:
-    """Return batches and the rows in them whose file is live, for what counts of rows need: no entries can be made.
+    """Return batches with only the columns that counts need, and the row indexes of their live files.
 
-    What is live, and errors, are as in read_live_entries.
+    No entries can be made of such batches. Live files and errors are as in `read_live_entries`.
     """
     batches = _open(file_io, paths, _metas_with_entries(file_io, paths, snapshot), None, COUNTED)
     return list(_live(batches, [_wanted(batch, keep_partitions, None) for batch in batches]))
@@ -118,7 +117,7 @@ def _metas_with_entries(file_io: FileIO, paths: TablePaths, snapshot: Snapshot) 
 
 
 def _live(batches: Sequence[EntryBatch], wanted: Sequence[Mask]) -> Iterator[tuple[EntryBatch, Longs]]:
-    """Each batch with the rows among the wanted ones that are live."""
+    """Yield each batch with the row indexes of its wanted live files."""
     deleted: set[EntryIdentity] = set()
     for batch, mask in zip(batches, wanted, strict=True):
         deleted.update(batch.identities(np.flatnonzero(mask & (batch.kinds == FileKind.DELETE))))
@@ -132,7 +131,7 @@ def read_delta_entries(
     snapshot: Snapshot,
     keep_partitions: PartitionFilter | None = None,
 ) -> list[ManifestEntry]:
-    """Return the entries of ``snapshot``'s own delta, in order. Errors as in read_live_entries."""
+    """Return the entries of the delta of ``snapshot``, in order. Errors are as in `read_live_entries`."""
     return _read_all(file_io, paths, read_delta_metas(file_io, paths, snapshot), keep_partitions)
 
 
@@ -142,12 +141,12 @@ def read_changelog_entries(
     snapshot: Snapshot,
     keep_partitions: PartitionFilter | None = None,
 ) -> list[ManifestEntry]:
-    """Return the changelog files of ``snapshot``, if it has any. Errors as in read_live_entries."""
+    """Return the changelog files of ``snapshot``, if it has any. Errors are as in `read_live_entries`."""
     return _read_all(file_io, paths, read_changelog_metas(file_io, paths, snapshot), keep_partitions)
 
 
 def read_index_entries(file_io: FileIO, paths: TablePaths, snapshot: Snapshot) -> list[IndexManifestEntry]:
-    """Return all live index files of ``snapshot`` (none where it has no index manifest)."""
+    """Return all index files of ``snapshot``; an empty list if it has no index manifest."""
     if snapshot.index_manifest is None:
         return []
     path = paths.manifest(snapshot.index_manifest)
@@ -156,12 +155,12 @@ def read_index_entries(file_io: FileIO, paths: TablePaths, snapshot: Snapshot) -
 
 
 def read_delta_metas(file_io: FileIO, paths: TablePaths, snapshot: Snapshot) -> list[ManifestFileMeta]:
-    """Return the manifests of ``snapshot``'s own delta."""
+    """Return the manifests of the delta of ``snapshot``."""
     return read_manifest_list(file_io, paths, snapshot, snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
 
 
 def read_changelog_metas(file_io: FileIO, paths: TablePaths, snapshot: Snapshot) -> list[ManifestFileMeta]:
-    """Return the manifests of ``snapshot``'s changelog, if it has one."""
+    """Return the manifests of the changelog of ``snapshot``, if it has one."""
     name, size = snapshot.changelog_manifest_list, snapshot.changelog_manifest_list_size
     return [] if name is None else read_manifest_list(file_io, paths, snapshot, name, size)
 
@@ -169,28 +168,28 @@ def read_changelog_metas(file_io: FileIO, paths: TablePaths, snapshot: Snapshot)
 def read_manifest_metas(file_io: FileIO, paths: TablePaths, snapshot: Snapshot) -> list[ManifestFileMeta]:
     """Return the manifests of ``snapshot``: those of its base list, then those of its delta list.
 
-    Raises CorruptTableError where one is named twice.
+    Raises CorruptTableError if one is named twice.
     """
     base = read_manifest_list(file_io, paths, snapshot, snapshot.base_manifest_list, snapshot.base_manifest_list_size)
     metas = [*base, *read_delta_metas(file_io, paths, snapshot)]
     name, times = Counter(meta.file_name for meta in metas).most_common(1)[0] if metas else ("", 1)
     if times > 1:
         raise CorruptTableError(
-            f"The manifest lists of snapshot {snapshot.id} name {paths.manifest(name)} {times} times: they were changed "
-            "by hand. Restore them, or read another snapshot."
+            f"The manifest lists of snapshot {snapshot.id} name {paths.manifest(name)} {times} times. Restore them, or "
+            "read another snapshot."
         )
     return metas
 
 
 def read_manifest(file_io: FileIO, paths: TablePaths, meta: ManifestFileMeta) -> list[ManifestEntry]:
-    """Return the entries of one manifest, in order. Errors as in read_live_entries."""
+    """Return the entries of one manifest, in order. Errors are as in `read_live_entries`."""
     return _read_all(file_io, paths, [meta], None)
 
 
 def read_file_names(file_io: FileIO, paths: TablePaths, metas: Sequence[ManifestFileMeta]) -> list[str]:
-    """Return the names of all files that entries of some manifests add or delete, those beside data files included.
+    """Return the names of all files that the manifests add or delete: data files and their extra files.
 
-    Errors as in read_live_entries.
+    Errors are as in `read_live_entries`.
     """
     return [name for batch in _open(file_io, paths, metas, None, NAMED) for name in batch.stored_names()]
 
@@ -198,7 +197,7 @@ def read_file_names(file_io: FileIO, paths: TablePaths, metas: Sequence[Manifest
 def read_named_entries(
     file_io: FileIO, paths: TablePaths, meta: ManifestFileMeta, names: Collection[str]
 ) -> list[tuple[int, EntryIdentity]]:
-    """Return kind and identity of the entries of one manifest whose file has one of some names. Errors as above."""
+    """Return kind and identity of the entries of one manifest whose file name is in ``names``. Errors are as above."""
     found: list[tuple[int, EntryIdentity]] = []
     for batch in _open(file_io, paths, [meta], None, COUNTED):
         everything = np.arange(batch.count)
@@ -248,7 +247,7 @@ def _wanted(
 
 
 def _without(batch: EntryBatch, rows: Longs, deleted: set[EntryIdentity]) -> Longs:
-    """Return those of ``rows`` whose identity is not in ``deleted``."""
+    """Return the row indexes of ``rows`` whose identity is not in ``deleted``."""
     if not deleted:
         return rows
     suspects = batch.have_names(rows, {identity[3] for identity in deleted})
@@ -261,31 +260,31 @@ def _without(batch: EntryBatch, rows: Longs, deleted: set[EntryIdentity]) -> Lon
 def read_manifest_list(
     file_io: FileIO, paths: TablePaths, snapshot: Snapshot, name: str, size: int | None
 ) -> list[ManifestFileMeta]:
-    """Return the manifests of one of the lists of ``snapshot``, with its recorded size (None: unknown)."""
+    """Return the manifests of a list of ``snapshot``; ``size`` is its recorded size in bytes (None: unknown)."""
     path = paths.manifest(name)
     data = read_metadata(file_io, path, f"snapshot {snapshot.id}", size, snapshot.checksum_of(name))
     return decode_manifest_list(data, path)
 
 
 def read_metadata(file_io: FileIO, path: str, owner: str, size: int | None = None, checksum: int | None = None) -> bytes:
-    """Read a metadata file that ``owner`` names; ``size`` and CRC-32 are those that it records (None: not recorded).
+    """Read a metadata file that ``owner`` names, with the size and CRC-32 that it records (None: not recorded).
 
-    Raises CorruptTableError naming the file where it is missing or another one.
+    Raises CorruptTableError with the file's name if it is missing, damaged or another file.
     """
     try:
         data = file_io.read(path, _MAX_BYTES)
     except FileNotFoundError as error:
         raise CorruptTableError(
-            f"{path} does not exist, but {owner} names it: restore the file, or read another snapshot."
+            f"{path} is missing, but {owner} names it. Restore the file, or read another snapshot."
         ) from error
     if size is not None and len(data) != size:
         raise CorruptTableError(
-            f"{path} has {len(data)} bytes, but {owner} says {size}: it was cut off, extended or replaced. Restore the "
-            "file, or read another snapshot."
+            f"{path} has {len(data)} bytes instead of {size}, which {owner} records. Restore the file, or read another "
+            "snapshot."
         )
     if checksum is not None and zlib.crc32(data) != checksum:
         raise CorruptTableError(
-            f"{path} is damaged or was replaced: it does not have the checksum that {owner} says. Restore the file, or "
-            "read another snapshot."
+            f"{path} is damaged: its checksum differs from the one that {owner} records. Restore the file, or read "
+            "another snapshot."
         )
     return data

@@ -1,4 +1,4 @@
-"""The record of the last rollback, which tells a LATEST hint that is too high from a lost snapshot."""
+"""The record of the last rollback. It distinguishes a LATEST hint that is too high from a missing snapshot."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _MAX_BYTES = 4096
 
 
 def record_rollback(file_io: FileIO, paths: TablePaths, target: Snapshot) -> None:
-    """Record that all snapshots above ``target`` were removed."""
+    """Record that all snapshots above ``target`` were deleted."""
     file_io.write(paths.last_rollback, json.dumps({"snapshot": target.id, "mark": target.fingerprint}).encode())
 
 
 def is_left_by_rollback(file_io: FileIO, paths: TablePaths, newest: Snapshot | None) -> bool:
-    """Whether LATEST, which names a later snapshot than the newest, names one that a rollback removed.
+    """Whether LATEST, which names a snapshot above the newest one, names one that a rollback deleted.
 
-    The last rollback's target is the newest snapshot, and between its record and the write of LATEST nobody wrote a
-    manifest list, so no snapshot was published. The times are the store's.
+    True if the newest snapshot is the target of the last rollback, and no manifest list was written between its record
+    and the write of LATEST, so that no snapshot was published. The times are those of the store.
     """
     if newest is None or not _is_last_rollback_to(file_io, paths, newest):
         return False
@@ -48,5 +48,5 @@ def _is_last_rollback_to(file_io: FileIO, paths: TablePaths, snapshot: Snapshot)
 
 
 def _modified(file_io: FileIO, directory: str) -> dict[str, int]:
-    """When the files of a directory were written (epoch milliseconds), by path."""
+    """Return the modification times of the files of a directory (epoch milliseconds), by path."""
     return {f"{directory}/{entry.name}": entry.modified for entry in file_io.entries(directory) if not entry.is_directory}

@@ -1,8 +1,8 @@
-"""The table-wide upper bound of sequence numbers, from which writers continue.
+"""The maximum sequence number of a table, after which writers continue.
 
-Paimon keeps it in the snapshot property ``sequence.generation.max-sequence-number`` if an option asks for it; lakelsm
-always does. A snapshot of another writer may lack it, or have a copy of an older snapshot's, which may be too low: then
-it is worked out, and the next commit of lakelsm restores it.
+Paimon keeps it in the snapshot property ``sequence.generation.max-sequence-number`` if an option enables it; lakelsm
+always does. A snapshot of another engine may lack it, or have the copy of an older one, which may be too low. Then it is
+computed, and the next commit of lakelsm records it again.
 """
 
 from __future__ import annotations
@@ -20,38 +20,39 @@ from lakelsm.storage import FileIO
 
 #: Key of the snapshot property. Persisted: do not change.
 MAX_SEQUENCE_PROPERTY = "sequence.generation.max-sequence-number"
-#: The answer for a table without rows.
+#: The maximum of a table without rows.
 NO_SEQUENCE = -1
 _NUMBER = re.compile(r"-?[0-9]{1,19}")
-#: Numbers beyond would soon not fit 64 bits.
+#: The highest valid maximum: higher ones would soon not fit 64 bits.
 _LAST_SEQUENCE = (1 << 62) - 1
-#: So many snapshots are walked back before all manifests are read instead.
+#: The maximum number of snapshots that are read backwards; after them, all manifests are read.
 _LONGEST_WALK = 30
 
 
 def recorded_max_sequence(snapshot: Snapshot) -> int | None:
-    """Return the upper bound that a snapshot of lakelsm records, or None."""
+    """Return the maximum that a snapshot of lakelsm records, or None."""
     return _stored_max_sequence(snapshot) if snapshot.is_ours else None
 
 
 def _stored_max_sequence(snapshot: Snapshot) -> int | None:
-    """The number under the key, of any writer."""
+    """Return the value of the property in a snapshot of any engine, or None."""
     text = (snapshot.properties or {}).get(MAX_SEQUENCE_PROPERTY)
     if text is None:
         return None
     if not _NUMBER.fullmatch(text) or not NO_SEQUENCE <= int(text) <= _LAST_SEQUENCE:
         raise CorruptTableError(
-            f"snapshot {snapshot.id} has {text[:50]!r} under {MAX_SEQUENCE_PROPERTY}, which is no number up to "
-            f"{_LAST_SEQUENCE}"
+            f"Snapshot {snapshot.id}: property {MAX_SEQUENCE_PROPERTY!r}: {text[:50]!r} is not a number up to "
+            f"{_LAST_SEQUENCE}."
         )
     return int(text)
 
 
 def table_max_sequence(file_io: FileIO, paths: TablePaths, snapshot: Snapshot | None) -> int:
-    """Return a number that no live row of the snapshot exceeds; -1 for a table without rows.
+    """Return a number that no sequence number of the snapshot's live rows exceeds; -1 for a table without rows.
 
-    Reads nothing when the snapshot records it; else the deltas back to one that does; else all manifests. So too where
-    another engine overwrote: Java's replacement of a manifest list has files that no delta adds.
+    Reads nothing if the snapshot records it, otherwise the deltas back to a snapshot that does, otherwise all manifests.
+    All manifests are also read after an overwrite of another engine: Java's replacement of a manifest list has files
+    that no delta adds.
     """
     if snapshot is None:
         return NO_SEQUENCE
@@ -77,14 +78,14 @@ def table_max_sequence(file_io: FileIO, paths: TablePaths, snapshot: Snapshot | 
 
 
 def max_added_sequence(entries: Iterable[ManifestEntry]) -> int:
-    """Return the largest sequence number in the files that the entries add; -1 for none."""
+    """Return the largest sequence number of the files that the entries add; -1 if they add none."""
     return max((e.file.max_sequence_number for e in entries if e.kind == FileKind.ADD), default=NO_SEQUENCE)
 
 
 def with_max_sequence(
     properties: Mapping[str, str], previous: int, delta: Iterable[ManifestEntry]
 ) -> dict[str, str]:
-    """Return the properties of the next snapshot: those given, with the bound raised to the delta's."""
+    """Return ``properties`` for the next snapshot, with the maximum of ``previous`` and the delta."""
     highest = max(previous, max_added_sequence(delta))
     if highest == NO_SEQUENCE:
         return dict(properties)

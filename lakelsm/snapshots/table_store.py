@@ -1,4 +1,4 @@
-"""One table on storage: where it lies, its newest schema and options, and how to look into its snapshots."""
+"""One table on storage: its location, schema and options, and access to its snapshots."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ from lakelsm.types import DataType
 Result = TypeVar("Result")
 _LOG = logging.getLogger(__name__)
 
-#: Seconds before work on the newest snapshot is done again because that snapshot went.
+#: Seconds before each repetition of work on the newest snapshot, if that snapshot was deleted.
 _WAITS = (0.0, 0.1, 0.2, 0.4)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableStore:
-    """A branch of a table as one operation sees it: the schema and options are those of the moment it was opened.
+    """A branch of a table for one operation: the schema and options are those at the time when it was opened.
 
-    ``left_out_partitions`` are not read: another branch has them. ``catalog_zone`` is the time zone that the catalog sets
-    for tables that set none.
+    ``left_out_partitions`` are not read: another branch has them. ``catalog_zone`` is the catalog's time zone, for tables
+    that set none.
     """
 
     file_io: FileIO
@@ -71,22 +71,22 @@ class TableStore:
     def open(location: str, name: str | None = None) -> TableStore:
         """Open the table at a path or URI.
 
-        Raises TableNotFoundError when there is none and UnsupportedFeatureError if lakelsm does not support it.
+        Raises TableNotFoundError if there is none, and UnsupportedFeatureError if lakelsm does not support it.
         """
         return TableStore.within(*open_storage(location), name)
 
     @staticmethod
     def within(storage: FileIO, root: str, name: str | None = None) -> TableStore:
-        """Open the table at a path of a store. Errors as in `open`."""
+        """Open the table at a path of a store. Raises as `open`."""
         paths = TablePaths(root, name or "")
         file_io = storage.within(paths.root)
         schema = SchemaStore(file_io, paths).latest()
         return TableStore(file_io=file_io, paths=paths, schema=schema, options=_options(paths.name, schema))
 
     def on_branch(self, branch: str) -> TableStore:
-        """Another branch of the same table, with the newest schema there.
+        """Return another branch of the same table, with the newest schema there.
 
-        Raises TableNotFoundError, with the existing branches, without incomplete ones.
+        Raises TableNotFoundError, which names the complete branches.
         """
         if branch == self.paths.branch:
             return self
@@ -94,17 +94,17 @@ class TableStore:
         if not self.branches.is_whole(branch):
             known = ", ".join((MAIN_BRANCH, *filter(self.branches.is_whole, self.branches.names())))
             table = self.paths.of_branch(MAIN_BRANCH).name
-            raise TableNotFoundError(f"Table {table} has no branch {branch!r}; its branches: {known}.")
+            raise TableNotFoundError(f"Table {table}: branch {branch!r} does not exist. Branches: {known}.")
         schema = SchemaStore(self.file_io, paths).latest()
         return replace(self, paths=paths, schema=schema, options=_options(paths.name, schema))
 
     def refreshed(self) -> TableStore:
-        """The same table with the newest schema and options."""
+        """Return the same table with the newest schema and options."""
         schema = self.schemas.latest(self.schema.id)
         return self if schema == self.schema else self.with_schema(schema)
 
     def with_options(self, overrides: Mapping[str, str] | None) -> TableStore:
-        """The same table with options that hold for one call."""
+        """Return the same table with options for one call."""
         if not overrides:
             return self
         with error_context(f"Table {self.name}"):
@@ -112,38 +112,38 @@ class TableStore:
         return replace(self, schema=schema, options=options)
 
     def with_schema(self, schema: TableSchema) -> TableStore:
-        """The same table as another schema of it has it."""
+        """Return the same table with another of its schemas."""
         return replace(self, schema=schema, options=_options(self.name, schema))
 
     def for_changes(self) -> TableStore:
-        """The same table, whose options are fit for upkeep. Raises as `validate_changes`."""
+        """Return the same table after a check that its options allow upkeep. Raises as `validate_changes`."""
         with error_context(f"Table {self.name}"):
             validate_changes(self.schema, self.options)
         return self
 
     def for_writes(self) -> TableStore:
-        """The same table, whose options are fit for writes. Raises as `validate_writes`."""
+        """Return the same table after a check that its options allow writes. Raises as `validate_writes`."""
         with error_context(f"Table {self.name}"):
             validate_writes(self.schema, self.options)
         return self
 
     @property
     def name(self) -> str:
-        """How messages name the table: 'database.table' where a catalog opened it, else its path."""
+        """The name of the table in messages: 'database.table' if a catalog opened it, else its path."""
         return self.paths.name
 
     @property
     def time_zone(self) -> tzinfo | None:
-        """The time zone that the table sets, else the one that its catalog sets, else None."""
+        """The time zone of the table, else that of its catalog, else None."""
         return self.options.lakelsm_time_zone or self.catalog_zone
 
     @property
     def text_zone(self) -> tzinfo:
-        """The time zone of texts of times that name none."""
+        """The time zone of time texts without a zone: `time_zone` or UTC."""
         return self.time_zone or timezone.utc
 
     def millis_of(self, moment: Moment) -> int:
-        """Epoch millis of a point in time. Raises InvalidInputError outside of the years 1 to 9999."""
+        """Return a point in time in epoch milliseconds. Raises InvalidInputError outside of the years 1 to 9999."""
         return moment.millis(self.text_zone)
 
     @property
@@ -152,15 +152,17 @@ class TableStore:
         return SchemaStore(self.file_io, self.paths)
 
     def check_schema(self, snapshot: Snapshot | None) -> None:
-        """Raise CorruptTableError where the file of the table's schema is not the one that a snapshot was written with,
-        or the schema of the snapshot is missing.
+        """Check the schema files against a snapshot.
+
+        Raises CorruptTableError if the file of the table's schema is not the one that the snapshot was written with, or
+        if the schema of the snapshot is missing.
         """
         self.schemas.check_newest(self.schema, snapshot)
 
     def schemas_of(self, ids: Iterable[int], snapshot: Snapshot | None = None) -> dict[int, TableSchema]:
-        """The schemas of files by their ids, read from storage where they are not the table's own.
+        """Return the schemas with these ids, read from storage unless it is the table's own.
 
-        Raises CorruptTableError as `check_schema` where they are those of a snapshot's files.
+        With ``snapshot``, whose files have these schemas, raises CorruptTableError as `check_schema`.
         """
         found = {key: self.schema if key == self.schema.id else self.schemas.get(key) for key in set(ids)}
         for schema in found.values():
@@ -194,11 +196,13 @@ class TableStore:
 
     @contextmanager
     def while_read(self, *snapshots: Snapshot | None, changes: bool = False) -> Iterator[None]:
-        """Read files of snapshots within. If a file is missing because its snapshot was removed (it expired, was rolled
-        back, or its tag was deleted), nothing is damaged, and SnapshotNotFoundError is raised.
+        """Read files of snapshots within.
 
-        Of many snapshots the first and the last are enough: expiry removes the oldest first, a rollback the newest. With
-        ``changes`` their changelogs are read, which may be kept for longer.
+        If a file is missing because its snapshot was deleted (it expired, was rolled back, or its tag was deleted),
+        nothing is damaged, and SnapshotNotFoundError is raised.
+
+        Of many snapshots the first and the last are enough: expiry deletes the oldest first, a rollback the newest. With
+        ``changes``, their changelogs are read, which may exist longer than the snapshots.
         """
         try:
             yield
@@ -207,15 +211,15 @@ class TableStore:
             if removed is None:
                 raise
             raise SnapshotNotFoundError(
-                f"Table {self.name}: snapshot {removed.id} went while it was read: it expired, was rolled back, or its "
-                "tag was deleted. Read another one; a tag or a consumer keeps a snapshot for long reads.",
+                f"Table {self.name}: snapshot {removed.id} was deleted while it was read: it expired, was rolled back, "
+                "or its tag was deleted. Read another snapshot; a tag or a consumer keeps a snapshot for long reads.",
                 was_removed=True,
             ) from error
 
     def run_on_newest(self, work: Callable[[], Result], sleep: Callable[[float], None] = SYSTEM.sleep) -> Result:
-        """Run ``work``, which looks up the newest snapshot, and run it again if that snapshot expires or is rolled back.
+        """Run ``work``, which reads the newest snapshot. Repeats it if that snapshot expires or is rolled back.
 
-        After five runs the SnapshotNotFoundError of ``work`` is raised.
+        After five runs, raises the SnapshotNotFoundError of ``work``.
         """
         for wait in _WAITS:
             try:
@@ -223,14 +227,16 @@ class TableStore:
             except SnapshotNotFoundError as error:
                 if not error.was_removed:
                     raise
-                log_step(_LOG, "The newest snapshot was removed; the work on it runs again: %s", error)
+                log_step(_LOG, "The newest snapshot was deleted; the work on it is repeated: %s", error)
             sleep(wait)
         return work()
 
     @contextmanager
     def while_changed(self, snapshot: Snapshot | None) -> Iterator[None]:
-        """Plan, execute and commit a change on a snapshot within. If the snapshot is rolled back or expires, its files go
-        with it: nothing is damaged, and CommitConflictError is raised.
+        """Plan, execute and commit a change on a snapshot within.
+
+        If a file is missing because the snapshot was rolled back or expired, nothing is damaged, and CommitConflictError
+        is raised.
         """
         try:
             yield
@@ -238,8 +244,8 @@ class TableStore:
             if snapshot is None or self._is_kept(snapshot, changes=False):
                 raise
             raise CommitConflictError(
-                f"Table {self.name}: snapshot {snapshot.id}, which this change was planned on, was rolled back or "
-                "expired. Nothing was committed; run it again."
+                f"Table {self.name}: snapshot {snapshot.id}, the base of this change, was rolled back or expired. "
+                "Nothing is committed; run it again."
             ) from error
 
     def _is_kept(self, snapshot: Snapshot, changes: bool) -> bool:
@@ -259,19 +265,19 @@ class TableStore:
         return [field.type for field in self.schema.partition_fields]
 
     def partition_values(self, partition: bytes) -> dict[str, object]:
-        """The values of a stored partition by column."""
+        """Return the values of a stored partition by column."""
         return dict(zip(self.schema.partition_keys, decode_row(partition, self.partition_types)))
 
     def comparable_partitions(self, partitions: Sequence[bytes]) -> list[tuple[Any, ...]]:
-        """The values of stored partitions as conditions compare them: TIMESTAMP(7..9) are floored to microseconds.
+        """Return the values of stored partitions for conditions: TIMESTAMP(7..9) are floored to microseconds.
 
-        A column with a date or time that Python's calendar does not have gives values that compare with nothing.
+        A column with a date or time outside Python's calendar returns objects that equal no value.
         """
         columns = decode_rows(list(partitions), self.partition_types)
         return list(zip(*(_comparable(*pair) for pair in zip(columns, self.partition_types))))
 
     def partition_text(self, partition: bytes) -> list[tuple[str, str]]:
-        """The partition as its directory names it: (column, text) in order."""
+        """Return the partition as in its directory: (column, text) in order."""
         legacy, default = self.options.partition_legacy_name, self.options.partition_default_name
         types = self.partition_types
         values = (column[0] for column in decode_rows([partition], types))
@@ -281,11 +287,11 @@ class TableStore:
         ]
 
     def partition_label(self, partition: bytes) -> str:
-        """The partition as people read it: 'dt=2025-12-31/hh=12'; '' for a table without partitions."""
+        """Return the partition for display: 'dt=2025-12-31/hh=12'; '' for a table without partitions."""
         return partition_label(partition, self.schema.partition_keys, self.partition_types)
 
     def data_path(self, partition: bytes, bucket: int, file_name: str) -> str:
-        """Where a data file lies."""
+        """Return the path of a data file."""
         return self.paths.data_file(self.partition_text(partition), bucket, file_name)
 
 

@@ -1,4 +1,4 @@
-"""The tags of one branch of a table: snapshots with names, which expiry keeps (docs/format.md 4.3)."""
+"""The tags of one branch of a table: named snapshots, which expiry keeps (docs/format.md 4.3)."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from lakelsm.moment import is_wrong_time
 from lakelsm.snapshots.snapshot_manager import MAX_SNAPSHOT_BYTES
 from lakelsm.storage import FileIO
 
-#: Begins the names of tags that hold a snapshot while another tag of it is created: its files stay, but whether they
-#: existed is not known yet, so nothing else relies on it. Persisted: do not change
+#: The prefix of holding tags, which protect a snapshot while another tag of it is created. Its files may be missing
+#: already, so nothing else uses these tags. Persisted: do not change
 HOLDING_TAG = "lakelsm-holds-"
 
 
 def created_at(name: str, tag: Tag) -> datetime | None:
-    """When a tag with a retention was made, by its writer's wall clock; None for others.
+    """Return when a tag with a retention time was created, by its writer's wall clock; None for other tags.
 
-    Raises CorruptTableError for a time that no calendar has.
+    Raises CorruptTableError if the stored time is invalid.
     """
     parts = tag.create_time
     if parts is None:
@@ -31,12 +31,12 @@ def created_at(name: str, tag: Tag) -> datetime | None:
         return datetime(year, month, day, hour, minute, second, nanosecond // 1000)
     except (ValueError, OverflowError) as error:
         raise CorruptTableError(
-            f"Tag {name!r} has {list(parts)} as tagCreateTime, which is no time: restore its file."
+            f"Tag {name!r}: tagCreateTime {list(parts)} is not a time. Restore its file."
         ) from error
 
 
 class TagStore:
-    """Reads the ``tag/`` directory. Caches nothing."""
+    """Reads the ``tag/`` directory of one branch. Caches nothing."""
 
     def __init__(self, file_io: FileIO, paths: TablePaths) -> None:
         self._file_io = file_io
@@ -48,16 +48,16 @@ class TagStore:
         return sorted(tag for tag in tags if tag is not None)
 
     def get(self, name: str) -> Tag:
-        """Return a tag. Raises SnapshotNotFoundError naming the tags that exist."""
+        """Return a tag. Raises SnapshotNotFoundError, which names the existing tags."""
         tag = self.try_get(name)
         if tag is None:
             known = ", ".join(self.names()) or "none"
-            hint = f". {name!r} is no time either: write 'YYYY-MM-DD HH:MM:SS'" if is_wrong_time(name) else ""
-            raise SnapshotNotFoundError(f"Table {self._paths.name} has no tag {name!r}; its tags: {known}{hint}")
+            hint = f" {name!r} is not a time either; write 'YYYY-MM-DD HH:MM:SS'." if is_wrong_time(name) else ""
+            raise SnapshotNotFoundError(f"Table {self._paths.name}: tag {name!r} does not exist. Tags: {known}.{hint}")
         return tag
 
     def try_get(self, name: str) -> Tag | None:
-        """Return a tag, or None if it does not exist. Raises CorruptTableError when it is damaged."""
+        """Return a tag, or None if it does not exist. Raises CorruptTableError if it is damaged."""
         path = self._paths.tag(name)
         try:
             data = self._file_io.read(path, MAX_SNAPSHOT_BYTES)
@@ -66,15 +66,15 @@ class TagStore:
         return Tag.from_json(data, path)
 
     def all(self) -> dict[str, Tag]:
-        """Return all tags by name; those that are deleted during the call are left out.
+        """Return all tags by name, without tags that are deleted during the call.
 
-        Raises CorruptTableError for one that cannot be read: it is never taken for 'no tag'.
+        Raises CorruptTableError if one cannot be read: it is not a missing one.
         """
         found = ((name, self.try_get(name)) for name in self.names())
         return {name: tag for name, tag in found if tag is not None}
 
     def snapshot_of(self, snapshot_id: int) -> Snapshot | None:
-        """Return the snapshot of an id that a tag of a user keeps; None where none does."""
+        """Return the snapshot with this id that a tag of a user keeps, or None."""
         return next((tag.snapshot for tag in self._of_users().values() if tag.snapshot.id == snapshot_id), None)
 
     def name_of(self, snapshot: Snapshot) -> str | None:

@@ -1,1 +1,1 @@
-"""Writes carried out: rows to buckets, batches to level-0 files, and the redo after a lost race."""
+"""Executes writes: assigns rows to buckets, writes batches to level-0 files, and repeats them after a lost race."""

@@ -1,4 +1,4 @@
-"""One batch: plan on the newest snapshot, write level-0 files in tasks, commit; redo what a race spoiled."""
+"""Writes one batch: plan on the newest snapshot, write level-0 files in tasks, commit. A lost race repeats the work."""
 
 from __future__ import annotations
 
@@ -40,43 +40,43 @@ from lakelsm.write.written_keys import others_wrote_keys
 _LOG = logging.getLogger("lakelsm.write")
 
 _DYNAMIC = -1
-#: Rows of a writing task are merged in pieces of about so many bytes.
+#: A writing task merges its rows in parts of about this many bytes.
 _BATCH_BYTES = 16 << 20
-#: The number of attempts of a batch when other commits change the same buckets.
+#: The maximum number of attempts of a batch if other commits change the same buckets.
 _MAX_REDO = 50
-#: A batch that is redone leaves so many sequence numbers to the writers that come first again, so that it meets them
-#: once only: their numbers stay below its own, as their commits come before its own.
+#: The sequence numbers that a repeated batch leaves to concurrent writers. If they commit first again, their numbers are
+#: below its own, so there is no second conflict.
 _ROOM = 1 << 32
 
-#: Prepared rows of a batch: the table's columns, then `VALUE_KIND` and `SEQUENCE_NUMBER`, which orders them.
+#: Prepared rows of a batch: the table's columns, `VALUE_KIND`, and `SEQUENCE_NUMBER` with their order.
 Rows = TypeVar("Rows")
 
-#: Rows of a batch as they follow from those of a snapshot.
+#: Computes the rows of a batch from a snapshot.
 ChangedRows: TypeAlias = Callable[[Snapshot | None], Rows]
 
 
 class RowWriter(Protocol[Rows]):
-    """Writes the rows of one kind of engine to a table."""
+    """Writes the rows of an engine to a table."""
 
     @property
     def runner(self) -> Runner:
-        """What runs its tasks."""
+        """The runner of its tasks."""
 
     def write(self, rows: Rows, job: Level0Job) -> TaskMessages:
-        """Give each row its bucket, bring the rows of a key together in order, and let ``job`` write them.
+        """Add the bucket of each row, group and sort the rows by key, and let ``job`` write them.
 
-        No task runs any more when it raises.
+        If it raises, no task is running any more.
         """
 
     def written_rows(self, entries: Sequence[ManifestEntry]) -> Rows:
-        """The rows of level-0 or changelog files of this writer, prepared to be written again."""
+        """Return the rows of level-0 or changelog files of this writer, prepared to be written again."""
 
 
 @dataclass(frozen=True)
 class BatchResult:
-    """What a batch put on the table. ``entries`` are the level-0 files; empty when it was committed before.
+    """The result of a batch. ``entries`` are the level-0 files; empty if it was committed before.
 
-    ``ignored_rows`` and ``ignored_deletes`` count rows of the batch as in `TaskMessages`, 0 when it was committed before.
+    ``ignored_rows`` and ``ignored_deletes`` count rows of the batch as in `TaskMessages`; 0 if it was committed before.
     """
 
     outcome: CommitOutcome
@@ -111,7 +111,7 @@ class BatchWriter(Generic[Rows]):
         commit_user: str,
         identifier: int = BATCH_COMMIT_IDENTIFIER,
     ) -> BatchResult:
-        """Add the rows of a DELETE or UPDATE, computed from a snapshot, and again if others wrote their keys since."""
+        """Add the rows of a DELETE or UPDATE. They are computed again if another commit writes their keys."""
         return self._write(rows, CommitKind.APPEND, commit_user, identifier, operation=operation)
 
     def overwrite(
@@ -121,7 +121,7 @@ class BatchWriter(Generic[Rows]):
         commit_user: str,
         identifier: int = BATCH_COMMIT_IDENTIFIER,
     ) -> BatchResult:
-        """Replace partitions by the rows; ``partitions`` makes the filter from the partitions that were written."""
+        """Replace partitions by the rows. ``partitions`` returns the filter, given the partitions that were written."""
         return self._write(lambda base: rows, CommitKind.OVERWRITE, commit_user, identifier, partitions)
 
     def _write(
@@ -139,12 +139,12 @@ class BatchWriter(Generic[Rows]):
         with ExitStack() as attempts:
             for _ in range(_MAX_REDO):
                 base = self._store.snapshots.latest()
-                # What a spoiled attempt wrote may be the next one's input, so it goes with the last of them.
+                # The files of a failed attempt may be the input of the next one, so all are deleted at the end.
                 files = attempts.enter_context(self._new_files())
                 try:
                     with self._store.while_changed(base):
                         written = self._execute(rows_of(base), base, room, kind, files.names)
-                        # A later try of the same rows writes the files of the first, which lack rows that it dropped.
+                        # A later attempt reads the files of the first, without the rows that the first one ignored.
                         first = written if first is None or changed else first
                         entries = [*written.entries, *written.changelog_entries]
                         files.record_written(entries, has_indexes=bool(written.index_entries))
@@ -157,8 +157,8 @@ class BatchWriter(Generic[Rows]):
                         outcome = files.commit(commit)
                 except (SequenceConflictError, BucketAssignConflictError, RowsChangedError) as lost:
                     log_step(_LOG, "Table %s: a batch is written again: %s", self._store.name, lost)
-                    # Others came first. What was written is a whole, merged batch: it is the next try's input,
-                    # unless it was worked out from rows that may be others now.
+                    # The written files are the complete, merged batch: they are the input of the next attempt, unless
+                    # the rows were computed from rows that may have changed.
                     if not changed:
                         rows_of = self._written_again(written.changelog_entries or written.entries)
                     room = _ROOM
@@ -170,7 +170,7 @@ class BatchWriter(Generic[Rows]):
         raise self._always_later()
 
     def _written_again(self, entries: Sequence[ManifestEntry]) -> ChangedRows[Rows]:
-        """The rows of files of this writer. Changelog files have all rows of a batch."""
+        """Return the function that reads the rows of these files again. Changelog files have all rows of a batch."""
         return lambda base: self._writer.written_rows(entries)
 
     def _new_files(self) -> AttemptFiles:
@@ -180,7 +180,7 @@ class BatchWriter(Generic[Rows]):
     def _commit(
         self, kind: CommitKind, message: CommitMessage, commit_user: str, identifier: int, operation: str | None
     ) -> CommitOutcome:
-        """Commit; again where others came first in the range of the keys that were read, but wrote none of them."""
+        """Commit a message. Repeats it if others wrote in the range of the keys that were read, but not these keys."""
         for _ in range(_MAX_REDO):
             try:
                 committer = Committer(self._store, self._step, self._environment)
@@ -192,13 +192,13 @@ class BatchWriter(Generic[Rows]):
                 if others_wrote_keys(self._writer.runner, self._store, message.entries, known, newest):
                     raise
                 message = replace(message, rows_as_of=newest)
-                log_step(_LOG, "Table %s: none of the rows changed up to snapshot %d", self._store.name, newest)
+                log_step(_LOG, "Table %s: the rows are unchanged up to snapshot %d", self._store.name, newest)
         raise self._always_later()
 
     def _always_later(self) -> CommitConflictError:
         return CommitConflictError(
-            f"Table {self._store.name}: other writers committed to the same buckets {_MAX_REDO} times in a row; "
-            "nothing was written: run the batch again."
+            f"Table {self._store.name}: other writers committed to the same buckets {_MAX_REDO} times in a row. "
+            "Nothing is committed; run the batch again."
         )
 
     def _message(
@@ -222,10 +222,10 @@ class BatchWriter(Generic[Rows]):
     def _execute(
         self, rows: Rows, base: Snapshot | None, room: int, kind: CommitKind, names: AttemptNames
     ) -> TaskMessages:
-        """Write the rows to level-0 files; nothing of it is visible yet.
+        """Write the rows to level-0 files; nothing is visible yet.
 
-        ``room`` sequence numbers are left out before the first one. An OVERWRITE replaces partitions, and with them the
-        index of their keys, so buckets are assigned again; it has no changelog, as in Paimon.
+        ``room`` sequence numbers are skipped before the first one. An OVERWRITE replaces partitions and the index of
+        their keys, so keys get new dynamic buckets. It has no changelog, as in Paimon.
         """
         store, options = self._store, self._store.options
         replaces = kind is CommitKind.OVERWRITE

@@ -1,4 +1,4 @@
-"""Dynamic buckets: each key keeps its bucket, new keys fill buckets up to a target (docs/format.md 10)."""
+"""Dynamic buckets: each key keeps its bucket, and new keys fill buckets up to a target size (docs/format.md 10)."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Hashes = npt.NDArray[np.int32]
 
 @dataclass(frozen=True)
 class BucketPolicy:
-    """How new keys are spread: ``target_rows`` keys a bucket, at most ``max_buckets`` buckets a partition (-1: no bound).
+    """The distribution of new keys: ``target_rows`` keys for each bucket, at most ``max_buckets`` buckets (-1: no limit).
 
-    ``assigners`` tasks share a partition: assigner i decides on the keys whose hash is i modulo ``assigners`` and fills
-    the buckets whose number is, so that no two of them fill one bucket.
+    ``assigners`` tasks share a partition: assigner i assigns the keys with hash % assigners = i to buckets with number %
+    assigners = i, so no two of them fill one bucket.
     """
 
     target_rows: int
@@ -31,7 +31,7 @@ class BucketPolicy:
 
     @staticmethod
     def of(options: TableOptions) -> BucketPolicy:
-        """The policy of a table. There are no more assigners than buckets: each needs its own."""
+        """Return the policy of a table. There are at most as many assigners as buckets, because each needs one."""
         bound = options.dynamic_bucket_max_buckets
         assigners = options.dynamic_bucket_assigner_parallelism or options.dynamic_bucket_initial_buckets or 1
         return BucketPolicy(
@@ -40,7 +40,7 @@ class BucketPolicy:
 
 
 def partition_groups(heads: Sequence[pa.Array], rows: int) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
-    """Yield (a row, all rows) of each partition in a batch."""
+    """Yield for each partition of a batch one row index and all its row indexes."""
     if not heads:
         yield 0, np.arange(rows)
         return
@@ -51,7 +51,7 @@ def partition_groups(heads: Sequence[pa.Array], rows: int) -> Iterator[tuple[int
 
 @dataclass
 class _PartitionIndex:
-    """Known keys of one partition (sorted hashes and their buckets) and how full each bucket is."""
+    """The keys of one partition (sorted hashes and their buckets) and the number of keys in each bucket."""
 
     hashes: Hashes
     buckets: npt.NDArray[np.int32]
@@ -59,7 +59,7 @@ class _PartitionIndex:
 
 
 class Assigner:
-    """Decides on the keys that one task sees; it is the only one for them."""
+    """Assigns the keys of one task to buckets. No other assigner gets these keys."""
 
     def __init__(self, policy: BucketPolicy, file_io: FileIO, indexes: Mapping[bytes, Mapping[int, HashIndex]]) -> None:
         self._policy = policy
@@ -68,7 +68,7 @@ class Assigner:
         self._loaded: dict[tuple[bytes, int], _PartitionIndex] = {}
 
     def assign(self, partition: bytes, hashes: Hashes) -> npt.NDArray[np.int32]:
-        """The bucket of each key hash; a hash that was never seen gets one now."""
+        """Return the bucket of each key hash. Assigns a bucket to new hashes."""
         buckets = np.empty(len(hashes), dtype=np.int32)
         owners = hashes.astype(np.int64) % self._policy.assigners
         for owner in np.unique(owners).tolist():
@@ -121,7 +121,10 @@ class Assigner:
         index.buckets = np.concatenate([index.buckets, given])[order]
 
     def _open_bucket(self, index: _PartitionIndex, owner: int) -> tuple[int | None, int | None]:
-        """The first own bucket with room, else a new one; (None, None) when no more may be made."""
+        """Return a bucket of this owner and its free room (None: unlimited): the first with room, else a new one.
+
+        (None, None) if all its buckets are full and no bucket may be added.
+        """
         target = self._policy.target_rows
         for bucket in sorted(index.sizes):
             if index.sizes[bucket] < target:

@@ -1,4 +1,4 @@
-"""The bucket of a row by the hash of its bucket key, for tables with a fixed number of buckets."""
+"""Fixed buckets: the bucket of a row is computed from the hash of its bucket key."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from lakelsm.types import DataField, to_arrow
 
 @dataclass(frozen=True)
 class FixedBuckets:
-    """Says in which of ``number`` buckets rows are, by their columns ``keys``."""
+    """Computes in which of ``number`` buckets a row is, from its columns ``keys``."""
 
     keys: tuple[DataField, ...]
     number: int
     function: BucketFunction
 
     def added(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows with the column `BUCKET`."""
+        """Return the rows with the column `BUCKET`."""
         buckets = pa.array(self.of_rows(rows))
         return pa.RecordBatch.from_arrays([*rows.columns, buckets], names=[*rows.schema.names, BUCKET])
 
     def of_rows(self, rows: pa.RecordBatch) -> npt.NDArray[np.int32]:
-        """The bucket of each row."""
+        """Return the bucket of each row."""
         if self.number == 1:
             return np.zeros(len(rows), np.int32)
         types = [field.type for field in self.keys]
@@ -39,6 +39,6 @@ class FixedBuckets:
 
     @staticmethod
     def of(schema: TableSchema, options: TableOptions) -> FixedBuckets:
-        """The buckets of a table."""
+        """Return the buckets of a table."""
         keys = tuple(map(schema.field, schema.bucket_keys))
         return FixedBuckets(keys, options.bucket, options.bucket_function_type.value)

@@ -1,4 +1,4 @@
-"""The task that writes level-0 files: sorted rows in, commit messages out. Runs in Spark's Python workers."""
+"""The task that writes level-0 files from sorted rows and yields their manifest entries."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ from lakelsm.storage import FileIO
 
 @dataclass(frozen=True, kw_only=True)
 class Level0Job:
-    """Everything that the writing tasks need; pickled once.
+    """The input of the writing tasks; pickled once.
 
-    ``first_sequence`` is above every sequence number of the table. ``total_buckets`` goes to the manifest (-1 for
-    dynamic buckets). ``hash_indexes`` is None unless buckets are dynamic, and maps (partition, bucket) to the bucket's
-    HASH index file. ``batch_bytes`` bounds the rows that are merged at once. With ``changelog_layout`` all
-    rows are kept as changelog files too (``changelog-producer`` = ``input``); those of a key must come in their order.
-    ``interleaved``: rows are ordered by key alone, so that buckets take turns; their rows that wait to be written are
-    bounded together by the bytes of one row group. Rows of ``dropped_kinds`` are counted and not written.
+    ``first_sequence`` is above all sequence numbers of the table. ``total_buckets`` is written to the manifest (-1 for
+    dynamic buckets). ``hash_indexes`` maps (partition, bucket) to the HASH index file of the bucket; None for fixed
+    buckets. ``batch_bytes`` limits the rows that are merged together. With ``changelog_layout``, all rows are also
+    written to changelog files (``changelog-producer`` = ``input``); the rows of a key must come in their order.
+    ``interleaved``: rows are sorted by key alone, so all buckets are open; their unwritten rows together are limited to
+    the bytes of one row group. Rows of ``dropped_kinds`` are counted and not written.
     """
 
     file_io: FileIO
@@ -69,7 +69,7 @@ class Level0Job:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write all rows of a task and yield one batch of messages.
 
-        They are ordered by partition, bucket and key, or by key alone where they are ``interleaved``.
+        REQUIRES: the rows are sorted by partition, bucket and key, or by key alone if ``interleaved``.
         """
         task = _Level0Task(self)
         try:
@@ -82,7 +82,7 @@ class Level0Job:
 
 
 def _gathered(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.Table]:
-    """Join small batches to tables of about ``limit`` bytes, and cut large ones."""
+    """Yield tables of about ``limit`` bytes: small batches are joined, large ones are cut."""
     pending: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
@@ -97,7 +97,7 @@ def _gathered(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.Tabl
 
 
 def _cut(batch: pa.RecordBatch, limit: int) -> Iterator[pa.RecordBatch]:
-    """The batch in parts of at most ``limit`` bytes, halved until they fit: its rows may be of very different width."""
+    """Yield a batch in parts of at most ``limit`` bytes. It is halved repeatedly, because the size of rows may vary."""
     if batch.nbytes <= limit or len(batch) <= 1:
         yield batch
         return
@@ -126,7 +126,7 @@ class _Level0Task:
         values = conform(rows, self._row_schema).combine_chunks()
         check_batch(values, self._job.spec)
         self._count(values.column(VALUE_KIND), ignored_rows(values, self._job.spec))
-        # Spark's rows have TIME as a number; a partition's bytes and directory are made from the column's own type.
+        # Rows of Spark have TIME as a number, but the bytes and the directory of a partition need the type of the column.
         heads = [*(values.column(name) for name in self._schema.partition_keys), rows.column(BUCKET)]
         groups, order = order_keys(heads, signed_zeros=True), None
         if self._job.interleaved and (groups != groups[0]).any():
@@ -136,7 +136,7 @@ class _Level0Task:
         stops = np.append(starts[1:], len(rows))
         firsts = starts if order is None else order[starts]
         for start, stop, first, bucket_key in zip(starts, stops, firsts, self._bucket_keys(heads, firsts)):
-            # Copies: what waits to be written of one bucket must not keep the rows of all in memory.
+            # With `order`, a copy: unwritten rows of one bucket must not keep the rows of all buckets in memory.
             part = values.slice(start, stop - start) if order is None else values.take(pa.array(order[start:stop]))
             self._writer_of(bucket_key, [head[first] for head in heads[:-1]]).write(part)
         if self._job.interleaved:
@@ -151,13 +151,13 @@ class _Level0Task:
         return rows.filter(pa.array(~dropped)) if dropped.any() else rows
 
     def _count(self, kinds: pa.ChunkedArray, ignored: Mask) -> None:
-        """Count rows that have no effect."""
+        """Count rows without effect."""
         if ignored.any():
             self._ignored += int(ignored.sum())
             self._ignored_deletes += int((ignored & (kinds.to_numpy() == DELETE)).sum())
 
     def _bucket_keys(self, heads: Sequence[pa.ChunkedArray], firsts: np.ndarray) -> list[tuple[bytes, int]]:
-        """Partition (BinaryRow with arity, so NaN is itself and -0.0 not 0.0) and bucket of rows."""
+        """Return partition and bucket of rows. Partitions are BinaryRows with arity: NaN = NaN, and -0.0 is not 0.0."""
         taken = [head.take(pa.array(firsts)) for head in heads]
         partitions = [EMPTY_ROW] * len(firsts)
         if self._partition_types:
@@ -178,7 +178,7 @@ class _Level0Task:
         return found
 
     def _bound_pending(self) -> None:
-        """End the largest row groups where all that wait have more bytes than one may have."""
+        """Write the largest pending row groups if all together have more bytes than one row group may have."""
         writers = [writer for bucket in self._open.values() for writer in bucket.files.writers]
         total = sum(writer.pending_bytes for writer in writers)
         while total > self._job.layout.row_group_bytes:
@@ -187,7 +187,7 @@ class _Level0Task:
             largest.write_pending()
 
     def finish(self) -> TaskMessages:
-        """Close the open buckets and return what was written."""
+        """Close the open buckets and return the entries of all written files."""
         self._close_buckets()
         job, buckets = self._job, self._written
         return TaskMessages(
@@ -210,7 +210,7 @@ class _Level0Task:
         ]
 
     def abort(self) -> None:
-        """Delete what the task wrote, files of finished buckets included."""
+        """Delete the files that the task wrote, including those of finished buckets."""
         for bucket in self._buckets:
             bucket.abort()
 
@@ -221,7 +221,7 @@ class _Level0Task:
 
 @dataclass(frozen=True, kw_only=True)
 class _WrittenBucket:
-    """What is complete of one bucket: data files, changelog files, its HASH index."""
+    """The complete files of one bucket: data files, changelog files, HASH index."""
 
     partition: bytes
     bucket: int
@@ -239,7 +239,7 @@ class _BucketFiles:
     indexes: list[str] = field(default_factory=list)
 
     def abort(self) -> None:
-        """Delete them. Raises nothing: a failure is under way."""
+        """Delete the files. Raises nothing, because another error is being handled."""
         for writer in self.writers:
             writer.abort()
         delete_unpublished(self.file_io, self.indexes)
@@ -290,7 +290,7 @@ class _BucketWriter:
         self._hashes: list[np.ndarray] = []
 
     def write(self, rows: pa.Table) -> None:
-        """Merge rows of equal keys and write them; the rows of the last key wait, as more may follow."""
+        """Merge rows of equal keys and write them. Rows of the last key are kept, because more may follow."""
         if self._changelog is not None:
             rows = self._numbered(rows)
             self._changelog.write(rows)
@@ -299,16 +299,16 @@ class _BucketWriter:
         rows = rows.combine_chunks()
         keys = order_keys([rows.column(name) for name in self._job.spec.key_columns])
         if (keys[1:] < keys[:-1]).any():
-            raise CorruptTableError("Rows reached the writer out of key order; this is a fault of lakelsm, report it.")
+            raise CorruptTableError("The rows of a task are not in key order. This is a bug of lakelsm; report it.")
         last = int(np.searchsorted(keys, keys[-1], side="left")) if len(keys) else 0
         held = rows.slice(last)
-        if self._job.interleaved:  # A copy: all rows of the batch would stay in memory until the bucket's next turn.
+        if self._job.interleaved:  # A copy: a slice would keep the whole batch in memory until the bucket's next rows.
             held = rows.take(pa.array(np.arange(last, len(rows))))
         self._held = self._bounded(held, keys[last:])
         self._write_merged(self._merged(rows.slice(0, last), keys[:last]))
 
     def finish(self) -> _WrittenBucket:
-        """Write the held key and close the files."""
+        """Write the rows of the last key and close the files."""
         if self._held is not None:
             keys = order_keys([self._held.column(name) for name in self._job.spec.key_columns])
             self._write_merged(self._merged(self._held, keys))
@@ -323,20 +323,20 @@ class _BucketWriter:
         )
 
     def _numbered(self, rows: pa.Table) -> pa.Table:
-        """The rows with new sequence numbers instead of their order."""
+        """Return the rows with sequence numbers instead of their order."""
         numbers = np.arange(self._next_sequence, self._next_sequence + len(rows))
         self._next_sequence += len(rows)
         at = rows.schema.get_field_index(SEQUENCE_NUMBER)
         return rows.set_column(at, rows.schema.field(at), pa.array(numbers, pa.int64()))
 
     def _bounded(self, rows: pa.Table, keys: OrderKeys) -> pa.Table:
-        """Rows of one key to hold back: merged already where that changes nothing or where they are too many."""
+        """Return the kept rows of one key, merged if that cannot change the result, or if they are too large."""
         if self._job.spec.keeps_rows or rows.nbytes > self._job.batch_bytes:
             return self._merged(rows, keys)
         return rows
 
     def _merged(self, rows: pa.Table, keys: OrderKeys) -> pa.Table:
-        """One row for each key. A key with one row keeps it, the usual case."""
+        """Return one row for each key. If all keys have one row, the usual case, nothing is merged."""
         if group_starts(keys).all() and not self._job.spec.ignore_delete:
             return rows
         return merge_rows(rows, keys, self._job.spec)
@@ -344,14 +344,14 @@ class _BucketWriter:
     def _write_merged(self, rows: pa.Table) -> None:
         if not len(rows):
             return
-        # With a changelog they have the numbers of its rows already.
+        # With a changelog, the rows already have their sequence numbers.
         self._writer.write(self._numbered(rows) if self._changelog is None else rows)
         if self._job.hash_indexes is not None:
             arrays = [rows.column(name) for name in self._job.spec.key_columns]
             self._hashes.append(key_hashes(arrays, self._key_types))
 
     def _write_hash_index(self) -> list[IndexManifestEntry]:
-        """Write the bucket's HASH index again if the batch has new keys (docs/format.md 10.1)."""
+        """Write the bucket's HASH index if the batch has new keys (docs/format.md 10.1)."""
         if self._job.hash_indexes is None or not self._hashes:
             return []
         index = self._job.hash_indexes.get((self._partition, self._bucket))

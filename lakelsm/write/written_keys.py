@@ -1,4 +1,4 @@
-"""Whether others wrote the very keys of a delete: what decides where files of one bucket merely overlap."""
+"""Decides by key whether other commits wrote rows that a delete or update read, if only key ranges of files overlap."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from lakelsm.snapshots.table_store import TableStore
 def others_wrote_keys(
     runner: Runner, store: TableStore, ours: Sequence[ManifestEntry], after: int, upto: int
 ) -> bool:
-    """Whether a snapshot after one id, up to another, wrote a key that the files ``ours`` have.
+    """Whether a snapshot with an id in (``after``, ``upto``] wrote a key of the files ``ours``.
 
-    Also true if that is unknown: a snapshot has expired, or an overwrite removed files in the range of the keys.
+    Also true if it is unknown: a snapshot has expired, or an overwrite deleted files in the range of the keys.
     """
     theirs: list[ManifestEntry] = []
     types = key_types(store.schema)
@@ -56,7 +56,7 @@ def others_wrote_keys(
 def _searches(
     store: TableStore, ours: Sequence[ManifestEntry], theirs: Sequence[ManifestEntry]
 ) -> Iterator[KeySearch]:
-    """Our files, each with the others' of its bucket."""
+    """Yield a search for each of our files in the files that others wrote to its bucket."""
     make = MergeUnits(store, ())
     distinct = {entry.identity: entry for entry in theirs}.values()
     for entry in ours:

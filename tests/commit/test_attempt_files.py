@@ -205,7 +205,7 @@ def test_a_signal_during_the_commit_proves_nothing_so_nothing_is_deleted(attempt
 
 def test_an_unknown_outcome_deletes_nothing(attempt: Attempt) -> None:
     attempt.file_io.fault = "no answer"
-    with pytest.raises(CommitOutcomeUnknownError, match="No file was deleted"):
+    with pytest.raises(CommitOutcomeUnknownError, match="no file was deleted"):
         attempt.run()
     assert attempt.kinds >= {"data", "changelog"}
 

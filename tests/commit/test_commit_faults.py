@@ -175,7 +175,7 @@ def test_a_lost_answer_of_a_lost_race_is_found_to_be_a_loss(tmp_path: Path) -> N
 
 def test_an_outcome_that_stays_unknown_deletes_nothing_and_a_rerun_finds_it(tmp_path: Path) -> None:
     table, file_io = faulty_table(tmp_path, "answer lost, reads fail")
-    with pytest.raises(CommitOutcomeUnknownError, match="No file was deleted"):
+    with pytest.raises(CommitOutcomeUnknownError, match="no file was deleted"):
         third_commit(table, "first")
     file_io.reads_fail = False
     assert table.live_names() == {"a@0", "b@0", "first@0"}

@@ -175,7 +175,7 @@ def test_an_unknown_outcome_deletes_nothing_and_says_so(tmp_path: Path, monkeypa
         patch.setattr(LocalFileIO, "create_if_absent", answer_lost)
         patch.setattr(LocalFileIO, "read", read)
         patch.setattr("time.sleep", lambda seconds: None)
-        with pytest.raises(CommitOutcomeUnknownError, match="No file was deleted"):
+        with pytest.raises(CommitOutcomeUnknownError, match="no file was deleted"):
             table.compact()
     assert len(table.data_files()) == len(before) + 1
     assert table.compact().status == "done"

@@ -166,5 +166,5 @@ def test_a_snapshot_that_expired_before_the_action_is_reported(spark: SparkSessi
     read = Table.for_path(str(tmp_path / "db.db" / "t"), spark).at(snapshot=4).read()
     table.compact(full=True)
     table.maintenance.expire_snapshots(retain_last=1, older_than="0 s")
-    with pytest.raises(PySparkException, match=r"SnapshotNotFoundError.* snapshot 4 went while it was read"):
+    with pytest.raises(PySparkException, match=r"SnapshotNotFoundError.* snapshot 4 was deleted while it was read"):
         read.collect()

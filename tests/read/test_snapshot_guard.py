@@ -34,7 +34,7 @@ def test_only_a_snapshot_that_went_explains_a_missing_file(tmp_path: Path) -> No
     with pytest.raises(CorruptTableError, match="a file is missing"):
         next(found)
     table.maintenance.expire_snapshots(retain_last=1)
-    with pytest.raises(SnapshotNotFoundError, match="snapshot 1 went while it was read"):
+    with pytest.raises(SnapshotNotFoundError, match="snapshot 1 was deleted while it was read"):
         list(task(7))
 
 

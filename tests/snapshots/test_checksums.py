@@ -24,7 +24,7 @@ def test_a_replaced_metadata_file_of_the_same_size_is_told_by_its_checksum(tmp_p
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
     path.write_bytes(data)
-    with pytest.raises(CorruptTableError, match=f"^{path} is damaged or was replaced"):
+    with pytest.raises(CorruptTableError, match=f"^{path} is damaged: its checksum differs"):
         table.live()
 
 

@@ -86,7 +86,7 @@ def test_several_index_files_of_a_bucket_are_read_but_two_vectors_of_a_file_are_
 def test_an_index_file_that_does_not_say_where_its_vectors_lie_is_refused_by_name(table: CommitTable) -> None:
     entry = index_entry(table.root, {"one": [1]}, partition("a"), 0)
     with_index_files(table, replace(entry, file=replace(entry.file, dv_ranges=None)))
-    with pytest.raises(CorruptTableError, match=f"index-manifest-theirs does not say where .*{entry.file.file_name} lie"):
+    with pytest.raises(CorruptTableError, match=f"index-manifest-theirs has no byte ranges .*{entry.file.file_name}"):
         deletion_vectors(store_of(table), latest(table))
 
 
@@ -113,6 +113,6 @@ def test_an_index_manifest_that_is_missing_is_told_by_name(table: CommitTable) -
     commit_vectors(store_of(table), index_entry(table.root, {"one": [1]}, partition("a"), 0))
     name = latest(table).index_manifest
     (table.root / "manifest" / str(name)).unlink()
-    with pytest.raises(CorruptTableError, match=f"{name} does not exist, but snapshot 2 names it"):
+    with pytest.raises(CorruptTableError, match=f"{name} is missing, but snapshot 2 names it"):
         deletion_vectors(store_of(table), latest(table))
     assert deletion_vectors(store_of(table), table.snapshots.get(1)) == DeletionVectors()

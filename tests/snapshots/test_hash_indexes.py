@@ -63,7 +63,7 @@ def test_keys_of_a_sound_index_stay_in_their_buckets(table: LocalTable) -> None:
 def test_an_index_file_that_is_missing_is_named_with_its_bucket_and_the_remedy(table: LocalTable) -> None:
     path = path_of(table, 1)
     path.unlink()
-    with pytest.raises(CorruptTableError, match=rf"{path} of table {table.root}, bucket 1 does not exist: restore"):
+    with pytest.raises(CorruptTableError, match=rf"{path} of table {table.root}, bucket 1 is missing\. Restore"):
         table.write((1, "x"))
 
 
@@ -88,14 +88,14 @@ def test_an_index_file_of_another_size_is_refused(table: LocalTable, damage: Cal
 
 def test_a_row_count_that_its_size_contradicts_is_refused(table: LocalTable) -> None:
     rewrite(table, lambda found: [replace(e, file=replace(e.file, row_count=3)) for e in found])
-    with pytest.raises(CorruptTableError, match="has 4 hashes in 16 bytes, but the index manifest says 3 in 16"):
+    with pytest.raises(CorruptTableError, match="has 4 hashes in 16 bytes instead of 3 hashes in 16 bytes"):
         table.write((1, "x"))
 
 
 def test_the_index_file_of_another_bucket_is_refused_where_a_hash_then_has_two(table: LocalTable) -> None:
     rewrite(table, list)
     path_of(table, 0).write_bytes(path_of(table, 1).read_bytes())
-    with pytest.raises(CorruptTableError, match="name 4 key hashes more than once"):
+    with pytest.raises(CorruptTableError, match="4 key hashes occur more than once"):
         table.write((1, "x"))
 
 
@@ -104,26 +104,26 @@ def test_a_hash_that_a_file_has_twice_is_refused(table: LocalTable) -> None:
     path = path_of(table, 0)
     hashes = decode_hashes(path.read_bytes())
     path.write_bytes(encode_hashes(np.array([hashes[0], *hashes[:-1]], np.int32)))
-    with pytest.raises(CorruptTableError, match="name 1 key hashes more than once"):
+    with pytest.raises(CorruptTableError, match="1 key hashes occur more than once"):
         table.write((1, "x"))
 
 
 def test_two_index_files_of_one_bucket_are_refused(table: LocalTable) -> None:
     rewrite(table, lambda found: [*found, replace(found[1], bucket=found[0].bucket)])
-    with pytest.raises(CorruptTableError, match=r"table .*, bucket 0 names .* but the bucket has a second index file"):
+    with pytest.raises(CorruptTableError, match=r"table .*, bucket 0 has two HASH index files \("):
         table.write((1, "x"))
 
 
 @pytest.mark.parametrize("bucket", [-1, -2, 40_000])
 def test_an_index_file_of_an_impossible_bucket_is_refused(table: LocalTable, bucket: int) -> None:
     rewrite(table, lambda found: [replace(found[0], bucket=bucket), *found[1:]])
-    with pytest.raises(CorruptTableError, match="no possible number"):
+    with pytest.raises(CorruptTableError, match="is not a number from 0 to 32767"):
         table.write((1, "x"))
 
 
 def test_an_index_manifest_that_is_missing_is_refused(table: LocalTable) -> None:
     (table.root / "manifest" / str(table.latest.index_manifest)).unlink()
-    with pytest.raises(CorruptTableError, match="does not exist, but snapshot 1 names it"):
+    with pytest.raises(CorruptTableError, match="is missing, but snapshot 1 names it"):
         table.write((1, "x"))
 
 
@@ -133,7 +133,7 @@ def test_rows_in_dynamic_buckets_without_an_index_are_not_written_to(table: Loca
         rewrite(table, lambda found: [])
     else:
         rewrite_snapshot(table, indexManifest=None)
-    with pytest.raises(CorruptTableError, match=r"Snapshot 1 of table .* has 3 data files in dynamic buckets, but"):
+    with pytest.raises(CorruptTableError, match=r"^Table .*: snapshot 1 has 3 data files in dynamic buckets and no HASH"):
         table.write((1, "x"))
     table.overwrite((1, "x"), (2, "y"))
     table.write((2, "z"))
@@ -162,14 +162,14 @@ def test_the_partition_is_named_by_its_values(tmp_path: Path) -> None:
     table.write(("a", 1), ("b", 1))
     for name in os.listdir(table.root / "index"):
         (table.root / "index" / name).unlink()
-    with pytest.raises(CorruptTableError, match=r"table \S+, partition p=b, bucket 0 does not exist"):
+    with pytest.raises(CorruptTableError, match=r"table \S+, partition p=b, bucket 0 is missing"):
         table.write(("b", 1))
 
 
 def test_other_hashes_in_the_same_number_are_told_by_the_checksum(table: LocalTable) -> None:
     path = path_of(table, 1)
     path.write_bytes(bytes(byte ^ 0x55 for byte in path.read_bytes()))
-    with pytest.raises(CorruptTableError, match=f"{path} of table {table.root}, bucket 1 does not have the checksum"):
+    with pytest.raises(CorruptTableError, match=f"{path} of table {table.root}, bucket 1 is damaged: its checksum"):
         table.write((1, "x"))
     table.overwrite(*ROWS)
     assert all(entry.file.checksum is not None for entry in indexes(table))

@@ -60,7 +60,7 @@ def test_files_that_are_gone_do_not_count(tmp_path: Path) -> None:
 def test_a_record_that_is_no_number_is_corrupt(tmp_path: Path) -> None:
     table = CommitTable(tmp_path)
     snapshot = dataclasses.replace(table.append(add()), properties={TOTAL_BUCKETS_PROPERTY: "two"}).signed()
-    with pytest.raises(CorruptTableError, match=r"snapshot 1 has 'two' under lakelsm\.total-buckets"):
+    with pytest.raises(CorruptTableError, match=r"Snapshot 1: property 'lakelsm\.total-buckets': 'two' is not"):
         recorded_total_buckets(snapshot)
 
 

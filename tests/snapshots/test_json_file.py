@@ -36,7 +36,7 @@ def test_the_bytes_are_those_that_read_back(snapshot: Snapshot) -> None:
         ({"commit_user": "\ud800"}, "cannot be read back .*surrogates"),
         ({"properties": {"a": b"x"}}, "cannot be read back .*JSON"),
         ({"watermark": 1 << 63}, "cannot be read back .*watermark"),
-        ({"extra": {"a": (1,)}}, "reads back as another one"),
+        ({"extra": {"a": (1,)}}, "read back as another value"),
     ],
 )
 def test_a_value_that_would_stop_or_deceive_every_reader_is_refused(
@@ -55,7 +55,7 @@ def test_a_schema_is_held_to_the_same() -> None:
 def test_a_file_may_be_as_long_as_readers_take_and_not_a_byte_longer() -> None:
     size = len(SCHEMA.to_json().encode())
     assert len(checked_bytes(SCHEMA, "x", size)) == size
-    with pytest.raises(InvalidInputError, match=f"with {size} bytes it is longer than readers take"):
+    with pytest.raises(InvalidInputError, match=f"would have {size} bytes; readers accept {size - 1}"):
         checked_bytes(SCHEMA, "x", size - 1)
 
 
@@ -125,7 +125,7 @@ def test_a_store_that_cannot_be_read_back_is_asked_again(waits: list[float]) -> 
 def test_an_outcome_that_stays_unknown_is_told_with_the_first_failure(lands: bool, waits: list[float]) -> None:
     store = ScriptedStore([TimeoutError("no route")] * 9, [TimeoutError("down")] * 9)
     store.lands = lands
-    with pytest.raises(CommitOutcomeUnknownError, match=r"^s: publishing failed .*\(no route\)\. No file was deleted"):
+    with pytest.raises(CommitOutcomeUnknownError, match=r"^s: the publication failed .*\(no route\), so no file was del"):
         publish(store, "s", OURS, waits.append)
     assert len(waits) == 3
 

@@ -136,7 +136,7 @@ def test_a_table_without_snapshots_has_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("number", "text"), [(2, "has expired"), (13, "does not exist"), (0, "does not exist")])
 def test_a_snapshot_that_is_not_there_is_named_with_what_is(table: CommitTable, number: int, text: str) -> None:
     table.expire(1, 2, 3)
-    with pytest.raises(SnapshotNotFoundError, match=f"snapshot {number} .*{text}; available: 4 to 12"):
+    with pytest.raises(SnapshotNotFoundError, match=rf"snapshot {number} .*{text}\. The table has snapshots 4 to 12"):
         table.snapshots.get(number)
 
 

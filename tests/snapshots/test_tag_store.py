@@ -27,7 +27,7 @@ def test_a_tag_is_its_snapshot_and_an_unknown_one_lists_the_tags(table: CommitTa
     tags = TagStore(table.file_io, table.paths)
     assert tags.get("v1").snapshot.id == 3
     assert tags.names() == ["v1", "v2"] and list(tags.all()) == ["v1", "v2"]
-    with pytest.raises(SnapshotNotFoundError, match="no tag 'v3'; its tags: v1, v2"):
+    with pytest.raises(SnapshotNotFoundError, match=r"tag 'v3' does not exist\. Tags: v1, v2"):
         tags.get("v3")
 
 

@@ -115,7 +115,7 @@ def test_the_tag_of_an_expired_snapshot_is_readable(local: TableEngine, history:
 
 
 def test_a_missing_snapshot_is_named_with_the_existing_ones(local: TableEngine, history: Table) -> None:
-    with pytest.raises(SnapshotNotFoundError, match=r"snapshot 9 .*available: 1 to 3"):
+    with pytest.raises(SnapshotNotFoundError, match=r"snapshot 9 .*snapshots 1 to 3"):
         local.rows(history.at(snapshot=9))
     with pytest.raises(SnapshotNotFoundError, match="9"):
         history.at(snapshot=9).inspect.files().to_spark()
@@ -228,7 +228,7 @@ def test_a_snapshot_that_expires_during_a_read_is_not_reported_as_damage(tmp_pat
     assert values(table.at(tag="old")) == ["v1", "v2"]
     reader = table.at(tag="old").to_reader()
     table.tags.delete("old")
-    with pytest.raises(SnapshotNotFoundError, match="snapshot 2 went while it was read"):
+    with pytest.raises(SnapshotNotFoundError, match="snapshot 2 was deleted while it was read"):
         reader.read_all()
 
 

@@ -93,11 +93,11 @@ def test_a_tag_and_a_time_name_a_snapshot_too(table: Table) -> None:
 def test_what_is_not_there_is_refused_and_nothing_changes(table: Table) -> None:
     table.tags.create("q", 2)
     expire(table, 1)
-    with pytest.raises(SnapshotNotFoundError, match=r"snapshot 1 of table db\.t has expired; available: 2 to 5"):
+    with pytest.raises(SnapshotNotFoundError, match=r"db\.t: snapshot 1 has expired\. The table has snapshots 2 to 5"):
         table.rollback(1)
     with pytest.raises(SnapshotNotFoundError, match=r"snapshot 9 .* does not exist"):
         table.rollback(9)
-    with pytest.raises(SnapshotNotFoundError, match=r"no tag 'x'; its tags: q"):
+    with pytest.raises(SnapshotNotFoundError, match=r"tag 'x' does not exist\. Tags: q"):
         table.rollback("x")
     with pytest.raises(SnapshotNotFoundError, match="at or before"):
         table.rollback(datetime(1999, 1, 1))
