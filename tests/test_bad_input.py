@@ -250,9 +250,9 @@ def test_a_path_that_is_no_table_is_refused(tables: Tables, tmp_path: Path) -> N
 def test_a_snapshot_that_expired_is_told_from_one_that_never_was(tables: Tables) -> None:
     (tables.root / "snapshot" / "snapshot-1").unlink()
     with tables.unchanged():
-        with pytest.raises(SnapshotNotFoundError, match=r"snapshot 1 .* has expired\. The table has snapshots 2 to 2"):
+        with pytest.raises(SnapshotNotFoundError, match=r"snapshot 1 has expired\. The table has snapshots 2 to 2"):
             tables.table.at(snapshot=1).read()
-        with pytest.raises(SnapshotNotFoundError, match=r"snapshot 9 .* does not exist\. The table has snapshots 2 to 2"):
+        with pytest.raises(SnapshotNotFoundError, match=r"snapshot 9 does not exist\. The table has snapshots 2 to 2"):
             tables.table.at(snapshot=9).read()
         with pytest.raises(SnapshotNotFoundError, match="The earliest snapshot is 2"):
             tables.table.at(timestamp="1999-01-01 00:00:00").read()

@@ -80,7 +80,7 @@ class SnapshotManager:
             if snapshot is not None:
                 return snapshot
         raise CorruptTableError(
-            f"Table {self._paths.name}: {self._paths.snapshot_file(newest)} is listed but does not exist. Restore it."
+            f"Table {self._paths.name}: snapshot {newest} is listed, but its file does not exist. Restore the file."
         )
 
     def get(self, snapshot_id: int) -> Snapshot:

@@ -135,5 +135,5 @@ def test_a_manifest_that_is_gone_is_named(tmp_path: Path) -> None:
     table.write((1, "a"))
     for manifest in (tmp_path / "t" / "manifest").glob("manifest-*-0"):
         manifest.unlink()
-    with pytest.raises(CorruptTableError, match="does not exist, but"):
+    with pytest.raises(CorruptTableError, match="is missing, but"):
         count(table)

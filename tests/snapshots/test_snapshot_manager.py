@@ -49,7 +49,7 @@ def test_the_newest_snapshot_is_found_whatever_lower_hint_there_is(table: Commit
 def test_a_hint_above_the_newest_snapshot_is_damage_unless_a_rollback_runs(table: CommitTable, hint: bytes) -> None:
     table.file_io.write(table.paths.latest_hint, hint)
     for find in (table.snapshots.latest_id, table.snapshots.latest):
-        with pytest.raises(CorruptTableError, match=rf"snapshot-{hint.decode()} is missing.* is 12\. .* to snapshot 12"):
+        with pytest.raises(CorruptTableError, match=rf"snapshot-{hint.decode()} is missing, .* to snapshot 12"):
             find()
     table.file_io.write(table.paths.consumer("lakelsm-rollback-to-12"), b'{"nextSnapshot": 12}')
     assert table.snapshots.latest_id() == 12
@@ -94,7 +94,7 @@ def test_a_hint_that_the_store_fails_to_read_is_not_taken_for_a_missing_one(tabl
 
 def test_a_table_all_of_whose_snapshots_are_missing_is_damaged(table: CommitTable) -> None:
     table.expire(*range(1, 13))
-    with pytest.raises(CorruptTableError, match=r"snapshot-12 is missing.*is none.*or delete the hint"):
+    with pytest.raises(CorruptTableError, match=r"snapshot-12 is missing, .*or delete the hint"):
         table.snapshots.latest()
     table.file_io.delete(table.paths.latest_hint)
     assert table.snapshots.latest() is None
@@ -127,9 +127,9 @@ def test_a_table_without_snapshots_has_none(tmp_path: Path) -> None:
     empty = CommitTable(tmp_path / "e").snapshots
     assert (empty.latest_id(), empty.latest(), empty.earliest_id()) == (None, None, None)
     assert empty.list() == []
-    with pytest.raises(SnapshotNotFoundError, match="no snapshots yet"):
+    with pytest.raises(SnapshotNotFoundError, match="has no snapshots"):
         empty.get(1)
-    with pytest.raises(SnapshotNotFoundError, match="no snapshots yet"):
+    with pytest.raises(SnapshotNotFoundError, match="has no snapshots"):
         empty.at_or_before(1)
 
 

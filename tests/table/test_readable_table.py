@@ -92,7 +92,7 @@ def test_a_time_means_the_newest_snapshot_that_is_not_later(
 
 
 def test_a_time_before_the_first_snapshot_names_the_oldest(utc: None, local: TableEngine, history: Table) -> None:
-    with pytest.raises(SnapshotNotFoundError, match=r"2024-07-01 11:59:59.*oldest.*2024-07-01 12:00:00"):
+    with pytest.raises(SnapshotNotFoundError, match=r"2024-07-01 11:59:59.*earliest.*2024-07-01 12:00:00"):
         local.rows(history.at(timestamp="2024-07-01 11:59:59"))
 
 
@@ -158,9 +158,9 @@ def test_a_table_without_snapshots_is_empty(engine: TableEngine, tmp_path: Path)
         ):
             assert output.count() == 0
     assert table.explain().snapshot_id is None
-    with pytest.raises(SnapshotNotFoundError, match="no snapshots yet"):
+    with pytest.raises(SnapshotNotFoundError, match="has no snapshots"):
         engine.rows(table.at(timestamp="2024-01-01"))
-    with pytest.raises(SnapshotNotFoundError, match="no snapshots yet"):
+    with pytest.raises(SnapshotNotFoundError, match="has no snapshots"):
         engine.rows(table.at(snapshot=1))
 
 

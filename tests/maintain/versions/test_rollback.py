@@ -95,7 +95,7 @@ def test_what_is_not_there_is_refused_and_nothing_changes(table: Table) -> None:
     expire(table, 1)
     with pytest.raises(SnapshotNotFoundError, match=r"db\.t: snapshot 1 has expired\. The table has snapshots 2 to 5"):
         table.rollback(1)
-    with pytest.raises(SnapshotNotFoundError, match=r"snapshot 9 .* does not exist"):
+    with pytest.raises(SnapshotNotFoundError, match=r"snapshot 9 does not exist"):
         table.rollback(9)
     with pytest.raises(SnapshotNotFoundError, match=r"tag 'x' does not exist\. Tags: q"):
         table.rollback("x")

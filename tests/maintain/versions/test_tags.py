@@ -152,13 +152,13 @@ def test_an_expired_snapshot_that_a_tag_keeps_can_be_tagged_again(table: Table) 
     table.tags.create("old", 1)
     lose_snapshot(table, 1)
     assert table.tags.create("copy", 1).snapshot_id == 1
-    with pytest.raises(SnapshotNotFoundError, match=r"snapshot 7 of table db\.t does not exist"):
+    with pytest.raises(SnapshotNotFoundError, match=r"snapshot 7 does not exist"):
         table.tags.create("none", 7)
 
 
 def test_a_time_chooses_the_newest_snapshot_that_is_not_later(table: Table) -> None:
     assert table.tags.create("q", snapshot=datetime(2999, 1, 1)).snapshot_id == 3
-    with pytest.raises(SnapshotNotFoundError, match=r"no snapshot of table db\.t at or before"):
+    with pytest.raises(SnapshotNotFoundError, match=r"no snapshot at or before"):
         table.tags.create("early", snapshot=datetime(1999, 1, 1))
 
 
@@ -244,7 +244,7 @@ def test_what_a_killed_process_left_of_making_a_tag_is_not_relied_on_and_goes_af
     file_of(table, "q").rename(file_of(table, f"{HOLDING_TAG}9"))
     lose_snapshot(table, 1)
     for refused in (lambda: table.tags.create("late", 1), lambda: table.rollback(1)):
-        with pytest.raises(SnapshotNotFoundError, match=r"snapshot 1 .* has expired\. The table has snapshots 2 to 3"):
+        with pytest.raises(SnapshotNotFoundError, match=r"snapshot 1 has expired\. The table has snapshots 2 to 3"):
             refused()
     paths, first = store_of(table).paths, store_of(table).tags.get(f"{HOLDING_TAG}9").snapshot
     for name in (first.base_manifest_list, first.delta_manifest_list):
