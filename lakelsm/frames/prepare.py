@@ -171,11 +171,11 @@ def as_key(column: Column, field: DataField, schema: TableSchema) -> Column:
     """Return values of a key column in the form that keys of the table are stored in."""
     target = to_spark(field.type)
     if target in _FLOATS:
-        return _one_bit_pattern(column, target, field.name in schema.partition_keys)
+        return _normalized_floats(column, target, field.name in schema.partition_keys)
     return _floored(column, field.type)
 
 
-def _one_bit_pattern(column: Column, target: T.DataType, zeros: bool) -> Column:
+def _normalized_floats(column: Column, target: T.DataType, zeros: bool) -> Column:
     """Return floats with one bit pattern for each value, because buckets and partitions use the bits: one NaN, and 0.0
     for -0.0 unless ``zeros`` differ.
     """

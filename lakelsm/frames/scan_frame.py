@@ -101,7 +101,7 @@ def scan_frame(
     masked = [file for file in plan.raw_files if file.vector is not None]
     scanned = list(plan.merged_files)
     if plan.units and not MergeSpec.of(store.schema, store.options).keeps_rows:
-        small = store.options.source_split_open_file_cost if _are_few(columns, store.schema) else EVERY_FILE
+        small = store.options.source_split_open_file_cost if _few_are_requested(columns, store.schema) else EVERY_FILE
         scanned = [file for file in scanned if not is_read_by_task(file, small)]
         parts.append(_merged(spark, store, schemas, plan, small, exact))
     if masked or scanned:
@@ -129,7 +129,7 @@ def _result_fields(schema: TableSchema, exact: bool) -> tuple[DataField, ...]:
     return (*schema.fields, *(exact_fields(schema.fields).values() if exact else ()))
 
 
-def _are_few(columns: Sequence[str] | None, schema: TableSchema) -> bool:
+def _few_are_requested(columns: Sequence[str] | None, schema: TableSchema) -> bool:
     """Return whether a scan is cheaper: a merge reads all columns, and most of them are not requested."""
     return columns is not None and 2 * len(columns) < len(schema.fields)
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from lakelsm.format.data_file.column_evolution import cast_column
 from lakelsm.local.arrow_faults import entries
-from lakelsm.local.time_texts import TextFault, times_of_text
+from lakelsm.local.time_texts import TimeTextError, times_of_text
 from lakelsm.schema.row_rules import WHOLE_FLOATS, does_not_fit, entry_types, is_assignable, shortened
 from lakelsm.types import (
     INTEGER_ROOTS,
@@ -45,7 +45,7 @@ class _InexactError(Exception):
     """A value has no equal in the wanted type."""
 
 
-_FAULTS = (_InexactError, TextFault, pa.ArrowInvalid)
+_FAULTS = (_InexactError, TimeTextError, pa.ArrowInvalid)
 
 
 def cast_values(values: pa.Array, source: DataType, target: DataType) -> pa.Array:

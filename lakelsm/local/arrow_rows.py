@@ -126,7 +126,7 @@ def _first_unfit(batch: pa.RecordBatch, columns: list[_Column], start: int) -> I
     return unfit_value(start + row + 1, name, fault)
 
 
-def one_bit_pattern(values: pa.Array, zeros: bool) -> pa.Array:
+def normalized_floats(values: pa.Array, zeros: bool) -> pa.Array:
     """Return floats with one bit pattern for each value, because buckets and partitions use the bits: one NaN, and 0.0
     for -0.0 unless ``zeros`` differ. Values of other types are unchanged.
     """
@@ -206,7 +206,7 @@ class _GivenColumn:
         if limit is not None:
             sizes = pc.utf8_length(values) if field.type.root in STRING_ROOTS else pc.binary_length(values)
             refuse_any(pc.greater(sizes, limit), too_long(field))
-        return one_bit_pattern(values, zeros=self.zeros) if self.keyed else values
+        return normalized_floats(values, zeros=self.zeros) if self.keyed else values
 
     def _cast(self, given: pa.Array) -> pa.Array:
         field = self.field

@@ -11,7 +11,7 @@ import pyarrow as pa
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.row.bucket_hash import Hashes, key_hashes
 from lakelsm.local.arrow_input import ArrowInput
-from lakelsm.local.arrow_rows import one_bit_pattern, prepare_arrow
+from lakelsm.local.arrow_rows import normalized_floats, prepare_arrow
 from lakelsm.merge.key_order import order_keys
 from lakelsm.options import TableOptions
 from lakelsm.predicate.predicate import Constant, In, IsNull, Predicate, all_of, any_of
@@ -71,7 +71,7 @@ class KeySet:
         names = self.schema.primary_keys
         kinds = [self.schema.field(name).type for name in names]
         columns = [
-            one_bit_pattern(rows.column(name), zeros=name in self.schema.partition_keys) for name in names
+            normalized_floats(rows.column(name), zeros=name in self.schema.partition_keys) for name in names
         ]
         hashes = key_hashes(columns, kinds)
         first = np.searchsorted(self.hashes, hashes, side="left")

@@ -28,21 +28,21 @@ _MICROS = 1_000_000
 _MAX_OFFSET = 18 * 60
 
 
-class TextFault(Exception):
+class TimeTextError(Exception):
     """A text is not a value of the type."""
 
 
 def times_of_text(texts: pa.Array, target: AtomicType) -> pa.Array:
     """Return the values of a DATE, TIME, TIMESTAMP or TIMESTAMP_LTZ column, in `to_arrow` of its type.
 
-    Fractions finer than the column's are floored. Raises TextFault or pyarrow.ArrowInvalid for other texts.
+    Fractions finer than the column's are floored. Raises TimeTextError or pyarrow.ArrowInvalid for other texts.
     """
     wanted = to_arrow(target)
     if target.root == "DATE":
         return texts.cast(wanted)
     found = pc.extract_regex(texts, _FORMS[target.root])
     if found.null_count != texts.null_count:
-        raise TextFault
+        raise TimeTextError
     parts = dict(zip((field.name for field in found.type), found.flatten()))
     nanos = _whole(pc.utf8_rpad(parts["fraction"], 9, "0"))
     micros = _seconds(parts) * _MICROS + nanos // 1000
@@ -67,7 +67,7 @@ def _seconds(parts: dict[str, pa.Array]) -> npt.NDArray[np.int64]:
     minutes = _whole(_filled(parts["minutes"], "00"))
     ahead = _whole(_filled(parts["hours"], "00")) * 60 + minutes
     if ahead.max(initial=0) > _MAX_OFFSET or minutes.max(initial=0) > 59:
-        raise TextFault
+        raise TimeTextError
     west = pc.fill_null(pc.equal(parts["sign"], "-"), False).to_numpy(zero_copy_only=False)
     seconds = seconds - np.where(west, -ahead, ahead) * 60
     return seconds

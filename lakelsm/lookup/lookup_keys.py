@@ -20,7 +20,7 @@ from lakelsm.arguments import wrong_argument
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError, error_context
 from lakelsm.format.data_file.column_evolution import cast_column
 from lakelsm.local.arrow_input import ArrowInput
-from lakelsm.local.arrow_rows import one_bit_pattern
+from lakelsm.local.arrow_rows import normalized_floats
 from lakelsm.local.arrow_values import plain_array, plain_type, value_type
 from lakelsm.local.inferred_values import check_one_kind
 from lakelsm.local.python_input import column_values, is_column
@@ -194,7 +194,7 @@ class LookupKeys:
                 f"Cast the keys to {target}."
             )
         try:
-            chunks = [one_bit_pattern(_as_stored(chunk, source, field.type), zeros) for chunk in column.chunks]
+            chunks = [normalized_floats(_as_stored(chunk, source, field.type), zeros) for chunk in column.chunks]
         except pa.ArrowException as error:
             what = f"key column '{field.name}': a value does not fit {field.type.sql()}"
             raise InvalidInputError(f"{what}: {' '.join(str(error).split())}") from error
@@ -283,7 +283,7 @@ def _stored_value(field: DataField, value: Any, zeros: bool) -> Any:
     if not is_comparable(source, field.type):
         raise wrong_argument(argument, value, wanted)
     try:
-        stored = one_bit_pattern(_as_stored(given, source, field.type), zeros)
+        stored = normalized_floats(_as_stored(given, source, field.type), zeros)
     except pa.ArrowException as error:
         raise wrong_argument(argument, value, wanted) from error
     try:

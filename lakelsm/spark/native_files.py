@@ -24,7 +24,7 @@ from lakelsm.storage.object_location import is_object_uri
 
 _S3A = "fs.s3a."
 #: Java's errors if the connector or a dependency is missing or has another version.
-_NOT_THERE = ("ClassNotFoundException", "NoClassDefFoundError", "NoSuchMethodError", "No FileSystem for scheme")
+_MISSING_CONNECTOR = ("ClassNotFoundException", "NoClassDefFoundError", "NoSuchMethodError", "No FileSystem for scheme")
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def _opens(spark: SparkSession, root: str, settings: Mapping[str, str], wanted: 
             opened = jvm.org.apache.hadoop.fs.Path(f"{root}/").getFileSystem(hadoop).getConf()
         except Py4JJavaError as error:
             text = str(error.java_exception.toString())
-            if any(words in text for words in _NOT_THERE):
+            if any(words in text for words in _MISSING_CONNECTOR):
                 return False
             raise StorageError(
                 f"{root}: Spark's connector s3a cannot be opened ({text.splitlines()[0]}). Correct Spark's settings "

@@ -19,7 +19,7 @@ from lakelsm.errors import InvalidInputError, SparkUnavailableError
 
 _MINIMUM_JAVA = 17
 #: Modules that tasks import, and a program that prints a Python's version and which of these modules it lacks.
-_NEEDED = ("lakelsm", "pyarrow", "pandas", "numpy")
+_TASK_MODULES = ("lakelsm", "pyarrow", "pandas", "numpy")
 _PROBE = (
     "import sys, importlib.util as u; "
     "print('%d.%d' % sys.version_info[:2], *[name for name in sys.argv[1:] if u.find_spec(name) is None])"
@@ -74,7 +74,7 @@ def _new_session() -> SparkSession:
         return SparkSession.builder.getOrCreate()
     _require_java()
     builder = SparkSession.builder
-    for key, value in _own_settings().items():
+    for key, value in _default_settings().items():
         builder = builder.config(key, value)
     try:
         return builder.getOrCreate()
@@ -87,7 +87,7 @@ def _new_session() -> SparkSession:
         ) from error
 
 
-def _own_settings() -> dict[str, str]:
+def _default_settings() -> dict[str, str]:
     """Return the settings of a session that lakelsm starts: for one machine, and with a quick start."""
     return {
         "spark.master": "local[*]",
@@ -137,18 +137,18 @@ def _check_python(worker: str, driver: str) -> None:
     """
     path = shutil.which(worker)
     if path is None:
-        raise SparkUnavailableError(_other_python(worker, "does not exist"))
+        raise SparkUnavailableError(_wrong_python(worker, "does not exist"))
     if os.path.dirname(path) == os.path.dirname(driver) and os.path.realpath(path) == os.path.realpath(driver):
         return
-    ran = subprocess.run([path, "-c", _PROBE, *_NEEDED], capture_output=True, text=True, check=False)
+    ran = subprocess.run([path, "-c", _PROBE, *_TASK_MODULES], capture_output=True, text=True, check=False)
     version, *missing = ran.stdout.split() or ["unknown"]
     if missing:
-        raise SparkUnavailableError(_other_python(path, f"lacks {', '.join(missing)}"))
+        raise SparkUnavailableError(_wrong_python(path, f"lacks {', '.join(missing)}"))
     if version != f"{sys.version_info.major}.{sys.version_info.minor}":
-        raise SparkUnavailableError(_other_python(path, f"has version {version}"))
+        raise SparkUnavailableError(_wrong_python(path, f"has version {version}"))
 
 
-def _other_python(worker: str, what: str) -> str:
+def _wrong_python(worker: str, what: str) -> str:
     return f"Spark's workers run {worker}, which {what}. {python_remedy()}"
 
 
@@ -167,14 +167,14 @@ def _require_java() -> None:
         raise SparkUnavailableError(
             f"Spark needs a Java runtime {_MINIMUM_JAVA} or newer, and none was found: {_INSTALL_JAVA}."
         )
-    version = _major_version(_own_words(java))
+    version = _major_version(_version_text(java))
     if version is not None and version < _MINIMUM_JAVA:
         raise SparkUnavailableError(
             f"Spark needs a Java runtime {_MINIMUM_JAVA} or newer, and {java} is version {version}: {_INSTALL_JAVA}."
         )
 
 
-def _own_words(java: str) -> str:
+def _version_text(java: str) -> str:
     """Return the version text of a runtime: from its file ``release``, else from the runtime, which starts a JVM."""
     release = Path(os.path.realpath(java)).parent.parent / "release"
     if release.is_file():

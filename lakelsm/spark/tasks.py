@@ -29,11 +29,11 @@ from lakelsm.spark.task_errors import error_text, translated_errors
 Unit = TypeVar("Unit")
 
 #: Seconds to wait for the tasks of a failed job.
-_LONGEST_END = 60.0
+_MAX_WAIT_SECONDS = 60.0
 
 #: Batches of a frame are combined up to this many rows or bytes before they are passed to a task.
-_GATHERED_ROWS = 1 << 16
-_GATHERED_BYTES = 8 << 20
+_COMBINED_ROWS = 1 << 16
+_COMBINED_BYTES = 8 << 20
 
 _LISTING_JOB_FROM = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 
@@ -145,7 +145,7 @@ def collect_after_tasks_end(frame: DataFrame, tag: str) -> list[Row]:
         return frame.collect()
     except BaseException:
         context.cancelJobsWithTag(tag)
-        deadline = SYSTEM.monotonic() + _LONGEST_END
+        deadline = SYSTEM.monotonic() + _MAX_WAIT_SECONDS
         while _runs(context, tag) and SYSTEM.monotonic() < deadline:
             SYSTEM.sleep(0.05)
         raise
@@ -204,7 +204,7 @@ def map_batches(
     """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in _gathered(batches):
+        for batch in _combined(batches):
             try:
                 for rows in task(batch):
                     yield _with_error(rows.columns, rows.schema, None)
@@ -219,14 +219,14 @@ def map_batches(
     return _raising(map_in_arrow(frame, run, schema))
 
 
-def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _combined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the same rows in fewer batches: Spark's have 10,000 rows, and a task may have a high cost for each batch."""
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
         waiting.append(batch)
         rows, size = rows + len(batch), size + batch.nbytes
-        if rows >= _GATHERED_ROWS or size >= _GATHERED_BYTES:
+        if rows >= _COMBINED_ROWS or size >= _COMBINED_BYTES:
             yield from _as_one(waiting)
             waiting, rows, size = [], 0, 0
     if waiting:

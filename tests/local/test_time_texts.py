@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelsm.local.time_texts import TextFault, times_of_text
+from lakelsm.local.time_texts import TimeTextError, times_of_text
 from lakelsm.types import AtomicType
 
 _ZONES = st.integers(-18 * 60, 18 * 60).map(lambda minutes: dt.timezone(dt.timedelta(minutes=minutes)))
@@ -29,5 +29,5 @@ def test_times_of_any_zone_are_parsed_from_their_text(
 
 @pytest.mark.parametrize("text", ["10:00:00.5.5", "10:00.5", "10:00:00.", "1:00", "10:00Z", "10:00:00.0123456789"])
 def test_other_texts_are_not_times(text: str) -> None:
-    with pytest.raises(TextFault):
+    with pytest.raises(TimeTextError):
         times_of_text(pa.array(["2026-01-01 10:00", f"2026-01-01 {text}"]), AtomicType("TIMESTAMP", precision=3))

@@ -113,13 +113,13 @@ def test_special_characters_of_patterns_are_escaped(path: str, literal: str) -> 
 def test_batches_are_combined_up_to_limits_of_rows_and_bytes(
     rows: int, size: int, expected: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tasks, "_GATHERED_ROWS", rows)
-    monkeypatch.setattr(tasks, "_GATHERED_BYTES", size)
+    monkeypatch.setattr(tasks, "_COMBINED_ROWS", rows)
+    monkeypatch.setattr(tasks, "_COMBINED_BYTES", size)
     batches = [pa.RecordBatch.from_arrays([pa.array(range(at, at + 10))], ["n"]) for at in range(0, 250, 10)]
-    found = list(tasks._gathered(iter(batches)))
+    found = list(tasks._combined(iter(batches)))
     assert [len(batch) for batch in found] == expected
     assert pa.Table.from_batches(found).column("n").to_pylist() == list(range(250))
-    assert list(tasks._gathered(iter([]))) == []
+    assert list(tasks._combined(iter([]))) == []
 
 
 def test_commands_within_unlogged_are_not_logged_and_disabled_loggers_stay_disabled(

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from lakelsm.format.row.single_hash import SingleHash
 from lakelsm.format.row_kinds import RETRACTIONS, is_retract
-from lakelsm.local.arrow_rows import one_bit_pattern
+from lakelsm.local.arrow_rows import normalized_floats
 from lakelsm.lookup.cache import FoundRows, Longs
 from lakelsm.lookup.partial.live_buckets import KeyRanges, LiveBucket, LiveBuckets, Run
 from lakelsm.lookup.partial.lookup_files import LookupFiles
@@ -134,7 +134,7 @@ class LocalTableQuery:
         schema = self.live.spec.store.schema
         fields = [schema.field(name) for name in schema.primary_keys]
         columns = [
-            one_bit_pattern(contiguous(keys.column(field.name)), zeros=field.name in schema.partition_keys)
+            normalized_floats(contiguous(keys.column(field.name)), zeros=field.name in schema.partition_keys)
             for field in fields
         ]
         return pa.RecordBatch.from_arrays(columns, schema=pa.schema(map(arrow_field, fields)))

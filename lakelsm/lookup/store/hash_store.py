@@ -24,7 +24,7 @@ from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.format.row.binary_row import decode_rows, encode_rows, with_arity
 from lakelsm.format.row.binary_row_slots import is_row_type
 from lakelsm.format.row.bucket_hash import Hashes, hash_rows
-from lakelsm.local.arrow_rows import one_bit_pattern
+from lakelsm.local.arrow_rows import normalized_floats
 from lakelsm.lookup.cache import FoundRows
 from lakelsm.lookup.store.hash_keys import KeyRuns, filled_slots, home_count, homes_of, value_offsets
 from lakelsm.lookup.store.lookup_store import BlockCache, LookupStore, StoreFormat, StoreLayout
@@ -203,7 +203,7 @@ def _add_rows(rows: pa.Table, layout: StoreLayout, keys: KeyRuns, values: ValueW
 
 def _key_bytes(rows: pa.Table, fields: Sequence[DataField]) -> pa.BinaryArray:
     """Encode the keys of rows as row bytes: equal keys have equal bytes."""
-    columns = [one_bit_pattern(rows.column(field.name), zeros=False) for field in fields]
+    columns = [normalized_floats(rows.column(field.name), zeros=False) for field in fields]
     return encode_rows(columns, [field.type for field in fields])
 
 

@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.row.bucket_hash import key_hashes
-from lakelsm.local.arrow_rows import one_bit_pattern
+from lakelsm.local.arrow_rows import normalized_floats
 from lakelsm.lookup.store.store_file import StoreFile, StoreFileWriter
 from lakelsm.types import DataField
 
@@ -95,7 +95,7 @@ def key_entries(first_row: int, rows: pa.Table, key: Sequence[DataField]) -> Ent
 
 def hashes_of(rows: pa.Table, key: Sequence[DataField]) -> Hashes:
     """Return the hashes of the keys of rows."""
-    columns = [one_bit_pattern(rows.column(field.name), zeros=False) for field in key]
+    columns = [normalized_floats(rows.column(field.name), zeros=False) for field in key]
     return key_hashes(columns, [field.type for field in key]).view(np.uint32)
 
 
