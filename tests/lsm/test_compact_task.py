@@ -1,4 +1,4 @@
-"""What a compaction does to each file."""
+"""The decision of a compaction for each file."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def _rewritten(plan: CompactPlan) -> list[list[int]]:
     return [[f.index for f in group.files] for group in plan.rewrites]
 
 
-def test_a_large_file_that_overlaps_nothing_moves_up() -> None:
+def test_a_large_file_that_overlaps_no_other_is_upgraded() -> None:
     plan = _plan([file(0, 9, size=10)])
     assert (len(plan.upgrades), plan.rewrites) == (1, ())
 
 
-def test_small_neighbours_are_rewritten_together_and_a_large_file_parts_them() -> None:
+def test_small_neighbours_are_rewritten_together_and_a_large_file_separates_them() -> None:
     files = [file(i, i, size=size, index=i) for i, size in enumerate([1, 1, 10, 1, 1])]
     plan = _plan(files)
     assert _rewritten(plan) == [[0, 1], [3, 4]]
@@ -42,7 +42,7 @@ def test_a_file_on_the_output_level_stays_untouched() -> None:
     assert plan.is_empty
 
 
-def test_a_file_that_may_hold_deletes_is_rewritten_on_its_way_to_the_top() -> None:
+def test_a_file_that_may_contain_deletes_is_rewritten_for_the_top_level() -> None:
     for delete_rows in (1, None):
         assert _rewritten(_plan([file(0, 9, size=10, delete_rows=delete_rows)], 5)) == [[0]]
         assert _plan([file(0, 9, size=10, delete_rows=delete_rows)], 4).rewrites == ()
@@ -53,12 +53,12 @@ def test_a_file_that_must_change_is_rewritten() -> None:
     assert _rewritten(_plan([file(0, 9, size=10)], must_rewrite=lambda f: True)) == [[0]]
 
 
-def test_a_rewrite_one_by_one_keeps_files_apart() -> None:
+def test_a_rewrite_file_by_file_keeps_files_separate() -> None:
     files = [file(i, i, level=5, index=i) for i in range(3)]
     assert _rewritten(_plan(files, 5, one_by_one=True)) == [[0], [1], [2]]
 
 
-def test_deletes_are_dropped_only_where_nothing_older_lies_below() -> None:
+def test_deletes_are_dropped_only_if_no_level_below_has_older_rows() -> None:
     runs = [SortedRun(0, (file(0, 1),)), SortedRun(3, (file(0, 1, level=3),))]
     assert drops_deletes(3, runs)
     assert drops_deletes(5, runs)
@@ -67,7 +67,7 @@ def test_deletes_are_dropped_only_where_nothing_older_lies_below() -> None:
     assert not drops_deletes(0, runs[:1])
 
 
-def test_the_small_file_size_is_cut_to_a_whole_number() -> None:
+def test_the_small_file_size_is_rounded_down_to_bytes() -> None:
     assert min_compaction_file_size(128 * 1024 * 1024, 0.7) == 93952409
 
 

@@ -1,4 +1,4 @@
-"""Sections and their runs, against brute force."""
+"""Sections and their runs, compared with brute force."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_every_file_is_in_exactly_one_section(files: list[FileRange]) -> None:
 def test_sections_are_the_connected_key_ranges_in_key_order(files: list[FileRange]) -> None:
     sections = interval_partition(files)
     expected: list[set[int]] = []
-    for file in files:  # union of overlapping ranges, the slow way
+    for file in files:  # union of overlapping ranges, computed slowly
         joined = [group for group in expected if any(_overlap(file, files[i]) for i in group)]
         expected = [group for group in expected if group not in joined]
         expected.append({file.index}.union(*joined))
@@ -31,7 +31,7 @@ def test_sections_are_the_connected_key_ranges_in_key_order(files: list[FileRang
 
 
 @given(file_lists())
-def test_runs_do_not_overlap_and_are_as_few_as_the_deepest_overlap(files: list[FileRange]) -> None:
+def test_runs_do_not_overlap_and_their_number_is_the_deepest_overlap(files: list[FileRange]) -> None:
     for section in interval_partition(files):
         for run in section.runs:
             assert all(a.max_key < b.min_key for a, b in pairwise(run))

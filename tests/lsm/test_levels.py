@@ -1,4 +1,4 @@
-"""Sorted runs of a bucket."""
+"""The sorted runs of a bucket."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lakelsm.lsm.levels import highest_level, level_count, sorted_runs
 from tests.lsm.planning_files import file
 
 
-def test_level_0_comes_newest_first_and_each_file_is_a_run() -> None:
+def test_level_0_is_newest_first_and_each_file_is_a_run() -> None:
     files = [
         file(0, 9, index=0, min_seq=0, max_seq=5),
         file(0, 9, index=1, min_seq=6, max_seq=9),
@@ -18,7 +18,7 @@ def test_level_0_comes_newest_first_and_each_file_is_a_run() -> None:
     assert [[f.index for f in run.files] for run in sorted_runs(files)] == [[2], [1], [0]]
 
 
-def test_ties_on_level_0_go_by_creation_time_then_name() -> None:
+def test_ties_on_level_0_are_decided_by_creation_time_then_name() -> None:
     def tie(index: int, time: int) -> object:
         return file(0, 9, index=index, min_seq=1, max_seq=9, creation_time=time)
 

@@ -1,4 +1,4 @@
-"""Pruning: the answer of a read stays the same, whatever files it leaves out."""
+"""Pruning does not change the answer of a read, whichever files it excludes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.predicate.conditions import FIELDS
 
 @dataclass(frozen=True)
 class Version:
-    """One row in one file. `wanted`: its own values pass the predicate."""
+    """One row in one file. `wanted`: its own values match the predicate."""
 
     key: int
     sequence: int
@@ -35,7 +35,7 @@ class Version:
 
 @st.composite
 def buckets(draw: st.DrawFn) -> list[list[Version]]:
-    """Files of one bucket: a key at most once in each, sequence numbers unique, mostly growing."""
+    """Files of one bucket: a key at most once in each, sequence numbers unique and mostly ascending."""
     count = draw(st.integers(1, 6))
     files: list[list[Version]] = []
     sequence = 0
@@ -48,7 +48,7 @@ def buckets(draw: st.DrawFn) -> list[list[Version]]:
             rows.append(Version(key, sequence, wanted, draw(st.integers(0, 4)) == 0))
             sequence += 1
         files.append(rows)
-    if draw(st.integers(0, 3)) == 0:  # numbers of files mixed
+    if draw(st.integers(0, 3)) == 0:  # mix the numbers of some files
         order = draw(st.permutations(range(sequence)))
         files = [[Version(v.key, order[v.sequence], v.wanted, v.delete) for v in rows] for rows in files]
     return files
@@ -68,7 +68,7 @@ def _ranges(files: list[list[Version]]) -> list[FileRange]:
 
 
 def _answer(files: Iterable[list[Version]], *, first: bool = False, ignore_delete: bool = False) -> set[int]:
-    """Keys of the wanted rows after a merge."""
+    """Return the keys of the wanted rows after a merge."""
     merged: dict[int, Version] = {}
     for version in sorted((v for rows in files for v in rows), key=lambda v: v.sequence, reverse=first):
         if not (ignore_delete and version.delete):
@@ -77,7 +77,7 @@ def _answer(files: Iterable[list[Version]], *, first: bool = False, ignore_delet
 
 
 @given(buckets(), st.sets(st.integers(0, 5)), st.booleans())
-def test_the_last_version_wins_as_if_no_file_were_left_out(
+def test_the_last_version_wins_as_without_pruning(
     files: list[list[Version]], vague: set[int], ignore_delete: bool
 ) -> None:
     passes = [i in vague or any(v.wanted for v in rows) for i, rows in enumerate(files)]
@@ -87,7 +87,7 @@ def test_the_last_version_wins_as_if_no_file_were_left_out(
 
 
 @given(buckets(), st.booleans())
-def test_one_of_the_versions_wins_as_if_no_file_were_left_out(
+def test_one_of_the_versions_wins_as_without_pruning(
     files: list[list[Version]], first: bool
 ) -> None:
     passes = [any(v.wanted for v in rows) for rows in files]
@@ -96,7 +96,7 @@ def test_one_of_the_versions_wins_as_if_no_file_were_left_out(
 
 
 @given(buckets())
-def test_ignoring_numbers_drops_no_more_files_than_using_them(files: list[list[Version]]) -> None:
+def test_without_sequence_numbers_no_more_files_are_excluded_than_with_them(files: list[list[Version]]) -> None:
     passes = [any(v.wanted for v in rows) for rows in files]
     by_number = prune_by_values(_ranges(files), passes, VersionRule.LAST_BY_SEQUENCE)
     without = prune_by_values(_ranges(files), passes, VersionRule.ANY_ONE)
@@ -114,28 +114,28 @@ OLD_BELOW_NEW = [
 ]
 
 
-def test_a_newer_file_that_fails_stays_while_an_older_one_passes() -> None:
+def test_a_newer_file_that_fails_is_kept_while_an_older_one_passes() -> None:
     assert _kept(OLD_BELOW_NEW, [True, False, False], VersionRule.LAST_BY_SEQUENCE) == [0, 2]
 
 
-def test_an_older_file_that_fails_goes_below_a_newer_one_that_passes() -> None:
+def test_an_older_file_that_fails_is_excluded_below_a_newer_one_that_passes() -> None:
     passes = [False, False, True]
     assert _kept(OLD_BELOW_NEW, passes, VersionRule.LAST_BY_SEQUENCE) == [2]
     assert _kept(OLD_BELOW_NEW, passes, VersionRule.ANY_ONE) == [0, 2]
 
 
-def test_a_bucket_whose_files_all_fail_goes_as_a_whole() -> None:
+def test_a_bucket_whose_files_all_fail_is_excluded_as_a_whole() -> None:
     for rule in (VersionRule.LAST_BY_SEQUENCE, VersionRule.ANY_ONE, VersionRule.MASKED):
         assert _kept(OLD_BELOW_NEW, [False] * 3, rule) == []
 
 
-def test_combined_rows_go_only_where_no_merge_happens() -> None:
+def test_files_of_combined_rows_are_excluded_only_without_a_merge() -> None:
     assert _kept(OLD_BELOW_NEW, [False] * 3, VersionRule.COMBINED) == [0, 2]
     assert _kept([file(0, 9)], [False], VersionRule.COMBINED) == [0]
     assert _kept([file(0, 9, level=1, delete_rows=1)], [False], VersionRule.COMBINED) == [0]
 
 
-def test_masked_files_go_one_by_one() -> None:
+def test_masked_files_are_excluded_one_by_one() -> None:
     assert _kept(OLD_BELOW_NEW, [True, False, False], VersionRule.MASKED) == [0]
 
 
@@ -146,7 +146,7 @@ def test_partitions_are_pruned_by_their_exact_values() -> None:
 
 
 @pytest.mark.parametrize(("columns", "kept"), [(["id"], [True, False]), (None, [False, False])])
-def test_key_columns_alone_decide_where_asked(columns: list[str] | None, kept: list[bool]) -> None:
+def test_only_key_columns_decide_if_requested(columns: list[str] | None, kept: list[bool]) -> None:
     bounds = {
         "id": ColumnBounds([1, 6], [5, 9], [0, 0]),
         "flag": ColumnBounds([True] * 2, [True] * 2, [0, 0]),

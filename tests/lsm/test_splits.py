@@ -1,4 +1,4 @@
-"""What of a bucket is read as it is, what is merged, and packing."""
+"""Which files of a bucket are read unchanged, which are merged, and packing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.lsm.planning_files import file, file_lists
 
 
 def _files(*ranges: tuple[int, int, int]) -> list[FileRange]:
-    """Files of (level, low, high), as large as their range, indexed from 1."""
+    """Files of (level, low, high), as large as their key range, with indexes from 1."""
     return [
         file(low, high, level=level, size=high - low + 1, index=i)
         for i, (level, low, high) in enumerate(ranges, start=1)
@@ -21,16 +21,16 @@ def _files(*ranges: tuple[int, int, int]) -> list[FileRange]:
 
 
 def _shape(files: list[FileRange], *, no_merge: bool = False) -> tuple[list[int], list[list[int]]]:
-    """The files that are read as they are, and those of each section, by their index."""
+    """Return the files that are read unchanged, and those of each section, by index."""
     units = read_units(files, no_merge=no_merge)
     return [f.index for f in units.raw_files], [sorted(f.index for f in part.files) for part in units.merge_sections]
 
 
-def test_one_level_without_retractions_is_raw() -> None:
+def test_one_level_without_retractions_is_read_unchanged() -> None:
     assert _shape(_files((1, 0, 9), (1, 9, 20))) == ([1, 2], [])
 
 
-def test_files_of_level_0_of_several_levels_and_with_retractions_are_merged_where_keys_meet() -> None:
+def test_files_are_merged_where_keys_overlap_on_level_0_on_several_levels_and_with_retractions() -> None:
     for files in (
         _files((0, 0, 9), (0, 9, 20)),
         _files((1, 0, 9), (2, 9, 20)),
@@ -40,21 +40,21 @@ def test_files_of_level_0_of_several_levels_and_with_retractions_are_merged_wher
         assert _shape(files) == ([], [[1, 2]])
 
 
-def test_without_a_merge_several_levels_are_raw() -> None:
+def test_without_a_merge_several_levels_are_read_unchanged() -> None:
     assert _shape(_files((1, 0, 10), (2, 10, 20)), no_merge=True) == ([1, 2], [])
 
 
-def test_a_lone_file_is_raw_on_level_0_too_unless_it_may_hold_deletes() -> None:
+def test_a_single_file_is_read_unchanged_on_level_0_too_unless_it_may_contain_deletes() -> None:
     assert _shape(_files((0, 0, 9))) == ([1], [])
     assert _shape([file(0, 9, index=1, delete_rows=None)]) == ([], [[1]])
 
 
-def test_raw_files_are_told_from_sections_to_merge() -> None:
+def test_files_without_a_merge_are_separated_from_sections() -> None:
     assert _shape(_files((0, 0, 9), (5, 5, 30), (5, 40, 50), (0, 60, 70))) == ([3, 4], [[1, 2]])
 
 
 @given(st.lists(st.integers(0, 50)), st.integers(1, 100))
-def test_packing_keeps_the_order_and_the_bound(weights: list[int], target: int) -> None:
+def test_packing_keeps_the_order_and_the_limit(weights: list[int], target: int) -> None:
     bins = pack_in_order(weights, lambda weight: weight, target)
     assert [weight for packed in bins for weight in packed] == weights
     assert all(len(packed) == 1 or sum(packed) <= target for packed in bins)

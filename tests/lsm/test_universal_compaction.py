@@ -1,4 +1,4 @@
-"""Rules of universal compaction that the conformance files do not hold."""
+"""Rules of universal compaction that the conformance files do not cover."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.lsm.planning_files import file
 
 
 def policy_of(**changes: Any) -> CompactionPolicy:
-    """The policy of a table without options, but for these changes."""
+    """Return the policy of a table without options, with these changes."""
     return replace(CompactionPolicy.from_options(TableOptions.parse({}), 0), **changes)
 
 
@@ -42,7 +42,7 @@ def run_lists(draw: st.DrawFn) -> list[SortedRun]:
 
 
 @given(run_lists(), st.integers(1, 6), st.integers(0, 300), st.booleans())
-def test_a_pick_is_a_prefix_and_goes_above_level_0_and_not_past_the_next_run(
+def test_a_pick_is_a_prefix_and_its_output_is_above_level_0_and_not_beyond_the_next_run(
     runs: list[SortedRun], trigger: int, amplification: int, force: bool
 ) -> None:
     policy = policy_of(
@@ -63,7 +63,7 @@ def test_a_pick_is_a_prefix_and_goes_above_level_0_and_not_past_the_next_run(
         assert unit.runs[-1].level <= unit.output_level < runs[count].level
 
 
-def test_incremental_size_counts_only_what_is_above_the_top() -> None:
+def test_incremental_size_counts_only_levels_above_the_top() -> None:
     policy = policy_of(incremental_size_threshold=500)
     assert pick_early_full(policy, [_run(0, 400), _run(0, 200)], 5) is not None
     assert pick_early_full(policy, [_run(0, 100), _run(0, 200)], 5) is None
@@ -71,7 +71,7 @@ def test_incremental_size_counts_only_what_is_above_the_top() -> None:
     assert pick_early_full(policy, [_run(0, 300), _run(0, 300), _run(4, 500)], 5) is not None
 
 
-def test_a_forced_pick_can_be_postponed() -> None:
+def test_a_forced_pick_can_be_delayed() -> None:
     policy = policy_of(force_up_level_0=True, force_up_interval=5)
     runs = [_run(0, 1), _run(0, 2)]
     assert [pick(policy, runs, 3, picks_without_result=n) is None for n in range(5)] == [True] * 4 + [False]
@@ -83,7 +83,7 @@ def test_full_compaction_takes_all_runs_to_the_top() -> None:
     assert (unit.output_level, len(unit.runs), unit.full) == (5, 2, True)
 
 
-def test_full_compaction_has_nothing_to_do_when_all_is_on_the_top_level() -> None:
+def test_full_compaction_does_nothing_if_all_files_are_on_the_top_level() -> None:
     assert full_compaction([], 6) is None
     assert full_compaction([_run(5, 1)], 6) is None
 
@@ -107,7 +107,7 @@ def test_the_stop_trigger_is_exceeded_not_reached() -> None:
     assert must_wait_for_compaction(policy, [_run(0, 1)] * 3)
 
 
-def test_the_last_full_compaction_is_the_newest_file_on_top() -> None:
+def test_the_last_full_compaction_is_the_newest_file_of_the_top_level() -> None:
     top = SortedRun(
         5, (file(0, 1, level=5, creation_time=7), file(2, 3, level=5, creation_time=9), file(4, 5, level=5))
     )
@@ -133,7 +133,7 @@ def test_off_peak_hours_raise_the_size_ratio_from_start_to_end(start: int, end: 
         assert policy.size_ratio == (43 if hour in offpeak else 3), hour
 
 
-def test_a_run_that_is_too_large_by_day_is_taken_off_peak() -> None:
+def test_a_run_that_is_too_large_by_day_is_included_off_peak() -> None:
     runs = [_run(0, 100), _run(0, 100), _run(2, 260), _run(5, 9_000)]
     raw = {
         "num-sorted-run.compaction-trigger": "2",

@@ -1,4 +1,4 @@
-"""What a file that moves up gets, row by row of Paimon's rules."""
+"""What a compaction does for an upgraded file, for each of Paimon's rules."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ PARTIAL = {"merge-engine": "partial-update"}
 AGGREGATION = {"merge-engine": "aggregation"}
 FIRST = {"merge-engine": "first-row"}
 
-#: Options, the file's level, the output's, the file's retractions (None: unknown), and what it gets.
+#: Options, the file's level, the output level, the file's retractions (None: unknown), and the strategy.
 RULES: list[tuple[dict[str, str], int, int, int | None, UpgradeStrategy]] = [
-    # Nothing is looked up and no changelog is made.
+    # No look-up and no changelog.
     ({}, 0, TOP, 1, NOTHING),
     ({}, 0, 3, 0, NOTHING),
     (PARTIAL, 0, 3, 0, NOTHING),
     ({"changelog-producer": "input"}, 0, TOP, 0, NOTHING),
-    # full-compaction: the output's level alone counts.
+    # full-compaction: only the output level counts.
     (FULL, 0, TOP, 0, CHANGELOG),
     (FULL, 0, TOP, None, CHANGELOG),
     (FULL, 4, TOP, 0, CHANGELOG),
     (FULL, 0, 4, 0, NOTHING),
-    # Looking up, first rule: not from level 0.
+    # Look-up, first rule: not from level 0.
     (LOOKUP, 1, TOP, 1, NOTHING),
     (VECTORS, 4, TOP, None, NOTHING),
     (FIRST, 3, 4, 0, NOTHING),
@@ -54,7 +54,7 @@ RULES: list[tuple[dict[str, str], int, int, int | None, UpgradeStrategy]] = [
     (LOOKUP, 0, 3, 1, CHANGELOG),
     (VECTORS, 0, 1, 0, CHANGELOG),
     (FORCED, 0, 3, None, CHANGELOG),
-    # Else both.
+    # Otherwise both.
     (LOOKUP | SEQUENCE, 0, 3, 0, BOTH),
     (VECTORS | SEQUENCE, 0, 3, 0, BOTH),
     (FORCED | PARTIAL, 0, 3, 0, BOTH),
@@ -71,7 +71,7 @@ def _name(value: object) -> str | None:
 
 
 @pytest.mark.parametrize(("options", "level", "output", "deletes", "expected"), RULES, ids=_name)
-def test_a_file_that_moves_up_gets_what_the_rules_say(
+def test_an_upgraded_file_gets_the_strategy_of_the_rules(
     options: dict[str, str], level: int, output: int, deletes: int | None, expected: UpgradeStrategy
 ) -> None:
     moving = file(1, 9, level=level, delete_rows=deletes)

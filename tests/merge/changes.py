@@ -1,4 +1,4 @@
-"""Random changes of primary-key tables, as the oracle has them and as the kernel's tables."""
+"""Random changes of primary-key tables, as the oracle and as the kernel's tables represent them."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def keys(shape: Shape, nulls: bool = True) -> st.SearchStrategy[tuple[Any, ...]]
 
 
 def changes(shape: Shape, numbers: st.SearchStrategy[int], max_size: int = 40) -> st.SearchStrategy[list[Change]]:
-    """Changes with their place in the list as value; nothing about their order or numbers is given."""
+    """Changes whose value is their index in the list; their order and numbers are random."""
     sequences = st.tuples(*(st.sampled_from([*FEW_VALUES[name], None]) for name in shape.sequence))
     one = st.tuples(keys(shape), numbers, st.integers(0, 3), sequences)
     return st.lists(one, max_size=max_size).map(

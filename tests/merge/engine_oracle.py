@@ -44,7 +44,7 @@ class Table:
     remove_on_groups: Sequence[str] = ()
 
     def ordered(self, records: Sequence[Record]) -> list[Record]:
-        """Records of one key in merge order; those that tie stay in the order given."""
+        """Records of one key in merge order; records that tie keep their order."""
 
         def rank(record: Record) -> Any:
             sequence = [strength(record.row[name], self.descending) for name in self.sequence]
@@ -53,7 +53,7 @@ class Table:
         return sorted(records, key=rank)
 
     def merge(self, records: Sequence[Record], alone: bool = False) -> Record | None:
-        """The record that those of one key merge to, None for nothing; ``alone``: a single record is merged too."""
+        """Return the record that those of one key merge to, None for none; ``alone``: a single record is merged too."""
         if self.engine == "deduplicate":
             kept = [record for record in self.ordered(records) if not (self.ignore_delete and record.retracts)]
             return kept[-1] if kept else None
@@ -72,37 +72,37 @@ class Table:
     def _aggregated(self, records: Sequence[Record]) -> Record:
         functions = {c.name: Function("last_value" if c.name in self.sequence else c.function, c) for c in self.columns}
         row: dict[str, Any] = dict.fromkeys(functions)
-        gone = False
+        removed = False
         for record in records:
-            gone = self.remove_on_delete and record.kind == DELETE
-            if gone:
+            removed = self.remove_on_delete and record.kind == DELETE
+            if removed:
                 row = {name: record.row[name] for name in functions}
                 continue
             for name, function in functions.items():
                 step = function.retract if record.retracts else function.add
                 row[name] = step(row[name], record.row[name])
-        return Record(records[-1].number, DELETE if gone else INSERT, row)
+        return Record(records[-1].number, DELETE if removed else INSERT, row)
 
     def _updated(self, records: Sequence[Record]) -> Record:
         state = _PartialUpdate(self)
         for record in records:
             state.take(record)
-        kind = DELETE if state.gone or not state.met_insert else INSERT
+        kind = DELETE if state.removed or not state.met_insert else INSERT
         return Record(state.number, kind, state.row)
 
 
 class _PartialUpdate:
-    """The state of one key while its records are taken one after the other."""
+    """The state of one key while its records are merged one by one."""
 
     def __init__(self, table: Table) -> None:
         self.table = table
         self.row: dict[str, Any] = {column.name: None for column in table.columns}
         self.functions = {c.name: Function(c.function, c) for c in table.columns if c.function}
         self.number = 0
-        self.gone = self.met_insert = self.filled = False
+        self.removed = self.met_insert = self.filled = False
 
     def take(self, record: Record) -> None:
-        self.gone = False
+        self.removed = False
         if record.retracts:
             if not self.filled:
                 self._start(record)
@@ -146,14 +146,14 @@ class _PartialUpdate:
                 raise Refused
             if record.kind == DELETE:
                 self._start(record)
-                self.gone = True
+                self.removed = True
             return
         present = [g for g in self.table.groups if any(record.row[name] is not None for name in g[0])]
         newer = [self._newer(record, ordering) for ordering, _ in present]
         for (ordering, _), is_newer in zip(present, newer):
             if is_newer and record.kind == DELETE and set(ordering) & set(self.table.remove_on_groups):
                 self._start(record)
-                self.gone = True
+                self.removed = True
                 return
         for (ordering, governed), is_newer in zip(present, newer):
             for name in governed:

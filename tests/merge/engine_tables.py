@@ -1,4 +1,4 @@
-"""Random tables of all merge engines with random records, as the oracle has them and as the kernel's."""
+"""Random tables of all merge engines with random records, as the oracle and the kernel represent them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _maps(values: Sequence[Any]) -> st.SearchStrategy[list[Any]]:
     return st.lists(pairs, max_size=3, unique_by=lambda pair: pair[0])
 
 
-#: Values of each type, few, so that they meet.
+#: Few values of each type, so that they collide.
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "INT": st.sampled_from([-3, 0, 1, 2, 2**30]),
     "TINYINT": st.sampled_from([-128, -1, 0, 1, 100, 127]),
@@ -66,7 +66,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
 _NUMBERS = ["INT", "TINYINT", "SMALLINT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL(4, 2)", "DECIMAL(20, 2)"]
 _ORDERED = [*_NUMBERS, "STRING", "BYTES", "DATE", "TIMESTAMP(6)", "BOOLEAN"]
 _ANY = [*_ORDERED, "ARRAY<INT>", "MAP<STRING, INT>"]
-#: Functions with the types that they take.
+#: Functions with the types that they accept.
 FUNCTIONS: dict[str, list[str]] = {
     "sum": _NUMBERS,
     "product": _NUMBERS,
@@ -100,7 +100,7 @@ _OPTIONS: dict[str, dict[str, list[str]]] = {
 }
 
 
-#: What is stored as another type of SQL.
+#: Types that are stored as another SQL type.
 STORED = {"BITMAP": "BYTES", "BITMAP64": "BYTES"}
 
 
@@ -167,7 +167,7 @@ def first_rows() -> st.SearchStrategy[Table]:
     return st.builds(lambda ignore: Table("first-row", [Column("c", "STRING")], ignore_delete=ignore), st.booleans())
 
 
-#: Functions that do not mind in which order values come, with types whose results always fit.
+#: Functions whose result does not depend on the order of the values, with types in which results always fit.
 COMMUTATIVE = {
     "sum": ["SMALLINT"],
     "max": _ORDERED,
@@ -177,13 +177,13 @@ COMMUTATIVE = {
     "rbm32": ["BITMAP"],
     "rbm64": ["BITMAP64"],
 }
-#: Functions for which merging some consecutive records first changes nothing, as long as nothing is retracted.
+#: Functions for which a merge of some consecutive records first changes nothing if nothing is retracted.
 ASSOCIATIVE = {
     **COMMUTATIVE,
     **{name: FUNCTIONS[name] for name in ("last_value", "last_non_null_value", "first_value", "first_non_null_value")},
     **{name: FUNCTIONS[name] for name in ("listagg", "collect", "merge_map", "nested_update", "nested_partial_update")},
 }
-#: Functions for which that holds with retractions too.
+#: Functions for which this also holds with retractions.
 REVERSIBLE = {"sum": ["SMALLINT"], "last_value": _ANY}
 
 _ADDED, _ANY_KIND = st.sampled_from([0, 2]), st.sampled_from([0, 0, 0, 2, 1, 3])
@@ -191,16 +191,16 @@ _ADDED, _ANY_KIND = st.sampled_from([0, 2]), st.sampled_from([0, 0, 0, 2, 1, 3])
 
 @st.composite
 def stable_tables(draw: st.DrawFn) -> tuple[Table, st.SearchStrategy[int]]:
-    """Tables whose rows do not depend on when their records are merged, each with the kinds of rows of which that holds.
+    """Tables whose rows do not depend on when their records are merged, with the row kinds for which this holds.
 
-    Paimon's rules make the others depend on it, because a merge keeps a row and not its records:
-    - a retraction of what the merge has not got is forgotten (product, last_non_null_value, collections), and one that
-      `ignore-retract` passes over still makes a row of NULLs, which is a first or last value;
+    In other tables Paimon's rules make rows depend on it, because a merge keeps a row and not its records:
+    - a retraction of a value that the merge does not have is forgotten (product, last_non_null_value, collections), and
+      one that `ignore-retract` ignores still makes a row of NULLs, which is a first or last value;
     - a row that was removed and added again is an ordinary row (`remove-record-on-delete`, `…-on-sequence-group`);
     - the first retraction of a `partial-update` merge gives the row all its values;
-    - a row has one place in the order of `sequence.field`, its records had several (functions that mind the order);
-    - a limit, a removed map key or a rounded number is not taken back (count-limit, merge_map_with_keytime, product,
-      FLOAT, DOUBLE, and integers that overflow on the way).
+    - a row has one position in the order of `sequence.field`, its records had several (functions that depend on order);
+    - a limit, a removed map key or a rounded number cannot be undone (count-limit, merge_map_with_keytime, product,
+      FLOAT, DOUBLE, and integers that overflow in between).
     """
     engine = draw(st.sampled_from(["deduplicate", "aggregation", "reversible", "ordered", "partial-update", "first-row"]))
     if engine == "deduplicate":

@@ -18,7 +18,7 @@ INTEGER_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 
 
 class Refused(Exception):
-    """An input that no merge takes."""
+    """An input that every merge refuses."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Column:
 
 
 class Function:
-    """One aggregate function of one key: remembers whether it has seen a first value."""
+    """One aggregate function of one key. It remembers whether it has seen a first value."""
 
     def __init__(self, name: str | None, column: Column) -> None:
         self.name = name or "last_non_null_value"
@@ -46,7 +46,7 @@ class Function:
         self.seen = False
 
     def add(self, held: Any, value: Any) -> Any:
-        """The accumulator after ``value``."""
+        """Return the accumulator after ``value``."""
         if self.name == "last_value":
             return value
         if self.name == "last_non_null_value":
@@ -62,12 +62,12 @@ class Function:
         return getattr(self, f"_{self.name}")(held, value)
 
     def add_reversed(self, held: Any, value: Any) -> Any:
-        """The accumulator after a value that belongs before it."""
+        """Return the accumulator after a value that precedes it."""
         appends = self.name == "collect" and not self.column.flag("ignore-retract")
         return self.add(held, value) if appends else self.add(value, held)
 
     def retract(self, held: Any, value: Any) -> Any:
-        """The accumulator without ``value``."""
+        """Return the accumulator after a retraction of ``value``."""
         if self.column.flag("ignore-retract"):
             return held
         undo: Callable[[Any, Any], Any] | None = getattr(self, f"_undo_{self.name}", None)
@@ -108,7 +108,7 @@ class Function:
     # ---- numbers ----
 
     def _fit(self, number: Any) -> Any:
-        """The number in the column's type: an error for integers, NULL for decimals that do not fit."""
+        """Return the number in the column's type: an error for integers, NULL for decimals that do not fit."""
         if isinstance(number, float):
             return struct.unpack("<f", struct.pack("<f", number))[0] if self.column.type == "FLOAT" else number
         if isinstance(number, Decimal):
@@ -188,10 +188,10 @@ class Function:
     def _undo_collect(self, held: list[Any] | None, value: list[Any] | None) -> list[Any] | None:
         if held is None or not value:
             return held
-        gone, result = list(value), []
+        removed, result = list(value), []
         for element in held:
-            if element in gone:
-                gone.remove(element)
+            if element in removed:
+                removed.remove(element)
             else:
                 result.append(element)
         return result

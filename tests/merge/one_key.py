@@ -22,7 +22,7 @@ GROUP = {"merge-engine": "partial-update", "fields.g.sequence-group": "v"}
 def merged_row(column: str, options: Mapping[str, str], *rows: tuple[Any, ...]) -> dict[str, Any] | None:
     """Merge rows (kind, value) or (kind, value, g), written one after the other; ``column`` is the type of ``v``.
 
-    Without ``g`` a row has its own number there. None where nothing is left of the key.
+    Without ``g`` a row has its own number there. Returns None if the key has no row.
     """
     schema = create_schema(f"id INT, v {column}, g INT", ["id"], [], {"merge-engine": "aggregation", **options})
     count = len(rows)

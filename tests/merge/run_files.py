@@ -33,7 +33,7 @@ def layout_of(schema: TableSchema, **changes: Any) -> FileLayout:
 
 
 def rows_table(schema: TableSchema, rows: Sequence[Row]) -> pa.Table:
-    """Rows as the writer takes them; columns that a row leaves out are NULL."""
+    """Return rows as the writer expects them; columns that a row leaves out are NULL."""
     arrow = row_schema(schema.fields)
     columns = [pa.array([row[0] for row in rows], pa.int64()), pa.array([row[1] for row in rows], pa.int8())]
     columns += [column_of([row[2].get(field.name) for row in rows], field.type) for field in list(arrow)[2:]]
@@ -54,7 +54,7 @@ def write_files(
 def write_run(
     directory: Path, schema: TableSchema, rows: Sequence[Row], files: int = 1, group_rows: int | None = None
 ) -> tuple[RunFile, ...]:
-    """One run of about ``files`` files with row groups of ``group_rows`` rows."""
+    """Write one run of about ``files`` files with row groups of ``group_rows`` rows."""
     step = max(1, -(-len(rows) // files))
     run: list[RunFile] = []
     for start in range(0, len(rows), step):
@@ -85,7 +85,7 @@ def reader_of(
 
 
 def decoded_groups(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """Takes down (row group, columns) of each row group that is decoded from now on."""
+    """Records (row group, columns) of each row group that is decoded."""
     found: list[tuple[int, int]] = []
     gathered = KeyValueReader._gathered
 

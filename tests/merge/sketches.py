@@ -1,4 +1,4 @@
-"""Sketches need a package that not every Python has."""
+"""Sketches need a package that is not available for every Python."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from importlib.util import find_spec
 
 
 def sketches_installed() -> bool:
-    """Whether the package ``datasketches`` is there, which theta_sketch and hll_sketch need."""
+    """Whether the package ``datasketches`` is installed, which theta_sketch and hll_sketch need."""
     return find_spec("datasketches") is not None

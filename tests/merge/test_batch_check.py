@@ -1,4 +1,4 @@
-"""Retractions that no merge could take are refused before they are written; those without an effect are found."""
+"""Retractions that every merge refuses are refused before they are written; those without effect are found."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def check(kind: int, options: dict[str, str], g: int | None = 1) -> None:
     ],
     ids=["first-row", "partial-update", "max", "max in a group"],
 )
-def test_a_retraction_that_nothing_can_take_is_refused_with_the_remedy(
+def test_a_retraction_that_no_column_accepts_is_refused_with_the_remedy(
     kind: int, options: dict[str, str], remedy: str
 ) -> None:
     with pytest.raises(InvalidInputError, match=remedy):
@@ -76,7 +76,7 @@ def test_other_retractions_pass(kind: int, options: dict[str, str]) -> None:
     check(kind, options)
 
 
-def test_a_delete_that_removes_the_row_needs_no_function_to_take_it() -> None:
+def test_a_delete_that_removes_the_row_needs_no_function_that_retracts() -> None:
     aggregation = {"merge-engine": "aggregation", **MAX, "aggregation.remove-record-on-delete": "true"}
     check(DELETE, aggregation)
     with pytest.raises(InvalidInputError, match="column 'v'"):
@@ -87,7 +87,7 @@ def test_a_delete_that_removes_the_row_needs_no_function_to_take_it() -> None:
         check(UPDATE_BEFORE, group)
 
 
-def test_a_retraction_without_a_sequence_does_not_concern_the_group() -> None:
+def test_a_retraction_without_a_sequence_does_not_change_the_group() -> None:
     check(DELETE, {"merge-engine": "partial-update", **GROUP, **MAX}, g=None)
 
 
@@ -102,9 +102,9 @@ _RETRACTIONS = st.lists(st.sampled_from([INSERT, UPDATE_BEFORE, DELETE]), max_si
 
 
 def shown(table: Table, records: Sequence[Record]) -> object:
-    """The values of the merged row, None where it is gone, 'refused' where nothing can be merged.
+    """Return the values of the merged row, None if it is removed, 'refused' if it cannot be merged.
 
-    A single record is merged too: any second one has that effect (`listagg` makes blank text NULL).
+    A single record is merged too: any second one has that effect (`listagg` changes blank text to NULL).
     """
     try:
         merged = table.merge(records, alone=True)
@@ -127,7 +127,7 @@ def ignored_of(table: Table, records: Sequence[Record]) -> list[bool]:
 
 @given(st.data())
 @examples(250)
-def test_an_ignored_row_changes_no_row_that_is_there(data: st.DataObject) -> None:
+def test_an_ignored_row_changes_no_existing_row(data: st.DataObject) -> None:
     table, kinds = data.draw(TABLES.filter(lambda table: not table.ignore_delete)), data.draw(_RETRACTIONS)
     records = [Record(at, kind, data.draw(rows(table))) for at, kind in enumerate([INSERT, *kinds])]
     for at, ignored in enumerate(ignored_of(table, records)):
@@ -143,7 +143,7 @@ def test_every_other_retraction_changes_some_row(data: st.DataObject) -> None:
     row = data.draw(rows(table))
     last = Record(1, data.draw(st.sampled_from([UPDATE_BEFORE, DELETE])), row)
     full = {column.name: data.draw(values_of(column)) for column in table.columns}
-    # A division by 1 and an empty collection change nothing; only NULL is looked at.
+    # A division by 1 and an empty collection change nothing; only NULL is checked.
     assume(not any(row[c.name] == ([] if c.type[:3] in ("ARR", "MAP") else 1) for c in table.columns if c.function))
     if not ignored_of(table, [last])[0]:
         bases = [Record(0, INSERT, values) for values in (dict.fromkeys(row), row, full)]

@@ -1,4 +1,4 @@
-"""Changes of one compaction: the kernel's are those of the oracle, key by key."""
+"""The kernel's changes of one compaction equal those of the oracle, key by key."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE = 0, 1, 2, 3
 
 
 @dataclass(frozen=True)
-class Placed:
-    """A record and the level it lies on."""
+class LeveledRecord:
+    """A record and its level."""
 
     level: int
     record: Record
@@ -45,14 +45,14 @@ class Placed:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What becomes of one key: the row that is written, and its changes as (kind, record)."""
+    """The result for one key: the row that is written, and its changes as (kind, record)."""
 
     row: Record | None
     changes: Sequence[tuple[int, Record]]
 
 
-def told(before: Record | None, after: Record | None) -> list[tuple[int, Record]]:
-    """The changes from one row to another; a retraction is no row."""
+def changes_of(before: Record | None, after: Record | None) -> list[tuple[int, Record]]:
+    """Return the changes from one row to another; a retraction counts as no row."""
     old = None if before is None or before.retracts else before
     new = None if after is None or after.retracts else after
     if old is not None and new is not None:
@@ -60,14 +60,14 @@ def told(before: Record | None, after: Record | None) -> list[tuple[int, Record]
     return [(DELETE, old)] if old is not None else [(INSERT, new)] if new is not None else []
 
 
-def looked_up(table: Table, placed: Sequence[Placed], output: int) -> Outcome | None:
-    """A compaction to ``output`` that looks one key up; None where nothing of the key takes part."""
-    inside = [one for one in placed if one.level <= output]
+def looked_up(table: Table, leveled: Sequence[LeveledRecord], output: int) -> Outcome | None:
+    """Compact one key to ``output`` with a look-up; None if no row of the key takes part."""
+    inside = [one for one in leveled if one.level <= output]
     if not inside:
         return None
     fresh = [one.record for one in inside if one.level == 0]
     upper = min((one for one in inside if one.level > 0), key=lambda one: one.level, default=None)
-    below = min((one for one in placed if one.level > output), key=lambda one: one.level, default=None)
+    below = min((one for one in leveled if one.level > output), key=lambda one: one.level, default=None)
     if table.engine == "first-row":
         if upper is None and below is not None:
             return None
@@ -79,40 +79,41 @@ def looked_up(table: Table, placed: Sequence[Placed], output: int) -> Outcome | 
     if not fresh:
         return Outcome(table.merge(candidates), [])
     merged = table.merge(candidates, alone=True)
-    return Outcome(merged, told(base.record if base else None, merged))
+    return Outcome(merged, changes_of(base.record if base else None, merged))
 
 
-def on_top(table: Table, placed: Sequence[Placed]) -> Outcome:
+def on_top(table: Table, leveled: Sequence[LeveledRecord]) -> Outcome:
     """A full compaction of one key."""
-    merged = table.merge([one.record for one in placed])
-    top = next((one.record for one in placed if one.level == TOP), None)
-    return Outcome(merged, [] if len(placed) == 1 and top is not None else told(top, merged))
+    merged = table.merge([one.record for one in leveled])
+    top = next((one.record for one in leveled if one.level == TOP), None)
+    return Outcome(merged, [] if len(leveled) == 1 and top is not None else changes_of(top, merged))
 
 
 @st.composite
-def layouts(draw: st.DrawFn, table: Table) -> list[tuple[int, Placed]]:
-    """Records on levels: any number on level 0, at most one of a key on each other level; newer ones on lower levels."""
+def layouts(draw: st.DrawFn, table: Table) -> list[tuple[int, LeveledRecord]]:
+    """Records on levels, any number on level 0, at most one of a key on each other level, newer ones lower."""
     kinds = draw(st.sampled_from([st.just(0), st.sampled_from([0, 0, 2, 3])]))
-    found: list[tuple[int, Placed]] = []
+    found: list[tuple[int, LeveledRecord]] = []
     for level in range(TOP, -1, -1):
         rows = draw(records(table, kinds, st.just(0)))
         if level:
             rows = list(dict(rows).items())
-        found += [(key, Placed(level, record)) for key, record in rows]
+        found += [(key, LeveledRecord(level, record)) for key, record in rows]
     numbered = [
-        (key, Placed(one.level, Record(at, one.record.kind, one.record.row))) for at, (key, one) in enumerate(found)
+        (key, LeveledRecord(one.level, Record(number, one.record.kind, one.record.row)))
+        for number, (key, one) in enumerate(found)
     ]
     return numbered
 
 
-def by_key(found: Sequence[tuple[int, Placed]]) -> dict[int, list[Placed]]:
-    keys: dict[int, list[Placed]] = {}
-    for key, placed in found:
-        keys.setdefault(key, []).append(placed)
+def by_key(found: Sequence[tuple[int, LeveledRecord]]) -> dict[int, list[LeveledRecord]]:
+    keys: dict[int, list[LeveledRecord]] = {}
+    for key, leveled in found:
+        keys.setdefault(key, []).append(leveled)
     return dict(sorted(keys.items()))
 
 
-def check(table: Table, found: Sequence[tuple[int, Placed]], output: int, source: ChangelogSource) -> None:
+def check(table: Table, found: Sequence[tuple[int, LeveledRecord]], output: int, source: ChangelogSource) -> None:
     schema = schema_of(table)
     rows = rows_of(schema, [(key, one.record) for key, one in found])
     levels = np.array([one.level for _, one in found], dtype=np.int64)
@@ -120,8 +121,8 @@ def check(table: Table, found: Sequence[tuple[int, Placed]], output: int, source
     merge = merge_with_lookup if source is ChangelogSource.LOOKUP else merge_to_top
     try:
         outcomes = {
-            key: looked_up(table, placed, output) if source is ChangelogSource.LOOKUP else on_top(table, placed)
-            for key, placed in by_key(found).items()
+            key: looked_up(table, leveled, output) if source is ChangelogSource.LOOKUP else on_top(table, leveled)
+            for key, leveled in by_key(found).items()
         }
     except Refused:
         removes = table.remove_on_delete or table.remove_on_groups
@@ -180,13 +181,13 @@ def test_only_compared_columns_count_as_a_change() -> None:
     assert kinds_and_values(change_rows(old, here, new, here, ("c",))) == [(1, 2, 5, None), (2, 2, None, None)]
 
 
-def test_retractions_are_no_rows() -> None:
+def test_retractions_count_as_no_rows() -> None:
     old, new = table_of(row(1, 1, "a", kind=3), row(2, 2, "b")), table_of(row(1, 1, "c"), row(2, 2, "d", kind=3))
     here = np.array([0, 1])
     assert kinds_and_values(change_rows(old, here, new, here, None)) == [(0, 1, 1, "c"), (3, 2, 2, "b")]
 
 
-def test_a_row_that_lies_below_is_not_written_again_without_news() -> None:
+def test_a_row_below_is_not_written_again_without_a_newer_row() -> None:
     rows = table_of(row(1, 1, "a"), row(2, 2, "b"))
     levels = np.array([5, 5])
     merged = merge_with_lookup(rows, None, levels, 4, MergeSpec(("id",)), ChangelogRule(ChangelogSource.LOOKUP))
@@ -196,7 +197,7 @@ def test_a_row_that_lies_below_is_not_written_again_without_news() -> None:
 
 @pytest.mark.parametrize("engine", [MergeEngine.AGGREGATION, MergeEngine.DEDUPLICATE, MergeEngine.FIRST_ROW])
 def test_an_expired_row_below_takes_no_part_and_is_replaced(engine: MergeEngine) -> None:
-    """Key 1 has an expired row below its new one, key 2 one that is young enough, key 3 only an expired one."""
+    """Key 1 has an expired row below its new one, key 2 one that has not expired, key 3 only an expired one."""
     rows = pa.table(
         {
             "_SEQUENCE_NUMBER": pa.array([5, 6, 1, 2, 3], pa.int64()),
@@ -215,8 +216,8 @@ def test_an_expired_row_below_takes_no_part_and_is_replaced(engine: MergeEngine)
         return
     assert merged.changes is not None and merged.replaced is not None
     shown = list(zip(*merged.rows.select(["id", "s"]).to_pydict().values()))
-    told = list(zip(*merged.changes.select(["_VALUE_KIND", "id", "s"]).to_pydict().values()))
+    changes = list(zip(*merged.changes.select(["_VALUE_KIND", "id", "s"]).to_pydict().values()))
     new = 220 if engine is MergeEngine.AGGREGATION else 20
     assert shown == [(1, 10), (2, new)]
-    assert told == [(INSERT, 1, 10), (UPDATE_BEFORE, 2, 200), (UPDATE_AFTER, 2, new)]
+    assert changes == [(INSERT, 1, 10), (UPDATE_BEFORE, 2, 200), (UPDATE_AFTER, 2, new)]
     assert merged.replaced.tolist() == [2, 3]

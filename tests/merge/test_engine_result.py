@@ -1,4 +1,4 @@
-"""Contested keys put together with the keys that nobody contests."""
+"""The rows of contested keys are combined with those of the other keys."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from lakelsm.merge.engine_result import EngineResult, assemble_rows, system_columns
 
-#: Rows 0 and 3 have a key each; rows 1 and 2 contest the key between them.
+#: Rows 0 and 3 have their own keys; rows 1 and 2 share one.
 TABLE = pa.table(
     {
         "_SEQUENCE_NUMBER": pa.array([5, 6, 7, 8], pa.int64()),
@@ -32,7 +32,7 @@ def test_columns_that_the_engine_leaves_out_come_from_its_row() -> None:
     assert contested == {"_SEQUENCE_NUMBER": 7, "_VALUE_KIND": 3, "a": "y", "b": 30}
 
 
-def test_a_column_of_places_takes_each_value_from_its_place_and_null_from_none() -> None:
+def test_a_column_of_row_indexes_takes_the_values_of_these_rows_and_null_for_none() -> None:
     assert put(columns={"a": np.array([1]), "b": np.array([0])})[1] == {
         "_SEQUENCE_NUMBER": 7, "_VALUE_KIND": 3, "a": "x", "b": 10,
     }

@@ -1,4 +1,4 @@
-"""All merge engines: the kernel's rows are those of the oracle."""
+"""The kernel's rows of all merge engines equal those of the oracle."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def compared(table: Table, rows: pa.Table) -> list[Any]:
 
 
 def shown(table: Table, rows: pa.Table) -> list[Any]:
-    """Keys and values of the rows that a read shows."""
+    """Return keys and values of the rows that a read shows."""
     return [(key, values) for key, _, kind, values in compared(table, rows) if kind not in (1, 3)]
 
 
@@ -60,7 +60,7 @@ def check(case: Case) -> None:
     try:
         expected = case.expected()
     except Refused:
-        # What the oracle refuses before a record removes the row, the kernel may never look at.
+        # The kernel may never see an error that the oracle finds before a record removes the row.
         removes = case.table.remove_on_delete or case.table.remove_on_groups
         with suppress(InvalidInputError) if removes else pytest.raises(InvalidInputError):
             merged(case.table, rows)
@@ -92,7 +92,7 @@ def test_each_function_is_that_of_the_oracle(function: str, data: st.DataObject)
 
 
 def chunks(data: st.DataObject, found: list[Any]) -> Iterator[list[Any]]:
-    """The list cut into consecutive parts."""
+    """Return the list split into consecutive parts."""
     while found:
         size = data.draw(st.integers(1, len(found)))
         yield found[:size]
@@ -115,7 +115,7 @@ def test_rows_do_not_depend_on_compactions_in_between(data: st.DataObject) -> No
 
 
 @given(st.data())
-def test_runs_merged_in_small_pieces_are_the_runs_merged_at_once(data: st.DataObject) -> None:
+def test_runs_merged_in_small_pieces_give_the_rows_of_one_merge(data: st.DataObject) -> None:
     table = data.draw(ANY_TABLE)
     found = data.draw(records(table, st.sampled_from([0, 2]), st.just(0)))
     found = [(key, Record(at, record.kind, record.row)) for at, (key, record) in enumerate(found)]

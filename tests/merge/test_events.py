@@ -1,4 +1,4 @@
-"""Rows as events of a column: what acts, what a fold goes through, and the values at its positions."""
+"""Rows as events of a column: which have an effect, the items of a fold, and the values at positions."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ def events(*ops: int, seeds: tuple[int, int] = (-1, -1)) -> Events:
     return Events(GROUPS, np.array(ops, np.int8), np.array(seeds))
 
 
-def test_what_comes_before_a_seed_does_nothing_and_the_other_groups_stay() -> None:
+def test_events_before_a_seed_have_no_effect_and_other_groups_do_not_change() -> None:
     found = events(ADD, RETRACT, ADD, RETRACT, REVERSED, seeds=(1, -1))
     assert found.live.tolist() == [SKIP, RETRACT, ADD, RETRACT, REVERSED]
     assert found.seeded.tolist() == [False, True, False, False, False]
 
 
-def test_a_seed_counts_as_added_even_where_its_row_retracts() -> None:
+def test_a_seed_counts_as_added_even_if_its_row_retracts() -> None:
     assert events(ADD, RETRACT, SKIP, REVERSED, SKIP, seeds=(1, -1)).added.tolist() == [False, True, False, True, False]
 
 
-def test_a_seed_comes_before_what_its_own_row_does() -> None:
+def test_a_seed_precedes_the_effect_of_its_own_row() -> None:
     items = Items.of(events(ADD, RETRACT, ADD, SKIP, ADD, seeds=(1, 3)))
     assert items.positions.tolist() == [1, 1, 2, 3, 4]
     assert items.ops.tolist() == [SEED, RETRACT, ADD, SEED, ADD]
     assert (items.firsts.tolist(), items.sizes.tolist(), items.owners.tolist()) == ([0, 3], [3, 2], [0, 1])
 
 
-def test_a_group_whose_rows_do_nothing_has_no_items() -> None:
+def test_a_group_whose_rows_have_no_effect_has_no_items() -> None:
     items = Items.of(events(SKIP, SKIP, SKIP, ADD, SKIP))
     assert (items.positions.tolist(), items.sizes.tolist(), items.owners.tolist()) == ([3], [1], [1])
 

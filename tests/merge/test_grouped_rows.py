@@ -42,14 +42,14 @@ def test_narrowing_leaves_out_groups_without_a_chosen_position() -> None:
     assert [part.tolist() for part in GROUPS.narrowed(mask())] == [[], [], []]
 
 
-def test_groups_are_walked_side_by_side_each_as_long_as_it_lasts() -> None:
+def test_groups_are_walked_side_by_side_each_until_its_last_row() -> None:
     walked = [(sorted(zip(active.tolist(), at.tolist()))) for active, at in by_rank(GROUPS.starts, GROUPS.sizes)]
     assert walked == [[(0, 0), (1, 1), (2, 4)], [(1, 2), (2, 5)], [(1, 3)]]
     assert list(by_rank(np.array([], np.int64), np.array([], np.int64))) == []
 
 
 def ordered(spec: MergeSpec, *rows: tuple[int, int, int | None]) -> list[int]:
-    """The places of rows (number, kind, sequence field) of one key in merge order."""
+    """Return the positions of rows (number, kind, sequence field) of one key in merge order."""
     numbers, kinds, sequence = zip(*rows)
     table = pa.table(
         {
@@ -68,16 +68,16 @@ def test_rows_are_ordered_by_sequence_field_number_and_kind() -> None:
     assert ordered(plain, (2, 0, 1), (1, 0, 5), (3, 0, None)) == [1, 0, 2]
     assert ordered(by_field, (2, 0, 1), (1, 0, 5), (3, 0, None)) == [2, 0, 1]
     assert ordered(by_field, (2, 0, 1), (1, 0, 1)) == [1, 0]
-    # An add after a retraction of the same number; those that tie stay in their order.
+    # An add follows a retraction of the same number; rows that tie keep their order.
     assert ordered(plain, (1, 0, 0), (1, 3, 0), (1, 2, 0), (1, 1, 0)) == [1, 3, 0, 2]
 
 
-def test_a_descending_field_turns_values_round_and_leaves_null_the_weakest() -> None:
+def test_a_descending_field_reverses_values_and_null_stays_the_weakest() -> None:
     spec = MergeSpec(("id",), sequence_columns=("s",), sequence_descending=True)
     assert ordered(spec, (1, 0, -(2**31)), (2, 0, None), (3, 0, 2**31 - 1)) == [1, 2, 0]
 
 
-def test_groups_keep_apart_and_rows_in_order_stay_where_they_are() -> None:
+def test_groups_are_separate_and_sorted_rows_keep_their_order() -> None:
     table = pa.table(
         {"_SEQUENCE_NUMBER": pa.array([5, 6, 1, 2, 9, 3]), "_VALUE_KIND": pa.array([0] * 6, pa.int8())}
     )
@@ -101,9 +101,9 @@ def test_groups_keep_apart_and_rows_in_order_stay_where_they_are() -> None:
 )
 def test_ranks_compare_as_the_values_do_with_null_below_all(values: list[object], kind: pa.DataType) -> None:
     found = ranks([pa.chunked_array([values[:2], values[2:]], kind)])
-    null, least, same, again, most = found[1], found[2], found[0], found[3], found[4]
-    assert 0 <= null < least < same == again
-    assert most >= same
+    null, smallest, same, again, largest = found[1], found[2], found[0], found[3], found[4]
+    assert 0 <= null < smallest < same == again
+    assert largest >= same
 
 
 def test_ranks_of_several_columns_compare_the_first_one_first() -> None:
@@ -111,7 +111,7 @@ def test_ranks_of_several_columns_compare_the_first_one_first() -> None:
     assert found.tolist() == [2, 1, 0, 3]
 
 
-def test_ranks_are_dense_where_values_would_reach_the_limit() -> None:
+def test_ranks_are_dense_if_values_would_reach_the_limit() -> None:
     column = pa.chunked_array([[10, 1000, None, 10]])
     assert ranks([column], limit=1001).tolist() == [1, 991, 0, 1]
     assert ranks([column], limit=900).tolist() == [1, 2, 0, 1]

@@ -1,4 +1,4 @@
-"""The rows that survive a merge are those of the oracle."""
+"""The rows that a merge keeps equal those of the oracle."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def survivors(shape: Shape, rows: list[Change]) -> list[int]:
 
 
 @given(st.data())
-def test_the_latest_rows_and_those_of_runs_that_are_merged_are_those_of_the_oracle(data: st.DataObject) -> None:
+def test_the_latest_rows_and_merged_runs_equal_those_of_the_oracle(data: st.DataObject) -> None:
     shape = data.draw(shapes())
     rows = data.draw(changes(shape, FEW_NUMBERS))
     expected = [change.value for change in shape.engine.survivors(rows)]
@@ -40,7 +40,7 @@ def test_the_latest_rows_and_those_of_runs_that_are_merged_are_those_of_the_orac
 
 
 @given(st.data())
-def test_the_order_of_the_rows_matters_only_where_numbers_tie(data: st.DataObject) -> None:
+def test_the_order_of_the_rows_matters_only_for_equal_sequence_numbers(data: st.DataObject) -> None:
     shape = data.draw(shapes())
     rows = data.draw(changes(shape, FEW_NUMBERS, max_size=15))
     rows = [Change(row.key, at, row.kind, row.sequence, at) for at, row in enumerate(rows)]
@@ -64,7 +64,7 @@ def one_key(*changes: Change, **options: bool) -> int | None:
 
 @pytest.mark.parametrize("retraction", [DELETE, UPDATE_BEFORE])
 @pytest.mark.parametrize("addition", [INSERT, UPDATE_AFTER])
-def test_an_added_row_beats_a_retraction_of_the_same_number_wherever_it_stands(retraction: int, addition: int) -> None:
+def test_an_added_row_wins_over_a_retraction_of_the_same_number_in_any_order(retraction: int, addition: int) -> None:
     assert one_key(Change((1,), 5, addition), Change((1,), 5, retraction)) == 0
     assert one_key(Change((1,), 5, retraction), Change((1,), 5, addition)) == 1
 
@@ -83,7 +83,7 @@ def change(number: int, *sequence: int | None, kind: int = INSERT) -> Change:
         ("a late delete loses to a greater sequence field", [change(1, 10), change(2, 5, kind=DELETE)], 0),
     ],
 )
-def test_of_the_rows_of_one_key_the_strongest_survives(rule: str, rows: list[Change], winner: int) -> None:
+def test_the_strongest_row_of_a_key_is_kept(rule: str, rows: list[Change], winner: int) -> None:
     assert one_key(*rows) == winner, rule
 
 
@@ -93,7 +93,7 @@ def test_ignored_deletes_never_survive() -> None:
 
 
 @pytest.mark.parametrize("descending", [False, True])
-def test_sequence_fields_decide_before_the_number_null_loses_and_equal_ones_leave_it_to_the_number(
+def test_sequence_fields_decide_before_the_number_null_loses_and_equal_fields_leave_the_decision_to_it(
     descending: bool,
 ) -> None:
     assert one_key(change(9, 3), change(1, 4), descending=descending) == (0 if descending else 1)

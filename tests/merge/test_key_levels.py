@@ -1,4 +1,4 @@
-"""Rows of a key on several levels of a table that looks rows up: which a merge combines."""
+"""Rows of a key on several levels of a table that looks rows up: which ones a merge combines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_rows_are_grouped_by_key_in_key_order() -> None:
     assert groups.any(np.array([False, False, True, False])).tolist() == [False, False, True]
 
 
-def test_without_keys_every_row_is_a_group_of_its_own() -> None:
+def test_without_keys_every_row_is_its_own_group() -> None:
     groups = KeyGroups.of(None, 3)
     assert (groups.ids.tolist(), groups.count) == ([0, 1, 2], 3)
     assert groups.minimum(np.array([4, 2, 3])).tolist() == [4, 2, 3]
@@ -40,7 +40,7 @@ def test_no_rows_have_no_groups(groups: KeyGroups) -> None:
     assert combined_rows(groups, nothing).tolist() == []
 
 
-def test_the_place_of_a_group_is_its_last_chosen_row_or_none() -> None:
+def test_the_row_of_a_group_is_its_last_selected_one_or_none() -> None:
     groups = groups_of([1, 2, 1, 1, 3])
     assert groups.row_of(np.array([True, False, True, False, True])).tolist() == [2, -1, 4]
 
@@ -51,7 +51,7 @@ def test_level_0_and_the_lowest_other_level_of_a_key_are_combined() -> None:
 
 
 @given(PAIRS)
-def test_combined_rows_are_those_of_the_plain_rule(pairs: list[tuple[int, int]]) -> None:
+def test_combined_rows_equal_those_of_a_simple_rule(pairs: list[tuple[int, int]]) -> None:
     expected = [
         level == 0 or level == min(other for of, other in pairs if of == key and other > 0) for key, level in pairs
     ]
@@ -64,7 +64,7 @@ def test_combined_rows_are_those_of_the_plain_rule(pairs: list[tuple[int, int]])
     assert candidate_keys.tolist() == keys[chosen].tolist()
 
 
-def test_rows_that_are_all_combined_are_handed_on_as_they_are() -> None:
+def test_rows_that_are_all_combined_are_returned_unchanged() -> None:
     rows = pa.table({"at": [0, 1]})
     keys = order_keys([pa.array([1, 2], pa.int32())])
     assert merge_candidates(rows, keys, np.array([0, 4]))[0] is rows

@@ -1,4 +1,4 @@
-"""The rows of a file that have given keys are found as a dict finds them, and little is decoded for it."""
+"""The look-up by key finds the rows that a dict finds, and decodes little."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.oracle import sort_key
 
 NAN, INF = float("nan"), float("inf")
 
-#: Values of keys: close together, at the ends of their types, longer than what is compared as padded bytes.
+#: Values of keys: close together, at the limits of their types, and longer than the padded byte strings.
 TYPES: dict[str, st.SearchStrategy[Any]] = {
     "BOOLEAN": st.booleans(),
     "TINYINT": st.integers(-128, 127),
@@ -70,7 +70,7 @@ def keys_of(schema: TableSchema, keys: Sequence[tuple[Any, ...]]) -> pa.Table:
 @pytest.mark.property
 @pytest.mark.parametrize("leading", [True, False], ids=["leading", "following"])
 @pytest.mark.parametrize("type_name", TYPES)
-def test_a_dict_finds_the_same_rows(
+def test_the_lookup_finds_the_rows_that_a_dict_finds(
     type_name: str, leading: bool, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     names = ("k", "j") if leading else ("j", "k")
@@ -89,9 +89,9 @@ def test_a_dict_finds_the_same_rows(
         rows = [(at, 0, dict(zip(names, key))) for at, key in enumerate(stored)]
         group_rows = data.draw(st.integers(1, 9))
         (file,) = write_run(tmp_path_factory.mktemp("run"), schema, rows, group_rows=group_rows)
-        places = {sort_key(key): at for at, key in enumerate(stored)}
+        row_indexes = {sort_key(key): at for at, key in enumerate(stored)}
         assert found(schema, file, keys_of(schema, wanted), data.draw(st.sampled_from([1, 500, 1 << 20]))) == [
-            places[sort_key(key)] for key in wanted if sort_key(key) in places
+            row_indexes[sort_key(key)] for key in wanted if sort_key(key) in row_indexes
         ]
 
     check()
@@ -104,7 +104,7 @@ def test_a_dict_finds_the_same_rows(
     st.lists(st.integers(-(2**31), 2**31 - 1), max_size=20, unique=True),
     st.integers(1, 9),
 )
-def test_dates_that_no_calendar_has_are_found_too(
+def test_dates_outside_of_pythons_calendar_are_found(
     tmp_path_factory: pytest.TempPathFactory, stored: list[int], others: list[int], group_rows: int
 ) -> None:
     stored = sorted(stored)
@@ -136,7 +136,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     ("keys", "groups"),
     [([-1], []), ([0], [0]), ([198, 199], [9]), ([199], []), ([19], []), ([18, 20, 101], [0, 1, 5]), ([500], [])],
 )
-def test_only_row_groups_that_can_have_a_key_are_decoded(
+def test_only_row_groups_that_may_contain_a_key_are_decoded(
     tmp_path: Path, decoded: list[tuple[int, int]], keys: list[int], groups: list[int]
 ) -> None:
     (file,) = _file(tmp_path, INT_KEY, pa.array(np.arange(0, 200, 2, np.int32)), 10)
@@ -144,7 +144,7 @@ def test_only_row_groups_that_can_have_a_key_are_decoded(
     assert [group for group, _ in decoded] == groups
 
 
-def test_texts_and_dates_leave_row_groups_out_too(tmp_path: Path, decoded: list[tuple[int, int]]) -> None:
+def test_texts_and_dates_also_exclude_row_groups(tmp_path: Path, decoded: list[tuple[int, int]]) -> None:
     text_key = create_schema("id STRING, v STRING", ["id"], (), {"bucket": "1"})
     (file,) = _file(tmp_path, text_key, pa.array([f"{at:03d}" for at in range(100)]), 10)
     assert found(text_key, file, pa.table({"id": ["042", "0421", "9"]})) == [42]
@@ -155,23 +155,23 @@ def test_texts_and_dates_leave_row_groups_out_too(tmp_path: Path, decoded: list[
     assert [group for group, _ in decoded] == [4]
 
 
-def test_what_is_held_follows_the_bound_and_not_the_file_or_its_other_columns(tmp_path: Path) -> None:
-    bound, held = 1 << 20, []
+def test_memory_depends_on_the_limit_and_not_on_the_file_or_its_other_columns(tmp_path: Path) -> None:
+    bound, peaks = 1 << 20, []
     for count in (50_000, 400_000):
         values = pa.repeat("v" * 50, count)
         (file,) = _file(tmp_path / str(count), INT_KEY, pa.array(np.arange(count, dtype=np.int32)), count // 4, values)
         del values
         keys = pa.table({"id": pa.array(np.arange(0, count, count // 1000, np.int32))})
-        reader, before, most, rows = reader_of(INT_KEY, ["id"], memory_bytes=bound), pa.total_allocated_bytes(), 0, 0
+        reader, before, peak, rows = reader_of(INT_KEY, ["id"], memory_bytes=bound), pa.total_allocated_bytes(), 0, 0
         for part in KeyLookup(reader).positions(file, keys):
-            most, rows = max(most, pa.total_allocated_bytes() - before), rows + len(part)
+            peak, rows = max(peak, pa.total_allocated_bytes() - before), rows + len(part)
         assert rows == 1000
-        held.append(most)
-    assert max(held) < bound
-    assert held[1] < 1.5 * held[0]
+        peaks.append(peak)
+    assert max(peaks) < bound
+    assert peaks[1] < 1.5 * peaks[0]
 
 
-def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     (file,) = _file(tmp_path, INT_KEY, pa.array([1, 2], pa.int32()), 10)
     Path(file.path).unlink()
     with pytest.raises(CorruptTableError, match=file.name):
@@ -198,7 +198,7 @@ def _filtered(directory: Path, embedded: bool) -> RunFile:
 
 
 @pytest.mark.parametrize("embedded", [True, False], ids=["embedded", "beside"])
-def test_a_file_is_not_opened_whose_bloom_filters_have_none_of_the_keys(tmp_path: Path, embedded: bool) -> None:
+def test_a_file_whose_bloom_filters_exclude_all_keys_is_not_opened(tmp_path: Path, embedded: bool) -> None:
     file = _filtered(tmp_path, embedded)
     keys = [(at, 0.0) for at in (0, 500, 990)]
     assert found(FILTERED, file, keys_of(FILTERED, keys)) == [0, 50, 99]
@@ -210,7 +210,7 @@ def test_a_file_is_not_opened_whose_bloom_filters_have_none_of_the_keys(tmp_path
         found(FILTERED, file, keys_of(FILTERED, keys))
 
 
-def test_an_index_file_that_is_gone_is_refused_with_both_names(tmp_path: Path) -> None:
+def test_a_missing_index_file_is_refused_with_both_names(tmp_path: Path) -> None:
     file = _filtered(tmp_path, embedded=False)
     Path(f"{file.path}.index").unlink()
     with pytest.raises(CorruptTableError, match=f"File index {file.path}.index of data file {file.path} does not exist"):

@@ -1,4 +1,4 @@
-"""Order keys compare exactly as the slow comparator of the oracle does."""
+"""Order keys compare exactly as the slow comparator of the oracle."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.oracle import sort_key
 
 NAN, INF = float("nan"), float("inf")
 EPOCH = dt.datetime(1970, 1, 1)
-#: Around the 8-byte words and the 48-byte limit of padded text, with NUL bytes and bytes above 0x7f.
+#: Lengths around the 8-byte words and the 48-byte limit of padded text, with NUL bytes and bytes above 0x7f.
 TEXTS = st.one_of(
     st.text(alphabet="\0a\u007fé\uffff\U0001f600", max_size=6),
     st.text(alphabet="ab", min_size=6, max_size=18),
@@ -122,7 +122,7 @@ def test_a_key_of_one_column_has_the_order_of_its_values(type_name: str, nulls: 
 
 
 @given(st.data())
-def test_a_key_of_several_columns_compares_by_the_first_that_differs(data: st.DataObject) -> None:
+def test_a_key_of_several_columns_compares_by_the_first_column_that_differs(data: st.DataObject) -> None:
     types = data.draw(st.lists(st.sampled_from(list(VALUES)), min_size=2, max_size=4))
     fields = []
     for name in types:
@@ -140,7 +140,7 @@ def test_a_text_is_below_the_same_text_followed_by_nul_bytes() -> None:
     assert group_starts(keys).all()
 
 
-def test_text_of_one_length_below_and_above_the_padded_limit_compares_alike() -> None:
+def test_texts_below_and_above_the_padded_limit_compare_in_the_same_way() -> None:
     for length in (47, 48, 49):
         values = ["k" * (length - 1) + c for c in "cab"]
         assert np.argsort(order_keys([pa.array(values)])).tolist() == [1, 2, 0]
@@ -169,7 +169,7 @@ def test_nanoseconds_are_part_of_the_order() -> None:
 
 
 @pytest.mark.parametrize("type_name", VALUES)
-def test_no_rows_and_only_nulls_have_keys_too(type_name: str) -> None:
+def test_no_rows_and_only_nulls_also_have_keys(type_name: str) -> None:
     arrow = to_arrow(parse_type(type_name))
     assert len(order_keys([pa.array([], arrow)])) == 0
     assert len(order_keys([pa.chunked_array([], arrow)])) == 0
@@ -190,7 +190,7 @@ def test_a_nested_type_is_refused_by_name() -> None:
         order_keys([pa.array([[1]])])
 
 
-def test_group_starts_of_nothing_is_nothing() -> None:
+def test_no_keys_have_no_group_starts() -> None:
     assert group_starts(np.array([], dtype=np.uint64)).tolist() == []
 
 

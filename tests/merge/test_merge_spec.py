@@ -1,4 +1,4 @@
-"""What a merge needs to know of a table, from its schema and options."""
+"""The merge rules of a table follow from its schema and options."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def test_a_sequence_field_that_is_a_key_column_decides_once() -> None:
     ("engine", "keeps"),
     [("deduplicate", True), ("first-row", True), ("partial-update", False), ("aggregation", False)],
 )
-def test_only_engines_that_choose_keep_rows_and_need_no_rules(engine: str, keeps: bool) -> None:
+def test_only_engines_that_choose_a_row_keep_rows_and_need_no_rules(engine: str, keeps: bool) -> None:
     found = spec("id INT, a INT", {"merge-engine": engine})
     assert found.keeps_rows is keeps
     assert [rule.name for rule in found.columns] == ([] if keeps else ["a"])
 
 
-def test_columns_of_an_aggregation_have_their_own_function_the_default_or_the_last_value_that_is_not_null() -> None:
+def test_columns_of_an_aggregation_have_their_function_the_default_or_the_last_value_that_is_not_null() -> None:
     options = {"merge-engine": "aggregation", "fields.a.aggregate-function": "sum", "sequence.field": "s"}
     columns = "id INT, a INT, b INT, s INT"
     assert functions(spec(columns, options)) == {"a": "sum", "b": "last_non_null_value", "s": "last_value"}
@@ -50,7 +50,7 @@ def test_columns_of_an_aggregation_have_their_own_function_the_default_or_the_la
     assert functions(spec(columns, options)) == {"a": "sum", "b": "max", "s": "last_value"}
 
 
-def test_columns_of_a_partial_update_have_a_function_only_where_one_is_named_and_sequences_have_none() -> None:
+def test_columns_of_a_partial_update_have_a_function_only_if_one_is_named_and_sequences_have_none() -> None:
     options = {
         "merge-engine": "partial-update",
         "fields.g,h.sequence-group": "a, b",
@@ -93,14 +93,14 @@ def test_the_options_of_a_column_are_those_of_its_rule() -> None:
 
 
 @pytest.mark.parametrize("engine", ["aggregation", "partial-update"])
-def test_removing_on_delete_is_asked_of_the_engine_that_the_option_names(engine: str) -> None:
+def test_remove_on_delete_is_read_from_the_option_of_the_engine(engine: str) -> None:
     options = {"merge-engine": engine, f"{engine}.remove-record-on-delete": "true"}
     assert spec("id INT, a INT", options).remove_on_delete
     assert not spec("id INT, a INT", {"merge-engine": engine}).remove_on_delete
 
 
 @pytest.mark.parametrize("engine", list(MergeEngine))
-def test_only_engines_that_combine_rows_must_know_that_a_table_looks_rows_up(engine: MergeEngine) -> None:
+def test_only_engines_that_combine_rows_need_to_know_that_a_table_looks_rows_up(engine: MergeEngine) -> None:
     combines = engine in (MergeEngine.AGGREGATION, MergeEngine.PARTIAL_UPDATE)
     for options in ({"changelog-producer": "lookup"}, {"force-lookup": "true"}):
         assert spec("id INT, a INT", {"merge-engine": engine.value, **options}).lookup is combines

@@ -1,4 +1,4 @@
-"""The unit of a merge: its files in the order of their places, their levels and its cost."""
+"""The unit of a merge: its files in order, their levels and its cost."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def test_the_files_are_those_looked_up_first_and_then_the_runs_in_order() -> Non
     assert MergeUnit(()).levels.tolist() == []
 
 
-def test_a_file_that_is_looked_up_costs_a_quarter_of_one_that_is_merged() -> None:
+def test_a_looked_up_file_costs_a_quarter_of_a_merged_one() -> None:
     assert MergeUnit(((FIRST, SECOND),)).cost == 300
     assert MergeUnit(((FIRST, SECOND),), looked_up=((THIRD,),)).cost == 550
 
 
-def test_a_file_is_named_by_the_last_part_of_its_path() -> None:
+def test_the_name_of_a_file_is_the_last_part_of_its_path() -> None:
     assert FIRST.name == "a"
     assert RunFile("plain", schema_id=0, row_count=1, file_size=1).name == "plain"

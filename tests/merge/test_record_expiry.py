@@ -1,4 +1,4 @@
-"""Rows expire by the time that their column holds."""
+"""Rows expire by the time in a column."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def stamps(unit: str, zone: str | None = None) -> pa.Array:
     ],
     ids=["INT", "BIGINT seconds", "BIGINT milliseconds", "TIMESTAMP(3)", "TIMESTAMP(6)", "TIMESTAMP(9)", "TIMESTAMP_LTZ"],
 )
-def test_rows_older_than_the_expire_time_go_and_those_without_a_time_stay(column: pa.Array) -> None:
+def test_rows_older_than_the_expire_time_expire_and_those_without_a_time_do_not(column: pa.Array) -> None:
     rows = pa.table({"t": column, "id": pa.array(range(4))})
     kept = RecordExpiry("t", 10).unexpired(rows, NOW * 1000 + 999)
     assert kept.column("id").to_pylist() == [1, 2, 3]

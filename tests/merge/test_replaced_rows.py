@@ -1,4 +1,4 @@
-"""Replaced rows are collected by place or by key, however many are held before they are looked up."""
+"""Replaced rows are collected by row index or by key, in any number of look-ups."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SCHEMA = create_schema("v STRING, a INT, b INT", ["b", "a"], (), {"bucket": "1"}
 
 
 def files_of(directory: Path, *ids: range) -> list[RunFile]:
-    """A file each with the keys (b, a) = (number // 10, number % 10) of its numbers."""
+    """One file each with the keys (b, a) = (number // 10, number % 10) of its numbers."""
     found: list[RunFile] = []
     for numbers in ids:
         rows: list[Row] = [(at, 0, {"a": n % 10, "b": n // 10, "v": "x"}) for at, n in enumerate(numbers)]
@@ -42,7 +42,7 @@ def numbered(result: ReplacedRows, files: list[RunFile]) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("memory_bytes", [1, 2_000, 1 << 20])
-def test_rows_of_all_files_are_found_by_key_also_where_columns_have_another_order(
+def test_rows_of_all_files_are_found_by_key_also_with_another_order_of_columns(
     tmp_path: Path, memory_bytes: int
 ) -> None:
     files = files_of(tmp_path, range(50), range(50, 100), range(0, 100, 2))
@@ -72,12 +72,12 @@ def test_keys_are_looked_up_together_until_they_take_too_much_memory(
     assert looked_up == [300, 300, 300, 100]
 
 
-def test_places_and_keys_come_together(tmp_path: Path) -> None:
+def test_row_indexes_and_keys_are_combined(tmp_path: Path) -> None:
     files = files_of(tmp_path, range(20), range(20, 40))
     found = replaced_rows(files)
     found.add_keys(keys(range(19, 21)))
-    places = pa.table({FILE_NUMBER: pa.array([0, 1, 1, 2], pa.int32()), POSITION: pa.array([3, 0, 7, 9])})
-    found.add_positions([files[0].name, files[1].name, "data-other"], places)
+    locations = pa.table({FILE_NUMBER: pa.array([0, 1, 1, 2], pa.int32()), POSITION: pa.array([3, 0, 7, 9])})
+    found.add_positions([files[0].name, files[1].name, "data-other"], locations)
     assert {name: list(rows) for name, rows in found.positions().items()} == {
         files[0].name: [3, 19],
         files[1].name: [0, 7],
@@ -85,7 +85,7 @@ def test_places_and_keys_come_together(tmp_path: Path) -> None:
     }
 
 
-def test_without_files_and_without_keys_there_are_no_marks(tmp_path: Path) -> None:
+def test_without_files_and_without_keys_there_are_no_positions(tmp_path: Path) -> None:
     nothing = replaced_rows([])
     nothing.add_keys(keys(range(5)))
     assert nothing.positions() == {}

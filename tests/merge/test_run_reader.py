@@ -1,4 +1,4 @@
-"""Runs are read within the bounds of a unit, at their right positions, as the newest schema has them."""
+"""Runs are read within the key range of a unit, with correct positions, in the newest schema."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_bounds_compare_all_columns_of_the_key_in_its_order(tmp_path: Path) -> N
     assert [(row["b"], row["a"]) for row in rows] == [key for key in keys if (1, "x\0") <= key < (3, "x")]
 
 
-def test_positions_are_places_in_the_file_also_behind_row_groups_that_were_left_out(tmp_path: Path) -> None:
+def test_positions_are_row_indexes_of_the_file_also_after_row_groups_that_were_left_out(tmp_path: Path) -> None:
     first = write_run(tmp_path, INT_KEY, int_rows(range(0, 100, 2)), files=2, group_rows=5)
     second = write_run(tmp_path, INT_KEY, int_rows(range(1, 100, 2)), files=2, group_rows=7)
     unit = MergeUnit((first, second), lower=(31,), upper=(90,))
@@ -89,7 +89,7 @@ def test_positions_are_places_in_the_file_also_behind_row_groups_that_were_left_
             assert stored[row[POSITION]] == row["id"]
 
 
-def test_what_small_runs_leave_of_the_memory_is_for_the_large_one(tmp_path: Path) -> None:
+def test_a_large_run_gets_the_memory_that_small_runs_do_not_need(tmp_path: Path) -> None:
     large = write_run(tmp_path, INT_KEY, int_rows(range(1_000)))
     small = [write_run(tmp_path, INT_KEY, int_rows(range(at, 100, 5), 1_000), files=2) for at in range(5)]
     reader = replace(reader_of(INT_KEY), memory_bytes=60_000)
@@ -101,7 +101,7 @@ def test_what_small_runs_leave_of_the_memory_is_for_the_large_one(tmp_path: Path
     assert sum(uneven) <= sum(even) * 16 // 15, "no more rows at a time than the memory holds"
 
 
-def test_a_batch_stays_small_enough_for_caches_however_ample_memory_is(
+def test_a_batch_stays_small_enough_for_caches_with_any_amount_of_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = write_run(tmp_path, INT_KEY, int_rows(range(1_000)))
@@ -152,7 +152,7 @@ def test_bounds_hold_for_every_type_of_key(type_name: str, tmp_path_factory: pyt
     check()
 
 
-def test_units_that_cut_a_key_space_hold_every_row_once(tmp_path: Path) -> None:
+def test_units_that_divide_the_keys_contain_every_row_once(tmp_path: Path) -> None:
     rows = int_rows(range(57))
     run = write_run(tmp_path, INT_KEY, rows, files=2, group_rows=4)
     bounds: list[tuple[int] | None] = [None, (3,), (4,), (28,), (29,), (50,), None]
@@ -163,7 +163,7 @@ def test_units_that_cut_a_key_space_hold_every_row_once(tmp_path: Path) -> None:
     assert seen == list(range(57))
 
 
-def test_files_of_older_schemas_are_read_as_the_newest_has_them(tmp_path: Path) -> None:
+def test_files_of_older_schemas_are_read_in_the_newest_schema(tmp_path: Path) -> None:
     first = create_schema("id INT, v INT, old STRING, n STRING", ["id"], (), {"bucket": "1"})
     changes = [
         UpdateColumnType("v", parse_type("BIGINT")),
@@ -191,8 +191,8 @@ def test_only_the_wanted_columns_are_read(tmp_path: Path) -> None:
     assert next(tables).column_names == ["_SEQUENCE_NUMBER", "_VALUE_KIND", "id"]
 
 
-def test_what_a_merge_holds_follows_its_bound_and_not_the_length_of_the_runs(tmp_path: Path) -> None:
-    bound = 24 << 20  # Above the pages and dictionaries that Parquet holds decoded, about 3 MiB a run here.
+def test_the_memory_of_a_merge_depends_on_its_limit_and_not_on_the_length_of_the_runs(tmp_path: Path) -> None:
+    bound = 24 << 20  # Above the decoded pages and dictionaries of Parquet, here about 3 MiB for each run.
     rows: list[Row] = [(at, 0, {"id": at, "v": f"{at:0500d}"}) for at in range(80_000)]
     held = [_held_by_merge(tmp_path, rows[:count], bound) for count in (20_000, 80_000)]
     assert held[0] > 1 << 20, "what is measured is what the merge holds"
@@ -200,7 +200,7 @@ def test_what_a_merge_holds_follows_its_bound_and_not_the_length_of_the_runs(tmp
 
 
 def _held_by_merge(directory: Path, rows: list[Row], bound: int) -> int:
-    """The most Arrow memory that is in use when a merge of four runs hands out rows."""
+    """Return the maximum Arrow memory in use while a merge of four runs yields rows."""
     runs = tuple(write_run(directory, INT_KEY, rows[start::4], group_rows=5_000) for start in range(4))
     before = pa.total_allocated_bytes()
     held, count = 0, 0
@@ -211,7 +211,7 @@ def _held_by_merge(directory: Path, rows: list[Row], bound: int) -> int:
     return held
 
 
-def test_a_reader_travels_to_tasks(tmp_path: Path) -> None:
+def test_a_reader_can_be_pickled(tmp_path: Path) -> None:
     run = write_run(tmp_path, INT_KEY, int_rows(range(3)))
     reader, unit = pickle.loads(pickle.dumps((reader_of(INT_KEY), MergeUnit((run,), lower=(1,), upper=None))))
     assert ids(read_unit(reader, unit)[0]) == [1, 2]
@@ -223,7 +223,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         read_unit(reader_of(INT_KEY), MergeUnit(((lost,),)))
 
 
-def test_rows_with_a_null_key_are_read_though_statistics_leave_null_out(tmp_path: Path) -> None:
+def test_rows_with_a_null_key_are_read_although_statistics_ignore_null(tmp_path: Path) -> None:
     schema = create_schema("k INT, v STRING", ["k"], (), {"bucket": "1", "primary-key.nullable": "true"})
     rows: list[Row] = [(number, 0, {"k": key}) for number, key in enumerate([None, 100, 200, 300])]
     run = write_run(tmp_path, schema, rows, group_rows=2)
@@ -238,7 +238,7 @@ def test_rows_with_a_null_key_are_read_though_statistics_leave_null_out(tmp_path
     assert keys(None, (None,)) == []
 
 
-def test_a_type_that_was_changed_with_a_loss_is_refused(tmp_path: Path) -> None:
+def test_a_type_change_that_can_lose_values_is_refused(tmp_path: Path) -> None:
     old = create_schema("id INT, v BIGINT, w INT", ["id"], (), {"bucket": "1"})
     new = replace(old, id=1, fields=(old.fields[0], replace(old.fields[1], type=parse_type("INT")), old.fields[2]))
     run = write_run(tmp_path, old, [(0, 0, {"id": 1, "v": 2**40, "w": 3})])

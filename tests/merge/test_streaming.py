@@ -1,4 +1,4 @@
-"""Merging runs a key range at a time gives what a merge of everything in memory gives, and holds little."""
+"""A merge of one key range at a time gives the rows of a merge in memory, and needs little memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Runs = list[list[Change]]
 
 @st.composite
 def sorted_runs(draw: st.DrawFn, shape: Shape) -> Runs:
-    """Runs oldest first: each in key order, no key twice; numbers tie sometimes, between runs."""
+    """Runs ordered from the oldest: each in key order, no key twice; sequence numbers of different runs may be equal."""
     runs: Runs = []
     at = 0
     for _ in range(draw(st.integers(0, 4))):
@@ -37,7 +37,7 @@ def sorted_runs(draw: st.DrawFn, shape: Shape) -> Runs:
 
 
 def cut(shape: Shape, run: Sequence[Change], sizes: Sequence[int]) -> Iterator[pa.Table]:
-    """The run in tables of the sizes given (0: an empty table), and the rest in one."""
+    """Return the run as tables of the given sizes (0: an empty table), and the rest as one."""
     start = 0
     for size in sizes:
         yield shape.table(run[start : start + size])
@@ -46,7 +46,7 @@ def cut(shape: Shape, run: Sequence[Change], sizes: Sequence[int]) -> Iterator[p
 
 
 @given(st.data())
-def test_runs_merge_as_the_oracle_says_whatever_the_batches(data: st.DataObject) -> None:
+def test_runs_merge_as_the_oracle_says_with_any_batches(data: st.DataObject) -> None:
     shape = data.draw(shapes())
     runs = data.draw(sorted_runs(shape))
     drop_deletes = data.draw(st.booleans())
@@ -59,7 +59,7 @@ def test_runs_merge_as_the_oracle_says_whatever_the_batches(data: st.DataObject)
 
 
 @given(st.data())
-def test_key_ranges_hold_every_row_once_in_ranges_that_follow_each_other(data: st.DataObject) -> None:
+def test_key_ranges_contain_every_row_once_and_are_consecutive(data: st.DataObject) -> None:
     shape = data.draw(shapes())
     runs = data.draw(sorted_runs(shape))
     sizes = data.draw(st.lists(st.lists(st.integers(0, 4), max_size=6), min_size=len(runs), max_size=len(runs)))
@@ -85,7 +85,7 @@ def test_key_ranges_hold_every_row_once_in_ranges_that_follow_each_other(data: s
     assert sorted(seen) == sorted(by_id)
 
 
-def test_runs_that_do_not_overlap_pass_through_untouched() -> None:
+def test_runs_that_do_not_overlap_are_not_changed() -> None:
     shape = Shape(("INT",))
     low = shape.table([Change((i,), 0) for i in range(5)])
     high = shape.table([Change((i,), 0) for i in range(5, 9)])
@@ -95,11 +95,11 @@ def test_runs_that_do_not_overlap_pass_through_untouched() -> None:
 
 
 class _Memory(bytearray):
-    """Bytes that tell when nothing refers to them any more."""
+    """Bytes that report when nothing refers to them any more."""
 
 
 class TrackedRun:
-    """A run whose tables are counted while anything holds them."""
+    """A run whose tables are counted while anything refers to them."""
 
     def __init__(self, tables: int, rows: int, step: int, offset: int) -> None:
         self.alive = self.most = 0
@@ -124,7 +124,7 @@ class TrackedRun:
 
 
 @pytest.mark.parametrize("runs", [1, 2, 3, 6])
-def test_at_most_one_table_of_each_run_is_held(runs: int) -> None:
+def test_at_most_one_table_of_each_run_is_in_memory(runs: int) -> None:
     tracked = [TrackedRun(20, 10 + number, 1 + number % 3, number) for number in range(runs)]
     rows = 0
     ranges = key_ranges([iter(run) for run in tracked], ("k",))
@@ -139,8 +139,8 @@ def test_at_most_one_table_of_each_run_is_held(runs: int) -> None:
     assert [run.most for run in tracked] == [1] * runs
 
 
-def test_a_merge_reads_on_only_when_its_rows_are_taken() -> None:
-    """A long run against a short one: what is read ahead is one table, not the run."""
+def test_a_merge_reads_ahead_only_as_its_rows_are_taken() -> None:
+    """A long run against a short one: only one table is read ahead, not the run."""
     tracked = [TrackedRun(50, 10, 1, 0), TrackedRun(1, 10, 50, 0)]
     merged = merge_runs([iter(run) for run in tracked], MergeSpec(("k",)), drop_deletes=False)
     first = next(merged)

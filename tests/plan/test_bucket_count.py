@@ -26,7 +26,7 @@ def test_a_partition_with_files_of_another_number_is_refused_with_both_numbers_a
         checked(table, "b", "a")
 
 
-def test_other_partitions_and_a_write_of_nothing_are_no_matter(tmp_path: Path) -> None:
+def test_other_partitions_and_an_empty_write_are_not_checked(tmp_path: Path) -> None:
     table = CommitTable(tmp_path)
     assert checked(table, "a") is None
     table.append(add(total=4))
@@ -34,7 +34,7 @@ def test_other_partitions_and_a_write_of_nothing_are_no_matter(tmp_path: Path) -
     assert checked(table) is None
 
 
-def test_files_without_a_fixed_number_and_dynamic_buckets_are_no_matter(tmp_path: Path) -> None:
+def test_files_without_a_fixed_number_and_dynamic_buckets_are_not_checked(tmp_path: Path) -> None:
     table = CommitTable(tmp_path / "fixed")
     table.append(add(total=-1))
     assert checked(table, "a") is None
@@ -43,14 +43,14 @@ def test_files_without_a_fixed_number_and_dynamic_buckets_are_no_matter(tmp_path
     assert checked(dynamic, "a") is None
 
 
-def test_a_record_is_believed_without_a_look_at_manifests(tmp_path: Path) -> None:
+def test_a_recorded_number_is_used_without_reading_manifests(tmp_path: Path) -> None:
     table = CommitTable(tmp_path)
     table.append(add())
     shutil.rmtree(table.paths.manifest_dir)
     assert checked(table, "a") is None
 
 
-def test_a_number_that_no_schema_has_is_found_where_another_writer_came_last(tmp_path: Path) -> None:
+def test_a_number_that_no_schema_has_is_found_after_another_writer(tmp_path: Path) -> None:
     table = CommitTable(tmp_path)
     table.append(add())
     table.overwrite(add(dt="b", total=4), partitions=["b"])
@@ -60,14 +60,14 @@ def test_a_number_that_no_schema_has_is_found_where_another_writer_came_last(tmp
     assert checked(table, "a") is None
 
 
-def test_the_number_that_all_files_have_is_told_where_no_snapshot_records_it(tmp_path: Path) -> None:
+def test_the_number_that_all_files_have_is_returned_if_no_snapshot_records_it(tmp_path: Path) -> None:
     table = CommitTable(tmp_path)
     table.append(add())
     table.forget_properties()
     assert checked(table, "a") == 2
 
 
-def test_files_that_are_gone_do_not_count(tmp_path: Path) -> None:
+def test_deleted_files_do_not_count(tmp_path: Path) -> None:
     table = CommitTable(tmp_path)
     table.append(old := add(total=4))
     table.compact([delete(old), add(total=4)])

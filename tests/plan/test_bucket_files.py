@@ -27,7 +27,7 @@ def store_of(**options: str) -> TableStore:
     return TableStore(file_io=LocalFileIO(), paths=TablePaths("/t"), schema=schema, options=options_)
 
 
-def test_files_are_put_to_their_bucket_and_point_into_the_entries() -> None:
+def test_files_are_assigned_to_their_bucket_and_have_the_index_of_their_entry() -> None:
     entries = [add(dt="a", bucket=1), add(dt="b", bucket=1), add(dt="a", bucket=0), add(dt="a", bucket=1)]
     found = by_bucket(store_of(), entries)
     assert {bucket: [view.index for view in files] for bucket, files in found.items()} == {
@@ -38,20 +38,20 @@ def test_files_are_put_to_their_bucket_and_point_into_the_entries() -> None:
     assert by_bucket(store_of(), []) == {}
 
 
-def test_keys_are_ranked_over_all_buckets_at_once() -> None:
+def test_keys_of_all_buckets_are_ranked_together() -> None:
     entries = [add(file(keys=(5, 9)), bucket=0), add(file(keys=(-3, 5)), bucket=1)]
     (first,), (second,) = by_bucket(store_of(), entries).values()
     assert second.min_key < first.min_key == second.max_key < first.max_key
 
 
-def test_a_view_has_what_planning_needs_of_the_file() -> None:
+def test_a_file_range_has_the_values_that_planning_needs() -> None:
     meta = file("name", level=4, seq=(3, 8), rows=7, creation_time_millis=99)
     ((view,),) = by_bucket(store_of(), [add(meta)]).values()
     assert (view.level, view.size, view.row_count, view.name) == (4, 1000, 7, "name")
     assert (view.min_seq, view.max_seq, view.delete_rows, view.creation_time) == (3, 8, 0, 99)
 
 
-def test_a_count_of_no_deletes_is_believed_only_of_compactions_where_others_may_have_written_some() -> None:
+def test_a_delete_count_of_zero_is_trusted_only_of_compactions_if_others_may_have_written_deletes() -> None:
     metas = [file(file_source=0), file(file_source=1), replace(file(file_source=0), delete_row_count=2)]
     (trusting,) = by_bucket(store_of(), list(map(add, metas))).values()
     (wary,) = by_bucket(store_of(rowkind_field="kind"), list(map(add, metas))).values()
@@ -95,13 +95,13 @@ def test_only_partitions_that_may_hold_a_matching_row_are_kept(store: TableStore
     assert [day for day, is_kept in zip(DAYS, mask, strict=True) if is_kept] == kept
 
 
-def test_no_condition_and_no_partition_columns_leave_all(store: TableStore, tmp_path: Path) -> None:
+def test_no_condition_and_no_partition_columns_keep_all(store: TableStore, tmp_path: Path) -> None:
     assert partition_filter(store, None) is None
     plain = LocalTable(tmp_path).store
     assert partition_filter(plain, parse_where("id = 1", plain.schema.fields)) is None
 
 
-def test_a_file_whose_least_key_is_above_its_greatest_is_damage() -> None:
+def test_a_file_whose_smallest_key_is_above_its_greatest_is_damaged() -> None:
     entries = [add(file("fine", keys=(5, 5))), add(file("upside-down", keys=(9, 5)))]
     with pytest.raises(CorruptTableError, match="data file upside-down has a _MIN_KEY above its _MAX_KEY"):
         by_bucket(store_of(), entries)

@@ -1,4 +1,4 @@
-"""What an incremental read has to look at, from metadata alone."""
+"""What an incremental read reads, from metadata alone."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def scanned(plan: ChangelogPlan) -> list[tuple[int | None, list[str]]]:
     return [(snapshot, sorted(found.name for found in files)) for snapshot, files in plan.scanned]
 
 
-def test_a_mode_has_a_name_and_every_other_text_is_refused_with_the_known_ones() -> None:
+def test_a_mode_has_a_name_and_other_texts_are_refused_with_the_valid_ones() -> None:
     assert ChangelogMode.of("diff") is ChangelogMode.DIFF
     with pytest.raises(InvalidInputError, match="mode: expected one of 'auto', 'changelog', 'delta', 'diff', got 'all'"):
         ChangelogMode.of("all")
@@ -48,7 +48,7 @@ def test_a_table_with_a_changelog_is_read_from_it(producer: ChangelogProducer) -
     assert ChangelogMode.automatic(producer) is wanted
 
 
-def test_changelog_files_are_scanned_snapshot_by_snapshot_but_those_of_overwrites(table: CommitTable) -> None:
+def test_changelog_files_are_scanned_snapshot_by_snapshot_except_those_of_overwrites(table: CommitTable) -> None:
     table.append(add(), changelog_entries=[add(file("first"))])
     table.append(add(), changelog_entries=[add(file("second")), add(file("other"), dt="b")])
     table.append(add())
@@ -74,7 +74,7 @@ def test_new_files_of_appends_are_merged_where_their_keys_overlap(table: CommitT
     assert scanned(planned(table, 0, 3, ChangelogMode.DELTA, "dt = 'b'")) == [(None, ["day"])]
 
 
-def test_what_overwrites_and_compactions_wrote_is_no_new_file(table: CommitTable) -> None:
+def test_files_of_overwrites_and_compactions_are_not_new_files(table: CommitTable) -> None:
     table.append(first := add(file("first", keys=(1, 4))))
     table.compact(upgrade(first, 5))
     table.overwrite(add(file("other")), partitions=["a"])
@@ -83,7 +83,7 @@ def test_what_overwrites_and_compactions_wrote_is_no_new_file(table: CommitTable
 
 
 @pytest.mark.parametrize("mode", [ChangelogMode.CHANGELOG, ChangelogMode.DELTA])
-def test_a_snapshot_that_is_gone_is_told_by_its_number(table: CommitTable, mode: ChangelogMode) -> None:
+def test_an_expired_snapshot_is_reported_by_its_id(table: CommitTable, mode: ChangelogMode) -> None:
     table.append(add())
     table.append(add())
     table.file_io.delete(table.paths.snapshot_file(1))
@@ -92,11 +92,11 @@ def test_a_snapshot_that_is_gone_is_told_by_its_number(table: CommitTable, mode:
     assert planned(table, 1, 2, mode) is not None
 
 
-def test_files_that_both_states_have_are_left_out_unless_another_touches_them(table: CommitTable) -> None:
-    gone = add(file("gone", keys=(8, 9)))
-    table.append(add(file("same", keys=(1, 2))), add(file("touched", keys=(5, 7))), gone)
+def test_files_of_both_states_are_left_out_unless_another_file_overlaps_them(table: CommitTable) -> None:
+    deleted_file = add(file("gone", keys=(8, 9)))
+    table.append(add(file("same", keys=(1, 2))), add(file("touched", keys=(5, 7))), deleted_file)
     table.append(add(file("new", keys=(6, 6), seq=(10, 19))))
-    table.compact([delete(gone), add(file("rewritten", keys=(8, 9), level=5))])
+    table.compact([delete(deleted_file), add(file("rewritten", keys=(8, 9), level=5))])
     found = {}
     for compared in difference(table, 1, 3).compared:
         found.update({part.name: sides for part, *sides in zip(compared.unit.files, compared.before, compared.after)})
@@ -109,7 +109,7 @@ def test_files_that_both_states_have_are_left_out_unless_another_touches_them(ta
     assert difference(table, 2, 2) == ChangelogPlan()
 
 
-def test_from_and_to_nothing_all_files_are_compared(table: CommitTable) -> None:
+def test_compared_with_an_empty_state_all_files_are_read(table: CommitTable) -> None:
     table.append(add(file("one", keys=(1, 2))), add(file("two"), dt="b"))
     for states, sides in (((None, 1), (False, True)), ((1, None), (True, False))):
         compared = difference(table, *states).compared
@@ -119,7 +119,7 @@ def test_from_and_to_nothing_all_files_are_compared(table: CommitTable) -> None:
     assert difference(table, None, None) == ChangelogPlan()
 
 
-def test_a_file_that_moved_up_is_on_both_sides_by_its_level(table: CommitTable) -> None:
+def test_an_upgraded_file_is_on_both_sides_with_its_levels(table: CommitTable) -> None:
     table.append(first := add(file("first")))
     table.compact(upgrade(first, 5))
     ((compared),) = difference(table, 1, 2).compared
@@ -127,7 +127,7 @@ def test_a_file_that_moved_up_is_on_both_sides_by_its_level(table: CommitTable) 
     assert sorted((part.level, before, after) for part, before, after in sides) == [(0, True, False), (5, False, True)]
 
 
-def test_a_file_of_which_other_rows_are_masked_is_compared_with_itself_and_a_rewritten_index_file_is_no_change(
+def test_a_file_with_other_masked_rows_is_compared_with_itself_and_a_rewritten_index_file_is_no_change(
     table: CommitTable,
 ) -> None:
     table.append(add(file("one", keys=(1, 2), level=5)), add(file("other", keys=(5, 7), level=5)))

@@ -1,4 +1,4 @@
-"""Which buckets a compaction takes, from metadata alone."""
+"""Which buckets a compaction includes, from metadata alone."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HOUR = 3_600_000
 
 
 def table_of(root: Path, days: str = "abc", buckets: int = 2, **options: str) -> TableStore:
-    """Each day and bucket has two overlapping runs on level 0; a day is a commit, so it has manifests of its own."""
+    """Each day and bucket has two overlapping runs on level 0; a day is one commit, so it has its own manifests."""
     keys = option_keys(options)
     table = CommitTable(root, options={"bucket": str(buckets), **keys})
     for day in days:
@@ -55,7 +55,7 @@ def chosen(store: TableStore, scope: CompactionScope) -> list[tuple[object, int]
 
 
 def runs(*levels: int, created: int | None = None) -> list[FileRange]:
-    """One overlapping file a level, older the higher, each ten times as large as the one above."""
+    """One overlapping file on each level, older on higher levels, each ten times as large as the one above."""
     size = len(levels)
     return [
         FileRange(
@@ -81,7 +81,7 @@ def test_every_bucket_is_planned_in_the_order_of_partitions(tmp_path: Path) -> N
     assert plan(store, CompactionScope(full=False)).buckets == (), "two runs start no ordinary compaction"
 
 
-def test_buckets_past_the_stop_trigger_are_those_of_more_runs(tmp_path: Path) -> None:
+def test_buckets_past_the_stop_trigger_are_those_with_more_runs(tmp_path: Path) -> None:
     crowded = CompactionScope(full=True, past_stop_trigger=True)
     options = {"num_sorted_run__compaction_trigger": "1"}
     for stop, found in (("1", [("a", 0), ("a", 1)]), ("2", [])):
@@ -90,7 +90,7 @@ def test_buckets_past_the_stop_trigger_are_those_of_more_runs(tmp_path: Path) ->
     assert chosen(table_of(tmp_path / "unset", "a", **options), crowded) == []
 
 
-def test_planned_files_point_into_the_entries_of_the_plan(tmp_path: Path) -> None:
+def test_planned_files_are_indexes_into_the_entries_of_the_plan(tmp_path: Path) -> None:
     found = plan(table_of(tmp_path), CompactionScope(full=True))
     for bucket in found.buckets:
         assert len(bucket.rewritten_files) == 2
@@ -112,13 +112,13 @@ def test_planned_files_point_into_the_entries_of_the_plan(tmp_path: Path) -> Non
         ("dt = 'x'", ""),
     ],
 )
-def test_a_condition_chooses_partitions(tmp_path: Path, where: str, days: str) -> None:
+def test_a_condition_selects_partitions(tmp_path: Path, where: str, days: str) -> None:
     store = table_of(tmp_path)
     scope = CompactionScope(True, partitions=parse_where(where, store.schema.fields, "UTC"))
     assert chosen(store, scope) == [(day, bucket) for day in days for bucket in (0, 1)]
 
 
-def test_bucket_numbers_choose_buckets_of_every_partition(tmp_path: Path) -> None:
+def test_bucket_numbers_select_buckets_of_every_partition(tmp_path: Path) -> None:
     store = table_of(tmp_path)
     assert chosen(store, CompactionScope(True, buckets=frozenset({1, 7}))) == [("a", 1), ("b", 1), ("c", 1)]
     both = CompactionScope(True, partitions=parse_where("dt > 'a'", store.schema.fields, "UTC"), buckets=frozenset({0}))
@@ -143,7 +143,7 @@ def test_named_buckets_are_planned_without_the_manifests_of_others(
     assert len(opened) == 1
 
 
-def test_a_postponed_bucket_is_left_alone(tmp_path: Path) -> None:
+def test_a_postponed_bucket_is_not_compacted(tmp_path: Path) -> None:
     table = CommitTable(tmp_path)
     entries = [add(file(seq=(0, 9)), bucket=-2), add(file(seq=(10, 19)), bucket=-2)]
     table.committer().commit(CommitKind.APPEND, CommitMessage(entries), "u")
@@ -157,7 +157,7 @@ def test_an_ordinary_pick_follows_the_tables_options(tmp_path: Path) -> None:
     assert len(plan(tiny, CompactionScope(full=False)).buckets) == 6
 
 
-def test_the_optimization_interval_counts_from_the_newest_file_of_the_top(tmp_path: Path) -> None:
+def test_the_optimization_interval_counts_from_the_newest_file_of_the_top_level(tmp_path: Path) -> None:
     store = table_of(tmp_path, compaction__optimization_interval="1 h")
     files = runs(0, 5, created=10 * HOUR)
     assert plan_bucket(store, files, False, 11 * HOUR) is None
@@ -165,7 +165,7 @@ def test_the_optimization_interval_counts_from_the_newest_file_of_the_top(tmp_pa
     assert due is not None and due.output_level == 5
 
 
-def test_deletes_are_dropped_only_where_nothing_older_lies_below(tmp_path: Path) -> None:
+def test_deletes_are_dropped_only_if_no_level_below_has_older_rows(tmp_path: Path) -> None:
     store = table_of(tmp_path, num_sorted_run__compaction_trigger="2", compaction__size_ratio="0")
     files = [
         *runs(0, 0),
@@ -179,13 +179,13 @@ def test_deletes_are_dropped_only_where_nothing_older_lies_below(tmp_path: Path)
     assert full is not None and (full.output_level, full.drop_delete) == (5, True)
 
 
-def test_a_file_above_the_configured_levels_is_still_the_top(tmp_path: Path) -> None:
+def test_a_file_above_the_configured_levels_is_the_top_level(tmp_path: Path) -> None:
     store = table_of(tmp_path, num_levels="3")
     full = plan_bucket(store, runs(0, 7), True, 0)
     assert full is not None and (full.output_level, full.drop_delete) == (7, True)
 
 
-def test_a_compacted_bucket_has_nothing_to_do_unless_a_rewrite_is_forced(tmp_path: Path) -> None:
+def test_a_compacted_bucket_is_left_out_unless_a_rewrite_is_forced(tmp_path: Path) -> None:
     assert plan_bucket(table_of(tmp_path / "usual"), runs(5), True, 0) is None
     forced = table_of(tmp_path / "forced", compaction__force_rewrite_all_files="true")
     again = plan_bucket(forced, runs(5), True, 0)
@@ -193,14 +193,14 @@ def test_a_compacted_bucket_has_nothing_to_do_unless_a_rewrite_is_forced(tmp_pat
 
 
 @pytest.mark.parametrize("where", ["id = 1", "dt = 'a' OR id = 1", "length(dt) > 1"])
-def test_a_scope_of_a_condition_that_takes_no_whole_partitions_is_refused(tmp_path: Path, where: str) -> None:
+def test_a_condition_that_does_not_select_whole_partitions_is_refused(tmp_path: Path, where: str) -> None:
     store = table_of(tmp_path)
     predicate = parse_where(where, store.schema.fields, "UTC")
     with pytest.raises(InvalidInputError, match=r"where: only conditions on partition columns \(dt\)"):
         checked_scope(store, True, predicate, None)
 
 
-def test_a_scope_has_the_choices_of_the_caller_where_the_table_has_them(tmp_path: Path) -> None:
+def test_a_scope_has_the_requested_buckets_and_partitions_if_they_exist(tmp_path: Path) -> None:
     store = table_of(tmp_path)
     predicate = parse_where("dt = 'a'", store.schema.fields, "UTC")
     assert checked_scope(store, False, None, None) == CompactionScope(False)
@@ -254,7 +254,7 @@ def test_the_scope_after_two_commits_follows_the_options(
 
 
 @pytest.mark.parametrize(("option", "gentle"), [({}, False), ({"lookup_compact": "gentle"}, True)])
-def test_level_0_may_wait_after_a_write_where_the_table_is_gentle(
+def test_level_0_may_wait_after_a_write_in_a_gentle_table(
     tmp_path: Path, option: dict[str, str], gentle: bool
 ) -> None:
     table = LocalTable(tmp_path / "t", **option)
@@ -263,13 +263,13 @@ def test_level_0_may_wait_after_a_write_where_the_table_is_gentle(
 
 
 def compact_after_write(table: LocalTable) -> list[int]:
-    """The levels of the files after the compaction that follows a write."""
+    """Return the levels of the files after the compaction that follows a write."""
     (written,) = {(entry.partition, entry.bucket) for entry in table.live()}
     table.compact(scope=scope_after_write(table.store, [written]))
     return table.levels()
 
 
-def test_a_gentle_table_takes_level_0_when_an_ordinary_rule_or_a_caller_asks_for_it(tmp_path: Path) -> None:
+def test_a_gentle_table_compacts_level_0_by_an_ordinary_rule_or_on_request(tmp_path: Path) -> None:
     options = {"deletion_vectors__enabled": "true", "num_sorted_run__compaction_trigger": "3"}
     table = LocalTable(tmp_path / "t", **options, lookup_compact="gentle")
     table.write(*((number, "a") for number in range(3_000)))
@@ -285,10 +285,10 @@ def test_a_gentle_table_takes_level_0_when_an_ordinary_rule_or_a_caller_asks_for
 
 
 @pytest.mark.parametrize(("interval", "waits"), [({}, True), ({"lookup_compact__max_interval": "1"}, False)])
-def test_a_gentle_table_waits_for_so_many_files_at_most(
+def test_a_gentle_table_waits_for_a_maximum_number_of_files(
     tmp_path: Path, interval: dict[str, str], waits: bool
 ) -> None:
-    """And for as many as the trigger of ordinary rules at least, whatever the option says."""
+    """It also waits for at least as many files as the ordinary trigger, whatever the option says."""
     options = {"deletion_vectors__enabled": "true", "num_sorted_run__compaction_trigger": "3"}
     table = LocalTable(tmp_path / "t", **options, lookup_compact="gentle", **interval)
     for count in (30_000, 3_000, 1):

@@ -1,4 +1,4 @@
-"""Counts from metadata: the rows of a read where no files have to be merged, and nothing where they have."""
+"""Counts from metadata: the rows of a read if no files have to be merged, otherwise None."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_files_that_overlap_no_other_one_are_counted_by_their_entries(tmp_path: 
         ("upper(p) = 'A'", None),
     ],
 )
-def test_a_condition_on_partitions_alone_takes_them_whole(tmp_path: Path, where: str, expected: int | None) -> None:
+def test_a_condition_on_partitions_alone_selects_them_whole(tmp_path: Path, where: str, expected: int | None) -> None:
     table = LocalTable(
         tmp_path / "t", "p STRING, q INT, id INT, v STRING", primary_key=["p", "q", "id"], partition_by=["p", "q"]
     )
@@ -66,7 +66,7 @@ def test_a_condition_on_partitions_alone_takes_them_whole(tmp_path: Path, where:
 
 
 @pytest.mark.parametrize(("where", "expected"), [("TRUE", 2), ("FALSE", 0), ("NULL", 0), ("1 = 2 OR 3 > 2", 2)])
-def test_a_constant_takes_all_of_a_table_without_partitions_or_nothing(
+def test_a_constant_selects_all_rows_of_a_table_without_partitions_or_none(
     tmp_path: Path, where: str, expected: int
 ) -> None:
     table = LocalTable(tmp_path / "t")
@@ -75,7 +75,7 @@ def test_a_constant_takes_all_of_a_table_without_partitions_or_nothing(
     assert count(table, "TRUE") == 2 and count(table, "FALSE") == 0
 
 
-def test_masked_rows_are_taken_off_and_level_0_counts_only_where_it_is_shown(tmp_path: Path) -> None:
+def test_masked_rows_are_subtracted_and_level_0_counts_only_if_it_is_visible(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", **{"deletion-vectors.enabled": "true"})
     table.write(*((number, "a") for number in range(100)))
     table.compact(full=True)
@@ -88,7 +88,7 @@ def test_masked_rows_are_taken_off_and_level_0_counts_only_where_it_is_shown(tmp
     assert count(table) == 110 and count(table, fresh=True) is None
 
 
-def test_what_first_row_has_not_merged_is_not_counted(tmp_path: Path) -> None:
+def test_rows_that_first_row_has_not_merged_are_not_counted(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", **{"merge-engine": "first-row"})
     table.write((1, "a"), (2, "a"))
     assert count(table) == 0 and count(table, fresh=True) == 2
@@ -106,7 +106,7 @@ def test_retractions_that_pypaimon_does_not_count_are_not_trusted(tmp_path: Path
 
 @pytest.mark.property
 @pytest.mark.parametrize("seed", seeds(4))
-def test_a_count_is_there_exactly_where_a_read_merges_nothing(tmp_path: Path, seed: int) -> None:
+def test_there_is_a_count_if_and_only_if_a_read_merges_nothing(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     options = {"deletion-vectors.enabled": "true"} if seed % 2 else {}
     table = LocalTable(
@@ -130,7 +130,7 @@ def test_a_count_is_there_exactly_where_a_read_merges_nothing(tmp_path: Path, se
         assert count(table) == len(table.rows())
 
 
-def test_a_manifest_that_is_gone_is_named(tmp_path: Path) -> None:
+def test_a_missing_manifest_is_named(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t")
     table.write((1, "a"))
     for manifest in (tmp_path / "t" / "manifest").glob("manifest-*-0"):

@@ -1,4 +1,4 @@
-"""Reads take the partitions that a table lacks from its fallback branch, as in Paimon's page of branches."""
+"""Reads take the partitions that a table lacks from its fallback branch, as on Paimon's page of branches."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def put(table: Table, *rows: tuple[str, str, int]) -> None:
 
 @pytest.fixture
 def table(tmp_path: Path) -> Table:
-    """The daily table of the documentation: corrected days in it, and what a stream has so far in its branch."""
+    """The daily table of the documentation: it has corrected days, its branch has the rows of a stream so far."""
     catalog = Catalog(str(tmp_path))
     table = catalog.create_table(
         "db.t", "dt STRING, name STRING, amount BIGINT", primary_key=["dt", "name"], partition_by=["dt"],
@@ -42,7 +42,7 @@ def table(tmp_path: Path) -> Table:
     return table
 
 
-def test_a_partition_is_the_tables_own_or_the_fallbacks_whole(table: Table) -> None:
+def test_a_partition_is_read_whole_from_the_table_or_from_the_fallback(table: Table) -> None:
     both = [("20240725", "apple", 5), ("20240725", "banana", 7), ("20240726", "cherry", 3)]
     assert rows_of(table) == both
     put(table, ("20240726", "cherry", 9))
@@ -50,7 +50,7 @@ def test_a_partition_is_the_tables_own_or_the_fallbacks_whole(table: Table) -> N
     assert rows_of(table.branches.open("stream"))[0] == ("20240725", "apple", 4)
 
 
-def test_conditions_columns_limits_counts_and_plans_see_both(table: Table) -> None:
+def test_conditions_columns_limits_counts_and_plans_include_both(table: Table) -> None:
     assert rows_of(table, where="dt = '20240726'") == [("20240726", "cherry", 3)]
     assert rows_of(table, where="name = 'peach'") == []
     assert rows_of(table, where="amount < 6", columns=["NAME"]) == [("apple",), ("cherry",)]
@@ -68,7 +68,7 @@ def test_spark_reads_and_counts_both(spark: SparkSession, table: Table) -> None:
     assert (table.read().count(), table.count("amount < 7", engine="spark").rows) == (3, 2)
 
 
-def test_an_empty_table_falls_back_whole_and_a_dropped_partition_comes_back(tmp_path: Path, table: Table) -> None:
+def test_an_empty_table_falls_back_whole_and_a_dropped_partition_returns(tmp_path: Path, table: Table) -> None:
     table.maintenance.drop_partitions("dt = '20240725'")
     assert [row[1] for row in rows_of(table)] == ["apple", "peach", "cherry"]
     catalog = Catalog(str(tmp_path))
@@ -81,12 +81,12 @@ def test_an_empty_table_falls_back_whole_and_a_dropped_partition_comes_back(tmp_
     assert rows_of(whole) == [(3,)]
 
 
-def test_writes_and_deletes_know_the_table_alone(table: Table) -> None:
+def test_writes_and_deletes_use_the_table_alone(table: Table) -> None:
     assert table.delete("amount > 0").matched_rows == 2
     assert rows_of(table.branches.open("stream"))[0] == ("20240725", "apple", 4)
 
 
-def test_a_read_of_the_past_takes_the_fallback_of_that_time(table: Table) -> None:
+def test_a_read_of_the_past_uses_the_fallback_of_that_time(table: Table) -> None:
     newest = table._store().snapshots.latest()
     assert newest is not None
     assert [row[0] for row in rows_of(table.at(snapshot=newest.id))] == ["20240725"] * 2
@@ -94,7 +94,7 @@ def test_a_read_of_the_past_takes_the_fallback_of_that_time(table: Table) -> Non
     assert len(rows_of(table.at(timestamp=later))) == 3
 
 
-def test_a_fallback_with_other_columns_or_none_is_told(tmp_path: Path, table: Table) -> None:
+def test_a_fallback_with_other_columns_or_without_a_branch_is_refused(tmp_path: Path, table: Table) -> None:
     catalog = Catalog(str(tmp_path))
     for name in ("nowhere", "main"):
         with pytest.raises(InvalidInputError, match=r"is not another branch of the table. Branches: stream"):
@@ -114,7 +114,7 @@ def test_a_fallback_with_other_columns_or_none_is_told(tmp_path: Path, table: Ta
         table.count()
 
 
-def test_what_is_not_built_with_it_is_refused(table: Table) -> None:
+def test_calls_that_do_not_support_a_fallback_are_refused(table: Table) -> None:
     with pytest.raises(UnsupportedFeatureError, match="ordered=True"):
         table.to_arrow(ordered=True)
     with pytest.raises(UnsupportedFeatureError, match="lookups"):

@@ -1,4 +1,4 @@
-"""Files that the indexes of data files leave out of a read: never one with a wanted row."""
+"""File indexes exclude data files from a read, but never one with a wanted row."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.examples import examples
 COLUMNS = "id INT NOT NULL, v STRING, n INT, d DOUBLE"
 BLOOM = {"file-index.bloom-filter.columns": "id,v,d", "file-index.bloom-filter.v.items": "20"}
 BITMAP = {"file-index.bitmap.columns": "v,n"}
-#: Nothing is known of values but by indexes.
+#: Values are known only from indexes.
 PLAIN = {"metadata.stats-mode": "none", "write-only": "true"}
 BESIDE, EMBEDDED = {"file-index.in-manifest-threshold": "0 b"}, {"file-index.in-manifest-threshold": "2 mb"}
 
@@ -42,7 +42,7 @@ def _scanned(table: LocalTable, where: str) -> int:
 
 @pytest.fixture(params=[BESIDE, EMBEDDED], ids=["beside", "embedded"])
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> LocalTable:
-    """Two level-0 files that overlap nothing."""
+    """Two level-0 files that overlap no other."""
     made = _table(tmp_path, **BLOOM, **BITMAP, **request.param)
     made.write((1, "a", 1, 0.0), (3, "b", None, 1.5), (5, None, 1, math.nan))
     made.write((10, "c", 2, -0.0), (12, "d", 2, None))
@@ -77,11 +77,11 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> LocalTable:
         ("v > 'a' AND v = 'c'", 1),
     ],
 )
-def test_files_without_a_wanted_row_are_left_out(table: LocalTable, where: str, files: int) -> None:
+def test_files_without_a_wanted_row_are_excluded(table: LocalTable, where: str, files: int) -> None:
     assert _scanned(table, where) == files
 
 
-def test_an_index_of_a_file_that_moves_up_stays_and_a_compaction_writes_new_ones(table: LocalTable) -> None:
+def test_an_upgraded_file_keeps_its_index_and_a_compaction_writes_new_ones(table: LocalTable) -> None:
     before = {entry.file.file_name: (entry.file.extra_files, entry.file.embedded_index) for entry in table.live()}
     table.alter(SetOption("target-file-size", "1 b"))
     table.compact(full=True)
@@ -97,7 +97,7 @@ def test_an_index_of_a_file_that_moves_up_stays_and_a_compaction_writes_new_ones
     assert [_scanned(table, where) for where in ("v = 'b'", "v = 'q'", "n = 2 AND v = 'q'")] == [0, 1, 0]
 
 
-def test_the_newer_version_of_a_row_is_kept_that_an_index_alone_would_leave_out(tmp_path: Path) -> None:
+def test_the_newer_version_of_a_row_is_kept_although_an_index_alone_would_exclude_it(tmp_path: Path) -> None:
     table = _table(tmp_path, **BITMAP)
     table.write((1, "old", 1, None))
     table.write((1, "new", 2, None))
@@ -106,28 +106,28 @@ def test_the_newer_version_of_a_row_is_kept_that_an_index_alone_would_leave_out(
     assert _scanned(table, "v = 'none'") == 0
 
 
-def test_a_key_column_leaves_each_file_out_by_itself(tmp_path: Path) -> None:
+def test_an_index_on_a_key_column_excludes_each_file_alone(tmp_path: Path) -> None:
     table = _table(tmp_path, **BLOOM)
     table.write((1, "x", 1, None), (9, "x", 1, None))
     table.write((2, "x", 2, None), (8, "x", 1, None))
     assert [_scanned(table, where) for where in ("id = 9", "id = 8", "id = 5", "id IN (9, 8)")] == [1, 1, 0, 2]
 
 
-def test_no_index_is_read_where_the_table_says_so(table: LocalTable) -> None:
+def test_no_index_is_read_if_the_option_disables_it(table: LocalTable) -> None:
     table.alter(SetOption("file-index.read.enabled", "false"))
     for path in table.root.rglob("*.index"):
         path.unlink()
     assert _scanned(table, "v = 'zz'") == 2
 
 
-def test_an_index_tells_nothing_of_a_column_that_came_later_or_changed_its_type(table: LocalTable) -> None:
+def test_an_index_is_not_used_for_a_column_that_was_added_later_or_changed_its_type(table: LocalTable) -> None:
     table.alter(
         RenameColumn(("v",), "w"), UpdateColumnType(("n",), parse_type("BIGINT")), AddColumn(("v",), parse_type("STRING"))
     )
     assert [_scanned(table, where) for where in ("w = 'zz'", "w = 'a'", "v = 'a'", "n = 77")] == [0, 1, 0, 2]
 
 
-def test_only_files_are_asked_that_statistics_leave(tmp_path: Path) -> None:
+def test_only_indexes_of_files_that_statistics_keep_are_read(tmp_path: Path) -> None:
     table = _table(tmp_path, **BLOOM, **BESIDE, **{"metadata.stats-mode": "full"})
     table.write((1, "a", 1, None))
     table.write((10, "c", 2, None))
@@ -139,7 +139,7 @@ def test_only_files_are_asked_that_statistics_leave(tmp_path: Path) -> None:
         _scanned(table, "v = 'a'")
 
 
-def test_an_index_that_is_that_of_another_file_is_refused(tmp_path: Path) -> None:
+def test_an_index_of_another_file_is_refused(tmp_path: Path) -> None:
     table = _table(tmp_path, **BLOOM, **BESIDE)
     table.write((1, "a", 1, None))
     table.write((10, "c", 2, None))
@@ -185,7 +185,7 @@ _LEAVES: list[tuple[str, _Test]] = [
     leaves=st.lists(st.integers(0, len(_LEAVES) - 1), min_size=1, max_size=3),
     both=st.booleans(),
 )
-def test_a_file_with_a_wanted_row_is_never_left_out(
+def test_a_file_with_a_wanted_row_is_never_excluded(
     tmp_path_factory: pytest.TempPathFactory, files: list[list[tuple[Any, ...]]], leaves: list[int], both: bool
 ) -> None:
     options = {**BLOOM, "file-index.bitmap.columns": "v,n,d", "lakelsm.durable-files": "false"}

@@ -1,4 +1,4 @@
-"""Bounds of files as values that conditions compare."""
+"""Bounds of files as values that conditions can compare."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ YEARS = [dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31, 23, 59, 59, 999999), No
         ("TIMESTAMP(9)", times_of_nanos([-1]), [dt.datetime(1969, 12, 31, 23, 59, 59, 999999)]),
     ],
 )
-def test_bounds_outside_of_python_s_calendar_are_unknown(kind: str, bounds: pa.Array, wanted: list[Any]) -> None:
+def test_bounds_outside_of_pythons_calendar_are_unknown(kind: str, bounds: pa.Array, wanted: list[Any]) -> None:
     assert _values(bounds, DataField(0, "t", parse_type(kind))) == wanted

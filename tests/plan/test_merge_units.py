@@ -1,4 +1,4 @@
-"""A bucket is read by several tasks: large sections are cut by key, small ones share a task."""
+"""Several tasks read a bucket: large sections are split by key, small ones share a task."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SMALL = {"target-file-size": "16 kb", "source.split.target-size": "32 kb", "sour
 
 @pytest.fixture(scope="module")
 def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Table:
-    """One bucket with a composite key: a compacted run of many files, an update all over it, deletes in a part."""
+    """One bucket with a composite key: a compacted run of many files, an update of all its keys, deletes in a part."""
     made = create(
         spark, tmp_path_factory.mktemp("units"), "a STRING, b INT, v STRING, w BIGINT", ["a", "b"], options=SMALL
     )
@@ -39,7 +39,7 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tabl
     return made
 
 
-def test_a_large_section_is_cut_into_units_of_disjoint_key_ranges(table: Table) -> None:
+def test_a_large_section_is_split_into_units_of_disjoint_key_ranges(table: Table) -> None:
     units = table.explain().units
     assert len(units) > 3
     assert units[0].lower is None and units[-1].upper is None
@@ -50,7 +50,7 @@ def test_a_large_section_is_cut_into_units_of_disjoint_key_ranges(table: Table) 
     assert largest.cost < sum(file.file_size for file in table.explain().merged_files) / 2
 
 
-def test_the_answer_is_that_of_one_merge(table: Table) -> None:
+def test_the_rows_equal_those_of_one_merge(table: Table) -> None:
     changed = set(range(0, ROWS, 7))
     found = table.read().select("w", (F.col("v") == "new").alias("new")).collect()
     wanted = {w: w in changed for w in range(ROWS) if not 2995 <= w <= 3004}
@@ -58,7 +58,7 @@ def test_the_answer_is_that_of_one_merge(table: Table) -> None:
     assert {row.w: row.new for row in found} == wanted
 
 
-def test_several_tasks_look_for_the_hidden_rows_of_one_bucket(table: Table) -> None:
+def test_several_tasks_find_the_hidden_rows_of_one_bucket(table: Table) -> None:
     plan = table.explain()
     assert {file.path.split("/bucket-")[1].split("/")[0] for file in plan.merged_files} == {"0"}
     text = table.read()._jdf.queryExecution().toString()
@@ -91,8 +91,8 @@ def test_runs_of_a_unit_are_oldest_first(table: Table) -> None:
         break
 
 
-def test_places_and_names_with_odd_characters_are_read_and_hide_their_rows(spark: SparkSession, tmp_path: Path) -> None:
-    """Spark takes paths for patterns, and shows names of files percent-encoded."""
+def test_locations_and_names_with_special_characters_are_read_correctly(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark treats paths as patterns, and shows names of files percent-encoded."""
     made = create(
         spark,
         tmp_path / "wh [1] {a,b} 50% dé+ *x",

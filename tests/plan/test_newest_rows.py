@@ -1,4 +1,4 @@
-"""What appends added tells the newest rows only where metadata prove it."""
+"""Appends give the newest rows only if metadata prove it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def rows_added(store: TableStore, first: int, last: int, only: set[int] | None =
     return None if units is None else sum(file.row_count for unit in units for file in unit.files)
 
 
-def test_compactions_add_nothing_to_what_was_appended(tmp_path: Path) -> None:
+def test_compactions_add_no_rows_to_the_appended_ones(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", bucket="2")
     table.write(*((key, "a") for key in range(20)))
     table.write((1, "b"), (2, "b"))
@@ -49,14 +49,14 @@ def test_overwrites_and_missing_snapshots_prove_nothing(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_tables_whose_newest_row_others_decide_prove_nothing(options: dict[str, str], tmp_path: Path) -> None:
+def test_tables_whose_newest_row_depends_on_other_rules_prove_nothing(options: dict[str, str], tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", **options)
     table.write((1, "a"))
     table.write((1, "b"))
     assert rows_added(table.store, 1, 2) is None
 
 
-def test_rows_that_expire_prove_nothing_once_they_were_compacted(tmp_path: Path) -> None:
+def test_rows_that_expire_prove_nothing_after_a_compaction(tmp_path: Path) -> None:
     expiry = {"record-level.expire-time": "1 h", "record-level.time-field": "at"}
     table = LocalTable(tmp_path / "t", "id INT NOT NULL, at INT", **expiry)
     table.write((1, 5))
@@ -66,7 +66,7 @@ def test_rows_that_expire_prove_nothing_once_they_were_compacted(tmp_path: Path)
     assert rows_added(table.store, 1, 3) == 2 and rows_added(table.store, 1, 4) is None
 
 
-def test_numbers_that_are_not_above_those_before_prove_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numbers_that_do_not_exceed_earlier_ones_prove_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = LocalTable(tmp_path / "t")
     table.write((1, "a"))
     table.write((1, "b"))

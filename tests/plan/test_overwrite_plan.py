@@ -1,4 +1,4 @@
-"""What an overwrite writes is a fully compacted bucket, as Java's is: ``overwrite-upgrade``."""
+"""An overwrite writes a fully compacted bucket, as Java does: ``overwrite-upgrade``."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def levels(root: Path, entries: list[ManifestEntry], **options: str) -> dict[str
     return {entry.file.file_name: entry.file.level for entry in upgraded}
 
 
-def test_files_move_to_the_top_in_each_bucket_where_none_overlap(tmp_path: Path) -> None:
+def test_files_are_written_to_the_top_level_in_each_bucket_where_none_overlap(tmp_path: Path) -> None:
     entries = [*APART, *TOUCHING, *OTHER_PARTITION]
     assert levels(tmp_path, entries) == {"c": 5, "a": 5, "b": 5, "d": 0, "e": 0, "f": 5, "g": 5}
     assert levels(tmp_path, []) == {}
 
 
-def test_the_top_level_follows_the_options_and_a_file_with_retractions_moves_too(tmp_path: Path) -> None:
+def test_the_top_level_follows_the_options_and_a_file_with_retractions_is_included(tmp_path: Path) -> None:
     retractions = add(file("r", keys=(1, 2)))
     retractions.file.delete_row_count = 2
     assert levels(tmp_path, [retractions], num_levels="3") == {"r": 2}
@@ -109,7 +109,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> TableStore:
         ("f", 0.5, 0.5),
     ],
 )
-def test_values_of_the_columns_type_and_their_text_are_taken(
+def test_values_of_the_columns_type_and_their_text_are_accepted(
     store: TableStore, column: str, value: Any, taken: object
 ) -> None:
     assert checked_partition(store, {column: value}) == {column: taken}
@@ -144,12 +144,12 @@ def test_values_of_the_columns_type_and_their_text_are_taken(
         ("n", [1]),
     ],
 )
-def test_what_is_no_value_of_the_column_is_refused_and_named(store: TableStore, column: str, value: Any) -> None:
+def test_values_that_do_not_fit_the_column_are_refused_and_named(store: TableStore, column: str, value: Any) -> None:
     with pytest.raises(InvalidInputError, match=rf"partition value {column}: expected a value of "):
         checked_partition(store, {column: value})
 
 
 @pytest.mark.parametrize("partition", ["d=2025-01-01", [("d", DAY)], {5: DAY}, {"\0": 1}, 5, {"k": 1}, {"d": 1, "D": 1}])
-def test_what_is_no_mapping_of_partition_columns_is_refused(store: TableStore, partition: Any) -> None:
+def test_other_values_than_a_mapping_of_partition_columns_are_refused(store: TableStore, partition: Any) -> None:
     with pytest.raises(InvalidInputError, match="partition"):
         checked_partition(store, partition)

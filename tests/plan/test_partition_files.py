@@ -1,4 +1,4 @@
-"""Partitions of a snapshot, chosen whole."""
+"""Partitions of a snapshot that a condition selects as a whole."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lakelsm.predicate.parser import parse_where
 from tests.maintain.partitions.partitioned_table import fill, partitioned
 
 
-def test_a_condition_takes_partitions_by_their_values(tmp_path: Path) -> None:
+def test_a_condition_selects_partitions_by_their_values(tmp_path: Path) -> None:
     table = partitioned(tmp_path)
     assert chosen_partitions(table._store(), None, None) == []
     fill(table, "a", "b")
@@ -25,7 +25,7 @@ def test_a_condition_takes_partitions_by_their_values(tmp_path: Path) -> None:
     assert [store.partition_label(files.partition) for files in some] == ["dt=b"]
 
 
-def test_a_condition_on_rows_takes_no_partition_whole(tmp_path: Path) -> None:
+def test_a_condition_on_rows_selects_no_whole_partition(tmp_path: Path) -> None:
     store = partitioned(tmp_path)._store()
     with pytest.raises(InvalidInputError, match="why not"):
         check_whole_partitions(store, parse_where("id = 1", store.schema.fields), "why not")

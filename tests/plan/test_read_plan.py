@@ -1,4 +1,4 @@
-"""What a read has to look at, from metadata alone."""
+"""What a read reads, from metadata alone."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def names(plan: ReadPlan) -> tuple[list[str], list[str]]:
     return sorted(found.name for found in plan.raw_files), sorted(found.name for found in plan.merged_files)
 
 
-def test_a_table_without_snapshots_is_read_from_nothing(tmp_path: Path) -> None:
+def test_a_table_without_snapshots_has_no_files_to_read(tmp_path: Path) -> None:
     plan = planned(CommitTable(tmp_path).root)
     assert plan == ReadPlan(snapshot=None, raw_files=(), merged_files=(), units=(), files_live=0)
     assert repr(plan) == "ReadPlan(snapshot_id=None, files_live=0, files_scanned=0)"
@@ -42,7 +42,7 @@ def test_a_table_without_snapshots_is_read_from_nothing(tmp_path: Path) -> None:
     assert plan.files_scanned == 0
 
 
-def test_files_that_nothing_overlaps_are_read_as_they_are_and_the_others_merged(tmp_path: Path) -> None:
+def test_files_without_overlap_are_read_unchanged_and_the_others_merged(tmp_path: Path) -> None:
     table = CommitTable(tmp_path)
     table.append(
         add(file("alone", keys=(1, 4), level=5)),
@@ -58,7 +58,7 @@ def test_files_that_nothing_overlaps_are_read_as_they_are_and_the_others_merged(
     assert (plan.files_live, plan.files_scanned, plan.snapshot_id) == (5, 5, 1)
 
 
-def test_a_file_with_retractions_is_merged_although_it_is_alone(tmp_path: Path) -> None:
+def test_a_file_with_retractions_is_merged_even_if_it_overlaps_no_other(tmp_path: Path) -> None:
     table = CommitTable(tmp_path)
     deletes = file("deletes", keys=(1, 4))
     deletes.delete_row_count = 1
@@ -66,14 +66,14 @@ def test_a_file_with_retractions_is_merged_although_it_is_alone(tmp_path: Path) 
     assert names(planned(tmp_path)) == (["plain"], ["deletes"])
 
 
-def test_where_a_row_kind_is_a_column_files_of_writers_may_have_uncounted_retractions(tmp_path: Path) -> None:
+def test_with_a_row_kind_column_files_of_writers_may_have_uncounted_retractions(tmp_path: Path) -> None:
     table = CommitTable(tmp_path, options={"rowkind.field": "v"})
     compacted = file("compacted", keys=(5, 9), level=5, file_source=1)
     table.append(add(file("written", keys=(1, 4), file_source=0)), add(compacted))
     assert names(planned(tmp_path)) == (["compacted"], ["written"])
 
 
-def test_first_row_shows_what_compactions_merged_and_merges_nothing(tmp_path: Path) -> None:
+def test_first_row_shows_compacted_rows_and_merges_nothing(tmp_path: Path) -> None:
     table = CommitTable(tmp_path, options={"merge-engine": "first-row"})
     table.append(add(file("low", level=5)), add(file("high", level=3)), add(file("hidden", level=0)))
     plan = planned(tmp_path)
@@ -81,7 +81,7 @@ def test_first_row_shows_what_compactions_merged_and_merges_nothing(tmp_path: Pa
     assert (plan.units, plan.files_live) == ((), 3)
 
 
-def test_first_row_merges_level_0_in_where_asked_to(tmp_path: Path) -> None:
+def test_first_row_merges_level_0_in_a_fresh_read(tmp_path: Path) -> None:
     table = CommitTable(tmp_path, options={"merge-engine": "first-row"})
     low, high, new = file("low", level=5, keys=(1, 4)), file("high", level=3, keys=(5, 9)), file("new", keys=(4, 4))
     table.append(add(low), add(high), add(new))
@@ -91,7 +91,7 @@ def test_first_row_merges_level_0_in_where_asked_to(tmp_path: Path) -> None:
 VECTORS = {"deletion-vectors.enabled": "true"}
 
 
-def test_files_under_vectors_are_read_as_they_are_with_the_vectors_of_the_snapshot(tmp_path: Path) -> None:
+def test_files_with_vectors_are_read_unchanged_with_the_vectors_of_the_snapshot(tmp_path: Path) -> None:
     table = CommitTable(tmp_path, options=VECTORS)
     table.append(add(file("low", level=5)), add(file("high", level=3)), add(file("new")), add(file("x", level=5), dt="b"))
     store = TableStore.open(str(tmp_path))
@@ -105,7 +105,7 @@ def test_files_under_vectors_are_read_as_they_are_with_the_vectors_of_the_snapsh
 
 
 @pytest.mark.parametrize("by_option", [True, False])
-def test_level_0_is_merged_into_files_under_vectors_where_asked_to(tmp_path: Path, by_option: bool) -> None:
+def test_level_0_is_merged_with_files_that_have_vectors_in_a_fresh_read(tmp_path: Path, by_option: bool) -> None:
     merge_on_read = {"deletion-vectors.merge-on-read": "true"} if by_option else {}
     table = CommitTable(tmp_path, options={**VECTORS, **merge_on_read})
     table.append(
@@ -120,7 +120,7 @@ def test_level_0_is_merged_into_files_under_vectors_where_asked_to(tmp_path: Pat
     assert {part.name for unit in plan.units for part in unit.files if part.vector} == {"low"}
 
 
-def test_files_under_vectors_are_left_out_by_their_values_unless_level_0_is_merged_in(tmp_path: Path) -> None:
+def test_files_with_vectors_are_excluded_by_their_values_unless_level_0_is_merged(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", write_only="true", deletion_vectors__enabled="true")
     table.write((1, "old"), (2, "old"))
     table.write((1, "new"))
@@ -131,7 +131,7 @@ def test_files_under_vectors_are_left_out_by_their_values_unless_level_0_is_merg
     assert planned(table.root, "v = 'old'", fresh=True).files_scanned == 2
 
 
-def test_vectors_of_buckets_that_a_read_leaves_out_are_not_looked_at(tmp_path: Path) -> None:
+def test_vectors_of_excluded_buckets_are_not_read(tmp_path: Path) -> None:
     table = CommitTable(tmp_path)
     table.append(add(file("a", level=5)), add(file("b", level=5), dt="b"))
     good = index_entry(tmp_path, {"a": [1]}, partition("a"), 0)
@@ -141,7 +141,7 @@ def test_vectors_of_buckets_that_a_read_leaves_out_are_not_looked_at(tmp_path: P
         planned(tmp_path, "dt = 'b'")
 
 
-def test_a_large_section_is_cut_by_key(tmp_path: Path) -> None:
+def test_a_large_section_is_split_by_key(tmp_path: Path) -> None:
     options = {"source.split.target-size": "2 kb", "source.split.open-file-cost": "1 b"}
     table = CommitTable(tmp_path, options=options)
     bottom = [add(file(f"low{at}", keys=(10 * at, 10 * at + 9), level=5, seq=(0, 9))) for at in range(8)]
@@ -152,7 +152,7 @@ def test_a_large_section_is_cut_by_key(tmp_path: Path) -> None:
     assert {part.name for unit in plan.units for part in unit.files} == set(names(plan)[1])
 
 
-def test_a_condition_leaves_out_partitions_and_counts_them_as_live(tmp_path: Path) -> None:
+def test_a_condition_excludes_partitions_and_counts_them_as_live(tmp_path: Path) -> None:
     table = CommitTable(tmp_path)
     table.append(*(add(file(name, keys=(1, 2)), dt=name) for name in "abc"))
     plan = planned(tmp_path, "dt = 'b' AND v = 'x'")
@@ -161,10 +161,10 @@ def test_a_condition_leaves_out_partitions_and_counts_them_as_live(tmp_path: Pat
 
 
 @pytest.mark.parametrize("where", ["id = 7", "id IN (7, 8)", "id = 7 AND v = 'x'", "id > 7"])
-def test_equal_keys_leave_out_buckets_where_the_number_of_a_file_is_fixed(tmp_path: Path, where: str) -> None:
+def test_equal_keys_exclude_buckets_if_the_number_of_buckets_of_a_file_is_fixed(tmp_path: Path, where: str) -> None:
     table = CommitTable(tmp_path, options={"bucket": "8"})
-    places = [(total, bucket) for total in (8, 3) for bucket in range(total)]
-    entries = [add(file(f"{total}-{at}"), bucket=at, total=total, dt=str(total)) for total, at in places]
+    buckets = [(total, bucket) for total in (8, 3) for bucket in range(total)]
+    entries = [add(file(f"{total}-{at}"), bucket=at, total=total, dt=str(total)) for total, at in buckets]
     table.append(*entries, add(file("dynamic"), bucket=5, total=-1, dt="d"))
     keys = [] if ">" in where else [7, 8] if "IN" in where else [7]
     wanted = {"dynamic"}
@@ -174,7 +174,7 @@ def test_equal_keys_leave_out_buckets_where_the_number_of_a_file_is_fixed(tmp_pa
     assert set(names(planned(tmp_path, where))[0]) == wanted
 
 
-def test_files_whose_keys_cannot_match_are_left_out_with_all_that_they_hide(tmp_path: Path) -> None:
+def test_files_whose_keys_cannot_match_are_excluded_with_the_rows_that_they_hide(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", write_only="true")
     for rows in ([(1, "a"), (2, "a")], [(2, "b"), (3, "b")], [(8, "c"), (9, "c")]):
         table.write(*rows)
@@ -183,7 +183,7 @@ def test_files_whose_keys_cannot_match_are_left_out_with_all_that_they_hide(tmp_
     assert planned(table.root, "id = 2").files_scanned == 2
 
 
-def test_a_file_whose_values_cannot_match_stays_where_it_may_hide_one_that_does(tmp_path: Path) -> None:
+def test_a_file_whose_values_cannot_match_is_kept_if_it_may_hide_a_row_that_does(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", write_only="true")
     table.write((1, "old"))
     table.write((1, "new"))
@@ -196,7 +196,7 @@ def test_a_file_whose_values_cannot_match_stays_where_it_may_hide_one_that_does(
     [({"merge_engine": "aggregation"}, 2), ({"merge_engine": "partial-update"}, 2), ({"sequence__field": "v"}, 2)],
     ids=str,
 )
-def test_older_files_that_cannot_match_stay_where_they_have_a_part_in_the_row(
+def test_older_files_that_cannot_match_are_kept_if_they_contribute_to_a_row(
     tmp_path: Path, options: dict[str, str], scanned: int
 ) -> None:
     table = LocalTable(tmp_path / "t", write_only="true", **options)
@@ -214,10 +214,10 @@ STEPS = st.lists(
 
 @examples(12)
 @given(STEPS)
-def test_what_units_say_of_their_rows_is_true_of_the_files(
+def test_the_properties_that_units_state_of_their_rows_are_true(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, set[int]]]
 ) -> None:
-    """``older``: a commit with the sequence numbers of the one before, as two writers at a time make them."""
+    """``older``: a commit with the sequence numbers of the one before, as two concurrent writers make them."""
     table = LocalTable(tmp_path_factory.mktemp("proved") / "t")
     for what, keys in steps:
         rows = [(key, what) for key in keys]
@@ -240,7 +240,7 @@ def test_what_units_say_of_their_rows_is_true_of_the_files(
         assert unit.newest_last == all(old.max() < new.min() for old, new in pairwise(sequences))
 
 
-def test_files_whose_count_of_deletes_is_not_trusted_prove_nothing(tmp_path: Path) -> None:
+def test_files_with_an_untrusted_count_of_deletes_prove_nothing(tmp_path: Path) -> None:
     for options, proved in (({}, True), ({"rowkind__field": "v"}, False)):
         table = LocalTable(tmp_path / str(proved), **options)
         table.write((1, "+I"))

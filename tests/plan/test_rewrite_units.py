@@ -1,4 +1,4 @@
-"""A bucket's compaction plan as units of tasks, and what of it makes a changelog."""
+"""The compaction plan of a bucket as units of tasks, and which of them write a changelog."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from tests.commit.commit_table import CommitTable, add, file, partition
         ("full-compaction", ChangelogSource.TOP_LEVEL),
     ],
 )
-def test_only_producers_that_look_at_rows_record_changes(producer: str, source: ChangelogSource | None) -> None:
+def test_only_producers_that_compare_rows_record_changes(producer: str, source: ChangelogSource | None) -> None:
     schema = create_schema("id INT, a INT, b INT", ["id"])
     rule = changelog_rule(schema, TableOptions.parse({"changelog-producer": producer}))
     assert rule == (None if source is None else ChangelogRule(source))
 
 
-def test_equal_rows_are_no_change_by_all_columns_but_the_ignored_ones() -> None:
+def test_equality_of_rows_uses_all_columns_except_the_ignored_ones() -> None:
     options = {"changelog-producer": "lookup", "changelog-producer.row-deduplicate": "true"}
     schema = create_schema("id INT, a INT, b INT", ["id"])
     assert changelog_rule(schema, TableOptions.parse(options)) == ChangelogRule(ChangelogSource.LOOKUP, ("id", "a", "b"))
@@ -39,7 +39,7 @@ def test_equal_rows_are_no_change_by_all_columns_but_the_ignored_ones() -> None:
 
 
 def units(table: CommitTable, changelog: bool = True) -> list[RewriteUnit]:
-    """The units of a full compaction of a table with one bucket."""
+    """Return the units of a full compaction of a table with one bucket."""
     store = TableStore.open(str(table.root))
     snapshot = store.snapshots.latest()
     assert snapshot is not None
@@ -69,7 +69,7 @@ def test_overlapping_files_are_rewritten_to_the_top_of_their_bucket(tmp_path: Pa
 
 
 @pytest.mark.parametrize("producer", ["lookup", "full-compaction"])
-def test_changes_are_recorded_only_where_they_are_asked_for(tmp_path: Path, producer: str) -> None:
+def test_changes_are_recorded_only_on_request(tmp_path: Path, producer: str) -> None:
     table = level0_on_a_compacted_run(tmp_path, changelog_producer=producer)
     assert [unit.changelog for unit in units(table)] == [True]
     assert [unit.changelog for unit in units(table, changelog=False)] == [False]
@@ -87,14 +87,14 @@ def test_changes_are_recorded_only_where_they_are_asked_for(tmp_path: Path, prod
     ],
     ids=str,
 )
-def test_level_0_is_looked_up_where_the_table_needs_it_and_a_row_below_matters(
+def test_level_0_is_looked_up_if_the_table_needs_it_and_a_row_below_matters(
     tmp_path: Path, options: dict[str, str], changelog: bool, looks_up: bool
 ) -> None:
     table = level0_on_a_compacted_run(tmp_path, **options)
     assert [unit.looks_up for unit in units(table, changelog)] == [looks_up]
 
 
-def test_files_that_only_move_up_have_a_unit_where_their_rows_are_changes(tmp_path: Path) -> None:
+def test_upgraded_files_have_a_unit_if_their_rows_are_changes(tmp_path: Path) -> None:
     def moving(name: str, level: int, producer: str) -> list[RewriteUnit]:
         options = {"bucket": "1", "compaction.small-file-ratio": "0.01", "changelog-producer": producer}
         table = CommitTable(tmp_path / name, options)

@@ -1,4 +1,4 @@
-"""Which files two snapshots of a table with deletion vectors show differently."""
+"""In which files two snapshots of a table with deletion vectors show different rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def changes(table: LocalTable, first: int, last: int, only: set[int] | None = No
     return plan_shown_rows(store, store.snapshots.get(first), store.snapshots.get(last), only)
 
 
-def test_files_come_and_go_and_vectors_mask_rows(tmp_path: Path) -> None:
+def test_files_are_added_and_deleted_and_vectors_mask_rows(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", **{"deletion-vectors.enabled": "true"})
     table.write(*((key, "a") for key in range(50)))
     table.compact()
@@ -36,7 +36,7 @@ def test_files_come_and_go_and_vectors_mask_rows(tmp_path: Path) -> None:
     assert changes(table, 6, 6) == () and changes(table, 2, 6, {7}) == ()
 
 
-def test_only_tables_that_mask_what_they_replace_show_rows_of_files(tmp_path: Path) -> None:
+def test_reads_show_rows_of_files_only_in_tables_that_mask_replaced_rows(tmp_path: Path) -> None:
     def shows(name: str, **options: str) -> bool:
         return shows_rows_of_files(LocalTable(tmp_path / name, **options).store.options)
 
@@ -45,7 +45,7 @@ def test_only_tables_that_mask_what_they_replace_show_rows_of_files(tmp_path: Pa
     assert not shows("d", **{"deletion-vectors.enabled": "true", "deletion-vectors.merge-on-read": "true"})
 
 
-def test_a_file_that_moved_to_another_level_shows_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_upgraded_file_shows_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = LocalTable(tmp_path / "t", **{"deletion-vectors.enabled": "true"})
     table.write((1, "a"))
     table.compact()

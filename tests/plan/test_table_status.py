@@ -1,4 +1,4 @@
-"""The status of a table: what waits in level 0, by bucket and in all, and the compaction that takes it."""
+"""The status of a table: rows on level 0, by bucket and in total, and the compaction that includes them."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def status(table: LocalTable, later: int = 0, max_buckets: int = 10) -> TableSta
     return table_status(store, store.snapshots.latest(), wall, now, max_buckets=max_buckets)
 
 
-def test_a_table_without_a_snapshot_has_a_status_of_nothing(tmp_path: Path) -> None:
+def test_a_table_without_a_snapshot_has_an_empty_status(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t")
     found = status(table)
     assert found == TableStatus(table=table.store.name, snapshot_id=None)
     assert json.loads(json.dumps(found.as_dict()))["worst_buckets"] == []
 
 
-def test_what_waits_in_level_0_is_told_by_bucket_and_in_all(tmp_path: Path) -> None:
+def test_rows_on_level_0_are_reported_by_bucket_and_in_total(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", "p INT, id INT, v STRING", primary_key=["p", "id"], partition_by=["p"])
     table.write(*((1, number, "a") for number in range(100)), *((2, number, "a") for number in range(50)))
     table.compact(full=True)
@@ -67,7 +67,7 @@ def test_what_waits_in_level_0_is_told_by_bucket_and_in_all(tmp_path: Path) -> N
     assert (clean.sorted_runs, clean.next_compaction) == (1, None)
 
 
-def test_with_vectors_the_status_tells_of_masked_rows_and_of_what_reads_do_not_show_yet(tmp_path: Path) -> None:
+def test_with_vectors_the_status_reports_masked_rows_and_rows_that_reads_do_not_show_yet(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", **{"deletion-vectors.enabled": "true"})
     table.write(*((number, "a") for number in range(100)))
     table.compact(full=True)
@@ -82,12 +82,12 @@ def test_with_vectors_the_status_tells_of_masked_rows_and_of_what_reads_do_not_s
     assert [(each.files_masked, each.rows_masked) for each in found.worst_buckets] == [(1, 10)]
 
 
-def test_a_status_needs_no_session(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_status_needs_no_spark_session(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     made = LocalTable(tmp_path / "t")
     made.write((1, "a"))
     made.write((1, "b"))
-    asked = "lakelsm.frames.spark_engine.resolve_session"
-    monkeypatch.setattr(asked, lambda *_: pytest.fail("a session was asked for"))
+    resolver = "lakelsm.frames.spark_engine.resolve_session"
+    monkeypatch.setattr(resolver, lambda *_: pytest.fail("a session was requested"))
     table = Table.for_path(str(tmp_path / "t"))
     assert (table.inspect.status().level0_rows, len(table.inspect.status(max_buckets=0).worst_buckets)) == (2, 0)
     with pytest.raises(InvalidInputError, match="max_buckets: -1 is less than 0"):

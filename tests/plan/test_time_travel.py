@@ -72,7 +72,7 @@ def ids(found: ChangelogRange) -> tuple[int, int | None, int | None]:
     ],
     ids=str,
 )
-def test_a_snapshot_is_chosen_by_its_id_a_time_or_a_tag(
+def test_a_snapshot_is_selected_by_id_time_or_tag(
     history: TableStore, how: Any, expected: int
 ) -> None:
     assert chosen(history, how) == expected
@@ -88,12 +88,12 @@ def test_a_snapshot_is_chosen_by_its_id_a_time_or_a_tag(
     ],
     ids=str,
 )
-def test_a_snapshot_that_is_not_there_is_refused(history: TableStore, how: Any, message: str) -> None:
+def test_a_missing_snapshot_is_refused(history: TableStore, how: Any, message: str) -> None:
     with pytest.raises(SnapshotNotFoundError, match=message):
         chosen(history, how)
 
 
-def test_a_table_without_snapshots_has_none_to_choose_and_no_changes(empty: TableStore) -> None:
+def test_a_table_without_snapshots_has_none_to_select_and_no_changes(empty: TableStore) -> None:
     with pytest.raises(SnapshotNotFoundError):
         chosen(empty, at(10**13))
     found = ranged(empty)
@@ -117,13 +117,13 @@ def test_a_table_without_snapshots_has_none_to_choose_and_no_changes(empty: Tabl
     ],
     ids=str,
 )
-def test_a_range_goes_from_after_one_state_up_to_another(
+def test_a_range_begins_after_one_state_and_ends_with_another(
     history: TableStore, start: Any, end: Any, expected: tuple[int, int | None, int]
 ) -> None:
     assert ids(ranged(history, start, end)) == expected
 
 
-def test_a_range_that_runs_backwards_is_refused_with_both_snapshots(history: TableStore) -> None:
+def test_a_range_whose_start_is_after_its_end_is_refused_with_both_snapshots(history: TableStore) -> None:
     with pytest.raises(InvalidInputError, match=r"start: 4 \(snapshot 4\) is after end 3 \(snapshot 3\)"):
         ranged(history, 4, 3)
 
@@ -140,7 +140,7 @@ def names(plan: ChangelogPlan) -> set[str]:
     return scanned | {part.name for compared in plan.compared for part in compared.unit.files}
 
 
-def test_a_range_between_two_tags_is_compared_and_any_other_read_from_what_was_appended(history: TableStore) -> None:
+def test_a_range_between_two_tags_is_compared_and_any_other_reads_appended_rows(history: TableStore) -> None:
     plan = ranged(history, "low", "high").plan(history, "auto", None)
     assert (bool(plan.compared), bool(plan.scanned), names(plan)) == (True, False, {"f3", "f4"})
     plan = ranged(history, 2, 4).plan(history, "auto", None)
@@ -161,7 +161,7 @@ def test_a_difference_whose_first_state_expired_says_where_to_start(history: Tab
     assert names(ranged(history, 2, 4).plan(history, "diff", None)) == {"f3", "f4"}
 
 
-def test_time_travel_has_the_columns_of_its_time(tmp_path: Path) -> None:
+def test_time_travel_has_the_columns_of_the_snapshot(tmp_path: Path) -> None:
     table = CommitTable(tmp_path)
     table.append(add(file("f1", keys=(1, 1))))
     old = TableStore.open(str(table.root))
@@ -175,7 +175,7 @@ def test_time_travel_has_the_columns_of_its_time(tmp_path: Path) -> None:
 
 @pytest.fixture(params=["input", "none"])
 def outlived(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
-    """Seven commits, of which snapshots 6 and 7 are left and changelogs from 2 on are kept."""
+    """Seven commits; snapshots 6 and 7 and the changelogs from 2 on are retained."""
     options = {
         "bucket": "1",
         "write-only": "true",
@@ -221,7 +221,7 @@ def test_times_before_all_snapshots_mean_the_changelogs_that_are_kept(outlived: 
     assert until.after is not None and (until.after.id, until.expired) == (4, True)
 
 
-def test_what_is_no_changelog_any_more_says_why(outlived: Table) -> None:
+def test_the_error_for_an_expired_changelog_gives_the_reason(outlived: Table) -> None:
     with pytest.raises(SnapshotNotFoundError, match="the state before snapshot 2 has expired"):
         outlived.changelog_reader(1, 4, mode="diff").read_all()
     store = TableStore.open(str(outlived._opened.paths.root))

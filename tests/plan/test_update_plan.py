@@ -1,4 +1,4 @@
-"""Updates: which columns of which tables can be set, and what has to hold of the new rows."""
+"""Updates: which columns of which tables can be set, and which rules the new rows must obey."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def store(path: Path, options: dict[str, str], columns: str = COLUMNS) -> TableS
         ),
     ],
 )
-def test_an_update_says_what_must_hold_of_its_rows(
+def test_an_update_states_the_rules_for_its_rows(
     tmp_path: Path, options: dict[str, str], values: dict[str, str], plan: UpdatePlan
 ) -> None:
     assert plan_update(store(tmp_path, options), values) == plan
@@ -64,7 +64,7 @@ def test_an_update_says_what_must_hold_of_its_rows(
         ({**GROUPED, "fields.a.aggregate-function": "sum"}, {"kind": "1"}, "aggregate function 'sum' of column 'a'"),
     ],
 )
-def test_what_cannot_be_updated_is_refused_by_name(
+def test_updates_that_are_not_possible_are_refused_by_name(
     tmp_path: Path, options: dict[str, str], values: dict[str, str], text: str
 ) -> None:
     made = store(tmp_path, options)

@@ -1,4 +1,4 @@
-"""Deletion vectors are switched on over merged rows and off over rows that are not masked, and not otherwise."""
+"""Deletion vectors can be enabled if all rows are merged, and disabled if no row is masked."""
 
 from __future__ import annotations
 
@@ -50,18 +50,18 @@ def top(name: str, keys: tuple[int, int] = (1, 4), level: int = 5, deletes: int 
 
 
 def fill(table: CommitTable, *files: DataFileMeta) -> None:
-    """Files of bucket 1 of partition a, put there by a compaction, beside a bucket of merged rows."""
+    """Files of bucket 1 of partition a, added by a compaction, and another bucket of merged rows."""
     table.append(add(file("l0")))
     table.compact([delete(add(file("l0"))), add(top("m")), *(add(meta, bucket=1) for meta in files)])
 
 
-def test_a_table_without_data_may_switch_them(tmp_path: Path) -> None:
+def test_a_table_without_data_may_switch_vectors(tmp_path: Path) -> None:
     table = CommitTable(tmp_path / "t")
     for on in (True, False):
         switch(table, on)
 
 
-def test_a_table_with_data_says_first_that_they_may_be_switched(tmp_path: Path) -> None:
+def test_a_table_with_data_needs_a_permission_first(tmp_path: Path) -> None:
     table = CommitTable(tmp_path / "t")
     fill(table)
     for on in (True, False):
@@ -79,7 +79,7 @@ def test_a_table_with_data_says_first_that_they_may_be_switched(tmp_path: Path) 
         [top("a", (1, 4), level=3), top("b", (5, 9), level=4)],
     ],
 )
-def test_merged_rows_come_under_vectors_as_they_are(table: CommitTable, files: list[DataFileMeta]) -> None:
+def test_merged_rows_keep_their_files_when_vectors_are_enabled(table: CommitTable, files: list[DataFileMeta]) -> None:
     fill(table, *files)
     switch(table, on=True)
 
@@ -93,7 +93,7 @@ def test_merged_rows_come_under_vectors_as_they_are(table: CommitTable, files: l
         ([top("a", level=4, deletes=2)], "retractions above level 0"),
     ],
 )
-def test_rows_that_are_not_merged_are_compacted_first(
+def test_rows_that_are_not_merged_must_be_compacted_first(
     table: CommitTable, files: list[DataFileMeta], reason: str
 ) -> None:
     fill(table, *files)
@@ -110,13 +110,13 @@ def test_retractions_on_the_highest_level_need_a_forced_rewrite(table: CommitTab
         switch(table, on=True)
 
 
-def test_of_many_buckets_the_first_are_named(table: CommitTable) -> None:
+def test_only_the_first_of_many_buckets_are_named(table: CommitTable) -> None:
     table.append(*(add(file(), dt=f"{day:02}") for day in range(13)))
     with pytest.raises(InvalidInputError, match=r"partition dt=09 \(1 files on level 0\) and 3 more\."):
         switch(table, on=True)
 
 
-def test_masked_rows_are_rewritten_before_vectors_go(table: CommitTable) -> None:
+def test_masked_rows_must_be_rewritten_before_vectors_are_disabled(table: CommitTable) -> None:
     fill(table, top("a"), top("b", (5, 9)))
     switch(table, on=False)
     base = table.snapshots.latest_id()

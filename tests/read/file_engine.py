@@ -1,6 +1,6 @@
 """Tables of any merge engine without a JVM: written, compacted and read by the engine's own tasks.
 
-What Spark does in a read (scanning files, leaving out the hidden rows) is done here by pyarrow.
+pyarrow replaces Spark's part of a read: it scans files and leaves out the hidden rows.
 """
 
 from __future__ import annotations
@@ -51,20 +51,20 @@ from tests.oracle import KINDS
 
 
 def allow_snapshot_ordering(patch: pytest.MonkeyPatch) -> None:
-    """Let tables be opened whose rows come in the order of snapshots: one writer's do in any table."""
+    """Allow tables whose rows have the order of snapshots: the rows of a single writer have it in any table."""
     allowed = [row for row in unbuilt_features._UNBUILT if "sequence.snapshot-ordering" not in row.feature]
     patch.setattr(unbuilt_features, "_UNBUILT", tuple(allowed))
 
 
 class FileEngine:
-    """Makes tables below a folder."""
+    """Creates tables below a directory."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._numbers = itertools.count()
 
     def create(self, case: Case) -> FileTable:
-        """A new table with the columns, keys and options of the case."""
+        """Create a table with the columns, keys and options of the case."""
         body = case.body
         options = {"bucket": "1", **body["options"]}
         options.pop("file.format", None)
@@ -75,7 +75,7 @@ class FileEngine:
 
 
 class FileTable(LocalTable):
-    """One case's table. ``is_sound``: nobody has changed its metadata, so that reads show a key once."""
+    """The table of one case. ``is_sound``: nothing has changed its metadata, so that reads show a key once."""
 
     is_sound = True
     _read_up_to = 0
@@ -85,7 +85,7 @@ class FileTable(LocalTable):
         return _Schemas(self.store.schemas.get)
 
     def write(self, rows: Sequence[KindedRow], options: Mapping[str, str]) -> None:  # type: ignore[override]
-        """One commit, and the compaction that a table makes by itself."""
+        """Commit rows, and run the compaction that the table runs itself."""
         store = self.store.with_options(dict(options))
         table = kinded_rows(store.schema, store.options, rows)
         if not len(table):
@@ -95,11 +95,11 @@ class FileTable(LocalTable):
             self.compact(full=store.options.changelog_producer is ChangelogProducer.FULL_COMPACTION)
 
     def compact(self, full: bool = True, **more: Any) -> Any:
-        """A compaction of all buckets."""
+        """Compact all buckets."""
         return super().compact(scope=CompactionScope(full), **more)
 
     def read(self, where: str | None, columns: Sequence[str] | None) -> list[tuple[Any, ...]]:
-        """The rows of the newest snapshot, the same whichever files the tasks hand over."""
+        """Return the rows of the newest snapshot, which must not depend on the files that tasks read."""
         store = self.store
         plan = plan_read(store, store.snapshots.latest(), None)
         table = self.scanned(plan)
@@ -115,7 +115,7 @@ class FileTable(LocalTable):
         return [tuple(row.values()) for row in table.to_pylist()]
 
     def _check_local_read(self, store: TableStore, expected: pa.Table, where: str | None) -> None:
-        """A local read gives the same rows, in any order and in that of the key."""
+        """Check that a local read returns the same rows, in any order and in key order."""
         predicate = None if where is None else LocalEngine().evaluable_predicate(store, where)
         scan = ArrowScan.of(store, store.snapshots.latest(), expected.column_names, predicate)
         found = scan.reader(LocalRunner(1)).read_all()
@@ -128,11 +128,11 @@ class FileTable(LocalTable):
         assert as_text(whole.select(expected.column_names)) == as_text(found)
 
     def changelog(self) -> list[tuple[Any, ...]]:
-        """The changes since the last call: what the table's changelog producer kept of them."""
+        """Return the changes since the last call, as the table's changelog producer recorded them."""
         return _as_tuples(self.new_changes())
 
     def new_changes(self) -> pa.Table:
-        """The same as a table, the kind in the column `VALUE_KIND`."""
+        """Return the changes as a table, with the kind in the column `VALUE_KIND`."""
         store = self.store
         newest = store.snapshots.latest_id() or 0
         mode = ChangelogMode.automatic(store.options.changelog_producer)
@@ -141,11 +141,11 @@ class FileTable(LocalTable):
         return self.changes(plan)
 
     def difference(self, before: Snapshot | None, after: Snapshot | None) -> list[tuple[Any, ...]]:
-        """The changes from one snapshot to another."""
+        """Return the changes from one snapshot to another."""
         return _as_tuples(self.changes(plan_difference(self.store, before, after, None)))
 
     def changes(self, plan: ChangelogPlan) -> pa.Table:
-        """The rows of an incremental read, with `VALUE_KIND` first; those of a key in their order."""
+        """Return the rows of an incremental read, with `VALUE_KIND` first; the rows of a key keep their order."""
         store = self.store
         names, schema = store.schema.field_names, row_schema(store.schema.fields)
         spec, reader = MergeSpec.of(store.schema, store.options), self._reader(names)
@@ -160,7 +160,7 @@ class FileTable(LocalTable):
         return changes
 
     def scanned(self, plan: ReadPlan, small_file: int = 0) -> pa.Table:
-        """The rows of a plan; tasks hand over files of less than ``small_file`` bytes."""
+        """Return the rows of a plan; tasks read files of less than ``small_file`` bytes."""
         store = self.store
         spec = MergeSpec.of(store.schema, store.options)
         names = store.schema.field_names
@@ -198,7 +198,7 @@ class FileTable(LocalTable):
 
 
 class _Schemas(dict[int, TableSchema]):
-    """The schemas that files name, read when they are asked for."""
+    """The schemas that files name, read on access."""
 
     def __init__(self, get: Callable[[int], TableSchema]) -> None:
         super().__init__()
@@ -210,7 +210,7 @@ class _Schemas(dict[int, TableSchema]):
 
 
 def kinded_rows(schema: TableSchema, options: TableOptions, rows: Sequence[KindedRow]) -> pa.Table:
-    """A batch as a writer has it: the columns and their kinds, less the kinds that the table drops."""
+    """Return a batch as a writer gets it: the columns and their kinds, without the kinds that the table drops."""
     columns: dict[str, pa.Array] = {}
     for at, field in enumerate(schema.fields):
         values = pa.array([row.values[at] for row in rows], arrow_type(field.type))
@@ -228,7 +228,7 @@ def kinded_rows(schema: TableSchema, options: TableOptions, rows: Sequence[Kinde
 
 
 def filtered(rows: pa.Table, where: str) -> pa.Table:
-    """The rows for which a simple condition on numbers and texts is true."""
+    """Return the rows that match a simple condition on numbers and texts."""
     plain = [name for name in rows.column_names if not pa.types.is_nested(rows.schema.field(name).type)]
     database = sqlite3.connect(":memory:")
     names = ", ".join(f'"{name}"' for name in plain)
@@ -244,18 +244,18 @@ def filtered(rows: pa.Table, where: str) -> pa.Table:
 
 
 def cast_table(rows: pa.Table) -> pa.Table:
-    """Rows in memory with Arrow's clock in place of its bytes."""
+    """Return rows with TIMESTAMP(7..9) as Arrow timestamps in nanoseconds instead of bytes."""
     columns = [cast_column(column, clock_type(column.type, "ns")) for column in rows.columns]
     return pa.table(dict(zip(rows.column_names, columns)))
 
 
 def as_text(rows: pa.Table) -> list[str]:
-    """Rows so that they compare in any order."""
+    """Return rows in a form that can be compared in any order."""
     return sorted(map(repr, rows.to_pylist()))
 
 
 def _as_tuples(changes: pa.Table) -> list[tuple[Any, ...]]:
-    """Changes as (kind, values ...)."""
+    """Return changes as (kind, values ...)."""
     kinds = list(KINDS)
     rows = zip(*(column.to_pylist() for column in changes.columns))
     return [(kinds[kind], *values) for kind, *values in rows]

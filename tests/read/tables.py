@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 def create(spark: SparkSession, warehouse: Path, columns: str, key: Sequence[str], **more: Any) -> Table:
-    """A table that compacts only when told; ``options`` add to that."""
+    """Create a table that compacts only on request; ``options`` are added."""
     options = {"bucket": "1", "write-only": "true", **more.pop("options", {})}
     return Catalog(str(warehouse), spark).create_table("db.t", columns, primary_key=key, options=options, **more)
 
 
 def frame(table: Table, rows: Iterable[Sequence[Any]]) -> DataFrame:
-    """Rows of all columns of a table as a DataFrame."""
+    """Return rows of all columns of a table as a DataFrame."""
     struct = to_struct(table.schema.fields)
     columns = list(zip(*rows, strict=True)) or [()] * len(struct)
     arrays = [pa.array(column, to_arrow(field.type)) for column, field in zip(columns, table.schema.fields, strict=True)]

@@ -1,4 +1,4 @@
-"""Changes told by a table, applied to the rows that it had, give the rows that it has: for every producer and engine."""
+"""The changes of a table, applied to the rows before, give the rows after, for every producer and engine."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tests.read.file_engine import FileTable
 
 Row = tuple[Any, ...]
 
-#: Small files, so that levels, upgrades and cut units come with few rows.
+#: Small files, so that few rows give levels, upgrades and cut units.
 _SMALL = {"bucket": "1", "target-file-size": "2 kb", "compaction.small-file-ratio": "0.01"}
 
 COLUMNS = "k INT NOT NULL, v INT, s INT, t STRING"
 
-#: Engines with their options; whether -U and -D may be written to them.
+#: Engines with their options, and whether -U and -D may be written to them.
 ENGINES: Mapping[str, tuple[Mapping[str, str], bool]] = {
     "deduplicate": ({}, True),
     "deduplicate by sequence": ({"sequence.field": "s"}, True),
@@ -47,7 +47,7 @@ def table_below(folder: str, options: Mapping[str, str], columns: str = COLUMNS)
 
 
 def applied(state: Mapping[int, Row], changes: Sequence[Row]) -> dict[int, Row]:
-    """The rows after the changes, each of which must fit what is there."""
+    """Return the rows after the changes; each change must fit the rows."""
     rows = dict(state)
     for kind, *values in changes:
         key, row = values[0], tuple(values)
@@ -65,7 +65,7 @@ def state_of(table: FileTable) -> dict[int, Row]:
 
 @st.composite
 def batches(draw: st.DrawFn, retractions: bool) -> list[KindedRow]:
-    """Rows of one commit; some of them with many keys, so that files differ in size."""
+    """Rows of one commit, some with many keys, so that files differ in size."""
     size = draw(st.sampled_from([1, 3, 8, 60]))
     kinds = st.sampled_from(["+I", "+I", "+U", "-D"]) if retractions else st.just("+I")
     small = st.one_of(st.none(), st.integers(0, 4))

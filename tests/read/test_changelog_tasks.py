@@ -1,4 +1,4 @@
-"""The tasks of an incremental read: new files merged, two states compared, and the columns that are added."""
+"""The tasks of an incremental read: merged new files, the difference of two states, and the added columns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.merge.run_files import reader_of, write_run
         ("id INT, _snapshot_ID INT", "kind", True, "positions=True adds a column '_snapshot_ID', which the table has"),
     ],
 )
-def test_columns_that_a_read_of_changes_adds_are_not_the_tables(
+def test_a_read_of_changes_does_not_add_columns_of_the_table(
     columns: str, kind_column: str, positions: bool, message: str
 ) -> None:
     schema = create_schema(columns, ["id"])
@@ -61,7 +61,7 @@ def rows_of(batches: Sequence[pa.RecordBatch]) -> list[tuple[int, int, int | Non
     return [(row["_VALUE_KIND"], row["id"], row["v"]) for row in rows]
 
 
-def test_new_files_give_one_row_a_key_retractions_included(tmp_path: Path) -> None:
+def test_new_files_give_one_row_for_each_key_retractions_included(tmp_path: Path) -> None:
     schema = schema_of()
     old = run(tmp_path, schema, (0, 0, 1, 10), (1, 0, 2, 20))
     new = run(tmp_path, schema, (2, 3, 1, 10), (3, 2, 3, 30))
@@ -79,13 +79,13 @@ def test_units_are_merged_one_by_one_within_their_keys(tmp_path: Path) -> None:
 
 
 def compared(schema: TableSchema, runs: Sequence[Any], before: str, after: str, **more: Any) -> list[Any]:
-    """The difference of two states; each has the runs whose letter (a, b, ...) it names."""
+    """Return the difference of two states; each has the runs whose letters (a, b, ...) it names."""
     letters = [letter for letter, files in zip("abcdef", runs) for _ in files]
     masks = (tuple(letter in state for letter in letters) for state in (before, after))
     return rows_of(list(task_of(Differences, schema)([DifferenceUnit(MergeUnit(tuple(runs), **more), *masks)])))
 
 
-def test_keys_that_came_went_and_changed_are_told_and_equal_ones_are_not(tmp_path: Path) -> None:
+def test_added_deleted_and_changed_keys_are_reported_and_equal_ones_are_not(tmp_path: Path) -> None:
     schema = schema_of()
     runs = (
         run(tmp_path, schema, (0, 0, 1, 10), (1, 0, 2, 20), (2, 0, 3, 30)),
@@ -112,7 +112,7 @@ def test_only_keys_within_the_bounds_are_compared(tmp_path: Path, lower: Any, up
     assert found == [change for key in keys for change in ((1, key, 0), (2, key, 1))]
 
 
-def test_states_of_an_engine_that_combines_rows_are_compared_as_each_has_them(tmp_path: Path) -> None:
+def test_states_of_an_engine_that_combines_rows_are_compared_after_their_merges(tmp_path: Path) -> None:
     schema = schema_of(**SUMS)
     runs = [run(tmp_path, schema, (number, 0, 1, 5)) for number in range(3)]
     assert compared(schema, runs, "ab", "abc") == [(1, 1, 10), (2, 1, 15)]

@@ -1,4 +1,4 @@
-"""What rows say of their columns."""
+"""Summaries of columns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lakelsm.types import parse_columns, parse_type, to_arrow
 
 
 def summed(kind: str, *parts: list[Any]) -> ColumnSummary:
-    """A column summed up in parts, each told by a task of its own."""
+    """Return the summary of a column from parts, each summarized by its own task."""
     columns = parse_columns(f"c {kind}")
     whole = RowSummary(columns)
     for part in parts:
@@ -22,8 +22,8 @@ def summed(kind: str, *parts: list[Any]) -> ColumnSummary:
         def scan(unit: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
             yield unit
 
-        for told in SummaryTask(scan, columns, 0)([batch]):
-            whole.merge(told)
+        for task_result in SummaryTask(scan, columns, 0)([batch]):
+            whole.merge(task_result)
     assert whole.rows == sum(map(len, parts))
     return whole.summaries[0]
 
@@ -58,6 +58,6 @@ def test_texts_have_lengths_in_characters_and_bytes_in_bytes_but_no_bounds() -> 
     assert (binary.length, binary.longest, binary.nulls, binary.bounds) == (4, 4, 1, None)
 
 
-def test_nulls_alone_say_nothing_else() -> None:
+def test_nulls_alone_have_no_bounds_and_no_lengths() -> None:
     found = summed("INT", [None], [None, None])
     assert (found.nulls, found.bounds, found.distinct.estimate()) == (3, None, 0)

@@ -1,4 +1,4 @@
-"""Distinct values, counted about."""
+"""Estimates of the number of distinct values."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_few_values_are_counted_exactly(kind: str, values: list[Any], distinct: 
     assert estimate(pa.array(values, to_arrow(parse_type(kind)))) == distinct
 
 
-def test_counts_are_joined_and_nothing_is_none() -> None:
+def test_counts_are_combined_and_an_empty_one_is_zero() -> None:
     one, other = DistinctCount(), DistinctCount()
     one.add(pa.array([1, 2, 3]))
     other.add(pa.array([3, 4]))

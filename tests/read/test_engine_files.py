@@ -14,12 +14,12 @@ from tests.read.file_engine import FileEngine, allow_snapshot_ordering
 
 _CASES = Path(__file__).parents[2].parent / "shared" / "conformance" / "tables.jsonl"
 
-#: What is not built yet, and refused by name.
+#: Features that are not built, and refused by name.
 _UNBUILT_TOPICS = ("cross-partition", "dv", "postpone-bucket")
 
 
 def cases() -> list[Case]:
-    """The cases of all other topics; none where the shared folder is absent."""
+    """Return the cases of all other topics; none if the shared folder is missing."""
     found = load_cases([_CASES]) if _CASES.exists() else []
     return [case for case in found if case.kind is CaseKind.TABLE and case.topic not in _UNBUILT_TOPICS]
 

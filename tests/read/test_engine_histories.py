@@ -34,12 +34,12 @@ _NAMES = {code: name for name, code in KINDS.items()}
 Batch = list[tuple[int, Record]]
 
 
-#: Rows that nobody writes again, so that the oldest run is much larger than the others.
+#: Rows that are not written again, so that the oldest run is much larger than the others.
 PADDING = range(1000, 1400)
 
 
 class History:
-    """A table on files, and beside it what the oracle says its runs hold."""
+    """A table on files, and the records of its runs according to the oracle."""
 
     def __init__(self, table: Table, root: Path) -> None:
         automatic = "false" if table.engine == "first-row" else "true"
@@ -50,7 +50,7 @@ class History:
         self._runs: Batch = []
 
     def write(self, batch: Batch) -> None:
-        """Raises Refused where the oracle refuses the merge of the batch."""
+        """Raises Refused if the oracle refuses the merge of the batch."""
         kept = [(key, record) for key, record in batch if not (self.table.ignore_delete and record.retracts)]
         numbered = [(key, Record(at, record.kind, record.row)) for at, (key, record) in enumerate(kept)]
         merged = Case(self.table, numbered).expected()
@@ -70,7 +70,7 @@ class History:
             self._runs = [(key, Record(at, 0, record.row)) for at, (key, record) in enumerate(kept.items())]
 
     def check(self) -> None:
-        """The rows of the table are those of the oracle, which knows nothing of minor compactions."""
+        """Check that the rows of the table equal those of the oracle, which does not know minor compactions."""
         expected = {key: record.row for key, record in self._merged().items() if not record.retracts}
         found = [dict(zip(self._names, row)) for row in self.files.read(None, None)]
         assert sorted(self._form(row["id"], row) for row in found) == sorted(
@@ -94,10 +94,10 @@ class History:
 )
 @examples(12)
 @given(st.data())
-def test_a_full_compaction_changes_no_row_whatever_the_engine_and_its_options(
+def test_a_full_compaction_changes_no_row_for_any_engine_and_options(
     tmp_path_factory: pytest.TempPathFactory, tables: st.SearchStrategy[Table], data: st.DataObject
 ) -> None:
-    """All options and all kinds of rows. Only `first-row` compacts each write: a read of it leaves level 0 out."""
+    """All options and all kinds of rows. Only `first-row` compacts each write, because its reads leave level 0 out."""
     history = History(data.draw(tables), tmp_path_factory.mktemp("history") / "t")
     kinds = st.sampled_from([0, 0, 0, 2, 1, 3])
     try:
@@ -105,7 +105,7 @@ def test_a_full_compaction_changes_no_row_whatever_the_engine_and_its_options(
             history.write(data.draw(records(history.table, kinds, st.just(0))))
         history.check()
     except (Refused, InvalidInputError) as error:
-        # Which rows are refused is not this test's subject.
+        # This test does not check which rows are refused.
         event(type(error).__name__)
         return
     top = history.files.store.options.num_levels - 1
@@ -117,10 +117,10 @@ def test_a_full_compaction_changes_no_row_whatever_the_engine_and_its_options(
 
 @examples(15)
 @given(st.data())
-def test_a_minor_compaction_changes_no_row_where_the_order_of_merges_does_not_matter(
+def test_a_minor_compaction_changes_no_row_if_the_order_of_merges_does_not_matter(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    """`stable_tables` says which tables and kinds of rows these are, and why the others are not."""
+    """`stable_tables` lists these tables and kinds of rows, and the reasons for the others."""
     table, kinds = data.draw(stable_tables())
     history = History(table, tmp_path_factory.mktemp("history") / "t")
     history.pad(data.draw(rows(table)))

@@ -1,4 +1,4 @@
-"""Rows of every type come out of merges, changelogs and differences as they went in."""
+"""Rows of every type are unchanged after merges, changelogs and differences."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def row(key: int, number: float) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("engine", ["deduplicate", "partial-update"])
-def test_rows_of_every_type_are_merged_and_told(spark: SparkSession, tmp_path: Path, engine: str) -> None:
+def test_rows_of_every_type_are_merged_and_reported_unchanged(spark: SparkSession, tmp_path: Path, engine: str) -> None:
     options = {"bucket": "1", "write-only": "true", "changelog-producer": "lookup", "merge-engine": engine}
     table = Catalog(str(tmp_path), spark).create_table("db.t", COLUMNS, primary_key=["k"], options=options)
     struct = to_struct(table.schema.fields)

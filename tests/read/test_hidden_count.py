@@ -1,4 +1,4 @@
-"""Rows of a read counted by those that it hides, with any runner."""
+"""Rows of a read are counted as those of files less the hidden ones, with any runner."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def counted(table: LocalTable) -> int | None:
     ),
     st.booleans(),
 )
-def test_the_rows_are_those_of_the_plainest_merge(
+def test_the_count_equals_the_rows_of_a_plain_merge(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[bool, list[tuple[int, str]], bool]], vectors: bool
 ) -> None:
     options = {"deletion_vectors__enabled": "true", "deletion_vectors__merge_on_read": "true"} if vectors else {}
@@ -60,7 +60,7 @@ def test_only_files_that_overlap_others_are_opened(tmp_path: Path) -> None:
         counted(table)
 
 
-def test_a_pool_of_this_process_counts_the_same(tmp_path: Path) -> None:
+def test_a_pool_of_threads_counts_the_same(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", bucket="3")
     for start in (0, 50, 75):
         table.write(*((number, "a") for number in range(start, start + 100)))
@@ -68,7 +68,7 @@ def test_a_pool_of_this_process_counts_the_same(tmp_path: Path) -> None:
     assert visible_row_count(LocalRunner(), table.store, plan) == 175
 
 
-def test_merges_that_make_rows_are_not_counted_by_what_they_hide(tmp_path: Path) -> None:
+def test_engines_that_combine_rows_are_not_counted_by_hidden_rows(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", merge_engine="partial-update")
     table.write((1, "a"))
     table.write((1, "b"))

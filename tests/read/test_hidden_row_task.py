@@ -1,4 +1,4 @@
-"""The bitmaps of hidden rows are the losers of the oracle's merge."""
+"""The bitmaps of hidden rows are the rows that lose in the oracle's merge."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def set_bits(words: list[int]) -> set[int]:
 
 
 def hidden_rows(task: HiddenRowTask, units: list[MergeUnit]) -> dict[str, set[int]]:
-    """Hidden positions by file name, from the rows of all units."""
+    """Return hidden row indexes by file name, from the rows of all units."""
     found: dict[str, set[int]] = {}
     for batch in task(units):
         for row in batch.to_pylist():
@@ -56,7 +56,7 @@ def hidden_rows(task: HiddenRowTask, units: list[MergeUnit]) -> dict[str, set[in
     st.booleans(),
     st.booleans(),
 )
-def test_the_hidden_rows_are_the_losers_and_the_retractions(
+def test_the_hidden_rows_are_the_losing_rows_and_the_retractions(
     tmp_path_factory: pytest.TempPathFactory,
     runs: list[dict[int, tuple[int, int, int | None]]],
     cuts: list[int],
@@ -65,8 +65,8 @@ def test_the_hidden_rows_are_the_losers_and_the_retractions(
     ignore_delete: bool,
     in_order: bool,
 ) -> None:
-    """``in_order``: of appends alone, so that the plan proves that keys tell what is hidden."""
-    directory = tmp_path_factory.mktemp("stale")
+    """``in_order``: appends alone, so that the plan proves that keys decide what is hidden."""
+    directory = tmp_path_factory.mktemp("hidden")
     written, changes = [], []
     for age, run in enumerate(runs):
         if in_order:
@@ -74,10 +74,10 @@ def test_the_hidden_rows_are_the_losers_and_the_retractions(
         rows: list[Row] = [(number, kind, {"id": key, "s": s}) for key, (number, kind, s) in sorted(run.items())]
         files = write_run(directory, SCHEMA, rows, files=2, group_rows=3)
         written.append(files)
-        places = [(file.path.rsplit("/", 1)[-1], at) for file in files for at in range(file.row_count)]
-        for place, (number, kind, values) in zip(places, rows, strict=True):
+        locations = [(file.path.rsplit("/", 1)[-1], at) for file in files for at in range(file.row_count)]
+        for location, (number, kind, values) in zip(locations, rows, strict=True):
             sequence = (values["s"],) if by_field else ()
-            changes.append(Change((values["id"],), number, kind, sequence, place))
+            changes.append(Change((values["id"],), number, kind, sequence, location))
     engine = Deduplicate(descending, ignore_delete)
     spec = MergeSpec(
         ("id",), sequence_columns=("s",) if by_field else (), sequence_descending=descending, ignore_delete=ignore_delete
@@ -105,8 +105,8 @@ def test_a_file_without_hidden_rows_has_no_bitmap(tmp_path: Path) -> None:
     assert hidden_rows(task, [MergeUnit((new,))]) == {}
 
 
-def test_where_the_plan_proves_it_nothing_but_keys_is_read(tmp_path: Path) -> None:
-    """The sequence numbers and kinds of these rows say otherwise, and are not looked at."""
+def test_only_keys_are_read_if_the_plan_proves_that_they_decide(tmp_path: Path) -> None:
+    """The sequence numbers and kinds of these rows contradict the plan, and are not read."""
     old = write_run(tmp_path, SCHEMA, [(9, 0, {"id": 1}), (9, 0, {"id": 2})])
     new = write_run(tmp_path, SCHEMA, [(0, 3, {"id": 1})])
     proved = MergeUnit((old, new), adds_only=True, newest_last=True)
@@ -127,9 +127,9 @@ def test_where_the_plan_proves_it_nothing_but_keys_is_read(tmp_path: Path) -> No
 @given(st.lists(st.dictionaries(st.integers(0, 2), st.sets(st.integers(0, 5 << CHUNK_BITS), min_size=1)), min_size=1))
 def test_chunks_have_exactly_the_bits_of_their_positions(parts: list[dict[int, set[int]]]) -> None:
     held = [
-        (np.array([number] * len(places), dtype=np.int32), np.array(sorted(places), dtype=np.int64))
+        (np.array([number] * len(locations), dtype=np.int32), np.array(sorted(locations), dtype=np.int64))
         for part in parts
-        for number, places in part.items()
+        for number, locations in part.items()
     ]
     if not held:
         return
@@ -142,4 +142,4 @@ def test_chunks_have_exactly_the_bits_of_their_positions(parts: list[dict[int, s
         for row in rows
         for bit in set_bits(row[HIDDEN_WORDS])
     }
-    assert found == {("abc"[number], place) for part in parts for number, places in part.items() for place in places}
+    assert found == {("abc"[number], index) for part in parts for number, indexes in part.items() for index in indexes}

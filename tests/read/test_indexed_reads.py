@@ -1,4 +1,4 @@
-"""Whatever was written, deleted and compacted: a read with a condition has the same rows with indexes as by all files."""
+"""A read with a condition returns the same rows with and without file indexes, after any writes and compactions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.examples import examples
 from tests.read.file_engine import FileTable, filtered
 
 COLUMNS = "id INT NOT NULL, v STRING, n INT"
-#: Options of tables; statistics tell nothing, so that only indexes leave files out.
+#: Options of tables. Statistics exclude nothing, so that only indexes exclude files.
 INDEXED = {
     "metadata__stats_mode": "none",
     "num_sorted_run__compaction_trigger": "3",
@@ -52,7 +52,7 @@ _STEP = st.one_of(_WRITE, _WRITE, st.tuples(st.just("compact"), st.booleans()))
 
 @pytest.mark.property
 @pytest.mark.parametrize("name", TABLES)
-def test_indexes_leave_out_no_file_that_decides_a_row(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_indexes_exclude_no_file_that_decides_about_a_row(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     spared = [0]
 
     @examples(3)

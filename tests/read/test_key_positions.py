@@ -17,7 +17,7 @@ from tests.merge.run_files import write_run
 
 
 @pytest.mark.parametrize(("rows", "found"), [([0, 1, 2], [1, 2]), ([0], []), ([2], [2]), ([], [])])
-def test_the_keys_of_the_rows_asked_for_are_found_at_their_places(
+def test_the_keys_of_some_rows_are_found_at_their_row_indexes(
     tmp_path: Path, rows: list[int], found: list[int]
 ) -> None:
     schema = create_schema("id INT, v INT", ["id"])

@@ -1,4 +1,4 @@
-"""Rows that deletion vectors mask are in no read, whoever reads the files, and all others are."""
+"""No read returns rows that deletion vectors mask, and every read returns all others."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from tests.read.test_pushed_down import parquet_scans
 
 
 def waiting(table: LocalTable) -> ManifestEntry:
-    """The newest file of level 0."""
+    """Return the newest file of level 0."""
     files = [entry for entry in table.live() if entry.file.level == 0]
     return max(files, key=lambda entry: entry.file.min_sequence_number)
 
 
 def moved_up(table: LocalTable, level: int) -> str:
-    """Move the newest file of level 0 up as it is; return its name."""
+    """Upgrade the newest file of level 0 without a rewrite; return its name."""
     entry = waiting(table)
     commit_vectors(table.store, files=upgrade(entry, level))
     return entry.file.file_name
 
 
 def versions(folder: Path, **options: str) -> LocalTable:
-    """Keys 0 to 9 on level 5, of which 2, 3 and 9 are masked as level 4 has newer ones; newer yet wait on level 0."""
+    """Keys 0 to 9 on level 5; 2, 3 and 9 are masked because level 4 has newer rows; still newer rows wait on level 0."""
     table = LocalTable(folder, write_only="true", deletion_vectors__enabled="true", **options)
     table.write(*((key, f"old{key}") for key in range(10)))
     old = moved_up(table, 5)
@@ -56,7 +56,7 @@ def listed(rows: dict[int, str]) -> list[tuple[int, str]]:
 
 
 @pytest.mark.parametrize("prefix", ["data-", "_hidden-"], ids=["Spark's scan", "tasks"])
-def test_level_0_waits_unless_it_is_merged_in_and_each_snapshot_has_its_own_vectors(
+def test_level_0_is_hidden_unless_it_is_merged_and_each_snapshot_has_its_own_vectors(
     engine: TableEngine, tmp_path: Path, prefix: str
 ) -> None:
     table = engine.opened(versions(tmp_path / "t", data_file__prefix=prefix).root)
@@ -74,7 +74,7 @@ def test_level_0_waits_unless_it_is_merged_in_and_each_snapshot_has_its_own_vect
     assert engine.rows(table, fresh=True) == [row for row in listed(FRESH) if row[0] != 30]
 
 
-def test_small_files_that_tasks_hand_over_lack_their_masked_rows(spark: SparkSession, tmp_path: Path) -> None:
+def test_small_files_that_tasks_read_lack_their_masked_rows(spark: SparkSession, tmp_path: Path) -> None:
     local = versions(
         tmp_path / "t", merge_engine="partial-update", partial_update__remove_record_on_delete="true",
         deletion_vectors__merge_on_read="true",
@@ -104,7 +104,7 @@ def test_masked_rows_stay_masked_in_a_file_of_an_older_schema_and_many_rows(spar
     assert "GreaterThan(id,144990)" in parquet_scans(few)[0][1]
 
 
-def test_an_index_file_that_cannot_be_believed_is_told_with_its_data_file(engine: TableEngine, tmp_path: Path) -> None:
+def test_a_damaged_index_file_is_reported_with_its_data_file(engine: TableEngine, tmp_path: Path) -> None:
     local = versions(tmp_path / "t")
     (path,) = (local.root / "index").iterdir()
     path.write_bytes(path.read_bytes()[:-3])

@@ -1,4 +1,4 @@
-"""What a table shows after any sequence of commits is what the oracle says, before and after compactions."""
+"""After any sequence of commits the rows of a table equal those of the oracle, before and after compactions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.oracle import KINDS, Deduplicate, Model, sort_key
 
 Row = dict[str, Any]
 KIND_COLUMN = "op"
-#: SQL conditions and the same in Python, on columns that every scenario has.
+#: SQL conditions and their equivalents in Python, on columns that every scenario has.
 CONDITIONS: tuple[tuple[str, Callable[[Row], bool]], ...] = (
     ("v >= 5", lambda row: row["v"] is not None and row["v"] >= 5),
     ("v IS NULL", lambda row: row["v"] is None),
@@ -40,7 +40,7 @@ class Scenario:
     kinds: bool = True
 
 
-#: Compacts after writes; the others do so only when told.
+#: Compacts after writes; the others do so only on request.
 COMPACTING = {"write-only": "false"}
 SCENARIOS = (
     Scenario("one bucket", options=COMPACTING),
@@ -98,7 +98,7 @@ def random_value(rng: random.Random, column: str, type_name: str) -> Any:
 
 
 class Run:
-    """One scenario's table beside its model."""
+    """The table of one scenario, and its model."""
 
     def __init__(self, scenario: Scenario, engine: TableEngine, warehouse: Path, seed: int) -> None:
         self.rng = random.Random(seed)

@@ -1,4 +1,4 @@
-"""The task that hands over what scans cannot show: merged rows of contested keys, and rows of small files."""
+"""The task that returns rows that scans cannot return: merged rows of contested keys, and rows of small files."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ def run(folder: Path, *rows: tuple[int, int, int, int], level: int = 0) -> tuple
 
 
 def handed(*units: MergeUnit, small: int = 0, **options: str) -> list[tuple[int, int]]:
-    """(id, v) of all rows that the task yields."""
+    """Return (id, v) of all rows that the task yields."""
     spec = MergeSpec.of(SCHEMA, TableOptions.parse({**SUMS, **options}))
     batches = list(MergedRows(reader_of(SCHEMA), spec, ROWS, small)(units))
     assert all(batch.schema == ROWS for batch in batches)
     return [(row["id"], row["v"]) for batch in batches for row in batch.to_pylist()]
 
 
-def test_a_file_is_handed_over_below_the_size_of_small_ones(tmp_path: Path) -> None:
+def test_a_task_reads_files_below_the_size_of_small_ones(tmp_path: Path) -> None:
     (file,) = run(tmp_path, (0, 0, 1, 1))
     assert is_read_by_task(file, file.file_size + 1)
     assert not is_read_by_task(file, file.file_size)
 
 
-def test_only_contested_keys_are_merged_and_handed_over(tmp_path: Path) -> None:
+def test_only_contested_keys_are_merged_and_returned(tmp_path: Path) -> None:
     runs = run(tmp_path, (0, 0, 1, 10), (1, 0, 2, 20)), run(tmp_path, (2, 0, 2, 1), (3, 0, 3, 30))
     assert handed(MergeUnit(runs)) == [(2, 21)]
     assert handed(MergeUnit(runs[:1])) == []
 
 
-def test_rows_of_small_files_come_with_them_and_retractions_never(tmp_path: Path) -> None:
+def test_rows_of_small_files_are_returned_too_and_retractions_never(tmp_path: Path) -> None:
     large = run(tmp_path, *((number, 0, number, number) for number in range(1000)))
     small = run(tmp_path, (1000, 0, 5, 100), (1001, 0, 2000, 7), (1002, 3, 2001, 8))
     limit = large[0].file_size
@@ -59,7 +59,7 @@ def test_rows_of_small_files_come_with_them_and_retractions_never(tmp_path: Path
 
 
 @pytest.mark.parametrize(("options", "total"), [({}, 111), ({"changelog-producer": "lookup"}, 101)], ids=str)
-def test_a_table_that_looks_rows_up_has_all_older_levels_in_the_lowest_one(
+def test_in_a_table_that_looks_rows_up_the_lowest_level_includes_the_older_ones(
     tmp_path: Path, options: dict[str, str], total: int
 ) -> None:
     runs = (

@@ -1,4 +1,4 @@
-"""Columns and files of any name: names of our own, of Spark and of SQL change no row."""
+"""Names of columns and files that lakelsm, Spark or SQL use themselves change no row."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from tests.engines import TableEngine, each_case
 from tests.merge.run_files import layout_of, reader_of, rows_table, write_files, write_run
 from tests.nano_times import python_rows
 
-#: Names that a scan of Spark's reads as they are.
+#: Names that Spark's scan reads unchanged.
 NAMES = (
     *("stale_words", "HIDDEN_FILE", "file_name", "_SNAPSHOT_ID", "a", "a.b", "`tick`", "quo'te", 'dq"', "sp ace", "üñ漢"),
     *(".dot", "%41", "a,b;c", "{x}()=", "\\back", "*", "column_0", "_level", "null", "1", "--c", "/* x */", "${x}"),
 )
-#: Names that it gives another meaning, or another place.
+#: Names to which Spark gives another meaning or location.
 TAKEN = ("_metadata", "_TMP_METADATA_ROW_INDEX", "a.b")
 
-#: What a plan may call its columns: no table has the first two, nor any that begins with `_KEY_`; tasks read files that
-#: have the third; and the last is for reads with positions, whose user asked for it.
+#: Names that plans give to their columns. No table has the first two, nor any that begins with `_KEY_`; tasks read files
+#: that have the third; and the last is for reads with positions, which the user requested.
 _OURS = {"_SEQUENCE_NUMBER", "_VALUE_KIND", "_tmp_metadata_row_index", "_SNAPSHOT_ID"}
 
 
@@ -56,7 +56,7 @@ ODD: dict[str, tuple[tuple[str, ...], str, dict[str, str]]] = {
 
 
 @each_case("odd", ODD, ODD)
-def test_rows_and_changes_are_those_of_any_other_table(engine: TableEngine, odd: str, tmp_path: Path) -> None:
+def test_rows_and_changes_equal_those_of_any_other_table(engine: TableEngine, odd: str, tmp_path: Path) -> None:
     names, prefix, given = ODD[odd]
     options = {"bucket": "2", "data-file.prefix": prefix, "changelog-file.prefix": prefix} | given
     table = engine.create(tmp_path, _columns(names), ["_part", "_${file}"], ["_part"], options)
@@ -115,7 +115,7 @@ def test_a_batch_that_lost_a_race_is_written_again_from_files_that_spark_hides(
     assert sorted(map(tuple, table.read().collect())) == [(1, 2), (2, 2)]
 
 
-def test_plans_name_no_column_that_a_table_may_have() -> None:
+def test_plans_use_no_column_name_that_a_table_may_have() -> None:
     root = Path(lakelsm.__file__).parent
     found = {
         name
@@ -128,7 +128,7 @@ def test_plans_name_no_column_that_a_table_may_have() -> None:
 
 
 def _new_columns(tree: ast.Module) -> Iterator[str]:
-    """The literal names that calls of a module give to columns, constants of the module and system columns put in."""
+    """Return the literal names that calls of a module give to columns, with constants and system columns resolved."""
     constants = {name: value for name, value in vars(system_columns).items() if name.isupper()} | {
         target.id: node.value.value
         for node in tree.body

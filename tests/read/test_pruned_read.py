@@ -1,4 +1,4 @@
-"""`read(where=…)` opens few files, and never lets a stale row come back."""
+"""`read(where=…)` opens few files, and never makes a hidden row visible."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def location(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def table(engine: TableEngine, location: Path) -> Table:
-    """The same, opened."""
+    """The same table, opened."""
     return engine.opened(location)
 
 
 CURRENT = [(i, -1 if p == "a" and i < 10 else i, p) for p in "ab" for i in range(100)]
-#: condition, the same in Python, most files that it may open (new: the level-0 files of partition a)
+#: condition, the same in Python, maximum number of files that it may open (new: the level-0 files of partition a)
 CASES: tuple[tuple[str, Callable[[Row], bool], Callable[[int], int]], ...] = (
     ("p = 'a'", lambda r: r[2] == "a", lambda new: BUCKETS + new),
     ("p = 'b'", lambda r: r[2] == "b", lambda new: BUCKETS),
@@ -53,31 +53,31 @@ CASES: tuple[tuple[str, Callable[[Row], bool], Callable[[int], int]], ...] = (
 )
 
 
-#: Conditions that only Spark understands whole.
+#: Conditions that only Spark understands completely.
 OF_SPARK = ("id + 0 = 5",)
-BY_WHERE = {where: (holds, most) for where, holds, most in CASES}
+BY_WHERE = {where: (holds, max_files) for where, holds, max_files in CASES}
 
 
 @each_case("where", [where for where in BY_WHERE if where not in OF_SPARK], ["v = 5", "p = 'a' AND id = 5", *OF_SPARK])
 def test_a_condition_opens_few_files_and_finds_its_rows(engine: TableEngine, table: Table, where: str) -> None:
-    holds, most = BY_WHERE[where]
+    holds, max_files = BY_WHERE[where]
     plan = table.explain(where)
     new = table.explain().files_live - 2 * BUCKETS
     assert plan.files_live == table.explain().files_scanned
-    assert plan.files_scanned <= most(new)
+    assert plan.files_scanned <= max_files(new)
     assert engine.rows(table, where) == in_order(list(filter(holds, CURRENT)))
 
 
-def test_a_stale_row_stays_hidden_though_the_file_that_hides_it_fails_the_condition(
+def test_a_hidden_row_stays_hidden_although_the_file_that_hides_it_fails_the_condition(
     engine: TableEngine, table: Table
 ) -> None:
-    """Row (5, 5, a) is in an old file; that it became -1 stands in a file whose statistics exclude 5."""
+    """Row (5, 5, a) is in an old file; its new version with -1 is in a file whose statistics exclude 5."""
     plan = table.explain("v BETWEEN 1 AND 9 AND p = 'a'")
     assert plan.merged_files, "the newer files are read too"
     assert engine.rows(table, "v BETWEEN 1 AND 9 AND p = 'a'") == []
 
 
-def test_columns_and_a_condition_on_another_column_go_together(engine: TableEngine, table: Table) -> None:
+def test_columns_and_a_condition_on_another_column_are_combined(engine: TableEngine, table: Table) -> None:
     where = "p = 'b' AND v >= 98"
     assert engine.columns(table, where=where, columns=["id"]) == ["id"]
     assert engine.rows(table, where, ["id"]) == [(98,), (99,)]
@@ -92,7 +92,7 @@ def test_a_deleted_row_stays_hidden_under_any_condition(engine: TableEngine, tmp
     assert engine.rows(made, "v >= 20") == [(3, 30)]
 
 
-def test_with_a_sequence_field_a_newer_file_may_hold_the_older_version(local: TableEngine, tmp_path: Path) -> None:
+def test_with_a_sequence_field_a_newer_file_may_contain_the_older_version(local: TableEngine, tmp_path: Path) -> None:
     made = local.create(tmp_path, "id INT, v INT, s INT", ["id"], options={"sequence.field": "s"})
     local.write(made, [(1, 10, 5), (2, 10, 5)])
     local.write(made, [(1, 99, 1), (2, 99, 9)])
@@ -101,8 +101,8 @@ def test_with_a_sequence_field_a_newer_file_may_hold_the_older_version(local: Ta
     assert local.rows(made, "s = 1") == []
 
 
-def test_thousands_of_terms_overflow_no_stack(engine: TableEngine, table: Table) -> None:
-    # Spark's stack holds more than a thousand ANDs one in another, and not 1,500.
+def test_thousands_of_terms_do_not_overflow_a_stack(engine: TableEngine, table: Table) -> None:
+    # Spark's stack allows more than a thousand nested ANDs, but not 1,500.
     values = [f"(v != {at} OR v IS NULL)" for at in range(1_600) if at != 42]
     found = engine.rows(table, " AND ".join([*values, "v >= 0"]))
     assert found == [(42, 42, "a"), (42, 42, "b")]

@@ -1,4 +1,4 @@
-"""What a user asks of the DataFrame after `read()` reaches the Parquet scans, of sections with overlap too."""
+"""Operations on the DataFrame after `read()` reach the Parquet scans, also those of overlapping sections."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.read.tables import create, frame, rows_of
 
 @pytest.fixture(scope="module")
 def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Table:
-    """Keys 0 to 49 in overlapping runs with deletes, keys 100 to 149 in a file of their own."""
+    """Keys 0 to 49 in overlapping runs with deletes, keys 100 to 149 in a separate file."""
     made = create(spark, tmp_path_factory.mktemp("pushed"), "id INT, v INT, w STRING, x DOUBLE", ["id"])
     made.write(frame(made, [(i, i, str(i), float(i)) for i in range(50)]))
     made.write(frame(made, [(i, -i, "new", 0.0) for i in range(0, 50, 5)]))
@@ -26,7 +26,7 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tabl
 
 
 def parquet_scans(found: DataFrame) -> list[tuple[set[str], str]]:
-    """(columns of the table that are read, pushed filters) of each Parquet scan in the executed plan."""
+    """Return (columns of the table that are read, pushed filters) of each Parquet scan in the executed plan."""
     text = found._jdf.queryExecution().explainString(
         found.sparkSession._jvm.org.apache.spark.sql.execution.ExplainMode.fromString("formatted")
     )
@@ -70,14 +70,14 @@ def test_a_count_reads_no_column(table: Table) -> None:
     assert rows_of(found) == [(99,)]
 
 
-def test_untouched_files_are_scanned_as_spark_scans_any_parquet(table: Table) -> None:
+def test_files_without_overlap_are_scanned_as_any_parquet(table: Table) -> None:
     text = table.read("id >= 100")._jdf.queryExecution().toString()
     assert "Join" not in text
     assert "ArrowEvalPython" not in text and "MapInArrow" not in text
     assert table.explain("id >= 100").files_scanned == 1
 
 
-def test_the_files_of_the_frame_are_those_of_the_plan(table: Table) -> None:
+def test_the_frame_has_the_files_of_the_plan(table: Table) -> None:
     plan = table.explain()
     files = {path.rsplit("/", 1)[-1] for path in table.read().inputFiles()}
     assert files == {file.path.rsplit("/", 1)[-1] for file in (*plan.raw_files, *plan.merged_files)}

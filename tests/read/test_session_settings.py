@@ -1,4 +1,4 @@
-"""What a user's session is set to changes no row of a table."""
+"""Settings of a user's session change no row of a table."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def set_oddly(spark: SparkSession) -> Iterator[SparkSession]:
         spark.conf.set(key, value or "")
 
 
-def test_old_dates_and_missing_files_are_what_they_are(set_oddly: SparkSession, tmp_path: Path) -> None:
+def test_old_dates_and_missing_files_do_not_depend_on_settings(set_oddly: SparkSession, tmp_path: Path) -> None:
     table = create(set_oddly, tmp_path, "id INT, d DATE, m TIMESTAMP(3), n TIMESTAMP(9)", ["id"])
     old = datetime.datetime(1500, 1, 1)
     values = "DATE'1500-01-01' AS d, TIMESTAMP_NTZ'1500-01-01' AS m, TIMESTAMP_NTZ'1500-01-01' AS n"

@@ -1,4 +1,4 @@
-"""A task whose snapshot goes while it reads says so; a file that is missing of one that stays is damage."""
+"""A task reports a snapshot that expires during a read; a missing file of a retained snapshot is damage."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tests.maintain.versioned_table import rows, versioned_table
 
 @dataclass(frozen=True)
 class Missing:
-    """The task that yields a batch and then misses a file."""
+    """A task that yields a batch, and then misses a file."""
 
     def __call__(self, unit: int) -> Iterator[pa.RecordBatch]:
         yield from rows((unit, "a")).to_batches()
         raise CorruptTableError("a file is missing")
 
 
-def test_only_a_snapshot_that_went_explains_a_missing_file(tmp_path: Path) -> None:
+def test_only_an_expired_snapshot_explains_a_missing_file(tmp_path: Path) -> None:
     table = versioned_table(tmp_path, 3)
     store = table._store()
     task = pickle.loads(pickle.dumps(SnapshotGuard(store, (store.snapshots.get(1),), Missing())))
@@ -38,7 +38,7 @@ def test_only_a_snapshot_that_went_explains_a_missing_file(tmp_path: Path) -> No
         list(task(7))
 
 
-def test_files_of_no_snapshot_in_particular_are_never_explained(tmp_path: Path) -> None:
+def test_a_missing_file_without_a_snapshot_is_never_explained(tmp_path: Path) -> None:
     store = versioned_table(tmp_path, 1)._store()
     with pytest.raises(CorruptTableError):
         list(SnapshotGuard(store, (None,), Missing())(7))

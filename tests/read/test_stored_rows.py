@@ -1,4 +1,4 @@
-"""The task that reads data files as they are."""
+"""The task that reads data files unchanged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lakelsm.storage import LocalFileIO
 from tests.merge.run_files import reader_of, write_run
 
 
-def test_a_task_reads_every_row_of_a_file_with_its_place(tmp_path: Path) -> None:
+def test_a_task_reads_every_row_of_a_file_with_its_row_index(tmp_path: Path) -> None:
     schema = create_schema("id INT, v STRING", ["id"])
     run = write_run(tmp_path, schema, [(3, 0, {"id": 1, "v": "a"}), (4, 3, {"id": 2, "v": None})])
     reader = RunReader(LocalFileIO(), schema, schemas={0: schema}, columns=("id", "v"), memory_bytes=1 << 20)

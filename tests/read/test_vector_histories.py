@@ -1,4 +1,4 @@
-"""Random histories of tables with deletion vectors: the rows are those of a table without, at every snapshot."""
+"""Random histories of tables with deletion vectors: every snapshot has the rows of a table without vectors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.read.test_changelog_states import ENGINES, Row, applied, batches, tab
 
 
 def rows(table: FileTable, snapshot: Any, fresh: bool = False) -> dict[int, Row]:
-    """The rows of a snapshot, by key; the same whether tasks hand small files over or not."""
+    """Return the rows of a snapshot by key; they must not depend on which files tasks read."""
     plan = plan_read(table.store, snapshot, None, fresh)
     found = table.scanned(plan).to_pylist()
     if not MergeSpec.of(table.store.schema, table.store.options).keeps_rows:
@@ -32,10 +32,10 @@ def rows(table: FileTable, snapshot: Any, fresh: bool = False) -> dict[int, Row]
 @pytest.mark.parametrize("engine", [name for name in ENGINES if name != "first-row"])
 @given(st.data())
 @examples(3)
-def test_rows_under_vectors_are_those_of_a_table_without_and_differences_lead_from_state_to_state(
+def test_rows_with_vectors_equal_those_without_and_differences_lead_from_state_to_state(
     engine: str, data: st.DataObject
 ) -> None:
-    """The other table looks rows up too, so that rows that are combined meet in the same order."""
+    """The other table looks rows up too, so that combined rows are merged in the same order."""
     options, retractions = ENGINES[engine]
     with TemporaryDirectory() as folder:
         common = {"write-only": "true", "file.compression": "none", "target-file-size": "1 mb", **options}
@@ -43,7 +43,7 @@ def test_rows_under_vectors_are_those_of_a_table_without_and_differences_lead_fr
         twin = table_below(str(Path(folder, "twin")), {"changelog-producer": "lookup", **common})
         seen: list[tuple[Any, dict[int, Row]]] = [(None, {})]
         full: bool | None
-        # The first file is much larger than the next ones: most compactions leave it and mask rows of it.
+        # The first file is much larger than the next ones: most compactions do not rewrite it, but mask rows of it.
         batch, full = [KindedRow("+I", (key, 1, 1, "x")) for key in range(400)], True
         for step in range(data.draw(st.integers(2, 4))):
             if step:

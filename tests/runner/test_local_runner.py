@@ -1,4 +1,4 @@
-"""Units that a pool of this process runs."""
+"""Units that a pool of threads runs."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ def counted(unit: int) -> Iterator[pa.RecordBatch]:
     yield pa.record_batch([pa.array([-unit])], schema=SCHEMA)
 
 
-def test_batches_come_in_the_order_of_the_units() -> None:
+def test_batches_have_the_order_of_the_units() -> None:
     found = [batch.column(0)[0].as_py() for batch in LocalRunner(3).batches(range(20), counted, SCHEMA, PATHS)]
     assert found == [number for unit in range(20) for number in (unit, -unit)]
 
 
-#: More than are begun before the failure of one is seen, on any machine.
+#: More units than any machine starts before it sees the failure of one.
 UNITS = 5000
 
 
-def test_no_task_runs_when_the_failure_of_one_is_told() -> None:
+def test_no_task_runs_when_a_failure_is_raised() -> None:
     running = threading.Semaphore(0)
     ended: list[int] = []
 
@@ -61,11 +61,11 @@ def test_no_task_runs_when_the_failure_of_one_is_told() -> None:
 
 
 class Counting:
-    """A task that says what it holds, and counts how many of it run at a time: each waits until ``wanted`` do."""
+    """A task that declares its memory, and counts how many run at the same time: each waits until ``wanted`` do."""
 
     def __init__(self, memory_bytes: int, wanted: int) -> None:
         self.memory_bytes = memory_bytes
-        self.most = self._now = 0
+        self.max_running = self._now = 0
         self._wanted = wanted
         self._reached = threading.Event()
         self._lock = threading.Lock()
@@ -73,7 +73,7 @@ class Counting:
     def __call__(self, unit: int) -> Iterator[pa.RecordBatch]:
         with self._lock:
             self._now += 1
-            self.most = max(self.most, self._now)
+            self.max_running = max(self.max_running, self._now)
             if self._now == self._wanted:
                 self._reached.set()
         assert self._reached.wait(PATIENCE)
@@ -84,10 +84,10 @@ class Counting:
 
 
 @pytest.mark.parametrize("memory, at_a_time", [(100, 1), (399, 1), (400, 2), (650, 3), (10_000, 4)])
-def test_tasks_run_side_by_side_as_cores_and_memory_have_room_for(memory: int, at_a_time: int) -> None:
+def test_as_many_tasks_run_as_cores_and_memory_allow(memory: int, at_a_time: int) -> None:
     task = Counting(200, at_a_time)
     assert len(list(LocalRunner(4, memory).batches(range(12), task, SCHEMA, PATHS))) == 24
-    assert task.most == at_a_time
+    assert task.max_running == at_a_time
 
 
 def test_a_compaction_in_threads_writes_the_rows_and_messages_of_one_after_the_other(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_compaction_in_threads_writes_the_rows_and_messages_of_one_after_the_o
 
 
 @pytest.mark.parametrize("fault", [OSError(28, "No space left on device"), MemoryError(), pa.ArrowInvalid("bad")])
-def test_a_compaction_that_the_machine_fails_leaves_nothing_and_names_the_table(
+def test_a_compaction_that_fails_by_the_machine_leaves_no_file_and_names_the_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Exception
 ) -> None:
     table = LocalTable(tmp_path / "t", "id INT NOT NULL, v STRING", bucket="3")

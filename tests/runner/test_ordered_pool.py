@@ -1,4 +1,4 @@
-"""Threads that work units off side by side for one consumer."""
+"""Threads that run units at the same time for one consumer."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def pool(units: int, task: Callable[[int], Iterator[pa.RecordBatch]], **settings
 
 @pytest.fixture
 def threads_of_pools() -> Callable[[], list[str]]:
-    """``threads_of_pools()``: names of the threads that pools have begun in this test and that run."""
+    """``threads_of_pools()``: names of running threads that pools have started in this test."""
     others = set(threading.enumerate())
 
     def running() -> list[str]:
@@ -50,7 +50,7 @@ def threads_of_pools() -> Callable[[], list[str]]:
 
 
 class Work:
-    """Tasks that say which units were begun and which generators were closed."""
+    """Tasks that record which units were started and which generators were closed."""
 
     def __init__(self, batches: int = 1, seconds: float = 0.0) -> None:
         self.batches, self.seconds = batches, seconds
@@ -70,7 +70,7 @@ class Work:
 
 
 @pytest.mark.parametrize("threads", [1, 2, 7])
-def test_batches_come_in_order_whichever_unit_is_done_first(
+def test_batches_are_in_order_whichever_unit_finishes_first(
     threads: int, threads_of_pools: Callable[[], list[str]]
 ) -> None:
     def task(unit: int) -> Iterator[pa.RecordBatch]:
@@ -82,12 +82,12 @@ def test_batches_come_in_order_whichever_unit_is_done_first(
     assert threads_of_pools() == []
 
 
-def test_no_units_give_nothing() -> None:
+def test_no_units_yield_nothing() -> None:
     assert values(pool(0, Work()).run(0, "/t")) == []
 
 
 @pytest.mark.parametrize("read_ahead", [1, 3 * BATCH])
-def test_tasks_wait_for_who_takes_their_batches(read_ahead: int) -> None:
+def test_tasks_wait_for_the_consumer(read_ahead: int) -> None:
     work = Work(batches=50)
     found = pool(4, work, read_ahead=read_ahead).run(2, "/t")
     assert next(found).column(0).to_pylist() == [0]
@@ -96,7 +96,7 @@ def test_tasks_wait_for_who_takes_their_batches(read_ahead: int) -> None:
     assert values(found) == list(range(1, 200))
 
 
-def test_a_unit_that_is_wanted_is_not_kept_waiting_by_later_ones() -> None:
+def test_the_unit_that_the_consumer_takes_does_not_wait_for_later_ones() -> None:
     later_are_full = threading.Event()
 
     def task(unit: int) -> Iterator[pa.RecordBatch]:
@@ -120,21 +120,21 @@ def test_an_abandoned_run_ends_its_tasks_and_their_generators(threads_of_pools: 
     assert len(work.begun) <= 3 and sorted(work.closed) == sorted(work.begun)
 
 
-def test_a_long_step_free_task_ends_where_it_asks(threads_of_pools: Callable[[], list[str]]) -> None:
-    asked = threading.Event()
+def test_a_long_task_ends_where_it_checks_for_cancellation(threads_of_pools: Callable[[], list[str]]) -> None:
+    checked = threading.Event()
     done: list[int] = []
 
     def task(unit: int) -> Iterator[pa.RecordBatch]:
         yield numbers(unit)
         for _ in range(100_000):
             time.sleep(0.001)
-            asked.set()
+            checked.set()
             raise_if_cancelled()
         done.append(unit)
 
     found = pool(1, task).run(1, "/t")
     next(found)
-    assert asked.wait(PATIENCE)
+    assert checked.wait(PATIENCE)
     found.close()
     assert done == [] and threads_of_pools() == []
 
@@ -148,7 +148,7 @@ def failing(at: int, error: BaseException, work: Work) -> Callable[[int], Iterat
     return task
 
 
-def test_what_comes_before_a_failure_is_given_first(threads_of_pools: Callable[[], list[str]]) -> None:
+def test_batches_before_a_failure_are_returned_first(threads_of_pools: Callable[[], list[str]]) -> None:
     for _ in range(5):
         taken: list[int] = []
         work = Work(batches=3, seconds=0.001)
@@ -169,7 +169,7 @@ def test_a_failure_ends_earlier_units_if_fail_fast_is_set() -> None:
     assert work.begun == work.closed == [0] and work.yielded < work.batches
 
 
-def test_a_failure_that_is_none_of_lakelsm_names_the_table_and_its_cause() -> None:
+def test_a_failure_of_another_library_names_the_table_and_its_cause() -> None:
     cause = OSError(28, "No space left on device")
     with pytest.raises(StorageError, match=r"Table /wh/t: .*No space left") as raised:
         values(pool(3, failing(0, cause, Work())).run(2, "/wh/t"))
@@ -178,14 +178,14 @@ def test_a_failure_that_is_none_of_lakelsm_names_the_table_and_its_cause() -> No
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """Interrupts are raised, also where the tests run in a background job, which ignores them."""
+    """Raise interrupts, also if the tests run in a background job, which ignores them."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.usefixtures("interruptible")
-def test_an_interrupt_of_the_user_ends_all_tasks_and_is_raised(threads_of_pools: Callable[[], list[str]]) -> None:
+def test_an_interrupt_by_the_user_ends_all_tasks_and_is_raised(threads_of_pools: Callable[[], list[str]]) -> None:
     work = Work(batches=100_000, seconds=0.001)
     taken = threading.Event()
 
@@ -199,7 +199,7 @@ def test_an_interrupt_of_the_user_ends_all_tasks_and_is_raised(threads_of_pools:
     with pytest.raises(KeyboardInterrupt):
         for _ in found:
             taken.set()
-    found.close()  # The interrupt may have come between two batches.
+    found.close()  # The interrupt may arrive between two batches.
     assert threads_of_pools() == []
     assert sorted(work.closed) == sorted(work.begun) and work.yielded < 2 * work.batches
 

@@ -1,4 +1,4 @@
-"""What ends a task of this process, told as an error of lakelsm's."""
+"""Failures of tasks in this process become errors of lakelsm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages of tasks are joined, and reach the driver as they were."""
+"""Messages of tasks are combined, and reach the driver unchanged."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def test_a_batch_has_the_columns_of_the_schema_and_each_its_own_entries() -> Non
     assert TaskMessages.of_row([column[0].as_py() for column in batch.columns]) == messages
 
 
-def test_marks_of_one_data_file_from_several_tasks_are_united() -> None:
+def test_positions_of_one_data_file_from_several_tasks_are_united() -> None:
     bucket = partition("a"), 0
     messages = TaskMessages(positions={bucket: {"d": BitMap([1])}})
     messages.add(TaskMessages(positions={bucket: {"d": BitMap([2]), "e": BitMap([0])}}))
     assert messages.positions == {bucket: {"d": BitMap([1, 2]), "e": BitMap([0])}}
 
 
-def test_messages_of_several_tasks_follow_one_another() -> None:
+def test_messages_of_several_tasks_are_appended() -> None:
     a, b, c, i = add(file("a")), add(file("b")), add(file("c")), hash_index("i")
     messages, other = (
         TaskMessages([a], ignored_rows=4, ignored_deletes=1),

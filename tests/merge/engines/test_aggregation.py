@@ -11,7 +11,7 @@ SUM = function("sum")
 REMOVING = {**SUM, "aggregation.remove-record-on-delete": "true"}
 
 
-def test_a_key_has_the_number_of_its_last_row_and_is_an_insert_although_that_retracts() -> None:
+def test_a_key_has_the_number_of_its_last_row_and_is_an_insert_even_if_that_row_retracts() -> None:
     row = merged_row("INT", {**SUM, "fields.g.aggregate-function": "sum"}, (UPDATE_AFTER, 5), (INSERT, 2), (DELETE, 7))
     assert row == {"_SEQUENCE_NUMBER": 2, "_VALUE_KIND": INSERT, "id": 1, "v": 0, "g": -1}
 
@@ -24,13 +24,13 @@ def test_a_delete_that_removes_leaves_its_own_values_and_the_kind_minus_d() -> N
     assert kind_and_values("INT", REMOVING, (INSERT, 5), (DELETE, 3)) == (DELETE, 3, 1)
 
 
-def test_rows_after_a_removal_start_from_the_values_of_the_delete() -> None:
+def test_rows_after_a_removal_start_with_the_values_of_the_delete() -> None:
     rows = (INSERT, 5), (DELETE, 3), (INSERT, 2), (UPDATE_BEFORE, 1)
     assert kind_and_values("INT", REMOVING, *rows) == (INSERT, 4, None)
     assert merged("INT", REMOVING, (INSERT, 5), (DELETE, 3), (INSERT, 7), (DELETE, None), (INSERT, 2)) == 2
 
 
-def test_a_minus_u_retracts_although_deletes_remove() -> None:
+def test_a_minus_u_retracts_even_if_deletes_remove() -> None:
     assert kind_and_values("INT", REMOVING, (INSERT, 5), (UPDATE_BEFORE, 3)) == (INSERT, 2, None)
 
 

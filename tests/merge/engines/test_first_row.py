@@ -21,12 +21,12 @@ def test_retractions_that_the_table_ignores_are_never_first() -> None:
     assert merged("INT", IGNORING, (DELETE, 1), (UPDATE_BEFORE, 2), (INSERT, 3), (INSERT, 4)) == 3
 
 
-def test_a_key_of_ignored_retractions_alone_is_gone() -> None:
+def test_a_key_of_ignored_retractions_alone_has_no_row() -> None:
     assert merged_row("INT", IGNORING, (DELETE, 1), (UPDATE_BEFORE, 2)) is None
 
 
 @pytest.mark.parametrize("kind", [UPDATE_BEFORE, DELETE])
-def test_a_retraction_is_refused_saying_how_to_take_it(kind: int) -> None:
+def test_a_retraction_is_refused_with_the_remedy(kind: int) -> None:
     message = "'merge-engine' = 'first-row': .*are refused.*'ignore-delete' = 'true'"
     with pytest.raises(InvalidInputError, match=message):
         merged("INT", FIRST_ROW, (INSERT, 1), (kind, 1))

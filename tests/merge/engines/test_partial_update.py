@@ -33,23 +33,23 @@ def test_a_group_takes_the_row_of_the_greatest_sequence_nulls_included_and_the_l
     assert merged("STRING", GROUP, (INSERT, "a", 5), (INSERT, "b", 5)) == "b"
 
 
-def test_a_row_whose_sequence_is_null_leaves_the_group_as_it_is() -> None:
+def test_a_row_whose_sequence_is_null_does_not_change_the_group() -> None:
     assert kind_and_values("STRING", GROUP, (INSERT, "a", 5), (INSERT, "b", None)) == (INSERT, "a", 5)
     assert kind_and_values("STRING", GROUP, (INSERT, "a", None), (INSERT, "b", None)) == (INSERT, None, None)
 
 
 @pytest.mark.parametrize("kind", [UPDATE_BEFORE, DELETE])
-def test_a_retraction_that_is_not_older_empties_the_group_and_an_older_one_does_nothing(kind: int) -> None:
+def test_a_retraction_that_is_not_older_empties_the_group_and_an_older_one_has_no_effect(kind: int) -> None:
     assert kind_and_values("STRING", GROUP, (INSERT, "a", 5), (kind, "a", 6)) == (INSERT, None, 6)
     assert kind_and_values("STRING", GROUP, (INSERT, "a", 5), (kind, "a", 4)) == (INSERT, "a", 5)
 
 
-def test_a_function_of_a_group_takes_an_older_row_before_what_is_there() -> None:
+def test_a_function_of_a_group_puts_an_older_row_before_the_present_value() -> None:
     listed = {**GROUP, **function("listagg")}
     assert merged("STRING", listed, (INSERT, "b", 5), (INSERT, "a", 4), (INSERT, "c", 6)) == "a,b,c"
 
 
-def test_a_key_that_nothing_was_added_to_is_gone_with_the_number_of_the_last_row_that_acts() -> None:
+def test_a_key_without_an_added_row_has_no_row_and_the_number_of_the_last_row_with_an_effect() -> None:
     ignoring = {**PARTIAL, "ignore-delete": "true"}
     for options, rows, number, kind in (
         (GROUP, [(DELETE, 1, 5), (UPDATE_BEFORE, 2, 6)], 1, DELETE),
@@ -77,13 +77,13 @@ def test_a_delete_of_the_named_sequence_removes_the_row_unless_it_is_older(
     assert kind_and_values("INT", GROUP_REMOVING, (INSERT, 1, 5), retraction)[:2] == (kind, value)
 
 
-def test_a_row_that_was_removed_twice_may_have_left_the_first_value_before() -> None:
+def test_a_row_that_was_removed_twice_may_keep_the_first_value_from_before() -> None:
     options = {**GROUP_REMOVING, **function("first_non_null_value", ignore_retract="true")}
     assert merged("INT", options, (DELETE, 5, 1), (INSERT, 6, 0), (DELETE, 7, 2), (INSERT, 8, 1)) == 8
 
 
 @pytest.mark.parametrize("kind", [UPDATE_BEFORE, DELETE])
-def test_a_retraction_that_no_option_speaks_of_is_refused_naming_all_that_could(kind: int) -> None:
+def test_a_retraction_without_an_option_is_refused_with_all_options_that_allow_it(kind: int) -> None:
     message = (
         "'merge-engine' = 'partial-update': .*are refused.*'ignore-delete' = 'true' to drop them.*"
         r"remove-record-on-delete' = 'true'.*'fields\.<column>\.sequence-group'"

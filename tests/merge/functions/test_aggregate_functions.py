@@ -1,4 +1,4 @@
-"""Functions that choose one of the values, their retractions, and results that a column cannot hold."""
+"""Functions that choose one of the values, their retractions, and results that a column refuses."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def test_a_function_chooses_its_value(name: str, values: list[str | None], expec
         ("BOOLEAN", False, True),
     ],
 )
-def test_the_extremes_are_those_of_java(column: str, least: Any, greatest: Any) -> None:
-    for values in ((least, greatest), (greatest, None, least)):
+def test_the_extremes_are_those_of_java(column: str, smallest: Any, greatest: Any) -> None:
+    for values in ((smallest, greatest), (greatest, None, smallest)):
         assert repr(folded("max", column, *values)) == repr(greatest)
-        assert repr(folded("min", column, *values)) == repr(least)
+        assert repr(folded("min", column, *values)) == repr(smallest)
 
 
 @pytest.mark.parametrize(
@@ -62,12 +62,12 @@ def test_the_extremes_are_those_of_java(column: str, least: Any, greatest: Any) 
         ([None, None], None, None),
     ],
 )
-def test_truths_are_folded_without_nulls(values: list[bool | None], every: bool | None, some: bool | None) -> None:
+def test_booleans_are_folded_without_nulls(values: list[bool | None], every: bool | None, some: bool | None) -> None:
     assert folded("bool_and", "BOOLEAN", *values) is every
     assert folded("bool_or", "BOOLEAN", *values) is some
 
 
-def test_a_retraction_leaves_null_where_it_retracts_a_value() -> None:
+def test_a_retraction_of_a_value_leaves_null() -> None:
     assert merged("INT", function("last_value"), (INSERT, 1), (DELETE, None)) is None
     assert merged("INT", function("last_non_null_value"), (INSERT, 1), (DELETE, None)) == 1
     assert merged("INT", function("last_non_null_value"), (INSERT, 1), (DELETE, 7)) is None
@@ -95,7 +95,7 @@ def test_an_older_value_confirms_the_first_one_that_is_not_null() -> None:
 @pytest.mark.parametrize("name", sorted(name for name, (_, retracts) in FUNCTIONS.items() if not retracts))
 @pytest.mark.parametrize("kind", [UPDATE_BEFORE, DELETE])
 @pytest.mark.parametrize("engine", [{}, GROUP], ids=["aggregation", "a sequence group"])
-def test_a_function_that_cannot_retract_says_how_to_ignore_it(engine: dict[str, str], kind: int, name: str) -> None:
+def test_a_function_that_cannot_retract_names_the_options(engine: dict[str, str], kind: int, name: str) -> None:
     options, column, value = {**engine, **function(name)}, *_SAMPLES.get(name, ("INT", 1))
     with pytest.raises(
         InvalidInputError, match=rf"aggregate function '{name}' cannot retract .*'fields\.v\.ignore-retract' = 'true'"
@@ -105,7 +105,7 @@ def test_a_function_that_cannot_retract_says_how_to_ignore_it(engine: dict[str, 
 
 
 _NESTED = "ARRAY<ROW<k INT, v INT>>"
-#: A type and a value of functions that do not take an INT.
+#: A type and a value for functions that do not accept INT.
 _SAMPLES: dict[str, tuple[str, Any]] = {
     "bool_and": ("BOOLEAN", True),
     "bool_or": ("BOOLEAN", True),

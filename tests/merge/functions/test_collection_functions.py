@@ -17,8 +17,8 @@ def folded(column: str, options: dict[str, str], *values: Any) -> Any:
     return merged(column, options, *((INSERT, value) for value in values))
 
 
-def retracting(column: str, options: dict[str, str], held: Any, gone: Any) -> Any:
-    return merged(column, options, (INSERT, held), (DELETE, gone))
+def retracting(column: str, options: dict[str, str], accumulated: Any, retracted: Any) -> Any:
+    return merged(column, options, (INSERT, accumulated), (DELETE, retracted))
 
 
 def out_of_order(column: str, options: dict[str, str], newer: Any, older: Any) -> Any:
@@ -35,7 +35,7 @@ def test_texts_are_joined_and_blank_ones_left_out() -> None:
     assert folded("STRING", LISTAGG, None, None) is None
 
 
-def test_what_is_blank_is_what_java_calls_whitespace() -> None:
+def test_blank_is_defined_by_whitespace_of_java() -> None:
     for blank in ("\u2003", "\x1c", "\n"):
         assert folded("STRING", LISTAGG, "a", blank) == "a"
     for space in ("\xa0", "\u2007", "\u202f", "\x85"):
@@ -46,7 +46,7 @@ def test_an_older_text_goes_in_front() -> None:
     assert out_of_order("STRING", LISTAGG, "b", "a") == "a,b"
 
 
-def test_distinct_texts_are_split_at_the_delimiter_and_the_first_text_is_kept_as_it_is() -> None:
+def test_distinct_texts_are_split_at_the_delimiter_and_the_first_text_is_not_changed() -> None:
     distinct = function("listagg", distinct="true")
     assert folded("STRING", distinct, "a,a", "b,a,,b", "c") == "a,a,b,c"
     assert folded("STRING", function("listagg", distinct="true", list_agg_delimiter=";"), "a,b", "b", "a,b") == "a,b;b"
@@ -67,7 +67,7 @@ def test_distinct_elements_are_kept_once_in_the_order_of_their_first() -> None:
     assert folded("ARRAY<ARRAY<INT>>", DISTINCT, [[1], [2]], [[1], None]) == [[1], [2], None]
 
 
-def test_a_retraction_takes_one_of_each_of_its_elements_away() -> None:
+def test_a_retraction_removes_one_of_each_of_its_elements() -> None:
     assert retracting("ARRAY<INT>", COLLECT, [1, 2, 1, 1], [1, 1, 9]) == [2, 1]
     assert retracting("ARRAY<INT>", COLLECT, [1, 2], None) == [1, 2]
     assert retracting("ARRAY<INT>", COLLECT, None, [1]) is None
@@ -88,7 +88,7 @@ def test_the_later_value_of_a_map_key_wins_null_included() -> None:
     assert out_of_order(MAP, MERGE_MAP, [("a", 2)], [("a", 1), ("b", 1)]) == [("a", 2), ("b", 1)]
 
 
-def test_a_retraction_takes_its_keys_away_whatever_their_values() -> None:
+def test_a_retraction_removes_its_keys_whatever_their_values() -> None:
     assert retracting(MAP, MERGE_MAP, [("a", 1), ("b", 2)], [("a", 7), ("z", 1)]) == [("b", 2)]
     assert retracting(MAP, MERGE_MAP, [("a", 1)], None) == [("a", 1)]
     assert merged(MAP, MERGE_MAP, (UPDATE_BEFORE, [("a", 1)]), (INSERT, [("a", 2)])) == [("a", 2)]
@@ -112,7 +112,7 @@ def test_times_are_compared_as_java_compares_texts() -> None:
     assert folded(TIMED, KEYTIME, [low], [high]) == folded(TIMED, KEYTIME, [high], [low]) == [high]
 
 
-def test_a_null_removes_its_key_and_a_value_without_time_is_passed_over() -> None:
+def test_a_null_removes_its_key_and_a_value_without_a_time_is_ignored() -> None:
     assert folded(TIMED, KEYTIME, [("a", at(1, "1")), ("b", at(2, "1"))], [("a", None)]) == [("b", at(2, "1"))]
     assert folded(TIMED, KEYTIME, [("a", at(1, "1"))], [("a", at(2, None))]) == [("a", at(1, "1"))]
     assert folded(TIMED, KEYTIME, [("a", at(1, None))], [("a", at(2, "0"))]) == [("a", at(2, "0"))]
@@ -125,9 +125,9 @@ def test_the_time_may_be_another_member_than_the_last() -> None:
     assert folded(column, function("merge_map_with_keytime", ts_field="t"), *rows) == rows[0]
 
 
-def test_lists_are_places_in_their_elements_and_back() -> None:
+def test_lists_are_converted_to_indexes_of_elements_and_back() -> None:
     array = pa.array([[7], [1], None, [], [2, None]], pa.list_(pa.int32())).slice(1)
-    places = element_indexes(array)
-    assert places == [[1], None, [], [2, 3]]
-    assert lists_of(array.type, places, array.values).to_pylist() == [[1], None, [], [2, None]]
+    indexes = element_indexes(array)
+    assert indexes == [[1], None, [], [2, 3]]
+    assert lists_of(array.type, indexes, array.values).to_pylist() == [[1], None, [], [2, None]]
     assert lists_of(array.type, [], array.values).to_pylist() == []

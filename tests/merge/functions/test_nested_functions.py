@@ -22,7 +22,7 @@ def folded(options: dict[str, str], *values: Any) -> Any:
     return merged(ROWS, options, *((INSERT, value) for value in values))
 
 
-def test_rows_without_a_nested_key_are_appended_and_those_that_are_null_left_out() -> None:
+def test_rows_without_a_nested_key_are_appended_without_nulls() -> None:
     assert folded(PLAIN, [row(1)], None, [row(1), None]) == [row(1), row(1)]
     assert folded(PLAIN, None, None) is None
     assert folded(PLAIN, None, []) == []
@@ -42,7 +42,7 @@ def test_a_nested_sequence_decides_before_the_order_with_null_below_all() -> Non
     assert folded(options, None, [], [row(1, 1, None)]) == [row(1, 1, None)]
 
 
-def test_no_more_new_rows_are_taken_than_the_limit_but_those_that_are_there_stay_and_change() -> None:
+def test_the_limit_applies_to_new_rows_and_existing_ones_stay_and_change() -> None:
     assert folded(function("nested_update", count_limit="2"), [row(1)], [row(2), row(3)], [row(4)]) == [row(1), row(2)]
     keyed = function("nested_update", nested_key="k", count_limit="1")
     assert folded(keyed, [row(1, 1)], [row(2, 2), row(1, 3)]) == [row(1, 3)]
@@ -56,22 +56,22 @@ def test_an_older_row_of_a_sequence_group_comes_first() -> None:
     assert merged(ROWS, {**GROUP, **PARTIAL}, *rows) == [row(1, 9, 5)]
 
 
-def test_a_retraction_removes_the_rows_of_its_keys_or_those_that_equal_its_own() -> None:
-    held, gone = [row(1, 1), row(2, 2), row(1, 1)], [row(1, 1), row(2, 3)]
-    assert merged(ROWS, PLAIN, (INSERT, held), (DELETE, gone)) == [row(2, 2)]
-    assert merged(ROWS, KEYED, (INSERT, held), (DELETE, gone)) == []
-    assert merged(ROWS, PLAIN, (INSERT, held), (DELETE, None)) == held
-    assert merged(ROWS, PLAIN, (INSERT, None), (DELETE, gone)) is None
+def test_a_retraction_removes_the_rows_of_its_keys_or_those_equal_to_its_own() -> None:
+    accumulated, retracted = [row(1, 1), row(2, 2), row(1, 1)], [row(1, 1), row(2, 3)]
+    assert merged(ROWS, PLAIN, (INSERT, accumulated), (DELETE, retracted)) == [row(2, 2)]
+    assert merged(ROWS, KEYED, (INSERT, accumulated), (DELETE, retracted)) == []
+    assert merged(ROWS, PLAIN, (INSERT, accumulated), (DELETE, None)) == accumulated
+    assert merged(ROWS, PLAIN, (INSERT, None), (DELETE, retracted)) is None
 
 
-def test_members_are_updated_one_by_one_by_what_is_not_null() -> None:
+def test_members_are_updated_one_by_one_by_values_that_are_not_null() -> None:
     assert folded(PARTIAL, [row(1, 1, None)], [row(2, 2), row(1, None, 3)], [row(1, 4)]) == [row(1, 4, 3), row(2, 2)]
     assert folded(PARTIAL, [row(1, 1), row(1, None, 2)], None) == [row(1, 1, 2)]
     assert folded(PARTIAL, None, [row(1, 1), None, row(1, None, 2)]) == [row(1, 1, 2)]
 
 
 @pytest.mark.parametrize("name", ["nested_update", "nested_partial_update"])
-def test_a_nested_row_without_its_key_is_refused_left_out_or_merged_as_the_table_says(name: str) -> None:
+def test_a_nested_row_with_a_null_key_is_refused_ignored_or_merged_by_option(name: str) -> None:
     def with_strategy(strategy: str) -> Any:
         options = function(name, nested_key="k", nested_key_null_strategy=strategy)
         return folded(options, [row(1, 1), row(None, 2)], [row(None, 3)])

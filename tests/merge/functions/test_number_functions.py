@@ -24,39 +24,39 @@ def added(options: dict[str, str], column: str, *values: Any) -> Any:
 
 @pytest.mark.parametrize("type_name", BITS)
 @pytest.mark.parametrize("name", ["sum", "product"])
-def test_an_integer_that_leaves_its_type_is_refused_and_never_wraps(name: str, type_name: str) -> None:
-    most = 2 ** (BITS[type_name] - 1) - 1
+def test_an_integer_that_exceeds_its_type_is_refused_and_never_wraps(name: str, type_name: str) -> None:
+    largest = 2 ** (BITS[type_name] - 1) - 1
     message = rf"result of aggregate function '{name}' does not fit {type_name} .*Widen the column or correct the rows"
     with pytest.raises(InvalidInputError, match=message):
-        added(function(name), type_name, most, 2)
+        added(function(name), type_name, largest, 2)
     with pytest.raises(InvalidInputError, match=message):
-        added(function(name), type_name, -most, {"sum": -2, "product": 2}[name])
-    assert added(function(name), type_name, most, {"sum": 0, "product": 1}[name]) == most
+        added(function(name), type_name, -largest, {"sum": -2, "product": 2}[name])
+    assert added(function(name), type_name, largest, {"sum": 0, "product": 1}[name]) == largest
 
 
 @pytest.mark.parametrize("type_name", BITS)
-def test_the_least_integer_is_reached_by_sums_and_retractions_and_has_no_negative(type_name: str) -> None:
-    least = -(2 ** (BITS[type_name] - 1))
-    assert added(SUM, type_name, least + 1, -1) == least
-    assert merged(type_name, SUM, (INSERT, -1), (DELETE, -(least + 1))) == least
-    assert merged(type_name, SUM, (INSERT, -1), (DELETE, least)) == -(least + 1)
+def test_the_smallest_integer_is_reached_by_sums_and_retractions_and_has_no_negative(type_name: str) -> None:
+    smallest = -(2 ** (BITS[type_name] - 1))
+    assert added(SUM, type_name, smallest + 1, -1) == smallest
+    assert merged(type_name, SUM, (INSERT, -1), (DELETE, -(smallest + 1))) == smallest
+    assert merged(type_name, SUM, (INSERT, -1), (DELETE, smallest)) == -(smallest + 1)
     with pytest.raises(InvalidInputError, match=f"does not fit {type_name}"):
-        merged(type_name, SUM, (INSERT, 0), (DELETE, least))
+        merged(type_name, SUM, (INSERT, 0), (DELETE, smallest))
 
 
-def test_a_sum_that_overflows_on_the_way_is_refused_although_its_end_would_fit() -> None:
+def test_a_sum_that_overflows_in_between_is_refused_even_if_the_result_would_fit() -> None:
     with pytest.raises(InvalidInputError, match="does not fit INT"):
         merged("INT", SUM, (INSERT, 2**31 - 1), (INSERT, 1), (DELETE, 1))
 
 
-def test_nulls_count_for_nothing_and_a_key_of_nulls_has_none() -> None:
+def test_nulls_are_ignored_and_a_key_of_nulls_has_no_sum() -> None:
     for options in (SUM, PRODUCT):
         assert added(options, "INT", None, 3, None) == 3
         assert added(options, "INT", None, None) is None
     assert merged("INT", SUM, (INSERT, 3), (DELETE, None)) == 3
 
 
-def test_a_retraction_is_subtracted_even_from_nothing_but_divides_only_what_is_there() -> None:
+def test_a_retraction_is_subtracted_even_from_nothing_but_divides_only_an_existing_product() -> None:
     assert merged("INT", SUM, (DELETE, 3), (INSERT, 1)) == -2
     assert merged("DECIMAL(4, 1)", SUM, (UPDATE_BEFORE, Decimal("3.5")), (INSERT, None)) == Decimal("-3.5")
     assert merged("INT", PRODUCT, (DELETE, 3), (INSERT, 7)) == 7
@@ -69,16 +69,16 @@ def test_integers_are_divided_towards_zero(dividend: int, divisor: int, quotient
 
 
 @pytest.mark.parametrize("column", ["DECIMAL(3, 1)", "DECIMAL(18, 1)", "DECIMAL(38, 1)"])
-def test_a_decimal_that_leaves_its_precision_is_null_as_in_paimon_and_starts_anew(column: str) -> None:
+def test_a_decimal_that_exceeds_its_precision_is_null_as_in_paimon_and_starts_again(column: str) -> None:
     digits = int(column[8:].split(",")[0])
-    most = Decimal(10**digits - 1).scaleb(-1, WIDE)
-    assert added(SUM, column, most, Decimal("0.1")) is None
-    assert added(SUM, column, most, Decimal("0.1"), Decimal("2.5")) == Decimal("2.5")
-    assert added(SUM, column, most, Decimal("-0.1")) == WIDE.subtract(most, Decimal("0.1"))
-    assert added(PRODUCT, column, most, Decimal("1.0")) == most
-    assert added(PRODUCT, column, most, Decimal("1.1")) is None
+    largest = Decimal(10**digits - 1).scaleb(-1, WIDE)
+    assert added(SUM, column, largest, Decimal("0.1")) is None
+    assert added(SUM, column, largest, Decimal("0.1"), Decimal("2.5")) == Decimal("2.5")
+    assert added(SUM, column, largest, Decimal("-0.1")) == WIDE.subtract(largest, Decimal("0.1"))
+    assert added(PRODUCT, column, largest, Decimal("1.0")) == largest
+    assert added(PRODUCT, column, largest, Decimal("1.1")) is None
     with pytest.raises(InvalidInputError, match="column 'v': a merge made it NULL"):
-        added(SUM, f"{column} NOT NULL", most, Decimal("0.1"))
+        added(SUM, f"{column} NOT NULL", largest, Decimal("0.1"))
 
 
 @pytest.mark.parametrize(

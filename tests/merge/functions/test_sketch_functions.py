@@ -1,4 +1,4 @@
-"""Bitmaps and sketches: what both saw, in the bytes that Java writes (all bytes here are those of Paimon 1.4.2)."""
+"""Unions of bitmaps and sketches, in the bytes that Java writes (all bytes here are those of Paimon 1.4.2)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tests.merge.one_key import GROUP, INSERT, function, merged
 
 
 def united(name: str, *values: bytes | None) -> bytes | None:
-    """What the aggregation of a column makes of these values of one key."""
+    """Return the aggregation of these values of one key."""
     found: bytes | None = merged("BYTES", function(name), *((INSERT, value) for value in values))
     return found
 
 
 def sketch(name: str, numbers: range) -> bytes:
-    """A sketch of some numbers, as DataSketches makes it with its defaults."""
+    """Return a sketch of some numbers with the defaults of DataSketches."""
     library = pytest.importorskip("datasketches")
     hll = name == "hll_sketch"
     made = library.hll_sketch(12, library.tgt_hll_type.HLL_4) if hll else library.update_theta_sketch(12)
@@ -55,7 +55,7 @@ def test_hll_sketches_are_united_to_the_bytes_that_java_writes() -> None:
     assert united("hll_sketch", None, None) is None
 
 
-def test_an_older_row_of_a_sequence_group_is_united_with_the_sketch_there_as_java_does_it() -> None:
+def test_an_older_row_of_a_sequence_group_is_united_in_the_order_of_java() -> None:
     def grouped(*values: tuple[int, bytes | None]) -> object:
         options = {**GROUP, **function("hll_sketch")}
         return merged("BYTES", options, *((INSERT, value, sequence) for sequence, value in values))
@@ -71,7 +71,7 @@ def test_an_older_row_of_a_sequence_group_is_united_with_the_sketch_there_as_jav
 @pytest.mark.parametrize(
     ("name", "first", "second", "digest"),
     [
-        # All numbers are held, then a sample of them; a list of coupons, then registers.
+        # All numbers are stored, then a sample of them; a list of coupons, then registers.
         ("theta_sketch", range(100), range(50, 400), "94f4072d86852523392efa3370079c48c6ac36f5302ac1a1274926c5bf643449"),
         (
             "theta_sketch",
@@ -88,7 +88,7 @@ def test_an_older_row_of_a_sequence_group_is_united_with_the_sketch_there_as_jav
         ),
     ],
 )
-def test_large_sketches_count_what_both_saw_and_have_the_bytes_that_java_writes(
+def test_large_sketches_count_the_union_and_have_the_bytes_that_java_writes(
     name: str, first: range, second: range, digest: str
 ) -> None:
     both = united(name, sketch(name, first), sketch(name, second))
@@ -96,7 +96,7 @@ def test_large_sketches_count_what_both_saw_and_have_the_bytes_that_java_writes(
     assert hashlib.sha256(both or b"").hexdigest() == digest
 
 
-def test_bitmaps_hold_what_any_of_them_held() -> None:
+def test_a_union_of_bitmaps_has_the_values_of_all_of_them() -> None:
     sets = [{1, 2**31}, set(range(100, 9000)), set(), {2, 2**32 - 1}]
     small = united("rbm32", *(bytes(BitMap(numbers).serialize()) for numbers in sets), None)
     assert set(BitMap.deserialize(small)) == set.union(*sets)
@@ -116,7 +116,7 @@ def test_bitmaps_hold_what_any_of_them_held() -> None:
         ("hll_sketch", "Write HLL sketches"),
     ],
 )
-def test_bytes_that_are_no_value_of_the_function_are_refused_naming_the_column(name: str, remedy: str) -> None:
+def test_bytes_that_are_not_a_value_of_the_function_are_refused_with_the_column(name: str, remedy: str) -> None:
     if name.endswith("sketch"):
         pytest.importorskip("datasketches")
     with pytest.raises(InvalidInputError, match=f"column 'v'.*{name}.*{remedy}"):

@@ -1,4 +1,4 @@
-"""Codes of elements: equal elements of any type, as Java's equals has it, and no others share one."""
+"""Codes of elements of any type: equal elements (by Java's equals) have equal codes, others have not."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ PAIRS = pa.map_(pa.string(), pa.int32())
     ],
     ids=str,
 )
-def test_equal_elements_and_no_others_share_a_code(kind: pa.DataType, values: list[Any], equal: set[Any]) -> None:
+def test_only_equal_elements_have_equal_codes(kind: pa.DataType, values: list[Any], equal: set[Any]) -> None:
     codes = element_codes(pa.array([values[0], *values], kind).slice(1))
     same = {(i, j) for i in range(len(values)) for j in range(i + 1, len(values)) if codes[i] == codes[j]}
     assert same == equal
 
 
-def test_rows_have_a_code_of_some_members_and_say_whether_one_is_null() -> None:
+def test_rows_have_a_code_of_some_members_and_report_null_members() -> None:
     pairs = [(1, "x"), (1, "x"), (None, "x"), (2, "x")]
     rows = pa.array([{"a": a, "b": b, "c": at} for at, (a, b) in enumerate(pairs)])
     codes, nulls = row_codes(rows, ("a", "b"))
@@ -55,7 +55,7 @@ def test_rows_have_a_code_of_some_members_and_say_whether_one_is_null() -> None:
     ],
     ids=str,
 )
-def test_rows_differ_where_a_value_does(
+def test_rows_differ_if_a_value_differs(
     kind: pa.DataType, left: list[Any], right: list[Any], expected: list[bool]
 ) -> None:
     one, other = (pa.table({"a": pa.array(values, kind), "b": range(len(values))}) for values in (left, right))
