@@ -1,4 +1,4 @@
-"""The golden tables that the tests rely on."""
+"""The golden tables that the tests use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def test_a_golden_table_has_its_files_and_the_rows_that_java_read(golden: Callab
     assert all(len(row) == len(table.columns) for row in table.rows)
 
 
-def test_each_use_of_a_golden_table_is_a_copy_of_its_own(golden: Callable[..., GoldenTable]) -> None:
+def test_each_use_of_a_golden_table_has_its_own_copy(golden: Callable[..., GoldenTable]) -> None:
     first, second = golden("simple", "2.1"), golden("simple", "1.3")
     (first.path / "snapshot" / "LATEST").unlink()
     assert (second.path / "snapshot" / "LATEST").exists()

@@ -42,7 +42,7 @@ def interval_partition(files: Iterable[FileRange]) -> tuple[Section, ...]:
 def overlap_groups(files: Iterable[FileRange]) -> list[list[FileRange]]:
     """Return the files of each section; sections are in key order, their files by (minimum key, maximum key)."""
     ordered = sorted(files, key=_BY_MAX)
-    ordered.sort(key=_BY_MIN)  # stable: two plain sorts are faster than one by pairs
+    ordered.sort(key=_BY_MIN)  # Sorts are stable, and two simple ones are faster than one by pairs.
     groups: list[list[FileRange]] = []
     bound = None
     for file in ordered:

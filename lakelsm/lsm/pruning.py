@@ -95,15 +95,15 @@ def prune_by_values(
     if not failing:
         return list(files)
     if rule is VersionRule.MASKED:
-        gone = {file.index for file in failing}
+        excluded = {file.index for file in failing}
     else:
-        gone = set()
+        excluded = set()
         for group in overlap_groups(files):
-            gone.update(_droppable(group, may_match_value, rule))
-    return [file for file in files if file.index not in gone]
+            excluded.update(_excludable(group, may_match_value, rule))
+    return [file for file in files if file.index not in excluded]
 
 
-def _droppable(
+def _excludable(
     members: Sequence[FileRange], may_match_value: Mapping[int, bool] | Sequence[bool], rule: VersionRule
 ) -> Iterable[int]:
     """Return the indexes of the files of one section that may be excluded."""

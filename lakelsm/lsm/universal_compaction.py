@@ -195,7 +195,7 @@ def _grow_by_size_ratio(
     """Take `count` runs, then continue while the next run is within the size ratio.
 
     Once a compaction is certain, a next run on level 0 or 1 is taken even if it exceeds the ratio, and its size counts
-    for the runs after it: a level 1 that is left out would only be the neighbour of the output.
+    for the runs after it: otherwise level 1 would stay as a separate run next to the output.
     """
     size = sum(run.total_size for run in runs[:count])
     triggered = forced or count > 1

@@ -165,7 +165,7 @@ def change_rows(
 
 
 def _merged(rows: pa.Table, groups: KeyGroups, merging: Mask, spec: MergeSpec, always: Mask | None = None) -> pa.Table:
-    """The merged rows of the groups, each with its group in a further column; ``always``: groups that the engine sees."""
+    """Return the merged rows with their group in a further column; groups in ``always`` pass through the engine."""
     numbered = rows.append_column(GROUP, pa.array(groups.ids))
     ids = groups.ids
     if not merging.all():
@@ -174,7 +174,7 @@ def _merged(rows: pa.Table, groups: KeyGroups, merging: Mask, spec: MergeSpec, a
 
 
 def _after(merged: pa.Table, counted: Mask) -> Indices:
-    """The merged row of each counted group, -1 for none."""
+    """Return the merged row of each counted group, -1 for none."""
     after = np.full(len(counted), -1, dtype=np.int64)
     after[merged.column(GROUP).to_numpy()] = np.arange(len(merged))
     after[~counted] = -1
@@ -182,7 +182,7 @@ def _after(merged: pa.Table, counted: Mask) -> Indices:
 
 
 def _added(table: pa.Table, row_indexes: Indices) -> Mask:
-    """Which of the row indexes are rows and not retractions."""
+    """Return which row indexes are those of a row that is not a retraction; -1 means no row."""
     found = np.zeros(len(row_indexes), dtype=bool)
     exists = row_indexes >= 0
     found[exists] = ~is_retract(table.column(VALUE_KIND))[row_indexes[exists]]

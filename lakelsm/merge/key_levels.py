@@ -15,7 +15,7 @@ import pyarrow as pa
 from lakelsm.merge.grouped_rows import Indices, Mask
 from lakelsm.merge.key_order import OrderKeys, group_starts
 
-#: Compares as a level above all others: a key without a row.
+#: The level of a key without a row: greater than all levels.
 NO_LEVEL = int(np.iinfo(np.int64).max)
 
 

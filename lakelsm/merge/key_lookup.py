@@ -20,7 +20,7 @@ from lakelsm.merge.run_reader import RunReader
 from lakelsm.schema.table_schema import column_mapping
 from lakelsm.types import DataField, same_layout
 
-#: A file is decoded in batches of this fraction of the memory.
+#: A file is decoded in batches of the memory divided by this number.
 _BATCHES = 4
 
 

@@ -16,7 +16,7 @@ from lakelsm.merge.merge_unit import RunFile
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.schema.system_columns import FILE_NUMBER, POSITION
 
-#: Keys are looked up together when they occupy this fraction of the memory.
+#: Keys wait for a common look-up up to the memory divided by this number.
 _PENDING_SHARE = 4
 
 

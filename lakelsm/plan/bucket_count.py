@@ -15,7 +15,8 @@ from lakelsm.snapshots.table_store import TableStore
 def check_bucket_count(store: TableStore, snapshot: Snapshot | None, partitions: Collection[bytes]) -> int | None:
     """Raise InvalidInputError if a partition of an append has files of another number of fixed buckets.
 
-    Reads manifests only if the snapshot does not record the number. Then returns the number if all files have it.
+    Reads manifests only if the snapshot does not record the number. In this case returns the number if all files have
+    it, else None.
     """
     ours = store.options.bucket
     if ours <= 0 or not partitions or snapshot is None or recorded_total_buckets(snapshot) == ours:

@@ -42,12 +42,12 @@ def read_states(
     """
     if other is None:
         return [own]
-    there = other.snapshots.latest() if until is None else _at_or_before(other, until)
-    if until is not None and there is not None and there.schema_id != other.schema.id:
-        other = other.with_schema(other.schemas.get(there.schema_id))
+    snapshot = other.snapshots.latest() if until is None else _at_or_before(other, until)
+    if until is not None and snapshot is not None and snapshot.schema_id != other.schema.id:
+        other = other.with_schema(other.schemas.get(snapshot.schema_id))
     _check_same_columns(own.store, other)
-    taken = _partitions(own, predicate)
-    return [own, ReadState(replace(other, left_out_partitions=taken), there)]
+    own_partitions = _partitions(own, predicate)
+    return [own, ReadState(replace(other, left_out_partitions=own_partitions), snapshot)]
 
 
 def refuse_fallback(store: TableStore, what: str) -> None:

@@ -155,7 +155,7 @@ def _values(leaf: Leaf, column: DataField) -> pa.Array:
 
 
 def _is_exact(column: DataField) -> bool:
-    """Return whether rows with the same value in an index have the same value in the column."""
+    """Return whether rows with equal values in an index also have equal values in the column."""
     return column.type.root not in _ROUNDED and to_arrow(column.type) != NANO_TIMESTAMP
 
 

@@ -81,7 +81,7 @@ def _partition_value(field: DataField, value: object) -> object:
     exact = isinstance(value, str) or pa.types.is_floating(target)
     if not exact and value not in (found, scalar.as_py()):
         raise wrong_argument(argument, value, f"a value of {field.type.sql()}", f"Arrow would change it to {found!r}.")
-    return math.nan if isinstance(found, float) and math.isnan(found) else found  # One NaN, as keys are stored.
+    return math.nan if isinstance(found, float) and math.isnan(found) else found  # Keys are stored with one NaN.
 
 
 def replaced_partitions(

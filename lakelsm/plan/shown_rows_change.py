@@ -37,7 +37,7 @@ def shows_rows_of_files(options: TableOptions) -> bool:
 def plan_shown_rows(
     store: TableStore, before: Snapshot, after: Snapshot, only: Collection[int] | None = None
 ) -> tuple[ShownFile, ...]:
-    """Return the files in which the two snapshots show different rows; a change of the level alone is none.
+    """Return the files in which the two snapshots show different rows; a change of level alone does not count.
 
     ``only``: the buckets to consider (None: all).
     """

@@ -50,8 +50,8 @@ def count_rows(
     runner: Runner, store: TableStore, plan: ReadPlan, predicate: Predicate | None, read: Callable[[], int]
 ) -> CountResult:
     """Count the rows of a plan: those of its files less the hidden ones if possible, else those that ``read`` counts."""
-    whole = prunes_exactly(store, predicate)
-    rows, files = visible_row_count(runner, store, plan) if whole else None, len(plan.merged_files)
+    exact = prunes_exactly(store, predicate)
+    rows, files = visible_row_count(runner, store, plan) if exact else None, len(plan.merged_files)
     if rows is None:
         rows, files = read(), plan.files_scanned
     method = "files" if files else "metadata"

@@ -13,7 +13,7 @@ from lakelsm.merge.replaced_rows import ReplacedRows
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.runner.task_messages import TaskMessages
 
-#: A file is decoded in batches of this fraction of the memory.
+#: A file is decoded in batches of the memory divided by this number.
 _BATCHES = 4
 
 

@@ -1,5 +1,5 @@
 """Runs cases of the format's behaviour on lakelsm: ``python -m tests.conformance --cases FILE``.
 
-The form of the cases is described in the README that lies beside them. A case passes, fails, or is refused:
-refused only when lakelsm raises UnsupportedFeatureError, that is, names a part that it has not built.
+The README beside the cases describes their form. A case passes, fails, or is refused: it is refused only if
+lakelsm raises UnsupportedFeatureError, which names a feature that is not built.
 """

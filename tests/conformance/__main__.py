@@ -16,7 +16,7 @@ _ENGINES = {"local": local_engine, "spark": spark_engine}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the cases asked for and prints the report. 0: none failed; 1: some did; 2: no such cases."""
+    """Run the requested cases and print the report. Returns 0 if none failed, 1 if some did, 2 if none exist."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.conformance",
         description="Run conformance cases on lakelsm and report them by topic.",
@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--topic", help="only the cases of this topic")
     parser.add_argument("--id", help="only this case")
     parser.add_argument("--engine", choices=sorted(_ENGINES), default="spark", help="where tables are worked on (spark)")
-    parser.add_argument("--verbose", action="store_true", help="print refused cases too, with the refusal")
+    parser.add_argument("--verbose", action="store_true", help="also print refused cases, with the reason")
     options = parser.parse_args(arguments)
     try:
         cases = load_cases(options.cases, options.topic, options.id)

@@ -13,7 +13,7 @@ from tests.conformance.values import arrow_type
 
 
 def to_table(fields: Sequence[DataField], kind_column: str, rows: Sequence[KindedRow]) -> pa.Table:
-    """The rows in their order; the last column has their kinds."""
+    """Return the rows in their order; the last column has their kinds."""
     arrow_fields = [pa.field(field.name, arrow_type(field.type)) for field in fields]
     schema = pa.schema([*arrow_fields, pa.field(kind_column, pa.string())])
     columns = [[row.values[i] for row in rows] for i in range(len(fields))] + [[row.kind for row in rows]]
@@ -22,5 +22,5 @@ def to_table(fields: Sequence[DataField], kind_column: str, rows: Sequence[Kinde
 
 
 def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
-    """All rows as tuples of Python values."""
+    """Return all rows as tuples of Python values."""
     return list(zip(*(column.to_pylist() for column in table.columns), strict=True))

@@ -9,21 +9,21 @@ from lakelsm import Catalog, DataField, Table
 from tests.conformance.cases import Case
 from tests.conformance.values import case_ddl
 
-#: The option without which such a table is refused (docs/keys.md).
+#: A table whose key lacks a partition column is refused without this option (docs/keys.md).
 KEY_PER_PARTITION = "lakelsm.key-per-partition"
 
 
 class CaseTables:
-    """Makes a table for each case."""
+    """Creates a table for each case."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self._numbers = itertools.count(1)
 
     def create(self, case: Case) -> Table:
-        """A new table with the columns, keys and options of the case.
+        """Create a table with the columns, keys and options of the case.
 
-        A case of Paimon's whose key lacks a partition column with fixed buckets means that a key has a row in each.
+        If the key of one of Paimon's cases lacks a partition column with fixed buckets, it has a row in each partition.
         """
         body = case.body
         options = dict(body["options"])
@@ -40,6 +40,6 @@ class CaseTables:
 
 
 def free_name(fields: Sequence[DataField]) -> str:
-    """A name for the column of row kinds that no column of the table has."""
+    """Return a name for the column of row kinds that no column of the table has."""
     names = [field.name for field in fields]
     return next(name for name in ("op", "op_", "op__") if name not in names)

@@ -1,4 +1,4 @@
-"""Case files: one JSON object a line; what kind of case it is shows in its keys."""
+"""Case files: one JSON object on each line. Its keys show the kind of the case."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class CaseKind(Enum):
-    """What a case exercises, with the topic of cases that name none."""
+    """The kind of a case, with the topic of cases that name none."""
 
     TABLE = "table"
     UNIVERSAL = "universal"
@@ -19,7 +19,7 @@ class CaseKind(Enum):
     COMPACT_TASK = "compact_task"
 
 
-# The key that only this kind of case has.
+# A key that only this kind of case has.
 _TELLING_KEYS = {
     "steps": CaseKind.TABLE,
     "method": CaseKind.UNIVERSAL,
@@ -29,12 +29,12 @@ _TELLING_KEYS = {
 
 
 class CaseFileError(ValueError):
-    """A line that is no case, or a selection that matches none."""
+    """A line that is not a case, or a selection that matches none."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One case: `body` is its JSON object as it stands in the file."""
+    """One case: `body` is its JSON object from the file."""
 
     kind: CaseKind
     id: str
@@ -43,7 +43,7 @@ class Case:
 
 
 def parse_case(body: dict[str, Any]) -> Case:
-    """The case of a JSON object. Raises CaseFileError where its kind cannot be told."""
+    """Return the case of a JSON object. Raises CaseFileError if its kind is unknown."""
     for key, kind in _TELLING_KEYS.items():
         if key in body:
             return Case(kind, str(body["id"]), str(body.get("topic") or kind.value), body)
@@ -51,7 +51,7 @@ def parse_case(body: dict[str, Any]) -> Case:
 
 
 def load_cases(files: Sequence[Path], topic: str | None = None, case_id: str | None = None) -> list[Case]:
-    """The cases of all files, in order, of the topic and id asked for. Raises CaseFileError for none."""
+    """Return the cases of all files, in order, with the requested topic and id. Raises CaseFileError for none."""
     cases: list[Case] = []
     for file in files:
         for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):

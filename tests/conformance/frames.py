@@ -16,12 +16,12 @@ from tests.conformance.values import spark_ddl
 def to_frame(
     spark: SparkSession, fields: Sequence[DataField], kind_column: str, rows: Sequence[KindedRow]
 ) -> DataFrame:
-    """The rows in one partition, so that their order is the case's; the last column has their kinds."""
+    """Return the rows in one partition, so that they keep the order of the case; the last column has their kinds."""
     ddl = ", ".join(f"`{field.name}` {spark_ddl(field.type)}" for field in fields)
     table = to_table(fields, kind_column, rows)
     return spark.createDataFrame(table, schema=f"{ddl}, `{kind_column}` STRING").coalesce(1)
 
 
 def to_rows(frame: DataFrame) -> list[tuple[Any, ...]]:
-    """All rows of a DataFrame as tuples of Python values."""
+    """Return all rows of a DataFrame as tuples of Python values."""
     return rows_of(frame.toArrow())

@@ -1,4 +1,4 @@
-"""What became of each case, and the report by topic."""
+"""The outcome of each case, and the report by topic."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.conformance.cases import Case
 
 
 class Status(Enum):
-    """The verdicts; the order is that of the report's columns."""
+    """The verdicts, in the order of the report's columns."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -20,7 +20,7 @@ class Status(Enum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """One case's verdict. `where` names the step, `expected` and `actual` are in the cases' notation."""
+    """The verdict of one case. `where` names the step, `expected` and `actual` are in the notation of the cases."""
 
     case: Case
     status: Status
@@ -30,7 +30,7 @@ class Outcome:
     actual: str | None = None
 
     def text(self) -> str:
-        """The case's verdict with all that is known of it, on one or more lines."""
+        """Return the verdict with all its details, on one or more lines."""
         lines = [f"{self.status.value} {self.case.id} [{self.case.topic}]"]
         if self.where:
             lines[0] += f" at {self.where}"
@@ -42,7 +42,7 @@ class Outcome:
 
 
 def summary_by_topic(outcomes: Iterable[Outcome]) -> str:
-    """A table: topic, passed, failed, refused."""
+    """Return a table: topic, passed, failed, refused."""
     counts = Counter((outcome.case.topic, outcome.status) for outcome in outcomes)
     topics = sorted({topic for topic, _ in counts})
     width = max([len(topic) for topic in topics] + [len("topic")])

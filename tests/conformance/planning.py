@@ -1,7 +1,7 @@
 """Adapters of the planning cases (universal.jsonl, interval.jsonl, compact_task.jsonl): case -> (expected,
 actual).
 
-The two results of an adapter are plain values that are equal exactly when the case passes.
+The two results of an adapter are plain values. The case passes if and only if they are equal.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Case = Mapping[str, Any]
 
 
 def run_universal(case: Case) -> tuple[Any, Any]:
-    """A case of universal.jsonl. A `sequence` compares the list of the outcomes of its calls."""
+    """Run a case of universal.jsonl. A `sequence` compares the list of the outcomes of its calls."""
     options = case["options"]
     if case["method"] == "sequence":
         return _run_sequence(case)
@@ -38,7 +38,7 @@ def run_universal(case: Case) -> tuple[Any, Any]:
 
 
 def run_interval(case: Case) -> tuple[Any, Any]:
-    """A case of interval.jsonl: the files of each section, and the number of runs, which must not overlap."""
+    """Run a case of interval.jsonl: the files of each section, and the number of runs, which must not overlap."""
     files = [_file(i, 0, low, high) for i, (low, high) in enumerate(case["files"])]
     sections = interval_partition(files)
     expected = {
@@ -55,7 +55,7 @@ def run_interval(case: Case) -> tuple[Any, Any]:
 
 
 def run_compact_task(case: Case) -> tuple[Any, Any]:
-    """A case of compact_task.jsonl: the files of the bucket after one unit, in level order."""
+    """Run a case of compact_task.jsonl: the files of the bucket after one unit, in level order."""
     files = [
         _file(i, given["level"], given["min"], given["max"], given.get("delete_rows", 0))
         for i, given in enumerate(case["files"])
@@ -98,7 +98,7 @@ def _pick_once(method: str, options: Mapping[str, Any], runs: tuple[SortedRun, .
 
 
 def _run_sequence(case: Case) -> tuple[Any, Any]:
-    """Calls in order, carrying what a strategy object would: the last full compaction, the picks in vain."""
+    """Calls in order with the state of a strategy object: the last full compaction, and the picks without result."""
     options = case["options"]
     strategy = options["strategy"]
     policy = _policy(options, force_up_level_0=strategy == "force_up_l0")
@@ -181,11 +181,9 @@ def _shape(file: Mapping[str, int]) -> list[int]:
 
 
 def _files_after(files: Sequence[FileRange], plan: CompactPlan) -> list[list[int]]:
-    """The bucket after the plan, each rewrite taken to write one file: what the upstream test's rewriter
-    does.
-    """
-    gone = {file.index for file in plan.upgrades} | {f.index for group in plan.rewrites for f in group.files}
-    kept = [file for file in files if file.index not in gone]
+    """Return the bucket after the plan if each rewrite writes one file, as the upstream test does."""
+    removed = {file.index for file in plan.upgrades} | {f.index for group in plan.rewrites for f in group.files}
+    kept = [file for file in files if file.index not in removed]
     level = plan.output_level
     for file in plan.upgrades:
         kept.append(

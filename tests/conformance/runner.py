@@ -25,7 +25,7 @@ _PLANNERS: dict[CaseKind, Callable[[dict[str, Any]], Verdict]] = {
 
 
 def run_cases(cases: Sequence[Case], engine: Callable[[], Engine]) -> Iterator[Outcome]:
-    """The outcomes in the order of the cases. `engine` is called once, when a table case needs it.
+    """Return the outcomes in the order of the cases. `engine` is called once, when a table case needs it.
 
     Cases that upstream disputes as a whole are left out.
     """
@@ -41,12 +41,12 @@ def run_cases(cases: Sequence[Case], engine: Callable[[], Engine]) -> Iterator[O
 
 
 def run_planning_case(case: Case, planner: Callable[[dict[str, Any]], Verdict]) -> Outcome:
-    """A case of the pure planner: passes when the planner's answer equals the case's."""
+    """Run a case of the pure planner. It passes if the planner's answer equals the case's."""
     try:
         expected, actual = planner(case.body)
     except UnsupportedFeatureError as refusal:
         return Outcome(case, Status.REFUSED, message=str(refusal))
-    except Exception as error:  # noqa: BLE001  whatever the planner raises, the next case runs
+    except Exception as error:  # noqa: BLE001  the next case runs after any error of the planner
         return Outcome(case, Status.FAILED, message=f"{type(error).__name__}: {error}")
     if expected == actual:
         return Outcome(case, Status.PASSED)
@@ -55,7 +55,7 @@ def run_planning_case(case: Case, planner: Callable[[dict[str, Any]], Verdict]) 
 
 @contextlib.contextmanager
 def local_engine() -> Iterator[Callable[[], Engine]]:
-    """A maker of the engine without a JVM, whose files are gone at the end."""
+    """Yield a factory of the engine without a JVM; its files are deleted at the end."""
     from tests.conformance.local_engine import LocalEngine
 
     with tempfile.TemporaryDirectory(prefix="lakelsm-conformance-") as folder:
@@ -64,7 +64,7 @@ def local_engine() -> Iterator[Callable[[], Engine]]:
 
 @contextlib.contextmanager
 def spark_engine() -> Iterator[Callable[[], Engine]]:
-    """A maker of the Spark engine, whose session and files are gone at the end."""
+    """Yield a factory of the Spark engine; its session and files are removed at the end."""
     with (
         tempfile.TemporaryDirectory(prefix="lakelsm-conformance-") as folder,
         contextlib.ExitStack() as at_end,

@@ -17,19 +17,19 @@ from tests.conformance.table_case import KindedRow
 
 
 class SparkEngine:
-    """Makes a table for each case, in one warehouse."""
+    """Creates a table for each case, in one warehouse."""
 
     def __init__(self, spark: SparkSession, warehouse: Path) -> None:
         self._spark = spark
         self._tables = CaseTables(Catalog(warehouse.as_uri(), spark=spark))
 
     def create(self, case: Case) -> SparkTable:
-        """A new table with the columns, keys and options of the case."""
+        """Create a table with the columns, keys and options of the case."""
         return SparkTable(self._spark, self._tables.create(case), case.body["columns"])
 
 
 class SparkTable(LocalTable):
-    """One case's table."""
+    """The table of one case."""
 
     def __init__(self, spark: SparkSession, table: Table, columns: Sequence[dict[str, str]]) -> None:
         super().__init__(table, columns)

@@ -25,30 +25,30 @@ class KindedRow:
 
 
 class EngineTable(Protocol):
-    """A table under test. Rows are tuples of Python values, in the order of the columns asked for."""
+    """A table under test. Rows are tuples of Python values, in the order of the requested columns."""
 
     def write(self, rows: Sequence[KindedRow], options: Mapping[str, str]) -> None:
-        """One commit of the rows, in this order; `options` override the table's for this commit."""
+        """Commit the rows in this order; `options` override those of the table for this commit."""
 
     def compact(self, full: bool) -> None:
-        """A dedicated compaction: of every bucket (`full`), or one ordinary pick."""
+        """Run a dedicated compaction: of every bucket (`full`), or one ordinary pick."""
 
     def read(self, where: str | None, columns: Sequence[str] | None) -> list[tuple[Any, ...]]:
-        """The rows of the latest snapshot."""
+        """Return the rows of the latest snapshot."""
 
     def changelog(self) -> list[tuple[Any, ...]]:
-        """The changelog rows (kind, values…) since the last call, in order."""
+        """Return the changelog rows (kind, values…) since the last call, in order."""
 
 
 class Engine(Protocol):
-    """What makes tables."""
+    """Creates tables."""
 
     def create(self, case: Case) -> EngineTable:
-        """A new table with the columns, keys and options of the case."""
+        """Create a table with the columns, keys and options of the case."""
 
 
 class _Mismatch(Exception):
-    """The verdict of a step that failed."""
+    """The verdict of a failed step."""
 
     def __init__(self, message: str, expected: str | None = None, actual: str | None = None) -> None:
         super().__init__(message)
@@ -56,7 +56,7 @@ class _Mismatch(Exception):
 
 
 def run_table_case(case: Case, engine: Engine) -> Outcome:
-    """Runs all steps up to the first that fails or is refused."""
+    """Run all steps up to the first that fails or is refused."""
     steps = case.body["steps"]
     where = "creation"
     try:
@@ -79,7 +79,7 @@ def run_table_case(case: Case, engine: Engine) -> Outcome:
         return Outcome(case, Status.REFUSED, where, str(refusal))
     except _Mismatch as mismatch:
         return Outcome(case, Status.FAILED, where, str(mismatch), mismatch.expected, mismatch.actual)
-    except Exception as error:  # noqa: BLE001  whatever the engine raises, the next case runs
+    except Exception as error:  # noqa: BLE001  the next case runs after any error of the engine
         return Outcome(case, Status.FAILED, where, f"{type(error).__name__}: {error}")
     return Outcome(case, Status.PASSED)
 
@@ -89,7 +89,7 @@ def _judge_creation(case: Case) -> str:
 
 
 def _expect_error(what: str, action: Any) -> None:
-    """Passes when the action raises an error of lakelsm; a refusal by name goes through to the caller."""
+    """Pass if the action raises an error of lakelsm; UnsupportedFeatureError is raised to the caller."""
     try:
         action()
     except UnsupportedFeatureError:
@@ -111,7 +111,7 @@ class _Run:
         self._how = Comparison(bool(case.body.get("array_unordered")), case.body.get("binary_compare"))
 
     def step(self, step: Mapping[str, Any]) -> None:
-        """Runs one step; raises _Mismatch where it comes out otherwise than the case says."""
+        """Run one step. Raises _Mismatch if its result differs from that of the case."""
         match step["op"]:
             case "write":
                 self._write(step)

@@ -24,7 +24,7 @@ def write_lines(file: Path, lines: list[dict[str, Any]]) -> Path:
     return file
 
 
-def test_the_kind_of_a_case_shows_in_its_keys() -> None:
+def test_the_keys_of_a_case_show_its_kind() -> None:
     assert [parse_case(line).kind for line in LINES] == [
         CaseKind.TABLE,
         CaseKind.UNIVERSAL,
@@ -39,20 +39,20 @@ def test_the_kind_of_a_case_shows_in_its_keys() -> None:
     ]
 
 
-def test_cases_are_chosen_by_topic_and_id(tmp_path: Path) -> None:
+def test_cases_are_selected_by_topic_and_id(tmp_path: Path) -> None:
     file = write_lines(tmp_path / "all.jsonl", LINES)
     assert [case.id for case in load_cases([file])] == ["t1", "u1", "i1", "c1"]
     assert [case.id for case in load_cases([file], topic="interval")] == ["i1"]
     assert [case.id for case in load_cases([file], case_id="c1")] == ["c1"]
 
 
-def test_a_selection_without_cases_names_the_topics_that_there_are(tmp_path: Path) -> None:
+def test_a_selection_without_cases_names_the_existing_topics(tmp_path: Path) -> None:
     file = write_lines(tmp_path / "all.jsonl", LINES)
     with pytest.raises(CaseFileError, match="compact_task, deduplicate, interval, universal"):
         load_cases([file], topic="dedup")
 
 
-def test_a_line_that_is_no_case_is_named(tmp_path: Path) -> None:
+def test_a_line_that_is_not_a_case_is_named(tmp_path: Path) -> None:
     file = write_lines(tmp_path / "bad.jsonl", [*LINES, {"id": "x"}])
     with pytest.raises(CaseFileError, match=r"bad\.jsonl:5: case 'x'"):
         load_cases([file])
@@ -64,7 +64,7 @@ def outcome(topic: str, status: Status, case_id: str = "x") -> Outcome:
     )
 
 
-def test_the_report_counts_by_topic_and_closes_with_the_totals() -> None:
+def test_the_report_counts_by_topic_and_ends_with_the_totals() -> None:
     outcomes = [
         outcome("b", Status.PASSED),
         outcome("a", Status.FAILED),

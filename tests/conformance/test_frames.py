@@ -1,4 +1,4 @@
-"""Rows of cases on their way through Spark."""
+"""Rows of cases are unchanged after Spark."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ VALUES = (
 )  # fmt: skip
 
 
-def test_every_type_comes_back_from_spark_as_it_went(spark: SparkSession) -> None:
+def test_every_type_is_unchanged_after_spark(spark: SparkSession) -> None:
     fields = case_fields(COLUMNS)
     rows = [KindedRow("+I", VALUES), KindedRow("-D", (None,) * len(VALUES))]
     back = to_rows(to_frame(spark, fields, "op", rows))

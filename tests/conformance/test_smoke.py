@@ -1,4 +1,4 @@
-"""A small part of the conformance cases, where they are present; `make conformance` runs any of them."""
+"""A small part of the conformance cases, if they are present; `make conformance` runs any of them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def file_of_cases(name: str) -> Path:
 
 
 def no_engine() -> Engine:
-    raise AssertionError("a planning case asked for a table")
+    raise AssertionError("a planning case requested a table")
 
 
 @pytest.mark.parametrize("name", ["universal.jsonl", "interval.jsonl", "compact_task.jsonl"])

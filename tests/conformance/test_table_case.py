@@ -1,4 +1,4 @@
-"""The judging of table cases, with a small engine in memory in the place of lakelsm."""
+"""The verdicts of table cases, with a small engine in memory instead of lakelsm."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.conformance.table_case import KindedRow, run_table_case
 
 
 class MemoryTable:
-    """Deduplicates on the first column and lists its calls; a negative value is bad input."""
+    """Deduplicates on the first column and records its calls; a negative value is bad input."""
 
     def __init__(self, names: list[str]) -> None:
         self.names = names
@@ -47,7 +47,7 @@ class MemoryTable:
 
 
 class MemoryEngine:
-    """Creation fails for the option values 'unsupported', 'invalid' and 'broken', each in its way."""
+    """Creation fails for the option values 'unsupported', 'invalid' and 'broken', each with its own error."""
 
     def __init__(self) -> None:
         self.tables: list[MemoryTable] = []
@@ -83,7 +83,7 @@ def read(*expect: list[Any], where: str | None = None, **more: Any) -> dict[str,
     return {"op": "read", "where": where, "expect": list(expect)} | more
 
 
-def test_a_case_passes_when_every_step_comes_out_as_it_says() -> None:
+def test_a_case_passes_if_every_step_has_the_expected_result() -> None:
     engine = MemoryEngine()
     steps = [
         write([1, 10], [2, 20]),
@@ -121,7 +121,7 @@ def test_rows_of_another_width_fail() -> None:
     assert "3" in run_table_case(case(read([1, 2])), WideEngine()).message
 
 
-def test_a_changelog_compares_in_order_only_where_the_case_says_so() -> None:
+def test_a_changelog_compares_in_order_only_if_the_case_requires_it() -> None:
     swapped = [["+I", 2, 2], ["+I", 1, 1]]
     loose = {"op": "changelog", "expect": swapped}
     assert run_table_case(case(write([1, 1], [2, 2]), loose), MemoryEngine()).status is Status.PASSED
@@ -131,7 +131,7 @@ def test_a_changelog_compares_in_order_only_where_the_case_says_so() -> None:
     )
 
 
-def test_a_refusal_by_name_is_no_failure() -> None:
+def test_an_unsupported_feature_is_no_failure() -> None:
     outcome = run_table_case(case(read(), options={"merge-engine": "unsupported"}), MemoryEngine())
     assert (outcome.status, outcome.where) == (Status.REFUSED, "creation")
     assert "merge-engine" in outcome.message
@@ -151,14 +151,14 @@ def test_a_create_error_must_be_an_error_of_lakelsm(value: str, status: Status) 
     assert run_table_case(case(step, options={"bucket": value}), MemoryEngine()).status is status
 
 
-def test_a_write_error_leaves_the_table_to_the_next_step() -> None:
+def test_a_write_error_does_not_end_the_case() -> None:
     bad = {"op": "write_error", "rows": [{"kind": "+I", "values": [1, -1]}], "reason": "gist"}
     assert run_table_case(case(write([1, 1]), bad, read([1, 1])), MemoryEngine()).status is Status.PASSED
     good = {"op": "write_error", "rows": [{"kind": "+I", "values": [1, 1]}], "reason": "gist"}
     assert run_table_case(case(good), MemoryEngine()).status is Status.FAILED
 
 
-def test_a_failure_at_creation_is_fine_only_where_the_case_says_so() -> None:
+def test_a_failure_at_creation_passes_only_if_the_case_expects_it() -> None:
     bad = {"op": "write_error", "rows": [{"kind": "+I", "values": [1, -1]}], "reason": "gist"}
     invalid = {"bucket": "invalid"}
     allowed = case(bad, options=invalid, may_fail_at_create=True)
@@ -176,7 +176,7 @@ def test_an_unexpected_error_fails_the_case_and_not_the_run() -> None:
     assert outcome.message == "CorruptTableError: manifest-1 is missing"
 
 
-def test_a_disputed_step_is_run_and_not_judged() -> None:
+def test_a_disputed_step_is_run_but_has_no_verdict() -> None:
     assert (
         run_table_case(case(write([1, 1]), read([9, 9], disputed="upstream differs")), MemoryEngine()).status
         is Status.PASSED

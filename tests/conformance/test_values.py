@@ -48,7 +48,7 @@ def test_a_value_is_read_from_its_notation(sql: str, notation: Any, value: Any) 
 
 
 @pytest.mark.parametrize(("sql", "notation", "value"), NOTATIONS)
-def test_a_value_compares_equal_to_itself_after_a_trip_through_arrow(
+def test_a_value_is_equal_to_itself_after_arrow(
     sql: str, notation: Any, value: Any
 ) -> None:
     data_type = parse_type(sql)
@@ -79,7 +79,7 @@ def test_a_value_of_another_type_does_not_compare_equal(value: Any, sql: str) ->
     assert comparable(value, parse_type(sql)) != value
 
 
-def test_array_columns_compare_as_multisets_only_where_the_case_says_so() -> None:
+def test_array_columns_compare_as_multisets_only_if_the_case_requires_it() -> None:
     types = [parse_type("ARRAY<ARRAY<INT>>")]
     one, other = [([[2], [1, 3]],)], [([[1, 3], [2]],)]
     unordered = Comparison(array_unordered=True)
@@ -93,7 +93,7 @@ def test_array_columns_compare_as_multisets_only_where_the_case_says_so() -> Non
     assert comparable_rows(one, types, unordered) != comparable_rows(twice, types, unordered)
 
 
-def test_bitmaps_compare_by_the_numbers_in_them() -> None:
+def test_bitmaps_compare_by_their_numbers() -> None:
     numbers = range(1, 11)
     run_encoded = BitMap(numbers).serialize()
     array_encoded = struct.pack("<IIHHI10H", 12346, 1, 0, len(numbers) - 1, 16, *numbers)
@@ -103,7 +103,7 @@ def test_bitmaps_compare_by_the_numbers_in_them() -> None:
     assert comparable_rows(one, types, Comparison()) != comparable_rows(other, types, Comparison())
 
 
-def test_theta_sketches_compare_by_the_hashes_that_they_keep() -> None:
+def test_theta_sketches_compare_by_their_hashes() -> None:
     one, other = 0x05A186BDCB7DF915, 0x1E9D708112FC97C3
     head = bytes.fromhex("02030300001ACC93") + (2).to_bytes(4, "little") + b"\x00\x00\x80\x3f"
 
@@ -140,7 +140,7 @@ def test_spark_gets_its_own_type_for_each_paimon_type(sql: str, spark: str) -> N
     assert spark_ddl(parse_type(sql)) == spark
 
 
-def test_rows_are_shown_in_the_notation_of_the_cases() -> None:
+def test_rows_are_printed_in_the_notation_of_the_cases() -> None:
     assert (
         show([(1, Decimal("1.10"), b"\x01", dt.date(2024, 1, 1), None)])
         == '[[1, "1.10", "hex:01", "2024-01-01", null]]'

@@ -1,6 +1,6 @@
-"""Values of cases: from their JSON notation to Python values, to a form that compares, and to text.
+"""Values of cases: from JSON notation to Python values, to a form that compares, and to text.
 
-The notation is that of the README that lies beside the cases: DATE and TIMESTAMP as ISO text, DECIMAL as text,
+The README beside the cases describes the notation: DATE and TIMESTAMP as ISO text, DECIMAL as text,
 binary as ``hex:…``, ROW and ARRAY as lists, MAP as a list of pairs.
 """
 
@@ -46,9 +46,9 @@ _PYTHON_TYPES: dict[str, type] = (
 
 
 def case_ddl(columns: Sequence[dict[str, str]]) -> str:
-    """The column list of a case as DDL.
+    """Return the column list of a case as DDL.
 
-    The cases write BINARY for bytes of any length, as Spark does; in Paimon that is BYTES.
+    The cases write BINARY for bytes of any length, as Spark does; in Paimon this is BYTES.
     """
     return ", ".join(
         f"`{column['name']}` {'BYTES' if column['type'].upper() == 'BINARY' else column['type']}"
@@ -57,7 +57,7 @@ def case_ddl(columns: Sequence[dict[str, str]]) -> str:
 
 
 def case_fields(columns: Sequence[dict[str, str]]) -> tuple[DataField, ...]:
-    """The fields of a case's columns."""
+    """Return the fields of a case's columns."""
     return parse_columns(case_ddl(columns))
 
 
@@ -65,7 +65,7 @@ def case_fields(columns: Sequence[dict[str, str]]) -> tuple[DataField, ...]:
 
 
 def from_notation(value: Any, data_type: DataType) -> Any:
-    """The Python value of a value of a case; what pyarrow takes for the type of `arrow_type`."""
+    """Return the Python value of a value of a case, in a form that pyarrow accepts for the type of `arrow_type`."""
     if value is None:
         return None
     if isinstance(data_type, ArrayType):
@@ -97,7 +97,7 @@ def _atomic_from_notation(value: Any, root: str) -> Any:
 
 
 def _timestamp(text: str) -> dt.datetime:
-    """Microseconds at most: Spark has no finer ones. Python 3.10 reads only 3 or 6 digits of a fraction."""
+    """Return a time cut to microseconds, as in Spark. Python 3.10 parses only 3 or 6 digits of a fraction."""
     text = text.removesuffix("Z")
     whole, _, fraction = text.partition(".")
     return dt.datetime.fromisoformat(whole).replace(
@@ -109,7 +109,7 @@ def _timestamp(text: str) -> dt.datetime:
 
 
 def arrow_type(data_type: DataType) -> pa.DataType:
-    """The Arrow type that Spark makes of a column of this type."""
+    """Return the Arrow type that Spark makes of a column of this type."""
     if isinstance(data_type, ArrayType):
         return pa.list_(arrow_type(data_type.element))
     if isinstance(data_type, MapType):
@@ -141,7 +141,7 @@ def arrow_type(data_type: DataType) -> pa.DataType:
 
 
 def spark_ddl(data_type: DataType) -> str:
-    """The Spark type of a column of this type."""
+    """Return the Spark type of a column of this type."""
     if isinstance(data_type, ArrayType):
         return f"ARRAY<{spark_ddl(data_type.element)}>"
     if isinstance(data_type, MapType):
@@ -168,7 +168,7 @@ def spark_ddl(data_type: DataType) -> str:
 
 @dataclass(frozen=True)
 class Comparison:
-    """How values of a case compare, beyond their types."""
+    """How values of a case compare, in addition to their types."""
 
     array_unordered: bool = False
     """The arrays that are columns compare as multisets."""
@@ -177,7 +177,7 @@ class Comparison:
 
 
 def comparable_rows(rows: Sequence[Sequence[Any]], types: Sequence[DataType], how: Comparison) -> list[Row]:
-    """Rows of Python values as hashable tuples: equal exactly when the case counts them as equal."""
+    """Return rows of Python values as hashable tuples, which are equal if and only if the case treats them as equal."""
     return [tuple(_comparable_column(v, t, how) for v, t in zip(row, types, strict=True)) for row in rows]
 
 
@@ -192,7 +192,7 @@ def _comparable_column(value: Any, data_type: DataType, how: Comparison) -> Hash
 
 
 def comparable(value: Any, data_type: DataType) -> Hashable:
-    """A hashable value; one of another Python type than the data type's equals no right one."""
+    """Return a hashable value; a value of another Python type than the data type's equals no correct one."""
     if value is None:
         return None
     if isinstance(data_type, ArrayType):
@@ -225,7 +225,7 @@ def _comparable_atomic(value: Any, root: str) -> Hashable:
 
 
 def _theta_sketch(data: bytes) -> Hashable:
-    """(theta, retained hashes) of a compact theta sketch of Apache DataSketches: what it estimates from."""
+    """Return (theta, retained hashes) of a compact theta sketch of Apache DataSketches, which decide its estimate."""
     longs = data[0] & 0x3F
     if longs == 1:  # empty, or a single hash
         return (1 << 63) - 1, tuple(struct.unpack_from("<q", data, 8)) if len(data) >= 16 else ()
@@ -245,7 +245,7 @@ BINARY_DECODERS: dict[str, Callable[[bytes], Hashable]] = {
 
 
 def show(value: Any) -> str:
-    """A comparable value or a list of rows in the cases' notation."""
+    """Return a comparable value or a list of rows in the notation of the cases."""
     return json.dumps(value, ensure_ascii=False, default=_show_atomic)
 
 

@@ -91,7 +91,7 @@ def on_top(table: Table, leveled: Sequence[LeveledRecord]) -> Outcome:
 
 @st.composite
 def layouts(draw: st.DrawFn, table: Table) -> list[tuple[int, LeveledRecord]]:
-    """Records on levels, any number on level 0, at most one of a key on each other level, newer ones lower."""
+    """Records on levels: any number on level 0, at most one of a key on each other level, newer ones lower."""
     kinds = draw(st.sampled_from([st.just(0), st.sampled_from([0, 0, 2, 3])]))
     found: list[tuple[int, LeveledRecord]] = []
     for level in range(TOP, -1, -1):

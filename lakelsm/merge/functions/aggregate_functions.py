@@ -48,7 +48,7 @@ def last_value(values: Values, events: Events, rule: ColumnRule) -> Indices:
 def last_non_null_value(values: Values, events: Events, rule: ColumnRule) -> Indices:
     """Return the last value that is not NULL. A retraction of a value makes it NULL; one of NULL has no effect.
 
-    An older row of a sequence group supplies the value if there is none.
+    An older row of a sequence group supplies a missing value.
     """
     groups, live, valid = events.groups, events.live, values.valid
     sets = (((live == ADD) | (live == RETRACT)) & valid) | events.seeded

@@ -56,7 +56,7 @@ def lists_of(kind: pa.DataType, lists: Sequence[ElementIndexes], elements: pa.Ar
 
 
 def list_aggregate(values: Values, events: Events, rule: ColumnRule) -> pa.Array:
-    """Join texts by the delimiter, without blank ones; an older row of a sequence group goes in front."""
+    """Join texts by the delimiter, without blank ones; the text of an older row of a sequence group is put first."""
     items = Items.of(events)
     array = values.at(items.positions)
     join = _distinct_join(rule.delimiter) if rule.distinct else _join(rule.delimiter)
