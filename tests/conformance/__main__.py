@@ -20,12 +20,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m tests.conformance",
         description="Run conformance cases on lakelsm and report them by topic.",
-        epilog="exit status: 0 no case failed, 1 some did, 2 the cases could not be read",
+        epilog="exit status: 0 if no case failed, 1 if some did, 2 if the cases cannot be read",
     )
-    parser.add_argument("--cases", type=Path, nargs="+", required=True, metavar="FILE", help="JSON lines")
+    parser.add_argument("--cases", type=Path, nargs="+", required=True, metavar="FILE", help="files of JSON lines")
     parser.add_argument("--topic", help="only the cases of this topic")
     parser.add_argument("--id", help="only this case")
-    parser.add_argument("--engine", choices=sorted(_ENGINES), default="spark", help="where tables are worked on (spark)")
+    parser.add_argument("--engine", choices=sorted(_ENGINES), default="spark", help="engine of the run (default: spark)")
     parser.add_argument("--verbose", action="store_true", help="also print refused cases, with the reason")
     options = parser.parse_args(arguments)
     try:
