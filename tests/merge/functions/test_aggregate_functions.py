@@ -37,7 +37,7 @@ def test_a_function_chooses_its_value(name: str, values: list[str | None], expec
 
 
 @pytest.mark.parametrize(
-    ("column", "least", "greatest"),
+    ("column", "smallest", "greatest"),
     [
         ("INT", -(2**31), 2**31 - 1),
         ("DOUBLE", float("-inf"), NAN),
