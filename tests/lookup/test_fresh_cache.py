@@ -51,10 +51,10 @@ class World:
         self.table.write(pa.table({"p": [p], "k": pa.array([k], pa.int32()), "v": [v]}))
 
     def lookup(self, request: dict[str, Any] | None = None, **policy: Any) -> FreshCache:
-        asked = LookupDefinition(**{"options": {}, "columns": ("v",), **(request or {})})
+        definition = LookupDefinition(**{"options": {}, "columns": ("v",), **(request or {})})
         kept = RefreshPolicy(**{"interval": 10.0, **policy})
         self.fresh.append(
-            FreshCache(self.table._store(), asked, kept, self.opened, environment=self.clock.environment())
+            FreshCache(self.table._store(), definition, kept, self.opened, environment=self.clock.environment())
         )
         return self.fresh[-1]
 

@@ -44,9 +44,9 @@ def table(tmp_path: Path) -> Table:
 
 
 def opened(table: Table, environment: Environment | None = None, **request: Any) -> Lookup:
-    asked = LookupDefinition(**{"options": {}, **request})
+    definition = LookupDefinition(**{"options": {}, **request})
     policy = RefreshPolicy(interval=None)
-    return Lookup(FreshCache(table._store(), asked, policy, Opened(), environment=environment or Environment()))
+    return Lookup(FreshCache(table._store(), definition, policy, Opened(), environment=environment or Environment()))
 
 
 @pytest.fixture
@@ -150,9 +150,9 @@ def test_rows_that_a_condition_leaves_out_are_not_found(table: Table) -> None:
     ],
 )
 def test_wrong_keys_are_refused_with_the_reason(lookup: Lookup, call: Any, fault: str) -> None:
-    with pytest.raises(InvalidInputError) as told:
+    with pytest.raises(InvalidInputError) as reported:
         call(lookup)
-    assert fault in str(told.value)
+    assert fault in str(reported.value)
 
 
 def test_staleness_reports_which_snapshot_answers_and_how_old_it_is(table: Table) -> None:

@@ -42,19 +42,19 @@ def made(folder: Path, **options: str) -> Table:
     )
 
 
-def asked(table: Table, **request: Any) -> DefinedLookup:
+def resolved(table: Table, **request: Any) -> DefinedLookup:
     return LookupDefinition(**{"options": {}, **request}).of_table(table._store())
 
 
 def test_the_key_is_the_primary_key_in_its_order_and_columns_are_all(tmp_path: Path) -> None:
-    found = asked(made(tmp_path))
+    found = resolved(made(tmp_path))
     assert (found.key, found.columns) == (("id", "dt"), ("dt", "id", "name", "n"))
     assert found.has_one_row_per_key
     assert not found.adds_partitions
 
 
 def test_names_are_found_in_any_case_and_kept_as_labels(tmp_path: Path) -> None:
-    found = asked(made(tmp_path), columns=("NAME",), key=("Dt", "ID"), where="N > 1")
+    found = resolved(made(tmp_path), columns=("NAME",), key=("Dt", "ID"), where="N > 1")
     assert (found.key, found.columns, found.labels) == (("dt", "id"), ("name",), ("NAME",))
     assert found.spec(None).predicate == Compare("n", ">", 1)
 
@@ -63,7 +63,7 @@ def test_names_are_found_in_any_case_and_kept_as_labels(tmp_path: Path) -> None:
 def test_a_key_with_all_columns_of_the_primary_key_has_one_row(
     key: tuple[str, ...], expected: bool, tmp_path: Path
 ) -> None:
-    assert asked(made(tmp_path), key=key).has_one_row_per_key is expected
+    assert resolved(made(tmp_path), key=key).has_one_row_per_key is expected
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_key_with_all_columns_of_the_primary_key_has_one_row(
 def test_chosen_partitions_complete_the_key(
     text: str, key: tuple[str, ...] | None, spec_key: tuple[str, ...], one_row: bool, tmp_path: Path
 ) -> None:
-    found = asked(made(tmp_path), key=key, options={"scan.partitions": text})
+    found = resolved(made(tmp_path), key=key, options={"scan.partitions": text})
     assert found.choice is not None
     spec = found.spec(found.choice.partitions(found.store, None))
     assert (spec.key, found.has_one_row_per_key) == (spec_key, one_row)
@@ -95,8 +95,8 @@ def test_a_primary_key_without_the_partition_may_have_many_rows_and_gets_no_part
         partition_by=["dt"],
         options={"bucket": 1, "lakelsm.key-per-partition": True},
     )
-    assert not asked(table).has_one_row_per_key
-    found = asked(table, options={"scan.partitions": "max_pt()"})
+    assert not resolved(table).has_one_row_per_key
+    found = resolved(table, options={"scan.partitions": "max_pt()"})
     assert found.has_one_row_per_key
     assert not found.adds_partitions
 
@@ -115,17 +115,17 @@ def test_a_primary_key_without_the_partition_may_have_many_rows_and_gets_no_part
 def test_unknown_columns_and_options_are_refused_by_name(
     request_of: dict[str, Any], fault: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(InvalidInputError, match=re.escape(fault)) as told:
-        asked(made(tmp_path), **request_of)
-    assert "scan.partitions" in str(told.value) or "Table db.t" in str(told.value)
+    with pytest.raises(InvalidInputError, match=re.escape(fault)) as reported:
+        resolved(made(tmp_path), **request_of)
+    assert "scan.partitions" in str(reported.value) or "Table db.t" in str(reported.value)
 
 
 def test_options_of_the_call_override_those_of_the_table(tmp_path: Path) -> None:
     table = made(tmp_path, lookup_cache="full", **{"lookup_dynamic-partition": "max_pt()"})
-    found = asked(table, options=checked_lookup_options({"lookup.dynamic-partition": "dt=a"}))
+    found = resolved(table, options=checked_lookup_options({"lookup.dynamic-partition": "dt=a"}))
     assert found.store.options.scan_partitions == "dt=a"
     assert found.store.options.lookup_cache.value == "full"
-    assert asked(table).store.options.scan_partitions == "max_pt()"
+    assert resolved(table).store.options.scan_partitions == "max_pt()"
 
 
 @pytest.mark.parametrize("key", ["bucket", "merge-engine", "nope", "lookup.merge-buffer-size"])
@@ -154,9 +154,9 @@ def test_another_schema_needs_another_cache_only_if_it_changes_the_fields_read(
     columns: tuple[str, ...] | None, change: Any, same: bool, tmp_path: Path
 ) -> None:
     table = made(tmp_path)
-    before = asked(table, columns=columns)
+    before = resolved(table, columns=columns)
     Catalog(str(tmp_path)).alter_table("db.t", change)
-    assert asked(table, columns=columns).matches(before) is same
+    assert resolved(table, columns=columns).matches(before) is same
 
 
 def test_how_is_left_or_inner() -> None:

@@ -135,9 +135,9 @@ def test_times_keep_nanoseconds() -> None:
     ],
 )
 def test_a_value_of_another_type_is_refused_with_the_column_and_the_type(kind: str, value: Any) -> None:
-    with pytest.raises(InvalidInputError, match=r"key column 'k': expected a value of ") as told:
+    with pytest.raises(InvalidInputError, match=r"key column 'k': expected a value of ") as reported:
         one(kind, value)
-    assert kind.split("(")[0] in str(told.value) or kind == "STRING" or kind == "BYTES"
+    assert kind.split("(")[0] in str(reported.value) or kind == "STRING" or kind == "BYTES"
 
 
 @pytest.mark.parametrize(("kind", "stored"), [("DATE", pa.date32()), ("TIMESTAMP(6)", pa.timestamp("us"))])

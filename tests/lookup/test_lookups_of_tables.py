@@ -199,9 +199,9 @@ def test_a_table_that_was_created_again_is_looked_up_with_its_own_options(tmp_pa
     ],
 )
 def test_wrong_arguments_are_refused_with_the_reason(arguments: dict[str, Any], fault: str, table: Table) -> None:
-    with pytest.raises(InvalidInputError) as told:
+    with pytest.raises(InvalidInputError) as reported:
         table.lookup(**arguments)
-    assert fault in str(told.value)
+    assert fault in str(reported.value)
 
 
 @pytest.mark.parametrize("cache", ["full", "partial", "auto"])
@@ -276,14 +276,14 @@ def test_a_cache_in_memory_has_its_own_directory(plain: Table, tmp_path: Path) -
 
 
 def test_caches_share_a_directory_only_if_one_answers_both(plain: Table) -> None:
-    asked = spec(plain)
+    base = spec(plain)
     others = [
         spec(plain, "full"),
         spec(plain, key="v"),
-        replace(asked, columns=("v",)),
-        replace(asked, predicate=Compare("v", "=", "x")),
-        replace(asked, buckets=frozenset([0])),
-        replace(asked, buckets=frozenset([0, 1])),
+        replace(base, columns=("v",)),
+        replace(base, predicate=Compare("v", "=", "x")),
+        replace(base, buckets=frozenset([0])),
+        replace(base, buckets=frozenset([0, 1])),
     ]
-    assert len({cache_name(each) for each in (asked, *others)}) == len(others) + 1
-    assert cache_name(spec(plain)) == cache_name(asked)
+    assert len({cache_name(each) for each in (base, *others)}) == len(others) + 1
+    assert cache_name(spec(plain)) == cache_name(base)

@@ -159,8 +159,8 @@ def test_a_cache_too_far_behind_is_loaded_again(cache: Cache, table: LocalTable)
     assert keys(cache.refresh()) == [2, 3]
     for at in range(3):
         table.write((at, "b"))
-    told = cache.refresh().rebuilt
-    assert told == "it was 3 snapshots behind, more than 'lookup.refresh.full-load-threshold' (2)"
+    reported = cache.refresh().rebuilt
+    assert reported == "it was 3 snapshots behind, more than 'lookup.refresh.full-load-threshold' (2)"
 
 
 def test_options_that_may_change_rows_load_the_cache_again(cache: Cache, table: LocalTable) -> None:

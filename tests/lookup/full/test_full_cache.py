@@ -51,21 +51,21 @@ def wanted(read: pa.Table, key: tuple[str, ...], columns: tuple[str, ...] = COLU
     """Return the rows of each key, according to a read."""
     found: Rows = defaultdict(list)
     for row in read.to_pylist():
-        asked = tuple(row[name] for name in key)
-        if None not in asked:
-            found[asked].append(tuple(row[name] for name in columns))
-    return {asked: sorted(rows, key=repr) for asked, rows in found.items()}
+        row_key = tuple(row[name] for name in key)
+        if None not in row_key:
+            found[row_key].append(tuple(row[name] for name in columns))
+    return {row_key: sorted(rows, key=repr) for row_key, rows in found.items()}
 
 
-def asked_of(rows: Rows, key: tuple[str, ...]) -> list[tuple[Any, ...]]:
+def sample_keys(rows: Rows, key: tuple[str, ...]) -> list[tuple[Any, ...]]:
     """Return keys that exist, and some that do not."""
     none = {"k": 1000, "t": "zz", "g": 99, "v": "none"}
     return [*rows, tuple(none[name] for name in key)]
 
 
 def answers(cache: FullCache, keys: list[tuple[Any, ...]], key: tuple[str, ...]) -> Rows:
-    asked = pa.table({name: pa.array(values, SCHEMA.field(name).type) for name, values in zip(key, zip(*keys))})
-    found = cache.find(asked)
+    row_key = pa.table({name: pa.array(values, SCHEMA.field(name).type) for name, values in zip(key, zip(*keys))})
+    found = cache.find(row_key)
     assert found.probes.tolist() == sorted(found.probes.tolist())
     rows: Rows = defaultdict(list)
     for probe, row in zip(found.probes.tolist(), found.rows.to_pylist()):
@@ -73,13 +73,13 @@ def answers(cache: FullCache, keys: list[tuple[Any, ...]], key: tuple[str, ...])
     return {one: sorted(each, key=repr) for one, each in rows.items()}
 
 
-def agree(cache: FullCache, table: Table | pa.Table, key: tuple[str, ...], told: object = None) -> Rows:
+def agree(cache: FullCache, table: Table | pa.Table, key: tuple[str, ...], reported: object = None) -> Rows:
     """The cache has exactly the rows of a table, or of a read of it."""
     rows = wanted(table.to_arrow() if isinstance(table, Table) else table, key)
-    keys = asked_of(rows, key)
-    assert answers(cache, keys, key) == rows, told
+    keys = sample_keys(rows, key)
+    assert answers(cache, keys, key) == rows, reported
     for one in keys[-5:]:
-        assert sorted(cache.find_key(one), key=repr) == rows.get(one, []), told
+        assert sorted(cache.find_key(one), key=repr) == rows.get(one, []), reported
     return rows
 
 
@@ -99,12 +99,12 @@ def test_a_cache_answers_as_reads_do_and_reports_exactly_the_changed_keys(case: 
             rows = agree(cache, read, key, (at, step, refreshed))
             assert refreshed.snapshot == cache.snapshot == store.snapshots.latest()
             if refreshed.changed is not None:
-                told = {tuple(row.values()) for row in refreshed.changed.to_pylist()}
+                reported = {tuple(row.values()) for row in refreshed.changed.to_pylist()}
                 really = {one for one in {*rows, *before[key]} if rows.get(one) != before[key].get(one)}
-                assert really <= told and len(told) == len(refreshed.changed), (at, step)
-                assert told <= {*rows, *before[key]}
+                assert really <= reported and len(reported) == len(refreshed.changed), (at, step)
+                assert reported <= {*rows, *before[key]}
                 if key == ("k", "t") and set(COLUMNS) == {"v", "n", "k"}:
-                    assert really == told, (at, step)
+                    assert really == reported, (at, step)
             else:
                 assert refreshed.rebuilt is not None or before[key] == {}
             before[key] = rows
@@ -124,7 +124,7 @@ def test_a_condition_and_buckets_leave_out_rows(case: Case, tmp_path: Path) -> N
     for at in range(8):
         history.step()
         rows = wanted(history.table.to_arrow(), key)
-        keys = asked_of(rows, key)
+        keys = sample_keys(rows, key)
         few.refresh()
         small = {one: [row for row in each if row[1] is not None and row[1] < 3] for one, each in rows.items()}
         assert answers(few, keys, key) == {one: each for one, each in small.items() if each}, at
@@ -231,7 +231,7 @@ def test_lookups_see_one_state_while_the_cache_is_refreshed(tmp_path: Path) -> N
     assert not wrong and len(seen) > 1
 
 
-def _follow(root: Path, path: Path, times: int, told: Any) -> None:
+def _follow(root: Path, path: Path, times: int, reported: Any) -> None:
     cache = FullCache.open(LookupSpec(store_of(root), ("k", "t"), COLUMNS), CacheDirectory.shared(path))
     for _ in range(times):
         cache.refresh()
@@ -241,8 +241,8 @@ def _follow(root: Path, path: Path, times: int, told: Any) -> None:
         for k in range(20):
             found = cache.find_key((k, "a"))
             if [n for _, n, _ in found] != [rows[k]]:
-                told.put((k, found, rows[k]))
-    told.put("done")
+                reported.put((k, found, rows[k]))
+    reported.put("done")
 
 
 def test_processes_share_a_directory_while_the_table_changes(tmp_path: Path) -> None:
@@ -255,12 +255,12 @@ def test_processes_share_a_directory_while_the_table_changes(tmp_path: Path) -> 
 
     write(-1)
     write(0)
-    told = CONTEXT.Queue()
+    reported = CONTEXT.Queue()
     path = tmp_path / "shared"
-    others = [started(_follow, tmp_path, path, 10, told) for _ in range(2)]
+    others = [started(_follow, tmp_path, path, 10, reported) for _ in range(2)]
     for number in range(1, 8):
         write(number)
-    assert [told.get(timeout=PATIENCE) for _ in others] == ["done", "done"]
+    assert [reported.get(timeout=PATIENCE) for _ in others] == ["done", "done"]
     assert [ended(other) for other in others] == [0, 0]
     spec = LookupSpec(store_of(tmp_path), ("k", "t"), COLUMNS)
     agree(FullCache.open(spec, CacheDirectory.shared(path)), table, ("k", "t"))

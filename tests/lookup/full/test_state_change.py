@@ -92,11 +92,11 @@ def test_there_are_few_generations_and_none_is_more_than_half_dead(directory: Ca
     state, _ = follow(directory, None, batch(*((INSERT, *item) for item in model.items())))
     for at in range(1, 60):
         written = {chance.randrange(2500): at for _ in range(chance.choice([1, 10, 100]))}
-        gone = [each for each in chance.sample(sorted(model), 5) if each not in written]
+        deleted = [each for each in chance.sample(sorted(model), 5) if each not in written]
         model.update(written)
-        for each in gone:
+        for each in deleted:
             del model[each]
-        changes = [*((INSERT, *item) for item in written.items()), *((DELETE, each, None) for each in gone)]
+        changes = [*((INSERT, *item) for item in written.items()), *((DELETE, each, None) for each in deleted)]
         state, _ = follow(directory, state, batch(*changes))
         assert rows_of(state) == sorted(model.items())
         assert len(state.generations) <= 5
@@ -128,10 +128,10 @@ def shown(table: Table) -> Rows:
 
 def followed(rows: Rows, changes: Iterator[pa.RecordBatch], store: TableStore) -> tuple[Rows, int]:
     """Return the rows after the changes, and the number of changed keys."""
-    told = pa.Table.from_batches(changes, changes_schema([store.schema.field(name) for name in NAMES]))
-    kept = told.filter(pa.array(~is_retract(told[VALUE_KIND]))).select(NAMES)
+    reported = pa.Table.from_batches(changes, changes_schema([store.schema.field(name) for name in NAMES]))
+    kept = reported.filter(pa.array(~is_retract(reported[VALUE_KIND]))).select(NAMES)
     added = [tuple(row.values()) for row in kept.to_pylist()]
-    keys = {tuple(row.values()) for row in told.select(["k", "t"]).to_pylist()}
+    keys = {tuple(row.values()) for row in reported.select(["k", "t"]).to_pylist()}
     assert len({row[:2] for row in added}) == len(added), "a key has one added row"
     return {**{key: row for key, row in rows.items() if key not in keys}, **{row[:2]: row for row in added}}, len(keys)
 

@@ -173,12 +173,12 @@ def test_a_damaged_file_is_built_again_with_a_warning_that_names_the_data_file(d
         assert callable(damage)
         damage(opened.path(0))
         again = opened.again()
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as reported:
             warnings.simplefilter("always")
             (found,) = again.find([(opened.data[0], _KEYS)])
         assert found.rows.column("v").to_pylist() == ["0-2", "0-7"]
         assert opened.format.written == 2
-        assert [opened.data[0].path in str(one.message) for one in told] == [True] * (damage is not Path.unlink)
+        assert [opened.data[0].path in str(one.message) for one in reported] == [True] * (damage is not Path.unlink)
         again.close()
 
 

@@ -293,7 +293,7 @@ def test_lookup_files_damaged_while_open_give_no_wrong_row(
     spec = _spec(table)
     directory = CacheDirectory.private()
     opened = _opened(spec, format=format_of(kind), directory=directory)
-    with opened as cache, warnings.catch_warnings(record=True) as told:
+    with opened as cache, warnings.catch_warnings(record=True) as reported:
         warnings.simplefilter("always")
         expected = _all(cache, spec)
         key = dict(zip(spec.key, [7, "k7"]))
@@ -301,28 +301,28 @@ def test_lookup_files_damaged_while_open_give_no_wrong_row(
             _damage(directory.file(name), way)
         assert cache.find_key(tuple(key[name] for name in spec.key)) == [expected[7]]
         assert _all(cache, spec) == expected
-        texts = [str(one.message) for one in told]
+        texts = [str(one.message) for one in reported]
         assert all("shop.things" in text and "is built again" in text for text in texts)
         if kind == "arrow":  # Other keys are answered from blocks in memory.
             assert (way == "gone") == (not texts)
 
 
-def _share(root: str, path: Path, told: multiprocessing.Queue[int]) -> None:
+def _share(root: str, path: Path, reported: multiprocessing.Queue[int]) -> None:
     spec = _spec(Table.for_path(root))
     made = DictFormat()
     cache = PartialCache.open(spec, CacheDirectory.shared(path), format=made)
     for _ in range(20):
         assert len(_all(cache, spec)) == 50
         cache.refresh()
-    told.put(made.written)
+    reported.put(made.written)
 
 
 def test_processes_that_share_a_directory_build_each_file_once(tmp_path: Path) -> None:
     table = _written(tmp_path / "wh", bucket="4")
-    told: multiprocessing.Queue[int] = CONTEXT.Queue()
-    running = [started(_share, table._store().paths.root, tmp_path / "cache", told) for _ in range(2)]
+    reported: multiprocessing.Queue[int] = CONTEXT.Queue()
+    running = [started(_share, table._store().paths.root, tmp_path / "cache", reported) for _ in range(2)]
     assert [ended(process) for process in running] == [0, 0]
-    assert told.get() + told.get() == 4
+    assert reported.get() + reported.get() == 4
     assert len(CacheDirectory.shared(tmp_path / "cache").names()) == 4
 
 

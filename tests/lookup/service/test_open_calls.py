@@ -22,7 +22,7 @@ from lakelsm.lookup.service.remote_cache import RemoteCache
 from lakelsm.lookup.service.service_access import ServerAccess
 from lakelsm.options import TableOptions
 from tests.compact.local_table import LocalTable
-from tests.lookup.service.test_query_server import asked, ids, request_of
+from tests.lookup.service.test_query_server import answer_of, ids, request_of
 from tests.lookup.service.test_remote_cache import spec_of
 from tests.lookup.service.test_servers import until
 from tests.lookup.service.whole_table import service
@@ -123,9 +123,9 @@ def test_silent_calls_end_after_the_timeout_and_others_are_answered(tmp_path: Pa
             for writer, _ in open_:
                 writer.begin(ids(1).schema)
         until(lambda: server._calls.started == 30)
-        assert asked(server, request, ids(1))[0].data.num_rows == 1
+        assert answer_of(server, request, ids(1))[0].data.num_rows == 1
         until(lambda: len(server._calls) == 0)
-        assert asked(server, request, ids(1))[0].data.num_rows == 1
+        assert answer_of(server, request, ids(1))[0].data.num_rows == 1
 
 
 def test_the_call_of_a_client_that_reads_no_rows_ends(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_the_call_of_a_client_that_reads_no_rows_ends(tmp_path: Path) -> None:
         writer.begin(ids(1).schema)
         writer.write_batch(ids(1))
         until(lambda: server._calls.started == 1 and len(server._calls) == 0)
-        assert asked(server, request, ids(2))[0].data.num_rows == 1
+        assert answer_of(server, request, ids(2))[0].data.num_rows == 1
 
 
 def test_calls_beyond_the_limit_are_refused_and_admitted_when_there_is_room(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_calls_beyond_the_limit_are_refused_and_admitted_when_there_is_room(tmp_
         calls = [client.do_exchange(flight.FlightDescriptor.for_command(request)) for _ in range(2)]
         until(lambda: len(server._calls) == 2)
         with pytest.raises(flight.FlightUnavailableError) as failure:
-            asked(server, request, ids(1))
+            answer_of(server, request, ids(1))
         assert isinstance(decoded_error(failure.value.extra_info), LookupServiceError)
         with pytest.raises(LookupServiceError, match=r"2 calls at a time \('lakelsm\.lookup-service\.max-calls'\)"):
             cache.find_key((1,))
@@ -207,9 +207,9 @@ def test_a_refused_request_names_the_maximum_size_and_clients_send_smaller_ones(
         assert found.probes.tolist() == [0, 1, 3, 4, 5, 6]
         assert server._calls.started - before == 3
         with pytest.raises(flight.FlightServerError) as failure:
-            asked(server, request_of(table).encoded(), pa.RecordBatch.from_pydict({"id": ["x" * (6 << 20)]}))
-    told = str(decoded_error(failure.value.extra_info))
-    assert "the maximum is 5242880 ('lakelsm.lookup-service.max-request-size')" in told
+            answer_of(server, request_of(table).encoded(), pa.RecordBatch.from_pydict({"id": ["x" * (6 << 20)]}))
+    reported = str(decoded_error(failure.value.extra_info))
+    assert "the maximum is 5242880 ('lakelsm.lookup-service.max-request-size')" in reported
 
 
 def test_a_server_refuses_keys_of_another_schema_before_it_reads_them(tmp_path: Path) -> None:
@@ -226,10 +226,10 @@ def test_a_server_refuses_keys_of_another_schema_before_it_reads_them(tmp_path: 
     with service(table.store) as (server,):
         for keys in hostile:
             with pytest.raises(flight.FlightServerError) as failure:
-                asked(server, request_of(table).encoded(), keys)
-            told = str(decoded_error(failure.value.extra_info))
-            assert "instead of id int32" in told and len(told) < 2_000
-        assert asked(server, request_of(table).encoded(), ids(1))[0].data.num_rows == 1
+                answer_of(server, request_of(table).encoded(), keys)
+            reported = str(decoded_error(failure.value.extra_info))
+            assert "instead of id int32" in reported and len(reported) < 2_000
+        assert answer_of(server, request_of(table).encoded(), ids(1))[0].data.num_rows == 1
 
 
 def test_the_server_of_a_call_is_a_query_server_with_the_options_of_its_table(tmp_path: Path) -> None:

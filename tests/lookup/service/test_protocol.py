@@ -75,8 +75,8 @@ def test_snapshots_and_errors_arrive_as_they_were_sent(tmp_path: Path) -> None:
     table.write((1, "x"))
     assert decoded_snapshot(encoded_snapshot(table.latest)) == table.latest
     assert decoded_snapshot(encoded_snapshot(None)) is None
-    told = decoded_error(encoded_error(CorruptTableError("x is damaged")))
-    assert (type(told), str(told)) == (CorruptTableError, "x is damaged")
+    reported = decoded_error(encoded_error(CorruptTableError("x is damaged")))
+    assert (type(reported), str(reported)) == (CorruptTableError, "x is damaged")
 
 
 ROWS = pa.schema([("v", pa.string())])

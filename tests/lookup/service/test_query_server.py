@@ -44,7 +44,7 @@ def request_of(table: LocalTable) -> LookupRequest:
     return LookupRequest(table=TableIdentity.of(table.store), server=0, servers=1, schema=0, columns=("v",))
 
 
-def asked(server: QueryServer, request: bytes, keys: pa.RecordBatch | None) -> Any:
+def answer_of(server: QueryServer, request: bytes, keys: pa.RecordBatch | None) -> Any:
     """Return the batches of a server's answer."""
     with flight.FlightClient(f"grpc://{server.address}") as client:
         descriptor = flight.FlightDescriptor.for_command(request)
@@ -59,10 +59,10 @@ def asked(server: QueryServer, request: bytes, keys: pa.RecordBatch | None) -> A
 
 def refusal(server: QueryServer, request: bytes, keys: pa.RecordBatch | None) -> LakelsmError:
     with pytest.raises(flight.FlightServerError) as failure:
-        asked(server, request, keys)
-    told = decoded_error(failure.value.extra_info)
-    assert told is not None
-    return told
+        answer_of(server, request, keys)
+    reported = decoded_error(failure.value.extra_info)
+    assert reported is not None
+    return reported
 
 
 def ids(*values: int | None) -> pa.RecordBatch:
@@ -71,7 +71,7 @@ def ids(*values: int | None) -> pa.RecordBatch:
 
 def test_an_answer_has_key_indexes_rows_and_the_snapshot(table: LocalTable) -> None:
     with service(table.store) as (server,):
-        (chunk,) = asked(server, request_of(table).encoded(), ids(9, 2))
+        (chunk,) = answer_of(server, request_of(table).encoded(), ids(9, 2))
     assert chunk.data.to_pydict() == {"": [1], "v": ["two"]}
     assert decoded_snapshot(chunk.app_metadata.to_pybytes()) == table.latest
 
@@ -89,9 +89,9 @@ def test_an_answer_has_key_indexes_rows_and_the_snapshot(table: LocalTable) -> N
 )
 def test_keys_that_do_not_fit_the_table_are_refused(table: LocalTable, keys: Any, reason: str) -> None:
     with service(table.store) as (server,):
-        told = refusal(server, request_of(table).encoded(), keys)
-    assert isinstance(told, InvalidInputError)
-    assert reason in str(told)
+        reported = refusal(server, request_of(table).encoded(), keys)
+    assert isinstance(reported, InvalidInputError)
+    assert reason in str(reported)
 
 
 def test_keys_with_invalid_offsets_are_refused_before_the_offsets_are_used(tmp_path: Path) -> None:
@@ -100,10 +100,10 @@ def test_keys_with_invalid_offsets_are_refused_before_the_offsets_are_used(tmp_p
     offsets = pa.py_buffer(np.array([0, 1 << 30, 1], np.int32))
     wild = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"ab")])
     with service(table.store) as (server,):
-        told = refusal(server, request_of(table).encoded(), pa.RecordBatch.from_arrays([wild], ["id"]))
-        assert isinstance(told, InvalidInputError)
+        reported = refusal(server, request_of(table).encoded(), pa.RecordBatch.from_arrays([wild], ["id"]))
+        assert isinstance(reported, InvalidInputError)
         good = pa.RecordBatch.from_pydict({"id": ["a"]})
-        assert asked(server, request_of(table).encoded(), good)[0].data.num_rows == 1
+        assert answer_of(server, request_of(table).encoded(), good)[0].data.num_rows == 1
 
 
 @pytest.mark.parametrize(
@@ -116,9 +116,9 @@ def test_keys_with_invalid_offsets_are_refused_before_the_offsets_are_used(tmp_p
 )
 def test_columns_that_the_schema_lacks_are_refused(table: LocalTable, change: dict[str, Any], reason: str) -> None:
     with service(table.store) as (server,):
-        told = refusal(server, replace(request_of(table), **change).encoded(), ids(1))
-    assert isinstance(told, InvalidInputError)
-    assert reason in str(told)
+        reported = refusal(server, replace(request_of(table), **change).encoded(), ids(1))
+    assert isinstance(reported, InvalidInputError)
+    assert reason in str(reported)
 
 
 @pytest.mark.parametrize(
@@ -131,16 +131,16 @@ def test_columns_that_the_schema_lacks_are_refused(table: LocalTable, change: di
 )
 def test_a_request_for_another_server_is_refused(table: LocalTable, change: dict[str, Any]) -> None:
     with service(table.store) as (server,):
-        told = refusal(server, replace(request_of(table), **change).encoded(), ids(1))
-    assert isinstance(told, LookupServiceError)
+        reported = refusal(server, replace(request_of(table), **change).encoded(), ids(1))
+    assert isinstance(reported, LookupServiceError)
 
 
 @pytest.mark.parametrize("data", [b"", b"\x80\x04N.", b"{}", b"[]", b'{"version": 1}', b"{" * 5000, b"x" * (5 << 20)])
 def test_bytes_that_are_not_a_request_are_refused(table: LocalTable, data: bytes) -> None:
     with service(table.store) as (server,):
         with pytest.raises(flight.FlightError):
-            asked(server, data, ids(1))
-        assert len(asked(server, request_of(table).encoded(), ids(1))) == 1
+            answer_of(server, data, ids(1))
+        assert len(answer_of(server, request_of(table).encoded(), ids(1))) == 1
 
 
 def test_an_unknown_action_is_refused(table: LocalTable) -> None:
@@ -187,7 +187,7 @@ def test_a_stop_waits_for_running_lookups(table: LocalTable, monkeypatch: pytest
     monkeypatch.setattr(query_server, "_GRACE", PATIENCE)
     (server,) = started(table.store, opener=Pausing)
     answers: list[Any] = []
-    asking = threading.Thread(target=lambda: answers.extend(asked(server, request_of(table).encoded(), ids(1))))
+    asking = threading.Thread(target=lambda: answers.extend(answer_of(server, request_of(table).encoded(), ids(1))))
     asking.start()
     assert Pausing.entered.wait(PATIENCE)
     threading.Timer(0.2, Pausing.go_on.set).start()
@@ -199,21 +199,21 @@ def test_a_stop_waits_for_running_lookups(table: LocalTable, monkeypatch: pytest
 def test_a_refresh_that_fails_is_logged_and_tried_again(
     table: LocalTable, recwarn: pytest.WarningsRecorder, caplog: pytest.LogCaptureFixture
 ) -> None:
-    class Stale(ScannedCache):
+    class FailingCache(ScannedCache):
         tries = 0
         again = threading.Event()
 
         def refresh(self) -> Any:
-            Stale.tries += 1
-            if Stale.tries == 2:
+            FailingCache.tries += 1
+            if FailingCache.tries == 2:
                 raise CorruptTableError("snapshot-2 is damaged")
-            if Stale.tries > 2:
-                Stale.again.set()
+            if FailingCache.tries > 2:
+                FailingCache.again.set()
             return super().refresh()
 
-    (server,) = started(table.store, refresh=0.02, opener=Stale)
-    assert asked(server, request_of(table).encoded(), ids(1))[0].data.num_rows == 1
-    assert Stale.again.wait(PATIENCE)
+    (server,) = started(table.store, refresh=0.02, opener=FailingCache)
+    assert answer_of(server, request_of(table).encoded(), ids(1))[0].data.num_rows == 1
+    assert FailingCache.again.wait(PATIENCE)
     assert any("snapshot-2 is damaged" in str(warning.message) for warning in recwarn)
     assert f"Table {table.store.name}: its query service could not refresh: snapshot-2 is damaged" in caplog.messages
     server.stop()

@@ -67,17 +67,17 @@ def test_rows_are_those_of_a_read_for_every_engine_while_the_table_changes(
             cache.refresh()
             expected = {(row["dt"], row["id"]): row for row in Table.for_path(str(table.root)).to_arrow().to_pylist()}
             found = cache.find(keys)
-            asked = [(row["dt"], row["id"]) for row in keys.to_pylist()]
-            assert found.probes.tolist() == [index for index, key in enumerate(asked) if key in expected]
-            assert found.rows.to_pylist() == [expected[key] for key in asked if key in expected]
+            searched = [(row["dt"], row["id"]) for row in keys.to_pylist()]
+            assert found.probes.tolist() == [index for index, key in enumerate(searched) if key in expected]
+            assert found.rows.to_pylist() == [expected[key] for key in searched if key in expected]
             assert cache.snapshot == table.latest
 
 
 def test_lookups_use_the_service_of_their_table_automatically(tmp_path: Path) -> None:
     table = simple(tmp_path / "t")
-    asked = Table.for_path(str(table.root))
+    client = Table.for_path(str(table.root))
     served = service(table.store, opener=opened_partial_cache)
-    with served, asked.lookup(["v"], where="id < 50", refresh="never") as lookup:
+    with served, client.lookup(["v"], where="id < 50", refresh="never") as lookup:
         assert lookup.get(7) == {"v": "row 7"}
         assert lookup.get(70) is None
         table.write((7, "new"), (60, "new"))
@@ -184,11 +184,11 @@ def test_client_processes_are_answered_until_the_service_is_killed_and_by_the_ne
         assert cache.find_key((5,)) == [(5, "row 5")]
         first.kill()
         first.wait()
-        stale = published_addresses(table.store)
-        assert stale is not None
-        until(lambda: not any(map(answers, stale)))
+        outdated = published_addresses(table.store)
+        assert outdated is not None
+        until(lambda: not any(map(answers, outdated)))
         with running(table.root, without) as next_one:
-            until(lambda: published_addresses(table.store) != stale or next_one.poll() is not None)
+            until(lambda: published_addresses(table.store) != outdated or next_one.poll() is not None)
             assert cache.find(ids(5)).rows.to_pylist() == [{"id": 5, "v": "row 5"}]
             os.killpg(next_one.pid, signal.SIGINT)  # As a terminal does: the server gets the signal too.
             assert ended(next_one) == {"table": str(table.root), "status": "stopped", "exit_status": 0}

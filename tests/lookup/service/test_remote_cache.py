@@ -55,14 +55,14 @@ def test_rows_are_those_of_a_read_in_the_order_of_the_keys(tmp_path: Path, serve
     table.write(*((day, key, None, None, None) for day in days[:2] for key in range(0, 20, 2)))
     expected = {(row["dt"], row["id"]): row for row in Table.for_path(str(table.root)).to_arrow().to_pylist()}
     draw = np.random.default_rng(7)
-    asked = [(days[day], int(key)) for day, key in zip(draw.integers(0, 4, 500), draw.integers(0, 60, 500))]
-    keys = pa.table({"id": pa.array([key for _, key in asked], pa.int32()), "dt": [day for day, _ in asked]})
+    searched = [(days[day], int(key)) for day, key in zip(draw.integers(0, 4, 500), draw.integers(0, 60, 500))]
+    keys = pa.table({"id": pa.array([key for _, key in searched], pa.int32()), "dt": [day for day, _ in searched]})
     with service(table.store, servers):
         cache = RemoteCache.open(spec_of(table, key=["id", "dt"]))
         found = cache.find(keys)
         cache.close()
-    assert found.probes.tolist() == [index for index, key in enumerate(asked) if key in expected]
-    assert found.rows.to_pylist() == [expected[key] for key in asked if key in expected]
+    assert found.probes.tolist() == [index for index, key in enumerate(searched) if key in expected]
+    assert found.rows.to_pylist() == [expected[key] for key in searched if key in expected]
 
 
 def test_each_client_has_its_projection_and_another_one_widens_the_cache_of_the_server(tmp_path: Path) -> None:
@@ -207,12 +207,12 @@ def test_if_many_servers_do_not_answer_only_some_are_called(
 ) -> None:
     table = simple(tmp_path / "t")
     publish(table.store, [ServerAddress("127.0.0.1", 1)] * 10_000)
-    asked: list[int] = []
+    calls: list[int] = []
     act = ServerConnection.act
-    monkeypatch.setattr(ServerConnection, "act", lambda self, action: (asked.append(1), act(self, action))[1])
+    monkeypatch.setattr(ServerConnection, "act", lambda self, action: (calls.append(1), act(self, action))[1])
     with pytest.raises(LookupServiceError, match=r"127\.0\.0\.1:1"):
         RemoteCache.open(spec_of(table))
-    assert len(asked) < 5000
+    assert len(calls) < 5000
 
 
 def _number(cache: RemoteCache, key: int) -> int:

@@ -159,10 +159,10 @@ def test_a_task_answers_while_its_lease_exists(tmp_path: Path) -> None:
 
 def test_with_a_token_a_server_answers_at_the_machine_of_its_task(tmp_path: Path) -> None:
     setup = replace(setup_of(simple(tmp_path / "t")), access=ServerAccess(token="t"))
-    asked: list[str] = []
+    sent: list[str] = []
     lease = ServerLease.of(setup.store, "none")
-    ServerTask(setup, lease)(0, "localhost", lambda text: asked.append(text) or [text])  # type: ignore[func-returns-value]
-    assert asked[0].startswith("localhost:")
+    ServerTask(setup, lease)(0, "localhost", lambda text: sent.append(text) or [text])  # type: ignore[func-returns-value]
+    assert sent[0].startswith("localhost:")
 
 
 def test_a_stage_that_ends_ends_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,9 +63,9 @@ class Samples:
         """Return whether the store finds the right rows, for all keys, for some and missing ones, and for one."""
         every = self.rows.select(["k", "n"])
         others = every.set_column(1, "n", pa.array(np.arange(_ROWS) + 1000, pa.int32()))
-        for asked, expected in ((every.slice(at, 1), [0]), (every, range(_ROWS)), (others, [])):
-            found = store.find(asked)
-            values = self.rows["v"].slice(at if len(asked) == 1 else 0, len(expected)).to_pylist()
+        for searched, expected in ((every.slice(at, 1), [0]), (every, range(_ROWS)), (others, [])):
+            found = store.find(searched)
+            values = self.rows["v"].slice(at if len(searched) == 1 else 0, len(expected)).to_pylist()
             if found.probes.tolist() != list(expected) or found.rows.to_pydict() != {"v": values}:
                 return False
         key, number, value = (column[at].as_py() for column in self.rows.columns)
@@ -134,8 +134,8 @@ def _judged(damage: str, path: Path, act: Callable[[], bool]) -> str:
         return f"{damage}: {type(error).__name__}: {error}"
 
 
-def trials_while_open(kind: str, trials: range, directory: Path, told: multiprocessing.SimpleQueue[list[str]]) -> None:
+def trials_while_open(kind: str, trials: range, directory: Path, found: multiprocessing.SimpleQueue[list[str]]) -> None:
     """Run trials; describe the first failure."""
     samples = Samples(kind, directory)
     said = {number: while_open(samples, Random(number)) for number in trials}
-    told.put([f"trial {number}, {wrong}" for number, wrong in said.items() if wrong][:20])
+    found.put([f"trial {number}, {wrong}" for number, wrong in said.items() if wrong][:20])

@@ -59,18 +59,18 @@ def keys_table(fields: Sequence[DataField], keys: Sequence[tuple[Any, ...]]) -> 
     return pa.table({field.name: column_of(field, [key[at] for key in keys]) for at, field in enumerate(fields)})
 
 
-def expected_rows(stored: pa.Table, asked: pa.Table) -> list[tuple[int, int]]:
+def expected_rows(stored: pa.Table, searched: pa.Table) -> list[tuple[int, int]]:
     """Return pairs of a key's index and a row index, found with the engine's order of keys only."""
-    if not len(asked) or not len(stored):
+    if not len(searched) or not len(stored):
         return []
-    both = pa.concat_tables([stored.select(asked.column_names), asked])
+    both = pa.concat_tables([stored.select(searched.column_names), searched])
     ordered = order_keys(both.columns).tolist()
     has_null = [any(value is None for value in row) for row in zip(*(column.to_pylist() for column in both.columns))]
     rows: dict[Any, list[int]] = defaultdict(list)
     for row in range(len(stored)):
         if not has_null[row]:
             rows[ordered[row]].append(row)
-    places = range(len(asked))
+    positions = range(len(searched))
     return [
-        (at, row) for at in places if not has_null[len(stored) + at] for row in rows.get(ordered[len(stored) + at], [])
+        (at, row) for at in positions if not has_null[len(stored) + at] for row in rows.get(ordered[len(stored) + at], [])
     ]

@@ -32,9 +32,9 @@ def test_a_file_that_is_damaged_before_it_is_opened(kind: str, tmp_path: Path) -
 @pytest.mark.property
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_file_that_is_damaged_while_it_is_open(kind: str, tmp_path: Path) -> None:
-    told: multiprocessing.SimpleQueue[list[str]] = CONTEXT.SimpleQueue()
-    assert ended(started(trials_while_open, kind, _WHILE, tmp_path, told)) == 0
-    assert told.get() == []
+    reported: multiprocessing.SimpleQueue[list[str]] = CONTEXT.SimpleQueue()
+    assert ended(started(trials_while_open, kind, _WHILE, tmp_path, reported)) == 0
+    assert reported.get() == []
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -21,7 +21,7 @@ KEYS = st.tuples(HASHES, st.integers(0, 3), st.integers(0, 2**32 - 1)).map(lambd
 
 def entries_of(keys: dict[tuple[int, ...], int]) -> Entries:
     """Rows of hash, key of two words, and value offset."""
-    return np.array([[*key, place] for key, place in sorted(keys.items())], np.uint64).reshape(-1, 4)
+    return np.array([[*key, position] for key, position in sorted(keys.items())], np.uint64).reshape(-1, 4)
 
 
 def table_of(entries: Entries, homes: int, cut: int) -> npt.NDArray[np.uint64]:
@@ -31,15 +31,15 @@ def table_of(entries: Entries, homes: int, cut: int) -> npt.NDArray[np.uint64]:
     return np.concatenate([slots for _, slots in parts])
 
 
-def places_of(slots: npt.NDArray[np.uint64], asked: Entries, homes: int) -> list[int]:
+def offsets_of(slots: npt.NDArray[np.uint64], searched: Entries, homes: int) -> list[int]:
     seen = np.zeros(len(slots), bool)
 
     def check(at: npt.NDArray[np.int64]) -> None:
         seen[at] = True
 
-    hashes = asked[:, 0].astype(np.uint32).view(np.int32)
-    found = value_offsets(slots, asked[:, 1:3], homes_of(hashes, homes), check).tolist()
-    assert seen.any() == (len(asked) > 0)
+    hashes = searched[:, 0].astype(np.uint32).view(np.int32)
+    found = value_offsets(slots, searched[:, 1:3], homes_of(hashes, homes), check).tolist()
+    assert seen.any() == (len(searched) > 0)
     return found  # type: ignore[no-any-return]
 
 
@@ -52,10 +52,10 @@ def test_a_slot_table_has_exactly_its_keys(
 ) -> None:
     homes = home_count(len(keys), load_factor)
     slots = table_of(entries_of(keys), homes, data.draw(st.integers(0, len(keys))))
-    asked = [*keys, *others, *keys]
-    expected = [keys.get(key, -1) for key in asked]
-    assert places_of(slots, np.empty((0, 4), np.uint64), homes) == []
-    assert places_of(slots, np.array([[*key, 0] for key in asked], np.uint64), homes) == expected
+    searched = [*keys, *others, *keys]
+    expected = [keys.get(key, -1) for key in searched]
+    assert offsets_of(slots, np.empty((0, 4), np.uint64), homes) == []
+    assert offsets_of(slots, np.array([[*key, 0] for key in searched], np.uint64), homes) == expected
 
 
 def test_a_key_far_from_its_home_is_found() -> None:
@@ -64,9 +64,9 @@ def test_a_key_far_from_its_home_is_found() -> None:
     entries[:, 1] = np.arange(rows)
     entries[:, 2] = np.arange(rows)
     slots = np.concatenate([slots for _, slots in filled_slots([entries], 10)])
-    asked = [0, 3, rows - 1]
-    keys = np.array([*asked, rows], np.uint64)[:, None]
-    assert value_offsets(slots, keys, np.zeros(4, np.int64), lambda _: None).tolist() == [*asked, -1]
+    searched = [0, 3, rows - 1]
+    keys = np.array([*searched, rows], np.uint64)[:, None]
+    assert value_offsets(slots, keys, np.zeros(4, np.int64), lambda _: None).tolist() == [*searched, -1]
 
 
 def test_a_slot_table_has_the_given_load_factor() -> None:

@@ -51,20 +51,20 @@ def test_options_act_on_the_file(tmp_path: Path) -> None:
 
 
 def test_the_bloom_filter_alone_excludes_most_missing_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+    counts = []
 
     def noted(slots: object, keys: np.ndarray, *rest: object) -> np.ndarray:
-        asked.append(len(keys))
+        counts.append(len(keys))
         return np.full(len(keys), -1)
 
     monkeypatch.setattr(hash_store, "value_offsets", noted)
     misses = pa.table({"k": np.arange(10_000) * 2 + 1})
-    for fpp, most in ((0.05, 700), (0.001, 40), (None, 10_000)):
+    for fpp, max_keys in ((0.05, 700), (0.001, 40), (None, 10_000)):
         written(tmp_path / "s", bloom_fpp=fpp)
         store_format().open(tmp_path / "s", layout()).find(misses)
-        assert sum(asked) <= most
-        asked.clear()
-    assert most == 10_000
+        assert sum(counts) <= max_keys
+        counts.clear()
+    assert max_keys == 10_000
 
 
 def test_keys_beyond_their_memory_are_kept_in_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,17 +48,17 @@ _HASHES = st.integers(0, 2**32 - 1) | st.sampled_from([0, 1, 2**31, 2**32 - 1])
 @given(st.lists(st.lists(_HASHES, max_size=60), max_size=3), st.lists(_HASHES, max_size=10), st.sampled_from([1, 4096]))
 def test_each_hash_has_its_rows(hashes: list[list[int]], others: list[int], part: int) -> None:
     every = [each for file in hashes for each in file]
-    asked = [*every, *others]
+    searched = [*every, *others]
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as directory:
         patch.setattr(key_index, "_PART_ENTRIES", part)
         patch.setattr(key_index, "_BLOCK_ENTRIES", part)
         index = _index(Path(directory), hashes, threads=2)
-    probes, rows = index.candidates(np.array(asked, dtype=np.uint32))
-    expected = [(at, row) for at, wanted in enumerate(asked) for row, each in enumerate(every) if each == wanted]
+    probes, rows = index.candidates(np.array(searched, dtype=np.uint32))
+    expected = [(at, row) for at, wanted in enumerate(searched) for row, each in enumerate(every) if each == wanted]
     assert list(zip(probes.tolist(), rows.tolist(), strict=True)) == expected
     for wanted in every:
         assert index.may_have(wanted)
-    for wanted in asked:
+    for wanted in searched:
         assert index.rows_of(wanted) == [row for row, each in enumerate(every) if each == wanted]
     assert (index.rows, index.entries) == (len(every), len(every))
 

@@ -49,19 +49,19 @@ def _cases(draw: st.DrawFn) -> tuple[list[str], list[list[tuple[Any, ...]]], lis
     pool = draw(st.lists(stored_key, min_size=1, max_size=30))
     parts = draw(st.lists(st.lists(st.sampled_from(pool), max_size=40), min_size=1, max_size=3))
     known = [key for key in pool if None not in key]
-    asked = draw(st.lists(key | st.sampled_from(known) if known else key, max_size=30))
-    return types, parts, asked
+    searched = draw(st.lists(key | st.sampled_from(known) if known else key, max_size=30))
+    return types, parts, searched
 
 
 @settings(deadline=None)
 @given(_cases(), st.sampled_from([1, 5, 1000]), st.booleans())
 def test_found_rows_are_those_of_a_dict(case: Any, chunk_rows: int, parted: bool) -> None:
-    types, parts, asked = case
+    types, parts, searched = case
     fields = fields_of(types)
     numbers = iter(range(10**6))
     values = [pa.array([next(numbers) for _ in part], pa.int64()) for part in parts]
     tables = [keys_table(fields, part).append_column("v", value) for part, value in zip(parts, values, strict=True)]
-    keys = keys_table(fields, asked)
+    keys = keys_table(fields, searched)
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as directory:
         patch.setattr(arrow_segment, "CHUNK_ROWS", chunk_rows)
         if parted:

@@ -38,12 +38,12 @@ def _store(path: Path, keys: list[Any], kind: str = "INT") -> ArrowStore:
     return ArrowStoreFormat().open(path, layout)
 
 
-def _check(store: ArrowStore, keys: list[Any], asked: list[Any], kind: str = "INT") -> None:
+def _check(store: ArrowStore, keys: list[Any], searched: list[Any], kind: str = "INT") -> None:
     """Batches and single keys find the rows that a list of the keys has."""
-    found = store.find(pa.table({"k0": column_of(fields_of([kind])[0], asked)}))
-    expected = [(at, row) for at, key in enumerate(asked) for row, stored in enumerate(keys) if stored == key]
+    found = store.find(pa.table({"k0": column_of(fields_of([kind])[0], searched)}))
+    expected = [(at, row) for at, key in enumerate(searched) for row, stored in enumerate(keys) if stored == key]
     assert list(zip(found.probes.tolist(), found.rows.column("v").to_pylist(), strict=True)) == expected
-    for key in asked:
+    for key in searched:
         assert store.find_plain((key,)) == [(row,) for row, stored in enumerate(keys) if stored == key]
 
 
@@ -53,8 +53,8 @@ def test_ordered_integers_are_found_in_and_between_record_batches(kind: str, tmp
     store = _store(tmp_path / "store", keys, kind)
     assert type(store._rows) is OrderedRows
     drawn = np.random.default_rng(3).integers(-40, 100, 500).tolist()
-    for asked in ([*range(-40, 100)], drawn, [87, -30, 87], [-31], [88], []):
-        _check(store, keys, asked, kind)
+    for searched in ([*range(-40, 100)], drawn, [87, -30, 87], [-31], [88], []):
+        _check(store, keys, searched, kind)
 
 
 @pytest.mark.parametrize("kind", ["STRING", "BYTES"])
@@ -62,13 +62,13 @@ def test_ordered_integers_are_found_in_and_between_record_batches(kind: str, tmp
 @given(st.sets(_TEXTS, max_size=40), st.lists(_TEXTS, max_size=20))
 def test_ordered_texts_are_found_and_others_are_not(kind: str, texts: set[str], others: list[str]) -> None:
     keys: list[Any] = sorted(text.encode() for text in texts)
-    asked: list[Any] = [*keys[::-1], *(text.encode() for text in others), *keys]
+    searched: list[Any] = [*keys[::-1], *(text.encode() for text in others), *keys]
     if kind == "STRING":
-        keys, asked = [key.decode() for key in keys], [key.decode() for key in asked]
+        keys, searched = [key.decode() for key in keys], [key.decode() for key in searched]
     with TemporaryDirectory() as directory:
         store = _store(Path(directory) / "store", keys, kind)
         assert type(store._rows) is OrderedTexts
-        _check(store, keys, asked, kind)
+        _check(store, keys, searched, kind)
         store.close()
 
 

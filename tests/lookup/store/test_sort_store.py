@@ -33,7 +33,7 @@ LAYOUT = StoreLayout((DataField(0, "id", parse_type("BIGINT")),), (DataField(1, 
 def test_a_store_of_any_form_answers_as_a_dict_does(
     case: tuple[StoreLayout, dict[Row, Row], list[Row]], form: BlockForm, batch: int, few: int
 ) -> None:
-    layout, rows, asked = case
+    layout, rows, searched = case
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(sort_store, "_FEW_ROWS", few)
         patched.setattr(sort_store, "_ROWS_OF_A_KEY", few)
@@ -41,7 +41,7 @@ def test_a_store_of_any_form_answers_as_a_dict_does(
         patched.setattr(sort_store, "_BATCH_BYTES", 100)
         cuts = range(batch, len(rows), batch)
         with stored(SortStoreFormat(form, BlockCache(1000)), layout, rows, cuts) as store:
-            check(store.find(table_of(layout.keys, asked)), layout, asked, rows)
+            check(store.find(table_of(layout.keys, searched)), layout, searched, rows)
 
 
 def numbers(count: int) -> pa.Table:
@@ -56,8 +56,8 @@ def test_threads_search_one_store_with_a_cache_that_is_too_small(tmp_path: Path)
 
     def ask(seed: int) -> bool:
         picked = np.random.default_rng(seed).integers(0, 3000, 200)
-        asked = rows.take(pa.array(picked))
-        return store.find(asked.select(["id"])).rows.equals(asked.select(["name"]).combine_chunks())
+        searched = rows.take(pa.array(picked))
+        return store.find(searched.select(["id"])).rows.equals(searched.select(["name"]).combine_chunks())
 
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(ask, range(16)))

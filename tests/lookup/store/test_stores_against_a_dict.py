@@ -60,12 +60,12 @@ def stored(
             store.close()
 
 
-def check(found: FoundRows, layout: StoreLayout, asked: Sequence[Row], rows: dict[Row, Row]) -> None:
+def check(found: FoundRows, layout: StoreLayout, searched: Sequence[Row], rows: dict[Row, Row]) -> None:
     """Compare the found stored rows with those of a dict."""
-    probes = [at for at, key in enumerate(asked) if key in rows]
+    probes = [at for at, key in enumerate(searched) if key in rows]
     assert found.probes.tolist() == probes
     assert found.probes.dtype == np.int64
-    expected = table_of(layout.values, [rows[asked[at]] for at in probes])
+    expected = table_of(layout.values, [rows[searched[at]] for at in probes])
     assert found.rows.schema == expected.schema
     found.rows.validate(full=True)
     assert found.rows.combine_chunks().equals(expected.combine_chunks())
@@ -81,8 +81,8 @@ def stores(draw: st.DrawFn, names: Sequence[str] = TYPE_NAMES) -> tuple[StoreLay
     value = st.tuples(*(st.none() | plain_values(data_type) for data_type in of_values))
     # -0.0 is the key 0.0, as in Python; it is searched below.
     rows = draw(st.dictionaries(key, value, max_size=30))
-    asked = draw(st.lists(key | st.sampled_from(list(rows)) if rows else key, max_size=40))
-    return StoreLayout(fields_of("k", of_keys), fields_of("v", of_values)), rows, asked
+    searched = draw(st.lists(key | st.sampled_from(list(rows)) if rows else key, max_size=40))
+    return StoreLayout(fields_of("k", of_keys), fields_of("v", of_values)), rows, searched
 
 
 @each_kind
@@ -91,9 +91,9 @@ def stores(draw: st.DrawFn, names: Sequence[str] = TYPE_NAMES) -> tuple[StoreLay
 def test_keys_of_any_types_are_found(
     kind: str, case: tuple[StoreLayout, dict[Row, Row], list[Row]], cuts: list[int]
 ) -> None:
-    layout, rows, asked = case
+    layout, rows, searched = case
     with stored(kind, layout, rows, cuts) as store:
-        for keys in (asked, list(rows), [*rows, *reversed(rows)], asked[:1], []):
+        for keys in (searched, list(rows), [*rows, *reversed(rows)], searched[:1], []):
             check(store.find(table_of(layout.keys, keys)), layout, keys, rows)
 
 
@@ -115,8 +115,8 @@ def test_stores_of_any_size_find_their_keys_and_no_others(kind: str, key: str, c
     misses = [key_of(number + count) for number in range(count + 10)]
     mixed = [*itertools.chain.from_iterable(zip(hits, misses)), *hits[::-1], *hits[:5]]
     with stored(kind, layout, rows, [count // 3, count // 2]) as store:
-        for asked in (hits, misses, mixed, hits[count // 2 :], hits[:1], misses[:1]):
-            check(store.find(table_of(layout.keys, asked)), layout, asked, rows)
+        for searched in (hits, misses, mixed, hits[count // 2 :], hits[:1], misses[:1]):
+            check(store.find(table_of(layout.keys, searched)), layout, searched, rows)
         for asked_key in (*hits[:20], *hits[-20:], *misses[:20]):
             found = store.find_plain(asked_key)
             assert found == ([rows[asked_key]] if asked_key in rows else []) if kind == "arrow" else found is None
@@ -126,13 +126,13 @@ def test_stores_of_any_size_find_their_keys_and_no_others(kind: str, key: str, c
 def test_keys_in_chunks_and_slices_are_found_like_contiguous_ones(kind: str) -> None:
     layout = layout_of("STRING", "INT")
     rows: dict[Row, Row] = {(f"key {number:04}",): (number,) for number in range(300)}
-    asked: list[Row] = [(f"key {number:04}",) for number in range(250, 350)]
-    table = table_of(layout.keys, asked)
+    searched: list[Row] = [(f"key {number:04}",) for number in range(250, 350)]
+    table = table_of(layout.keys, searched)
     pieces = pa.concat_tables([table.slice(0, 7), table.slice(7, 0), table.slice(7, 90), table.slice(97)])
     assert pieces.column(0).num_chunks > 2
     with stored(kind, layout, rows) as store:
-        check(store.find(pieces), layout, asked, rows)
-        check(store.find(table.slice(20, 40)), layout, asked[20:60], rows)
+        check(store.find(pieces), layout, searched, rows)
+        check(store.find(table.slice(20, 40)), layout, searched[20:60], rows)
 
 
 @each_kind
@@ -149,8 +149,8 @@ def test_zeros_are_equal_keys_and_so_are_nans_while_values_keep_their_bits(kind:
             path = Path(directory) / "store"
             format_of(kind).write(path, layout, [rows])
             store = format_of(kind).open(path, layout)
-            asked = pa.chunked_array([pa.array([0.0, -0.0, 2.5], kind_of_key), pa.array(nans).cast(kind_of_key)])
-            found = store.find(pa.table({"k0": asked}))
+            searched = pa.chunked_array([pa.array([0.0, -0.0, 2.5], kind_of_key), pa.array(nans).cast(kind_of_key)])
+            found = store.find(pa.table({"k0": searched}))
             assert found.probes.tolist() == [0, 1, 3, 4, 5]
             bits = found.rows["v0"].to_numpy().view(np.uint64).tolist()
             assert bits == [1 << 63, 1 << 63, *[int(nans.view(np.uint64)[2])] * 3]
@@ -178,6 +178,6 @@ def test_threads_may_search_one_store(kind: str) -> None:
     rows: dict[Row, Row] = {(number,): (f"value {number}" * 9,) for number in range(0, 6_000, 2)}
     batches = [[(number * step % 7_000,) for number in range(200)] for step in range(1, 60)]
     with stored(kind, layout, rows) as store, ThreadPoolExecutor(4) as threads:
-        answers = threads.map(lambda asked: store.find(table_of(layout.keys, asked)), batches)
-        for asked, found in zip(batches, answers, strict=True):
-            check(found, layout, asked, rows)
+        answers = threads.map(lambda searched: store.find(table_of(layout.keys, searched)), batches)
+        for searched, found in zip(batches, answers, strict=True):
+            check(found, layout, searched, rows)

@@ -21,10 +21,10 @@ def pages_of(
 ) -> tuple[ValuePages, np.ndarray]:
     with StoreFileWriter(path) as file:
         writer = ValueWriter(file, page_bytes=page_bytes, compression=compression)
-        places = [writer.add(pa.array(block, pa.binary())) for block in blocks]
+        positions = [writer.add(pa.array(block, pa.binary())) for block in blocks]
         writer.finish()
         file.finish({})
-    return ValuePages(StoreFile(path), cache), np.concatenate(places)
+    return ValuePages(StoreFile(path), cache), np.concatenate(positions)
 
 
 @pytest.mark.parametrize("compression", BlockCompression)
@@ -43,12 +43,12 @@ def test_values_are_read_back_unchanged(
     blocks = [[value() for _ in range(count)] for count in (1, 50, 7)]
     plain = [value for block in blocks for value in block]
     cache = BlockCache(5_000)
-    pages, places = pages_of(tmp_path / "s", blocks, cache, page_bytes=page_bytes, compression=compression)
-    for asked in ([], [3], list(range(58)), [57, 0, 57, 57, 30], chance.choices(range(58), k=200)):
+    pages, positions = pages_of(tmp_path / "s", blocks, cache, page_bytes=page_bytes, compression=compression)
+    for searched in ([], [3], list(range(58)), [57, 0, 57, 57, 30], chance.choices(range(58), k=200)):
         found: dict[int, bytes] = {}
-        for numbers, values in pages.values(places[asked]):
+        for numbers, values in pages.values(positions[searched]):
             found.update(zip(numbers.tolist(), values.to_pylist(), strict=True))
-        assert [found[number] for number in range(len(asked))] == [plain[at] for at in asked]
+        assert [found[number] for number in range(len(searched))] == [plain[at] for at in searched]
     assert cache.bytes <= 5_000
     pages.close()
     assert cache.bytes == 0
