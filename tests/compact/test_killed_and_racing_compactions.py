@@ -16,7 +16,7 @@ from lakelsm.snapshots.manifest_scan import read_index_entries, read_live_entrie
 from lakelsm.storage import LocalFileIO
 from tests.compact.local_table import LocalTable
 from tests.compact.test_remapped_vectors import VectorTable, rows
-from tests.dying_file_io import dies
+from tests.crashing_file_io import crashes
 from tests.processes import ended, started
 
 _OPTIONS = {"deletion_vectors__enabled": "true", "write_only": "true", "changelog_producer": "lookup"}
@@ -133,7 +133,7 @@ def test_a_compaction_of_several_commits_that_is_killed_anywhere_loses_one_group
     shown, root, done = table.to_arrow(ordered=True), tmp_path / "db.db" / "t", [0]
     while True:
         copy = Path(shutil.copytree(root, tmp_path / f"{len(done)}"))
-        died = dies(copy, lambda table: table.compact(full=True, commit_every=1, engine="local"), len(done))
+        crashed = crashes(copy, lambda table: table.compact(full=True, commit_every=1, engine="local"), len(done))
         opened = Table.for_path(str(copy))
         runs = maintenance_runs(opened._store(), 50)
         committed = runs[0].snapshot_ids if runs else ()
@@ -143,7 +143,7 @@ def test_a_compaction_of_several_commits_that_is_killed_anywhere_loses_one_group
         assert opened.to_arrow(ordered=True) == shown
         opened.maintenance.remove_orphans(0, force=True, engine="local")
         assert len(list(copy.rglob("data-*.parquet"))) == 9, "three files of each bucket, and none of the killed run"
-        if not died:
+        if not crashed:
             break
         done.append(len(committed))
     assert done == sorted(done) and set(done) == {0, 1, 2, 3}

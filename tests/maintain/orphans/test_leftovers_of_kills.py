@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from lakelsm import Catalog, Table
-from tests.dying_file_io import dies
+from tests.crashing_file_io import crashes
 from tests.maintain.orphans.table_census import census, unnamed
 
 
@@ -69,7 +69,7 @@ def test_removal_takes_exactly_what_a_kill_at_any_step_leaves(
     last, leftovers = 1, 0
     while True:
         copy = Path(shutil.copytree(root, tmp_path / f"{last}" / "t"))
-        if not dies(copy, WORK[what], last):
+        if not crashes(copy, WORK[what], last):
             break
         expected, before = unnamed(copy), census(copy)
         table = Table.for_path(str(copy))

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelsm import Catalog, Table
-from tests.dying_file_io import dies
+from tests.crashing_file_io import crashes
 from tests.examples import examples
 from tests.maintain.orphans.table_census import census, unnamed
 
@@ -49,7 +49,7 @@ def act(table: Table, root: Path, action: str, seed: random.Random) -> None:
     elif action == "keep changelog":
         keep_changelog_alone(root)
     elif action == "die":
-        dies(root, lambda dying: dying.write(rows(seed)), seed.randrange(1, 16))
+        crashes(root, lambda dying: dying.write(rows(seed)), seed.randrange(1, 16))
     elif action == "remove":
         table.maintenance.remove_orphans(0, force=True, engine="local")
 

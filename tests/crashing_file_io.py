@@ -18,20 +18,20 @@ class Killed(BaseException):
     """The end of the simulated process."""
 
 
-class DyingFileIO(LocalFileIO):
+class CrashingFileIO(LocalFileIO):
     """Crashes the process at its n-th change of the store. Every later operation fails, cleanup included."""
 
     def __init__(self, last: int) -> None:
         self.state = [last]
 
     @property
-    def died(self) -> bool:
+    def crashed(self) -> bool:
         return self.state[0] <= 0
 
     def _change(self, after: bool = False) -> None:
         if after:
             self.state[0] -= 1
-        if self.died:
+        if self.crashed:
             raise Killed
 
     def write(self, path: str, data: bytes, durable: bool = True) -> None:
@@ -62,12 +62,12 @@ class DyingFileIO(LocalFileIO):
         return super().filesystem()
 
 
-def dies(root: Path, work: Callable[[Table], object], last: int) -> bool:
+def crashes(root: Path, work: Callable[[Table], object], last: int) -> bool:
     """Run ``work`` in a process that crashes at its ``last`` change of the store. Return whether it crashed."""
     store = TableStore.open(str(root))
-    file_io = DyingFileIO(last)
+    file_io = CrashingFileIO(last)
     try:
         work(Table(replace(store, file_io=file_io.within(store.paths.root))))
     except Killed:
         return True
-    return file_io.died
+    return file_io.crashed
