@@ -12,7 +12,7 @@ from lakelsm.cancellation import WorkCancelled, cancelled_by, raise_if_cancelled
 from tests.compact.local_table import LocalTable
 
 
-def test_work_ends_where_it_asks_and_only_while_it_is_not_wanted() -> None:
+def test_work_ends_at_a_check_and_only_while_it_is_cancelled() -> None:
     raise_if_cancelled()
     with cancelled_by(lambda: False):
         raise_if_cancelled()
@@ -21,7 +21,7 @@ def test_work_ends_where_it_asks_and_only_while_it_is_not_wanted() -> None:
         raise_if_cancelled()
 
 
-def test_other_threads_go_on() -> None:
+def test_other_threads_continue() -> None:
     ended = []
 
     def work() -> None:

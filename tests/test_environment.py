@@ -45,13 +45,13 @@ def _history(root: Path) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
-def test_the_same_surroundings_give_the_same_files_byte_for_byte(tmp_path: Path) -> None:
+def test_the_same_environment_gives_the_same_files_byte_for_byte(tmp_path: Path) -> None:
     first, second = _history(tmp_path / "first"), _history(tmp_path / "second")
     assert len(first) > 20
     assert first == second
 
 
-def test_creation_times_are_of_the_clock_and_zone_that_were_handed_over(tmp_path: Path) -> None:
+def test_creation_times_follow_the_clock_and_zone_of_the_environment(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t")
     table.environment = _simulated()
     table.write((1, "a"))
@@ -66,7 +66,7 @@ def test_the_local_wall_clock_is_read_as_if_it_were_utc() -> None:
     assert Environment(local_offset=lambda seconds: -seconds).local_wall_clock(5_500) == 500
 
 
-def test_the_real_ones_travel_to_tasks_by_name() -> None:
+def test_the_system_environment_is_pickled_by_name() -> None:
     assert pickle.loads(pickle.dumps(SYSTEM)) == SYSTEM
     assert len(pickle.dumps(SYSTEM)) < 500
 
@@ -77,7 +77,7 @@ def _complaints(code: str, file: str) -> str:
 
 
 @pytest.mark.parametrize("file", ["lakelsm/commit/new.py", "lakelsm/spark/new.py"])
-def test_the_linter_refuses_every_other_clock_and_chance(file: str) -> None:
+def test_the_linter_refuses_other_clocks_and_random_numbers(file: str) -> None:
     code = "".join(
         f"import {name}\n" if "." not in name else f"import {name.rpartition('.')[0]}\n{name}\n" for name in BANNED
     )
@@ -88,12 +88,12 @@ def test_the_linter_refuses_every_other_clock_and_chance(file: str) -> None:
     assert found.count("TID251") >= len(BANNED) + 3
 
 
-def test_the_linter_lets_the_one_place_and_tests_have_them() -> None:
+def test_the_linter_allows_clocks_in_environment_and_tests() -> None:
     for file in ("lakelsm/environment.py", "tests/commit/new.py", "benchmarks/new.py", "jobs/new.py"):
         assert "TID251" not in _complaints("import time\ntime.time()\n", file)
 
 
-def test_who_runs_a_process_is_told_where_the_system_knows_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_user_of_a_process_is_reported_if_the_system_knows_it(monkeypatch: pytest.MonkeyPatch) -> None:
     def nobody() -> str:
         raise KeyError("uid 1234")
 

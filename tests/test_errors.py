@@ -185,20 +185,20 @@ def subclasses(kind: type[LakelsmError]) -> set[type[LakelsmError]]:
     return below.union(*map(subclasses, below))
 
 
-def test_the_table_has_every_class_and_each_is_of_this_module_and_says_what_it_means() -> None:
+def test_the_table_has_each_class_of_this_module_with_its_kind() -> None:
     found = {error.__name__: error for error in subclasses(LakelsmError)}
     assert {name: error.kind for name, error in found.items()} == {name: kind for name, (kind, *_) in EXAMPLES.items()}
     wrong = [name for name, error in found.items() if error.__module__ != errors.__name__ or not inspect.getdoc(error)]
     assert wrong == []
 
 
-def test_the_kinds_are_texts_that_stay() -> None:
+def test_the_texts_of_kinds_do_not_change() -> None:
     assert [kind.value for kind in ErrorKind] == ["retry", "fix", "corrupt", "unsupported", "unknown"]
     assert {kind for kind, *_ in EXAMPLES.values()} == set(ErrorKind)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_a_call_really_raises_it_and_it_travels_whole(tmp_path: Path, name: str) -> None:
+def test_calls_raise_each_error_and_it_can_be_pickled(tmp_path: Path, name: str) -> None:
     kind, status, example = EXAMPLES[name]
     with pytest.raises(LakelsmError) as raised:
         example(tmp_path)
@@ -211,7 +211,7 @@ def test_a_call_really_raises_it_and_it_travels_whole(tmp_path: Path, name: str)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_an_error_keeps_its_class_kind_and_text_out_of_a_task_and_where_it_is_told_of_a_table(name: str) -> None:
+def test_an_error_keeps_its_class_kind_and_text_through_a_task_and_a_context(name: str) -> None:
     error = getattr(errors, name)("Table d.t: what is wrong")
     arrived = lakelsm_error(f"pyspark.errors.PythonException: Traceback\n{error_text(error)}\n\n\tat x", "/wh/d.db/t")
     with pytest.raises(type(error)) as raised, error_context("Table d.t"):
@@ -222,12 +222,12 @@ def test_an_error_keeps_its_class_kind_and_text_out_of_a_task_and_where_it_is_to
     assert str(raised.value.__cause__) == "what is wrong"
 
 
-def test_an_error_that_is_not_lakelsms_passes_as_it_is() -> None:
+def test_other_errors_pass_a_context_unchanged() -> None:
     with pytest.raises(KeyError, match="'x'"), error_context("Table d.t"):
         raise KeyError("x")
 
 
-def test_an_error_that_is_retold_keeps_attributes_and_cause() -> None:
+def test_an_error_in_a_context_keeps_attributes_and_cause() -> None:
     cause = FileNotFoundError("gone")
     with pytest.raises(errors.VectorsChangedError) as raised, error_context("Table d.t"), error_context("bucket 0"):
         error = errors.VectorsChangedError("vectors changed", ("a", "b"))
@@ -246,7 +246,7 @@ def test_an_error_that_is_retold_keeps_attributes_and_cause() -> None:
         (errno.ETIMEDOUT, ErrorKind.RETRY),
     ],
 )
-def test_a_file_that_the_system_refuses_to_read_is_not_called_damaged(number: int, kind: ErrorKind) -> None:
+def test_a_file_that_the_system_refuses_to_read_is_not_damage(number: int, kind: ErrorKind) -> None:
     path = "/wh/d.db/t/bucket-0/data-0.parquet"
     assert unreadable(path, OSError(number, os.strerror(number))).kind is kind
     assert unreadable(path, OSError("Couldn't deserialize thrift")).kind is ErrorKind.CORRUPT

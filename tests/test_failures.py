@@ -11,7 +11,7 @@ import pytest
 from lakelsm.failures import after_commit_step, note_if_interrupted
 
 
-def test_a_step_after_a_commit_warns_logs_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failed_step_after_a_commit_warns_and_logs(caplog: pytest.LogCaptureFixture) -> None:
     text = "Table d.t: the commit succeeded, and the hint after it failed: ZeroDivisionError: no. Nothing to do."
     with pytest.warns(UserWarning) as warned, after_commit_step("d.t", "the hint", "Nothing to do.") as failures:
         raise ZeroDivisionError("no")
@@ -22,7 +22,7 @@ def test_a_step_after_a_commit_warns_logs_and_goes_on(caplog: pytest.LogCaptureF
     assert failures == []
 
 
-def test_an_interruption_keeps_its_class_and_arguments_and_has_every_commit_once() -> None:
+def test_an_interruption_keeps_its_class_and_names_each_commit_once() -> None:
     with pytest.raises(SystemExit) as raised, note_if_interrupted("d.t", [3, 4]), note_if_interrupted("d.t", [4]):
         raise SystemExit(3)
     assert raised.value.code == 3
@@ -40,7 +40,7 @@ def test_the_library_adds_no_handler_to_a_logger() -> None:
     assert logging.getLogger("lakelsm.commit").handlers == []
 
 
-def test_a_user_without_logging_sees_a_failure_once_and_one_with_it_in_the_log_too() -> None:
+def test_a_failure_is_a_warning_and_with_logging_also_a_record() -> None:
     said = "from lakelsm.failures import warn_after_commit; warn_after_commit('the hint failed')"
     for setup, most in (("", 1), ("import logging; logging.basicConfig(format='%(levelname)s %(message)s'); ", 2)):
         run = subprocess.run([sys.executable, "-c", setup + said], capture_output=True, text=True, check=True)

@@ -331,7 +331,7 @@ def broken_handler() -> Iterator[None]:
     logger.setLevel(logging.NOTSET)
 
 
-def test_a_handler_that_fails_breaks_no_operation(tmp_path: Path, broken_handler: None) -> None:
+def test_a_failing_handler_does_not_make_an_operation_fail(tmp_path: Path, broken_handler: None) -> None:
     table = versioned_table(tmp_path, 2)
     assert len(table.to_arrow()) == 2
     table.tags.create("a")
@@ -362,7 +362,7 @@ def test_no_record_shows_a_secret(object_server: ObjectServer, caplog: pytest.Lo
     assert SECRET not in text and "test-secret" not in text
 
 
-def test_nothing_is_made_where_lines_are_not_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_computed_if_lines_are_not_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = versioned_table(tmp_path, 1)
     made: list[object] = []
     monkeypatch.setattr("lakelsm.operation_log.OperationLine", made.append)

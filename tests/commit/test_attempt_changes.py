@@ -23,7 +23,7 @@ def changes(table: CommitTable, kind: CommitKind, message: CommitMessage) -> Att
     return AttemptChanges(table.store, request)
 
 
-def test_an_append_publishes_what_it_was_given_and_leaves_the_index(table: CommitTable) -> None:
+def test_an_append_publishes_its_entries_and_keeps_the_index(table: CommitTable) -> None:
     table.append(A, index_adds=[hash_index("h")])
     message = CommitMessage([add(file("b", seq=(10, 11)))], base_snapshot_id=1)
     found = changes(table, CommitKind.APPEND, message).on(table.snapshots.latest())
@@ -31,7 +31,7 @@ def test_an_append_publishes_what_it_was_given_and_leaves_the_index(table: Commi
     assert table.snapshots.latest_id() == 1
 
 
-def test_an_overwrite_deletes_what_the_snapshot_has_and_its_index(table: CommitTable) -> None:
+def test_an_overwrite_deletes_the_files_of_the_snapshot_and_its_index(table: CommitTable) -> None:
     table.append(A, add(file("b"), dt="b"), index_adds=[hash_index("h"), hash_index("g", dt="b")])
     message = CommitMessage([TOP], overwrite_partitions=lambda stored: stored == partition("a"))
     attempt = changes(table, CommitKind.OVERWRITE, message)
@@ -40,7 +40,7 @@ def test_an_overwrite_deletes_what_the_snapshot_has_and_its_index(table: CommitT
     assert (found.delta, found.index) == ([delete(A), TOP], [hash_index("g", dt="b")])
 
 
-def test_a_compaction_without_a_word_on_the_index_changes_it_where_a_file_with_a_vector_goes(table: CommitTable) -> None:
+def test_a_compaction_that_deletes_a_file_with_a_vector_changes_the_index(table: CommitTable) -> None:
     vectors, elsewhere = vector_index("i", "top"), vector_index("j", "x", bucket=1)
     table.append(A, index_adds=[])
     table.compact([delete(A), TOP, add(file("x", level=5), bucket=1)], index_adds=[vectors, elsewhere])
@@ -55,7 +55,7 @@ def test_a_compaction_without_a_word_on_the_index_changes_it_where_a_file_with_a
 A2 = add(file("a2", seq=(20, 29)))
 
 
-def test_files_that_are_there_already_tell_of_an_earlier_run(table: CommitTable) -> None:
+def test_existing_files_of_a_message_show_an_earlier_run(table: CommitTable) -> None:
     table.append(A)
     for kind, entries in [(CommitKind.APPEND, [A]), (CommitKind.COMPACT, [A]), (CommitKind.OVERWRITE, [A])]:
         outcome = changes(table, kind, CommitMessage(entries)).published_before(table.snapshots.latest(), 3)

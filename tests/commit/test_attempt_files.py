@@ -156,7 +156,7 @@ def attempt(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
     return Attempt(request.param, tmp_path / "t")
 
 
-def test_what_is_published_stays(attempt: Attempt) -> None:
+def test_published_files_are_kept(attempt: Attempt) -> None:
     attempt.run()
     assert attempt.kinds == ({"data", "changelog", "index"} if attempt.who == "writer" else {"data", "changelog"})
     assert attempt.table.latest.id == 3
@@ -166,7 +166,7 @@ def test_what_is_published_stays(attempt: Attempt) -> None:
 
 
 @pytest.mark.parametrize("error", [InvalidInputError("a task"), RuntimeError("a task"), KeyboardInterrupt("a task")])
-def test_tasks_that_fail_take_the_files_of_finished_ones_with_them(attempt: Attempt, error: BaseException) -> None:
+def test_failed_tasks_also_delete_the_files_of_finished_tasks(attempt: Attempt, error: BaseException) -> None:
     seen: list[set[str]] = []
 
     def fail() -> None:
@@ -183,7 +183,7 @@ def test_tasks_that_fail_take_the_files_of_finished_ones_with_them(attempt: Atte
 @pytest.mark.parametrize(
     "fault, error", [("a manifest cannot be written", OSError), ("the store refuses", StorageError)]
 )
-def test_a_commit_that_fails_before_it_is_visible_takes_all_files_with_it(
+def test_a_commit_that_fails_before_it_is_visible_deletes_all_files(
     attempt: Attempt, fault: str, error: type[Exception]
 ) -> None:
     attempt.file_io.fault, metadata = fault, attempt.metadata()
@@ -211,7 +211,7 @@ def test_an_unknown_outcome_deletes_nothing(attempt: Attempt) -> None:
 
 
 @pytest.mark.parametrize("is_tagged", [True, False])
-def test_files_of_a_snapshot_that_is_removed_with_its_base_stay_for_a_tag(attempt: Attempt, is_tagged: bool) -> None:
+def test_files_of_a_snapshot_that_is_deleted_with_its_base_are_kept_for_a_tag(attempt: Attempt, is_tagged: bool) -> None:
     attempt.file_io.fault, metadata = f"{'tagged and ' * is_tagged}rolled back", attempt.metadata()
     if attempt.who == "writer":
         with pytest.raises(CommitConflictError, match="base of snapshot 3 was rolled back"):
@@ -226,7 +226,7 @@ def test_files_of_a_snapshot_that_is_removed_with_its_base_stay_for_a_tag(attemp
         assert named and {entry.file.file_name for entry in named} <= attempt.files()
 
 
-def test_work_that_another_spoils_is_deleted(attempt: Attempt) -> None:
+def test_files_of_a_lost_attempt_are_deleted(attempt: Attempt) -> None:
     spoiled: set[str] = set()
 
     def rival() -> None:
@@ -246,7 +246,7 @@ def test_work_that_another_spoils_is_deleted(attempt: Attempt) -> None:
 
 @pytest.mark.parametrize("error", [PermissionError, CorruptTableError])
 @pytest.mark.parametrize("stays", ["changelog-", "/manifest/"])
-def test_a_file_that_cannot_be_deleted_hides_no_failure_and_no_success_and_keeps_no_other(
+def test_a_file_that_cannot_be_deleted_hides_no_outcome_and_does_not_keep_other_files(
     attempt: Attempt, stays: str, error: type[Exception]
 ) -> None:
     attempt.file_io.undeletable, attempt.file_io.error = stays, error
@@ -259,7 +259,7 @@ def test_a_file_that_cannot_be_deleted_hides_no_failure_and_no_success_and_keeps
     assert attempt.table.latest.id == 3
 
 
-def test_a_batch_that_another_process_committed_meanwhile_leaves_no_file(tmp_path: Path) -> None:
+def test_a_batch_that_another_process_commits_concurrently_leaves_no_file(tmp_path: Path) -> None:
     attempt = Attempt("writer", tmp_path / "t")
     published: list[set[str]] = []
 
@@ -275,7 +275,7 @@ def test_a_batch_that_another_process_committed_meanwhile_leaves_no_file(tmp_pat
     assert attempt.files() == attempt.before | published[0]
 
 
-def test_a_signal_in_a_later_try_leaves_what_is_proven_of_the_first(tmp_path: Path) -> None:
+def test_a_signal_in_a_later_attempt_deletes_the_files_of_the_first(tmp_path: Path) -> None:
     attempt = Attempt("writer", tmp_path / "t")
     first: set[str] = set()
 
@@ -294,7 +294,7 @@ def test_a_signal_in_a_later_try_leaves_what_is_proven_of_the_first(tmp_path: Pa
     assert attempt.table.latest.commit_user == "job"
 
 
-def test_a_directory_that_cannot_be_listed_keeps_no_other_from_being_cleared(attempt: Attempt) -> None:
+def test_a_directory_that_cannot_be_listed_does_not_keep_files_of_others(attempt: Attempt) -> None:
     names = AttemptNames.new(SYSTEM.new_uuid)
     folder = next(attempt.root.rglob("bucket-0"))
     (folder / f"data-{names.uuid()}-0.parquet").touch()
@@ -316,7 +316,7 @@ def test_a_write_may_have_put_files_in_the_index_and_in_every_bucket(tmp_path: P
 
 
 @pytest.mark.parametrize("published", [True, False])
-def test_the_outcome_decides_of_a_commit_that_raises_nothing(tmp_path: Path, published: bool) -> None:
+def test_the_outcome_of_a_commit_without_an_error_decides(tmp_path: Path, published: bool) -> None:
     attempt, names = Attempt("writer", tmp_path / "t"), AttemptNames.new(SYSTEM.new_uuid)
     folder = next(attempt.root.rglob("bucket-0"))
     file = folder / f"data-{names.uuid()}-0.parquet"
@@ -327,7 +327,7 @@ def test_the_outcome_decides_of_a_commit_that_raises_nothing(tmp_path: Path, pub
     assert attempt.before <= attempt.files(), "files of others stay in any case"
 
 
-def test_deleting_goes_on_after_a_file_that_stays(tmp_path: Path) -> None:
+def test_deletion_continues_after_a_file_that_cannot_be_deleted(tmp_path: Path) -> None:
     file_io = FaultyFileIO()
     for name in "abc":
         (tmp_path / name).touch()
@@ -338,7 +338,7 @@ def test_deleting_goes_on_after_a_file_that_stays(tmp_path: Path) -> None:
         assert [path.name for path in tmp_path.iterdir()] == ["b"]
 
 
-def test_nothing_else_decides_to_delete_a_tables_files() -> None:
+def test_no_other_module_deletes_the_files_of_an_attempt() -> None:
     package = Path(lakelsm.__file__).parent
     deleting = re.compile(r"file_io\.delete\(|\.delete_file\(|\bos\.(remove|unlink)\(|\.unlink\(")
     found = {str(path.relative_to(package)) for path in package.rglob("*.py") if deleting.search(path.read_text())}

@@ -148,7 +148,7 @@ def faulty_table(root: Path, *faults: str) -> tuple[CommitTable, FaultyFileIO]:
 
 
 @pytest.mark.parametrize("fault", ["answer lost", "repeated by the client", "not sent"])
-def test_a_lost_answer_is_read_back_and_found_to_be_a_success(tmp_path: Path, fault: str) -> None:
+def test_a_lost_answer_is_read_back_as_a_success(tmp_path: Path, fault: str) -> None:
     table, _ = faulty_table(tmp_path, fault)
     outcome = third_commit(table, "first")
     assert outcome.snapshot is not None and outcome.attempts == 1 and not outcome.already_committed
@@ -157,7 +157,7 @@ def test_a_lost_answer_is_read_back_and_found_to_be_a_success(tmp_path: Path, fa
     assert table.snapshots.latest_id() == 3
 
 
-def test_a_lost_answer_of_a_lost_race_is_found_to_be_a_loss(tmp_path: Path) -> None:
+def test_a_lost_answer_of_a_lost_race_is_read_back_as_a_loss(tmp_path: Path) -> None:
     table, _ = faulty_table(tmp_path, "not sent")
     rival = CommitTable(tmp_path, OPTIONS)
     done: list[str] = []
@@ -184,7 +184,7 @@ def test_an_outcome_that_stays_unknown_deletes_nothing_and_a_rerun_finds_it(tmp_
     assert outcome.already_committed and outcome.files_published
 
 
-def test_a_publish_that_never_gets_through_is_reported_as_unknown(tmp_path: Path) -> None:
+def test_a_publication_that_never_succeeds_has_an_unknown_outcome(tmp_path: Path) -> None:
     table, _ = faulty_table(tmp_path, *["not sent"] * 9)
     with pytest.raises(CommitOutcomeUnknownError, match="snapshot-3"):
         third_commit(table, "first")
@@ -199,7 +199,7 @@ def test_a_store_without_create_if_absent_is_refused_and_nothing_is_left(tmp_pat
     assert table.metadata_names() == table.named_metadata()
 
 
-def test_a_hint_that_cannot_be_written_fails_no_commit(tmp_path: Path) -> None:
+def test_a_hint_that_cannot_be_written_does_not_make_a_commit_fail(tmp_path: Path) -> None:
     table, file_io = faulty_table(tmp_path)
     file_io.hint_fails = True
     with pytest.warns(UserWarning, match="LATEST hint of snapshot 3 .*disk full"):
@@ -210,7 +210,7 @@ def test_a_hint_that_cannot_be_written_fails_no_commit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("hint", [b"1", b"", b"x", b"-4", None])
-def test_a_commit_continues_after_a_stale_or_broken_hint(tmp_path: Path, hint: bytes | None) -> None:
+def test_a_commit_continues_after_an_outdated_or_damaged_hint(tmp_path: Path, hint: bytes | None) -> None:
     table = prepared(tmp_path)
     if hint is None:
         table.file_io.delete(table.paths.latest_hint)

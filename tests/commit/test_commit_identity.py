@@ -21,7 +21,7 @@ def made_up(prefix: str | None = None) -> str:
     return new_commit_user(TableOptions.parse({} if prefix is None else {"commit.user-prefix": prefix}), SYSTEM.new_uuid)
 
 
-def test_a_made_up_user_is_a_uuid_after_the_prefix_and_never_the_same_twice() -> None:
+def test_a_generated_user_is_the_prefix_and_a_unique_uuid() -> None:
     uuid.UUID(made_up())
     start, _, unique = made_up("nightly_load").rpartition("_")
     assert start == "nightly_load"
@@ -30,12 +30,12 @@ def test_a_made_up_user_is_a_uuid_after_the_prefix_and_never_the_same_twice() ->
 
 
 @pytest.mark.parametrize("prefix", ["a\nb", "x" * 1000])
-def test_a_prefix_that_no_user_can_have_names_the_option(prefix: str) -> None:
+def test_an_invalid_prefix_is_refused_with_the_name_of_the_option(prefix: str) -> None:
     with pytest.raises(InvalidInputError, match=r"option 'commit\.user-prefix': "):
         made_up(prefix)
 
 
-def test_the_longest_prefix_makes_a_user_that_could_be_given() -> None:
+def test_the_longest_prefix_makes_a_valid_user() -> None:
     assert len(checked_commit_user(made_up("x" * 963))) == 1000
 
 
@@ -45,31 +45,31 @@ BAD_USERS: list[Any] = ["", "  ", 5, True, b"job", None, "job\n", "a\0b", "a\x7f
 
 
 @pytest.mark.parametrize("user", BAD_USERS, ids=lambda user: repr(user)[:12])
-def test_a_commit_user_that_is_no_name_is_refused_before_anything_is_written(table: CommitTable, user: Any) -> None:
+def test_an_invalid_commit_user_is_refused_before_anything_is_written(table: CommitTable, user: Any) -> None:
     with pytest.raises(InvalidInputError, match="commit_user"):
         table.committer().commit(APPEND, CommitMessage([add()]), user)
     assert table.snapshots.ids() == [] and table.metadata_names() == set()
 
 
 @pytest.mark.parametrize("identifier", [True, False, -1, 1 << 63, 1 << 20_000, 1.0, "1", None], ids=range(8))
-def test_an_identifier_that_is_no_number_of_a_batch_is_refused(table: CommitTable, identifier: Any) -> None:
+def test_an_invalid_batch_id_is_refused(table: CommitTable, identifier: Any) -> None:
     with pytest.raises(InvalidInputError, match="batch_id: "):
         table.committer().commit(APPEND, CommitMessage([add()]), "u", identifier)
     assert table.snapshots.ids() == [] and table.metadata_names() == set()
 
 
-def test_a_number_of_numpys_is_made_pythons() -> None:
+def test_a_numpy_integer_becomes_an_int() -> None:
     assert type(checked_batch_id(np.int64(7))) is int
 
 
 @pytest.mark.parametrize("number", [0, 1, (1 << 63) - 2])
-def test_every_number_but_the_greatest_is_one_of_a_batch(number: int) -> None:
+def test_all_numbers_except_the_largest_are_batch_ids(number: int) -> None:
     assert checked_batch_id(number) == number
     with pytest.raises(InvalidInputError, match="batch_id: "):
         checked_batch_id((1 << 63) - 1)
 
 
-def test_a_call_commits_as_it_says_or_as_a_user_of_its_own() -> None:
+def test_a_call_commits_as_its_commit_user_or_as_a_new_user() -> None:
     options = TableOptions()
     assert commit_identity(options, "job", 7, lambda: "u") == ("job", 7)
     assert commit_identity(options, "job", None, lambda: "u") == ("job", BATCH_COMMIT_IDENTIFIER)

@@ -27,9 +27,9 @@ A, B = add(file("a")), add(file("b"))
         (CommitMessage(index_deletes=[VECTORS]), False, True),
     ],
 )
-def test_a_message_tells_whether_it_publishes_and_removes(message: CommitMessage, empty: bool, removes: bool) -> None:
+def test_a_message_knows_whether_it_publishes_and_deletes(message: CommitMessage, empty: bool, removes: bool) -> None:
     assert (message.is_empty, message.removes) == (empty, removes)
 
 
-def test_a_file_that_moves_up_is_not_a_new_one() -> None:
+def test_an_upgraded_file_is_not_a_new_file() -> None:
     assert CommitMessage([A, *upgrade(B, 5), delete(add(file("c")))]).new_file_names == {"a"}

@@ -41,7 +41,7 @@ def test_a_retry_checks_conflicts_again(table: CommitTable) -> None:
     assert table.metadata_names() == table.named_metadata()
 
 
-def test_a_retried_overwrite_also_removes_what_was_committed_meanwhile(table: CommitTable) -> None:
+def test_a_retried_overwrite_also_deletes_concurrently_committed_files(table: CommitTable) -> None:
     table.append(add(file("a")))
     rival = interfering(lambda: table.append(add(file("b", seq=(10, 19)))), at="base-list-written")
     message = CommitMessage([add(file("c", seq=(20, 29)))])
@@ -75,7 +75,7 @@ def test_a_race_lost_too_often_ends_with_a_conflict_and_growing_waits(tmp_path: 
     assert table.metadata_names() == table.named_metadata()
 
 
-def test_a_commit_gives_up_after_its_timeout(tmp_path: Path) -> None:
+def test_a_commit_fails_after_its_timeout(tmp_path: Path) -> None:
     table = CommitTable(tmp_path / "t", {"commit.timeout": "1 s"})
     table.append(add(file(seq=(0, 0)), bucket=1))
 
@@ -89,7 +89,7 @@ def test_a_commit_gives_up_after_its_timeout(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("failing", ["base-list-written", "delta-list-written", "index-manifest-written"])
-def test_whatever_ends_a_commit_before_it_publishes_leaves_no_file(table: CommitTable, failing: str) -> None:
+def test_a_failure_before_the_publication_leaves_no_file(table: CommitTable, failing: str) -> None:
     def step(name: str) -> None:
         if name == failing:
             raise KeyboardInterrupt

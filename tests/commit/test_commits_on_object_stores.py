@@ -65,7 +65,7 @@ def test_a_schema_is_added_once_whatever_happens_to_the_answer(
     assert fault.met and made.schema.id == 0
 
 
-def test_an_outcome_that_cannot_be_learnt_is_told_and_a_rerun_finds_it(object_server: ObjectServer) -> None:
+def test_an_unknown_outcome_is_reported_and_a_rerun_finds_the_commit(object_server: ObjectServer) -> None:
     made = table(object_server)
     def reads(method: str, path: str) -> bool:
         return method == "GET" and path.endswith("/snapshot-1")
@@ -80,7 +80,7 @@ def test_an_outcome_that_cannot_be_learnt_is_told_and_a_rerun_finds_it(object_se
     assert made.count().rows == 1
 
 
-def test_a_commit_that_is_refused_leaves_nothing(object_server: ObjectServer) -> None:
+def test_a_refused_commit_leaves_no_file(object_server: ObjectServer) -> None:
     made = table(object_server)
     made.write(batch(1))
     store = made._opened

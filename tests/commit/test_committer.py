@@ -113,7 +113,7 @@ def test_competing_assigners_of_dynamic_buckets_conflict(table: CommitTable) -> 
 
 
 @pytest.mark.parametrize(("base", "text"), [(1, "expired"), (9, "rolled back")])
-def test_an_append_whose_base_is_gone_is_redone(table: CommitTable, base: int, text: str) -> None:
+def test_an_append_whose_base_has_expired_is_repeated(table: CommitTable, base: int, text: str) -> None:
     for first in (0, 10, 20, 30):
         table.append(add(file(seq=(first, first + 9))))
     for old in (1, 2):
@@ -168,7 +168,7 @@ def test_the_same_message_committed_again_keeps_its_files(table: CommitTable, ki
         (APPEND, CommitMessage([add()], overwrite_partitions=lambda stored: True), "OVERWRITE"),
     ],
 )
-def test_a_message_that_makes_no_sense_is_refused(
+def test_an_invalid_message_is_refused(
     table: CommitTable, kind: CommitKind, message: CommitMessage, text: str
 ) -> None:
     with pytest.raises(InvalidInputError, match=text):
@@ -208,7 +208,7 @@ def test_the_delta_holds_deletes_before_adds(table: CommitTable) -> None:
     assert delta[1].partition == partition("a")
 
 
-def test_an_append_of_rows_read_before_loses_to_whoever_wrote_their_keys(table: CommitTable) -> None:
+def test_an_append_of_read_rows_conflicts_with_later_writes_of_their_keys(table: CommitTable) -> None:
     table.append(add(file("a", keys=(1, 9))))
 
     def delete_read_at(base: int, name: str, step: Callable[[str], None] = lambda name: None) -> CommitOutcome:

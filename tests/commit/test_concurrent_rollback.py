@@ -97,7 +97,7 @@ def three(table: CommitTable) -> None:
 
 
 @pytest.mark.parametrize("at", ["base-list-written", "delta-list-written", "snapshot-published"])
-def test_a_commit_on_a_snapshot_that_was_rolled_back_is_taken_back_and_refused(table: CommitTable, at: str) -> None:
+def test_a_commit_on_a_rolled_back_snapshot_deletes_its_snapshot_and_conflicts(table: CommitTable, at: str) -> None:
     three(table)
     before = table.metadata_names()
     step = interfering(lambda: roll_back(table, 1), at=at)
@@ -109,7 +109,7 @@ def test_a_commit_on_a_snapshot_that_was_rolled_back_is_taken_back_and_refused(t
     assert table.metadata_names() == before
 
 
-def test_a_commit_is_taken_back_where_others_took_the_ids_of_its_base_again(table: CommitTable) -> None:
+def test_a_commit_deletes_its_snapshot_if_others_use_the_id_of_its_base_again(table: CommitTable) -> None:
     three(table)
     fingerprint = table.snapshots.get(3).fingerprint
 
@@ -125,7 +125,7 @@ def test_a_commit_is_taken_back_where_others_took_the_ids_of_its_base_again(tabl
         assert list(table.snapshots.ids()) == [1, 2, 3] and table.live_names() == {"f0@0", "n2@0", "n3@0"}
 
 
-def test_an_overwrite_on_a_rolled_back_snapshot_is_refused_as_its_files_may_be_gone(table: CommitTable) -> None:
+def test_an_overwrite_on_a_rolled_back_snapshot_conflicts_because_its_files_may_be_deleted(table: CommitTable) -> None:
     three(table)
     step = interfering(lambda: roll_back(table, 2), at="delta-list-written")
     with pytest.raises(CommitConflictError, match="base of snapshot 4 was rolled back or expired"):
@@ -133,7 +133,7 @@ def test_an_overwrite_on_a_rolled_back_snapshot_is_refused_as_its_files_may_be_g
     assert list(table.snapshots.ids()) == [1, 2] and table.metadata_names() >= table.named_metadata()
 
 
-def test_a_base_that_expired_meanwhile_takes_nothing_back(table: CommitTable) -> None:
+def test_a_base_that_expires_during_the_commit_is_no_conflict(table: CommitTable) -> None:
     three(table)
     message = CommitMessage([add(file("next", seq=(30, 39)))], base_snapshot_id=3)
     step = interfering(lambda: table.expire(1, 2, 3), at="snapshot-published")
@@ -150,7 +150,7 @@ def others_come_and_go(table: CommitTable, first: int) -> None:
 
 
 @pytest.mark.parametrize(("kind", "snapshots"), [(OVERWRITE, 0), (OVERWRITE, 3), (APPEND, 3)])
-def test_a_commit_under_an_id_that_expired_is_refused_and_not_lost(
+def test_a_commit_under_an_expired_id_conflicts_and_is_not_lost(
     table: CommitTable, kind: CommitKind, snapshots: int
 ) -> None:
     if snapshots:
@@ -162,7 +162,7 @@ def test_a_commit_under_an_id_that_expired_is_refused_and_not_lost(
     assert list(table.snapshots.ids()) == [snapshots + 3]
 
 
-def test_a_commit_that_others_went_on_from_and_that_expired_is_done(table: CommitTable) -> None:
+def test_a_commit_that_expired_after_others_were_based_on_it_succeeds(table: CommitTable) -> None:
     three(table)
 
     def go_on() -> None:
@@ -176,7 +176,7 @@ def test_a_commit_that_others_went_on_from_and_that_expired_is_done(table: Commi
     assert list(table.snapshots.ids()) == [5] and "c@0" in table.live_names()
 
 
-def test_a_compaction_of_files_that_a_rollback_took_is_refused(table: CommitTable) -> None:
+def test_a_compaction_of_files_that_a_rollback_deleted_conflicts(table: CommitTable) -> None:
     three(table)
     entries = table.live()
     roll_back(table, 2)
@@ -195,7 +195,7 @@ def late(table: CommitTable) -> None:
 
 
 @pytest.mark.parametrize("hint", [b"3", b"2", b"77", b"", None])
-def test_a_snapshot_that_is_missing_below_the_newest_is_damage(table: CommitTable, hint: bytes | None) -> None:
+def test_a_missing_snapshot_below_the_newest_is_damage(table: CommitTable, hint: bytes | None) -> None:
     numbered(table, 3)
     table.expire(2)
     if hint is None:
@@ -209,7 +209,7 @@ def test_a_snapshot_that_is_missing_below_the_newest_is_damage(table: CommitTabl
     assert len(table.sleeps) < (5 if hint in (b"2", b"3") else 20)
 
 
-def test_a_snapshot_that_is_missing_above_what_a_write_was_planned_on_is_damage(table: CommitTable) -> None:
+def test_a_missing_snapshot_above_the_base_of_a_write_is_damage(table: CommitTable) -> None:
     numbered(table, 4)
     table.expire(3)
     message = CommitMessage([add(file("late", seq=(9, 9)))], base_snapshot_id=2)
@@ -218,7 +218,7 @@ def test_a_snapshot_that_is_missing_above_what_a_write_was_planned_on_is_damage(
     assert list(table.snapshots.ids()) == [1, 2, 4]
 
 
-def test_the_newest_snapshot_that_the_hint_names_is_missed(table: CommitTable) -> None:
+def test_a_missing_snapshot_that_the_hint_names_is_damage(table: CommitTable) -> None:
     numbered(table, 3)
     table.expire(3)
     with pytest.raises(CorruptTableError, match=r"snapshot-3 .*accept its loss with a rollback to snapshot 2"):
@@ -239,7 +239,7 @@ def test_a_gap_that_a_rollback_leaves_while_it_runs_is_a_conflict(table: CommitT
     assert list(table.snapshots.ids()) == [1, 3]
 
 
-def test_a_hint_that_is_written_after_a_rollback_names_a_snapshot_that_is_there(table: CommitTable) -> None:
+def test_a_hint_that_is_written_after_a_rollback_names_an_existing_snapshot(table: CommitTable) -> None:
     three(table)
     step = interfering(lambda: roll_back(table, 3), at="snapshot-published")
     outcome = table.committer(step).commit(APPEND, CommitMessage([add(file("d", seq=(30, 39)))]), "u")
@@ -271,14 +271,14 @@ def abandoned(table: CommitTable) -> None:
     table.file_io.write(table.paths.snapshot_file(3), kept)
 
 
-def test_a_snapshot_on_one_that_was_rolled_back_is_removed_where_its_writer_died(table: CommitTable) -> None:
+def test_an_orphaned_snapshot_is_deleted_if_its_writer_crashed(table: CommitTable) -> None:
     abandoned(table)
     message = CommitMessage([add(file("late", seq=(9, 9)))], base_snapshot_id=2)
     table.committer().commit(APPEND, message, "u")
     assert list(table.snapshots.ids()) == [1, 2, 3] and table.live_names() == {"f0@0", "another@0", "late@0"}
 
 
-def test_a_snapshot_that_the_hint_names_is_never_removed(table: CommitTable) -> None:
+def test_a_snapshot_that_the_hint_names_is_never_deleted(table: CommitTable) -> None:
     abandoned(table)
     table.file_io.write(table.paths.latest_hint, b"3")
     with pytest.raises(CorruptTableError, match="snapshot 3 was not published on snapshot 2"):
@@ -303,7 +303,7 @@ class Unanswered(LocalFileIO):
 
 
 @pytest.mark.parametrize("rollback", ["", "under way", "ended", "ended, and another commit took the id"])
-def test_a_snapshot_that_is_sent_again_is_committed_only_where_no_rollback_may_have_removed_it(
+def test_a_snapshot_that_is_sent_again_is_committed_only_if_no_rollback_may_have_deleted_it(
     tmp_path: Path, rollback: str
 ) -> None:
     table, file_io = CommitTable(tmp_path), Unanswered()

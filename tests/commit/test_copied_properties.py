@@ -38,7 +38,7 @@ def sequence(table: CommitTable) -> int:
 
 @pytest.mark.parametrize("kind", [COMPACT, OVERWRITE])
 @pytest.mark.parametrize("hint", [b"3", b"2", None])
-def test_a_snapshot_of_java_with_copied_properties_is_gone_on_from(
+def test_a_commit_can_follow_a_snapshot_of_java_with_copied_properties(
     table: CommitTable, kind: CommitKind, hint: bytes | None
 ) -> None:
     copy = table.copied_by_java(kind)
@@ -52,7 +52,7 @@ def test_a_snapshot_of_java_with_copied_properties_is_gone_on_from(
     assert table.live_names() == {"f0@0", "f1@0", "after@0"} and sequence(table) == 29
 
 
-def test_a_snapshot_keeps_its_own_properties_where_another_engine_restores_it_from_a_tag(table: CommitTable) -> None:
+def test_a_snapshot_that_another_engine_restores_from_a_tag_keeps_its_properties(table: CommitTable) -> None:
     snapshot = table.snapshots.get(2)
     assert snapshot.is_ours and recorded_max_sequence(snapshot) == 19
     table.rewrite(2)
@@ -63,7 +63,7 @@ def test_a_snapshot_keeps_its_own_properties_where_another_engine_restores_it_fr
         assert not replace(snapshot, **changed).is_ours, changed  # type: ignore[arg-type]
 
 
-def test_a_copied_bound_of_sequence_numbers_is_not_believed(table: CommitTable) -> None:
+def test_a_copied_maximum_of_sequence_numbers_is_not_used(table: CommitTable) -> None:
     """Else rows of the next batch, numbered too low, would lose to older ones."""
     java = add(file("java", seq=(500, 509)))
     table.append(java)
@@ -73,7 +73,7 @@ def test_a_copied_bound_of_sequence_numbers_is_not_believed(table: CommitTable) 
     assert recorded_max_sequence(added) == 519
 
 
-def test_files_in_a_list_that_java_replaced_count_for_the_bound(table: CommitTable) -> None:
+def test_files_of_a_list_that_java_replaced_count_for_the_maximum(table: CommitTable) -> None:
     """Java's replacement of a manifest list has files that no delta adds."""
     table.append(add(file("high", seq=(500, 509))))
     replaced = table.copied_by_java(OVERWRITE, of=2)
@@ -82,14 +82,14 @@ def test_files_in_a_list_that_java_replaced_count_for_the_bound(table: CommitTab
     assert (replaced.properties or {})[MAX_SEQUENCE_PROPERTY] == "19" and sequence(table) == 509
 
 
-def test_a_higher_bound_of_java_is_kept(table: CommitTable) -> None:
+def test_a_higher_maximum_of_java_is_kept(table: CommitTable) -> None:
     """Java numbers from it with ``write.sequence-number-init-mode`` = ``snapshot``; files with it may be gone."""
     table.append(add(file("java", seq=(20, 29))))
     table.rewrite(3, properties={MAX_SEQUENCE_PROPERTY: "700"}, uuid="j", commit_user="java")
     assert sequence(table) == 700
 
 
-def test_a_rollback_of_java_to_a_tag_as_the_latest_lowers_nothing_that_counts(table: CommitTable) -> None:
+def test_a_rollback_of_java_to_a_tag_does_not_lower_the_maximum(table: CommitTable) -> None:
     table.append(add(file("f2", seq=(20, 29))))
     table.copied_by_java(OVERWRITE, of=1)
     assert sequence(table) == 29
@@ -97,7 +97,7 @@ def test_a_rollback_of_java_to_a_tag_as_the_latest_lowers_nothing_that_counts(ta
     assert list(table.snapshots.ids()) == [1, 2, 3, 4, 5]
 
 
-def test_a_copied_number_of_buckets_is_not_believed(table: CommitTable) -> None:
+def test_a_copied_number_of_buckets_is_not_used(table: CommitTable) -> None:
     copy = table.copied_by_java()
     assert (copy.properties or {})[TOTAL_BUCKETS_PROPERTY] == "2" and recorded_total_buckets(copy) is None
     assert recorded_total_buckets(table.append(add(file(seq=(20, 29))))) is None, "nobody looked"
@@ -106,7 +106,7 @@ def test_a_copied_number_of_buckets_is_not_believed(table: CommitTable) -> None:
     assert recorded_total_buckets(added) == 2
 
 
-def test_a_copied_mark_of_a_full_compaction_ends_no_count(table: CommitTable) -> None:
+def test_a_copied_property_of_a_full_compaction_does_not_end_the_count(table: CommitTable) -> None:
     message = CommitMessage(upgrade(table.live()[0], 5))
     table.committer().commit(COMPACT, message, "c", properties={FULL_COMPACTION_PROPERTY: "true"})
     table.append(add(file(seq=(20, 29))))
@@ -133,7 +133,7 @@ def batch(table: CommitTable, identifier: int) -> Snapshot | None:
     return None if outcome.already_committed else outcome.snapshot
 
 
-def test_a_batch_lands_once_where_another_engine_wrote_as_the_same_user(table: CommitTable) -> None:
+def test_a_batch_is_committed_once_if_another_engine_wrote_as_the_same_user(table: CommitTable) -> None:
     for identifier in (5, 3):
         assert batch(table, identifier) is not None
     java = batch(table, 4)
@@ -143,7 +143,7 @@ def test_a_batch_lands_once_where_another_engine_wrote_as_the_same_user(table: C
     assert [batch(table, identifier) is not None for identifier in (5, 3, 4, 6, 6)] == [False, False, False, True, False]
 
 
-def test_batches_of_a_user_of_other_engines_are_taken_to_ascend(table: CommitTable) -> None:
+def test_batches_of_a_user_of_other_engines_are_assumed_to_ascend(table: CommitTable) -> None:
     for identifier in (1, 2):
         found = batch(table, identifier)
         assert found is not None

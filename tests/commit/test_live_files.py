@@ -35,7 +35,7 @@ def live_files(table: CommitTable, partition_type: DataType = STRING) -> LiveFil
     return LiveFiles(replace(table.store, schema=replace(table.schema, fields=tuple(fields))))
 
 
-def test_only_the_buckets_asked_for_come(table: CommitTable) -> None:
+def test_only_entries_of_requested_buckets_are_returned(table: CommitTable) -> None:
     snapshot = table.snapshots.latest()
     wanted = {partition("a"): [1], partition("b"): [0], partition("c"): [0]}
     assert names(live_files(table).of_buckets(snapshot, wanted)) == ["a1", "b0", "kept"]
@@ -43,7 +43,7 @@ def test_only_the_buckets_asked_for_come(table: CommitTable) -> None:
     assert live_files(table).of_buckets(None, wanted) == []
 
 
-def test_only_the_partitions_asked_for_come(table: CommitTable) -> None:
+def test_only_entries_of_requested_partitions_are_returned(table: CommitTable) -> None:
     snapshot = table.snapshots.latest()
     accepted = {partition("b"), partition("c")}
     assert names(live_files(table).of_partitions(snapshot, accepted.__contains__)) == ["b0", "b1", "kept"]
@@ -61,7 +61,7 @@ def test_manifests_of_other_partitions_are_not_read(table: CommitTable) -> None:
     assert counts[0] < counts[1], "bounds of decimals tell nothing: other writers have other bytes for them"
 
 
-def test_a_snapshot_is_read_once_and_its_successor_anew(table: CommitTable) -> None:
+def test_a_snapshot_is_read_once_and_its_successor_again(table: CommitTable) -> None:
     assert isinstance(table.file_io, ReadingFileIO)
     live, snapshot = live_files(table), table.snapshots.latest()
     first = live.of_partitions(snapshot, None)
@@ -86,7 +86,7 @@ def other_index(name: str) -> IndexManifestEntry:
     return IndexManifestEntry(FileKind.ADD, partition("a"), 0, IndexFileMeta("btree", name, 1, 1))
 
 
-def test_a_hash_index_replaces_the_one_of_its_bucket_and_other_types_stand_by_their_names() -> None:
+def test_a_hash_index_replaces_the_one_of_its_bucket_and_other_types_are_identified_by_name() -> None:
     old, elsewhere, tree = hash_index("old"), hash_index("elsewhere", bucket=1), other_index("tree")
     new, more = hash_index("new"), other_index("more")
     previous = [old, elsewhere, tree]

@@ -56,7 +56,7 @@ def manifest_files(table: CommitTable, target_size: int = 1 << 20) -> ManifestFi
     return ManifestFiles(replace(table.store, options=options), "u")
 
 
-def test_what_is_written_reads_back_and_each_file_has_its_checksum(table: CommitTable) -> None:
+def test_written_files_read_back_and_have_checksums(table: CommitTable) -> None:
     files, entries, index = manifest_files(table), [add(file("a")), delete(add(file("b"), dt="b"))], [hash_index("i")]
     [meta] = files.write_manifests(entries)
     name, size = files.write_list([meta])
@@ -81,7 +81,7 @@ def test_entries_go_to_several_manifests_in_their_order(table: CommitTable) -> N
     assert found == entries
 
 
-def test_what_no_snapshot_names_is_deleted_and_nothing_else(table: CommitTable) -> None:
+def test_only_files_that_no_snapshot_names_are_deleted(table: CommitTable) -> None:
     table.append(add())
     others, files = table.metadata_names(), manifest_files(table)
     used, unused = files.write_index([hash_index("i")]), files.write_index([hash_index("j")])

@@ -34,7 +34,7 @@ def test_counts_follow_adds_deletes_and_upgrades(table: CommitTable) -> None:
     assert table.live_names() == {"c@0", "d@5"}
 
 
-def test_a_snapshot_says_who_what_and_when(table: CommitTable) -> None:
+def test_a_snapshot_records_user_kind_and_time(table: CommitTable) -> None:
     message = CommitMessage([add()])
     outcome = table.committer().commit(APPEND, message, "job", 7, properties={"k": "v"}, operation="MERGE")
     snapshot = outcome.snapshot
@@ -98,7 +98,7 @@ def test_statistics_are_inherited_while_the_schema_stays(table: CommitTable) -> 
     assert table.append(add(file(seq=(12, 13)))).statistics is None
 
 
-def test_missing_statistics_fail_no_commit(table: CommitTable) -> None:
+def test_missing_statistics_do_not_make_a_commit_fail(table: CommitTable) -> None:
     table.append(add())
     table.rewrite(1, statistics="stat-gone-0")
     assert table.append(add(file(seq=(10, 11)))).statistics is None

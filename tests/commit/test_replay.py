@@ -45,7 +45,7 @@ def is_new(table: CommitTable, identifier: int, user: str = "job", kind: CommitK
     return not outcome.already_committed
 
 
-def test_a_replay_is_a_no_op_and_says_whose_files_are_in_the_table(table: CommitTable) -> None:
+def test_a_replay_is_a_no_op_and_reports_whether_its_files_are_in_the_table(table: CommitTable) -> None:
     first = CommitMessage([add(file("a"))])
     committed = table.committer().commit(APPEND, first, "job", 7).snapshot
     fresh = table.committer().commit(APPEND, CommitMessage([add(file("b"))]), "job", 7)
@@ -58,7 +58,7 @@ def test_a_replay_is_a_no_op_and_says_whose_files_are_in_the_table(table: Commit
 
 @pytest.mark.parametrize("order", list(permutations((0, 1, 2))))
 @pytest.mark.parametrize("kind", [APPEND, OVERWRITE])
-def test_each_batch_lands_once_in_whatever_order_they_come(
+def test_each_batch_is_committed_once_in_any_order(
     table: CommitTable, order: tuple[int, ...], kind: CommitKind
 ) -> None:
     for identifier in order:
@@ -99,7 +99,7 @@ def test_a_batch_out_of_order_records_the_highest_of_its_user(table: CommitTable
         commit(table, 6)
 
 
-def test_a_batch_below_the_newest_is_refused_where_expired_snapshots_may_hold_it(table: CommitTable) -> None:
+def test_a_batch_below_the_newest_is_refused_if_expired_snapshots_may_be_it(table: CommitTable) -> None:
     for identifier in (3, 5, 6):
         commit(table, identifier)
     table.expire(1)
@@ -121,7 +121,7 @@ def test_a_lower_batch_of_the_user_that_is_retained_proves_that_one_above_it_did
         commit(table, 2)
 
 
-def test_what_came_out_of_order_proves_nothing_of_what_came_before_it(table: CommitTable) -> None:
+def test_a_batch_out_of_order_proves_nothing_about_earlier_batches(table: CommitTable) -> None:
     for identifier in (6, 9, 3):
         commit(table, identifier)
     table.expire(1, 2)
@@ -132,14 +132,14 @@ def test_what_came_out_of_order_proves_nothing_of_what_came_before_it(table: Com
     assert not is_new(table, 3) and is_new(table, 10)
 
 
-def test_a_user_of_whom_nothing_is_retained_is_a_new_one(table: CommitTable) -> None:
+def test_a_user_without_retained_snapshots_is_new(table: CommitTable) -> None:
     commit(table, 5)
     commit(table, 1, "other")
     table.expire(1)
     assert is_new(table, 4)
 
 
-def test_snapshots_that_expire_while_a_batch_is_written_may_hold_it(table: CommitTable) -> None:
+def test_snapshots_that_expire_while_a_batch_is_written_may_be_that_batch(table: CommitTable) -> None:
     table.append(add(file("first")))
 
     def rivals() -> None:
@@ -197,7 +197,7 @@ def test_ascending_batches_and_the_rerun_of_the_newest_read_the_newest_snapshot_
         assert not table.file_io.exists(table.paths.snapshot_file(41)), "it is only looked for"
 
 
-def test_a_batch_that_came_again_under_the_id_of_a_rolled_back_one_lands_once(table: CommitTable) -> None:
+def test_a_batch_that_is_repeated_under_the_id_of_a_rolled_back_snapshot_is_committed_once(table: CommitTable) -> None:
     commit(table, 1)
     commit(table, 1, user="other")
 
@@ -222,7 +222,7 @@ def test_a_compaction_may_share_the_identifier_of_its_write(table: CommitTable) 
     assert not outcome.already_committed and table.live_names() == {"a@5"}
 
 
-def test_the_same_batch_from_two_processes_lands_once(table: CommitTable) -> None:
+def test_the_same_batch_of_two_processes_is_committed_once(table: CommitTable) -> None:
     rival = interfering(lambda: table.committer().commit(APPEND, CommitMessage([add(file("theirs"))]), "job", 7))
     outcome = table.committer(rival).commit(APPEND, CommitMessage([add(file("mine"))]), "job", 7)
     assert outcome.already_committed and not outcome.files_published and outcome.attempts == 1
@@ -230,7 +230,7 @@ def test_the_same_batch_from_two_processes_lands_once(table: CommitTable) -> Non
     assert table.metadata_names() == table.named_metadata()
 
 
-def test_a_batch_that_a_higher_one_of_its_user_overtakes_lands_once(table: CommitTable) -> None:
+def test_a_batch_that_a_higher_one_of_its_user_overtakes_is_committed_once(table: CommitTable) -> None:
     second = CommitMessage([add(file("second"), bucket=1)])
     outcome = commit(table, 1, step=interfering(lambda: table.committer().commit(APPEND, second, "job", 2)))
     assert outcome.attempts == 2 and not outcome.already_committed

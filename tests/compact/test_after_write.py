@@ -79,7 +79,7 @@ def test_a_lost_compaction_is_repeated_while_a_bucket_is_past_the_stop_trigger(
 
 
 @pytest.mark.parametrize("options", [{"deletion_vectors__enabled": "true"}, {"merge_engine": "first-row"}])
-def test_a_lost_compaction_is_repeated_where_its_rows_would_not_be_read(tmp_path: Path, options: dict[str, str]) -> None:
+def test_a_lost_compaction_is_repeated_if_its_rows_would_be_invisible(tmp_path: Path, options: dict[str, str]) -> None:
     table = LocalTable(tmp_path / "t", **options)
     planned = table.write((1, "a"))
     batch = batch_of(table, table.write((2, "b")))
@@ -95,7 +95,7 @@ def test_a_lost_compaction_is_repeated_where_its_rows_would_not_be_read(tmp_path
     assert 0 not in table.levels() and table.rows() == [(1, "a"), (2, "b")]
 
 
-def test_a_compaction_that_lost_to_a_new_schema_goes_on_under_it(tmp_path: Path) -> None:
+def test_a_compaction_that_lost_to_a_new_schema_continues_with_it(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", deletion_vectors__enabled="true")
     table.write((1, "a"))
     batch = batch_of(table, table.write((1, "b")))
@@ -120,7 +120,7 @@ def test_below_the_compaction_trigger_nothing_is_compacted(tmp_path: Path) -> No
     assert compacted(table, write(table, 1)).status == "nothing"
 
 
-def test_full_compactions_come_every_so_many_commits(tmp_path: Path) -> None:
+def test_full_compactions_follow_the_configured_number_of_commits(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", full_compaction__delta_commits="2", num_sorted_run__compaction_trigger="9")
     levels = []
     for text in range(1, 6):
@@ -160,7 +160,7 @@ def kinds(table: LocalTable) -> list[str]:
     return [snapshot.commit_kind.value for snapshot in table.store.snapshots.list()]
 
 
-def test_only_what_the_batch_wrote_is_compacted_under_its_user_and_number(tmp_path: Path) -> None:
+def test_only_buckets_of_the_batch_are_compacted_with_its_user_and_batch_id(tmp_path: Path) -> None:
     table = LocalTable(tmp_path, **PARTS, num_sorted_run__compaction_trigger="2")
     table.write((1, 1, "a"), (2, 1, "a"))
     table.write((2, 1, "b"))
@@ -172,7 +172,7 @@ def test_only_what_the_batch_wrote_is_compacted_under_its_user_and_number(tmp_pa
     assert levels == [(1, True), (2, False), (2, False)]
 
 
-def test_a_full_compaction_of_all_buckets_follows_every_so_many_commits(tmp_path: Path) -> None:
+def test_a_full_compaction_of_all_buckets_follows_the_configured_number_of_commits(tmp_path: Path) -> None:
     table = LocalTable(tmp_path, **PARTS, full_compaction__delta_commits="2")
     found = [compacted_after(table, (1, 1, "a"), (2, 1, "a"))]
     found += [compacted_after(table, (1, 1, text)) for text in "bcde"]
@@ -181,7 +181,7 @@ def test_a_full_compaction_of_all_buckets_follows_every_so_many_commits(tmp_path
     assert {entry.file.level for entry in table.live() if table.store.partition_values(entry.partition)["p"] == 2} == {5}
 
 
-def test_commits_are_counted_from_what_has_not_expired(tmp_path: Path) -> None:
+def test_commits_are_counted_from_snapshots_that_have_not_expired(tmp_path: Path) -> None:
     table = LocalTable(tmp_path, full_compaction__delta_commits="3")
     for number in (1, 2):
         table.write((number, "a"))
@@ -191,7 +191,7 @@ def test_commits_are_counted_from_what_has_not_expired(tmp_path: Path) -> None:
     assert compacted_after(table, (4, "a")) == "done"
 
 
-def test_a_changelog_of_full_compactions_compacts_what_was_written_in_full_each_time(tmp_path: Path) -> None:
+def test_with_a_full_compaction_changelog_each_write_compacts_its_buckets_fully(tmp_path: Path) -> None:
     table = LocalTable(tmp_path, **PARTS, changelog_producer="full-compaction")
     table.write((2, 1, "other"))
     result = compacted(table, batch_of(table, table.write((1, 1, "a"))))
@@ -201,7 +201,7 @@ def test_a_changelog_of_full_compactions_compacts_what_was_written_in_full_each_
     assert [compacted_after(sparing, (1, text)) for text in "ab"] == ["nothing", "done"]
 
 
-def test_what_an_overwrite_wrote_makes_no_changelog_and_later_rows_do(tmp_path: Path) -> None:
+def test_rows_of_an_overwrite_have_no_changelog_and_later_rows_do(tmp_path: Path) -> None:
     table = LocalTable(tmp_path, changelog_producer="lookup", overwrite_upgrade="false")
     compacted(table, batch_of(table, table.write((1, "a"))))
     overwritten = table.overwrite((1, "b"), (2, "b"))
@@ -213,7 +213,7 @@ def test_what_an_overwrite_wrote_makes_no_changelog_and_later_rows_do(tmp_path: 
     assert table.rows() == [(1, "late"), (2, "b")]
 
 
-def test_the_result_of_a_write_tells_its_files_and_the_compaction_that_followed(tmp_path: Path) -> None:
+def test_the_result_of_a_write_has_its_files_and_its_compaction(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t")
     batch = write(table, 1, 2, 3, 4, 5)
     result = finish_write(table.runner, table.store, batch, "u", 1)
@@ -222,7 +222,7 @@ def test_the_result_of_a_write_tells_its_files_and_the_compaction_that_followed(
     assert result.compaction is not None and result.compaction.status is CompactionStatus.DONE
 
 
-def test_what_was_committed_before_wrote_nothing_and_is_not_compacted_again(tmp_path: Path) -> None:
+def test_a_replay_writes_nothing_and_is_not_compacted_again(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t")
     earlier = BatchResult(replace(write(table, 1).outcome, already_committed=True), ())
     assert batch_result(earlier) == CommitResult(snapshot_id=1, already_committed=True)

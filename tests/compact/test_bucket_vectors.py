@@ -65,7 +65,7 @@ def index_files(table: LocalTable) -> set[str]:
 
 
 @pytest.mark.parametrize("bitmap64", ["false", "true"])
-def test_new_marks_join_those_that_the_bucket_has_in_one_file_with_its_checksum(tmp_path: Path, bitmap64: str) -> None:
+def test_new_masked_rows_join_the_existing_vectors_in_one_index_file(tmp_path: Path, bitmap64: str) -> None:
     table = with_top(tmp_path, deletion_vectors__bitmap64=bitmap64)
     table.write(*numbered(3, 5, text="b"))
     assert table.compact(full=False).rows_masked == 2
@@ -78,7 +78,7 @@ def test_new_marks_join_those_that_the_bucket_has_in_one_file_with_its_checksum(
     assert (entry.file.file_size, entry.file.checksum, entry.file.row_count) == (len(data), zlib.crc32(data), 1)
 
 
-def test_vectors_of_rewritten_files_go_and_the_index_file_with_the_last_of_them(tmp_path: Path) -> None:
+def test_vectors_of_rewritten_files_are_dropped_with_an_index_file_without_vectors(tmp_path: Path) -> None:
     table = with_top(tmp_path)
     table.write(*numbered(3, text="b"))
     table.compact(full=False)
@@ -89,7 +89,7 @@ def test_vectors_of_rewritten_files_go_and_the_index_file_with_the_last_of_them(
     assert len(table.rows()) == 2_000
 
 
-def test_a_file_that_moves_up_keeps_its_vector(tmp_path: Path) -> None:
+def test_an_upgraded_file_keeps_its_vector(tmp_path: Path) -> None:
     table = with_top(tmp_path, compaction__small_file_ratio="0.00001")
     table.write(*numbered(*range(3_000, 5_000)))
     table.compact(full=False)
@@ -109,7 +109,7 @@ def write(table: LocalTable, files: list[ManifestEntry], positions: MaskedPositi
     return write_vectors(table.store, vectors_of(table), files, buckets, positions=positions, names=names)
 
 
-def test_vectors_of_files_that_are_gone_are_dropped_and_others_are_carried_over(tmp_path: Path) -> None:
+def test_vectors_of_deleted_files_are_dropped_and_others_are_kept(tmp_path: Path) -> None:
     table = with_top(tmp_path)
     table.write(*numbered(3, text="b"))
     table.compact(full=False)
@@ -130,7 +130,7 @@ def test_vectors_of_files_that_are_gone_are_dropped_and_others_are_carried_over(
     assert (none.adds, none.deletes, none.masked) == ([], index_entries(table), 0)
 
 
-def test_each_bucket_has_its_own_file_and_those_without_a_change_keep_theirs(tmp_path: Path) -> None:
+def test_each_bucket_has_an_index_file_and_unchanged_ones_are_kept(tmp_path: Path) -> None:
     columns, keys = "dt STRING NOT NULL, id INT NOT NULL, v STRING", ("dt", "id")
     table = LocalTable(tmp_path / "t", columns, keys, ("dt",), bucket="2", deletion_vectors__enabled="true")
     table.write(*[(day, number, "a") for day in "xy" for number in range(1_000)])

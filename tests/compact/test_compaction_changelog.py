@@ -30,7 +30,7 @@ def stored(table: LocalTable, entry: ManifestEntry) -> list[tuple[int, int, str 
     return [(row["_VALUE_KIND"], row["id"], row["v"]) for row in rows]
 
 
-def test_the_changelog_of_a_compaction_is_in_its_snapshot_and_beside_its_files(tmp_path: Path) -> None:
+def test_the_changelog_of_a_compaction_is_in_its_snapshot_and_in_files_of_the_bucket(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", changelog_producer="lookup")
     table.write((1, "a"), (2, "b"), (3, "c"))
     table.compact(full=False)
@@ -50,7 +50,7 @@ def test_the_changelog_of_a_compaction_is_in_its_snapshot_and_beside_its_files(t
     assert table.rows() == [(1, "x"), (3, "c"), (4, "d")]
 
 
-def test_a_file_that_only_moves_up_tells_its_rows(tmp_path: Path) -> None:
+def test_an_upgraded_file_has_a_changelog(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", changelog_producer="lookup")
     table.write((1, "a"), (2, "b"))
     names = table.names()
@@ -100,7 +100,7 @@ def test_a_key_on_several_levels_is_combined_once(tmp_path: Path) -> None:
     assert table.rows()[7] == (7, 21)
 
 
-def test_a_full_compaction_of_some_buckets_tells_what_changed_on_the_top_level(tmp_path: Path) -> None:
+def test_a_full_compaction_of_some_buckets_writes_the_changes_of_the_top_level(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", changelog_producer="full-compaction")
     table.write((1, "a"), (2, "b"))
     table.compact(scope=CompactionScope(True))
@@ -115,7 +115,7 @@ def test_a_full_compaction_of_some_buckets_tells_what_changed_on_the_top_level(t
     assert table.compact(scope=CompactionScope(True)).status == "nothing"
 
 
-def test_changelog_files_are_written_as_their_options_say(tmp_path: Path) -> None:
+def test_changelog_files_follow_their_options(tmp_path: Path) -> None:
     options = {
         "changelog_producer": "lookup",
         "changelog_file__prefix": "cl-",

@@ -55,7 +55,7 @@ def marked_full(table: LocalTable) -> list[int]:
     return [s.id for s in table.store.snapshots.list() if FULL_COMPACTION_PROPERTY in (s.properties or {})]
 
 
-def test_a_compaction_of_no_named_user_has_the_tables_prefix(tmp_path: Path) -> None:
+def test_a_compaction_without_commit_user_has_the_prefix_of_the_table(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", commit__user_prefix="nightly")
     table.write((1, "a"))
     table.compact()
@@ -77,7 +77,7 @@ def test_a_full_compaction_leaves_the_top_level_only_and_the_same_rows(tmp_path:
     assert marked_full(table) == [4]
 
 
-def test_a_rewritten_file_keeps_sequence_numbers_and_says_that_it_comes_from_a_compaction(tmp_path: Path) -> None:
+def test_a_rewritten_file_keeps_sequence_numbers_and_has_the_source_compact(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t")
     table.write((1, "a"), (2, "b"))
     table.write((2, "c"), (3, "d"))
@@ -89,7 +89,7 @@ def test_a_rewritten_file_keeps_sequence_numbers_and_says_that_it_comes_from_a_c
     assert table.stored(entry).column("_SEQUENCE_NUMBER").to_pylist() == [0, 2, 3]
 
 
-def test_there_is_nothing_to_do_in_an_empty_table_and_after_a_full_compaction(tmp_path: Path) -> None:
+def test_nothing_is_compacted_in_an_empty_table_and_after_a_full_compaction(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t")
     assert table.compact().status == "nothing"
     table.write((1, "a"))
@@ -101,7 +101,7 @@ def test_there_is_nothing_to_do_in_an_empty_table_and_after_a_full_compaction(tm
     assert contents(tmp_path) == before
 
 
-def test_a_dry_run_changes_no_file_and_says_what_would_be_done(tmp_path: Path) -> None:
+def test_a_dry_run_changes_no_file_and_reports_the_plan(tmp_path: Path) -> None:
     table = four_buckets(tmp_path)
     before = contents(tmp_path)
     plan = table.compact(dry_run=True)
@@ -113,7 +113,7 @@ def test_a_dry_run_changes_no_file_and_says_what_would_be_done(tmp_path: Path) -
         assert getattr(plan, name) == getattr(done, name)
 
 
-def test_commit_every_makes_a_snapshot_for_so_many_buckets(tmp_path: Path) -> None:
+def test_commit_every_is_the_number_of_buckets_in_a_snapshot(tmp_path: Path) -> None:
     table = four_buckets(tmp_path)
     rows = table.rows()
     result = table.compact(commit_every=3)
@@ -123,7 +123,7 @@ def test_commit_every_makes_a_snapshot_for_so_many_buckets(tmp_path: Path) -> No
     assert table.rows() == rows
 
 
-def test_a_deadline_stops_between_commits_and_a_rerun_does_the_rest(tmp_path: Path) -> None:
+def test_a_deadline_stops_between_commits_and_a_rerun_compacts_the_rest(tmp_path: Path) -> None:
     table = four_buckets(tmp_path)
     rows = table.rows()
     # The clock: at the start, in the first commit, before and in the second, before the third, at the end.
@@ -137,13 +137,13 @@ def test_a_deadline_stops_between_commits_and_a_rerun_does_the_rest(tmp_path: Pa
     assert table.levels() == [TOP] * 4
 
 
-def test_a_deadline_alone_commits_as_many_buckets_at_once_as_there_are_cores(tmp_path: Path) -> None:
+def test_with_a_deadline_alone_a_commit_has_as_many_buckets_as_cores(tmp_path: Path) -> None:
     table = four_buckets(tmp_path)
     result = table.compact(deadline=0, clock=ticking(100, 101))
     assert (result.status, result.buckets, len(result.snapshot_ids)) == ("deadline", table.runner.cores, 1)
 
 
-def test_a_delete_stays_where_an_older_row_lies_below_and_goes_at_the_top(tmp_path: Path) -> None:
+def test_a_delete_stays_above_older_rows_and_is_dropped_on_the_top_level(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", num_sorted_run__compaction_trigger="2", compaction__size_ratio="0", num_levels="6")
     table.write(*text_rows(0, 2000, "a long text that makes this run by far the largest "))
     table.compact()
@@ -175,7 +175,7 @@ def test_deleting_every_row_leaves_a_table_without_files(tmp_path: Path) -> None
     assert table.rows() == [(1, "again")]
 
 
-def test_a_file_that_overlaps_nothing_moves_up_without_a_rewrite(tmp_path: Path) -> None:
+def test_a_file_without_overlap_is_upgraded(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t")
     table.write(*text_rows(0, 10))
     (before,) = table.live()
@@ -188,7 +188,7 @@ def test_a_file_that_overlaps_nothing_moves_up_without_a_rewrite(tmp_path: Path)
     assert table.path_of(after).read_bytes() == data
 
 
-def test_a_file_that_holds_deletes_is_rewritten_on_its_way_to_the_top(tmp_path: Path) -> None:
+def test_a_file_with_deletes_is_rewritten_to_the_top_level(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t")
     table.delete((1, None), (2, None))
     assert table.levels() == [0]
@@ -197,7 +197,7 @@ def test_a_file_that_holds_deletes_is_rewritten_on_its_way_to_the_top(tmp_path: 
     assert table.live() == []
 
 
-def test_small_files_are_put_together_though_they_do_not_overlap(tmp_path: Path) -> None:
+def test_small_files_are_merged_without_overlap(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t")
     for first in (0, 10, 20):
         table.write(*text_rows(first, 10))
@@ -208,7 +208,7 @@ def test_small_files_are_put_together_though_they_do_not_overlap(tmp_path: Path)
     assert decode_row(entry.file.max_key, key_types(table.store.schema)) == (29,)
 
 
-def test_large_files_apart_move_up_while_overlapping_ones_are_merged(tmp_path: Path) -> None:
+def test_large_files_without_overlap_are_upgraded_while_overlapping_ones_are_merged(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", **SMALL_FILES)
     table.write(*text_rows(0, 10))
     apart = table.names()
@@ -242,7 +242,7 @@ def test_output_rolls_at_the_target_size_into_files_that_do_not_overlap(tmp_path
     assert table.rows() == sorted([row for row in rows if row[0] % 7] + [(n, "newest") for n in range(0, 400, 7)])
 
 
-def test_force_rewrite_writes_a_compacted_bucket_anew(tmp_path: Path) -> None:
+def test_force_rewrite_rewrites_a_compacted_bucket(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", compaction__force_rewrite_all_files="true")
     table.write((1, "a"))
     table.compact()
@@ -280,7 +280,7 @@ def test_files_of_older_schemas_are_rewritten_to_the_newest(tmp_path: Path, thin
     assert table.rows() == [(1, 10, "c1", None, None), (2, 2**40, "e2", 7, "new")]
 
 
-def test_an_old_file_that_moves_up_keeps_its_schema(tmp_path: Path) -> None:
+def test_an_upgraded_file_keeps_its_schema(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t")
     table.write((1, "a"))
     table.alter(AddColumn("d", AtomicType("INT")))

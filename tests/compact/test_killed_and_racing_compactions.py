@@ -61,7 +61,7 @@ def shown_by_all_snapshots(table: LocalTable) -> None:
             assert (table.root / "index" / index.file.file_name).exists()
 
 
-def test_a_compaction_that_is_killed_after_any_file_leaves_right_rows_and_another_one_finishes(tmp_path: Path) -> None:
+def test_a_compaction_that_is_killed_after_any_file_changes_no_row_and_a_rerun_completes_it(tmp_path: Path) -> None:
     table = VectorTable(tmp_path / "t", **_OPTIONS)
     table.write(*rows(0, 900, "old"))
     table.compact()
@@ -106,7 +106,7 @@ def written(batch: int) -> list[tuple[int, str]]:
     return [(key * 7 % _KEYS, f"{batch}") for key in range(batch * 20, batch * 20 + _BATCH_ROWS)]
 
 
-def test_a_writer_and_two_compactions_in_processes_of_their_own_lose_no_row_and_double_no_key(tmp_path: Path) -> None:
+def test_a_writer_and_two_compactions_in_three_processes_lose_no_row_and_double_no_key(tmp_path: Path) -> None:
     table = VectorTable(tmp_path / "t", **_OPTIONS)
     table.write(*rows(0, _KEYS, "old"))
     table.compact()
@@ -124,7 +124,7 @@ def test_a_writer_and_two_compactions_in_processes_of_their_own_lose_no_row_and_
     shown_by_all_snapshots(table)
 
 
-def test_a_compaction_of_several_commits_that_is_killed_anywhere_loses_one_group_at_most(tmp_path: Path) -> None:
+def test_a_compaction_of_several_commits_that_is_killed_loses_at_most_one_group(tmp_path: Path) -> None:
     table = Catalog(str(tmp_path)).create_table(
         "db.t", "k INT, v STRING", primary_key=["k"], options={"bucket": 3, "write-only": True}
     )

@@ -78,7 +78,7 @@ def test_an_upgrade_that_loses_deletes_no_file(tmp_path: Path, monkeypatch: pyte
     assert len(table.data_files()) == 2
 
 
-def test_an_append_in_between_is_no_conflict(tmp_path: Path) -> None:
+def test_a_concurrent_append_is_no_conflict(tmp_path: Path) -> None:
     table = two_commits(tmp_path)
     once(table, lambda: table.write((2, "newest"), (9, "new")))
     result = table.compact()
@@ -87,7 +87,7 @@ def test_an_append_in_between_is_no_conflict(tmp_path: Path) -> None:
     assert table.rows() == [(1, "b"), (2, "newest"), (3, "b"), (4, "b"), (9, "new")]
 
 
-def test_a_group_that_loses_costs_no_other_group(tmp_path: Path) -> None:
+def test_a_group_that_loses_does_not_affect_other_groups(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", "p INT NOT NULL, id INT NOT NULL, v STRING", ("p", "id"), ("p",))
     for text in ("a", "b"):
         table.write((1, 1, text), (2, 1, text), (3, 1, text))
@@ -110,7 +110,7 @@ def test_a_deadline_does_not_hide_a_conflict(tmp_path: Path) -> None:
     assert table.compact(commit_every=1, deadline=1, clock=lambda: next(times)).status == "conflict"
 
 
-def test_a_failing_task_leaves_the_table_as_it_was(tmp_path: Path) -> None:
+def test_a_failing_task_does_not_change_the_table(tmp_path: Path) -> None:
     table = two_commits(tmp_path)
     snapshot = table.latest
     broken = table.path_of(table.live()[0])
@@ -154,7 +154,7 @@ def test_an_interrupt_after_the_snapshot_is_visible_deletes_nothing(
     assert table.rows() == rows
 
 
-def test_an_unknown_outcome_deletes_nothing_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_outcome_deletes_nothing_and_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = two_commits(tmp_path)
     before = table.data_files()
 
@@ -196,7 +196,7 @@ def test_a_compaction_that_began_before_a_column_was_added_does_not_lose_its_val
     assert table.rows() == rows
 
 
-def test_a_failing_task_takes_the_files_of_those_that_were_done_with_it(tmp_path: Path) -> None:
+def test_a_failing_task_deletes_the_files_of_finished_tasks(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", "p INT NOT NULL, id INT NOT NULL, v STRING", ("p", "id"), ("p",), bucket="2")
     for text in "ab":
         table.write(*((part, key, text) for part in range(3) for key in range(8)))
@@ -212,7 +212,7 @@ def test_a_failing_task_takes_the_files_of_those_that_were_done_with_it(tmp_path
     assert table.compact().status == "done"
 
 
-def test_on_a_full_disk_nothing_is_published_and_the_space_is_given_back(
+def test_on_a_full_disk_nothing_is_published_and_written_files_are_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = two_commits(tmp_path)

@@ -113,7 +113,7 @@ def mark(table: VectorTable) -> CompactionResult:
     return table.compact(full=False)
 
 
-def test_rows_that_were_masked_meanwhile_are_masked_in_what_a_compaction_wrote(table: VectorTable) -> None:
+def test_rows_that_were_masked_concurrently_are_masked_in_the_output_of_a_compaction(table: VectorTable) -> None:
     marked: list[CompactionResult] = []
     table.during(lambda: marked.append(mark(table)))
     result = table.compact()
@@ -125,7 +125,7 @@ def test_rows_that_were_masked_meanwhile_are_masked_in_what_a_compaction_wrote(t
     table.check_index()
 
 
-def test_marks_of_a_file_that_was_rewritten_meanwhile_follow_its_rows(table: VectorTable) -> None:
+def test_masked_rows_of_a_concurrently_rewritten_file_are_masked_in_its_successor(table: VectorTable) -> None:
     planned = table.latest
     table.write((7, "newest"), (ROWS - 7, "newest"))
     rewritten: list[CompactionResult] = []
@@ -138,7 +138,7 @@ def test_marks_of_a_file_that_was_rewritten_meanwhile_follow_its_rows(table: Vec
     table.check_index()
 
 
-def test_a_bucket_whose_index_file_is_another_and_whose_marks_stay_is_merged_anew(table: VectorTable) -> None:
+def test_a_bucket_with_another_index_file_and_the_same_vectors_is_committed_again(table: VectorTable) -> None:
     planned = table.latest
     table.write((7, "newest"))
     (upper,) = (entry for entry, _ in table.places() if entry.file.level == 4)
@@ -154,7 +154,7 @@ def test_a_bucket_whose_index_file_is_another_and_whose_marks_stay_is_merged_ane
     table.check_index()
 
 
-def test_of_the_marks_of_several_files_those_of_a_rewritten_one_move_and_the_others_stay(tmp_path: Path) -> None:
+def test_only_masked_rows_of_rewritten_files_move(tmp_path: Path) -> None:
     options = {"deletion_vectors__enabled": "true", "write_only": "true", "target_file_size": "4 kb"}
     table = VectorTable(tmp_path / "t", **options)
     for half in (rows(0, ROWS // 2, "old"), rows(ROWS // 2, ROWS, "old")):
@@ -180,7 +180,7 @@ def test_of_the_marks_of_several_files_those_of_a_rewritten_one_move_and_the_oth
 
 
 @pytest.mark.parametrize("expired", [True, False])
-def test_a_file_of_the_plan_that_is_gone_is_a_conflict_where_its_snapshot_expired(
+def test_a_missing_file_of_the_plan_is_a_conflict_if_its_snapshot_expired(
     table: VectorTable, expired: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     planned, old = table.latest, [table.path_of(entry) for entry in table.live()]
@@ -203,7 +203,7 @@ def test_a_file_of_the_plan_that_is_gone_is_a_conflict_where_its_snapshot_expire
     table.visible()
 
 
-def test_a_row_that_another_engine_shows_again_is_no_mark_to_carry_over(table: VectorTable) -> None:
+def test_a_row_that_another_engine_unmasks_is_a_conflict(table: VectorTable) -> None:
     def show_again() -> None:
         store, entries = table.store, table.live()
         (masked,) = (entry for entry, place in table.places() if place is not None)
@@ -221,7 +221,7 @@ def test_a_row_that_another_engine_shows_again_is_no_mark_to_carry_over(table: V
     table.check_index()
 
 
-def test_two_that_mark_the_same_file_take_the_same_rows_in_so_one_wins_and_nothing_is_lost(table: VectorTable) -> None:
+def test_of_two_compactions_that_mask_rows_of_one_file_one_wins_and_no_row_is_lost(table: VectorTable) -> None:
     table.write((7, "newest"))
 
     def other() -> None:
@@ -237,7 +237,7 @@ def test_two_that_mark_the_same_file_take_the_same_rows_in_so_one_wins_and_nothi
     assert table.compact(full=False).status == "nothing"
 
 
-def test_the_loser_is_done_again_on_the_newest_state(table: VectorTable) -> None:
+def test_a_lost_compaction_is_repeated_on_the_newest_snapshot(table: VectorTable) -> None:
     planned = table.write((7, "newest"))
     table.write((8, "newest"))
 
@@ -252,7 +252,7 @@ def test_the_loser_is_done_again_on_the_newest_state(table: VectorTable) -> None
     table.check_index()
 
 
-def test_a_compaction_that_loses_again_and_again_carries_its_marks_on_each_time(table: VectorTable) -> None:
+def test_a_compaction_that_loses_repeatedly_remaps_its_masked_rows_each_time(table: VectorTable) -> None:
     rounds = 3
 
     def marked(left: int) -> None:
@@ -268,7 +268,7 @@ def test_a_compaction_that_loses_again_and_again_carries_its_marks_on_each_time(
     table.check_index()
 
 
-def test_it_gives_up_after_as_many_retries_as_commits_have(tmp_path: Path) -> None:
+def test_remapping_ends_after_as_many_retries_as_commits_have(tmp_path: Path) -> None:
     table = VectorTable(tmp_path / "t", deletion_vectors__enabled="true", write_only="true", commit__max_retries="0")
     table.write(*rows(0, ROWS, "old"))
     table.compact()
@@ -280,7 +280,7 @@ def test_it_gives_up_after_as_many_retries_as_commits_have(tmp_path: Path) -> No
     table.check_index()
 
 
-def test_what_meets_an_overwrite_loses_and_leaves_nothing(table: VectorTable) -> None:
+def test_a_compaction_during_an_overwrite_loses_and_leaves_no_file(table: VectorTable) -> None:
     table.write((7, "newest"))
     table.during(lambda: table.overwrite((1, "overwritten")))
     assert table.compact(full=False).status == "conflict"
@@ -288,7 +288,7 @@ def test_what_meets_an_overwrite_loses_and_leaves_nothing(table: VectorTable) ->
     table.check_index()
 
 
-def test_keys_of_several_columns_in_another_order_than_the_tables_are_found_again(tmp_path: Path) -> None:
+def test_keys_of_several_columns_in_another_order_than_the_columns_are_found(tmp_path: Path) -> None:
     columns = "b STRING NOT NULL, v STRING, a INT NOT NULL"
     table = VectorTable(tmp_path / "t", columns, ("a", "b"), deletion_vectors__enabled="true", write_only="true")
     old = [(f"b{key % 7}", "old", key) for key in range(ROWS)]

@@ -76,7 +76,7 @@ def three_runs(root: Path) -> LocalTable:
     return table
 
 
-def test_the_message_names_the_new_file_as_it_is_on_disk(tmp_path: Path) -> None:
+def test_the_message_describes_the_new_file_on_disk(tmp_path: Path) -> None:
     table = three_runs(tmp_path)
     (entry,) = run(table, unit_of(table))
     path = table.path_of(entry)
@@ -86,14 +86,14 @@ def test_the_message_names_the_new_file_as_it_is_on_disk(tmp_path: Path) -> None
     assert stored_rows(table, entry) == [(0, 1, "a"), (0, 2, "b")]
 
 
-def test_a_delete_is_written_where_an_older_row_may_lie_below(tmp_path: Path) -> None:
+def test_a_delete_is_written_if_lower_levels_may_have_an_older_row(tmp_path: Path) -> None:
     table = three_runs(tmp_path)
     (entry,) = run(table, unit_of(table, drop_delete=False))
     assert stored_rows(table, entry) == [(0, 1, "a"), (0, 2, "b"), (3, 3, None)]
     assert (entry.file.delete_row_count, entry.file.max_sequence_number) == (1, 4)
 
 
-def test_nothing_is_written_where_only_deletes_are_left(tmp_path: Path) -> None:
+def test_nothing_is_written_if_only_deletes_are_left(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t")
     table.write((1, "a"))
     table.delete((1, None))
@@ -129,7 +129,7 @@ def test_two_attempts_of_a_task_write_different_files(tmp_path: Path) -> None:
     assert first.file.file_name != second.file.file_name
 
 
-def test_more_runs_than_are_merged_at_once_give_the_same_rows(
+def test_more_runs_than_one_merge_takes_give_the_same_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = LocalTable(tmp_path / "t")

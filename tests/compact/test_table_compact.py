@@ -95,7 +95,7 @@ def test_a_write_compacts_the_buckets_that_it_wrote(engine: TableEngine, tmp_pat
     assert engine.rows(table) == [(day, number, "z" if day == "a" else "y") for day in "ab" for number in range(6)]
 
 
-def test_a_write_stands_though_its_compaction_loses(
+def test_a_write_succeeds_if_its_compaction_loses(
     engine: TableEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = create(engine, tmp_path, num_sorted_run__compaction_trigger="2")
@@ -130,7 +130,7 @@ def test_old_files_are_rewritten_to_the_newest_schema(local: TableEngine, tmp_pa
     assert sorted((entry.file.schema_id, entry.file.level) for entry in live_entries(table)) == [(0, 5), (1, 5)]
 
 
-def test_a_compaction_without_batch_id_is_never_taken_for_a_replay(local: TableEngine, tmp_path: Path) -> None:
+def test_a_compaction_without_batch_id_is_never_a_replay(local: TableEngine, tmp_path: Path) -> None:
     table = create(local, tmp_path, write_only="true")
     for text in "xy":
         write(local, table, text, days="a")
@@ -167,7 +167,7 @@ def test_jobs_that_fail_leave_none_of_their_files(engine: TableEngine, tmp_path:
     assert engine.compact(table, full=True).status == "done"
 
 
-def test_marks_are_carried_over_by_tasks_where_vectors_changed_meanwhile(engine: TableEngine, tmp_path: Path) -> None:
+def test_tasks_remap_masked_rows_if_vectors_changed_concurrently(engine: TableEngine, tmp_path: Path) -> None:
     options = {"deletion_vectors__enabled": "true", "compaction__force_rewrite_all_files": "true"}
     table = create(engine, tmp_path, **options, write_only="true", bucket="1")
     write(engine, table, "old", "a", 100)

@@ -15,7 +15,7 @@ from tests.examples import examples
 @pytest.mark.parametrize("engine", ENGINES)
 @examples(1)
 @given(st.integers(0, 2**32))
-def test_a_key_has_one_row_that_is_not_masked_and_it_is_what_its_records_merge_to(
+def test_a_key_has_one_unmasked_row_and_it_is_the_merge_of_its_records(
     tmp_path_factory: pytest.TempPathFactory, engine: str, seed: int
 ) -> None:
     """A seed says all of a history, so a failure is repeated by it."""

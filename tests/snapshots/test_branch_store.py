@@ -10,7 +10,7 @@ from tests.acting_file_io import ActingFileIO
 from tests.commit.commit_table import CommitTable, add, file
 
 
-def test_what_every_branch_retains(tmp_path: Path) -> None:
+def test_the_references_of_each_branch_are_found(tmp_path: Path) -> None:
     table = CommitTable(tmp_path / "t")
     table.append(add(file()))
     snapshot = table.snapshots.get(1)
@@ -26,7 +26,7 @@ def test_what_every_branch_retains(tmp_path: Path) -> None:
     assert BranchStore(table.file_io, branch).paths() == store.paths()
 
 
-def test_what_a_branch_takes_over_from_a_tag_meanwhile_is_not_missed(tmp_path: Path) -> None:
+def test_a_branch_that_is_created_from_a_tag_concurrently_is_not_missed(tmp_path: Path) -> None:
     """A branch is made of a tag, and the tag deleted, when the branches have been listed."""
 
     def take_over() -> None:

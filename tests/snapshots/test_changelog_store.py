@@ -26,7 +26,7 @@ def test_changelogs_are_snapshots_by_their_ids(tmp_path: Path) -> None:
         changelogs.list()
 
 
-def test_the_changelog_of_a_snapshot_is_kept_and_told_and_found_by_time(tmp_path: Path) -> None:
+def test_the_changelog_of_a_snapshot_is_kept_listed_and_found_by_time(tmp_path: Path) -> None:
     table = CommitTable(tmp_path / "t")
     changelogs = ChangelogStore(table.file_io, table.paths)
     assert changelogs.at_or_before(10**13) is None

@@ -15,7 +15,7 @@ from tests.commit.commit_table import CommitTable, add, file, hash_index
 
 
 @pytest.mark.parametrize("which", ["base_manifest_list", "delta_manifest_list", "manifest"])
-def test_a_replaced_metadata_file_of_the_same_size_is_told_by_its_checksum(tmp_path: Path, which: str) -> None:
+def test_a_replaced_metadata_file_of_the_same_size_is_detected_by_its_checksum(tmp_path: Path, which: str) -> None:
     table = CommitTable(tmp_path / "t")
     table.append(add(file("a")))
     snapshot = table.append(add(file("b")))
@@ -28,7 +28,7 @@ def test_a_replaced_metadata_file_of_the_same_size_is_told_by_its_checksum(tmp_p
         table.live()
 
 
-def test_the_checksum_of_a_manifest_outlives_the_commits_that_carry_it_on(tmp_path: Path) -> None:
+def test_the_checksum_of_a_manifest_is_inherited_by_later_commits(tmp_path: Path) -> None:
     table = CommitTable(tmp_path / "t")
     table.append(add(file("a")))
     snapshot = table.append(add(file("b")))
@@ -38,7 +38,7 @@ def test_the_checksum_of_a_manifest_outlives_the_commits_that_carry_it_on(tmp_pa
 
 
 @pytest.mark.parametrize("key", ["schemaId", "totalRecordCount", "commitIdentifier", "indexManifest"])
-def test_a_snapshot_that_says_something_else_than_its_writer_did_is_refused(tmp_path: Path, key: str) -> None:
+def test_a_changed_snapshot_file_is_refused(tmp_path: Path, key: str) -> None:
     table = CommitTable(tmp_path / "t")
     table.append(add(file("a")), index_adds=[hash_index("i")])
     path = Path(table.paths.snapshot_file(1))
@@ -49,7 +49,7 @@ def test_a_snapshot_that_says_something_else_than_its_writer_did_is_refused(tmp_
         table.snapshots.latest()
 
 
-def test_a_snapshot_without_checksums_is_taken_as_it_is(tmp_path: Path) -> None:
+def test_a_snapshot_without_checksums_is_accepted(tmp_path: Path) -> None:
     table = CommitTable(tmp_path / "t")
     table.append(add(file("a")))
     path = Path(table.paths.snapshot_file(1))

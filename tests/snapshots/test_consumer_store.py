@@ -35,7 +35,7 @@ def _put(root: Path, name: str, data: bytes) -> None:
     (root / "consumer" / f"consumer-{name}").write_bytes(data)
 
 
-def test_consumers_are_the_next_snapshots_by_name(tmp_path: Path) -> None:
+def test_consumers_are_next_snapshots_by_name(tmp_path: Path) -> None:
     assert _store(tmp_path).all() == {} and _store(tmp_path).try_get("a") is None
     _put(tmp_path, "b", b'{"nextSnapshot": 3}')
     _put(tmp_path, "a", b'{"nextSnapshot" : 12, "added": "by a newer engine"}')
@@ -45,7 +45,7 @@ def test_consumers_are_the_next_snapshots_by_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"{}", b'{"nextSnapshot": "3"}', b'{"nextSnapshot": true}'])
-def test_a_consumer_that_cannot_be_read_is_not_taken_for_none(tmp_path: Path, data: bytes) -> None:
+def test_an_unreadable_consumer_is_not_a_missing_one(tmp_path: Path, data: bytes) -> None:
     _put(tmp_path, "a", data)
     with pytest.raises(CorruptTableError, match="consumer-a"):
         _store(tmp_path).all()
@@ -57,7 +57,7 @@ def test_a_file_that_is_being_overwritten_is_read_again(tmp_path: Path) -> None:
 
 
 @given(st.integers(0, 2**63 - 1))
-def test_what_is_written_reads_back(tmp_path_factory: pytest.TempPathFactory, snapshot_id: int) -> None:
+def test_a_written_consumer_reads_back(tmp_path_factory: pytest.TempPathFactory, snapshot_id: int) -> None:
     root = tmp_path_factory.mktemp("t")
     _put(root, "a", consumer_text(snapshot_id))
     assert _store(root).try_get("a") == snapshot_id

@@ -38,7 +38,7 @@ def test_an_empty_table_and_a_snapshot_without_index_files_have_no_vectors(table
     assert deletion_vectors(store, latest(table)) == DeletionVectors()
 
 
-def test_each_data_file_has_the_place_of_its_vector_and_vectors_of_files_that_are_gone_mask_nothing(
+def test_each_data_file_has_the_location_of_its_vector_and_vectors_of_missing_files_mask_nothing(
     table: CommitTable,
 ) -> None:
     first = index_entry(table.root, {"one": [1, 2], "gone": [3]}, partition("a"), 0)
@@ -60,7 +60,7 @@ def test_each_data_file_has_the_place_of_its_vector_and_vectors_of_files_that_ar
     assert [kept.file for kept in vectors.entries[partition("a"), 0]] == [first.file]
 
 
-def test_each_snapshot_has_vectors_of_its_own(table: CommitTable) -> None:
+def test_each_snapshot_has_its_own_vectors(table: CommitTable) -> None:
     store = store_of(table)
     for count in (1, 2, 3):
         commit_vectors(store, index_entry(table.root, {"one": range(count)}, partition("a"), 0))
@@ -83,7 +83,7 @@ def test_several_index_files_of_a_bucket_are_read_but_two_vectors_of_a_file_are_
         deletion_vectors(store_of(table), latest(table))
 
 
-def test_an_index_file_that_does_not_say_where_its_vectors_lie_is_refused_by_name(table: CommitTable) -> None:
+def test_an_index_file_without_ranges_of_its_vectors_is_refused_by_name(table: CommitTable) -> None:
     entry = index_entry(table.root, {"one": [1]}, partition("a"), 0)
     with_index_files(table, replace(entry, file=replace(entry.file, dv_ranges=None)))
     with pytest.raises(CorruptTableError, match=f"index-manifest-theirs has no byte ranges .*{entry.file.file_name}"):
@@ -109,7 +109,7 @@ def test_an_index_file_that_is_a_link_out_of_the_table_is_refused(
         deletion_vectors(store_of(table), latest(table))
 
 
-def test_an_index_manifest_that_is_missing_is_told_by_name(table: CommitTable) -> None:
+def test_a_missing_index_manifest_is_named(table: CommitTable) -> None:
     commit_vectors(store_of(table), index_entry(table.root, {"one": [1]}, partition("a"), 0))
     name = latest(table).index_manifest
     (table.root / "manifest" / str(name)).unlink()

@@ -54,13 +54,13 @@ def rewrite_snapshot(table: LocalTable, **changes: object) -> None:
     path.write_text(json.dumps({key: value for key, value in document.items() if value is not None}))
 
 
-def test_keys_of_a_sound_index_stay_in_their_buckets(table: LocalTable) -> None:
+def test_keys_of_a_valid_index_stay_in_their_buckets(table: LocalTable) -> None:
     table.write(*((key, "again") for key in range(12)))
     assert table.rows() == [(key, "again") for key in range(12)]
     assert sum(entry.file.row_count for entry in indexes(table)) == 12
 
 
-def test_an_index_file_that_is_missing_is_named_with_its_bucket_and_the_remedy(table: LocalTable) -> None:
+def test_a_missing_index_file_is_named_with_its_bucket_and_the_remedy(table: LocalTable) -> None:
     path = path_of(table, 1)
     path.unlink()
     with pytest.raises(CorruptTableError, match=rf"{path} of table {table.root}, bucket 1 is missing\. Restore"):
@@ -86,20 +86,20 @@ def test_an_index_file_of_another_size_is_refused(table: LocalTable, damage: Cal
     assert table.latest.id == before
 
 
-def test_a_row_count_that_its_size_contradicts_is_refused(table: LocalTable) -> None:
+def test_a_row_count_that_contradicts_the_size_is_refused(table: LocalTable) -> None:
     rewrite(table, lambda found: [replace(e, file=replace(e.file, row_count=3)) for e in found])
     with pytest.raises(CorruptTableError, match="has 4 hashes in 16 bytes instead of 3 hashes in 16 bytes"):
         table.write((1, "x"))
 
 
-def test_the_index_file_of_another_bucket_is_refused_where_a_hash_then_has_two(table: LocalTable) -> None:
+def test_the_index_file_of_another_bucket_is_refused_if_hashes_then_have_two_buckets(table: LocalTable) -> None:
     rewrite(table, list)
     path_of(table, 0).write_bytes(path_of(table, 1).read_bytes())
     with pytest.raises(CorruptTableError, match="4 key hashes occur more than once"):
         table.write((1, "x"))
 
 
-def test_a_hash_that_a_file_has_twice_is_refused(table: LocalTable) -> None:
+def test_a_duplicate_hash_in_a_file_is_refused(table: LocalTable) -> None:
     rewrite(table, list)
     path = path_of(table, 0)
     hashes = decode_hashes(path.read_bytes())
@@ -121,14 +121,14 @@ def test_an_index_file_of_an_impossible_bucket_is_refused(table: LocalTable, buc
         table.write((1, "x"))
 
 
-def test_an_index_manifest_that_is_missing_is_refused(table: LocalTable) -> None:
+def test_a_missing_index_manifest_is_refused(table: LocalTable) -> None:
     (table.root / "manifest" / str(table.latest.index_manifest)).unlink()
     with pytest.raises(CorruptTableError, match="is missing, but snapshot 1 names it"):
         table.write((1, "x"))
 
 
 @pytest.mark.parametrize("emptied", [False, True], ids=["key gone", "no entries"])
-def test_rows_in_dynamic_buckets_without_an_index_are_not_written_to(table: LocalTable, emptied: bool) -> None:
+def test_a_table_with_dynamic_buckets_and_no_index_refuses_writes(table: LocalTable, emptied: bool) -> None:
     if emptied:
         rewrite(table, lambda found: [])
     else:
@@ -140,14 +140,14 @@ def test_rows_in_dynamic_buckets_without_an_index_are_not_written_to(table: Loca
     assert table.rows() == [(1, "x"), (2, "z")]
 
 
-def test_a_table_that_was_emptied_has_no_index_and_is_written_to(table: LocalTable) -> None:
+def test_an_emptied_table_has_no_index_and_accepts_writes(table: LocalTable) -> None:
     table.overwrite()
     assert table.latest.index_manifest is None
     table.write(*ROWS)
     assert table.rows() == ROWS
 
 
-def test_index_files_of_other_kinds_are_carried_along(table: LocalTable) -> None:
+def test_index_files_of_other_kinds_are_kept(table: LocalTable) -> None:
     other = IndexManifestEntry(0, indexes(table)[0].partition, 0, IndexFileMeta("btree", "global-index-1", 7, 3))
     rewrite(table, lambda found: [*found, other])
     table.write((77, "x"))
@@ -166,7 +166,7 @@ def test_the_partition_is_named_by_its_values(tmp_path: Path) -> None:
         table.write(("b", 1))
 
 
-def test_other_hashes_in_the_same_number_are_told_by_the_checksum(table: LocalTable) -> None:
+def test_other_hashes_of_the_same_number_are_detected_by_the_checksum(table: LocalTable) -> None:
     path = path_of(table, 1)
     path.write_bytes(bytes(byte ^ 0x55 for byte in path.read_bytes()))
     with pytest.raises(CorruptTableError, match=f"{path} of table {table.root}, bucket 1 is damaged: its checksum"):

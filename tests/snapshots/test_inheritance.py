@@ -20,7 +20,7 @@ def recorded(table: CommitTable) -> int | None:
     return recorded_total_buckets(snapshot)
 
 
-def test_each_snapshot_records_what_all_its_files_have(tmp_path: Path) -> None:
+def test_each_snapshot_records_the_number_of_buckets_of_its_files(tmp_path: Path) -> None:
     table = CommitTable(tmp_path)
     table.append(first := add())
     table.append(add(dt="b"))
@@ -38,7 +38,7 @@ def test_a_table_of_dynamic_buckets_records_nothing(tmp_path: Path) -> None:
     assert recorded(table) is None
 
 
-def test_what_a_writer_found_is_recorded_unless_others_came_meanwhile(tmp_path: Path) -> None:
+def test_a_number_that_a_writer_found_is_recorded_unless_others_committed(tmp_path: Path) -> None:
     table = CommitTable(tmp_path)
     table.append(add())
     table.forget_properties()
@@ -49,7 +49,7 @@ def test_what_a_writer_found_is_recorded_unless_others_came_meanwhile(tmp_path: 
     assert recorded(table) is None
 
 
-def test_files_that_are_gone_do_not_count(tmp_path: Path) -> None:
+def test_deleted_files_do_not_count(tmp_path: Path) -> None:
     table = CommitTable(tmp_path)
     table.append(old := add(total=4))
     table.compact([delete(old), add(total=4)])
@@ -57,7 +57,7 @@ def test_files_that_are_gone_do_not_count(tmp_path: Path) -> None:
     assert recorded(table) is None
 
 
-def test_a_record_that_is_no_number_is_corrupt(tmp_path: Path) -> None:
+def test_a_record_that_is_not_a_number_is_damage(tmp_path: Path) -> None:
     table = CommitTable(tmp_path)
     snapshot = dataclasses.replace(table.append(add()), properties={TOTAL_BUCKETS_PROPERTY: "two"}).signed()
     with pytest.raises(CorruptTableError, match=r"Snapshot 1: property 'lakelsm\.total-buckets': 'two' is not"):
@@ -72,7 +72,7 @@ def inherited(tmp_path: Path, content: bytes | None, schema_id: int = 3) -> str 
     return inherited_statistics(table.file_io, table.paths, snapshot, schema_id)
 
 
-def test_statistics_of_the_schema_are_handed_on_by_name(tmp_path: Path) -> None:
+def test_statistics_of_the_schema_are_inherited_by_name(tmp_path: Path) -> None:
     assert inherited(tmp_path, b'{"schemaId": 3, "more": [1]}') == "stat-u-0"
 
 
@@ -81,11 +81,11 @@ def test_statistics_of_the_schema_are_handed_on_by_name(tmp_path: Path) -> None:
     [None, b"", b"{", b"[3]", b"3", b"{}", b'{"schemaId": 2}', b'{"schemaId": "3"}', b"\xff", b"[" * 100_000],
     ids=["missing", "empty", "cut", "list", "number", "none", "older", "text", "no text", "deep"],
 )
-def test_all_others_are_left_out_without_an_error(tmp_path: Path, content: bytes | None) -> None:
+def test_other_statistics_are_left_out_without_an_error(tmp_path: Path, content: bytes | None) -> None:
     assert inherited(tmp_path, content) is None
 
 
-def test_a_table_without_statistics_or_snapshots_has_none_to_hand_on(tmp_path: Path) -> None:
+def test_a_table_without_statistics_or_snapshots_inherits_none(tmp_path: Path) -> None:
     table = CommitTable(tmp_path / "t")
     assert inherited_statistics(table.file_io, table.paths, None, 0) is None
     assert inherited_statistics(table.file_io, table.paths, table.append(add()), 0) is None

@@ -24,7 +24,7 @@ def snapshot(tmp_path: Path) -> Snapshot:
 SCHEMA = create_schema("k INT, v STRING", ["k"], (), {"bucket": "1"})
 
 
-def test_the_bytes_are_those_that_read_back(snapshot: Snapshot) -> None:
+def test_the_bytes_read_back_as_the_same_document(snapshot: Snapshot) -> None:
     for document in (snapshot, SCHEMA):
         data = checked_bytes(document, "/t/x-1", 1 << 20)
         assert data == document.to_json().encode() and type(document).from_json(data, "x") == document
@@ -39,20 +39,20 @@ def test_the_bytes_are_those_that_read_back(snapshot: Snapshot) -> None:
         ({"extra": {"a": (1,)}}, "read back as another value"),
     ],
 )
-def test_a_value_that_would_stop_or_deceive_every_reader_is_refused(
+def test_a_value_that_does_not_read_back_is_refused(
     snapshot: Snapshot, change: dict[str, Any], fault: str
 ) -> None:
     with pytest.raises(InvalidInputError, match=rf"^/t/snapshot-1 was not written: .*{fault}"):
         checked_bytes(replace(snapshot, **change), "/t/snapshot-1", 1 << 20)
 
 
-def test_a_schema_is_held_to_the_same() -> None:
+def test_a_schema_that_does_not_read_back_is_refused() -> None:
     broken: TableSchema = replace(SCHEMA, comment="\udc00")
     with pytest.raises(InvalidInputError, match=r"^/t/schema-0 was not written: "):
         checked_bytes(broken, "/t/schema-0", 1 << 20)
 
 
-def test_a_file_may_be_as_long_as_readers_take_and_not_a_byte_longer() -> None:
+def test_a_file_may_have_the_maximum_size_and_no_byte_more() -> None:
     size = len(SCHEMA.to_json().encode())
     assert len(checked_bytes(SCHEMA, "x", size)) == size
     with pytest.raises(InvalidInputError, match=f"would have {size} bytes; readers accept {size - 1}"):
@@ -100,7 +100,7 @@ def test_a_snapshot_that_is_created_is_published_without_reading_or_waiting(wait
 
 @pytest.mark.parametrize(("content", "published"), [(OURS, True), (THEIRS, False)])
 @pytest.mark.parametrize("failure", [None, TimeoutError("lost")])
-def test_what_is_there_decides_whose_the_id_is(
+def test_the_content_of_the_existing_file_decides_the_outcome(
     content: bytes, published: bool, failure: Exception | None, waits: list[float]
 ) -> None:
     store = ScriptedStore([failure])
@@ -108,21 +108,21 @@ def test_what_is_there_decides_whose_the_id_is(
     assert publish(store, "s", OURS, waits.append) is published
 
 
-def test_a_request_that_got_lost_is_sent_again_with_growing_waits(waits: list[float]) -> None:
+def test_a_lost_request_is_sent_again_with_growing_waits(waits: list[float]) -> None:
     store = ScriptedStore([TimeoutError("lost")] * 3)
     store.lands = False
     assert publish(store, "s", OURS, waits.append)
     assert store.content == OURS and waits == [0.2, 0.4, 0.8]
 
 
-def test_a_store_that_cannot_be_read_back_is_asked_again(waits: list[float]) -> None:
+def test_a_failed_read_back_is_repeated(waits: list[float]) -> None:
     store = ScriptedStore([TimeoutError("lost")], [TimeoutError("down"), None])
     assert publish(store, "s", OURS, waits.append)
     assert waits == [0.2]
 
 
 @pytest.mark.parametrize("lands", [True, False])
-def test_an_outcome_that_stays_unknown_is_told_with_the_first_failure(lands: bool, waits: list[float]) -> None:
+def test_an_unknown_outcome_is_reported_with_the_first_failure(lands: bool, waits: list[float]) -> None:
     store = ScriptedStore([TimeoutError("no route")] * 9, [TimeoutError("down")] * 9)
     store.lands = lands
     with pytest.raises(CommitOutcomeUnknownError, match=r"^s: the publication failed .*\(no route\), so no file was del"):
@@ -137,6 +137,6 @@ def test_a_refusal_before_anything_was_sent_is_certain(refusal: Exception, waits
     assert waits == []
 
 
-def test_a_refusal_after_a_request_that_may_have_landed_is_not(waits: list[float]) -> None:
+def test_a_refusal_after_a_request_that_may_have_succeeded_is_not_certain(waits: list[float]) -> None:
     store = ScriptedStore([TimeoutError("lost"), StorageError("full")], [TimeoutError("down"), None])
     assert publish(store, "s", OURS, waits.append)

@@ -50,7 +50,7 @@ def test_a_record_reads_back_with_the_snapshot_that_it_is_in() -> None:
     assert properties["k"] == "v"
 
 
-def test_a_commit_takes_over_the_records_of_the_snapshot_before_it(table: CommitTable) -> None:
+def test_a_commit_inherits_the_records_of_its_base(table: CommitTable) -> None:
     committed(table, RECORD)
     for _ in range(3):
         committed(table)
@@ -63,7 +63,7 @@ def test_a_table_without_maintenance_has_no_such_property(table: CommitTable) ->
 
 
 @pytest.mark.parametrize(("others", "kept"), [(1, True), (9, True), (10, False)])
-def test_snapshots_of_other_engines_in_between_do_not_end_it_unless_they_are_many(
+def test_a_few_snapshots_of_other_engines_do_not_end_the_inheritance_of_records(
     table: CommitTable, others: int, kept: bool
 ) -> None:
     committed(table, RECORD)
@@ -74,7 +74,7 @@ def test_snapshots_of_other_engines_in_between_do_not_end_it_unless_they_are_man
     assert bool(recorded(table)) == kept
 
 
-def test_a_snapshot_before_that_cannot_be_read_ends_it_and_fails_nothing(table: CommitTable) -> None:
+def test_an_unreadable_predecessor_ends_the_search_without_an_error(table: CommitTable) -> None:
     table.rewrite(committed(table).id, writer_version=None)
     latest = replace(committed(table), properties=None, writer_version=None)
 
@@ -105,7 +105,7 @@ def _minimal(properties: dict[str, str]) -> dict[str, object]:
     }
 
 
-def test_the_newest_records_stay_where_they_are_many_or_long() -> None:
+def test_the_newest_records_are_kept_within_the_limits() -> None:
     snapshot = Snapshot.from_json(json.dumps(_minimal({})))
     for number in range(300):
         record = replace(RECORD, run=f"{number}", user="u" * 1000, snapshot_ids=tuple(range(100)))
@@ -120,7 +120,7 @@ def test_the_newest_records_stay_where_they_are_many_or_long() -> None:
 @pytest.mark.parametrize(
     "text", ["", "no json", "{}", "[1]", "[[]]", '[["a"]]', b"\xff", "[" * 100_000, json.dumps([["x"] * 10])]
 )
-def test_what_is_no_record_is_passed_over(text: str | bytes) -> None:
+def test_invalid_records_are_ignored(text: str | bytes) -> None:
     assert records_of(text) == []
     good = RECORD.as_property()[MAINTENANCE_PROPERTY]
     assert records_of(f'[["a"], {good[1:-1]}]') == [RECORD]

@@ -54,7 +54,7 @@ METAS = [
         (("m", 1, 0), ["nulls"]),
     ],
 )
-def test_a_manifest_is_kept_when_its_ranges_hold_the_place(place: Where, names: list[str]) -> None:
+def test_a_manifest_is_kept_if_its_ranges_have_the_bucket(place: Where, names: list[str]) -> None:
     assert selected(METAS, place) == names
 
 
@@ -73,7 +73,7 @@ def test_partitions_of_minus_zero_and_nan_are_found() -> None:
         assert [meta.file_name for meta in found] == names
 
 
-def test_nothing_changed_selects_nothing_and_unknown_bounds_prune_nothing() -> None:
+def test_no_buckets_select_nothing_and_missing_bounds_prune_nothing() -> None:
     assert selected(METAS) == []
     blind = replace(METAS[0], min_bucket=None, max_bucket=None, partition_stats=EMPTY_STATS)
     assert selected([blind], ("q", 99, 9)) == ["low"]
@@ -90,7 +90,7 @@ _places = st.tuples(
 
 
 @given(st.lists(st.lists(_places, min_size=1, max_size=5), max_size=5), st.lists(_places, max_size=4))
-def test_no_manifest_that_holds_a_changed_bucket_is_ever_pruned(
+def test_no_manifest_of_a_changed_bucket_is_ever_pruned(
     groups: list[list[Where]], changed: list[Where]
 ) -> None:
     metas = [manifest(str(i), *group) for i, group in enumerate(groups)]
@@ -100,7 +100,7 @@ def test_no_manifest_that_holds_a_changed_bucket_is_ever_pruned(
             assert str(i) in kept
 
 
-def test_very_many_partitions_are_compared_by_their_common_range() -> None:
+def test_many_partitions_are_compared_by_their_common_range() -> None:
     places: list[Where] = [("b", number, 0) for number in range(2, 1000)]
     assert selected(METAS, *places) == ["low"]
     assert selected(METAS, (None, None, 0), *places) == ["low", "nulls"]

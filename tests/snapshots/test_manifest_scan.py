@@ -105,7 +105,7 @@ def delete(added: ManifestEntry) -> ManifestEntry:
     return replace(added, kind=FileKind.DELETE)
 
 
-def test_live_files_are_the_added_ones_less_the_deleted_ones(table: MetadataTable) -> None:
+def test_live_files_are_the_added_files_without_the_deleted_ones(table: MetadataTable) -> None:
     old, new = adds(60), adds(50, "g")
     snapshot = table.snapshot(
         [table.manifest(*old[:30]), table.manifest(*old[30:])],
@@ -115,7 +115,7 @@ def test_live_files_are_the_added_ones_less_the_deleted_ones(table: MetadataTabl
     assert table.live(snapshot) == expected
 
 
-def test_a_delete_cancels_wherever_it_stands(table: MetadataTable) -> None:
+def test_a_delete_cancels_in_any_position(table: MetadataTable) -> None:
     added = adds(40)
     snapshot = table.snapshot([table.manifest(*map(delete, added[:39]))], [table.manifest(*added)])
     assert table.live(snapshot) == ["f39"]
@@ -197,7 +197,7 @@ def test_an_empty_table_has_no_entries(table: MetadataTable) -> None:
     assert read_index_entries(FILE_IO, table.paths, snapshot) == []
 
 
-def test_the_delta_holds_adds_and_deletes_in_order(table: MetadataTable) -> None:
+def test_the_delta_has_adds_and_deletes_in_order(table: MetadataTable) -> None:
     old, new = adds(40), adds(40, "g")
     delta = [*map(delete, old), *new]
     snapshot = table.snapshot(
@@ -213,7 +213,7 @@ def test_the_delta_holds_adds_and_deletes_in_order(table: MetadataTable) -> None
     assert [read_manifest(FILE_IO, table.paths, meta) for meta in metas] == [old, delta[:50], delta[50:]]
 
 
-def test_the_changelog_is_apart_from_the_data(table: MetadataTable) -> None:
+def test_the_changelog_is_separate_from_the_data(table: MetadataTable) -> None:
     changes = adds(40, "changelog-")
     snapshot = table.snapshot([], [], [table.manifest(*changes)])
     assert read_changelog_entries(FILE_IO, table.paths, snapshot) == changes

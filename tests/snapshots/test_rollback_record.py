@@ -12,7 +12,7 @@ from lakelsm.errors import CorruptTableError
 from tests.commit.commit_table import CommitTable, add, file
 
 
-def test_a_hint_of_a_snapshot_that_a_rollback_removed_is_no_damage(tmp_path: Path) -> None:
+def test_a_hint_of_a_snapshot_that_a_rollback_deleted_is_no_damage(tmp_path: Path) -> None:
     """A commit wrote it after the rollback ended, and died before it looked whether its snapshot is there."""
     table = CommitTable(tmp_path / "t")
     for number in range(3):

@@ -46,12 +46,12 @@ def test_changes_follow_one_another(table: CommitTable) -> None:
     assert table.schemas.get(0).comment is None
 
 
-def test_a_change_that_changes_nothing_adds_no_file(table: CommitTable) -> None:
+def test_a_change_without_effect_adds_no_file(table: CommitTable) -> None:
     assert table.schemas.change(lambda schema: schema).id == 0
     assert table.schemas.ids() == [0]
 
 
-def test_a_lost_race_asks_for_the_change_again(table: CommitTable) -> None:
+def test_a_lost_race_repeats_the_change(table: CommitTable) -> None:
     seen: list[int] = []
 
     def change(schema: TableSchema) -> TableSchema:
@@ -64,7 +64,7 @@ def test_a_lost_race_asks_for_the_change_again(table: CommitTable) -> None:
     assert seen == [0, 1]
 
 
-def test_a_race_lost_for_ever_is_a_conflict(table: CommitTable) -> None:
+def test_a_race_that_is_always_lost_is_a_conflict(table: CommitTable) -> None:
     def change(schema: TableSchema) -> TableSchema:
         table.schemas.change(commented("theirs "))
         return replace(schema, id=schema.id + 1)
@@ -78,7 +78,7 @@ def test_a_table_is_created_once(table: CommitTable) -> None:
         table.schemas.create_table(table.schema)
 
 
-def test_a_path_that_is_no_table_is_named(tmp_path: Path) -> None:
+def test_a_path_without_a_table_is_named(tmp_path: Path) -> None:
     store = SchemaStore(LocalFileIO(), TablePaths(str(tmp_path / "nothing")))
     assert store.ids() == []
     with pytest.raises(TableNotFoundError, match=r"Table .*nothing does not exist"):
@@ -139,7 +139,7 @@ def test_the_newest_schema_is_found_without_a_list_also_after_many_changes(tmp_p
     assert table.schemas.latest_id(0) == 12 and table.schemas.latest(known=40).id == 12
 
 
-def test_the_newest_snapshot_says_where_to_look_for_the_newest_schema(tmp_path: Path) -> None:
+def test_the_search_for_the_newest_schema_begins_at_the_newest_snapshot(tmp_path: Path) -> None:
     table = CommitTable(tmp_path / "t", file_io=Unlisted())
     for number in range(12):
         table.schema = table.schemas.change(commented(str(number)))
@@ -187,7 +187,7 @@ def uses(table: Table) -> list[Callable[[], object]]:
     ],
     ids=["type", "name", "option", "missing", "older"],
 )
-def test_a_schema_file_that_is_not_what_snapshots_were_written_with_is_damage(
+def test_a_schema_file_that_differs_from_that_of_a_snapshot_is_damage(
     tmp_path: Path, schema_id: int, damage: Callable[[str], str] | None
 ) -> None:
     table = altered(tmp_path)
@@ -235,7 +235,7 @@ def snapshots_of(table: Table) -> Sequence[Snapshot]:
     return table._opened.snapshots.list()
 
 
-def test_a_branch_keeps_the_schema_files_that_its_snapshots_know(tmp_path: Path) -> None:
+def test_a_branch_keeps_the_schema_files_of_its_snapshots(tmp_path: Path) -> None:
     """Formatted as another engine formats them: a fast-forward brings in the very files."""
     table = altered(tmp_path)
     paths = table._opened.paths

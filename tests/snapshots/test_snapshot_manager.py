@@ -35,7 +35,7 @@ def table(made: Path, tmp_path: Path) -> CommitTable:
 
 
 @pytest.mark.parametrize("hint", [None, b"", b"x", b"0", b"-1", b"3", b"11", b"12", b"1\n", b"\xff"])
-def test_the_newest_snapshot_is_found_whatever_lower_hint_there_is(table: CommitTable, hint: bytes | None) -> None:
+def test_the_newest_snapshot_is_found_from_any_lower_hint(table: CommitTable, hint: bytes | None) -> None:
     if hint is None:
         table.file_io.delete(table.paths.latest_hint)
     else:
@@ -68,14 +68,14 @@ class _MovedOn(LocalFileIO):
         return super().exists(path)
 
 
-def test_an_expiry_that_moves_earliest_on_while_it_is_looked_at_is_seen(table: CommitTable) -> None:
+def test_an_expiry_that_raises_earliest_during_a_check_is_seen(table: CommitTable) -> None:
     table.snapshots.announce_earliest(6)
     files = _MovedOn()
     files.table = table
     assert SnapshotManager(files, table.paths).is_expiring(2)
 
 
-def test_a_hint_that_the_store_fails_to_read_is_not_taken_for_a_missing_one(table: CommitTable) -> None:
+def test_an_unreadable_hint_is_not_a_missing_one(table: CommitTable) -> None:
     table.snapshots.announce_earliest(6)
     no_hints = ActingFileIO(raising(TimeoutError("no answer")), "read", path="(EARLIEST|LATEST)$", times=ALWAYS)
     snapshots = SnapshotManager(no_hints, table.paths)
@@ -92,7 +92,7 @@ def test_a_hint_that_the_store_fails_to_read_is_not_taken_for_a_missing_one(tabl
     assert snapshots.earliest_id() == 1, "it is listed"
 
 
-def test_a_table_all_of_whose_snapshots_are_missing_is_damaged(table: CommitTable) -> None:
+def test_a_table_whose_snapshots_are_all_missing_is_damaged(table: CommitTable) -> None:
     table.expire(*range(1, 13))
     with pytest.raises(CorruptTableError, match=r"snapshot-12 is missing, .*or delete the hint"):
         table.snapshots.latest()
@@ -116,7 +116,7 @@ def test_stray_names_in_the_directory_are_ignored(table: CommitTable) -> None:
 
 
 @pytest.mark.parametrize("hint", [None, b"2", b"4", b"77"])
-def test_the_oldest_snapshot_is_found_after_expiry(table: CommitTable, hint: bytes | None) -> None:
+def test_the_earliest_snapshot_is_found_after_expiry(table: CommitTable, hint: bytes | None) -> None:
     table.expire(1, 2, 3)
     if hint is not None:
         table.file_io.write(table.paths.earliest_hint, hint)
@@ -134,7 +134,7 @@ def test_a_table_without_snapshots_has_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("number", "text"), [(2, "has expired"), (13, "does not exist"), (0, "does not exist")])
-def test_a_snapshot_that_is_not_there_is_named_with_what_is(table: CommitTable, number: int, text: str) -> None:
+def test_a_missing_snapshot_is_named_with_the_existing_ones(table: CommitTable, number: int, text: str) -> None:
     table.expire(1, 2, 3)
     with pytest.raises(SnapshotNotFoundError, match=rf"snapshot {number} .*{text}\. The table has snapshots 4 to 12"):
         table.snapshots.get(number)
@@ -147,7 +147,7 @@ def test_time_travel_finds_the_newest_at_or_before(table: CommitTable, millis: i
     assert table.snapshots.at_or_before(millis).id == expected
 
 
-def test_time_travel_before_the_oldest_says_when_that_was(table: CommitTable) -> None:
+def test_time_travel_before_the_earliest_snapshot_names_its_time(table: CommitTable) -> None:
     table.expire(1, 2)
     assert table.snapshots.at_or_before(30_000).id == 3
     with pytest.raises(SnapshotNotFoundError, match=r"29\.999 UTC.* is 3, committed at 1970-01-01 00:00:30\.000 UTC"):
@@ -160,7 +160,7 @@ def test_a_damaged_snapshot_is_named(table: CommitTable) -> None:
         table.snapshots.get(5)
 
 
-def test_snapshots_of_a_user_come_newest_first(table: CommitTable) -> None:
+def test_snapshots_of_a_user_are_returned_newest_first(table: CommitTable) -> None:
     table.expire(1, 2)
     assert [snapshot.id for snapshot in table.snapshots.of_user("u0")] == [11, 9, 7, 5, 3]
     assert next(table.snapshots.of_user("u1")).id == 12
@@ -179,7 +179,7 @@ def test_users_with_characters_that_json_escapes_are_found(tmp_path: Path, user:
     assert [snapshot.id for snapshot in table.snapshots.of_user(user)] == [1]
 
 
-def test_the_newest_snapshot_is_found_from_a_hint_that_a_slow_writer_moved_back(table: CommitTable) -> None:
+def test_the_newest_snapshot_is_found_from_a_hint_that_a_slow_writer_lowered(table: CommitTable) -> None:
     table.snapshots.write_latest_hint(table.snapshots.get(11))
     assert table.file_io.read(table.paths.latest_hint) == b"11"
     assert table.snapshots.latest_id() == 12
@@ -188,7 +188,7 @@ def test_the_newest_snapshot_is_found_from_a_hint_that_a_slow_writer_moved_back(
     assert table.file_io.read(table.paths.latest_hint) == b"12"
 
 
-def test_a_hint_never_names_a_snapshot_that_was_published_on_a_removed_one(table: CommitTable) -> None:
+def test_a_hint_never_names_an_orphaned_snapshot(table: CommitTable) -> None:
     """Its writer removes it, and LATEST would be too high then. Snapshot 12 is published on an 11 that came again."""
     removed, abandoned = table.snapshots.get(12), table.file_io.read(table.paths.snapshot_file(12))
     table.expire(12, 11)
@@ -204,12 +204,12 @@ def test_a_hint_never_names_a_snapshot_that_was_published_on_a_removed_one(table
 @pytest.mark.parametrize(
     ("millis", "shown"), [(-(10**15), "-1000000000000000 ms since 1970"), (-62_135_596_800_000, "0001-01-01 00:00:00")]
 )
-def test_a_time_before_all_snapshots_is_shown_whatever_its_year(table: CommitTable, millis: int, shown: str) -> None:
+def test_a_time_before_all_snapshots_is_shown_for_any_year(table: CommitTable, millis: int, shown: str) -> None:
     with pytest.raises(SnapshotNotFoundError, match=shown):
         table.snapshots.at_or_before(millis)
 
 
-def test_a_snapshot_is_linked_while_what_it_went_on_from_is_there_or_expired(tmp_path: Path) -> None:
+def test_a_snapshot_is_linked_if_its_base_exists_or_has_expired(tmp_path: Path) -> None:
     table = CommitTable(tmp_path / "t")
     first, second, third = (table.append(add()) for _ in range(3))
     snapshots = table.snapshots
@@ -224,7 +224,7 @@ def test_a_snapshot_is_linked_while_what_it_went_on_from_is_there_or_expired(tmp
     assert not snapshots.is_linked(third)
 
 
-def test_earliest_is_announced_before_snapshots_go_and_never_goes_back(tmp_path: Path) -> None:
+def test_earliest_is_announced_before_snapshots_are_deleted_and_never_decreases(tmp_path: Path) -> None:
     table = CommitTable(tmp_path / "t")
     for _ in range(5):
         table.append(add())

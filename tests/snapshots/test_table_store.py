@@ -14,7 +14,7 @@ from lakelsm.snapshots.table_store import TableStore
 from tests.compact.local_table import LocalTable
 
 
-def test_partitions_of_dates_that_python_has_not_are_kept_by_conditions_on_them(tmp_path: Path) -> None:
+def test_partitions_of_dates_outside_pythons_calendar_are_kept_by_conditions(tmp_path: Path) -> None:
     store: TableStore = LocalTable(tmp_path / "t", "d DATE, k INT", ["d", "k"], ["d"]).store
     far = pa.scalar(5_000_000, pa.int32()).cast(pa.date32())
     partitions = [encode_row([value], store.partition_types) for value in (far, dt.date(2024, 1, 1), None)]

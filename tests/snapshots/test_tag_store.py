@@ -31,7 +31,7 @@ def test_a_tag_is_its_snapshot_and_an_unknown_one_lists_the_tags(table: CommitTa
         tags.get("v3")
 
 
-def test_a_tag_that_cannot_be_read_is_not_taken_for_none(table: CommitTable) -> None:
+def test_an_unreadable_tag_is_not_a_missing_one(table: CommitTable) -> None:
     table.file_io.write(table.paths.tag("v2"), b"{")
     with pytest.raises(CorruptTableError, match="tag-v2"):
         TagStore(table.file_io, table.paths).all()

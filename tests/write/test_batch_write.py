@@ -70,7 +70,7 @@ def test_options_of_one_write_act_in_it_alone(local: TableEngine, tmp_path: Path
         local.write(table, [(1, "g")], options={"partition.expiration-time": "2 h"})
 
 
-def test_the_same_batch_again_is_a_no_op_that_says_so(local: TableEngine, tmp_path: Path) -> None:
+def test_a_repeated_batch_is_a_no_op_and_is_reported(local: TableEngine, tmp_path: Path) -> None:
     table = create(local, tmp_path)
     first = local.write(table, [(1, "a")], commit_user="u", batch_id=3)
     local.write(table, [(1, "b")])
@@ -81,7 +81,7 @@ def test_the_same_batch_again_is_a_no_op_that_says_so(local: TableEngine, tmp_pa
     assert read(local, table) == {1: "b", 2: "c"} and files < stored_files(table)
 
 
-def test_a_batch_that_failed_may_be_run_after_a_later_one(local: TableEngine, tmp_path: Path) -> None:
+def test_a_failed_batch_may_be_run_after_a_later_one(local: TableEngine, tmp_path: Path) -> None:
     table = create(local, tmp_path)
     local.write(table, [(1, "second")], commit_user="u", batch_id=2)
     first = local.write(table, [(3, "first")], commit_user="u", batch_id=1)
@@ -91,7 +91,7 @@ def test_a_batch_that_failed_may_be_run_after_a_later_one(local: TableEngine, tm
     assert read(local, table) == {1: "second", 3: "first"}
 
 
-def test_a_batch_that_another_process_committed_meanwhile_is_not_written_twice(
+def test_a_batch_that_another_process_commits_concurrently_is_not_written_twice(
     local: TableEngine, tmp_path: Path
 ) -> None:
     table = create(local, tmp_path)
@@ -102,7 +102,7 @@ def test_a_batch_that_another_process_committed_meanwhile_is_not_written_twice(
     assert stored_files(table) == live_files(table)
 
 
-def test_a_batch_is_renumbered_when_another_came_first_in_its_bucket(engine: TableEngine, tmp_path: Path) -> None:
+def test_a_batch_is_renumbered_if_another_wins_in_its_bucket(engine: TableEngine, tmp_path: Path) -> None:
     table = create(engine, tmp_path)
     engine.write(table, [(1, "old"), (2, "old")])
     fast = [(1, "fast"), (4, "fast")]
@@ -117,7 +117,7 @@ def test_a_batch_is_renumbered_when_another_came_first_in_its_bucket(engine: Tab
 
 
 @each_case("producer", ["none", "input"], ["input"])
-def test_ignored_rows_are_counted_once_where_a_batch_is_written_again(
+def test_ignored_rows_are_counted_once_if_a_batch_is_written_again(
     engine: TableEngine, tmp_path: Path, producer: str
 ) -> None:
     dropped = create(engine, tmp_path, ignore_delete="true", changelog_producer=producer)
@@ -153,7 +153,7 @@ def test_ignored_rows_of_a_batch_that_changes_nothing_are_counted_and_those_of_a
     assert raced.outcome.already_committed and (raced.ignored_rows, raced.ignored_deletes) == (0, 0)
 
 
-def test_a_slow_batch_meets_faster_writers_of_its_bucket_only_once(local: TableEngine, tmp_path: Path) -> None:
+def test_a_slow_batch_conflicts_with_faster_writers_only_once(local: TableEngine, tmp_path: Path) -> None:
     table = create(local, tmp_path)
     count = [0]
 
@@ -168,7 +168,7 @@ def test_a_slow_batch_meets_faster_writers_of_its_bucket_only_once(local: TableE
     assert read(local, table)[1] == "later"
 
 
-def test_a_batch_of_other_buckets_is_not_redone(local: TableEngine, tmp_path: Path) -> None:
+def test_a_batch_of_other_buckets_is_not_repeated(local: TableEngine, tmp_path: Path) -> None:
     table = create(local, tmp_path, "k INT, p INT, v STRING", ["p", "k"], ["p"])
     count = [0]
 
@@ -190,7 +190,7 @@ NOON = datetime.datetime(2020, 2, 29, 12, 30, 1, 123000)
 OLD = datetime.datetime(1850, 1, 1, 1, 2, 3, 4000)
 
 
-def test_a_batch_that_is_redone_keeps_values_of_every_type(engine: TableEngine, tmp_path: Path) -> None:
+def test_a_repeated_batch_keeps_values_of_each_type(engine: TableEngine, tmp_path: Path) -> None:
     table = create(engine, tmp_path, ALL_TYPES)
     noon = [NOON, NOON, NOON, NOON.replace(tzinfo=datetime.timezone.utc)]
     old = [OLD, OLD, OLD, OLD.replace(tzinfo=datetime.timezone.utc)]
@@ -208,7 +208,7 @@ def test_a_batch_that_is_redone_keeps_values_of_every_type(engine: TableEngine, 
     assert engine.rows(table) == [*in_order(wanted), (4, *[None] * 17)]
 
 
-def test_deletes_of_a_batch_that_is_redone_stay_deletes(engine: TableEngine, tmp_path: Path) -> None:
+def test_deletes_of_a_repeated_batch_stay_deletes(engine: TableEngine, tmp_path: Path) -> None:
     table = create(engine, tmp_path)
     engine.write(table, [(1, "a"), (2, "b")])
     rows = [("-D", 1, None), ("+I", 3, "c")]
@@ -244,7 +244,7 @@ def check_index(table: Table, keys: int) -> None:
     assert sum(entry.file.row_count for entry in entries) == keys
 
 
-def test_an_overwrite_gives_dynamic_buckets_anew_and_keys_stay_single_afterwards(
+def test_an_overwrite_assigns_dynamic_buckets_again_and_keys_stay_unique(
     engine: TableEngine, tmp_path: Path
 ) -> None:
     table = create(engine, tmp_path, bucket="-1", dynamic_bucket__target_row_num="4")
@@ -258,7 +258,7 @@ def test_an_overwrite_gives_dynamic_buckets_anew_and_keys_stay_single_afterwards
     check_index(table, 15)
 
 
-def test_an_append_planned_before_an_overwrite_is_redone_on_it(local: TableEngine, tmp_path: Path) -> None:
+def test_an_append_planned_before_an_overwrite_is_repeated_on_it(local: TableEngine, tmp_path: Path) -> None:
     table = create(local, tmp_path, bucket="-1", dynamic_bucket__target_row_num="4")
     local.write(table, [(k, "a") for k in range(12)])
     replacing = local.frame_for(table, [(3, "o"), (4, "o")])
@@ -267,7 +267,7 @@ def test_an_append_planned_before_an_overwrite_is_redone_on_it(local: TableEngin
     check_index(table, 3)
 
 
-def test_an_overwrite_whose_partitions_cannot_be_told_leaves_no_file(local: TableEngine, tmp_path: Path) -> None:
+def test_an_overwrite_whose_partition_filter_fails_leaves_no_file(local: TableEngine, tmp_path: Path) -> None:
     table = create(local, tmp_path)
     store = table._store()
 

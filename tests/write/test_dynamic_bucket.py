@@ -52,7 +52,7 @@ def test_new_keys_fill_one_bucket_after_the_other_up_to_the_target() -> None:
     assert sizes(found) == {0: 10, 1: 10, 2: 5}
 
 
-def test_a_bucket_that_has_room_is_filled_by_later_batches() -> None:
+def test_a_bucket_with_room_is_filled_by_later_batches() -> None:
     one = assigner(BucketPolicy(10, -1, 1))
     assert sizes(one.assign(HERE, hashes(*range(7)))) == {0: 7}
     assert sizes(one.assign(HERE, hashes(*range(100, 105)))) == {0: 3, 1: 2}
@@ -71,14 +71,14 @@ def test_known_keys_keep_their_bucket(tmp_path: Path) -> None:
     assert sizes(one.assign(HERE, hashes(50, 51, 52))) == {4: 1, 1: 2}
 
 
-def test_partitions_have_buckets_of_their_own(tmp_path: Path) -> None:
+def test_each_partition_has_its_own_buckets(tmp_path: Path) -> None:
     index = stored(tmp_path, {3: hashes(1, 2)})
     one = assigner(BucketPolicy(2, -1, 1), {HERE: index})
     assert one.assign(HERE, hashes(1)).tolist() == [3]
     assert one.assign(THERE, hashes(1)).tolist() == [0]
 
 
-def test_keys_beyond_the_last_bucket_are_spread_over_all_and_stay_there() -> None:
+def test_keys_beyond_the_last_bucket_are_distributed_over_all_and_keep_their_bucket() -> None:
     one = assigner(BucketPolicy(10, 3, 1))
     first = one.assign(HERE, np.arange(500, dtype=np.int32))
     assert set(first.tolist()) == {0, 1, 2} and min(sizes(first).values()) > 100
@@ -113,7 +113,7 @@ def test_the_policy_comes_from_the_options(given: dict[str, str], policy: Bucket
     assert BucketPolicy.of(options(given)) == policy
 
 
-def test_no_bucket_number_passes_what_the_format_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_bucket_number_exceeds_the_format(monkeypatch: pytest.MonkeyPatch) -> None:
     assert MAX_BUCKETS == 32767
     monkeypatch.setattr("lakelsm.write.dynamic_bucket.MAX_BUCKETS", 50)
     for most in (-1, 60):

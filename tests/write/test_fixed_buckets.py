@@ -31,7 +31,7 @@ def test_one_bucket_needs_no_hash() -> None:
     assert buckets_of(bucket="1").added(rows).column(BUCKET).equals(pa.array([0, 0], pa.int32()))
 
 
-def test_the_bucket_function_is_the_tables() -> None:
+def test_the_bucket_function_is_that_of_the_table() -> None:
     schema = create_schema("k INT, v INT", ["k"], [], {"bucket": "3", "bucket-function.type": "mod"})
     buckets = FixedBuckets.of(schema, TableOptions.parse(schema.options))
     rows = pa.record_batch({"k": pa.array([4, 5, 6], pa.int32()), "v": [1, 2, 3]})

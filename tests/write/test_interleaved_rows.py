@@ -119,7 +119,7 @@ ROWS = st.lists(
     batch_bytes=st.sampled_from([1, 300, 1 << 20]),
     group_bytes=st.sampled_from([1, 500, 1 << 20]),
 )
-def test_rows_by_key_make_the_files_of_rows_by_bucket(
+def test_rows_by_key_give_the_same_files_as_rows_by_bucket(
     tmp_path_factory: pytest.TempPathFactory,
     rows: list[Row],
     engine: str,
@@ -140,7 +140,7 @@ def test_rows_by_key_make_the_files_of_rows_by_bucket(
     assert files(root / "mixed", mixed, batches(by_key, size)) == expected
 
 
-def test_what_waits_of_all_buckets_has_the_bytes_of_one_row_group(
+def test_pending_rows_of_all_buckets_have_at_most_the_bytes_of_one_row_group(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pending: dict[int, int] = {}
@@ -167,7 +167,7 @@ def test_what_waits_of_all_buckets_has_the_bytes_of_one_row_group(
     assert 18_000 < max(most) < 26_000, "a row group, and the batch that reaches its size"
 
 
-def test_buckets_that_wait_keep_only_their_own_rows_in_memory(tmp_path: Path) -> None:
+def test_pending_buckets_keep_only_their_own_rows_in_memory(tmp_path: Path) -> None:
     before = pa.total_allocated_bytes()
     most = []
 

@@ -63,7 +63,7 @@ def written(root: Path, made: Level0Job, *batches: pa.RecordBatch) -> list[dict[
 
 
 @pytest.mark.parametrize("limit", [1, 60, 1 << 20])
-def test_a_key_whose_rows_come_in_several_pieces_is_summed_once(tmp_path: Path, limit: int) -> None:
+def test_a_key_whose_rows_are_in_several_batches_is_summed_once(tmp_path: Path, limit: int) -> None:
     made = replace(job(tmp_path, "sum"), batch_bytes=limit)
     rows = written(tmp_path, made, batch([1, 1, 2]), batch([2, 2]), batch([2, 3]))
     assert [(row["id"], row["v"], row[SEQUENCE_NUMBER]) for row in rows] == [(1, 2, 100), (2, 4, 101), (3, 1, 102)]

@@ -117,7 +117,7 @@ def write(root: Path, rows: Sequence[Row], size: int = 1 << 30, **more: Any) -> 
     return run(job_of(root, **more), batches(rows, size))
 
 
-def test_one_file_a_bucket_holds_one_row_a_key_in_key_order(tmp_path: Path) -> None:
+def test_the_file_of_a_bucket_has_one_row_for_each_key_in_key_order(tmp_path: Path) -> None:
     rows = [("a", 0, 5, "old", 0), ("a", 1, 4, "x", 0), ("b", 0, 5, "y", 0), ("a", 0, 2, "z", 0), ("a", 0, 5, "new", 2)]
     written = write(tmp_path, rows)
     places = [(decode_row(entry.partition, [STRING])[0], entry.bucket) for entry in written.entries]
@@ -139,7 +139,7 @@ def test_sequence_numbers_of_each_bucket_begin_at_the_first_and_have_no_gap(tmp_
         assert (entry.file.min_sequence_number, entry.file.max_sequence_number) == (FIRST, FIRST + 4)
 
 
-def test_the_entry_tells_keys_rows_deletes_and_level(tmp_path: Path) -> None:
+def test_the_entry_has_key_range_row_counts_and_level(tmp_path: Path) -> None:
     kinds = {-7: 0, 1: 3, 2: 1, 9: 2}
     (entry,) = write(tmp_path, [("a", 2, key, "v", kind) for key, kind in kinds.items()]).entries
     file = entry.file
@@ -151,7 +151,7 @@ def test_the_entry_tells_keys_rows_deletes_and_level(tmp_path: Path) -> None:
     assert file.file_size == path.stat().st_size and file.file_name.startswith("data-")
 
 
-def test_files_roll_at_the_target_size_and_continue_keys_and_numbers(tmp_path: Path) -> None:
+def test_files_roll_at_the_target_size_and_continue_keys_and_sequence_numbers(tmp_path: Path) -> None:
     rows = [("a", 0, key, f"{key * 7919:040d}", 0) for key in range(4000)]
     options = {"target-file-size": "8 kb", "file.compression": "none"}
     written = write(tmp_path, rows, size=300, batch_bytes=1, row_group_bytes=4096, options=options)
@@ -171,7 +171,7 @@ def test_files_roll_at_the_target_size_and_continue_keys_and_numbers(tmp_path: P
         )
 
 
-def test_no_rows_make_no_files(tmp_path: Path) -> None:
+def test_without_rows_no_file_is_written(tmp_path: Path) -> None:
     written = run(job_of(tmp_path), iter([]))
     assert (written.entries, written.indexes) == ([], []) and written.files() == set()
     empty = next(batches([("a", 0, 1, "v", 0)])).slice(0, 0)
@@ -241,7 +241,7 @@ def test_a_dynamic_bucket_without_new_keys_keeps_its_hash_index(tmp_path: Path) 
     size=st.integers(1, 20),
     batch_bytes=st.sampled_from([1, 200, 1 << 20]),
 )
-def test_files_hold_the_last_row_of_every_key_however_the_input_is_cut(
+def test_files_have_the_last_row_of_each_key_for_any_batch_sizes(
     tmp_path_factory: pytest.TempPathFactory, rows: list[Row], size: int, batch_bytes: int
 ) -> None:
     written = write(tmp_path_factory.mktemp("t"), rows, size=size, batch_bytes=batch_bytes)
@@ -256,7 +256,7 @@ def test_files_hold_the_last_row_of_every_key_however_the_input_is_cut(
     assert len(written.entries) == len({(p, bucket) for p, bucket, *_ in rows})
 
 
-def test_a_large_batch_of_spark_is_merged_in_pieces_of_the_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_batch_of_spark_is_merged_in_limited_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     merged: list[int] = []
 
     def spy(rows: pa.Table, *arguments: Any) -> pa.Table:
@@ -270,7 +270,7 @@ def test_a_large_batch_of_spark_is_merged_in_pieces_of_the_bound(tmp_path: Path,
     assert sum(entry.file.row_count for entry in written.entries) == 500
 
 
-def test_a_failing_bucket_takes_the_files_of_the_buckets_before_with_it(tmp_path: Path) -> None:
+def test_a_failing_bucket_deletes_the_files_of_finished_buckets(tmp_path: Path) -> None:
     def rows(parts: str, keys: range) -> Iterator[pa.RecordBatch]:
         return batches([(part, bucket, key, "x", 0) for part in parts for bucket in range(2) for key in keys])
 
@@ -293,7 +293,7 @@ def test_a_message_that_is_not_taken_leaves_no_file(tmp_path: Path) -> None:
     assert not any(tmp_path.rglob("*.parquet"))
 
 
-def test_each_of_many_buckets_is_told_by_its_own_keys_and_statistics(tmp_path: Path) -> None:
+def test_each_of_many_buckets_has_its_own_key_range_and_statistics(tmp_path: Path) -> None:
     rows = [(f"p{part:03d}", part % 4, key + part, f"v{part:03d}", 0) for part in range(40) for key in range(2)]
     written = write(tmp_path, rows, size=7, options={"lakelsm.durable-files": "false"})
     assert len(written.entries) == 40
@@ -311,7 +311,7 @@ def _value_bounds(entry: ManifestEntry) -> tuple[bytes, bytes]:
     return entry.file.value_stats.min_values, entry.file.value_stats.max_values
 
 
-def test_a_time_of_a_dataframe_names_its_partition_as_one_of_arrow(tmp_path: Path) -> None:
+def test_a_time_of_a_dataframe_has_the_same_partition_as_one_of_arrow(tmp_path: Path) -> None:
     schema = create_schema("p TIME(3), k INT", ["p", "k"], ["p"], {"bucket": "1"})
     options = TableOptions.parse(dict(schema.options))
     more = {"layout": FileLayout.of(schema, options), "spec": MergeSpec.of(schema, options)}

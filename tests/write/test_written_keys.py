@@ -34,18 +34,18 @@ def wrote(runner: Any, table: LocalTable, ours: Sequence[ManifestEntry], after: 
     return others_wrote_keys(runner, table.store, ours, after, table.latest.id)
 
 
-def test_nobody_wrote_where_there_is_no_snapshot_between(table: LocalTable) -> None:
+def test_no_key_was_written_without_snapshots_in_between(table: LocalTable) -> None:
     assert not wrote(NO_RUNNER, table, delta(table, (3, "old")), table.latest.id)
 
 
-def test_files_of_other_keys_and_compactions_are_not_looked_into(table: LocalTable) -> None:
+def test_files_of_other_keys_and_compactions_are_not_opened(table: LocalTable) -> None:
     ours = delta(table, (3, "old"), (5, "old"))
     table.write((6, "new"))
     table.compact()
     assert not wrote(NO_RUNNER, table, ours, 2)
 
 
-def test_a_snapshot_that_expired_might_have_written_them(table: LocalTable) -> None:
+def test_an_expired_snapshot_may_have_written_the_keys(table: LocalTable) -> None:
     ours = delta(table, (3, "old"))
     table.write((9, "new"))
     table.write((9, "newer"))
@@ -53,14 +53,14 @@ def test_a_snapshot_that_expired_might_have_written_them(table: LocalTable) -> N
     assert wrote(NO_RUNNER, table, ours, 2)
 
 
-def test_an_overwrite_that_removed_files_of_the_range_might_have_too(table: LocalTable) -> None:
+def test_an_overwrite_that_deleted_files_of_the_range_may_have_written_the_keys(table: LocalTable) -> None:
     ours = delta(table, (3, "old"))
     table.overwrite((9, "new"))
     assert wrote(NO_RUNNER, table, ours, 2)
 
 
 @pytest.mark.parametrize(("keys", "expected"), [((4,), False), ((2, 5), True), ((2, 6), False)])
-def test_where_ranges_overlap_the_keys_themselves_decide(
+def test_if_ranges_overlap_the_keys_decide(
     table: LocalTable, keys: tuple[int, ...], expected: bool
 ) -> None:
     ours = delta(table, (1, "old"), (3, "old"), (5, "old"))
