@@ -72,7 +72,7 @@ class Inspection(OpenedTable):
         return ResultTable(table.name, rows, lambda spark: table.frame(spark, rows), self._spark)
 
     def _of_state(self, read: Callable[[TableState], Result]) -> Result:
-        """Return the result of ``read`` for the shown snapshot; retry if the newest snapshot is removed meanwhile."""
+        """Return the result of ``read`` for the shown snapshot; retry if it was the newest and was removed."""
 
         def work() -> Result:
             state = self._state()
