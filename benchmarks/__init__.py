@@ -1,5 +1,5 @@
-"""Benchmark harness of lakelsm: floors, the engine and its peers on the same rows, in one run.
+"""Benchmark harness of lakelsm: floors, lakelsm and its peers on the same rows, in one run.
 
-Start it with ``python -m benchmarks --rows 8000000``; ``--help`` lists the settings, docs/benchmarks.md says what is
-compared with what. Importing this package imports nothing else: the peers' environments import parts of it too.
+Start it with ``python -m benchmarks --rows 8000000``; ``--help`` lists the settings, docs/benchmarks.md describes the
+comparisons. Importing this package imports nothing else, because the peers' environments import parts of it.
 """

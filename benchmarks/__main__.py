@@ -1,6 +1,6 @@
-"""``python -m benchmarks``: lakelsm beside Spark's floors and the peers that are installed, in one run.
+"""``python -m benchmarks``: lakelsm beside Spark's floors and the installed peers, in one run.
 
-Peers run in environments of their own: ``--install-peers DIR`` makes those (and fetches jars there), ``--peer-python
+Each peer runs in a separate environment: ``--install-peers DIR`` creates them (and downloads jars there), ``--peer-python
 deltalake=PATH`` names one. Text goes to standard output, text and JSON to ``--out``. Exit status: 0
 measured, 1 lakelsm or a floor failed, 3 everything was measured but a target was missed (only with
 ``--strict``).
@@ -29,7 +29,7 @@ from benchmarks.timing import Measurement, others_share
 
 EXIT_FAILED, EXIT_MISSED, EXIT_TERMINATED = 1, 3, 143
 
-#: From this share of the processors on that others take, processor time is compared in place of wall time.
+#: If other processes use more than this share of the processors, processor time is compared instead of wall time.
 _NOISY_SHARE = 0.05
 
 #: The last revision before 'one engine, two runners'.
@@ -37,12 +37,12 @@ _BEFORE = "cc1b99e"
 
 
 #: Each snapshot of the synthetic history replaces a file of the first one.
-_LEAST_FILES = 1_000
+_MIN_FILES = 1_000
 
 
 def _files(text: str) -> int:
-    if int(text) < _LEAST_FILES:
-        raise argparse.ArgumentTypeError(f"{text} is less than {_LEAST_FILES}")
+    if int(text) < _MIN_FILES:
+        raise argparse.ArgumentTypeError(f"{text} is less than {_MIN_FILES}")
     return int(text)
 
 
@@ -56,15 +56,17 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument(
-        "--files", type=_files, default=100_000, help=f"files of the synthetic metadata, {_LEAST_FILES:,} at least"
+        "--files", type=_files, default=100_000, help=f"files of the synthetic metadata, {_MIN_FILES:,} at least"
     )
     parser.add_argument("--driver-memory", default="4g")
     parser.add_argument(
         "--floor-codec", default="", help="parquet codec of what floors write (default: Spark's own default)"
     )
-    parser.add_argument("--slow-seconds", type=float, default=60.0, help="from here on measure once, cold")
     parser.add_argument(
-        "--most-seconds", type=float, default=12.0, help="fewer than --repeat, but one, where they take longer than this"
+        "--slow-seconds", type=float, default=60.0, help="a slower warm-up is the only, cold measurement"
+    )
+    parser.add_argument(
+        "--max-seconds", type=float, default=12.0, help="limit of all measurements of a contender (default %(default)s)"
     )
     parser.add_argument(
         "--only",
@@ -72,20 +74,20 @@ def _parser() -> argparse.ArgumentParser:
         help=f"operations, or groups of them ({', '.join(GROUPS)}), comma-separated (default: all)",
     )
     parser.add_argument(
-        "--workdir", type=Path, default=ROOT / "bench-results" / "work", help="data; kept for reuse"
+        "--workdir", type=Path, default=ROOT / "bench-results" / "work", help="directory of the data, kept for reuse"
     )
-    parser.add_argument("--out", type=Path, default=ROOT / "bench-results", help="where the report goes")
+    parser.add_argument("--out", type=Path, default=ROOT / "bench-results", help="directory of the report")
     parser.add_argument(
-        "--install-peers", type=Path, metavar="DIR", help="make the peers' environments in DIR"
+        "--install-peers", type=Path, metavar="DIR", help="create the peers' environments in DIR"
     )
     parser.add_argument(
         "--peer-python", action="append", default=[], metavar="NAME=PYTHON", help="names: " + ", ".join(PEERS)
     )
-    parser.add_argument("--peers", default=",".join(PEERS), help="those to install (default: %(default)s)")
+    parser.add_argument("--peers", default=",".join(PEERS), help="peers to install (default: %(default)s)")
     parser.add_argument(
         "--before", default=_BEFORE, help="git revision of lakelsm to compare with; '' for none (default %(default)s)"
     )
-    parser.add_argument("--only-peers", action="store_true", help="nothing but the peers, on tables made before")
+    parser.add_argument("--only-peers", action="store_true", help="measure only the peers, on existing tables")
     parser.add_argument("--strict", action="store_true", help="exit with status 3 when a target is missed")
     return parser
 
@@ -99,7 +101,7 @@ def _named_peers(text: str) -> list[str]:
 
 
 def _peer_pythons(arguments: argparse.Namespace) -> tuple[dict[str, str], list[Measurement]]:
-    """The Pythons of the peers, and a failure for each that could not be installed."""
+    """Return the Pythons of the peers, and a failure for each that could not be installed."""
     pythons: dict[str, str] = {}
     failed: list[Measurement] = []
     names = _named_peers(arguments.peers)
@@ -127,7 +129,7 @@ def _header(config: BenchConfig, others: float) -> str:
         f"of what they scan: that of lakelsm's tables; {BEFORE}: {config.before or 'none'}",
     ]
     if others > _NOISY_SHARE:
-        lines.append(f"NOISY: others took {others:.0%} of the processors; ratios are judged by processor time")
+        lines.append(f"NOISY: others took {others:.0%} of the processors; ratios are of processor time")
     if missing:
         lines.append(f"not installed: {', '.join(missing)}")
     return "\n".join(lines)
@@ -155,13 +157,13 @@ def _config(arguments: argparse.Namespace, operations: tuple[str, ...], pythons:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point; see the module's text for the exit status."""
+    """Run the command; the module's docstring lists the exit statuses."""
     arguments = _parser().parse_args(argv)
     try:
         operations = named_operations(arguments.only)
     except ValueError as error:
         raise SystemExit(f"--only {arguments.only}: {error}") from None
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_TERMINATED))  # so that the lane ends too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_TERMINATED))  # ends the lane's process as well
     pythons, not_installed = _peer_pythons(arguments)
     config = _config(arguments, operations, pythons)
     results = not_installed + run(config, arguments.only_peers)

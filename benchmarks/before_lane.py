@@ -1,6 +1,6 @@
 """An earlier revision of lakelsm on Spark: ``python -m benchmarks.before_lane CONFIG.json OUT.json``.
 
-It runs where ``lakelsm`` is the package of that revision; tables are those that the present one prepared.
+It runs with the package ``lakelsm`` of that revision, on tables that the present one prepared.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from benchmarks.timing import Measurement, measure
 
 
 def run(config: BenchConfig, spark: SparkSession) -> list[Measurement]:
-    """BEFORE_OPERATIONS; what the present engine is called goes by its old self's name here."""
+    """Measure BEFORE_OPERATIONS; the contenders of the present engine get the name of the earlier one."""
     engine = Engine(config, spark)
     results: list[Measurement] = []
     for operation in config.operations:

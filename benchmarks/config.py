@@ -1,4 +1,4 @@
-"""What one benchmark run measures, and where each of its files lies. Standard library only."""
+"""The settings of one run and the locations of its files. Standard library only."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ WHERE = "quantity < 100"
 """The predicate on a value column; one row in ten passes, spread evenly over the files."""
 
 TABLE_CODEC = "zstd"
-"""The codec that lakelsm's tables have by default."""
+"""The default codec of lakelsm's tables."""
 
 ENGINE_OPERATIONS = ("engine-read", "engine-compact")
-"""The merge engines beside deduplicate, on tables of their own with one more column."""
+"""Merge engines besides deduplicate, on separate tables with one more column."""
 
 SPEED_OPERATIONS = ("load", "upsert", "read", "where", "count", "compact", *ENGINE_OPERATIONS, "first-row")
-"""What tables are used for, beside floors and peers."""
+"""Ordinary uses of a table, beside floors and peers."""
 
 BEFORE_OPERATIONS = ("upsert", "count")
-"""Measured with an earlier revision of the engine too."""
+"""Also measured with an earlier revision of lakelsm."""
 
 METADATA_OPERATIONS = ("plan", "count-metadata", "commit")
-"""What is done with manifests alone, on synthetic metadata of many files."""
+"""Operations on manifests only, with synthetic metadata of many files."""
 
 UPKEEP_OPERATIONS = ("expire", "orphan-scan", "check", "store-commit")
-"""What a table that lives for years needs, and a commit on an object store."""
+"""Upkeep of a table that is used for years, and commits on an object store."""
 
 INTEGRITY_OPERATIONS = ("integrity-write", "integrity-read", "integrity-scan")
-"""What checksums and durable files cost."""
+"""The cost of checksums and durable files."""
 
 MEMORY_OPERATIONS = ("memory-compact", "memory-read")
-"""What a task holds of rows whose width their encoding hides."""
+"""The memory of a task with rows whose encoding hides their width."""
 
 MASKED_PERCENT = (0, 1, 8, 50)
-"""How many of the rows of a table with deletion vectors are masked."""
+"""The share of masked rows in tables with deletion vectors."""
 
 VECTOR_READS = tuple(f"{name}-{percent}" for percent in MASKED_PERCENT for name in ("vector-read", "vector-where"))
-"""Reads under deletion vectors, each beside the plain scan of the same files."""
+"""Reads with deletion vectors, each beside the plain scan of the same files."""
 
 VECTOR_COMPACTIONS = ("vector-compact", "vector-compact-full")
 """Compactions of the same runs with and without deletion vectors."""
 
 CORES_OPERATION = "vector-cores"
-"""A read under vectors within one bucket, on one core and on all."""
+"""A read with vectors in one bucket, on one core and on all."""
 
 VECTOR_OPERATIONS = (*VECTOR_READS, CORES_OPERATION, *VECTOR_COMPACTIONS)
 
@@ -56,7 +56,7 @@ MODE_OPERATIONS = ("mode-write", "mode-read", "mode-where")
 """Merge-on-read, copy-on-write and merge-on-write on the same rows."""
 
 JOINED_FACTS: Mapping[str, int] = {"lookup-join-10k": 10_000, "lookup-join-1m": 1_000_000}
-"""Joins of so many facts with a table by key, beside Spark's own."""
+"""Joins of this many facts with a table by key, beside Spark's own."""
 
 LOOKUP_JOIN_OPERATIONS = tuple(JOINED_FACTS)
 
@@ -67,19 +67,19 @@ LOOKUP_HITS: Mapping[str, float] = {
     "lookup-get": 1.0,
     "lookup-get-miss": 0.0,
 }
-"""Lookups of random keys, warm, by the share of the keys that have a row."""
+"""Lookups of random keys with a warm cache, by the share of the keys that have a row."""
 
 LOOKUP_BATCH, LOOKUP_BATCHES = 100_000, 10
 """Keys of a batch, and batches of one measurement."""
 
 LOOKUP_COLUMNS = ["quantity", "status"]
-"""What is looked up."""
+"""The columns that lookups return."""
 
 LOOKUP_GETS = 1000
 """Single lookups of one measurement."""
 
 LOOKUP_OPERATIONS = (*LOOKUP_HITS, "lookup-cold", "lookup-bootstrap", "lookup-refresh")
-"""Lookups by key, and what their caches cost."""
+"""Lookups by key, and the cost of their caches."""
 
 OPERATIONS = (
     *SPEED_OPERATIONS,
@@ -105,25 +105,25 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "integrity": INTEGRITY_OPERATIONS,
     "memory": MEMORY_OPERATIONS,
 }
-"""Operations that go together, by the name that ``--only`` takes for all of them."""
+"""Groups of operations, by the name that ``--only`` accepts."""
 
 
 def named_operations(names: str) -> tuple[str, ...]:
-    """The operations that a text names, by themselves or by a group. Raises ValueError for a name that is neither."""
+    """Return the operations that a text names, singly or by group. Raises ValueError for an unknown name."""
     wanted: list[str] = []
     for name in names.split(","):
         if name not in OPERATIONS and name not in GROUPS:
-            raise ValueError(f"the operations are {', '.join(OPERATIONS)}; groups of them are {', '.join(GROUPS)}")
+            raise ValueError(f"unknown operation. Operations: {', '.join(OPERATIONS)}; groups: {', '.join(GROUPS)}")
         wanted += GROUPS.get(name, (name,))
     return tuple(dict.fromkeys(wanted))
 
 
 @dataclass(frozen=True)
 class BenchConfig:
-    """One run's settings. ``runs`` is the number of level-0 runs on top of the base, ``repeat`` the number of
-    measurements of a contender, fewer where they would take longer than ``max_seconds``; ``slow_seconds`` is the warm-up
-    time from which that is the measurement. ``coordinates`` are of the peers' jars, ``jars`` is the folder
-    for them; ``before`` is the revision of the engine that BEFORE_OPERATIONS are compared with."""
+    """One run's settings. ``runs`` is the number of level-0 runs above the base, ``repeat`` the number of measurements of
+    a contender, fewer if they would take longer than ``max_seconds``. A warm-up of ``slow_seconds`` or more is the only
+    measurement. ``coordinates`` are those of the peers' jars, ``jars`` is their directory; ``before`` is the earlier
+    revision for BEFORE_OPERATIONS."""
 
     workdir: str
     rows: int = 8_000_000
@@ -144,7 +144,7 @@ class BenchConfig:
 
     @property
     def turns(self) -> Turns:
-        """How often each contender is measured."""
+        """The number of measurements of each contender."""
         return Turns(self.repeat, self.slow_seconds, self.max_seconds)
 
     @property
@@ -164,17 +164,17 @@ class BenchConfig:
 
     @property
     def shape(self) -> Path:
-        """Everything that depends on the data's shape only, and is kept from run to run."""
+        """The directory of everything that depends only on the data's shape; later runs use it again."""
         return self.root / f"rows{self.rows}-buckets{self.buckets}-runs{self.runs}"
 
     @property
     def warehouse(self) -> Path:
-        """lakelsm's warehouse of prepared tables: base, small, state, those of merge engines, vectors and modes."""
+        """The warehouse of lakelsm's prepared tables: base, small, state, those of merge engines, vectors and modes."""
         return self.shape / "warehouse"
 
     @property
     def scratch(self) -> Path:
-        """Copies of tables and outputs that one measurement makes and removes."""
+        """The directory of table copies and outputs that a measurement creates and deletes."""
         return self.root / "scratch"
 
     @property
@@ -189,27 +189,27 @@ class BenchConfig:
 
     @property
     def live_files(self) -> Path:
-        """A JSON list of the data files of the newest snapshot of ``state``, for engines that read Parquet alone."""
+        """A JSON list of the data files of the newest snapshot of ``state``, for engines that read only Parquet."""
         return self.shape / "live-files.json"
 
     def data(self, name: str) -> Path:
-        """A folder of generated parquet: base, small, merged, upsert, upsert-small, run-K, tiny or tiny-run."""
+        """Return a folder of generated parquet: base, small, merged, upsert, upsert-small, run-K, tiny or tiny-run."""
         return self.shape / "data" / name
 
     def table(self, name: str) -> Path:
-        """The directory of one of lakelsm's prepared tables."""
+        """Return the directory of one of lakelsm's prepared tables."""
         return self.warehouse / "bench.db" / name
 
     def with_operations(self, names: tuple[str, ...]) -> BenchConfig:
-        """The same run, measuring only these operations."""
+        """Return the same run with only these operations."""
         return dataclasses.replace(self, operations=names)
 
     def to_json(self) -> str:
-        """The settings as JSON text."""
+        """Return the settings as JSON text."""
         return json.dumps(dataclasses.asdict(self), indent=2)
 
     @staticmethod
     def from_json(text: str) -> BenchConfig:
-        """The inverse of :meth:`to_json`."""
+        """Return the settings in a text of :meth:`to_json`."""
         raw = json.loads(text)
         return BenchConfig(**{**raw, "operations": tuple(raw["operations"])})

@@ -1,4 +1,4 @@
-"""Generated rows: every value is a pure function of (id, version), so the merged answer is known
+"""Generated rows: every value is a pure function of (id, version), so that the merged answer is known
 beforehand."""
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _STATUSES = ("created", "paid", "packed", "shipped", "delivered", "returned", "r
 _CHUNK_ROWS = 1_000_000
 _SEED = 20130101
 
-#: The table of which a fresh process reads the first row; a run on top has a tenth of its rows.
+#: The rows of the table from which a fresh process reads the first row; a run above it has a tenth of them.
 _TINY_ROWS = 1000
 
 Int64s = npt.NDArray[np.int64]
@@ -42,7 +42,7 @@ Hashes = npt.NDArray[np.uint64]
 
 
 def _mix(value: Hashes) -> Hashes:
-    """The finaliser of SplitMix64: 64 well-mixed bits from 64 bits."""
+    """Return 64 well-mixed bits from 64 bits, by the finaliser of SplitMix64."""
     with np.errstate(over="ignore"):
         value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -68,14 +68,14 @@ def _unit(hashes: Hashes) -> npt.NDArray[np.float64]:
 
 
 def _hex(hashes: Hashes) -> pa.Array:
-    """16 hexadecimal digits a value, without a loop over them."""
+    """Return each value as 16 hexadecimal digits, without a loop over the values."""
     offsets = np.arange(len(hashes) + 1, dtype=np.int32) * np.int32(16)
     text = hashes.astype(">u8").tobytes().hex().encode()
     return pa.Array.from_buffers(pa.string(), len(hashes), [None, pa.py_buffer(offsets), pa.py_buffer(text)])
 
 
 def _cents(values: Int64s) -> pa.Array:
-    """Whole cents as decimal(12, 2)."""
+    """Return whole cents as decimal(12, 2)."""
     words = np.zeros((len(values), 2), dtype=np.int64)
     words[:, 0] = values
     words[:, 1] = values >> np.int64(63)
@@ -83,7 +83,7 @@ def _cents(values: Int64s) -> pa.Array:
 
 
 def rows(ids: Int64s, versions: Int64s) -> pa.Table:
-    """The rows of ``ids`` at ``versions`` (both int64, same length): a table of :data:`SCHEMA` in that
+    """Return the rows of ``ids`` at ``versions`` (both int64, same length): a table of :data:`SCHEMA` in that
     order."""
 
     def column(number: int) -> Hashes:
@@ -108,7 +108,7 @@ def rows(ids: Int64s, versions: Int64s) -> pa.Table:
 
 
 def _write(folder: Path, ids: Int64s, versions: Int64s) -> None:
-    """Write the rows as parquet files of a million rows; the folder appears only when it is complete."""
+    """Write the rows as parquet files of a million rows; the folder gets its name when it is complete."""
     if folder.exists():
         return
     partial = folder.with_name(folder.name + ".partial")
@@ -121,7 +121,7 @@ def _write(folder: Path, ids: Int64s, versions: Int64s) -> None:
 
 
 def _batch(rng: np.random.Generator, table_rows: int, batch_rows: int, first_new: int) -> Int64s:
-    """Ids of one upsert: nine tenths are in the table, one tenth is new, in no order, each once."""
+    """Return the ids of one upsert: nine tenths are in the table, one tenth is new; in random order, each once."""
     new = batch_rows // 10
     old = rng.choice(table_rows, size=min(batch_rows - new, table_rows), replace=False)
     ids = np.concatenate([old.astype(np.int64), np.arange(first_new, first_new + new, dtype=np.int64)])
@@ -129,8 +129,8 @@ def _batch(rng: np.random.Generator, table_rows: int, batch_rows: int, first_new
 
 
 def generate(config: BenchConfig) -> None:
-    """Write every input of the run below ``config.shape`` unless it is there already, and ``expected.json``:
-    the merged rows' count, sums of ids, quantities and amounts, and the count under the predicate."""
+    """Write every missing input of the run below ``config.shape``, and ``expected.json``: the merged rows' count, sums
+    of ids, quantities and amounts, and the count of rows that match the predicate."""
     expected_file = config.shape / "expected.json"
     if expected_file.exists():
         return

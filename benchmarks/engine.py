@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 def open_table(path: Path) -> Any:
-    """The table in a directory."""
+    """Open the table in a directory."""
     from lakelsm import Table
 
     return Table.for_path(path.as_uri())
 
 
 def create(config: BenchConfig, warehouse: Path, more: Mapping[str, str] | None = None, schema: Any = None) -> Any:
-    """A new table in a warehouse of its own, with the columns of the benchmark where no others are given."""
+    """Create a table in a separate warehouse, with the columns of the benchmark unless others are given."""
     from benchmarks.data import SCHEMA
     from lakelsm import Catalog
 
@@ -43,7 +43,7 @@ def list_live_files(config: BenchConfig) -> None:
 
 
 def unread_copies(source: Path, folder: Path) -> tuple[Callable[[], None], Callable[[], Path]]:
-    """What makes a copy of a table that nothing has read before, and what tells where the newest one is."""
+    """Return a function that copies a table which nothing has read, and one that returns the newest copy's path."""
     paths = map(folder.joinpath, map(str, count()))
     made: list[Path] = []
 
@@ -60,7 +60,7 @@ def _table_dir(warehouse: Path) -> Path:
 
 class Engine:
     """lakelsm on one Spark session. Tables: ``base`` and ``small`` are loaded and compacted; ``state`` is
-    base plus the level-0 runs; ``tiny`` is a small one with one run. All are write-only."""
+    base plus the level-0 runs; ``tiny`` is a small table with one run. All are write-only."""
 
     def __init__(self, config: BenchConfig, spark: SparkSession) -> None:
         self.config = config
@@ -68,7 +68,7 @@ class Engine:
         self.scratch = config.scratch / "lakelsm"
 
     def rows(self, name: str) -> DataFrame:
-        """The generated rows of a folder of the data."""
+        """Return the generated rows of a folder of the data."""
         return self.spark.read.parquet(str(self.config.data(name)))
 
     def prepare(self) -> None:
@@ -90,7 +90,7 @@ class Engine:
         list_live_files(self.config)
 
     def prepare_merge_engines(self) -> None:
-        """Build the tables of ENGINE_OPERATIONS, one for each merge engine in the shape of ``state``."""
+        """Build the tables of ENGINE_OPERATIONS, one for each merge engine, of the same rows as ``state``."""
         from benchmarks.merge_engines import ENGINE_SCHEMA, MERGE_ENGINES
 
         def make(options: Mapping[str, str], target: Path) -> None:
@@ -108,7 +108,7 @@ class Engine:
         options: Mapping[str, str] | None = None,
         schema: Any = None,
     ) -> None:
-        """Make a table of these rows, compacted in full; ``options`` go before those of all tables."""
+        """Create a table of these rows and compact it fully; ``options`` override those of all tables."""
         warehouse = self.config.scratch / f"prepare-{target.name}"
         remove(warehouse)
         table = create(self.config, warehouse, options, schema)
@@ -126,7 +126,7 @@ class Engine:
         return self.rows(name).withColumn(VERSION, F.lit(version).cast("bigint"))
 
     def _engine_contender(self, operation: str, merge_engine: str) -> Contender:
-        """Reading or fully compacting one merge engine's table."""
+        """Return the contender that reads or fully compacts the table of one merge engine."""
         from benchmarks.floors import drain
         from benchmarks.merge_engines import check_frame
 
@@ -153,7 +153,7 @@ class Engine:
         )
 
     def contenders(self, operation: str) -> list[Contender]:
-        """load, upsert (two table sizes), read, where, count, compact; ENGINE_OPERATIONS by merge engine; first-row."""
+        """Return those of load, upsert (two table sizes), read, where, count, compact, ENGINE_OPERATIONS or first-row."""
         if operation in ENGINE_OPERATIONS:
             from benchmarks.merge_engines import MERGE_ENGINES
 
@@ -195,7 +195,7 @@ class Engine:
         return [Contender(ENGINE, compact, lambda: copy_table(config.table("state"), scratch), clear_checked)]
 
     def _reads(self, operation: str) -> list[Contender]:
-        """The first query of a snapshot (of a copy that nothing has read), and later ones; counts are first ones."""
+        """Return the first query of a snapshot (on an unread copy) and later ones; counts are always first ones."""
         from benchmarks.floors import check_frame, drain
 
         config, state, copies = self.config, self.config.table("state"), self.scratch / "unread"
@@ -233,7 +233,7 @@ class Engine:
 
 
 def plan_files(path: Path, where: str | None) -> int:
-    """Plan a read of the table from its metadata, without Spark; the number of files that it would scan."""
+    """Plan a read of the table from its metadata, without Spark, and return the number of files to scan."""
     from lakelsm.plan.read_plan import plan_read
     from lakelsm.predicate.parser import parse_where
     from lakelsm.snapshots.table_store import TableStore

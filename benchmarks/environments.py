@@ -1,4 +1,4 @@
-"""The peers' packages: a virtual environment each, made once and kept, and the Maven coordinates of their jars."""
+"""The peers' packages: a virtual environment for each, created once, and the Maven coordinates of their jars."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class PeerPackages:
-    """What a peer (a module of `benchmarks.peers`) needs. ``environment`` names one that several share; the jar of
-    ``coordinate`` is fetched by Spark's launcher, with which the peer starts its JVM."""
+    """The packages of a peer (a module of `benchmarks.peers`). Peers with the same ``environment`` share it; Spark's
+    launcher, with which the peer starts its JVM, downloads the jar of ``coordinate``."""
 
     environment: str
     requirements: tuple[str, ...]
     coordinate: str = ""
 
 
-# A connector of Paimon 1.x for Spark is not in every registry; its 0.9 needs Spark 3.5.
+# Not every registry has a connector of Paimon 1.x for Spark; that of 0.9 needs Spark 3.5.
 PEERS = {
     "paimon_java": PeerPackages("spark35", ("pyspark==3.5.*",), "org.apache.paimon:paimon-bundle:1.4.2"),
     "paimon_spark": PeerPackages("spark35", ("pyspark==3.5.*",), "org.apache.paimon:paimon-spark-3.5:0.9.0"),
@@ -32,9 +32,9 @@ PEERS = {
 
 
 def install_peers(folder: Path, names: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Make the environments of these peers below ``folder`` (kept where they exist with what is asked for).
+    """Create the environments of these peers below ``folder``, unless they exist with the same requirements.
 
-    Returns the Pythons of those that work, and the last line of what went wrong with the others.
+    Returns the Pythons of the working ones, and the last line of the error for the others.
     """
     pythons, failed = {}, {}
     for name in names:
@@ -53,7 +53,7 @@ def install_peers(folder: Path, names: Sequence[str]) -> tuple[dict[str, str], d
 
 
 def _install(home: Path, python: Path, requirements: Sequence[str]) -> str:
-    """The last line of the error, or an empty text."""
+    """Return the last line of the error, or an empty text."""
     for command in (
         [sys.executable, "-m", "venv", "--clear", str(home)],
         [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *requirements],

@@ -1,4 +1,4 @@
-"""From the start of a fresh process to the first row of a small table, import included. Standard library only."""
+"""A fresh process reads the first row of a small table, import included. Standard library only."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _SCRIPT = Path(__file__).with_name("first_row_of.py")
 _TINY_COLUMNS = 10
 
 
-def first_row_contender(name: str, engine: str, place: str) -> Contender:
-    """``engine`` is one that ``first_row_of.py`` knows, in this Python's environment; ``place`` is where its table is."""
+def first_row_contender(name: str, engine: str, location: str) -> Contender:
+    """Return the contender of an ``engine`` of ``first_row_of.py``; ``location`` is that of its table."""
     started: list[subprocess.Popen[str]] = []
 
     def run() -> str:
-        command = [sys.executable, str(_SCRIPT), engine, place]
+        command = [sys.executable, str(_SCRIPT), engine, location]
         started.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
         stdout = started[-1].stdout
         assert stdout is not None

@@ -1,4 +1,4 @@
-"""What Spark alone does with the same rows as plain parquet: the least that an engine on Spark has to do."""
+"""Floors: the minimum that Spark needs for the same work on the same rows as plain parquet."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.workspace import build, check_count, check_sums, remove
 
 
 def drain(frame: DataFrame) -> None:
-    """Compute every row and column of a frame and keep nothing."""
+    """Compute every row and column of a frame and discard them."""
     frame.write.format("noop").mode("overwrite").save()
 
 
@@ -31,7 +31,7 @@ def _with_bucket(config: BenchConfig, frame: DataFrame) -> DataFrame:
 
 
 def prepare_floor(config: BenchConfig, spark: SparkSession) -> None:
-    """The merged rows, one file a bucket, in key order, as Spark writes them, once in each of two codecs."""
+    """Write the merged rows with Spark, one file for each bucket in key order, once in each of two codecs."""
 
     def make(path: Path, codec: str) -> None:
         rows = _with_bucket(config, spark.read.parquet(str(config.data("merged"))))
@@ -44,7 +44,7 @@ def prepare_floor(config: BenchConfig, spark: SparkSession) -> None:
 
 
 def floor_contenders(config: BenchConfig, spark: SparkSession, operation: str) -> list[Contender]:
-    """The floors of load (sorted by bucket and key, and by the key alone), upsert, read, where, count or compact."""
+    """Return the floors of load (sorted by bucket and key, and by key alone), upsert, read, where, count or compact."""
     if operation in ("load", "upsert", "compact"):
         return _writes(config, spark, operation)
 

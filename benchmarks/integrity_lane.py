@@ -1,7 +1,7 @@
-"""What checksums and durable files cost: ``python -m benchmarks.integrity_lane CONFIG OUT``.
+"""The cost of checksums and durable files: ``python -m benchmarks.integrity_lane CONFIG OUT``.
 
-Each operation is measured as lakelsm does it and with one thing left out, in turn: files as a task writes and reads them,
-in this process, and the same files scanned by Spark.
+Each operation is measured as lakelsm does it and without one part, alternately: files that a task writes and reads in
+this process, and the same files scanned by Spark.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from lakelsm.options import TableOptions
 from lakelsm.schema.table_schema import TableSchema, column_mapping, create_schema
 from lakelsm.storage import LocalFileIO
 
-#: The table is this many times smaller than that of the other lanes.
+#: The table is smaller than that of the other lanes by this factor.
 _SHARE = 4
 _BATCH_ROWS = 1 << 17
 _BATCH_BYTES = 16 << 20
@@ -45,7 +45,7 @@ _NO_PARTITION = bytes(12)
 
 
 class Files:
-    """Rows of the benchmark, written as a compaction task writes them."""
+    """Rows of the benchmark, written like those of a compaction task."""
 
     def __init__(self, config: BenchConfig) -> None:
         self.schema: TableSchema = create_schema(SCHEMA, [KEY], [], {"bucket": "1"}, None, 0)
@@ -59,7 +59,7 @@ class Files:
         self.metas = self.write()
 
     def write(self, durable: bool = True) -> list[Any]:
-        """Write all rows; return the metadata of the files."""
+        """Write all rows, and return the metadata of the files."""
         remove(self.directory)
         layout = replace(FileLayout.of(self.schema, TableOptions.parse({"bucket": "1"})), durable=durable)
         file_io = LocalFileIO()
@@ -80,7 +80,7 @@ class Files:
         return self.metas
 
     def read(self, checked: bool = True) -> int:
-        """Read all rows as a merge does; return how many there are."""
+        """Read all rows as a merge does, and return their number."""
         found = 0
         for meta in self.metas:
             check = FileCheck.of([ExpectedFile.of(meta, _NO_PARTITION)], self.schema)[0] if checked else None
@@ -92,14 +92,14 @@ class Files:
 
 @contextmanager
 def without(name: str, **options: bool) -> Iterator[None]:
-    """Let a class of pyarrow.parquet leave an option of lakelsm's out."""
+    """Within: a class of pyarrow.parquet ignores an option that lakelsm sets."""
     original = getattr(pq, name)
     with mock.patch.object(pq, name, lambda *given, **more: original(*given, **{**more, **options})):
         yield
 
 
 def run(config: BenchConfig) -> list[Measurement]:
-    """integrity-write, integrity-read and integrity-scan."""
+    """Measure integrity-write, integrity-read and integrity-scan."""
     files = Files(config)
 
     def unchecked(act: Callable[[], object], name: str, option: str) -> object:

@@ -1,4 +1,4 @@
-"""A lane is a process of its own: ``python -m benchmarks.LANE CONFIG.json OUT.json`` measures and leaves its results."""
+"""A lane is a separate process: ``python -m benchmarks.LANE CONFIG.json OUT.json`` measures and writes its results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.timing import Measurement, use_cores
 
 
 def run_lane(run: Callable[[BenchConfig], Sequence[Measurement]], argv: Sequence[str]) -> int:
-    """Measure what the configuration in the first file names; the second one gets the results."""
+    """Measure with the configuration in the first file, and write the results to the second one."""
     config = BenchConfig.from_json(Path(argv[0]).read_text(encoding="utf-8"))
     use_cores(config.cores)
     Path(argv[1]).write_text(json.dumps([result.to_dict() for result in run(config)]), encoding="utf-8")

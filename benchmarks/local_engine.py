@@ -1,4 +1,4 @@
-"""Every call of lakelsm without Spark that the harness makes, and pyarrow's scan of the same files beside it."""
+"""Every call of lakelsm without Spark that the harness makes, and pyarrow's scan of the same files."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from benchmarks.workspace import check_count, check_sums, copy_table, remove
 
 
 class LocalEngine:
-    """lakelsm in this process, on the tables that were prepared."""
+    """lakelsm in this process, on the prepared tables."""
 
     def __init__(self, config: BenchConfig) -> None:
         self.config = config
         self.scratch = config.scratch / "local"
 
     def contenders(self, operation: str) -> list[Contender]:
-        """SPEED_OPERATIONS; first-row has lakelsm on Spark too, in a session that it starts itself."""
+        """Return those of SPEED_OPERATIONS; first-row includes lakelsm on Spark, in a session that it starts itself."""
         if operation in ENGINE_OPERATIONS:
             return [self._engine_contender(operation, name) for name in MERGE_ENGINES]
         if operation == "first-row":
-            place = self.config.table("tiny").as_uri()
+            location = self.config.table("tiny").as_uri()
             return [
-                first_row_contender(LOCAL, "lakelsm-local", place),
-                first_row_contender(ENGINE, "lakelsm-spark", place),
+                first_row_contender(LOCAL, "lakelsm-local", location),
+                first_row_contender(ENGINE, "lakelsm-spark", location),
             ]
         return self._writes(operation) if operation in ("load", "upsert", "compact") else self._reads(operation)
 

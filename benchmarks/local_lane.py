@@ -1,4 +1,4 @@
-"""lakelsm without Spark, in a process that has no JVM: ``python -m benchmarks.local_lane CONFIG.json OUT.json``."""
+"""lakelsm without Spark, in a process without a JVM: ``python -m benchmarks.local_lane CONFIG.json OUT.json``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.timing import Measurement, measure
 
 
 def run(config: BenchConfig) -> list[Measurement]:
-    """Every operation, beside pyarrow's own scan where there is one."""
+    """Measure every operation, beside pyarrow's own scan if there is one."""
     pa.set_cpu_count(config.cores)
     engine = LocalEngine(config)
     results: list[Measurement] = []

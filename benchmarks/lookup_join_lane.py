@@ -1,7 +1,7 @@
 """Facts joined with a table by key: ``python -m benchmarks.lookup_join_lane CONFIG OUT``.
 
-A lookup join, its cache warm, beside Spark's own joins of the same facts with the same rows as plain Parquet. One fact in
-ten has no row.
+A lookup join with a warm cache, beside Spark's own joins of the same facts with the same rows as plain Parquet. One
+fact in ten has no row.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SEED = 20131209
 
 
 def prepare(config: BenchConfig) -> None:
-    """Write the facts once for each shape of the data: a number, and a random key."""
+    """Write the facts once for each shape of the data: a number and a random key."""
     rng = np.random.default_rng(_SEED)
     keys = expected(config)["rows"]
 
@@ -44,7 +44,7 @@ def prepare(config: BenchConfig) -> None:
 
 
 def contenders(config: BenchConfig, spark: SparkSession, operation: str) -> list[Contender]:
-    """The joins of the facts of one operation."""
+    """Return the joins of the facts of one operation."""
     table = open_table(config.table("state"))
 
     def facts() -> DataFrame:
@@ -78,7 +78,7 @@ def contenders(config: BenchConfig, spark: SparkSession, operation: str) -> list
 
 
 def run(config: BenchConfig, spark: SparkSession) -> list[Measurement]:
-    """Operations of JOINED_FACTS."""
+    """Measure operations of JOINED_FACTS."""
     prepare(config)
     results: list[Measurement] = []
     for operation in config.operations:

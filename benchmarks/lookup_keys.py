@@ -1,4 +1,4 @@
-"""The keys that lookups are measured with: the same ones for lakelsm and for its peers."""
+"""The keys of lookups, the same for lakelsm and its peers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def prepare_keys(config: BenchConfig) -> None:
     for operation, share in LOOKUP_HITS.items():
         count = LOOKUP_GETS if operation.startswith("lookup-get") else LOOKUP_BATCH * LOOKUP_BATCHES
         keys = draw.integers(0, config.rows, count)
-        keys[draw.random(count) >= share] += config.rows  # No row has a key so great.
+        keys[draw.random(count) >= share] += config.rows  # No row has such a large key.
 
         def make(folder: Path, keys: Keys = keys) -> None:
             folder.mkdir(parents=True)
@@ -31,12 +31,12 @@ def prepare_keys(config: BenchConfig) -> None:
 
 
 def keys_of(config: BenchConfig, operation: str) -> Keys:
-    """The keys of an operation, as `prepare_keys` drew them."""
+    """Return the keys of an operation, from `prepare_keys`."""
     keys: Keys = np.load(config.data(operation) / "keys.npy")
     return keys
 
 
 def check_found(config: BenchConfig, operation: str, found: object) -> None:
-    """Raise AssertionError unless so many rows were found as there are keys with a row."""
+    """Raise AssertionError unless the number of found rows equals that of the keys with a row."""
     want = int((keys_of(config, operation) < config.rows).sum())
     assert found == want, f"wrong answer: {found} rows, expected {want}"

@@ -1,6 +1,6 @@
-"""Lookups by key in this process, and what their caches cost: ``python -m benchmarks.lookup_lane CONFIG OUT``.
+"""Lookups by key in this process, and the cost of their caches: ``python -m benchmarks.lookup_lane CONFIG OUT``.
 
-The table is the base, compacted. No session is started.
+The table is the compacted base. No session is started.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from benchmarks.config import KEY, LOOKUP_BATCH, LOOKUP_COLUMNS, LOOKUP_HITS, Be
 from benchmarks.engine import create, open_table
 from benchmarks.lane import run_lane
 from benchmarks.lookup_keys import check_found, keys_of, prepare_keys
-from benchmarks.names import ARROW_SCAN, FULL_CACHE, PARTIAL_CACHE, QUERY_SERVICE, anew
+from benchmarks.names import ARROW_SCAN, FULL_CACHE, PARTIAL_CACHE, QUERY_SERVICE, reloaded
 from benchmarks.timing import Contender, Measurement, measure
 from benchmarks.workspace import build, copy_table, remove
 
@@ -56,7 +56,7 @@ class LookupLane:
         prepare_keys(self.config)
 
     def contenders(self, operation: str) -> list[Contender]:
-        """One of LOOKUP_OPERATIONS."""
+        """Return the contenders of one of LOOKUP_OPERATIONS."""
         if operation == "lookup-refresh":
             return self._refresh()
         if operation in ("lookup-cold", "lookup-bootstrap"):
@@ -67,12 +67,12 @@ class LookupLane:
         return [looked_up(operation, name) for name in names]
 
     def _lookup(self, name: str) -> Any:
-        """The lookup of a contender, opened when it is first asked for."""
+        """Return the lookup of a contender, and open it at the first call."""
         if name not in self.lookups:
             if name == QUERY_SERVICE:
                 self.open.enter_context(service(self.path))
             kinds = {FULL_CACHE: "full", PARTIAL_CACHE: "partial", QUERY_SERVICE: "auto"}
-            # A row that was handed out once would not be looked up again.
+            # A cached row would not be looked up again.
             lookup = open_table(self.path).lookup(
                 LOOKUP_COLUMNS, cache=kinds[name], refresh="never", options={"lookup.cache-rows": "0"}
             )
@@ -121,7 +121,7 @@ class LookupLane:
         return Contender(FULL_CACHE if kind == "full" else PARTIAL_CACHE, run)
 
     def _refresh(self) -> list[Contender]:
-        """A cache that goes on after an upsert, beside one of the same snapshot that is loaded anew."""
+        """Return the refresh of a cache after an upsert, beside a cache that loads the same snapshot again."""
         copy = self.scratch / "upserted"
         held = ExitStack()
         lookups: list[Any] = []
@@ -137,7 +137,7 @@ class LookupLane:
             lookups[:] = [held.enter_context(open_lookup())]
             upsert()
 
-        def setup_anew() -> None:
+        def setup_reloaded() -> None:
             copy_table(self.path, copy)
             upsert()
 
@@ -146,21 +146,21 @@ class LookupLane:
             remove(copy)
 
         return [
-            Contender(anew(FULL_CACHE), lambda: held.enter_context(open_lookup()), setup_anew, teardown),
+            Contender(reloaded(FULL_CACHE), lambda: held.enter_context(open_lookup()), setup_reloaded, teardown),
             Contender(FULL_CACHE, lambda: lookups[0].refresh(), setup, teardown),
         ]
 
 
 @contextmanager
 def service(path: Path) -> Iterator[None]:
-    """The query service of a table, in processes of its own."""
+    """Within: the query service of a table runs, in separate processes."""
     (path / _SERVICE_FILE).unlink(missing_ok=True)
     process = subprocess.Popen([sys.executable, "-c", _COMMAND, "query-service", "--path", path.as_uri()])
     try:
         deadline = time.monotonic() + _LONGEST_START
         while not (path / _SERVICE_FILE).exists():
-            assert process.poll() is None, "the query service has ended"
-            assert time.monotonic() < deadline, "the query service does not start"
+            assert process.poll() is None, "the query service ended"
+            assert time.monotonic() < deadline, "the query service did not start"
             time.sleep(0.05)
         yield
     finally:
@@ -169,7 +169,7 @@ def service(path: Path) -> Iterator[None]:
 
 
 def run(config: BenchConfig) -> list[Measurement]:
-    """LOOKUP_OPERATIONS."""
+    """Measure LOOKUP_OPERATIONS."""
     pa.set_cpu_count(config.cores)
     lane = LookupLane(config)
     lane.prepare()

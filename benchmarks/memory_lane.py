@@ -1,7 +1,7 @@
-"""What a task holds of rows whose width their encoding hides: ``python -m benchmarks.memory_lane CONFIG OUT``.
+"""The memory of a task with rows whose encoding hides their width: ``python -m benchmarks.memory_lane CONFIG OUT``.
 
-A table of 1.4 GB of rows lies in files of a few MB, as each of its ten columns has 80 different values of 1 KB. It is
-compacted whole with `TASK_MEMORY` a task, and read merged; what counts is the largest worker.
+A table of 1.4 GB of rows has files of a few MB, because each of its ten columns has 80 distinct values of 1 KB. It is
+compacted fully with `TASK_MEMORY` for each task, and read merged; the result is the memory of the largest worker.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _VALUES, _CHARACTERS = 80, 1024
 
 
 def _rows(spark: SparkSession, run: int) -> DataFrame:
-    """Rows of one run: all in the first one, every tenth in the others."""
+    """Return the rows of one run: all in the first one, every tenth in the others."""
     value = F.lpad((F.col(KEY) * 7919 % _VALUES).cast("string"), _CHARACTERS, "x")
     ids = spark.range(0, _ROWS) if run == 0 else spark.range(run, _ROWS, 10)
     return ids.select(KEY, *(value.alias(name) for name in _COLUMNS))
 
 
 def run(config: BenchConfig, spark: SparkSession) -> list[Measurement]:
-    """memory-compact and memory-read."""
+    """Measure memory-compact and memory-read."""
     source, scratch = config.root / "dictionary", config.scratch / "dictionary"
 
     def make(target: Path) -> None:

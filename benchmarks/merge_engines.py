@@ -1,6 +1,6 @@
-"""The merge engines on the same rows: the tables' options, and the answers that are known beforehand.
+"""The merge engines on the same rows: the options of their tables, and the answers, which are known beforehand.
 
-Rows are those of `benchmarks.data` with one more column: ``version``, the number of the run that wrote the row.
+The rows are those of `benchmarks.data` with one more column: ``version``, the number of the run that wrote the row.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 VERSION = "version"
 ENGINE_SCHEMA = SCHEMA.append(pa.field(VERSION, pa.int64()))
 
-# Times are random, so every other update of the first group is late; versions ascend, so none of the second is.
+# Times are random, so every second update of the first group is late. Versions ascend, so no update of the second is.
 # `day` and `amount` belong to no group.
 MERGE_ENGINES: dict[str, dict[str, str]] = {
     DEDUPLICATE: {"merge-engine": DEDUPLICATE},
@@ -41,20 +41,20 @@ MERGE_ENGINES: dict[str, dict[str, str]] = {
     },
 }
 
-#: One sum a way of merging: a group in disorder and its sequence, a group in order, no group.
+#: One sum for each way of merging: a group with late updates and its sequence, a group without, no group.
 SUMMED = ("id", "quantity", "event_time", "account", "amount")
 Sums = dict[str, str]
 
 
 def prepare_answers(config: BenchConfig) -> None:
-    """Write the row count and the sums of each engine's merged rows beside the data, unless they are there."""
+    """Write the row count and the sums of each engine's merged rows beside the data, unless the file exists."""
     target = config.shape / "merge-engines.json"
     if not target.exists():
         target.write_text(json.dumps(_answers(config)), encoding="utf-8")
 
 
 def check_frame(config: BenchConfig, engine: str, frame: DataFrame) -> None:
-    """Raise AssertionError unless the frame holds the rows as this engine merges them; times count in microseconds."""
+    """Raise AssertionError unless the frame has the rows that this engine merges; times are summed in microseconds."""
     from pyspark.sql import functions as F
 
     def summed(name: str) -> Column:
@@ -68,14 +68,14 @@ def check_frame(config: BenchConfig, engine: str, frame: DataFrame) -> None:
 
 
 def check_table(config: BenchConfig, engine: str, table: pa.Table) -> None:
-    """Raise AssertionError unless an Arrow table holds the rows as this engine merges them."""
+    """Raise AssertionError unless an Arrow table has the rows that this engine merges."""
     got = {"rows": str(table.num_rows), **{name: str(_total(table.column(name))) for name in SUMMED}}
     want = answers(config)[engine]
     assert got == want, f"wrong answer of {engine}: {got}, expected {want}"
 
 
 def answers(config: BenchConfig) -> dict[str, Sums]:
-    """For each engine the ``rows`` and the sums of `SUMMED` over its merged rows, as texts."""
+    """Return for each engine the ``rows`` and the sums of `SUMMED` over its merged rows, as texts."""
     found: dict[str, Sums] = json.loads((config.shape / "merge-engines.json").read_text(encoding="utf-8"))
     return found
 
@@ -91,7 +91,7 @@ def _answers(config: BenchConfig) -> dict[str, Sums]:
     newest = np.lexsort((versions, times, ids))[lasts]
 
     def answer(**replaced: Any) -> Sums:
-        """The sums where some columns have other values than those of the last change."""
+        """Return the sums, with other values for some columns than those of the last change."""
         totals = dict(latest)
         for name, values in replaced.items():
             totals[name] += _total(values) - _total(changes.column(name).take(pa.array(lasts)))
@@ -107,7 +107,7 @@ def _answers(config: BenchConfig) -> dict[str, Sums]:
 
 
 def _contested(config: BenchConfig) -> tuple[Int64s, Int64s]:
-    """Id and version of every change of an id that has several, by id and then version."""
+    """Return id and version of every change of an id with several changes, ordered by id and version."""
     parts = [
         pq.read_table(config.data(f"run-{run}"), columns=["id"]).column("id").to_numpy() for run in range(config.runs)
     ]
@@ -121,7 +121,7 @@ def _contested(config: BenchConfig) -> tuple[Int64s, Int64s]:
 
 def _total(values: pa.ChunkedArray) -> int | Decimal:
     if pa.types.is_timestamp(values.type):
-        # Their sum does not fit 64 bits: whole seconds and the rest apart.
+        # The sum does not fit 64 bits: whole seconds and fractions are added separately.
         micros = values.cast(pa.int64()).to_numpy()
         return int((micros // 1_000_000).sum()) * 1_000_000 + int((micros % 1_000_000).sum())
     if pa.types.is_decimal(values.type):

@@ -45,9 +45,8 @@ ONE_PARTITION = "p = 7"
 
 
 def prepare_metadata(config: BenchConfig) -> Path:
-    """The directory of a table with ``config.files`` live files: 50 partitions of 4 buckets, one file in
-    twenty on level 0 and the rest side by side on the highest level, each with statistics of all ten
-    columns."""
+    """Return the directory of a table with ``config.files`` live files: 50 partitions of 4 buckets, one file in
+    twenty on level 0 and the rest without overlap on the highest level, each with statistics of all ten columns."""
     target = config.root / f"metadata{config.files}" / "bench.db" / "planned"
 
     def make(path: Path) -> None:
@@ -58,7 +57,7 @@ def prepare_metadata(config: BenchConfig) -> Path:
 
 
 def write_table(root: Path, files: int) -> list[ManifestFileMeta]:
-    """Write the metadata of such a table with one snapshot; return its manifests."""
+    """Write the metadata of such a table with one snapshot, and return its manifests."""
     paths = TablePaths(str(root))
     for folder in (paths.schema_dir, paths.snapshot_dir, paths.manifest_dir):
         Path(folder).mkdir(parents=True)
@@ -94,11 +93,11 @@ def write_table(root: Path, files: int) -> list[ManifestFileMeta]:
 
 
 def schema() -> dict[str, object]:
-    """The table's schema file."""
+    """Return the table's schema file."""
     return {
         "version": 3,
         "id": 0,
-        "fields": [{"id": place, "name": name, "type": text} for place, (name, text) in enumerate(_COLUMNS)],
+        "fields": [{"id": position, "name": name, "type": text} for position, (name, text) in enumerate(_COLUMNS)],
         "highestFieldId": len(_COLUMNS) - 1,
         "partitionKeys": ["p"],
         "primaryKeys": ["p", "id"],
@@ -108,10 +107,10 @@ def schema() -> dict[str, object]:
 
 
 def make_entries(numbers: np.ndarray, top_level: bool) -> list[ManifestEntry]:
-    """ADD entries of the files with these numbers (int64, from 0): number modulo 200 is the partition and
-    bucket, the rest the place in key order. With ``top_level`` false every file is on level 0."""
-    place = numbers // (PARTITIONS * BUCKETS)
-    low, high = place * 200_000, place * 200_000 + 199_999
+    """Return ADD entries of the files with these numbers (int64, from 0): number modulo 200 is the partition and
+    bucket, the quotient the position in key order. If ``top_level`` is False, every file is on level 0."""
+    position = numbers // (PARTITIONS * BUCKETS)
+    low, high = position * 200_000, position * 200_000 + 199_999
     partition = (numbers % PARTITIONS).astype(np.int32)
     minima, maxima = _stats_rows(partition, low), _stats_rows(partition, high)
     key_type = _TYPES[1:2]
@@ -142,7 +141,7 @@ def make_entries(numbers: np.ndarray, top_level: bool) -> list[ManifestEntry]:
 
 
 def _stats_rows(partition: np.ndarray, ids: np.ndarray) -> list[bytes]:
-    """Ten-column statistics rows, one a file."""
+    """Return ten-column statistics rows, one for each file."""
     count = len(ids)
     small = (ids % 1000).astype(np.int32)
     columns = [

@@ -1,7 +1,7 @@
 """The three modes of a table on the same rows: ``python -m benchmarks.modes_lane CONFIG OUT``.
 
-Each table is loaded and compacted; then upserts of 1 % follow, each with the compaction that its mode has after a write.
-What is read is the table after the last one.
+Each table is loaded and compacted. Then upserts of 1 % follow, each with the compaction that its mode runs after a
+write. Reads use the table after the last upsert.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from benchmarks.workspace import build, check_count, copy_table, remove
 
 
 class ModeTables:
-    """For each mode a table as loaded, and one after all upserts."""
+    """For each mode, a loaded table and one after all upserts."""
 
     def __init__(self, config: BenchConfig, spark: SparkSession) -> None:
         self.config = config
@@ -54,7 +54,7 @@ class ModeTables:
             build(self._upserted(mode), lambda path, mode=mode: upserted(mode, path))  # type: ignore[misc]
 
     def contenders(self, operation: str) -> list[Contender]:
-        """mode-write, mode-read or mode-where for each mode, reads beside the plain scan of the merged rows."""
+        """Return mode-write, mode-read or mode-where for each mode; reads beside the plain scan of the merged rows."""
         if operation == "mode-write":
             return [self._writes(mode) for mode in MODES]
         where = WHERE if operation == "mode-where" else None
@@ -84,7 +84,7 @@ class ModeTables:
         return Contender(CONTENDER.format(mode), lambda: drain(read()), check=check)
 
     def stored(self, mode: str) -> dict[str, int]:
-        """Bytes of the table after the upserts: of its newest snapshot's data files, and of all that lies there."""
+        """Return the bytes of the table after the upserts: of its newest snapshot's data files, and of all files."""
         path = self._upserted(mode)
         live = open_table(path).inspect.files().to_spark().agg({"file_size_in_bytes": "sum"}).collect()[0][0]
         every = sum(os.path.getsize(Path(root) / name) for root, _, names in os.walk(path) for name in names)
@@ -92,7 +92,7 @@ class ModeTables:
 
 
 def run(config: BenchConfig, spark: SparkSession) -> list[Measurement]:
-    """MODE_OPERATIONS; "prepare-modes" builds the tables instead."""
+    """Measure MODE_OPERATIONS; "prepare-modes" builds the tables instead."""
     tables = ModeTables(config, spark)
     if config.operations == ("prepare-modes",):
         tables.prepare()

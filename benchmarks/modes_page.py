@@ -9,7 +9,7 @@ from benchmarks.config import BenchConfig
 from benchmarks.names import SCAN
 from benchmarks.timing import Measurement
 
-#: The modes as the page's columns name them, and the options that make them.
+#: The modes by the titles of the page's columns, and their options.
 MODES: dict[str, dict[str, str]] = {
     "merge-on-read": {},
     "copy-on-write": {"full-compaction.delta-commits": "1"},
@@ -23,7 +23,7 @@ Cell = Callable[[str], str]
 
 
 def page_table(config: BenchConfig, results: Sequence[Measurement]) -> str:
-    """What each mode costs, as the page has it; a cell without a measurement is a dash."""
+    """Return the cost of each mode as a table for the page; a cell without a measurement is a dash."""
     found = {(result.operation, result.contender): result for result in results}
 
     def seconds(operation: str, per: int = 1) -> Cell:

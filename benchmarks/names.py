@@ -1,4 +1,4 @@
-"""What contenders are called: lanes, targets and tables mean the same one by the same name. Standard library only."""
+"""The names of contenders, shared by lanes, targets and tables. Standard library only."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ ENGINE = "lakelsm"
 #: lakelsm in this process, Arrow in and out.
 LOCAL = "lakelsm local"
 
-#: lakelsm on Spark as it was at an earlier revision, on the same tables.
+#: An earlier revision of lakelsm on Spark, on the same tables.
 BEFORE = "lakelsm before"
 
-# What answers lookups.
+# Contenders of lookups.
 FULL_CACHE = "lakelsm full cache"
 PARTIAL_CACHE = "lakelsm partial cache"
 QUERY_SERVICE = "lakelsm query service"
@@ -42,25 +42,25 @@ DEDUPLICATE, PARTIAL_UPDATE, AGGREGATION = "deduplicate", "partial-update", "agg
 
 
 def first(name: str) -> str:
-    """The first query of a snapshot; the bare name is a later one."""
+    """Return the name of the first query of a snapshot; the bare name is a later query."""
     return f"{name}, first query"
 
 
 def cold(name: str) -> str:
-    """The same in a process that has nothing of the table in memory."""
+    """Return the name of the same in a process that has nothing of the table in memory."""
     return f"{name}, new process"
 
 
-def anew(name: str) -> str:
-    """The same from nothing, instead of what was there going on."""
-    return f"{name}, loaded anew"
+def reloaded(name: str) -> str:
+    """Return the name of a cache that is loaded again, instead of refreshed."""
+    return f"{name}, loaded again"
 
 
 def smaller(name: str) -> str:
-    """The same on a table ten times smaller."""
+    """Return the name of the same on a table ten times smaller."""
     return f"{name} (table / 10)"
 
 
 def merging(name: str, merge_engine: str) -> str:
-    """The same on the table of a merge engine."""
+    """Return the name of the same on the table of a merge engine."""
     return f"{name} {merge_engine}"

@@ -1,4 +1,4 @@
-"""Runs one peer in its own environment: ``python -m benchmarks.peer_runner MODULE CONFIG.json OUT.json``.
+"""Runs one peer in its environment: ``python -m benchmarks.peer_runner MODULE CONFIG.json OUT.json``.
 
 A peer module has ``open_peer(config) -> Peer``. Only the standard library and that module are imported here.
 """
@@ -18,21 +18,21 @@ from benchmarks.timing import Contender, Measurement, error_line, measure, use_c
 
 
 class Peer(Protocol):
-    """An engine beside which lakelsm is measured."""
+    """An engine with which lakelsm is compared."""
 
     def prepare(self) -> None:
-        """Build the tables that the operations start from, once for each shape of the data."""
+        """Build the tables from which the operations start, once for each shape of the data."""
 
     def contenders(self, operation: str) -> list[Contender]:
-        """How the peer does the operation; empty when it has no such thing."""
+        """Return the peer's contenders of the operation; none if it does not have the operation."""
 
 
 def run(config: BenchConfig, open_peer: Callable[[], Peer], name: str) -> list[Measurement]:
-    """Every operation of the run that the peer can do. A failed start or preparation is its one result."""
+    """Measure every operation that the peer has. If it cannot start or prepare, the failure is the only result."""
     try:
         peer = open_peer()
         peer.prepare()
-    except Exception as error:  # noqa: BLE001 - whatever a peer raises is a result to report
+    except Exception as error:  # noqa: BLE001 - every failure of a peer is a result
         traceback.print_exc()
         return [Measurement("prepare", name, error=error_line(error))]
     results: list[Measurement] = []
@@ -44,7 +44,7 @@ def run(config: BenchConfig, open_peer: Callable[[], Peer], name: str) -> list[M
 
 
 def main(argv: list[str]) -> int:
-    """Entry point of the subprocess."""
+    """Run the subprocess."""
     module_name, config_file, out_file = argv
     config = BenchConfig.from_json(Path(config_file).read_text(encoding="utf-8"))
     use_cores(config.cores)

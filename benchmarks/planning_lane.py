@@ -17,8 +17,8 @@ _ADDED_FILES = 10
 
 
 def run(config: BenchConfig) -> list[Measurement]:
-    """prepare: the metadata (in a process of its own, whose memory counts for nothing); plan: all files
-    and one partition's; count-metadata: their rows; commit: ten files more. Metadata only, so the engine has no floor."""
+    """prepare: the metadata (in a separate process, whose memory does not count); plan: all files and one partition's;
+    count-metadata: their rows; commit: ten more files. These operations read metadata only, so there is no floor."""
     from benchmarks.metadata import ONE_PARTITION, ROWS_A_FILE, WHERE, make_entries, prepare_metadata
 
     root = prepare_metadata(config)

@@ -41,7 +41,7 @@ TITLES = {
     "count-metadata": "count (metadata only)",
     "commit": "commit of 10 files (metadata only)",
     "expire": "expiry of 100 of 1,000 snapshots (metadata only)",
-    "orphan-scan": "search for orphans, ten files listed for each that is live",
+    "orphan-scan": "orphan scan, ten listed files for each live one",
     "check": "check of metadata, 1,000 snapshots",
     "store-commit": "10 commits on an S3 server on loopback (metadata only)",
     "integrity-write": "files as a task writes them (rows / 4)",
@@ -54,18 +54,18 @@ _MIB = 1 << 20
 
 
 def judged(found: Sequence[Verdict], operations: Collection[str]) -> list[str]:
-    """A line for each target of the operations: of speed first, then lookups and upkeep, then what has to stay."""
+    """Return a line for each target of the operations: speed first, then lookups, upkeep and bounds."""
     lines: list[str] = []
     headings = {"Speed to reach:": SPEED, "Lookups:": LOOKUPS, "Upkeep:": UPKEEP, "Bounds to keep:": BOUNDS}
     for heading, targets in headings.items():
-        asked = [verdict for verdict in found if verdict.target in targets and verdict.target.operation in operations]
-        if asked:
-            lines += [heading, *(verdict.text(TITLES[verdict.target.operation]) for verdict in asked), ""]
+        requested = [verdict for verdict in found if verdict.target in targets and verdict.target.operation in operations]
+        if requested:
+            lines += [heading, *(verdict.text(TITLES[verdict.target.operation]) for verdict in requested), ""]
     return lines
 
 
 def failures(results: Sequence[Measurement]) -> list[str]:
-    """A line for whatever could not be measured."""
+    """Return a line for each failed measurement."""
     failed = [f"{result.contender}, {result.operation}: {result.error}" for result in results if result.error]
     return ["Failed:", *failed, ""] if failed else []
 
@@ -112,7 +112,7 @@ _HEAD = [
 
 
 def table(results: Sequence[Measurement]) -> str:
-    """The measurements by operation, aligned; ratios are of medians, memory is peak resident MiB."""
+    """Return the measurements by operation, aligned; ratios are of medians, memory is peak resident MiB."""
     lines: list[list[str]] = [_HEAD]
     for operation in OPERATIONS:
         rows = [result for result in results if result.operation == operation]
@@ -131,5 +131,5 @@ def table(results: Sequence[Measurement]) -> str:
         else:
             text.append(line[0].ljust(widths[0]) + ("  " + line[1] if len(line) > 1 else ""))
     if any(result.once for result in results):
-        text.append("* slow: measured once, cold, with its memory sampled meanwhile")
+        text.append("* slow: measured once, cold, while its memory was sampled")
     return "\n".join(text)

@@ -1,4 +1,4 @@
-"""One run: rows are made, tables prepared, and each lane measured in a process of its own, one after the other."""
+"""One run: it generates rows, prepares tables, and measures the lanes in separate processes, one after the other."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ from benchmarks.names import BEFORE
 from benchmarks.timing import Measurement
 
 ROOT = Path(__file__).resolve().parent.parent
-# BEFORE_OPERATIONS share a process with nothing else, as those of the earlier revision do.
+# BEFORE_OPERATIONS run in a process without other operations, as those of the earlier revision do.
 _SPARK_LANES = (("load",), BEFORE_OPERATIONS, ("read", "where"), ("compact",))
 
-#: Peers that look rows up by key, and do nothing else.
+#: Peers that have lookups by key only.
 _LOOKUP_PEERS = frozenset({"rocksdb"})
 
-#: A peer that hangs is ended then.
+#: Seconds after which a hanging peer is killed.
 _PEER_SECONDS = 900
 
 
 def say(text: str = "") -> None:
-    """Tell who watches."""
+    """Print a line of progress."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
 
 class Runner:
-    """Starts each lane as a process and gathers its measurements; what a lane prints goes to a log beside."""
+    """Starts each lane as a process and collects its measurements; the output of a lane goes to a log file."""
 
     def __init__(self, config: BenchConfig) -> None:
         self.config = config
@@ -69,9 +69,9 @@ class Runner:
         code: Path = ROOT,
         max_seconds: float | None = None,
     ) -> None:
-        """Run one lane, on ``cores`` where they are given, with the packages below ``code``.
+        """Run one lane, on ``cores`` if they are given, with the packages below ``code``.
 
-        One that dies, or is ended after ``max_seconds``, is a failed measurement of each operation.
+        A lane that crashes, or is killed after ``max_seconds``, is a failed measurement of each operation.
         """
         config = self.config if cores is None else replace(self.config, cores=cores)
         config_file, out_file = self.logs / f"{title}.config.json", self.logs / f"{title}.out.json"
@@ -97,7 +97,7 @@ class Runner:
         self.add(found)
 
     def add(self, found: Sequence[Measurement]) -> None:
-        """Keep measurements; failures are told at once."""
+        """Add measurements, and print failures immediately."""
         for result in found:
             if result.error:
                 say(f"    {result.operation} of {result.contender} failed: {result.error}")
@@ -105,7 +105,7 @@ class Runner:
 
 
 def _ended(process: subprocess.Popen[bytes], max_seconds: float | None) -> str:
-    """What was wrong with the end of a lane; nothing of it (its JVM, its workers) runs on."""
+    """Wait for a lane and return the fault of its end; its whole process tree (JVM, workers) has ended then."""
     try:
         status = process.wait(max_seconds)
     except subprocess.TimeoutExpired:
@@ -118,7 +118,7 @@ def _ended(process: subprocess.Popen[bytes], max_seconds: float | None) -> str:
 
 
 def _run_spark(runner: Runner, wanted: Collection[str]) -> None:
-    """Prepare the tables that the wanted operations need, and measure."""
+    """Prepare the tables that the wanted operations need, and measure them."""
     lane = "benchmarks.spark_lane"
     for prepare, lanes in (("prepare", _SPARK_LANES), ("prepare-engines", [(name,) for name in ENGINE_OPERATIONS])):
         groups = [[name for name in group if name in wanted] for group in lanes]
@@ -129,7 +129,7 @@ def _run_spark(runner: Runner, wanted: Collection[str]) -> None:
 
 
 def _run_before(runner: Runner, wanted: Collection[str]) -> None:
-    """The engine of an earlier revision, on the same tables, by the harness of this one."""
+    """Measure an earlier revision of lakelsm on the same tables, with the present harness."""
     operations = [name for name in BEFORE_OPERATIONS if name in wanted]
     revision = runner.config.before
     if not operations or not revision:
@@ -142,7 +142,7 @@ def _run_before(runner: Runner, wanted: Collection[str]) -> None:
         )
         unpacked = archive.returncode or subprocess.run(["tar", "-x"], cwd=code, input=archive.stdout).returncode
         if unpacked:
-            error = f"no such revision: {archive.stderr.decode(errors='replace').strip()}"
+            error = f"unknown revision: {archive.stderr.decode(errors='replace').strip()}"
             runner.add([Measurement(name, BEFORE, error=error) for name in operations])
             return
         (code / "benchmarks").symlink_to(ROOT / "benchmarks")
@@ -150,7 +150,7 @@ def _run_before(runner: Runner, wanted: Collection[str]) -> None:
 
 
 def _run_vectors(runner: Runner, wanted: Collection[str]) -> None:
-    """Reads and compactions under deletion vectors; a read on one core has a process of its own."""
+    """Measure reads and compactions with deletion vectors; a read on one core has a separate process."""
     lane = "benchmarks.vectors_lane"
     operations = [name for name in VECTOR_OPERATIONS if name in wanted]
     if not operations:
@@ -179,7 +179,7 @@ def _run_lookup_joins(runner: Runner, wanted: Collection[str]) -> None:
 
 
 def _run_own(runner: Runner, wanted: Collection[str]) -> None:
-    """The lanes that know no peer."""
+    """Run the lanes without peers."""
     planning = [name for name in METADATA_OPERATIONS if name in wanted]
     if planning:
         runner.lane("prepare-metadata", "benchmarks.planning_lane", ("prepare",))
@@ -187,7 +187,7 @@ def _run_own(runner: Runner, wanted: Collection[str]) -> None:
     upkeep = [name for name in UPKEEP_OPERATIONS if name in wanted]
     if upkeep:
         runner.lane("prepare-upkeep", "benchmarks.upkeep_lane", ("prepare",))
-    for name in upkeep:  # Each in a process of its own: its memory is told.
+    for name in upkeep:  # Each in a separate process, because its memory is reported.
         runner.lane(name, "benchmarks.upkeep_lane", (name,))
     lookups = [name for name in LOOKUP_OPERATIONS if name in wanted]
     if lookups:
@@ -201,7 +201,7 @@ def _run_own(runner: Runner, wanted: Collection[str]) -> None:
 
 
 def run(config: BenchConfig, only_peers: bool) -> list[Measurement]:
-    """Generate, prepare, measure: Spark's lanes, those without a session, then the peers."""
+    """Generate, prepare and measure: Spark's lanes, those without a session, then the peers."""
     from benchmarks.data import generate
 
     config.root.mkdir(parents=True, exist_ok=True)
@@ -229,5 +229,5 @@ def run(config: BenchConfig, only_peers: bool) -> list[Measurement]:
 
 
 def missing_peers(config: BenchConfig) -> list[str]:
-    """The peers that this run has no environment for."""
+    """Return the peers without an environment in this run."""
     return [name for name in PEERS if name not in config.peer_pythons]

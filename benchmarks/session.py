@@ -1,5 +1,5 @@
-"""The Spark session that floors and engine share: the project's spark-defaults.conf, minus what would bias
-it."""
+"""The Spark session of floors and lakelsm: the project's spark-defaults.conf without settings that would bias a
+comparison."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from benchmarks.config import BenchConfig
 Result = TypeVar("Result")
 
 _PROPERTIES = Path(__file__).resolve().parent.parent / "spark-defaults.conf"
-# Floors write parquet as Spark does by itself, and a benchmark prints no bars.
+# Floors write parquet with Spark's defaults, and a benchmark prints no progress bars.
 _LEFT_TO_SPARK = ("spark.sql.parquet.compression.codec", "spark.ui.showConsoleProgress", "spark.master")
 
 
 def project_settings(path: Path = _PROPERTIES) -> dict[str, str]:
-    """The settings of a Spark properties file (key, white space, value; ``#`` starts a comment line)."""
+    """Return the settings of a Spark properties file (key, white space, value; ``#`` starts a comment line)."""
     settings: dict[str, str] = {}
     if path.exists():
         for line in path.read_text(encoding="utf-8").splitlines():
@@ -32,7 +32,7 @@ def project_settings(path: Path = _PROPERTIES) -> dict[str, str]:
 
 
 def open_session(config: BenchConfig) -> SparkSession:
-    """A local session of ``config.cores`` cores; its scratch files stay below the working directory."""
+    """Open a local session of ``config.cores`` cores with its scratch files below the working directory."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     settings = project_settings() | {
         "spark.master": f"local[{config.cores}]",
@@ -55,7 +55,7 @@ def open_session(config: BenchConfig) -> SparkSession:
 
 
 def in_session(run: Callable[[BenchConfig, SparkSession], Result]) -> Callable[[BenchConfig], Result]:
-    """The same measurements, in a session that ends with them."""
+    """Return a function that measures in a new session and then stops it."""
 
     def opened(config: BenchConfig) -> Result:
         spark = open_session(config)

@@ -1,8 +1,8 @@
-"""One group of operations in a Spark process of its own: ``python -m benchmarks.spark_lane CONFIG.json
+"""One group of operations in a separate Spark process: ``python -m benchmarks.spark_lane CONFIG.json
 OUT.json``.
 
-Floor and engine take turns within the process. A process of its own for each group keeps one operation's
-memory out of another's peak.
+Floor and lakelsm alternate within the process. Each group has a separate process, so that the memory of one operation is
+not part of another's peak.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from benchmarks.timing import Measurement, error_line, measure
 
 
 def run(config: BenchConfig, spark: SparkSession) -> list[Measurement]:
-    """Measure the operations; "prepare" and "prepare-engines" build the tables instead. An engine that
-    cannot prepare is reported."""
+    """Measure the operations; "prepare" and "prepare-engines" build the tables instead. A failed preparation is
+    reported."""
     engine = Engine(config, spark)
     if config.operations in (("prepare",), ("prepare-engines",)):
         try:
@@ -34,7 +34,7 @@ def run(config: BenchConfig, spark: SparkSession) -> list[Measurement]:
             else:
                 prepare_answers(config)
                 engine.prepare_merge_engines()
-        except Exception as error:  # noqa: BLE001 - whatever the engine raises is a result to report
+        except Exception as error:  # noqa: BLE001 - every failure is a result
             traceback.print_exc()
             return [Measurement("prepare", ENGINE, error=error_line(error))]
         return []

@@ -1,4 +1,4 @@
-"""Commits on an S3 server on loopback, and the very requests that they send, made bare."""
+"""Commits on an S3 server on loopback, and the same requests sent by the library alone."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from lakelsm.storage import object_client, open_storage
 
 COMMITS = 10
 _FILES = 10
-#: As for tests, a server that runs: JSON with the ``uri`` of a bucket and the `storage_options` for it.
+#: A running server, as for the tests: JSON with the ``uri`` of a bucket and its `storage_options`.
 _RUNNING = "LAKELSM_MINIO"
 _START_SECONDS = 60.0
 
 
 @contextmanager
 def object_server() -> Iterator[tuple[str, dict[str, str]]]:
-    """A place on a server and what opens it: one that runs, or moto's in a process of its own."""
+    """Within: yield a location on a server and its options: LAKELSM_MINIO, or moto in a separate process."""
     if given := os.environ.get(_RUNNING):
         options = json.loads(given)
         yield f"{options.pop('uri')}/{uuid4()}", options
@@ -62,7 +62,7 @@ def object_server() -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def _make_bucket(url: str) -> None:
-    """Make a bucket as soon as its server answers."""
+    """Create a bucket as soon as its server answers."""
     until = time.monotonic() + _START_SECONDS
     while True:
         try:
@@ -76,24 +76,24 @@ def _make_bucket(url: str) -> None:
 
 @dataclass
 class _Recorder:
-    """The library's store, which keeps what it is asked."""
+    """The library's store, which records its requests."""
 
     store: Any
-    asked: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = field(default_factory=list)
+    requests: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = field(default_factory=list)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        def ask(*given: Any, **more: Any) -> Any:
-            self.asked.append((name, given, more))
+        def record(*given: Any, **more: Any) -> Any:
+            self.requests.append((name, given, more))
             return getattr(self.store, name)(*given, **more)
 
-        return ask
+        return record
 
 
 class StoreCommits:
-    """Commits to new tables of one place."""
+    """Commits to new tables below one location."""
 
-    def __init__(self, place: str, options: dict[str, str]) -> None:
-        self._storage, self._root = open_storage(place, options)
+    def __init__(self, location: str, options: dict[str, str]) -> None:
+        self._storage, self._root = open_storage(location, options)
         self._table: TableStore | None = None
         numbers = np.arange(COMMITS * _FILES)
         self._batches: Sequence[Sequence[ManifestEntry]] = [
@@ -102,17 +102,17 @@ class StoreCommits:
         self._fresh = count()
 
     def contenders(self) -> list[Contender]:
-        """Commits one after the other, and each in a process that has nothing in memory; and the same requests bare."""
+        """Return commits one after the other, the same with nothing in memory, and the bare requests of both."""
         found = []
         for is_cold in (False, True):
-            asked = self._recorded(is_cold)
+            requests = self._recorded(is_cold)
             name, bare = (cold(ENGINE), cold(BARE_REQUESTS)) if is_cold else (ENGINE, BARE_REQUESTS)
             found.append(Contender(name, partial(self._commit, is_cold), self._make_table))
-            found.append(Contender(bare, partial(self._ask, asked)))
+            found.append(Contender(bare, partial(self._send, requests)))
         return found
 
     def _make_table(self) -> None:
-        """A table with two snapshots, so that the last one goes on from another."""
+        """Create a table with two snapshots, so that the last one has a predecessor."""
         paths = TablePaths(f"{self._root}/t{next(self._fresh)}")
         self._storage.write(paths.schema_file(0), json.dumps(schema()).encode())
         self._table = TableStore.within(self._storage, paths.root)
@@ -131,23 +131,23 @@ class StoreCommits:
             Committer(self._table).commit(CommitKind.APPEND, message, "bench")
 
     def _recorded(self, is_cold: bool) -> Sequence[tuple[str, tuple[Any, ...], dict[str, Any]]]:
-        """What the commits ask of the store. The first run proves its conditions, and is not recorded."""
+        """Return the requests of the commits. The first run also proves the store's conditions, and is not recorded."""
         recorder = _Recorder(self._opened())
         for _ in range(2):
             self._make_table()
-            recorder.asked.clear()
+            recorder.requests.clear()
             with mock.patch.object(object_client, "_opened_store", lambda *_: recorder):
                 self._commit(is_cold)
-        return recorder.asked
+        return recorder.requests
 
     def _opened(self) -> Any:
         assert isinstance(self._storage, object_client.ObjectClient)
         return self._storage.store
 
-    def _ask(self, asked: Sequence[tuple[str, tuple[Any, ...], dict[str, Any]]]) -> None:
-        """Make the same requests by the library alone. What is new gets a name of its own: replacing costs more."""
+    def _send(self, requests: Sequence[tuple[str, tuple[Any, ...], dict[str, Any]]]) -> None:
+        """Send the same requests by the library alone. New objects get new names, because replacing costs more."""
         store = self._opened()
-        for name, (key, *given), more in asked:
+        for name, (key, *given), more in requests:
             if name == "put" and not key.endswith("/LATEST"):
                 key = f"{key}-{next(self._fresh)}"
             with suppress(FileNotFoundError):

@@ -1,4 +1,4 @@
-"""What has to be reached, as data, and whether it was. Standard library only."""
+"""The targets as data, and whether they are reached. Standard library only."""
 
 from __future__ import annotations
 
@@ -29,31 +29,30 @@ from benchmarks.names import (
     SCAN,
     SHUFFLE_JOIN,
     SORTED_WRITE,
-    anew,
     cold,
     first,
     merging,
+    reloaded,
     smaller,
 )
 from benchmarks.timing import Measurement
 
 _MIB = 1 << 20
 
-#: What a compaction task may hold by default. A worker's interpreter and libraries are counted in here.
+#: The default memory of a compaction task, including that of the worker's interpreter and libraries.
 _WORKER_BYTES = 512 << 20
 
-#: What a worker takes before it has read a row: the interpreter, its libraries, the allocators' reserve.
+#: The memory of a worker before it has read a row: interpreter, libraries, the allocators' reserve.
 _BARE_WORKER_BYTES = 224 << 20
 
 
 @dataclass(frozen=True)
 class Target:
-    """``contender`` at ``operation`` may take ``limit`` times what ``beside`` takes, or ``limit`` itself where
+    """``contender`` at ``operation`` may take at most ``limit`` times what ``beside`` takes, or at most ``limit`` if
     ``beside`` is empty.
 
-    ``of`` is what is compared. "time": median wall seconds, or of a ratio the processor seconds where others kept the
-    machine busy; "cpu": processor seconds always; "memory" and "worker memory": resident bytes of the process or of the
-    largest worker.
+    ``of`` is the compared quantity. "time": median wall seconds, or, for a ratio on a busy machine, processor seconds;
+    "cpu": processor seconds always; "memory" and "worker memory": resident bytes of the process or of the largest worker.
     """
 
     operation: str
@@ -69,7 +68,7 @@ SPEED = (
     Target("load", CLICKHOUSE, 1.0, "cpu", LOCAL),
     Target("load", DELTA, 2.0, contender=LOCAL),
     Target("upsert", BEFORE, 0.75, "cpu"),
-    # "Flat in the table's size" leaves 15 % to the noise of a shared machine.
+    # "Independent of the table's size" allows 15 % for the noise of a shared machine.
     Target("upsert", smaller(ENGINE), 1.15),
     Target("upsert", PYPAIMON, 0.5, contender=LOCAL),
     Target("upsert", DELTA, 0.1, contender=LOCAL),
@@ -94,7 +93,7 @@ SPEED = (
     ),
     Target("first-row", "", 0.8, contender=LOCAL),
 )
-"""'Speed to reach' of one engine with two runners: one run, 2 cores, 8 million rows."""
+"""Speed of one engine with two runners: one run, 2 cores, 8 million rows."""
 
 LOOKUPS = (
     Target("lookup-join-10k", SHUFFLE_JOIN, 0.2),
@@ -107,14 +106,14 @@ LOOKUPS = (
         for operation in ("lookup-hits", "lookup-half", "lookup-misses")
         for cache in (FULL_CACHE, PARTIAL_CACHE)
     ),
-    # A thousand keys: 50 and 10 microseconds each.
+    # A thousand keys: 50 and 10 microseconds for each.
     Target("lookup-get", "", 0.05, contender=FULL_CACHE),
     Target("lookup-get-miss", "", 0.01, contender=FULL_CACHE),
     Target("lookup-cold", ARROW_SCAN, 1.3, contender=PARTIAL_CACHE),
     Target("lookup-bootstrap", ARROW_SCAN, 2.0, contender=FULL_CACHE),
-    Target("lookup-refresh", anew(FULL_CACHE), 0.02, contender=FULL_CACHE),
+    Target("lookup-refresh", reloaded(FULL_CACHE), 0.02, contender=FULL_CACHE),
 )
-"""'Speed and memory' of lookups: the same rows, the same cores."""
+"""Speed and memory of lookups: the same rows, the same cores."""
 
 UPKEEP = (
     Target("expire", "", 5.0),
@@ -124,8 +123,8 @@ UPKEEP = (
     Target("store-commit", BARE_REQUESTS, 1.5),
     Target("store-commit", cold(BARE_REQUESTS), 1.5, contender=cold(ENGINE)),
 )
-"""Upkeep of a table of 100,000 files and 1,000 snapshots, and commits on a local S3 server. How many requests these are a
-test counts (`tests/storage/test_requests.py`)."""
+"""Upkeep of a table of 100,000 files and 1,000 snapshots, and commits on a local S3 server. Their number of requests is
+tested in `tests/storage/test_requests.py`."""
 
 BOUNDS = (
     Target("upsert", DELTA, 0.5),
@@ -149,15 +148,15 @@ BOUNDS = (
     Target("memory-compact", "", float(_BARE_WORKER_BYTES + (128 << 20)), "worker memory"),
     Target("memory-read", "", float(_BARE_WORKER_BYTES + (256 << 20)), "worker memory"),
 )
-"""What was reached before and has to stay: of vectors, metadata, integrity and memory."""
+"""Results of the past that must stay: of vectors, metadata, integrity and memory."""
 
 TARGETS = SPEED + LOOKUPS + UPKEEP + BOUNDS
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A target beside what was measured: its ratio (or its value, without another contender) of wall time, of processor
-    time or of memory. None: one side is missing. ``cold``: one side alone was measured without a warm-up."""
+    """A target with its measured ratio (or value, without another contender) of wall time, processor time or memory;
+    None if one side is missing. ``cold``: only one side was measured without a warm-up."""
 
     target: Target
     wall: float | None = None
@@ -168,18 +167,18 @@ class Verdict:
 
     @property
     def value(self) -> float | None:
-        """What the target's limit holds for."""
+        """The number that the target's limit applies to."""
         if self.target.of == "time":
             return self.wall if self.quiet or not self.target.beside else self.cpu
         return self.cpu if self.target.of == "cpu" else self.memory
 
     @property
     def met(self) -> bool | None:
-        """Whether the target is reached; None when it could not be measured."""
+        """Whether the target is reached; None if it could not be measured."""
         return None if self.value is None else self.value <= self.target.limit
 
     def text(self, title: str) -> str:
-        """One line for people; ``title`` is that of the operation."""
+        """Return one line of text; ``title`` is the operation's."""
         target = self.target
         state = {True: "reached", False: "MISSED", None: "not measured"}[self.met]
         what = f"{title}, {target.contender}"
@@ -198,7 +197,7 @@ class Verdict:
         return f"{state:12} {what}: {_number(self.value)} {unit}{judged} ({limit}{other})"
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON form."""
+        """Return the verdict for JSON."""
         target = self.target
         return {
             "operation": target.operation,
@@ -226,7 +225,7 @@ def _ratio(own: float | None, other: float | None) -> float | None:
 
 
 def verdicts(results: Sequence[Measurement], quiet: bool = True) -> list[Verdict]:
-    """Every target with its value in these results; ``quiet`` says that nothing else kept the machine busy."""
+    """Return every target with its value in these results; ``quiet``: no other process kept the machine busy."""
     by_name = {(result.operation, result.contender): result for result in results}
     found = []
     for target in TARGETS:

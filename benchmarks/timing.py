@@ -18,15 +18,15 @@ _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 _TICK = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 _INTERVAL_SECONDS = 0.05
 
-#: Samples of a long run lie this share of the time passed apart, so that they cost a few hundredths of it at most.
+#: The interval between samples of a long run, as a share of its time, so that they cost at most a few hundredths of it.
 _INTERVAL_SHARE = 0.02
 
 
 @dataclass
 class Peaks:
-    """Peak resident bytes while something ran: the JVM, this process, all Python processes below it together (Spark's
-    workers, a pool's), the largest single one of them, and the whole tree. Pages shared between forked processes count
-    once for each of them."""
+    """Peak resident bytes during a measurement: of the JVM, this process, all Python processes below it together (Spark's
+    workers, a pool's), the largest of them, and the whole tree. Pages that forked processes share count once for each
+    process."""
 
     jvm: int = 0
     process: int = 0
@@ -45,9 +45,9 @@ class Peaks:
 
 @dataclass
 class Measurement:
-    """One contender at one operation. ``seconds`` and ``cpu_seconds`` (of the whole process tree) leave the
-    warm-up out, unless ``once`` says that it is all; ``peaks`` are of the warm-up, the only turn in which memory is
-    sampled; ``other_cpu_seconds`` is what processes of others took meanwhile; ``stored`` is bytes by what they are of."""
+    """One contender at one operation. ``seconds`` and ``cpu_seconds`` (of the whole process tree) exclude the warm-up,
+    unless ``once``: then the warm-up is the measurement. ``peaks`` are those of the warm-up, the only turn with memory
+    samples; ``other_cpu_seconds`` are those of other processes; ``stored`` are bytes by kind of file."""
 
     operation: str
     contender: str
@@ -61,28 +61,28 @@ class Measurement:
 
     @property
     def median(self) -> float | None:
-        """Median seconds, or None when nothing was measured."""
+        """Median seconds, or None if nothing was measured."""
         return statistics.median(self.seconds) if self.seconds else None
 
     @property
     def cpu_median(self) -> float | None:
-        """Median processor seconds, or None when nothing was measured."""
+        """Median processor seconds, or None if nothing was measured."""
         return statistics.median(self.cpu_seconds) if self.cpu_seconds else None
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON form."""
+        """Return the measurement for JSON."""
         return asdict(self)
 
     @staticmethod
     def from_dict(raw: Mapping[str, Any]) -> Measurement:
-        """The inverse of :meth:`to_dict`."""
+        """Return the measurement of :meth:`to_dict`."""
         return Measurement(**{**raw, "peaks": Peaks(**raw["peaks"])})
 
 
 @dataclass(frozen=True)
 class Contender:
-    """Something to measure. ``setup`` and ``teardown`` are not timed and run around each measurement;
-    ``check`` looks at the result of the first run and raises AssertionError when the answer is wrong."""
+    """Something to measure. ``setup`` and ``teardown`` run around each measurement and are not timed; ``check`` gets the
+    result of the first run, and raises AssertionError if the answer is wrong."""
 
     name: str
     run: Callable[[], object]
@@ -93,15 +93,15 @@ class Contender:
 
 @dataclass(frozen=True)
 class Turns:
-    """How often something is measured: after a warm-up ``repeat`` times, or as often as fits into ``max_seconds`` (once
-    at least). Where the warm-up took ``slow_seconds`` or more, it is the measurement."""
+    """The number of measurements: after a warm-up ``repeat``, or as many as fit into ``max_seconds`` (at least one). A
+    warm-up of ``slow_seconds`` or more is the measurement."""
 
     repeat: int
     slow_seconds: float
     max_seconds: float = float("inf")
 
     def after(self, warm_up_seconds: float) -> int:
-        """The measurements that follow a warm-up that took so long."""
+        """Return the number of measurements after a warm-up of this duration."""
         if warm_up_seconds >= self.slow_seconds:
             return 0
         fit = self.max_seconds / max(warm_up_seconds, 1e-9)
@@ -117,14 +117,14 @@ class _Process:
 
 
 def _processes() -> dict[int, _Process]:
-    """Every process that /proc shows by its pid; its time includes that of children that ended."""
+    """Return every process in /proc by its pid; its time includes that of its ended children."""
     found: dict[int, _Process] = {}
     for entry in os.listdir("/proc"):
         if not entry.isdigit():
             continue
         try:
             text = Path(f"/proc/{entry}/stat").read_text(encoding="utf-8", errors="replace")
-        except OSError:  # the process ended meanwhile
+        except OSError:  # The process has ended since the listing.
             continue
         name, _, rest = text.partition("(")[2].rpartition(")")
         fields = rest.split()
@@ -135,7 +135,7 @@ def _processes() -> dict[int, _Process]:
 
 
 def _tree(root: int) -> Iterator[tuple[int, _Process]]:
-    """``root`` and its descendants."""
+    """Yield ``root`` and its descendants."""
     processes = _processes()
     children: dict[int, list[int]] = {}
     for pid, process in processes.items():
@@ -149,7 +149,7 @@ def _tree(root: int) -> Iterator[tuple[int, _Process]]:
 
 
 def tree_peaks(root: int) -> Peaks:
-    """Resident memory now of ``root`` and its descendants."""
+    """Return the present resident memory of ``root`` and its descendants."""
     peaks = Peaks()
     for pid, process in _tree(root):
         peaks.tree += process.resident
@@ -164,12 +164,12 @@ def tree_peaks(root: int) -> Peaks:
 
 
 def tree_cpu_seconds(root: int) -> float:
-    """Processor time that ``root`` and its descendants have used until now, in user and system mode."""
+    """Return the processor time of ``root`` and its descendants until now, in user and system mode."""
     return sum(process.cpu_ticks for _, process in _tree(root)) / _TICK if os.path.isdir("/proc/self") else 0.0
 
 
 def machine_cpu_seconds() -> float:
-    """Processor time that all processes of the machine have used until now; 0 where the system does not tell."""
+    """Return the processor time of all processes of the machine until now; 0 if the system does not report it."""
     try:
         fields = Path("/proc/stat").read_text(encoding="utf-8").split("\n", 1)[0].split()
     except OSError:
@@ -179,7 +179,7 @@ def machine_cpu_seconds() -> float:
 
 
 class MemorySampler:
-    """Samples the process tree of this process on a thread while its block runs."""
+    """Samples the process tree of this process in a thread while its block runs."""
 
     def __init__(self) -> None:
         self.peaks = Peaks()
@@ -205,7 +205,7 @@ class MemorySampler:
 
 
 def error_line(error: BaseException) -> str:
-    """The kind and the first line of an error that says something: Java's have the cause below 'An error occurred'."""
+    """Return kind and first useful line of an error: Java's have the cause below 'An error occurred'."""
     lines = [line for line in str(error).strip().splitlines() if not line.startswith("An error occurred while calling")]
     return f"{type(error).__name__}: {lines[0].lstrip(': ') if lines else ''}"[:300]
 
@@ -219,7 +219,7 @@ class _Turn:
 
 
 def _once(contender: Contender, peaks: Peaks | None) -> _Turn:
-    """One turn; memory is sampled into ``peaks``, where they are given."""
+    """Run one turn; if ``peaks`` are given, they get its memory."""
     contender.setup()
     sampler = MemorySampler() if peaks is not None else None
     try:
@@ -236,8 +236,8 @@ def _once(contender: Contender, peaks: Peaks | None) -> _Turn:
 
 
 def measure(operation: str, contenders: Sequence[Contender], turns: Turns) -> list[Measurement]:
-    """Warm each contender up once, then run them in turn as often as ``turns`` says, so that a machine's slow minute
-    falls on all of them. An exception ends only its own contender, and is kept as its ``error``."""
+    """Warm each contender up once, then run them in turn as often as ``turns`` says, so that a slow minute of the machine
+    affects all of them. An exception ends only its own contender, and becomes its ``error``."""
     results = [Measurement(operation, contender.name) for contender in contenders]
     wanted = [turns.repeat] * len(results)
     for turn in range(turns.repeat + 1):
@@ -266,13 +266,13 @@ def measure(operation: str, contenders: Sequence[Contender], turns: Turns) -> li
 
 
 def others_share(results: Sequence[Measurement]) -> float:
-    """The share of all processors that others took while things were measured."""
+    """Return the share of all processors that other processes used during the measurements."""
     others = sum(sum(result.other_cpu_seconds) for result in results)
     available = sum(sum(result.seconds) for result in results) * (os.cpu_count() or 1)
     return others / available if available else 0.0
 
 
 def use_cores(cores: int) -> None:
-    """Bind this process and what it starts to the first ``cores`` processors, where the system can."""
+    """Bind this process and its children to the first ``cores`` processors, if the system can."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])

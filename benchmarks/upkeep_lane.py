@@ -1,7 +1,7 @@
-"""Upkeep of a table that lives for years, in a process without a JVM: ``python -m benchmarks.upkeep_lane CONFIG OUT``.
+"""Upkeep of a table that is used for years, in a process without a JVM: ``python -m benchmarks.upkeep_lane CONFIG OUT``.
 
-prepare: the tables; expire: the oldest tenth of a thousand snapshots, whose data files are not there, so that no deletion
-of those counts; orphan-scan: a dry run; check: nothing of data files is opened; store-commit: see `store_commits`.
+prepare: the tables; expire: the oldest tenth of a thousand snapshots, whose data files do not exist, so that their
+deletion is not measured; orphan-scan: a dry run; check: no data file is opened; store-commit: see `store_commits`.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _EXPIRED = SNAPSHOTS // 10
 
 
 def run(config: BenchConfig) -> list[Measurement]:
-    """The operations that the configuration names."""
+    """Measure the operations of the configuration."""
     kept, searched = prepare_kept(config), prepare_searched(config)
     if config.operations == ("prepare",):
         return []
     if config.operations == ("store-commit",):
-        with object_server() as (place, options):
-            return measure("store-commit", StoreCommits(place, options).contenders(), config.turns)
+        with object_server() as (location, options):
+            return measure("store-commit", StoreCommits(location, options).contenders(), config.turns)
     contenders = {
         "expire": lambda: _expiry(config, kept),
         "orphan-scan": lambda: _search(config, searched),
@@ -76,7 +76,7 @@ def _search(config: BenchConfig, searched: Path) -> list[Contender]:
 
 
 def _walked(folder: Path) -> int:
-    """Look at the size and time of every file, as little as a listing can do."""
+    """Read the size and time of every file, the minimum for a listing."""
     found, folders = 0, [os.fspath(folder)]
     while folders:
         with os.scandir(folders.pop()) as entries:

@@ -1,4 +1,4 @@
-"""Tables of synthetic metadata with a history: what expiry, the search for orphans and check() work on."""
+"""Tables of synthetic metadata with a history, for expiry, orphan removal and check()."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from lakelsm.snapshots.table_store import TableStore
 
 SNAPSHOTS = 1_000
 LISTED_A_FILE = 10
-"""How many files the search for orphans lists for each live one."""
+"""The number of listed files for each live one in an orphan scan."""
 _MERGED = 30
-"""Manifests of so many commits are merged into one, as `manifest.merge-min-count` has it."""
+"""The number of commits whose manifests are merged into one, as with `manifest.merge-min-count`."""
 _UUID = "5f0d8a52-6c5e-4b42-9f3e-000000000002"
 _METADATA = ("manifest", "schema", "snapshot")
 
 
 def prepare_kept(config: BenchConfig) -> Path:
-    """A table with a history of 1,000 snapshots and ``config.files`` live files, all of which are there and hold nothing.
+    """Return a table with a history of 1,000 snapshots and ``config.files`` live files, which exist and are empty.
 
     Each commit replaces one file in ten thousand, as compactions do.
     """
@@ -44,7 +44,7 @@ def prepare_kept(config: BenchConfig) -> Path:
 
 
 def prepare_searched(config: BenchConfig) -> Path:
-    """The same table, where ten files lie for each that is live: the others are orphans, and all are old."""
+    """Return the same table with ten files for each live one: the others are orphans, and all are old."""
     target = config.root / f"metadata{config.files}" / "bench.db" / "searched"
 
     def make(root: Path) -> None:
@@ -66,12 +66,12 @@ def copy_metadata(source: Path, target: Path) -> None:
 
 
 def replaced_each_time(files: int) -> int:
-    """Files that each commit of the history replaces."""
+    """Return the number of files that each commit of the history replaces."""
     return max(1, files // (10 * SNAPSHOTS))
 
 
 def _write_history(root: Path, files: int) -> list[ManifestEntry]:
-    """Write the metadata of a table and its snapshots; return the entries of all files that they name."""
+    """Write the metadata of a table and its snapshots; return the entries of all its files."""
     merged = write_table(root, files)
     paths, names = TablePaths(str(root)), CommitFileNames(_UUID)
     first = TableStore.open(str(root)).snapshots.get(1)
@@ -114,15 +114,15 @@ def _write_history(root: Path, files: int) -> list[ManifestEntry]:
 
 
 def _lay_files(root: Path, entries: Iterable[ManifestEntry], sized: bool = True) -> None:
-    """Make the files of entries, old ones that hold nothing; with their sizes where they are ``sized``."""
+    """Create the files of entries, old and without content; with their sizes if ``sized``."""
     store = TableStore.open(str(root))
     folders: dict[tuple[bytes, int], str] = {}
     for entry in entries:
-        place = (entry.partition, entry.bucket)
-        if place not in folders:
-            folders[place] = os.path.dirname(store.data_path(*place, "x"))
-            os.makedirs(folders[place], exist_ok=True)
-        path = Path(folders[place], entry.file.file_name)
+        key = (entry.partition, entry.bucket)
+        if key not in folders:
+            folders[key] = os.path.dirname(store.data_path(*key, "x"))
+            os.makedirs(folders[key], exist_ok=True)
+        path = Path(folders[key], entry.file.file_name)
         with path.open("wb") as file:
             if sized:
                 file.truncate(entry.file.file_size)

@@ -1,7 +1,7 @@
 """Deletion vectors: ``python -m benchmarks.vectors_lane CONFIG OUT``.
 
-Reads of tables of which 0, 1, 8 and 50 % of the rows are masked, each beside the plain scan of the same files; a read
-within one bucket; compactions of the same level-0 runs with vectors and without.
+Reads of tables with 0, 1, 8 and 50 % of the rows masked, each beside the plain scan of the same files; a read within
+one bucket; compactions of the same level-0 runs with and without vectors.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _OF_ONE_BUCKET = 8
 
 
 class VectorTables:
-    """The prepared tables, of the rows of ``base``: of N % of them a newer version has masked the older one."""
+    """The prepared tables with the rows of ``base``: newer versions of N % of them have masked the older ones."""
 
     def __init__(self, config: BenchConfig, spark: SparkSession) -> None:
         self.config = config
         self.engine = Engine(config, spark)
 
     def _corrected(self, percent: int, all_rows: bool = True) -> DataFrame:
-        """The base rows, or those alone that are corrected: so many per cent, spread evenly over keys and files."""
+        """Return the base rows, or only the corrected ones: this many per cent, spread evenly over keys and files."""
         chosen = F.col(KEY) % 100 < percent
         rows = self.engine.rows("base")
         quantity = F.when(chosen, 999 - F.col("quantity")).otherwise(F.col("quantity")).alias("quantity")
@@ -75,7 +75,7 @@ class VectorTables:
         build(config.table(_STATE), runs)
 
     def reads(self, operation: str) -> list[Contender]:
-        """A read of VECTOR_READS, and the plain scan of the files that it opens."""
+        """Return a read of VECTOR_READS, and the plain scan of the files that it opens."""
         percent = int(operation.rpartition("-")[2])
         path = self.config.table(f"vector-{percent}")
         where = WHERE if operation.startswith("vector-where") else None
@@ -97,7 +97,7 @@ class VectorTables:
         return [Contender(SCAN, lambda: drain(scan())), Contender(ENGINE, lambda: drain(read()), check=check)]
 
     def read_of_one_bucket(self) -> list[Contender]:
-        """The table of one bucket, on as many cores as this process has; the name says whether it is one."""
+        """Return the read of the table of one bucket on all cores of this process; the name says if it is one core."""
         path = self.config.table(_ONE_BUCKET)
 
         def check(_: object) -> None:
@@ -107,7 +107,7 @@ class VectorTables:
         return [Contender(name, lambda: drain(open_table(path).read()), check=check)]
 
     def compactions(self, operation: str) -> list[Contender]:
-        """The level-0 runs of ``state``, compacted in a table with vectors and in one without."""
+        """Return the compactions of the level-0 runs of ``state`` in a table with vectors and in one without."""
         full = operation == "vector-compact-full"
         return [
             self._compaction(WITHOUT_VECTORS, self.config.table("state"), full),
@@ -129,20 +129,20 @@ class VectorTables:
             remove(scratch)
 
         def check(done: Any) -> None:
-            assert done.files_written, f"{done.status}: --runs {self.config.runs} asks for no ordinary compaction"
+            assert done.files_written, f"{done.status}: --runs {self.config.runs} needs no ordinary compaction"
 
         return Contender(name, compact, lambda: copy_table(source, scratch), teardown, check)
 
 
 def _check_sums(found: DataFrame, want: DataFrame) -> None:
-    """Raise AssertionError unless two frames have the same number of rows, ids and quantities."""
+    """Raise AssertionError unless two frames have the same number of rows and the same sums of ids and quantities."""
     sums = [F.count("*"), F.sum(KEY), F.sum("quantity"), F.sum(F.col("amount").cast("decimal(28,2)"))]
     got, expected = found.agg(*sums).first(), want.agg(*sums).first()
     assert got == expected, f"wrong answer: rows, id, quantity, amount are {got}, expected {expected}"
 
 
 def run(config: BenchConfig, spark: SparkSession) -> list[Measurement]:
-    """VECTOR_OPERATIONS; "prepare-vectors" builds the tables instead."""
+    """Measure VECTOR_OPERATIONS; "prepare-vectors" builds the tables instead."""
     tables = VectorTables(config, spark)
     if config.operations == ("prepare-vectors",):
         tables.prepare()

@@ -16,12 +16,12 @@ _DATA_SUFFIXES = (".parquet", ".orc")
 
 
 def _link_or_copy(source: str, target: str) -> str:
-    """Data files are never changed in place, so a hard link is a copy (and shares the page cache)."""
+    """Link a file, or copy it. Data files never change, so a hard link is a copy, and shares the page cache."""
     if source.endswith(_DATA_SUFFIXES):
         try:
             os.link(source, target)
             return target
-        except OSError:  # another file system, or one without hard links
+        except OSError:  # Another file system, or one without hard links.
             pass
     return shutil.copy2(source, target)
 
@@ -34,12 +34,12 @@ def copy_table(source: Path, target: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a scratch directory if it is there."""
+    """Delete a scratch directory if it exists."""
     shutil.rmtree(path, ignore_errors=True)
 
 
 def build(target: Path, make: Callable[[Path], None]) -> None:
-    """Make a prepared directory once: ``make`` fills a partial one, which is renamed when it is complete."""
+    """Create a prepared directory once: ``make`` fills a partial one, which is renamed when it is complete."""
     if target.exists():
         return
     partial = target.with_name(target.name + ".partial")
@@ -50,7 +50,7 @@ def build(target: Path, make: Callable[[Path], None]) -> None:
 
 
 def expected(config: BenchConfig) -> dict[str, Any]:
-    """rows, id, quantity, amount (sums over the merged rows) and where (the rows that pass the predicate)."""
+    """Return rows, id, quantity, amount (sums over the merged rows) and where (the rows that match the predicate)."""
     answers: dict[str, Any] = json.loads((config.shape / "expected.json").read_text(encoding="utf-8"))
     return answers
 

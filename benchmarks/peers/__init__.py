@@ -1,1 +1,1 @@
-"""One module a peer engine. Each runs in an environment of its own and imports only that peer."""
+"""One module for each peer engine. Each runs in a separate environment and imports only that peer."""

@@ -21,7 +21,7 @@ _COLUMNS = (
 )
 _SUMS = "SELECT count(), sum(id), sum(quantity), sum(toDecimal128(amount, 2)) FROM state FINAL"
 
-# A process has one session, so the small table is made by another one.
+# A process has one session, so another process creates the small table.
 _MAKE = "import chdb.session, json, sys; s = chdb.session.Session(sys.argv[1]); list(map(s.query, json.load(sys.stdin)))"
 
 
@@ -68,7 +68,7 @@ class ChdbPeer:
             self._run(f"ALTER TABLE {target} ATTACH PARTITION ID '{bucket}' FROM {source}")
 
     def prepare(self) -> None:
-        """Load the tables; the base is merged to one part a partition before the runs come."""
+        """Load the tables; the base is merged to one part for each partition before the runs are written."""
         for name in ("base", "small"):
             self._create(name)
             self._insert(name, self.config.data(name), 0)
@@ -80,15 +80,15 @@ class ChdbPeer:
             self._insert("state", self.config.data(f"run-{number}"), number + 1)
 
     def _first_row(self) -> Contender:
-        place, config = self.home.with_name("chdb-tiny"), self.config
-        remove(place)
+        location, config = self.home.with_name("chdb-tiny"), self.config
+        remove(location)
         parts = [_insert("bench.tiny", config.data(name), version) for version, name in enumerate(("tiny", "tiny-run"))]
         queries = ["CREATE DATABASE bench ENGINE = Atomic", _table("bench.tiny", config), *parts]
-        subprocess.run([sys.executable, "-c", _MAKE, str(place)], input=json.dumps(queries), text=True, check=True)
-        return first_row_contender(CLICKHOUSE, "chdb", str(place))
+        subprocess.run([sys.executable, "-c", _MAKE, str(location)], input=json.dumps(queries), text=True, check=True)
+        return first_row_contender(CLICKHOUSE, "chdb", str(location))
 
     def contenders(self, operation: str) -> list[Contender]:
-        """load, upsert (two table sizes), read, where, count, compact, first-row."""
+        """Return those of load, upsert (two table sizes), read, where, count, compact, first-row."""
         name, config = CLICKHOUSE, self.config
 
         def upsert(label: str, table: str, batch: str) -> Contender:
@@ -129,5 +129,5 @@ class ChdbPeer:
 
 
 def open_peer(config: BenchConfig) -> ChdbPeer:
-    """The peer for :mod:`benchmarks.peer_runner`."""
+    """Return the peer for :mod:`benchmarks.peer_runner`."""
     return ChdbPeer(config)

@@ -1,4 +1,4 @@
-"""delta-rs (PyPI ``deltalake``): MERGE as the upsert; reads of the copy-on-write table that it leaves."""
+"""delta-rs (PyPI ``deltalake``): MERGE as the upsert, and reads of the resulting copy-on-write table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class DeltaPeer:
     """Tables ``base``, ``small`` and ``state`` (base plus every run merged) below ``shape/deltalake``."""
 
     def __init__(self, config: BenchConfig) -> None:
-        # deltalake hides behind importlib because it is installed only in its own environment
+        # Imported by importlib, because deltalake is installed only in its environment.
         self.delta: Any = importlib.import_module("deltalake")
         self.parquet: Any = importlib.import_module("pyarrow.parquet")
         self.dataset: Any = importlib.import_module("pyarrow.dataset")
@@ -37,7 +37,7 @@ class DeltaPeer:
         merge.when_matched_update_all().when_not_matched_insert_all().execute()
 
     def prepare(self) -> None:
-        """Load the base tables and merge the runs into the state, one commit each."""
+        """Load the base tables and merge the runs into the state, with one commit each."""
         build(self.home / "base", lambda path: self._load(self.config.data("base"), path))
         build(self.home / "small", lambda path: self._load(self.config.data("small"), path))
 
@@ -54,7 +54,7 @@ class DeltaPeer:
         build(self.home / "tiny", tiny)
 
     def contenders(self, operation: str) -> list[Contender]:
-        """load, upsert (two table sizes), read, where, count, compact, first-row."""
+        """Return those of load, upsert (two table sizes), read, where, count, compact, first-row."""
         name = DELTA
         state = self.home / "state"
 
@@ -101,5 +101,5 @@ class DeltaPeer:
 
 
 def open_peer(config: BenchConfig) -> DeltaPeer:
-    """The peer for :mod:`benchmarks.peer_runner`."""
+    """Return the peer for :mod:`benchmarks.peer_runner`."""
     return DeltaPeer(config)

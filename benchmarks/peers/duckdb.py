@@ -1,6 +1,6 @@
-"""DuckDB over the very Parquet files of lakelsm's table: a window over the key keeps the newest row.
+"""DuckDB on the same Parquet files as lakelsm's table: a window over the key selects the newest row.
 
-It knows no table format, so the list of files is lakelsm's, and an upsert is no more than one more file.
+It knows no table format. The list of files is lakelsm's, and an upsert is one more file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _COPY = "FORMAT parquet, COMPRESSION zstd"
 
 
 def newest_rows(files: list[str]) -> str:
-    """The query of the newest row of each key, less those that were deleted."""
+    """Return the query of the newest row of each key, without deleted ones."""
     listed = ", ".join(f"'{file}'" for file in files)
     return (
         f"SELECT * EXCLUDE ({_SYSTEM}) FROM (SELECT * FROM read_parquet([{listed}]) "
@@ -45,14 +45,14 @@ class DuckdbPeer:
         self.connection.execute("SET enable_progress_bar = false")
 
     def prepare(self) -> None:
-        """Nothing: files are lakelsm's."""
+        """Do nothing: the files are lakelsm's."""
         assert self.config.live_files.exists(), "lakelsm's tables are not prepared"
 
     def _drain(self, query: str) -> int:
         return sum(batch.num_rows for batch in self.connection.execute(query).to_arrow_reader())
 
     def contenders(self, operation: str) -> list[Contender]:
-        """load and compact as sorted copies, read, where, count, first-row."""
+        """Return those of load and compact as sorted copies, read, where, count, first-row."""
         config, target = self.config, self.scratch / "written.parquet"
         if operation == "first-row":
             parts = (f"SELECT *, {at} AS v FROM '{config.data(name)}/*.parquet'" for at, name in enumerate(_TINY))
@@ -90,5 +90,5 @@ class DuckdbPeer:
 
 
 def open_peer(config: BenchConfig) -> DuckdbPeer:
-    """The peer for :mod:`benchmarks.peer_runner`."""
+    """Return the peer for :mod:`benchmarks.peer_runner`."""
     return DuckdbPeer(config)

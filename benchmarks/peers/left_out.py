@@ -1,15 +1,15 @@
-"""What a peer is not asked for on large tables, so that a run ends in time. Standard library only."""
+"""Work of a peer that is left out on large tables, because it takes minutes. Standard library only."""
 
 from __future__ import annotations
 
 from benchmarks.timing import Contender
 
-#: From more rows than this on.
+#: Above this number of rows, long work is left out.
 LONG_ROWS = 1_000_000
 
 
 def left_out(name: str) -> Contender:
-    """A contender that fails at once and says why."""
+    """Return a contender that fails immediately with the reason."""
 
     def run() -> None:
         raise RuntimeError(f"left out above {LONG_ROWS:,} rows: it takes minutes, and no target is about it")

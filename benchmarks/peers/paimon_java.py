@@ -1,6 +1,7 @@
-"""Java Paimon's core library in a JVM of its own, on as many threads as there are cores.
+"""Java Paimon's core library in a separate JVM, on as many threads as there are cores.
 
-PySpark's environment gives the launcher that fetches the jar and the libraries that Paimon expects beside it; there is no
+PySpark's environment has the launcher, which downloads the jar, and the libraries that Paimon needs. There is no Spark
+session. The tables are copies of lakelsm's prepared ones, which must exist.
 Spark session. It opens copies of lakelsm's prepared tables, so it needs those.
 """
 
@@ -20,7 +21,7 @@ _BELOW = 100
 
 
 class PaimonJavaPeer:
-    """Tables are read in place, and written in copies."""
+    """Reads the tables in place, and writes copies."""
 
     def __init__(self, config: BenchConfig) -> None:
         self.config = config
@@ -40,11 +41,11 @@ class PaimonJavaPeer:
         self.java.start(config.cores, str(spill))
 
     def prepare(self) -> None:
-        """Nothing: tables are lakelsm's."""
+        """Do nothing: the tables are lakelsm's."""
         assert self.config.table("state").exists(), "lakelsm's tables are not prepared"
 
     def contenders(self, operation: str) -> list[Contender]:
-        """load, upsert (two table sizes), read, where, count, compact; ENGINE_OPERATIONS by merge engine."""
+        """Return those of load, upsert (two table sizes), read, where, count, compact or ENGINE_OPERATIONS."""
         config, work = self.config, self.scratch / "work"
         state = str(config.table("state"))
 
@@ -108,5 +109,5 @@ class PaimonJavaPeer:
 
 
 def open_peer(config: BenchConfig) -> PaimonJavaPeer:
-    """The peer for :mod:`benchmarks.peer_runner`."""
+    """Return the peer for :mod:`benchmarks.peer_runner`."""
     return PaimonJavaPeer(config)

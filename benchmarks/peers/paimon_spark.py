@@ -1,6 +1,6 @@
-"""Java Paimon's connector on Spark: a PySpark environment and a jar that fit each other.
+"""Java Paimon's connector on Spark: a PySpark environment and a jar of matching versions.
 
-It opens copies of lakelsm's prepared tables, so it needs those.
+The tables are copies of lakelsm's prepared ones, which must exist.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from benchmarks.workspace import check_count, copy_table, remove
 
 
 class PaimonSparkPeer:
-    """The warehouse is a scratch folder: ``state`` is read in place, the other operations get copies."""
+    """The warehouse is a scratch folder: ``state`` is read in place, other operations use copies."""
 
     def __init__(self, config: BenchConfig) -> None:
         self.config = config
@@ -65,7 +65,7 @@ class PaimonSparkPeer:
         self._copy("state", "state")
 
     def contenders(self, operation: str) -> list[Contender]:
-        """load, upsert (two table sizes), read, where, count, compact; ENGINE_OPERATIONS by merge engine."""
+        """Return those of load, upsert (two table sizes), read, where, count, compact or ENGINE_OPERATIONS."""
 
         def frame(where: str = "true") -> Any:
             return self.spark.table("paimon.bench.state").where(where)
@@ -79,13 +79,13 @@ class PaimonSparkPeer:
         def upsert(label: str, table: str, batch: str) -> Contender:
             return Contender(label, lambda: self._insert("work", batch), lambda: self._copy(table, "work"))
 
-        # A batch compaction is full by itself; Paimon 0.9 does not know the argument `compact_strategy`.
+        # A batch compaction is always full; Paimon 0.9 does not know the argument `compact_strategy`.
         def compact() -> None:
             self.spark.sql("CALL paimon.sys.compact(table => 'bench.work')")
 
         def check_compacted() -> None:
             levels = self.spark.sql("SELECT DISTINCT level FROM paimon.bench.`work$files`").collect()
-            assert len(levels) == 1 and levels[0][0] > 0, f"not a full compaction: files lie on the levels {levels}"
+            assert len(levels) == 1 and levels[0][0] > 0, f"not a full compaction: files are on the levels {levels}"
             check_count(self.config, "rows", self.spark.table("paimon.bench.work").count())
 
         if operation == "load":
@@ -102,7 +102,7 @@ class PaimonSparkPeer:
             copy = lambda: self._copy("state", "work")  # noqa: E731
             return [Contender(JAVA_ON_SPARK, compact, copy, check=lambda _: check_compacted())]
         if operation in ENGINE_OPERATIONS:
-            if self.config.rows > LONG_ROWS:  # Java's core is measured at them
+            if self.config.rows > LONG_ROWS:  # Java's core library is measured with them.
                 return [left_out(JAVA_ON_SPARK)]
             return [self._merging(operation, engine) for engine in (DEDUPLICATE, PARTIAL_UPDATE, AGGREGATION)]
         return []
@@ -126,5 +126,5 @@ class PaimonSparkPeer:
 
 
 def open_peer(config: BenchConfig) -> PaimonSparkPeer:
-    """The peer for :mod:`benchmarks.peer_runner`."""
+    """Return the peer for :mod:`benchmarks.peer_runner`."""
     return PaimonSparkPeer(config)

@@ -1,4 +1,4 @@
-"""pypaimon: the same tables as lakelsm's where those were prepared, else tables that it writes itself."""
+"""pypaimon on lakelsm's prepared tables, or, if there are none, on tables that it writes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from benchmarks.peers.left_out import LONG_ROWS, left_out
 from benchmarks.timing import Contender
 from benchmarks.workspace import build, check_count, check_sums, copy_table, remove
 
-#: What takes it minutes on larger tables.
+#: Operations that take it minutes on larger tables.
 _LONG = ("load", "where", "engine-read")
 
 
 class PypaimonPeer:
-    """Each table lives in a warehouse of its own: ``<home>/<table>/bench.db/t``."""
+    """Each table is in a separate warehouse: ``<home>/<table>/bench.db/t``."""
 
     def __init__(self, config: BenchConfig) -> None:
         self.paimon: Any = importlib.import_module("pypaimon")
@@ -72,7 +72,7 @@ class PypaimonPeer:
             (target / "lakelsm").touch()
 
     def prepare(self) -> None:
-        """Take or write base, small and state. One that it wrote has no compacted base: pypaimon cannot
+        """Use or write base, small and state. A table that it wrote has no compacted base, because pypaimon cannot
         compact."""
         self._build("base", self.config.data("base"), 0)
         self._build("small", self.config.data("small"), 0)
@@ -87,9 +87,9 @@ class PypaimonPeer:
         return builder.new_read().to_arrow_batch_reader(splits)
 
     def contenders(self, operation: str) -> list[Contender]:
-        """load, upsert (two table sizes), read, where; engine-read by merge engine; first-row.
+        """Return those of load, upsert (two table sizes), read, where; engine-read by merge engine; first-row.
 
-        It has partial-update without sequence groups alone, so that one is left out.
+        It has partial-update only without sequence groups, so this engine is left out.
         """
         if operation in _LONG and self.config.rows > LONG_ROWS:
             return [left_out(PYPAIMON)]
@@ -110,8 +110,8 @@ class PypaimonPeer:
             sums = [0, 0, 0, 0]
             for batch in self._scan():
                 sums[0] += batch.num_rows
-                for place, column in enumerate(("id", "quantity", "amount"), 1):
-                    sums[place] += self.compute.sum(batch[column]).as_py() or 0
+                for at, column in enumerate(("id", "quantity", "amount"), 1):
+                    sums[at] += self.compute.sum(batch[column]).as_py() or 0
             return tuple(sums)
 
         name = PYPAIMON
@@ -132,7 +132,7 @@ class PypaimonPeer:
         return []
 
     def _merging(self, merge_engine: str) -> Contender:
-        """A read of lakelsm's table of this merge engine."""
+        """Return a read of lakelsm's table of this merge engine."""
 
         source = self.config.table(merge_engine)
 
@@ -149,5 +149,5 @@ class PypaimonPeer:
 
 
 def open_peer(config: BenchConfig) -> PypaimonPeer:
-    """The peer for :mod:`benchmarks.peer_runner`."""
+    """Return the peer for :mod:`benchmarks.peer_runner`."""
     return PypaimonPeer(config)

@@ -1,4 +1,4 @@
-"""RocksDB from Python, by rocksdict: one store of the base's rows, eight bytes a key, and values that nobody decodes."""
+"""RocksDB in Python, through rocksdict: one store of the base's rows, with keys of eight bytes and undecoded values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from benchmarks.workspace import build
 
 _BATCH_ROWS = 100_000
 
-#: What lookups of lakelsm have by default.
+#: The default of lakelsm's lookups.
 _CACHE_BYTES = 256 << 20
 
 
@@ -56,7 +56,7 @@ class RocksdbPeer:
         store.close()
 
     def contenders(self, operation: str) -> list[Contender]:
-        """Batches and single lookups; a load of the store has no like among what caches do."""
+        """Return batches and single lookups. The load of the store has no equal in lakelsm's caches, and is left out."""
         if operation not in LOOKUP_HITS:
             return []
         keys = keys_of(self.config, operation)
@@ -76,11 +76,11 @@ class RocksdbPeer:
 
 
 def _bytes_of(keys: Any) -> list[bytes]:
-    """Keys as RocksDB orders them."""
+    """Return the keys as bytes in RocksDB's order."""
     data = keys.astype(">i8").tobytes()
     return [data[at : at + 8] for at in range(0, len(data), 8)]
 
 
 def open_peer(config: BenchConfig) -> RocksdbPeer:
-    """As `benchmarks.peer_runner` asks for."""
+    """Return the peer for :mod:`benchmarks.peer_runner`."""
     return RocksdbPeer(config)

@@ -35,7 +35,7 @@ def test_one_row_in_ten_passes_the_predicate(config: BenchConfig) -> None:
     assert 0.09 < share < 0.11
 
 
-def test_the_runs_laid_over_the_base_are_the_merged_rows(config: BenchConfig) -> None:
+def test_the_base_and_its_runs_give_the_merged_rows(config: BenchConfig) -> None:
     latest: dict[int, dict[str, object]] = {}
     for name in ("base", "run-0", "run-1", "run-2"):
         latest |= {row["id"]: row for row in pq.read_table(config.data(name)).to_pylist()}
@@ -49,7 +49,7 @@ def test_a_batch_is_one_per_cent_and_one_tenth_of_it_is_new(config: BenchConfig)
     assert pc.sum(pc.greater_equal(ids, config.rows)).as_py() == 20
 
 
-def test_answers_that_differ_are_refused(config: BenchConfig) -> None:
+def test_wrong_answers_are_refused(config: BenchConfig) -> None:
     answer = expected(config)
     sums = (answer["rows"], answer["id"], answer["quantity"], Decimal(answer["amount"]))
     check_sums(config, *sums)

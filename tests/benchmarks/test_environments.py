@@ -1,4 +1,4 @@
-"""The peers' environments: made once for what they ask for, a failure kept as the peer's own."""
+"""The peers' environments: each is created once for its requirements, and a failure is reported for its peer only."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     def install(home: Path, python: Path, requirements: tuple[str, ...]) -> str:
         made.append(requirements)
         home.mkdir(parents=True, exist_ok=True)
-        return "chdb==4.* cannot be installed: no such version" if home.name == "chdb" else ""
+        return "chdb==4.* cannot be installed: unknown version" if home.name == "chdb" else ""
 
     monkeypatch.setattr(environments, "_install", install)
     return made
 
 
-def test_an_environment_is_made_once_and_shared(tmp_path: Path, installed: list[tuple[str, ...]]) -> None:
+def test_an_environment_is_created_once_and_shared(tmp_path: Path, installed: list[tuple[str, ...]]) -> None:
     for _ in range(2):
         pythons, failed = install_peers(tmp_path, ["paimon_java", "paimon_spark"])
         assert (set(pythons), failed) == ({"paimon_java", "paimon_spark"}, {})
@@ -32,17 +32,17 @@ def test_an_environment_is_made_once_and_shared(tmp_path: Path, installed: list[
     assert installed == [("pyspark==3.5.*",)]
 
 
-def test_one_that_was_made_for_something_else_is_made_anew(tmp_path: Path, installed: list[tuple[str, ...]]) -> None:
+def test_an_environment_of_other_requirements_is_replaced(tmp_path: Path, installed: list[tuple[str, ...]]) -> None:
     install_peers(tmp_path, ["duckdb"])
     (tmp_path / "duckdb" / "installed").write_text("duckdb==1.*", encoding="utf-8")
     install_peers(tmp_path, ["duckdb"])
     assert installed == [PEERS["duckdb"].requirements] * 2
 
 
-def test_a_peer_that_cannot_be_installed_stops_no_other(tmp_path: Path, installed: list[tuple[str, ...]]) -> None:
+def test_a_failed_installation_does_not_stop_other_peers(tmp_path: Path, installed: list[tuple[str, ...]]) -> None:
     pythons, failed = install_peers(tmp_path, ["chdb", "deltalake"])
     assert set(pythons) == {"deltalake"}
-    assert failed == {"chdb": "chdb==4.* cannot be installed: no such version"}
+    assert failed == {"chdb": "chdb==4.* cannot be installed: unknown version"}
     assert len(installed) == 2
 
 

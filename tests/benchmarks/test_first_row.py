@@ -1,4 +1,4 @@
-"""The lane of fresh processes: what ends its timed region, and what is left behind."""
+"""The lane of fresh processes: the end of its timed region, and the end of its process."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def script(folder: Path, monkeypatch, text: str) -> None:  # type: ignore[no-unt
     monkeypatch.setattr(first_row, "_SCRIPT", path)
 
 
-def test_the_region_ends_with_the_row_and_not_with_the_process(tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def test_the_timed_region_ends_with_the_row(tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     script(
         tmp_path,
         monkeypatch,
         "import sys\nprint(tuple(range(10)), flush=True)\nassert sys.stdin.read() == ''\n",
     )
     contender = first_row_contender("x", "engine", "place")
-    # The process runs until its input is closed, which is done after the region.
+    # The process runs until its input is closed, after the timed region.
     (result,) = measure("first-row", [contender], Turns(1, 60))
     assert result.error == "" and len(result.seconds) == 1
 
@@ -34,7 +34,7 @@ def test_a_process_without_a_row_is_a_failure(tmp_path, monkeypatch) -> None:  #
     assert result.error.startswith("AssertionError: no row")
 
 
-def test_the_script_imports_nothing_heavy_of_its_own() -> None:
+def test_the_script_itself_imports_no_large_package() -> None:
     tree = ast.parse(Path(first_row_of.__file__).read_text(encoding="utf-8"))
     imported = {
         name.split(".")[0]

@@ -1,4 +1,4 @@
-"""The merge engines' lanes: answers made from the data alone, and tables that give them."""
+"""The merge engines' lanes: answers computed from the data alone, and tables that give them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def sums(merged: list[Row]) -> dict[str, str]:
     return {"rows": str(len(merged)), **{name: str(sum(number(row[name]) for row in merged)) for name in SUMMED}}
 
 
-def test_the_answers_are_those_of_merging_row_by_row(config: BenchConfig) -> None:
+def test_the_answers_equal_those_of_merging_row_by_row(config: BenchConfig) -> None:
     changes = changes_by_id(config)
     newest = [max(rows, key=lambda row: row["event_time"]) for rows in changes.values()]
     last = [rows[-1] for rows in changes.values()]
@@ -74,7 +74,7 @@ def test_each_engine_reads_and_compacts_to_its_answer(config: BenchConfig, spark
         assert all(result.cpu_seconds[0] > 0 for result in results if Path("/proc/self").is_dir())
 
 
-def test_another_engines_rows_are_a_wrong_answer(config: BenchConfig, spark: SparkSession) -> None:
+def test_the_rows_of_another_engine_are_a_wrong_answer(config: BenchConfig, spark: SparkSession) -> None:
     frame = spark.read.parquet(str(config.data("merged")))
     check_frame(config, "deduplicate", frame)
     with pytest.raises(AssertionError, match="wrong answer of aggregation"):

@@ -1,4 +1,4 @@
-"""docs/modes.md: its table is the one that the harness prints, its options exist, its examples answer as they say."""
+"""docs/modes.md: the harness prints its table, its options exist, and its examples have the stated results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.strip("|").split("|")]
 
 
-def test_the_table_of_the_page_has_the_lines_and_columns_that_the_harness_prints() -> None:
+def test_the_table_of_the_page_has_the_lines_and_columns_of_the_harness() -> None:
     printed = page_table(BenchConfig(workdir=""), []).splitlines()
     assert printed[0] in PAGE
     found = PAGE[PAGE.index(printed[0]) :].split("\n\n")[0].splitlines()
@@ -33,7 +33,7 @@ def test_the_table_of_the_page_has_the_lines_and_columns_that_the_harness_prints
     assert {len(cells(line)) for line in found} == {len(MODES) + 1}
 
 
-def test_a_cell_has_seconds_a_write_the_ratio_to_the_scan_and_mebibytes() -> None:
+def test_cells_have_seconds_for_each_write_the_ratio_to_the_scan_or_mebibytes() -> None:
     stored = {LIVE_FILES: 3 << 20, ALL_FILES: 27 << 20}
     results = [
         Measurement("mode-write", COPY_ON_WRITE, [16.0], [24.0], stored=stored),
@@ -45,7 +45,7 @@ def test_a_cell_has_seconds_a_write_the_ratio_to_the_scan_and_mebibytes() -> Non
     assert {cells(line)[1] for line in lines} == {"–"}
 
 
-def test_every_option_that_the_page_names_exists_and_the_modes_are_made_by_theirs() -> None:
+def test_every_option_of_the_page_exists_and_sets_its_mode() -> None:
     named = set(re.findall(r"`([a-z]+(?:[.-][a-z0-9]+)+)`(?: = |[ ,.)])", PAGE)) - set(MODES)
     assert {"deletion-vectors.merge-on-read", "full-compaction.delta-commits", "write-only"} <= named
     assert named <= set(OPTIONS)
@@ -54,7 +54,7 @@ def test_every_option_that_the_page_names_exists_and_the_modes_are_made_by_their
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")
-def test_the_examples_of_the_page_answer_as_they_say(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_examples_of_the_page_have_the_stated_results(spark: SparkSession, tmp_path: Path) -> None:
     assert spark.version
     names: dict[str, Any] = {}
     checked = 0

@@ -46,7 +46,7 @@ def test_a_slow_contender_is_measured_once() -> None:
     assert len(result.seconds) == 1
 
 
-def test_measurements_are_fewer_where_they_would_take_too_long_and_one_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_measurements_are_fewer_but_at_least_one(monkeypatch: pytest.MonkeyPatch) -> None:
     turns = Turns(repeat=5, slow_seconds=60, max_seconds=20)
     assert [turns.after(seconds) for seconds in (0.1, 4, 6, 50, 60, 90)] == [5, 5, 3, 1, 0, 0]
     calls: list[str] = []
@@ -63,7 +63,7 @@ def test_measurements_are_fewer_where_they_would_take_too_long_and_one_at_least(
     assert calls == ["fast", "long", "fast", "long", "fast", "fast"]
 
 
-def test_memory_is_sampled_in_the_warm_up_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_sampled_in_the_warm_up_only(monkeypatch: pytest.MonkeyPatch) -> None:
     sampled: list[str] = []
     turn = iter(["warm-up", "first", "second"])
     now = [""]
@@ -90,13 +90,13 @@ def test_a_wrong_answer_is_a_failure_and_stops_only_its_contender() -> None:
     assert len(right.seconds) == 2
 
 
-def test_an_error_of_java_is_told_by_its_cause() -> None:
+def test_an_error_of_java_is_reported_by_its_cause() -> None:
     text = "An error occurred while calling o45.sql.\n: java.lang.RuntimeException: Argument x is unknown.\n\tat a.b"
     assert error_line(ValueError(text)) == "ValueError: java.lang.RuntimeException: Argument x is unknown."
     assert error_line(ValueError("")) == "ValueError: "
 
 
-def test_the_copy_is_removed_when_the_run_fails() -> None:
+def test_the_copy_is_deleted_if_the_run_fails() -> None:
     removed: list[bool] = []
 
     def fail() -> None:
@@ -112,7 +112,7 @@ def test_this_process_has_memory_and_no_jvm() -> None:
         assert peaks.tree >= peaks.process > 1 << 20
 
 
-def test_a_pools_process_is_a_worker() -> None:
+def test_a_process_of_a_pool_counts_as_a_worker() -> None:
     with subprocess.Popen([sys.executable, "-c", "print(); input()"], stdin=-1, stdout=-1) as child:
         assert child.stdout is not None
         child.stdout.readline()
@@ -123,14 +123,14 @@ def test_a_pools_process_is_a_worker() -> None:
         assert peaks.tree >= peaks.process + peaks.workers
 
 
-def test_the_machines_processor_time_has_this_process_in_it() -> None:
+def test_the_machines_processor_time_includes_this_process() -> None:
     machine, own = machine_cpu_seconds(), tree_cpu_seconds(os.getpid())
     sum(range(3_000_000))
     if os.path.isdir("/proc/self"):
         assert machine_cpu_seconds() - machine >= (tree_cpu_seconds(os.getpid()) - own) / 2 > 0
 
 
-def test_processor_time_is_that_of_children_too() -> None:
+def test_processor_time_includes_children() -> None:
     before = tree_cpu_seconds(os.getpid())
     subprocess.run([sys.executable, "-c", "sum(range(3_000_000))"], check=True)
     if os.path.isdir("/proc/self"):
@@ -141,8 +141,8 @@ def test_a_verdict_compares_medians_with_the_limit() -> None:
     results = [_measured("read", SCAN, 1, 2, 9), _measured("read", first(ENGINE), 2.9, 2.9, 2.9)]
     (verdict,) = [verdict for verdict in verdicts(results) if verdict.value is not None]
     assert (verdict.value, verdict.met) == (1.45, False)
-    said = "MISSED       read, lakelsm, first query beside Spark parquet scan: 1.45 x (at most 1.35 x)"
-    assert verdict.text("read") == said
+    expected = "MISSED       read, lakelsm, first query beside Spark parquet scan: 1.45 x (at most 1.35 x)"
+    assert verdict.text("read") == expected
 
 
 def test_a_busy_machine_compares_processor_time_and_a_quiet_one_shows_it() -> None:
@@ -155,13 +155,13 @@ def test_a_busy_machine_compares_processor_time_and_a_quiet_one_shows_it() -> No
     assert noisy.text("read").endswith(": 1.30 x CPU (at most 1.20 x CPU, 1.10 x wall)")
 
 
-def test_a_target_of_processor_time_is_judged_by_it_on_a_quiet_machine_too() -> None:
+def test_a_target_of_processor_time_uses_it_also_on_a_quiet_machine() -> None:
     results = [Measurement("load", CLICKHOUSE, [9.0], [17.0]), Measurement("load", LOCAL, [12.0], [15.3])]
     (verdict,) = [verdict for verdict in verdicts(results) if verdict.value is not None]
     assert (verdict.value, verdict.met) == (0.9, True)
 
 
-def test_a_cold_measurement_beside_a_warm_one_is_told() -> None:
+def test_a_cold_measurement_beside_a_warm_one_is_reported() -> None:
     results = [Measurement("compact", COPY, [9.0], [9.0], once=True), Measurement("compact", ENGINE, [3.0], [3.0])]
     (verdict,) = [verdict for verdict in verdicts(results) if verdict.value is not None]
     assert verdict.text("compact").endswith(": 0.33 x (at most 0.42 x, 0.33 x CPU, one side cold)")
@@ -169,13 +169,13 @@ def test_a_cold_measurement_beside_a_warm_one_is_told() -> None:
     assert not any(verdict.cold for verdict in verdicts(results))
 
 
-def test_seconds_are_wall_time_however_busy_the_machine_is() -> None:
+def test_seconds_are_wall_time_also_on_a_busy_machine() -> None:
     (verdict,) = [v for v in verdicts([Measurement("count", LOCAL, [0.4], [0.2])], quiet=False) if v.value is not None]
     assert (verdict.value, verdict.met) == (0.4, False)
     assert verdict.text("count").endswith(": 0.40 s (at most 0.30 s, 0.20 s CPU)")
 
 
-def test_merge_engines_are_judged_beside_deduplicate_and_by_their_largest_worker() -> None:
+def test_merge_engines_are_compared_with_deduplicate_and_by_their_largest_worker() -> None:
     base = _measured("engine-read", "lakelsm deduplicate", 2.0)
     ours = _measured("engine-read", "lakelsm aggregation", 3.2)
     ours.peaks.largest_worker = 300 << 20
@@ -192,7 +192,7 @@ def test_a_target_without_its_peer_is_not_measured() -> None:
     assert all(verdict.text("").startswith("not measured") for verdict in found)
 
 
-def test_a_missed_target_says_so_under_its_heading() -> None:
+def test_a_missed_target_is_listed_under_its_heading() -> None:
     results = [_measured("compact", COPY, 1.0), _measured("compact", "lakelsm", 0.6), _measured("plan", "lakelsm", 1.0)]
     lines = judged(verdicts(results), ("compact", "plan"))
     speed, bounds = lines[: lines.index("")], lines[lines.index("") + 1 :]
@@ -202,13 +202,13 @@ def test_a_missed_target_says_so_under_its_heading() -> None:
     assert not any("upsert" in line for line in lines)
 
 
-def test_whatever_failed_is_told_by_name_also_where_nothing_was_measured() -> None:
+def test_failures_are_listed_by_name_even_without_measurements() -> None:
     failed = [Measurement("install", "chdb", error="no such version"), Measurement("read", DELTA, error="ValueError: no")]
     assert failures(failed) == ["Failed:", "chdb, install: no such version", "delta-rs, read: ValueError: no", ""]
     assert failures([_measured("read", ENGINE, 1.0)]) == []
 
 
-def test_others_are_told_from_the_regions_that_were_measured() -> None:
+def test_the_share_of_others_is_that_of_the_measured_regions() -> None:
     cores = os.cpu_count() or 1
     quiet = Measurement("read", ENGINE, [3.0], [6.0], [0.0])
     busy = Measurement("read", SCAN, [1.0], [1.0], [1.0 * cores])
@@ -227,10 +227,10 @@ def test_measurements_survive_json() -> None:
     assert Measurement.from_dict(result.to_dict()) == result
 
 
-def test_operations_are_named_one_by_one_or_by_their_group() -> None:
+def test_operations_are_selected_singly_or_by_group() -> None:
     assert named_operations("read,modes,mode-read") == ("read", *MODE_OPERATIONS)
     assert named_operations(",".join(OPERATIONS)) == OPERATIONS
-    with pytest.raises(ValueError, match="groups of them are speed, engines, vectors, modes"):
+    with pytest.raises(ValueError, match="groups: speed, engines, vectors, modes"):
         named_operations("read,mode")
 
 

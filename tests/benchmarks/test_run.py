@@ -1,4 +1,4 @@
-"""A run goes on whatever becomes of a lane, and tells what did."""
+"""A run continues after any failure of a lane, and reports it."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def lane(folder: Path, text: str) -> Path:
     return code
 
 
-def test_a_lanes_measurements_are_kept(runner: Runner, tmp_path: Path) -> None:
+def test_the_measurements_of_a_lane_are_collected(runner: Runner, tmp_path: Path) -> None:
     found = {"operation": "read", "contender": "x", "seconds": [1.0], "peaks": {"tree": 5}}
     code = lane(tmp_path, f"open(sys.argv[-1], 'w').write(json.dumps([{found!r}]))")
     runner.lane("some", "some_lane", ["read"], code=code)
     assert [(result.contender, result.median, result.peaks.tree) for result in runner.results] == [("x", 1.0, 5)]
 
 
-def test_a_lane_that_dies_is_a_failure_of_each_of_its_operations(runner: Runner, tmp_path: Path) -> None:
+def test_a_crashed_lane_is_a_failure_of_each_of_its_operations(runner: Runner, tmp_path: Path) -> None:
     runner.lane("some", "some_lane", ["read", "load"], code=lane(tmp_path, "sys.exit(3)"))
     assert [(result.operation, result.contender, result.error) for result in runner.results] == [
         ("read", "some", "exit status 3"),
@@ -46,7 +46,7 @@ def test_a_lane_that_dies_is_a_failure_of_each_of_its_operations(runner: Runner,
     ]
 
 
-def test_a_lane_that_hangs_is_ended_with_what_it_started(
+def test_a_hanging_lane_is_killed_with_its_children(
     runner: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pid_file = tmp_path / "pid"
@@ -69,12 +69,12 @@ def test_a_lane_that_hangs_is_ended_with_what_it_started(
 
 
 def state_of(pid: str) -> str:
-    """The state of a process as `ps` shows it, '' where there is none."""
+    """Return the state of a process from `ps`; '' if it does not exist."""
     shown = subprocess.run(["ps", "-o", "stat=", "-p", pid], capture_output=True, text=True, check=False)
     return shown.stdout.strip()[:1]
 
 
-def test_an_interrupted_run_leaves_no_lane_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_run_ends_its_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
     lane = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
     wait = lane.wait
 
@@ -88,14 +88,14 @@ def test_an_interrupted_run_leaves_no_lane_behind(monkeypatch: pytest.MonkeyPatc
     assert lane.poll() == -signal.SIGKILL
 
 
-def test_a_revision_that_does_not_exist_is_a_failure_by_name(runner: Runner) -> None:
+def test_an_unknown_revision_is_a_failure_with_its_name(runner: Runner) -> None:
     _run_before(runner, {"upsert", "read"})
     (result,) = runner.results
     assert (result.operation, result.contender) == ("upsert", "lakelsm before")
     assert "no-such-revision" in result.error
 
 
-def test_the_configuration_reaches_a_lane_as_it_is(tmp_path: Path) -> None:
+def test_a_lane_reads_the_same_configuration(tmp_path: Path) -> None:
     more = {"peer_pythons": {"chdb": "/x/python"}, "coordinates": {"x": "a:b:1"}}
     config = BenchConfig(workdir=str(tmp_path), rows=7, operations=("read",), **more)
     assert BenchConfig.from_json(config.to_json()) == config

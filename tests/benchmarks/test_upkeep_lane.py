@@ -1,4 +1,4 @@
-"""The lanes of upkeep, on small tables: answers are checked, and bare requests are those that commits send."""
+"""The lanes of upkeep, on small tables: answers are checked, and bare requests equal those of the commits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.upkeep_lane import run
 from tests.storage.object_server import ObjectServer
 
 
-def test_expiry_search_and_check_are_measured_and_answer_rightly(
+def test_expiry_orphan_scan_and_check_are_measured_with_right_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (upkept_tables, upkeep_lane):
@@ -33,7 +33,7 @@ def test_expiry_search_and_check_are_measured_and_answer_rightly(
     }
 
 
-def test_bare_requests_are_those_of_the_commits(object_server: ObjectServer) -> None:
+def test_bare_requests_equal_those_of_the_commits(object_server: ObjectServer) -> None:
     options = {key: str(value) for key, value in object_server.options.items()}
     contenders = StoreCommits(f"{object_server.new_bucket()}/w", options).contenders()
     sent: dict[str, Counter[str]] = {}
