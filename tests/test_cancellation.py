@@ -1,4 +1,4 @@
-"""Work that is not wanted any more."""
+"""Cancelled work ends at its next check and leaves nothing."""
 
 from __future__ import annotations
 

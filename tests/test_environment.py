@@ -1,4 +1,4 @@
-"""Time, chance and ids come from outside: nothing else is asked for them, and the same ones give the same run."""
+"""Time, random numbers and ids come from an Environment only, and the same environment gives the same run."""
 
 from __future__ import annotations
 

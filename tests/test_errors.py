@@ -1,5 +1,5 @@
-"""Each class of error with one call that really raises it, its kind, and the exit status of a command that meets it; what
-is told of an error and how it travels out of a task.
+"""Each class of error with a call that raises it, its kind, and the exit status of a command; how the text of an error is
+extended, and how an error leaves a task.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ def test_other_errors_pass_a_context_unchanged() -> None:
 
 
 def test_an_error_in_a_context_keeps_attributes_and_cause() -> None:
-    cause = FileNotFoundError("gone")
+    cause = FileNotFoundError("missing")
     with pytest.raises(errors.VectorsChangedError) as raised, error_context("Table d.t"), error_context("bucket 0"):
         error = errors.VectorsChangedError("vectors changed", ("a", "b"))
         error.more = 1  # type: ignore[attr-defined]

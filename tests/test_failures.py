@@ -1,4 +1,4 @@
-"""Failures after a commit: plain values, a warning, a line of the log, and no exception."""
+"""Failures after a commit: a value in the result, a warning, a log line, and no exception."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ SECRET = "hunter2Zq"
 
 
 def lines(caplog: pytest.LogCaptureFixture, call: Callable[[], object]) -> list[dict[str, object]]:
-    """The fields of the INFO lines that a call logs."""
+    """Return the fields of the INFO lines that a call logs."""
     caplog.clear()
     with caplog.at_level(logging.DEBUG, "lakelsm"):
         call()
@@ -49,7 +49,7 @@ OF_METADATA = {
     *("TableInspection.status", "TableInspection.system"),
     *("Lookup.close", "Lookup.get", "Lookup.get_all", "Lookup.get_many", "Lookup.staleness"),
 }
-#: Methods that give DataFrames (tested with a session below), and those of a view, which are the same code as a table's.
+#: Methods that return DataFrames (tested with a session below), and methods of a view, which are those of a table.
 ELSEWHERE = {
     "Table.read",
     "Table.changelog",
@@ -61,7 +61,7 @@ Case: TypeAlias = tuple[str, Callable[[], object], str, str, dict[str, object]]
 
 
 def cases(table: Table, catalog: Catalog) -> list[Case]:
-    """Calls in an order in which each does its work: method, call, operation, outcome, some fields."""
+    """Calls in an order in which each has work to do: method, call, operation, outcome, some fields."""
     rows = table.to_arrow()
     keys = rows.select(table.schema.primary_keys).slice(0, 1)
     upkeep, tags, branches, consumers = table.maintenance, table.tags, table.branches, table.consumers
@@ -223,7 +223,7 @@ def test_each_operation_logs_one_line_with_the_fields_of_its_result(
         if not name.startswith("_")
     }
     logged = {method for method, *_ in known} | {"TableMaintenance.run_all", "Table.to_polars"}
-    assert logged | OF_METADATA | ELSEWHERE == methods, "a new method is logged, or is listed as one of metadata"
+    assert logged | OF_METADATA | ELSEWHERE == methods, "a new method must log a line or be listed above"
     assert failures.keys() == logged | {"Table.read", "Table.changelog"}
     for method, call, operation, outcome, fields in known:
         (line,) = lines(caplog, call)

@@ -1,4 +1,4 @@
-"""Branches as stored, and what they retain."""
+"""The stored branches of a table, and what they retain."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_the_references_of_each_branch_are_found(tmp_path: Path) -> None:
 
 
 def test_a_branch_that_is_created_from_a_tag_concurrently_is_not_missed(tmp_path: Path) -> None:
-    """A branch is made of a tag, and the tag deleted, when the branches have been listed."""
+    """A branch is created from a tag, and the tag is deleted, after the branches were listed."""
 
     def take_over() -> None:
         table.file_io.write(table.paths.of_branch("b").tag("v"), tag)

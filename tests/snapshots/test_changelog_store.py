@@ -1,4 +1,4 @@
-"""Long-lived changelogs as stored."""
+"""The stored long-lived changelogs of a table."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_the_changelog_of_a_snapshot_is_kept_listed_and_found_by_time(tmp_path: 
     kept = [table.append(add(file())) for _ in range(4)]
     for snapshot in kept:
         changelogs.keep(snapshot)
-    changelogs.keep(kept[-1])  # A run that was killed does it again.
+    changelogs.keep(kept[-1])  # A rerun of a killed expiry keeps it again.
     changelogs.announce_earliest(1)
     assert list(changelogs.list()) == kept
     hints = (Path(table.paths.changelog_dir, name).read_text() for name in ("EARLIEST", "LATEST"))

@@ -1,4 +1,4 @@
-"""Consumers as stored."""
+"""The stored consumers of a table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lakelsm.storage.file_io import FileIO
 
 
 class OnceBroken(LocalFileIO):
-    """Gives the first read of a file half of it, as one that is being overwritten in place."""
+    """Returns half of a file to the first read, as if the file is being overwritten in place."""
 
     def __init__(self) -> None:
         self.reads = 0

@@ -1,4 +1,4 @@
-"""The deletion vectors of a snapshot are found by its index manifest alone, and a wrong one is told by name."""
+"""The deletion vectors of a snapshot: they are found by its index manifest alone, and a wrong one is named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HASH index files are checked before they are believed: known keys never get a second bucket. No JVM."""
+"""HASH index files are checked before they are used: known keys never get a second bucket. No JVM."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def path_of(table: LocalTable, bucket: int) -> Path:
 
 
 def rewrite(table: LocalTable, change: Callable[[list[IndexManifestEntry]], list[IndexManifestEntry]]) -> None:
-    """Give the newest snapshot other index entries, as another writer would: without checksums."""
+    """Give the newest snapshot other index entries, without checksums, as another engine does."""
     name = table.latest.index_manifest
     assert name is not None
     entries = [replace(entry, file=replace(entry.file, checksum=None)) for entry in change(indexes(table))]
@@ -48,7 +48,7 @@ def rewrite(table: LocalTable, change: Callable[[list[IndexManifestEntry]], list
 
 
 def rewrite_snapshot(table: LocalTable, **changes: object) -> None:
-    """Change keys of the newest snapshot (None: leave out), as another writer's would be: without checksums."""
+    """Change keys of the newest snapshot (None: remove), without checksums, as another engine does."""
     path = table.root / "snapshot" / f"snapshot-{table.latest.id}"
     document = {**json.loads(path.read_bytes()), **changes, CHECKSUMS_KEY: None}
     path.write_text(json.dumps({key: value for key, value in document.items() if value is not None}))
@@ -127,7 +127,7 @@ def test_a_missing_index_manifest_is_refused(table: LocalTable) -> None:
         table.write((1, "x"))
 
 
-@pytest.mark.parametrize("emptied", [False, True], ids=["key gone", "no entries"])
+@pytest.mark.parametrize("emptied", [False, True], ids=["key missing", "no entries"])
 def test_a_table_with_dynamic_buckets_and_no_index_refuses_writes(table: LocalTable, emptied: bool) -> None:
     if emptied:
         rewrite(table, lambda found: [])

@@ -1,4 +1,4 @@
-"""The number of buckets that all files of a snapshot have: recorded, lost and found again."""
+"""The number of buckets of all files of a snapshot: recorded, lost by another engine and recorded again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Snapshot and schema files read back as what they were made of; every answer of a store to publishing is understood."""
+"""Snapshot and schema files read back as the same document; each answer of a store to a publication is handled."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ OURS, THEIRS = b"ours", b"theirs"
 
 
 class ScriptedStore(LocalFileIO):
-    """Gives the answers of a script: to each request an error or None (as usual), and ``lands`` to what arrives."""
+    """A store with given answers: an error or None (normal) for each request; ``lands``: failed requests take effect."""
 
     def __init__(self, creates: list[Exception | None], reads: list[Exception | None] | None = None) -> None:
         self.creates, self.reads = creates, reads or []

@@ -1,4 +1,4 @@
-"""Records of maintenance in snapshots: taken over, bounded, and never in the way of a commit."""
+"""Records of maintenance in snapshots: inherited, limited in size, and never a reason for a commit to fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pruning manifests by partition statistics and bucket ranges."""
+"""Manifests are pruned by partition statistics and bucket ranges."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def entry(where: Where) -> ManifestEntry:
     return ManifestEntry(FileKind.ADD, encode_row(where[:2], TYPES), where[2], 4, file=file())
 
 
-def manifest(name: str, *places: Where) -> ManifestFileMeta:
-    return summarize(name, 1, [entry(place) for place in places], TYPES)
+def manifest(name: str, *buckets: Where) -> ManifestFileMeta:
+    return summarize(name, 1, [entry(bucket) for bucket in buckets], TYPES)
 
 
-def selected(metas: list[ManifestFileMeta], *places: Where) -> list[str]:
+def selected(metas: list[ManifestFileMeta], *buckets: Where) -> list[str]:
     changed: dict[bytes, set[int]] = {}
-    for place in places:
-        changed.setdefault(entry(place).partition, set()).add(place[2])
+    for bucket in buckets:
+        changed.setdefault(entry(bucket).partition, set()).add(bucket[2])
     return [meta.file_name for meta in select_manifests(metas, changed, TYPES)]
 
 
@@ -42,7 +42,7 @@ METAS = [
 
 
 @pytest.mark.parametrize(
-    ("place", "names"),
+    ("bucket", "names"),
     [
         (("b", 3, 0), ["low"]),
         (("b", 9, 0), []),
@@ -54,8 +54,8 @@ METAS = [
         (("m", 1, 0), ["nulls"]),
     ],
 )
-def test_a_manifest_is_kept_if_its_ranges_have_the_bucket(place: Where, names: list[str]) -> None:
-    assert selected(METAS, place) == names
+def test_a_manifest_is_kept_if_its_ranges_have_the_bucket(bucket: Where, names: list[str]) -> None:
+    assert selected(METAS, bucket) == names
 
 
 def test_partitions_of_minus_zero_and_nan_are_found() -> None:
@@ -101,6 +101,6 @@ def test_no_manifest_of_a_changed_bucket_is_ever_pruned(
 
 
 def test_many_partitions_are_compared_by_their_common_range() -> None:
-    places: list[Where] = [("b", number, 0) for number in range(2, 1000)]
-    assert selected(METAS, *places) == ["low"]
-    assert selected(METAS, (None, None, 0), *places) == ["low", "nulls"]
+    buckets: list[Where] = [("b", number, 0) for number in range(2, 1000)]
+    assert selected(METAS, *buckets) == ["low"]
+    assert selected(METAS, (None, None, 0), *buckets) == ["low", "nulls"]

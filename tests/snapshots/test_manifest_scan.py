@@ -1,4 +1,4 @@
-"""Reading a snapshot's entries from its manifests."""
+"""The entries of a snapshot are read from its manifests."""
 
 from __future__ import annotations
 
@@ -156,15 +156,15 @@ def test_entries_are_filtered_by_partition_bucket_and_manifest(table: MetadataTa
     old = adds(60)
     metas = [table.manifest(*old[:30]), table.manifest(*old[30:], *map(delete, old[:6]))]
     snapshot = table.snapshot(metas)
-    asked: list[bytes] = []
+    filtered: list[bytes] = []
 
     def partition_one(partitions: Sequence[bytes]) -> list[bool]:
-        asked.extend(partitions)
+        filtered.extend(partitions)
         return [partition == int_row(1) for partition in partitions]
 
     expected = [f"f{number}" for number in range(6, 60) if number % 3 == 1]
     assert table.live(snapshot, keep_partitions=partition_one) == expected
-    assert len(asked) == len(set(asked)) * (len(asked) // 3), "it is asked about distinct partitions"
+    assert len(filtered) == len(set(filtered)) * (len(filtered) // 3), "the filter gets distinct partitions"
     expected = [f"f{number}" for number in range(6, 60) if number % 4 == 2]
     assert table.live(snapshot, keep_buckets=lambda buckets, totals: buckets == 2 * (totals == 4)) == expected
     expected = [f"f{number}" for number in range(30, 60)]

@@ -1,4 +1,4 @@
-"""What a LATEST hint above the newest snapshot is after a rollback."""
+"""A LATEST hint above the newest snapshot after a rollback."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.commit.commit_table import CommitTable, add, file
 
 
 def test_a_hint_of_a_snapshot_that_a_rollback_deleted_is_no_damage(tmp_path: Path) -> None:
-    """A commit wrote it after the rollback ended, and died before it looked whether its snapshot is there."""
+    """A commit wrote the hint after the rollback, and crashed before it checked that its snapshot exists."""
     table = CommitTable(tmp_path / "t")
     for number in range(3):
         table.append(add(file(f"f{number}", seq=(number, number))))

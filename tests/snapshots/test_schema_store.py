@@ -1,4 +1,4 @@
-"""Schema files."""
+"""The schema files of a table: changes, races, checksums."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_a_schema_that_would_not_read_back_is_not_written(table: CommitTable, ch
 
 
 class Unlisted(LocalFileIO):
-    """A store that counts what is listed."""
+    """A store that records the listed directories."""
 
     lists: ClassVar[list[str]] = []
 
@@ -135,7 +135,7 @@ def test_the_newest_schema_is_found_without_a_list_also_after_many_changes(tmp_p
     Unlisted.lists.clear()
     assert table.schemas.latest(known=9).id == 12 and table.schemas.latest_id(10) == 12
     assert Unlisted.lists == []
-    assert table.schemas.latest().id == 12, "no snapshot says where to begin"
+    assert table.schemas.latest().id == 12, "no snapshot names a schema"
     assert table.schemas.latest_id(0) == 12 and table.schemas.latest(known=40).id == 12
 
 
@@ -162,7 +162,7 @@ def altered(tmp_path: Path) -> Table:
 
 
 def uses(table: Table) -> list[Callable[[], object]]:
-    """What reads or changes a table, from its opening on."""
+    """Operations that open a table and read or change it."""
     path = str(table._opened.paths.root)
     rows = pa.table({"id": pa.array([3], pa.int32()), "v": pa.array([3], pa.int32()), "w": ["y"]})
     return [
@@ -216,7 +216,7 @@ def test_a_schema_file_that_differs_from_that_of_a_snapshot_is_damage(
 
 
 def test_schemas_are_checked_for_snapshots_of_their_writer_alone(tmp_path: Path) -> None:
-    """Java leaves the checksums out; an engine that kept them in a snapshot of its own would name another schema."""
+    """Java omits the checksums; an engine that copied them to its own snapshots would name another schema."""
     table = altered(tmp_path)
     paths = table._opened.paths
     file = Path(paths.schema_file(1))
@@ -236,7 +236,7 @@ def snapshots_of(table: Table) -> Sequence[Snapshot]:
 
 
 def test_a_branch_keeps_the_schema_files_of_its_snapshots(tmp_path: Path) -> None:
-    """Formatted as another engine formats them: a fast-forward brings in the very files."""
+    """In the format of another engine, because a fast-forward copies the files unchanged."""
     table = altered(tmp_path)
     paths = table._opened.paths
     for number in (0, 1):

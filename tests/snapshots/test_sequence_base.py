@@ -1,4 +1,4 @@
-"""The table-wide upper bound of sequence numbers."""
+"""The maximum sequence number of a table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.commit.commit_table import CommitTable, ReadingFileIO, add, delete, f
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Snapshots 1 to 40, each with ten numbers more."""
+    """Snapshots 1 to 40; each adds ten sequence numbers."""
     table = CommitTable(tmp_path_factory.mktemp("made"))
     for first in range(0, 400, 10):
         table.append(add(file(seq=(first, first + 9))))
@@ -30,7 +30,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def table(made: Path, tmp_path: Path) -> CommitTable:
-    """A copy of what was made."""
+    """A copy of the template table."""
     return CommitTable(shutil.copytree(made, tmp_path / "t"), file_io=ReadingFileIO())
 
 

@@ -1,4 +1,4 @@
-"""Finding snapshots."""
+"""Snapshots are found by hint, id, time and user."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Snapshots 1 to 12, committed at 10 s, 20 s, ... by users u0 and u1 in turn."""
     table = CommitTable(tmp_path_factory.mktemp("made"))
     for number in range(12):
-        table.time = (number + 1) * 10_000 - 1  # the clock is asked once a commit
+        table.time = (number + 1) * 10_000 - 1  # A commit reads the clock once.
         table.append(add(file(seq=(number, number))), user=f"u{number % 2}")
     return table.root
 
 
 @pytest.fixture
 def table(made: Path, tmp_path: Path) -> CommitTable:
-    """A copy of what was made."""
+    """A copy of the template table."""
     return CommitTable(shutil.copytree(made, tmp_path / "t"))
 
 
@@ -56,7 +56,7 @@ def test_a_hint_above_the_newest_snapshot_is_damage_unless_a_rollback_runs(table
 
 
 class _MovedOn(LocalFileIO):
-    """An expiry announces a later snapshot, and removes those below, before the first look whether a file exists."""
+    """An expiry announces a later snapshot, and deletes those below, before the first check whether a file exists."""
 
     table: CommitTable
 
@@ -89,7 +89,7 @@ def test_an_unreadable_hint_is_not_a_missing_one(table: CommitTable) -> None:
     for look in looks:
         with pytest.raises(TimeoutError):
             look()
-    assert snapshots.earliest_id() == 1, "it is listed"
+    assert snapshots.earliest_id() == 1, "the directory is listed"
 
 
 def test_a_table_whose_snapshots_are_all_missing_is_damaged(table: CommitTable) -> None:
@@ -189,7 +189,7 @@ def test_the_newest_snapshot_is_found_from_a_hint_that_a_slow_writer_lowered(tab
 
 
 def test_a_hint_never_names_an_orphaned_snapshot(table: CommitTable) -> None:
-    """Its writer removes it, and LATEST would be too high then. Snapshot 12 is published on an 11 that came again."""
+    """Its writer deletes it, and LATEST would then be too high. Snapshot 12 is published on a second snapshot 11."""
     removed, abandoned = table.snapshots.get(12), table.file_io.read(table.paths.snapshot_file(12))
     table.expire(12, 11)
     table.file_io.write(table.paths.latest_hint, b"10")
@@ -215,7 +215,7 @@ def test_a_snapshot_is_linked_if_its_base_exists_or_has_expired(tmp_path: Path) 
     snapshots = table.snapshots
     assert all(map(snapshots.is_linked, (first, second, third)))
     table.expire(2)
-    assert not snapshots.is_linked(third), "above a gap"
+    assert not snapshots.is_linked(third), "the base is missing"
     Path(table.paths.snapshot_file(2)).write_text(replace(second, base_manifest_list="another", extra={}).to_json())
     assert not snapshots.is_linked(third), "another one has the id now"
     snapshots.announce_earliest(3)
@@ -237,7 +237,7 @@ def test_earliest_is_announced_before_snapshots_are_deleted_and_never_decreases(
     assert [number for number in snapshots.ids() if snapshots.is_expiring(number)] == [1, 2]
     assert snapshots.hinted_earliest_id() == snapshots.earliest_id() == 3
     table.expire(1, 2, 3)
-    assert not snapshots.is_expiring(2), "a hint whose snapshot is gone says nothing"
+    assert not snapshots.is_expiring(2), "a hint to a missing snapshot is ignored"
     assert snapshots.hinted_earliest_id() == 4
     snapshots.announce_earliest(4)
     assert hint.read_text() == "4"

@@ -1,4 +1,4 @@
-"""A table's partitions as conditions see them."""
+"""The partitions of a table, as conditions compare them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tags as stored."""
+"""The stored tags of a table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.commit.commit_table import CommitTable, add, file
 
 @pytest.fixture
 def table(tmp_path: Path) -> CommitTable:
-    """Three snapshots, and the tags v1 and v2 of the last."""
+    """A table with three snapshots, and the tags v1 and v2 of the last one."""
     table = CommitTable(tmp_path / "t")
     for number in range(3):
         table.append(add(file(seq=(number, number))))

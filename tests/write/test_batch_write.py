@@ -1,4 +1,4 @@
-"""One batch: replayed, redone after others came first, and with dynamic buckets that others assigned meanwhile."""
+"""One batch: replayed, repeated after a lost race, and with dynamic buckets that others assign concurrently."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def create(
 
 def read(engine: TableEngine, table: Table) -> dict[int, str]:
     found = engine.rows(table)
-    assert len(found) == len(dict(found)), f"a key is there twice: {found}"
+    assert len(found) == len(dict(found)), f"a key has two rows: {found}"
     return dict(found)
 
 
@@ -43,17 +43,17 @@ def append(
     engine: TableEngine,
     table: Table,
     rows: Sequence[Sequence[Any]],
-    meanwhile: Callable[[], Any],
+    concurrent: Callable[[], Any],
     times: int = 1,
     row_kind: str | None = None,
 ) -> BatchResult:
-    """Write a batch that finds, each time it has written its files, that ``meanwhile`` came first."""
+    """Write a batch; ``concurrent`` commits first each time when the batch has written its files."""
     left = [times]
 
     def step(name: str) -> None:
         if name == "data-files-written" and left[0]:
             left[0] -= 1
-            meanwhile()
+            concurrent()
 
     result: BatchResult = engine.append(table, engine.frame_for(table, rows, row_kind), step, row_kind)
     return result
@@ -66,7 +66,7 @@ def test_options_of_one_write_act_in_it_alone(local: TableEngine, tmp_path: Path
     local.write(table, [(1, "d"), (2, "e"), (3, "f")])
     first, second = (snapshot.commit_user for snapshot in table._store().snapshots.list())
     assert first.startswith("nightly_") and not second.startswith("nightly")
-    with pytest.raises(InvalidInputError, match=r"'partition\.expiration-time' = '2 h' cannot hold for one call"):
+    with pytest.raises(InvalidInputError, match=r"'partition\.expiration-time' = '2 h' cannot be set for one call"):
         local.write(table, [(1, "g")], options={"partition.expiration-time": "2 h"})
 
 
@@ -238,7 +238,7 @@ def index_of(table: Table) -> list[Any]:
 
 
 def check_index(table: Table, keys: int) -> None:
-    """Every bucket that has rows has its HASH index, and together they hold every key once."""
+    """Check that each bucket with rows has a HASH index, and that together they have each key once."""
     entries = index_of(table)
     assert {entry.bucket for entry in live_entries(table)} == {entry.bucket for entry in entries}
     assert sum(entry.file.row_count for entry in entries) == keys

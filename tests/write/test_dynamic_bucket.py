@@ -134,7 +134,7 @@ def test_several_assigners_never_share_a_bucket_and_no_key_moves(
     batches: list[list[int]], assigners: int, target: int, max_buckets: int
 ) -> None:
     policy = BucketPolicy(target, max_buckets, assigners)
-    # Each owner's keys go to a task of their own, as Spark shuffles them.
+    # Each owner's keys are in a separate task, as after Spark's shuffle.
     tasks = {owner: assigner(policy) for owner in range(assigners)}
     bucket_of: dict[int, int] = {}
     owner_of: dict[int, int] = {}

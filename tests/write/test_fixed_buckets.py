@@ -1,4 +1,4 @@
-"""Buckets by the hash of the bucket key, in Arrow: those of the format, at the end of the rows' columns."""
+"""Buckets by the hash of the bucket key, in Arrow: they equal Paimon's and are the last column of the rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Level-0 tasks whose rows come ordered by key alone: buckets take turns, and their files are those of rows by bucket."""
+"""Level-0 tasks whose rows are sorted by key alone: their files equal those of rows that are sorted by bucket."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def job_of(root: Path, engine: str, **changes: Any) -> Level0Job:
 
 
 def batches(rows: Sequence[tuple[int, Row]], size: int) -> Iterator[pa.RecordBatch]:
-    """Rows, each with its place in the input, in the order given."""
+    """Return rows in this order, each with its position in the input."""
     for start in range(0, len(rows), size):
         part = rows[start : start + size]
         yield pa.RecordBatch.from_pydict(
@@ -78,7 +78,7 @@ def batches(rows: Sequence[tuple[int, Row]], size: int) -> Iterator[pa.RecordBat
                 "k": pa.array([row[2] for _, row in part], pa.string()),
                 "v": pa.array([row[3] for _, row in part], pa.int32()),
                 VALUE_KIND: pa.array([row[4] for _, row in part], pa.int8()),
-                SEQUENCE_NUMBER: pa.array([place for place, _ in part], pa.int64()),
+                SEQUENCE_NUMBER: pa.array([position for position, _ in part], pa.int64()),
                 BUCKET: pa.array([row[1] for _, row in part], pa.int32()),
             }
         )
@@ -128,7 +128,7 @@ def test_rows_by_key_give_the_same_files_as_rows_by_bucket(
     group_bytes: int,
 ) -> None:
     root = tmp_path_factory.mktemp("t")
-    if engine in ("first-row", "partial-update"):  # They refuse retractions.
+    if engine in ("first-row", "partial-update"):  # These engines refuse retractions.
         rows = [(*row[:4], 0) for row in rows]
     numbered = list(enumerate(rows))
     grouped = job_of(root / "grouped", engine)
@@ -162,7 +162,7 @@ def test_pending_rows_of_all_buckets_have_at_most_the_bytes_of_one_row_group(
     monkeypatch.setattr(RollingWriter, "write_pending", spy_end)
     job = job_of(tmp_path, "deduplicate", interleaved=True, batch_bytes=4_000)
     job = replace(job, layout=replace(job.layout, row_group_bytes=20_000))
-    rows = [(place, (0.0, place % 3, f"{place:06d}", 1, 0)) for place in range(6_000)]
+    rows = [(position, (0.0, position % 3, f"{position:06d}", 1, 0)) for position in range(6_000)]
     assert len(files(tmp_path, job, batches(rows, 500))) == 3
     assert 18_000 < max(most) < 26_000, "a row group, and the batch that reaches its size"
 
@@ -173,7 +173,7 @@ def test_pending_buckets_keep_only_their_own_rows_in_memory(tmp_path: Path) -> N
 
     def parts() -> Iterator[pa.RecordBatch]:
         for at in range(25):
-            rows = [(place, (0.0, int(place == 0), f"{at:03d}{place:0300d}", 1, 0)) for place in range(4_000)]
+            rows = [(position, (0.0, int(position == 0), f"{at:03d}{position:0300d}", 1, 0)) for position in range(4_000)]
             yield from batches(rows, 1 << 30)
             most.append(pa.total_allocated_bytes() - before)
 

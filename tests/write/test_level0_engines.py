@@ -1,4 +1,4 @@
-"""Level-0 files of engines that combine rows: a batch is merged as one, however it is cut."""
+"""Level-0 files of engines that combine rows: a batch is merged as a whole, for any division into parts."""
 
 from __future__ import annotations
 

@@ -266,7 +266,7 @@ def test_a_large_batch_of_spark_is_merged_in_limited_parts(tmp_path: Path, monke
     monkeypatch.setattr(level0_task, "merge_rows", spy)
     wide = [("a", 0, key // 2, "x" * (10_000 if key > 900 else 10), 0) for key in range(1_000)]
     written = write(tmp_path, wide, batch_bytes=100_000)
-    assert max(merged) < 220_000, "at most two parts, and the row that was held back"
+    assert max(merged) < 220_000, "at most two parts, and the row that was kept"
     assert sum(entry.file.row_count for entry in written.entries) == 500
 
 

@@ -1,4 +1,4 @@
-"""Whether others wrote the very keys of a delete."""
+"""Whether other commits wrote the keys of a delete."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lakelsm.snapshots.manifest_scan import read_delta_entries
 from lakelsm.write.written_keys import others_wrote_keys
 from tests.compact.local_table import LocalTable, Row
 
-#: In the place of a runner where none is used: files that do not overlap are told apart by metadata.
+#: Replaces the runner if none may be used: files that do not overlap are decided by metadata.
 NO_RUNNER: Any = None
 
 
@@ -25,7 +25,7 @@ def table(tmp_path: Path) -> LocalTable:
 
 
 def delta(table: LocalTable, *rows: Row) -> Sequence[ManifestEntry]:
-    """The files of a delete of these rows."""
+    """The level-0 files of a delete of these rows."""
     store = table.store
     return list(read_delta_entries(store.file_io, store.paths, table.delete(*rows)))
 
