@@ -85,7 +85,7 @@ REFUSED: dict[str, tuple[Any, ...]] = {
 
 
 @each_case("name", REFUSED, on_spark=["a retraction of max"])
-def test_a_batch_that_the_engine_cannot_take_leaves_no_file(engine: TableEngine, tmp_path: Path, name: str) -> None:
+def test_a_refused_batch_leaves_no_file(engine: TableEngine, tmp_path: Path, name: str) -> None:
     options, batch, message, *columns = REFUSED[name]
     made = table_of(engine, tmp_path, options, *columns)
     before = made.files()
@@ -94,7 +94,7 @@ def test_a_batch_that_the_engine_cannot_take_leaves_no_file(engine: TableEngine,
     assert made.files() == before
 
 
-def test_of_a_batch_that_fails_in_one_bucket_nothing_is_visible(engine: TableEngine, tmp_path: Path) -> None:
+def test_no_row_of_a_batch_that_fails_in_one_bucket_is_visible(engine: TableEngine, tmp_path: Path) -> None:
     """Files of buckets that were finished before the failure may stay. No snapshot names them."""
     made = table_of(engine, tmp_path, {**AGGREGATION, "fields.v.aggregate-function": "max", "bucket": "8"})
     good = [(number, number, "b", 1, "+I") for number in range(200)]

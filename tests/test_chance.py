@@ -1,4 +1,4 @@
-"""The tests draw the same in each run and in any order of them; `make fuzz` draws anew, and again what it is asked to."""
+"""The tests draw the same samples in each run and order. `make fuzz` draws others, and repeats a run by its seed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def drawn() -> list[tuple[int, str]]:
-    """What a property draws of kinds that Hypothesis has constants of."""
+    """Return what a property draws of kinds for which Hypothesis has constants."""
     found: list[tuple[int, str]] = []
 
     @settings(settings.get_profile("default"), max_examples=300)
@@ -32,7 +32,7 @@ def drawn() -> list[tuple[int, str]]:
     return found
 
 
-def test_a_property_draws_the_same_whichever_modules_are_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_property_draws_the_same_with_any_loaded_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert settings.get_profile("default").derandomize and settings.get_profile("default").database is None
     before = drawn()
     module = tmp_path / "loaded_by_another.py"
@@ -45,7 +45,7 @@ def test_a_property_draws_the_same_whichever_modules_are_loaded(tmp_path: Path, 
     assert drawn() == before
 
 
-def test_ids_are_those_of_the_test_and_a_forked_process_has_its_own(tmp_path: Path) -> None:
+def test_ids_depend_on_the_test_and_a_forked_process_has_others(tmp_path: Path) -> None:
     chance.begin("one")
     ids = [SYSTEM.new_uuid() for _ in range(3)]
     assert len({*ids}) == 3 and {made[14] for made in ids} == {"4"}
@@ -79,7 +79,7 @@ def test_others():
 
 
 def fuzzed(file: Path, *arguments: str) -> tuple[str, str]:
-    """The seed that a run of the profile `fuzz` is said to have, and what it draws."""
+    """Return the seed that a run of the profile `fuzz` reports, and what it draws."""
     options = ["-c", "setup.cfg", "-p", "tests.conftest", "-p", "no:cacheprovider", "--hypothesis-profile=fuzz"]
     command = [sys.executable, "-m", "pytest", *options, *arguments, str(file)]
     environment = {**os.environ, "LAKELSM_FUZZ_EXAMPLES": "9"}
@@ -90,7 +90,7 @@ def fuzzed(file: Path, *arguments: str) -> tuple[str, str]:
     return told[1], file.with_name("drawn").read_text()
 
 
-def test_a_random_search_tells_its_seed_and_is_repeated_with_it(tmp_path: Path) -> None:
+def test_a_random_search_reports_its_seed_and_is_repeated_with_it(tmp_path: Path) -> None:
     file = tmp_path / "test_property.py"
     file.write_text(PROPERTY)
     seed, drawn = fuzzed(file, "-n", "1")

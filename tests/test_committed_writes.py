@@ -1,7 +1,7 @@
-"""A committed write never raises: whatever fails after the commit succeeded, the result is returned and says so.
+"""A committed write never raises an error: the result of the commit reports all later failures.
 
-Each operation on the store after the publication fails, once and from then on, with errors of every class. Where even the
-check that no rollback removed the snapshot's base fails each time, the outcome is unknown.
+Each operation on the store after the publication fails, once and permanently, with errors of every class. If the check
+that no rollback removed the base snapshot also fails each time, the outcome is unknown.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tests.failing_file_io import ERRORS, FailingFileIO, Plan, failing_table
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*the commit succeeded:UserWarning")
 
-#: Each write compacts, expires snapshots, marks partitions and makes tags.
+#: Each write compacts, expires snapshots, marks partitions as done and creates tags.
 BUSY = {
     "bucket": "2",
     "num-sorted-run.compaction-trigger": "2",
@@ -55,7 +55,7 @@ BATCH = rows(("2026-01-01", 1, 1), ("2026-01-01", 2, 1), ("2026-01-02", 3, 1))
 
 
 def made(root: Path, batches: int = 2, **options: str) -> Path:
-    """A table whose rows of key k have the sum of what was written."""
+    """Create a table whose value for key k is the sum of the written values."""
     every = {**BUSY, "merge-engine": "aggregation", "fields.n.aggregate-function": "sum", **options}
     catalog = Catalog(str(root))
     table = catalog.create_table("db.t", COLUMNS, primary_key=["p", "k"], partition_by=["p"], options=every)
@@ -72,7 +72,7 @@ ACTIONS: dict[str, Callable[[Table], Any]] = {
     "analyze": lambda table: table.maintenance.analyze(engine="local"),
     "write, upkeep beside it": lambda table: table.write(BATCH),
 }
-#: What the table of an action has beside `BUSY`.
+#: Options of an action's table in addition to `BUSY`.
 OWN = {
     "compact": {"num-sorted-run.compaction-trigger": "9"},
     "write, upkeep beside it": {"snapshot.expire.execution-mode": "async"},
@@ -86,7 +86,7 @@ def newest(root: Path) -> int:
 
 
 def tried(base: Path, root: Path, action: str, plan: Plan) -> Any:
-    """Do an action on a copy of a table as the plan says, and look at the table afterwards with sound storage."""
+    """Run an action on a copy of the table by the plan. Then check the table with working storage."""
     shutil.rmtree(root, ignore_errors=True)
     _await_upkeep()
     shutil.copytree(base, root)
@@ -99,7 +99,7 @@ def tried(base: Path, root: Path, action: str, plan: Plan) -> Any:
 
 
 def _await_upkeep() -> None:
-    """The upkeep that commits started beside them has ended."""
+    """Wait for the end of the upkeep that commits started in the background."""
     after_commit._BESIDE._pool.submit(lambda: None).result()
 
 
@@ -118,11 +118,11 @@ def test_no_failure_after_the_publication_leaves_a_committed_operation(
     assert everything.seen >= 2
     kinds = list(ERRORS)
     for first in range(1, everything.seen + 1):
-        if first > 16 and first % 13:  # The steps of an expiry repeat themselves.
+        if first > 16 and first % 13:  # The steps of an expiry are repeated.
             continue
         for times in (1, 1 << 30) if first <= 16 else ((1 << 30) if first % 2 else 1,):
             name = kinds[first % len(kinds)] if times == 1 else kinds[(first // 2) % len(kinds)]
-            if first == 1 and times > 1:  # Whether a rollback removed the snapshot's base is never known.
+            if first == 1 and times > 1:  # It stays unknown whether a rollback removed the base snapshot.
                 with pytest.raises(CommitOutcomeUnknownError, match="was published, but the store failed"):
                     tried(base, root, action, Plan(first, ERRORS[name], times))
                 continue
@@ -135,11 +135,11 @@ def test_no_failure_after_the_publication_leaves_a_committed_operation(
 
 
 @pytest.mark.parametrize("name", ERRORS)
-def test_each_class_of_error_is_in_the_result_and_a_warning(
+def test_each_class_of_error_is_in_the_result_and_in_a_warning(
     tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     root = made(tmp_path)
-    table = failing_table(root, Plan(2, ERRORS[name]))  # After the look whether the commit stands.
+    table = failing_table(root, Plan(2, ERRORS[name]))  # After the check of the commit.
     warning = pytest.warns(UserWarning, match="the commit succeeded, and the LATEST")
     with caplog.at_level(logging.WARNING, "lakelsm"), warning:
         result = table.write(BATCH)
@@ -152,12 +152,12 @@ def test_each_class_of_error_is_in_the_result_and_a_warning(
 
 
 def full_at_the_compaction(root: Path, **more: Any) -> CommitResult:
-    """A write with room for the batch but not for the compaction after it."""
+    """Write with space for the batch but not for the compaction after it."""
     plan = Plan(3, ERRORS["full"])
     return failing_table(root, plan).write(BATCH, **more)
 
 
-def test_a_failed_compaction_is_told_and_the_next_write_or_compaction_makes_up_for_it(tmp_path: Path) -> None:
+def test_a_failed_compaction_is_reported_and_the_next_write_or_compaction_does_its_work(tmp_path: Path) -> None:
     plain = dict.fromkeys(("tag.automatic-creation",), "none")
     retries: tuple[Callable[[Table], Any], ...] = (
         lambda table: table.write(BATCH).compaction,
@@ -194,7 +194,7 @@ def broken_showwarning(*arguments: Any, **named: Any) -> None:
 
 
 @pytest.mark.parametrize("how", ["error", "showwarning", "handler"])
-def test_nothing_leaves_a_committed_write_where_warnings_or_logging_raise(
+def test_a_committed_write_raises_nothing_if_warnings_or_logging_raise(
     tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Raising(logging.Handler):
@@ -212,14 +212,14 @@ def test_nothing_leaves_a_committed_write_where_warnings_or_logging_raise(
             warnings.simplefilter("ignore")
         try:
             for first in (1, 2, 3, 5, 9):
-                times = 1 if first == 1 else 1 << 30  # The first look is at the base; it is repeated.
+                times = 1 if first == 1 else 1 << 30  # The first operation reads the base snapshot and is repeated.
                 result = failing_table(root, Plan(first, ERRORS["defect"], times)).write(BATCH)
                 assert result.snapshot_id is not None
         finally:
             logging.getLogger("lakelsm").removeHandler(handler)
 
 
-def test_failures_beside_commits_are_recorded_in_the_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failures_of_background_upkeep_are_in_the_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def step(store: object, environment: object) -> None:
         raise MemoryError
 
@@ -237,7 +237,7 @@ def test_failures_beside_commits_are_recorded_in_the_history(tmp_path: Path, mon
     assert [run.outcome for run in found] == ["failed: MemoryError"]
 
 
-def test_upkeep_that_cannot_be_started_beside_a_commit_is_in_its_result(
+def test_upkeep_that_cannot_be_started_is_in_the_result_of_the_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(work: object) -> None:
@@ -251,7 +251,7 @@ def test_upkeep_that_cannot_be_started_beside_a_commit_is_in_its_result(
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
 @pytest.mark.parametrize("first", [1, 2, 3, 12])
-def test_an_interruption_passes_and_says_that_the_commit_stands(
+def test_an_interruption_is_raised_and_names_the_commit(
     tmp_path: Path, kind: type[BaseException], first: int
 ) -> None:
     root = made(tmp_path)
@@ -259,14 +259,14 @@ def test_an_interruption_passes_and_says_that_the_commit_stands(
     with pytest.raises(kind) as raised:
         failing_table(root, Plan(first, lambda: kind(7), times=1)).write(BATCH)
     assert raised.value.args == (7,), "what a handler of the exit status looks at stays"
-    if first == 1:  # Before it is certain that no rollback removed the snapshot's base.
+    if first == 1:  # Before it is certain that no rollback removed the base snapshot.
         assert not hasattr(raised.value, "committed_snapshot_ids")
         return
     assert raised.value.committed_snapshot_ids[0] == before + 1  # type: ignore[attr-defined]
     assert f"snapshot {before + 1} is committed" in raised.value.__notes__[0]  # type: ignore[attr-defined]
 
 
-def test_a_batch_of_which_it_is_unknown_whether_it_stands_is_run_again(tmp_path: Path) -> None:
+def test_a_batch_with_an_unknown_outcome_is_run_again(tmp_path: Path) -> None:
     root = made(tmp_path, batches=1, **{"num-sorted-run.compaction-trigger": "9"})
     with pytest.raises(CommitOutcomeUnknownError, match=r"snapshot 2 was published.*input/output error.*batch id"):
         failing_table(root, Plan(1, ERRORS["io"])).write(BATCH, commit_user="job", batch_id=4)
@@ -275,7 +275,7 @@ def test_a_batch_of_which_it_is_unknown_whether_it_stands_is_run_again(tmp_path:
     assert table.to_arrow()["n"].to_pylist() == [2, 2, 2]
 
 
-def test_a_commit_above_a_rollback_is_not_acknowledged_where_the_store_fails_to_show_it(
+def test_a_commit_above_a_rollback_is_not_acknowledged_if_the_store_cannot_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = made(tmp_path, batches=2, **{"num-sorted-run.compaction-trigger": "9", "snapshot.num-retained.max": "100"})
@@ -292,7 +292,7 @@ def test_a_commit_above_a_rollback_is_not_acknowledged_where_the_store_fails_to_
     assert Table.for_path(str(root)).to_arrow()["n"].to_pylist() == [1, 1, 1]
 
 
-def test_a_publication_that_nobody_can_tell_of_stays_unknown(tmp_path: Path) -> None:
+def test_a_publication_that_cannot_be_verified_stays_unknown(tmp_path: Path) -> None:
     class Lost(Plan):
         def step(self) -> None:
             if self.published:
@@ -319,7 +319,7 @@ def test_a_publication_that_nobody_can_tell_of_stays_unknown(tmp_path: Path) -> 
 
 def test_a_compaction_that_fails_after_a_commit_returns_what_is_committed(tmp_path: Path) -> None:
     root = made(tmp_path, batches=1, **{"num-sorted-run.compaction-trigger": "9"})
-    with pytest.raises(MemoryError):  # Nothing is committed yet: the error itself.
+    with pytest.raises(MemoryError):  # Nothing is committed yet, so the error is raised.
         failing_table(root, Plan(1, MemoryError, published=True)).compact(full=True, engine="local")
     found = Plan(1 << 30, MemoryError)
     copy = tmp_path / "copy"

@@ -1,9 +1,9 @@
-"""Processes that write and compact one table at the same time lose nothing.
+"""Processes that write and compact one table concurrently lose no rows.
 
-Three processes work on a table for a while: two write, and that of the test compacts. All work without a JVM; or two of
-them with a JVM of their own and one without, so that both engines work on the table. Every commit writes all shared keys
-and one key that nobody else writes, with the writer's name and the commit's number as values, and deletes one of its own
-keys now and then. So the rows at the end follow from the order of the snapshots alone.
+Three processes work on a table for some time: two write, and the test's process compacts. All work without a JVM, or two
+of them with a JVM each and one without, so that both engines work on the table. Every commit writes all shared keys and
+one key that no other writer writes, with the writer's name and the commit's number as values. Some commits delete one of
+the writer's own keys. The final rows therefore follow from the order of the snapshots.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tests.table_files import root_of
 
 REPOSITORY = Path(__file__).parents[1]
 SHARED = 30
-#: Commits that each writer makes even where the time is too short for them.
+#: Minimum commits of each writer, even if the time is too short for them.
 LEAST = 4
 COLUMNS = "k INT NOT NULL, writer STRING, n INT"
 
@@ -44,23 +44,23 @@ Row = tuple[int, str, int]
 
 
 def own_key(writer: int, n: int) -> int:
-    """The key that only commit ``n`` of a writer inserts."""
+    """Return the key that only commit ``n`` of a writer inserts."""
     return 1000 + 2 * n + writer
 
 
 def changes(writer: int, n: int) -> list[tuple[int, str, int, str]]:
-    """Rows of commit ``n`` of a writer, with their kinds: every fifth commit deletes the key of the one before."""
+    """Return the rows of commit ``n`` of a writer, with their kinds: every fifth commit deletes the previous key."""
     rows = [(k, f"w{writer}", n, "+U") for k in range(SHARED)] + [(own_key(writer, n), f"w{writer}", n, "+I")]
     return rows + ([(own_key(writer, n - 1), f"w{writer}", n, "-D")] if n % 5 == 4 else [])
 
 
-# -- what runs in the processes ----------------------------------------------------------------------------------------
+# -- code that runs in the processes -----------------------------------------------------------------------------------
 
 
 def serve(scratch: str, engine: str) -> None:
-    """Take commands as JSON lines from stdin and answer each with a JSON line."""
+    """Read commands as JSON lines from stdin and answer each with a JSON line."""
     works = _started(engine, Path(scratch))
-    # A first write, so that the time of the test is spent on commits.
+    # Write once before the test, so that its time is spent on commits.
     table = works.create(Path(scratch), COLUMNS, ["k"])
     _write(works, str(root_of(table)), 0, 0, least=1)
     print(json.dumps("ready"), flush=True)
@@ -103,11 +103,11 @@ def _compact(engine: TableEngine, table: Table, until: float) -> dict[str, int]:
     return statuses
 
 
-# -- what runs in the test ---------------------------------------------------------------------------------------------
+# -- code that runs in the test ----------------------------------------------------------------------------------------
 
 
 class Worker:
-    """A process that writes by an engine."""
+    """A process that writes with one engine."""
 
     def __init__(self, scratch: Path, engine: str) -> None:
         scratch.mkdir()
@@ -124,13 +124,13 @@ class Worker:
         )
 
     def send(self, **command: object) -> None:
-        """Have the process do something; `answer` waits for it."""
+        """Send a command to the process; `answer` waits for the result."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(command) + "\n")
         self._process.stdin.flush()
 
     def answer(self) -> Any:
-        """The answer to the last command. Fails with what the process wrote to stderr when it ended instead."""
+        """Return the answer to the last command. If the process ended, fail with its stderr."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
@@ -139,7 +139,7 @@ class Worker:
         return json.loads(line)
 
     def close(self) -> None:
-        """End the process."""
+        """Stop the process."""
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.close()
         try:
@@ -151,7 +151,7 @@ class Worker:
         self._log.close()
 
 
-#: The engines of the two writers, by that of the test.
+#: The engines of the two writers, for each engine of the test.
 WRITERS = {"local": ("local", "local"), "spark": ("local", "spark")}
 
 
@@ -170,13 +170,13 @@ def workers(engine: TableEngine, tmp_path: Path) -> Iterator[list[Worker]]:
 
 @dataclass
 class Outcome:
-    """What the processes report: the commits of each writer as (n, snapshot id), and compactions by status."""
+    """The reports of the processes: the commits of each writer as (n, snapshot id), and compactions by status."""
 
     commits: list[list[tuple[int, int]]]
     compactions: dict[str, int] = field(default_factory=dict)
 
     def expected(self) -> list[Row]:
-        """The table's rows: commits applied in the order of their snapshots."""
+        """Return the table's rows: commits applied in the order of their snapshots."""
         ordered = sorted(
             (snapshot, writer, n) for writer, done in enumerate(self.commits) for n, snapshot in done
         )
@@ -191,7 +191,7 @@ class Outcome:
 
 
 def work_together(engine: TableEngine, workers: list[Worker], table: Table, seconds: float) -> Outcome:
-    """Two processes write the table for so long, and this one compacts it."""
+    """Let two processes write the table for ``seconds`` while this process compacts it."""
     store = table._store()
     until = time.time() + seconds
     for writer in (0, 1):
@@ -205,7 +205,7 @@ def work_together(engine: TableEngine, workers: list[Worker], table: Table, seco
 
 
 def check_snapshots(store: TableStore, outcome: Outcome) -> None:
-    """Each commit is in the history once, and its sequence numbers are above those of all before it in the bucket."""
+    """Each commit is in the history once. Its sequence numbers are above all earlier ones of the bucket."""
     snapshots = store.snapshots.list()
     appends = [snapshot for snapshot in snapshots if snapshot.commit_kind is CommitKind.APPEND]
     by_writer = [
@@ -226,7 +226,7 @@ def check_snapshots(store: TableStore, outcome: Outcome) -> None:
 
 
 def check_levels(store: TableStore) -> None:
-    """Live level-0 files of different commits share no sequence number; files of higher levels overlap nowhere."""
+    """Live level-0 files of different commits share no sequence numbers. Files of higher levels never overlap."""
     latest = store.snapshots.latest()
     assert latest is not None
     spans: dict[tuple[bytes, int], list[tuple[int, int]]] = {}
@@ -237,14 +237,14 @@ def check_levels(store: TableStore) -> None:
                 (file.min_sequence_number, file.max_sequence_number)
             )
     for bucket in spans.values():
-        # Files of one commit begin at one number; they hold different keys.
+        # Files of one commit start with the same number and have different keys.
         starts = {low for low, _ in bucket}
         ends = {low: max(high for start, high in bucket if start == low) for low in starts}
         assert all(ends[one] < other for one, other in pairwise(sorted(starts)))
 
 
 def check_files(store: TableStore) -> None:
-    """Every data file on storage is named by a snapshot: what lost a race was deleted."""
+    """A snapshot names every data file in storage: files of lost races are deleted."""
     named = {
         entry.file.file_name
         for snapshot in store.snapshots.list()
@@ -255,7 +255,7 @@ def check_files(store: TableStore) -> None:
 
 
 def check_buckets(store: TableStore) -> None:
-    """Dynamic buckets: no key lives in two, and the HASH index holds the keys of its bucket."""
+    """With dynamic buckets, each key is in one bucket, and the HASH index has the keys of its bucket."""
     latest = store.snapshots.latest()
     assert latest is not None
     bucket_of: dict[int, int] = {}
@@ -287,7 +287,7 @@ CASES: dict[str, dict[str, str]] = {
 
 
 @each_case("case", CASES, on_spark=["dynamic buckets that everybody compacts"])
-def test_two_processes_writing_and_one_compacting_a_table_lose_nothing(
+def test_two_processes_that_write_and_one_that_compacts_a_table_lose_no_rows(
     engine: TableEngine, tmp_path: Path, workers: list[Worker], case: str
 ) -> None:
     table = engine.create(tmp_path, COLUMNS, ["k"], options={**CASES[case], "commit.max-retries": "1000"})

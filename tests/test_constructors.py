@@ -30,7 +30,7 @@ def _by_place(kind: type) -> list[str]:
     return [each.name for each in parameters if each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD][1:]
 
 
-def test_no_constructor_takes_more_than_four_values_by_place() -> None:
+def test_no_constructor_takes_more_than_four_values_by_position() -> None:
     long = {
         f"{kind.__module__}.{kind.__qualname__}": len(_by_place(kind))
         for kind in _classes()

@@ -1,7 +1,7 @@
-"""A process that dies during a commit leaves the table as before or as after, and the same batch again succeeds once.
+"""A process that crashes during a commit leaves the table before or after the commit. The same batch then succeeds once.
 
-The work of a batch is done once, by either engine. Its commit is then run, on copies of the table, by processes that
-are killed after one step each.
+Either engine does the work of a batch once. Processes then run its commit on copies of the table, and each of them is
+killed after one step.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lakelsm.snapshots.table_store import TableStore
 from tests.engines import TableEngine, each_case
 from tests.processes import ended, started
 
-#: Manifests are merged by every commit that finds two, so that the third takes every step but those of a changelog.
+#: Every commit that finds two manifests merges them, so the third commit takes all steps except those of a changelog.
 OPTIONS = {
     "write-only": "true",
     "dynamic-bucket.target-row-num": "3",
@@ -42,11 +42,11 @@ Row = tuple[str, int, int]
 
 
 class Killed(BaseException):
-    """Stands for the end of the process."""
+    """The end of the simulated process."""
 
 
 def _commit_and_die(root: str, work: bytes, fatal: str) -> None:
-    """What the killed process does."""
+    """Run the commit in the process that is killed."""
 
     def step(name: str) -> None:
         if name == fatal:
@@ -106,7 +106,7 @@ def rows_of(engine: TableEngine, tables: dict[str, Table]) -> dict[str, list[Row
 
 
 def prepared(action: Action, root: Path, engine: TableEngine) -> bytes:
-    """Do the work of an action up to its commit, and return the commit as a picklable thing."""
+    """Do the work of an action up to its commit. Return the commit in pickled form."""
     from pyspark import cloudpickle
 
     recorded: list[bytes] = []
@@ -123,12 +123,12 @@ def prepared(action: Action, root: Path, engine: TableEngine) -> bytes:
 
 
 def kill(root: Path, work: bytes, step: str) -> None:
-    """Run the commit in a process that dies after a step."""
+    """Run the commit in a process that crashes after a step."""
     assert ended(started(_commit_and_die, str(root), work, step)) == 9, f"the commit did not take the step {step}"
 
 
 @each_case("name", ["write", "overwrite", "compact"], on_spark=["overwrite"])
-def test_a_kill_after_any_step_leaves_the_table_as_before_or_after_and_the_batch_again_succeeds_once(
+def test_after_a_kill_at_any_step_the_commit_is_whole_or_absent_and_the_batch_succeeds_once(
     tmp_path: Path, engine: TableEngine, table_root: Path, name: str
 ) -> None:
     action = actions(engine)[name]
@@ -154,7 +154,7 @@ def test_a_kill_after_any_step_leaves_the_table_as_before_or_after_and_the_batch
 
 
 def check_history(root: Path) -> None:
-    """The work is in the history once, and every data file that it names is there."""
+    """The work is in the history once, and every data file that it names exists."""
     store = TableStore.open(str(root))
     assert [(s.id, s.commit_user == USER) for s in store.snapshots.list()] == [(1, False), (2, False), (3, True)]
     for snapshot in store.snapshots.list():
@@ -166,7 +166,7 @@ FAULTS = product(["data-files-written", "delta-list-written", *VISIBLE], [Runtim
 
 
 @each_case("at", FAULTS, on_spark=[("data-files-written", RuntimeError)])
-def test_a_fault_in_the_writer_deletes_data_files_only_where_no_snapshot_can_name_them(
+def test_a_failed_writer_deletes_data_files_only_if_no_snapshot_can_name_them(
     tmp_path: Path, engine: TableEngine, table_root: Path, at: tuple[str, type[BaseException]]
 ) -> None:
     step, fault = at
@@ -194,7 +194,7 @@ def test_a_fault_in_the_writer_deletes_data_files_only_where_no_snapshot_can_nam
     elif fault is RuntimeError or step == "data-files-written":
         assert data_files(root) == before
     else:
-        assert data_files(root) > before  # An interrupt says nothing of the commit's outcome.
+        assert data_files(root) > before  # After an interrupt, the outcome of the commit is unknown.
 
 
 def data_files(root: Path) -> set[str]:

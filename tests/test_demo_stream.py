@@ -1,4 +1,4 @@
-"""The stream of changes of the demo, and the answers of plain pandas; no JVM."""
+"""The change stream of the demo and the answers of plain pandas, without a JVM."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def stream(flights: pd.DataFrame) -> list[Change]:
 
 
 def _replay(stream: list[Change]) -> dict[tuple[object, ...], tuple[object, ...]]:
-    """Apply the stream to a dictionary: the oracle of the final rows."""
+    """Apply the stream to a dictionary: the expected final rows."""
     rows: dict[tuple[object, ...], tuple[object, ...]] = {}
     for change in stream:
         columns = [change.rows.column(name).to_pylist() for name in SCHEMA.names]

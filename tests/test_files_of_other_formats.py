@@ -82,7 +82,7 @@ _READS: dict[str, Callable[[Table], object]] = {
 
 
 @pytest.mark.parametrize("ending", _ENDINGS)
-def test_what_needs_rows_of_another_format_is_refused_by_name_and_changes_nothing(tmp_path: Path, ending: str) -> None:
+def test_calls_that_need_rows_of_another_format_are_refused_and_change_nothing(tmp_path: Path, ending: str) -> None:
     table = _table(tmp_path)
     _rename(table, _ENDINGS[ending], "data-")
     wanted = ending.replace("zst.orc", "orc").replace("csv.zst", "csv").upper()
@@ -94,7 +94,7 @@ def test_what_needs_rows_of_another_format_is_refused_by_name_and_changes_nothin
     assert {path: path.stat().st_mtime_ns for path in root_of(table).rglob("*")} == before
 
 
-def test_changelog_files_of_another_format_are_refused_by_their_readers_alone(tmp_path: Path) -> None:
+def test_only_readers_of_changelogs_refuse_changelog_files_of_another_format(tmp_path: Path) -> None:
     table = _table(tmp_path)
     _rename(table, _ENDINGS["avro"], "changelog-")
     with pytest.raises(UnsupportedFeatureError, match=r"changelog-.*has the format AVRO"):
@@ -116,7 +116,7 @@ def test_a_check_does_not_call_other_formats_damage(tmp_path: Path) -> None:
     assert "data-file-missing" in {finding.rule for finding in table.maintenance.check(engine="local").findings}
 
 
-def test_what_needs_no_rows_works_on_files_of_other_formats(tmp_path: Path) -> None:
+def test_calls_that_need_no_rows_work_on_files_of_other_formats(tmp_path: Path) -> None:
     table = _table(tmp_path)
     _rename(table, _ENDINGS["orc"])
     assert table.count("dt = 'b'").rows == 0
@@ -202,7 +202,7 @@ _UNWRITABLE: tuple[tuple[str, str, type[LakelsmError]], ...] = (
 
 
 @pytest.mark.parametrize(("key", "text", "error"), _UNWRITABLE)
-def test_an_option_that_only_writes_need_does_not_keep_a_table_from_being_read(
+def test_an_option_that_only_writes_need_does_not_prevent_reads(
     tmp_path: Path, key: str, text: str, error: type[LakelsmError]
 ) -> None:
     table = _set_stored(_table(tmp_path), **{key: text})

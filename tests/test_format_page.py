@@ -206,7 +206,7 @@ def test_the_values_of_options_are_those_of_the_page() -> None:
     assert [named(row[1]) for row in rows("17")] == [[member.value for member in enum] for enum in enums]
 
 
-def test_what_lakelsm_adds_has_the_keys_of_the_page() -> None:
+def test_lakelsms_additions_have_the_keys_of_the_page() -> None:
     sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "lakelsm").rglob("*.py"))
     keys = re.findall(r'^[A-Z_]+ = \(?b?"(lakelsm\.[a-z0-9-]+)"', sources, re.MULTILINE)
     properties = named(" ".join(row[0] for row in rows("18.1")))

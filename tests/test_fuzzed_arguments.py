@@ -1,4 +1,4 @@
-"""Public methods called with hostile values: a LakelsmError, or accepted; either way the table opens with its rows."""
+"""Public methods accept hostile values or raise a LakelsmError; in both cases the table opens with its rows."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ NAMESPACES = {
     TableInspection: "inspect",
 }
 OWNERS = [Catalog, Table, TableView, *NAMESPACES, ResultTable, Lookup, *CHANGES]
-#: Who is made by a method of another alone.
+#: Classes whose instances only methods of other classes make.
 MADE = (Lookup, TableView, ResultTable, *NAMESPACES)
 
 
 @dataclass(frozen=True)
 class Method:
-    """A public method (a class stands for its constructor) and its parameters."""
+    """A public method (a class means its constructor) and its parameters."""
 
     owner: type
     name: str
@@ -69,7 +69,7 @@ class Method:
         return {name: parameter for name, parameter in found.items() if name != "self"}
 
     def arguments(self, values: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Values as the method takes them: one that may come many times is given once."""
+        """Return values in the form of the method: a variadic parameter gets one value."""
         by_place: list[Any] = []
         named: dict[str, Any] = {}
         for name, value in values.items():
@@ -85,7 +85,7 @@ class Method:
 
 
 def public_methods() -> Iterator[Method]:
-    """All of them, so that a new one cannot be forgotten."""
+    """Yield all public methods, so that a new one cannot be missing."""
     for owner in OWNERS:
         inherited = {name: member for part in reversed(owner.mro()[:-1]) for name, member in vars(part).items()}
         for name, member in inherited.items():
@@ -94,9 +94,9 @@ def public_methods() -> Iterator[Method]:
                 yield Method(owner, name)
 
 
-#: Polars is no requirement of the tests.
+#: The tests do not need Polars.
 METHODS = [method for method in public_methods() if method.parameters and method.name != "to_polars"]
-#: Methods that write when they accept what they are given, and what of them changes rows.
+#: Methods that write if they accept their arguments, and the calls of these that change rows.
 WRITING = {f"Catalog.{name}" for name in ("create_table", "alter_table", "create_database")}
 WRITING |= {f"Table.{name}" for name in ("write", "compact", "tags.create", "tags.rename", "tags.replace", "tags.delete")}
 WRITING |= {
@@ -110,14 +110,14 @@ WRITING |= {f"Table.branches.{name}" for name in ("create", "fast_forward", "ren
 WRITING |= {
     f"Table.maintenance.{name}" for name in ("remove_orphans", "analyze", "expire_snapshots", "mark_partitions_done")
 }
-# A new consumer is recorded where it begins to read.
+# A new consumer is recorded where it starts to read.
 WRITING |= {"Table.changelog", "Table.changelog_reader"}
 REMOVING = {"Catalog.drop_table", "Catalog.drop_database", "Catalog.rename_table"}
 CHANGING_ROWS = {*REMOVING, "Table.delete", "Table.update", "Table.overwrite", "Table.rollback"}
 CHANGING_ROWS |= {"Table.maintenance.drop_partitions", "Table.maintenance.expire_partitions"}
 WRITING |= CHANGING_ROWS
 
-#: Methods that need a session whatever they are given, or are of one.
+#: Methods that need a session for all arguments, or that belong to one.
 SPARK_ALONE = {"read", "changelog", "lookup_join", "update", "to_spark", "__init__", "for_path"}
 
 POINT = [None, 1, "old", datetime.datetime(2999, 1, 1)]
@@ -143,14 +143,14 @@ CHANGELOG = {
     "positions": [False, True],
     "consumer_id": [None, "read"],
 }
-#: A view is of the first snapshot.
+#: A view shows the first snapshot.
 VIEWED = {name: values for name, values in CHANGELOG.items() if name not in ("end", "consumer_id")} | {"start": [None, 0]}
 
 
 def right_values(
     spark: SparkSession | None, warehouse: Path, frame: DataFrame | pa.Table
 ) -> dict[str, dict[str, list[Any]]]:
-    """Values by method and parameter that are right, of a warehouse with the table db.t; ``frame`` has its rows."""
+    """Return correct values by method and parameter, for a warehouse with table db.t; ``frame`` has its rows."""
     path = str(warehouse / "db.db" / "t")
     column: dict[str, list[Any]] = {"name": ["v"]}
     return {
@@ -317,7 +317,7 @@ def right_values(
 
 @dataclass(frozen=True)
 class World:
-    """A warehouse with a table of `ROWS`, on which calls are made."""
+    """A warehouse with a table of `ROWS`, the target of the calls."""
 
     spark: SparkSession | None
     warehouse: Path
@@ -325,7 +325,7 @@ class World:
     pool: list[Any]
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """How it is shown beside an example that fails: some values of the pool fail themselves when they are shown."""
+        """Show the object beside a failing example: some hostile values raise errors when they are shown."""
         printer.text(f"World({str(self.warehouse)!r})")
 
     @property
@@ -345,10 +345,10 @@ class World:
         return {name: ["local"] if name == "engine" and self.spark is None else right[name] for name in right}
 
     def call(self, method: Method, values: Mapping[str, Any]) -> object:
-        """Call a method; a DataFrame is computed, as some of a read's work is done only then."""
+        """Call a method. A DataFrame is computed, because a part of a read's work is only done then."""
         more, given = method.arguments(values)
         if isinstance(directory := given.get("directory"), (str, Path)) and Path(directory).is_absolute():
-            given["directory"] = f"{self.warehouse.parent}/caches{directory}"  # Root may make any.
+            given["directory"] = f"{self.warehouse.parent}/caches{directory}"  # Root may create any directory.
         if "changes" in values:
             more, given = [given["name"], *more], {}
         with ExitStack() as stack:
@@ -366,7 +366,7 @@ class World:
         return result.limit(2).collect() if isinstance(result, DataFrame) else result
 
     def holder(self, owner: type) -> Any:
-        """What has the methods of a class."""
+        """Return an object with the methods of a class."""
         if owner is Catalog:
             return Catalog(str(self.warehouse), self.spark)
         if owner in NAMESPACES:
@@ -384,7 +384,7 @@ class World:
 
 
 def attempt(world: World, method: Method, values: Mapping[str, Any]) -> str:
-    """Call a method with values: what came of it. Any error but lakelsm's own passes, and so does what it left behind."""
+    """Call a method with values. Return "refused" or "accepted", after checks of the files. Other errors are raised."""
     before = world.listing()
     try:
         world.call(method, values)
@@ -408,7 +408,7 @@ def world(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Worl
 
 @pytest.fixture(scope="module")
 def local_world(tmp_path_factory: pytest.TempPathFactory) -> World:
-    """The same without a session."""
+    """The same warehouse without a session."""
     kinds = [("dt", pa.string()), ("k", pa.int32()), ("v", pa.string())]
     rows = pa.table([list(column) for column in zip(*ROWS)], schema=pa.schema(kinds))
     old = rows.set_column(2, "v", pa.array(["old"] * len(ROWS)))
@@ -416,7 +416,7 @@ def local_world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 def made(warehouse: Path, spark: SparkSession | None, old: DataFrame | pa.Table, rows: DataFrame | pa.Table) -> Path:
-    """A warehouse with the table db.t, with a branch, a tag and a consumer."""
+    """Create a warehouse with table db.t, with a branch, a tag and a consumer."""
     table = Catalog(str(warehouse), spark).create_table(
         "db.t",
         "dt STRING, k INT, v STRING",
@@ -448,13 +448,13 @@ def test_right_values_are_accepted(world: World, method: Method, tmp_path: Path)
 
 
 PARAMETERS = [(method, name) for method in METHODS for name in method.parameters]
-#: As many numbers as the method with the most parameters needs: they pick the values.
+#: As many numbers as the method with the most parameters needs: they select the values.
 PICKS = st.lists(st.integers(0, 10**6), min_size=12, max_size=12)
 
 
 
 def fuzz(world: World, chosen: tuple[Method, str], others: set[int], picks: list[int]) -> None:
-    """Call a method with hostile values for one parameter and perhaps others."""
+    """Call a method with hostile values for one parameter and possibly for others."""
     method, hostile = chosen
     with tempfile.TemporaryDirectory() as folder:
         copy = world.copy(Path(folder) / "copy") if method.label in WRITING else world
@@ -482,7 +482,7 @@ LOCAL = [
 
 @examples(150)
 @given(chosen=st.sampled_from(LOCAL), others=st.sets(st.integers(0, 30), max_size=2), picks=PICKS)
-def test_so_is_one_in_this_process_alone(
+def test_a_call_in_this_process_is_refused_or_accepted_and_the_table_keeps_its_rows(
     local_world: World, chosen: tuple[Method, str], others: set[int], picks: list[int]
 ) -> None:
     fuzz(local_world, chosen, others, picks)

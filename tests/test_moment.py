@@ -1,4 +1,4 @@
-"""Points in time: what is one, and which instant it is."""
+"""Points in time: the valid forms, and the instant of each."""
 
 from __future__ import annotations
 
@@ -55,20 +55,20 @@ def test_a_text_is_the_same_instant_on_every_machine(local: str, text: str, expe
     assert instant(Moment.of_text(text)) == expected
 
 
-def test_a_text_without_a_zone_is_in_the_tables_and_one_with_a_zone_in_its_own(local: str) -> None:
+def test_a_text_without_a_zone_is_in_the_tables_zone(local: str) -> None:
     assert instant(Moment.of_text("2024-07-01 12:00:00"), TOKYO) == "2024-07-01 03:00:00"
     assert instant(Moment.of_text("2024-07-01"), TOKYO) == "2024-06-30 15:00:00"
     assert instant(Moment.of_text("2024-07-01 12:00:00 Europe/Berlin"), TOKYO) == "2024-07-01 10:00:00"
     assert instant(Moment.of_datetime(datetime(2024, 7, 1, 12, tzinfo=BERLIN)), TOKYO) == "2024-07-01 10:00:00"
 
 
-def test_a_datetime_without_a_tzinfo_is_local_time_as_python_has_it(local: str) -> None:
+def test_a_datetime_without_a_tzinfo_is_pythons_local_time(local: str) -> None:
     for value in (datetime(2024, 7, 1, 12), datetime(1960, 1, 1, 0, 0, 0, 999_999), pandas.Timestamp("2024-07-01 12:00")):
         expected = value.replace(tzinfo=ZoneInfo(local)) - datetime(1970, 1, 1, tzinfo=UTC)
         assert Moment.of_datetime(value).millis(TOKYO) == expected // timedelta(milliseconds=1)
 
 
-def test_a_time_that_a_clock_shows_twice_is_the_earlier_one_and_one_that_it_skips_is_put_forward() -> None:
+def test_a_repeated_local_time_is_the_earlier_one_and_a_skipped_one_is_moved_forward() -> None:
     assert instant(Moment.of_text("2024-10-27 02:30:00"), BERLIN) == "2024-10-27 00:30:00"
     assert instant(Moment.of_text("2024-10-27 02:30:00 Europe/Berlin")) == "2024-10-27 00:30:00"
     assert instant(Moment.of_text("2024-10-27 02:30:00+01:00"), BERLIN) == "2024-10-27 01:30:00"
@@ -92,12 +92,12 @@ def test_nanoseconds_of_pandas_are_cut_without_a_warning() -> None:
         "2024-07-01 12:00:00\0", "٢٠٢٤-٠٧-٠١", "1719835200000", "10000-01-01", "2024-07-01 12:00:00 \ud800",
     ],
 )  # fmt: skip
-def test_a_text_of_another_form_is_none(text: str) -> None:
+def test_a_text_of_another_form_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
         Moment.of_text(text)
 
 
-def test_what_has_no_offset_or_no_calendar_is_refused() -> None:
+def test_times_without_an_offset_or_outside_the_calendar_are_refused() -> None:
     class Broken(tzinfo):
         def utcoffset(self, _: datetime | None) -> timedelta:
             raise RuntimeError("no offset")

@@ -1,4 +1,4 @@
-"""Reads of the newest snapshot, which expires or is rolled back before they have its files: they read the next newest."""
+"""Reads whose newest snapshot expires or is rolled back before they read its files: they read the next newest one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.maintain.versioned_table import rows, versioned_table
 
 
 def expire(table: Table) -> None:
-    """Replace the newest snapshot by the next, which has none of its files, and let it expire."""
+    """Replace the newest snapshot by another one, which has none of its files, and expire it."""
     table.write(rows((9, "v9")))
     table.compact(full=True, engine="local")
     table.maintenance.expire_snapshots(retain_last=1)
@@ -34,7 +34,7 @@ def texts(found: Any) -> list[str]:
     return sorted(table["v"].to_pylist())
 
 
-#: What a call answers of the rows of the newest snapshot.
+#: Results of calls that read the newest snapshot.
 CALLS: dict[str, Callable[[Table | TableView], Any]] = {
     "to_arrow": lambda table: texts(table.to_arrow()),
     "to_arrow ordered": lambda table: texts(table.to_arrow("id > 0", ordered=True)),
@@ -61,7 +61,7 @@ OF_TABLES: dict[str, Callable[[Table], Any]] = {
 
 
 def after_first(monkeypatch: pytest.MonkeyPatch, owner: type, name: str, act: Callable[[], object]) -> None:
-    """Do something once, right after the first call of a method."""
+    """Call ``act`` once, after the first call of a method."""
     method, left = getattr(owner, name), [act]
 
     def called(self: Any, *args: Any, **named: Any) -> Any:
@@ -74,11 +74,11 @@ def after_first(monkeypatch: pytest.MonkeyPatch, owner: type, name: str, act: Ca
 
 
 @pytest.mark.parametrize("removal", [expire, roll_back])
-def test_calls_whose_newest_snapshot_is_removed_answer_of_the_new_one(
+def test_calls_whose_newest_snapshot_is_removed_read_the_new_one(
     tmp_path: Path, removal: Callable[[Table], None]
 ) -> None:
     calls = {**CALLS, **OF_TABLES}
-    if removal is roll_back:  # Else the state before the oldest snapshot has expired.
+    if removal is roll_back:  # Otherwise the state before the earliest snapshot has expired.
         calls["compared"] = lambda table: texts(table.changelog_reader(mode="diff").read_all())
     for name, call in calls.items():
         table = versioned_table(tmp_path / name, 3)
@@ -89,7 +89,7 @@ def test_calls_whose_newest_snapshot_is_removed_answer_of_the_new_one(
 
 
 @pytest.mark.parametrize("removal", [expire, roll_back])
-def test_rows_in_memory_are_read_again_where_the_snapshot_is_removed_while_they_are_read(
+def test_rows_are_read_again_if_the_snapshot_is_removed_during_the_read(
     tmp_path: Path, removal: Callable[[Table], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = versioned_table(tmp_path, 3)
@@ -131,7 +131,7 @@ def test_a_view_keeps_its_snapshot_and_raises(tmp_path: Path, name: str) -> None
         CALLS[name](view)
 
 
-def test_a_removal_at_each_attempt_ends_in_the_error_and_damage_is_no_removal(
+def test_a_removal_at_each_attempt_is_an_error_and_damage_is_no_removal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table, latest, seen = versioned_table(tmp_path, 8), SnapshotManager.latest, []

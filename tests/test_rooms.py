@@ -137,7 +137,7 @@ def test_a_frozen_dataclass_declares_no_lock_and_no_collection_that_changes() ->
     ] == []
 
 
-def test_the_list_of_rooms_names_all_that_the_package_has_in_the_order_of_the_import_contract() -> None:
+def test_the_list_of_rooms_is_complete_and_in_the_order_of_the_import_contract() -> None:
     contracts = ConfigParser()
     contracts.read(_PACKAGE.parent / "setup.cfg")
     lines = contracts["importlinter:contract:layers"]["layers"].split("\n")

@@ -1,4 +1,4 @@
-"""What may be a secret, and that no public entry shows one."""
+"""Values that may be secrets, and no public call shows one."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Shouting:
     __str__ = __repr__
 
 
-#: Values of every kind that a key of a secret may be given.
+#: Values of every kind that may be given for the key of a secret.
 VALUES: tuple[object, ...] = (
     SECRET, f"{SECRET}\ud800", f"{SECRET}\0\n", SECRET * 50, SECRET.encode(), bytearray(SECRET.encode()),
     [SECRET], (SECRET,), {SECRET}, frozenset([SECRET]), {"value": SECRET}, {"password": {"deep": [SECRET]}},
@@ -47,7 +47,7 @@ VALUES: tuple[object, ...] = (
 
 
 def chain(error: BaseException) -> Iterator[BaseException]:
-    """An error and all that it came from, also what ``from None`` hides."""
+    """Yield an error and all its causes and contexts, also those that ``from None`` hides."""
     seen: list[BaseException] = []
     waiting: list[BaseException | None] = [error]
     while waiting:
@@ -59,14 +59,14 @@ def chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def check_hidden(call: Callable[..., object], *arguments: Any, **named: Any) -> None:
-    """What a call returns, raises or logs shows no secret."""
+    """Assert that no result, error or log line of a call shows a secret."""
     log = StringIO()
     logger, handler = logging.getLogger("lakelsm"), logging.StreamHandler(log)
     logger.addHandler(handler)
     logger.setLevel(logging.DEBUG)
     try:
         shown = [repr(call(*arguments, **named))]
-    except Exception as error:  # noqa: BLE001 (whatever it is)
+    except Exception as error:  # noqa: BLE001 (any error)
         shown = [f"{each} {each!r} {each.args!r}" for each in chain(error)]
         shown.append("".join(traceback.format_exception_only(type(error), error)))
     finally:
@@ -110,7 +110,7 @@ def test_options_of_tables_catalogs_writes_and_lookups_show_no_secret(table: Tab
             check_hidden(create_schema, "id INT", ["id"], options=options)
 
 
-def test_another_argument_that_was_given_the_options_shows_no_secret(table: Table) -> None:
+def test_options_passed_as_another_argument_show_no_secret(table: Table) -> None:
     for key in KEYS[:4]:
         for value in VALUES:
             one = {key: value}
@@ -136,7 +136,7 @@ URIS = (
 def test_a_location_with_a_user_or_a_signed_query_is_refused_and_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
     for uri in URIS[:-2]:
         for call in (Catalog, Table.for_path):
-            with pytest.raises(Exception):  # noqa: B017 (which of lakelsm's is no matter here)
+            with pytest.raises(Exception):  # noqa: B017 (any error of lakelsm)
                 call(uri)
             check_hidden(call, uri)
             check_hidden(call, uri * 60)
@@ -150,7 +150,7 @@ def test_a_location_with_a_user_or_a_signed_query_is_refused_and_not_shown(capsy
         assert SECRET not in told.out + told.err
 
 
-def test_a_signed_address_in_place_of_a_time_a_tag_or_rows_is_not_shown(table: Table) -> None:
+def test_a_signed_address_passed_as_a_time_a_tag_or_rows_is_not_shown(table: Table) -> None:
     given = f"https://host/data?X-Amz-Signature={SECRET}"
     for call in (table.changelog_reader, table.rollback, table.tags.create, table.tags.delete, table.branches.create):
         check_hidden(call, given)
@@ -188,7 +188,7 @@ def test_hostile_texts_take_linear_time() -> None:
     assert SECRET not in shown_text("a" * 100_000 + f" secret = {SECRET}")
 
 
-def test_names_tell_what_may_be_a_secret() -> None:
+def test_names_show_which_values_may_be_secrets() -> None:
     assert all(map(is_secret, KEYS)) and is_secret("sig") and not is_secret("s3.endpoint") and not is_secret("bucket")
     kept = ("s3://bucket/a?b=c", "/data/a@b/c", "file:///data/a@b/c", "abfss://c@account.dfs.core.windows.net/x", "a = 5")
     assert [shown_text(each) for each in kept] == list(kept)

@@ -1,7 +1,7 @@
-"""Which calls may start a Spark session. Every public call is listed here, and all others run where none can start.
+"""Calls that may start a Spark session. Every public call is listed here, and all others run where none can start.
 
-A call may start one only if its name (`read`, `changelog`, `to_spark`) or its arguments (``engine='spark'``) ask for
-Spark. Where Java is missing, its error names the call that needs none.
+A call may start a session only if its name (`read`, `changelog`, `to_spark`) or its arguments (``engine='spark'``)
+request Spark. Without Java, its error names the call that needs no Java.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ CLASSES = (Catalog, Lookup, *(each for each in vars(table_room).values() if insp
 
 @dataclass(frozen=True)
 class Place:
-    """A warehouse of its own for a call."""
+    """A separate warehouse for one call."""
 
     warehouse: str
 
@@ -77,7 +77,7 @@ class Place:
         return self.table.lookup()
 
     def verb(self, *arguments: str) -> str:
-        """What a verb prints on standard error."""
+        """Return what a verb prints on standard error."""
         assert self.table.name
         text = io.StringIO()
         named = [] if arguments[0] == "tables" else ["--table", "db.t"]
@@ -97,7 +97,7 @@ CallByEngine: TypeAlias = Callable[[Place, str | None], object]
 Calls: TypeAlias = Mapping[str, Call]
 ENGINE_VERBS = ("all", "analyze", "check", "compact", "orphans")
 
-#: The calls that may start a Spark session, and what they name as the call without Spark.
+#: The calls that may start a Spark session, and the call without Spark that their error names.
 MAY_START: dict[str, tuple[Call, str]] = {
     "Table.read": (lambda at: at.table.read(), "call to_arrow, to_pandas or to_reader"),
     "TableView.read": (lambda at: at.view.read("id = 1"), "call to_arrow, to_pandas or to_reader"),
@@ -106,9 +106,9 @@ MAY_START: dict[str, tuple[Call, str]] = {
     "ResultTable.to_spark": (lambda at: at.table.inspect.files().to_spark(), "call to_arrow or to_pandas"),
     "lakelsm query-service": (lambda at: at.verb("query-service", "--engine", "spark"), "pass --engine local"),
 }
-#: What loads PySpark, and starts no session: it returns a function of DataFrames.
+#: A call that loads PySpark but starts no session: it returns a function of DataFrames.
 JOIN = "Table.lookup_join"
-#: The calls with an argument ``engine``: only with 'spark' they may start a session.
+#: The calls with an argument ``engine``: they may start a session only with 'spark'.
 BY_ENGINE: dict[str, CallByEngine] = {
     "Table.count": lambda at, engine: at.table.count("v = 'x'", engine=engine),
     "TableView.count": lambda at, engine: at.view.count("v = 'x'", engine=engine),
@@ -246,7 +246,7 @@ def _raised(result: UpkeepResult) -> None:
 
 
 def _to_polars(table: Table | TableView) -> None:
-    """Read with Polars, which may be missing."""
+    """Read with Polars, if it is installed."""
     try:
         table.to_polars()
     except InvalidInputError as error:
@@ -258,7 +258,7 @@ def _on(engine: str | None, call: CallByEngine) -> Call:
 
 
 def _failure(call: Call, warehouse: str) -> str:
-    """The error of a call in a warehouse of its own."""
+    """Return the error of a call in a separate warehouse."""
     try:
         call(Place(warehouse))
     except Exception as error:  # noqa: BLE001  All are reported.
@@ -267,7 +267,7 @@ def _failure(call: Call, warehouse: str) -> str:
 
 
 def work(directory: str) -> None:
-    """Run all calls in this process, which has no Java, and print what is wrong with them."""
+    """Run all calls in this process, which has no Java, and print their faults."""
     alone: Calls = {**OTHERS, **{name: _on(None, call) for name, call in BY_ENGINE.items()}}
     failures = {name: _failure(call, f"{directory}/{name}") for name, call in alone.items() if name != JOIN}
     if "pyspark" in sys.modules:
@@ -282,7 +282,7 @@ def work(directory: str) -> None:
             print(f"{name} on Spark: {error}")
 
 
-def test_every_public_call_is_listed_once_and_those_with_an_engine_by_it() -> None:
+def test_every_public_call_is_listed_once_and_calls_with_an_engine_by_it() -> None:
     calls = {
         f"{owner.__name__}.{name}": each
         for owner in CLASSES
@@ -304,7 +304,7 @@ def test_every_public_call_is_listed_once_and_those_with_an_engine_by_it() -> No
     assert with_engine == {*BY_ENGINE, "lakelsm query-service"}
 
 
-def test_calls_need_no_spark_unless_they_ask_for_it_and_errors_name_the_call_that_needs_none(tmp_path: Path) -> None:
+def test_calls_need_no_spark_unless_they_request_it_and_errors_name_the_other_call(tmp_path: Path) -> None:
     program = "import sys; from tests.test_spark_starts import work; work(sys.argv[1])"
     env = {"PATH": "", "JAVA_HOME": "/nowhere", "PYTHONPATH": str(REPOSITORY)}
     command = [sys.executable, "-W", "ignore", "-c", program, str(tmp_path)]

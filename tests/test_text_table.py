@@ -11,7 +11,7 @@ import pytest
 from lakelsm.text_table import aligned, failures_text, html_table, moment, shown_values, size
 
 
-def test_columns_are_aligned_and_what_is_not_known_is_a_dash() -> None:
+def test_columns_are_aligned_and_unknown_values_are_dashes() -> None:
     text = aligned(("name", "id"), [("a long one", 7), ("b", None)])
     assert text.splitlines() == ["name        id", "a long one  7", "b           -"]
 
@@ -20,16 +20,16 @@ def test_columns_are_aligned_and_what_is_not_known_is_a_dash() -> None:
     ("count", "text"),
     [(0, "0 bytes"), (1023, "1023 bytes"), (1024, "1.0 KiB"), (5 << 30, "5.0 GiB"), (1 << 60, "1024.0 PiB")],
 )
-def test_a_size_is_told_in_a_unit_that_fits(count: int, text: str) -> None:
+def test_a_size_has_a_fitting_unit(count: int, text: str) -> None:
     assert size(count) == text
 
 
-def test_a_time_is_told_to_the_second() -> None:
+def test_a_time_has_seconds() -> None:
     assert moment(datetime(2025, 12, 31, 23, 59, 58, 999999, timezone.utc)) == "2025-12-31 23:59:58"
     assert moment(None) is None
 
 
-def test_of_files_that_stay_one_is_named() -> None:
+def test_one_of_the_remaining_files_is_named() -> None:
     assert failures_text([]) == []
     told = "  failed     2 files could not be deleted and are orphans now, such as a: no"
     assert failures_text(["a: no", "b: no"]) == [told]
@@ -44,7 +44,7 @@ def test_a_table_for_notebooks_escapes_its_cells_and_has_a_header_or_headings() 
     )
 
 
-def test_values_that_python_lacks_are_texts() -> None:
+def test_values_without_a_python_form_are_texts() -> None:
     days = pa.array([4_000_000, None, 0], pa.int32()).cast(pa.date32())
     times = pa.array([4_000_000 * 86_400_000_000, None, 0], pa.int64()).cast(pa.timestamp("us"))
     far, first = "12921-08-18", dt.date(1970, 1, 1)

@@ -144,7 +144,7 @@ def test_a_text_means_the_same_on_every_machine_without_a_session(
         check(table, instant.astimezone(timezone(timedelta(hours=-3))), instant)
 
 
-def test_the_zone_of_a_session_is_never_asked(
+def test_the_zone_of_a_session_is_never_used(
     spark: SparkSession, open_table: Callable[[str | None, str | None], Table]
 ) -> None:
     table = open_table(None, None)
@@ -159,7 +159,7 @@ def test_the_zone_of_a_session_is_never_asked(
         spark.conf.set("spark.sql.session.timeZone", before)
 
 
-def test_expiry_of_snapshots_takes_those_before_the_instant(
+def test_expiry_deletes_snapshots_before_the_instant(
     warehouse: Path,
     open_table: Callable[[str | None, str | None], Table],
     machine: Callable[[str], None],
@@ -184,7 +184,7 @@ def test_expiry_of_snapshots_takes_those_before_the_instant(
             os.utime(path, (modified, modified))
 
 
-def test_values_of_partitions_are_times_of_the_tables_zone_else_local_ones(
+def test_values_of_partitions_are_times_in_the_tables_zone_or_else_local(
     open_table: Callable[[str | None, str | None], Table], machine: Callable[[str], None]
 ) -> None:
     for own, catalog in (("Asia/Tokyo", None), (None, "Asia/Tokyo")):
@@ -235,7 +235,7 @@ def test_commands_print_the_instant_as_text_and_in_json(
     assert "--catalog-option needs --warehouse" in capsys.readouterr().err
 
 
-def test_a_zone_is_checked_where_it_is_set(warehouse: Path) -> None:
+def test_a_zone_is_checked_when_it_is_set(warehouse: Path) -> None:
     catalog = Catalog(str(warehouse))
     for wrong in ("Nowhere/City", "", "+25:00"):
         with pytest.raises(InvalidInputError, match=r"lakelsm.time-zone"):

@@ -92,7 +92,7 @@ def _flat(rows: pa.Table) -> dict[str, list[Any]]:
 
 
 @pytest.mark.parametrize("nanos", [_WIDE, _NARROW], ids=["wide", "narrow"])
-def test_texts_and_microseconds_hold_the_whole_calendar_in_every_call(tmp_path: Path, nanos: tuple[int, ...]) -> None:
+def test_texts_and_microseconds_cover_the_whole_calendar_in_every_call(tmp_path: Path, nanos: tuple[int, ...]) -> None:
     table = _table(tmp_path, nanos)
     digits = {"t": 1, "t8": 10, "l": 1, "l7": 100, "x": 1, "z": 10, "a": 1, "m": 100}
     for name, call in _CALLS.items():
@@ -119,7 +119,7 @@ def test_types_follow_the_choice_and_the_zone_at_every_depth(tmp_path: Path) -> 
         assert call(table).schema == call(table, timestamps="ns").schema, name
 
 
-def test_nanoseconds_are_refused_with_the_argument_only_where_they_cannot_be_held(tmp_path: Path) -> None:
+def test_nanoseconds_are_refused_with_the_argument_only_outside_their_range(tmp_path: Path) -> None:
     narrow, wide = _table(tmp_path / "narrow", _NARROW), _table(tmp_path / "wide", _WIDE)
     for name, call in _CALLS.items():
         exact = call(narrow).column("t").cast(pa.int64()).to_pylist()

@@ -79,7 +79,7 @@ def _local(table: Table) -> Rows:
     return rows_of_arrow(table.to_arrow(), table.schema.fields)
 
 
-def test_old_values_are_cast_alike_by_a_scan_a_merge_and_a_compaction(local: TableEngine, tmp_path: Path) -> None:
+def test_scans_merges_and_compactions_cast_old_values_in_the_same_way(local: TableEngine, tmp_path: Path) -> None:
     table, expected = _changed(local, tmp_path)
     assert _local(table) == expected
     _touch(table)
@@ -136,7 +136,7 @@ def _changed_by_another_engine(local: TableEngine, tmp_path: Path) -> Table:
     return local.catalog(tmp_path).table("db.t")
 
 
-def test_a_change_of_another_engine_that_loses_values_is_refused_by_name(local: TableEngine, tmp_path: Path) -> None:
+def test_a_lossy_change_of_another_engine_is_refused_by_name(local: TableEngine, tmp_path: Path) -> None:
     table = _changed_by_another_engine(local, tmp_path)
     assert table.to_arrow(columns=["k"]).to_pylist() == [{"k": 1}]
     for at, (old, new) in enumerate(LOSSY):

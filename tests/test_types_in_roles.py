@@ -73,7 +73,7 @@ class _OneType:
 
 
 @pytest.mark.parametrize("typed", TYPED_VALUES, ids=lambda typed: typed.sql)
-def test_a_column_of_any_type_is_a_partition_a_key_and_a_value(tmp_path: Path, typed: TypedValues) -> None:
+def test_a_column_of_any_type_can_be_a_partition_a_key_and_a_value(tmp_path: Path, typed: TypedValues) -> None:
     made = _OneType(tmp_path, typed)
     table, rows = made.table, made.rows
     made.write()
@@ -193,7 +193,7 @@ def test_spark_updates_and_deletes_rows_of_every_type_without_nanoseconds(engine
 
 
 @pytest.mark.parametrize("sql", ["BINARY(3)", "VARBINARY(3)", "BYTES"])
-def test_bytes_are_no_partition_while_names_are_legacy(tmp_path: Path, sql: str) -> None:
+def test_bytes_cannot_be_a_partition_with_legacy_names(tmp_path: Path, sql: str) -> None:
     catalog = Catalog(str(tmp_path))
     with pytest.raises(UnsupportedFeatureError, match=r"partition column of type .*'partition.legacy-name' = 'true'"):
         catalog.create_table("db.t", f"c {sql}, k INT", primary_key=["c", "k"], partition_by=["c"])
@@ -201,7 +201,7 @@ def test_bytes_are_no_partition_while_names_are_legacy(tmp_path: Path, sql: str)
 
 @pytest.mark.parametrize("sql", ["ARRAY<INT>", "MAP<INT, INT>", "MULTISET<INT>", "ROW<a INT>"])
 @pytest.mark.parametrize("partition", [["c"], []], ids=["partition", "key"])
-def test_nested_types_are_no_partitions_and_no_keys(tmp_path: Path, sql: str, partition: list[str]) -> None:
+def test_nested_types_cannot_be_partitions_or_keys(tmp_path: Path, sql: str, partition: list[str]) -> None:
     catalog = Catalog(str(tmp_path))
     with pytest.raises(InvalidInputError, match=r"column 'c' has type"):
         catalog.create_table("db.t", f"c {sql}, k INT", primary_key=["c", "k"], partition_by=partition)
