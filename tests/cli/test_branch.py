@@ -42,12 +42,12 @@ def test_a_verb_works_on_a_branch(called: Called) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["create", "b"], "branch 'b' exists"),
-        (["create", "b", "--dry-run"], "branch 'b' exists"),
+        (["create", "b"], "branch 'b' already exists"),
+        (["create", "b", "--dry-run"], "branch 'b' already exists"),
         (["create", "c", "--tag", "none", "--dry-run"], "'none'"),
         (["create", "main"], "main"),
         (["delete", "c", "--dry-run"], "branch 'c' does not exist"),
-        (["rename", "b", "b", "--dry-run"], "branch 'b' exists"),
+        (["rename", "b", "b", "--dry-run"], "branch 'b' already exists"),
         (["fast-forward", "b", "--dry-run"], "has no snapshot"),
     ],
 )

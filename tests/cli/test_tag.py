@@ -39,11 +39,11 @@ def test_tags_expire_after_their_retention_time(called: Called) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["create", "a"], "tag 'a' exists"),
-        (["create", "a", "--dry-run"], "tag 'a' exists"),
+        (["create", "a"], "tag 'a' already exists"),
+        (["create", "a", "--dry-run"], "tag 'a' already exists"),
         (["create", "b", "--snapshot", "9", "--dry-run"], "9"),
         (["replace", "b", "--dry-run"], "'b'"),
-        (["rename", "a", "a", "--dry-run"], "tag 'a' exists"),
+        (["rename", "a", "a", "--dry-run"], "tag 'a' already exists"),
         (["delete", "b"], "'b'"),
         (["create", "a/b"], "name: expected the name of a tag as text, without a slash, got 'a/b'"),
     ],

@@ -1,11 +1,11 @@
-"""Ways to damage a file. Each gives the new content, or None where the file is gone."""
+"""Ways to damage a file. Each returns the new content, or None to delete the file."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from random import Random
 
-#: (the file's bytes, bytes of other files of its kind, chance) -> the new bytes. The others may be none.
+#: (the content of the file, contents of other files of its kind, random numbers) -> the new content. Others may be empty.
 Damage = Callable[[bytes, Sequence[bytes], Random], bytes | None]
 
 

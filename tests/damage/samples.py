@@ -1,4 +1,4 @@
-"""Small tables that have every kind of file, and what an undamaged one says."""
+"""Small tables that contain every kind of file, and the answers of undamaged tables."""
 
 from __future__ import annotations
 
@@ -53,30 +53,30 @@ class SampleTable(FileTable):
         return self.store.options.deletion_vectors_enabled
 
     def answer(self) -> Answer:
-        """The rows of the newest snapshot."""
+        """Return the rows of the newest snapshot."""
         store = self.store
         return _sorted(self.scanned(plan_read(store, store.snapshots.latest(), None)).to_pylist())
 
     def found(self) -> Answer:
-        """Rows of the newest snapshot that a read looks for by indexes."""
+        """Return the rows of the newest snapshot that a read finds by indexes."""
         store = self.store
         where = "v IN ('b1', 'c4', 'd6', 'e2') OR n = 21"
         rows = self.scanned(plan_read(store, store.snapshots.latest(), parse_where(where, store.schema.fields)))
         return _sorted([row for row in rows.to_pylist() if row["v"] in ("b1", "c4", "d6", "e2") or row["n"] == 21])
 
     def tagged(self) -> Answer:
-        """The rows of the tag."""
+        """Return the rows of the tag."""
         store = self.store
         snapshot = store.tags.get("kept").snapshot
         return _sorted(self.scanned(plan_read(store, snapshot, None)).select(["dt", "id", "v", "n"]).to_pylist())
 
     def fresh(self) -> Answer:
-        """The rows of the newest snapshot with those that wait on level 0."""
+        """Return the rows of the newest snapshot, including those on level 0."""
         store = self.store
         return _sorted(self.scanned(plan_read(store, store.snapshots.latest(), None, fresh=True)).to_pylist())
 
     def counted(self) -> Answer:
-        """What metadata say of rows and files."""
+        """Return the counts of rows and files in metadata."""
         store = self.store
         latest = store.snapshots.latest()
         rows = [metadata_count(store, latest, None), metadata_count(store, latest, None, fresh=True)]
@@ -84,7 +84,7 @@ class SampleTable(FileTable):
         return [repr(rows), repr([status.rows, status.rows_masked, status.level0_rows, status.worst_buckets != ()])]
 
     def told(self) -> Answer:
-        """All changes that a changelog producer kept."""
+        """Return all changes that the changelog producer kept."""
         store = self.store
         plan = plan_changelog(store, 0, store.snapshots.latest_id() or 0, ChangelogMode.CHANGELOG, None)
         return _sorted(self.changes(plan).to_pylist())
@@ -95,7 +95,7 @@ def batch(first: int, count: int, text: str, extra: tuple[object, ...] = ()) -> 
 
 
 def build(root: Path, options: Mapping[str, str]) -> SampleTable:
-    """A table with two schemas, a tag, statistics, files on level 0 and above, and what its options add."""
+    """Build a table with two schemas, a tag, statistics, files on several levels, and the files that its options add."""
     table = SampleTable(root, COLUMNS, ("dt", "id"), ("dt",), **options)
     table.append(batch(0, 9, "a"))
     table.append(batch(0, 9, "b"))
@@ -105,11 +105,11 @@ def build(root: Path, options: Mapping[str, str]) -> SampleTable:
     table.append(batch(3, 9, "c", (1,)))
     table.append(batch(5, 9, "d", (2,)))
     if table.has_vectors:
-        for first, text in ((8, "g"), (3, "h"), (4, "i")):  # An index file of each, and rows that wait on level 0.
+        for first, text in ((8, "g"), (3, "h"), (4, "i")):  # An index file for each, and rows that stay on level 0.
             table.compact(full=False)
             table.append(batch(first, 4, text, (5,)))
             if first == 3:
-                _keep(table)  # A state that has vectors.
+                _keep(table)  # A state with vectors.
     return table
 
 
@@ -122,10 +122,10 @@ def _sorted(rows: list[dict[str, object]]) -> Answer:
     return sorted(repr(tuple(row.values())) for row in rows)
 
 
-#: What a compaction merges of a small table leaves files on several levels.
+#: A small table whose compactions leave files on several levels.
 _VECTORS = {"deletion_vectors__enabled": "true", "compaction__size_ratio": "0", "num_sorted_run__compaction_trigger": "9"}
 
-#: Options of each table.
+#: The options of each sample.
 SAMPLES: Mapping[str, Mapping[str, str]] = {
     "changelog": {"bucket": "2", "changelog_producer": "input"},
     "dynamic": {"bucket": "-1", "dynamic_bucket__target_row_num": "3"},
@@ -150,12 +150,12 @@ SAMPLES: Mapping[str, Mapping[str, str]] = {
     },
 }
 
-#: What is asked of a table before and after a write and a compaction.
+#: The questions to a table, before and after a write and a compaction.
 Question = Callable[[SampleTable], Answer]
 
 
 def questions(name: str) -> dict[str, Question]:
-    """What a sample answers."""
+    """Return the questions to a sample."""
     asked: dict[str, Question] = {"read": SampleTable.answer, "tag": SampleTable.tagged}
     if "deletion_vectors__enabled" in SAMPLES[name]:
         asked |= {"fresh": SampleTable.fresh, "count": SampleTable.counted}

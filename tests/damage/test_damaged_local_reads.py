@@ -1,4 +1,4 @@
-"""Damaged files read in this process by the table's own calls: the right answer, or an error that names the file."""
+"""Damaged files are read in this process by the table's calls: the right answer, or an error that names the file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.damage.damages import DAMAGES, flip_bit
 from tests.damage.samples import SAMPLES, batch, build
 from tests.engines import plain_rows
 
-#: Seeds of trials; `make fuzz` makes others, and more.
+#: Seeds of trials; `make fuzz` uses other and more seeds.
 _TRIALS = seeds(16, FUZZ_EXAMPLES)
 _WHERE = "v > 'b' OR n = 21 OR n IS NULL"
 
@@ -32,7 +32,7 @@ def found(table: Table) -> list[str]:
 
 
 def in_key_order(table: Table) -> list[str]:
-    """One after the other, as a stream gives them."""
+    """Return the rows in the order of the stream."""
     with table.to_reader(ordered=True, fresh=True) as reader:
         return [repr(tuple(row.values())) for rows in reader for row in rows.to_pylist()]
 
@@ -61,12 +61,12 @@ ASKED: dict[str, Callable[[Table], Any]] = {
     "told": told,
     "audited": audited,
 }
-#: Changes the table: asked last, and of tables that take deletes.
+#: Operations that change the table: run last, on tables that support deletes.
 CHANGED = {"changelog": deleted, "indexed": deleted, "dynamic": deleted, "vectors": deleted}
 
 
 def verdict(ask: Callable[[Table], Any], root: Path, file: Path, expected: Any) -> str:
-    """What becomes of one question to a table with a damaged file."""
+    """Return the outcome of one question to a table with a damaged file."""
     try:
         answer = ask(Table.for_path(str(root)))
     except CorruptTableError as error:

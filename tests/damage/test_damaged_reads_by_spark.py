@@ -1,4 +1,4 @@
-"""Damaged data files read by Spark: the right rows, or an error that names the file and says what it is."""
+"""Damaged data files are read by Spark: the right rows, or an error that names the file and its fault."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tests.chance import FUZZ_EXAMPLES, seeds
 from tests.damage.damages import DAMAGES, flip_bit
 from tests.damage.samples import SampleTable, batch, build
 
-#: Seeds of trials; `make fuzz` makes others, and more.
+#: Seeds of trials; `make fuzz` uses other and more seeds.
 _TRIALS = seeds(8, max(8, FUZZ_EXAMPLES // 20))
 
-#: Files that Spark scans by itself, and files that tasks hand over.
+#: Files that Spark scans natively, and files that tasks read.
 _OPTIONS: tuple[Mapping[str, str], ...] = (
     {"bucket": "2", "source__split__open_file_cost": "1 b"},
     {"bucket": "1", "merge_engine": "partial-update"},
@@ -28,7 +28,7 @@ _OPTIONS: tuple[Mapping[str, str], ...] = (
 
 
 def verdict(table: Table, file: Path, expected: list[str]) -> str:
-    """What a read says of a table with a damaged file."""
+    """Return the outcome of a read of a table with a damaged file."""
     try:
         rows = sorted(repr(tuple(row)) for row in table.read().collect())
     except CorruptTableError as error:
@@ -37,8 +37,8 @@ def verdict(table: Table, file: Path, expected: list[str]) -> str:
         first = str(error).splitlines()[0]
         return "refused" if "lakelsm.errors.CorruptTableError" in first and str(file) in first else f"untyped: {first}"
     except Py4JJavaError as error:
-        # Damage that Spark's own reader meets is told in its words: no expression comes between. Where several stages
-        # fail at once, Spark counts them first.
+        # Damage that Spark's own reader finds has Spark's message: no expression comes between. If several stages
+        # fail at the same time, Spark's message begins with their number.
         said = str(error)
         told = "FAILED_READ_FILE" in said or "lakelsm.errors.CorruptTableError" in said
         return "refused" if told and str(file) in said else f"untyped: {said}"

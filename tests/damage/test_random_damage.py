@@ -1,4 +1,4 @@
-"""Random damage to every kind of file: the right rows or a typed error, never other rows, another error or a hang."""
+"""Random damage to files of every kind: the right rows or a typed error, never other rows, other errors or a hang."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.chance import FUZZ_EXAMPLES, seeds
 from tests.damage.samples import SAMPLES, build
 from tests.damage.trial import prepare, run
 
-#: Seeds of trials; `make fuzz` makes others, and more.
+#: Seeds of trials; `make fuzz` uses other and more seeds.
 _TRIALS = seeds(16, FUZZ_EXAMPLES)
 
 

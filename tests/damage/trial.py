@@ -1,4 +1,4 @@
-"""One trial: a copy of a table with one damaged file is read, written to and compacted, and its answers are judged."""
+"""One trial: a file in a copy of a table is damaged. The copy is read, written and compacted; answers are compared."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tests.time_limit import time_limit
 
 _KINDS = ("manifest-list", "index-manifest", "manifest", "snapshot", "schema", "tag", "changelog", "index", "data")
 
-#: Longest time of one step in seconds.
+#: The maximum time of one step in seconds.
 _PATIENCE = 300
 
 
 class _TookTooLongError(BaseException):
-    """A step that hangs."""
+    """A step takes too long."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Finding:
-    """What became of one step of a trial: 'right', 'refused', or a fault."""
+    """The outcome of one step of a trial: 'right', 'refused', or a fault."""
 
     verdict: str
     step: str
@@ -46,7 +46,7 @@ class Finding:
 
 
 def prepare(folder: Path, name: str, build: Callable[[Path, Mapping[str, str]], SampleTable]) -> Sample:
-    """Build a sample and learn its answers."""
+    """Build a sample and record its answers."""
     root = folder / name
     table = build(root, SAMPLES[name])
     asked = questions(name)
@@ -62,7 +62,7 @@ def prepare(folder: Path, name: str, build: Callable[[Path, Mapping[str, str]], 
 
 
 def kind_of(path: Path) -> str:
-    """The kind of a file by its path in the table."""
+    """Return the kind of a file by its path in the table."""
     name = path.name
     if name in ("LATEST", "EARLIEST"):
         return "hint"
@@ -75,7 +75,7 @@ def kind_of(path: Path) -> str:
 
 
 def change(table: SampleTable) -> None:
-    """The write and the compactions of a trial."""
+    """Run the write and the compactions of a trial."""
     table.append(batch(6, 9, "e", (3,)))
     if table.has_vectors:
         table.compact(full=False)
@@ -83,7 +83,7 @@ def change(table: SampleTable) -> None:
 
 
 def run(sample: Sample, folder: Path, chance: Random) -> tuple[str, list[Finding]]:
-    """Damage one file of a copy of the sample; return what was done, and what became of each step."""
+    """Damage one file of a copy of the sample. Return a description of the damage, and the outcome of each step."""
     root = folder / "trial"
     shutil.rmtree(root, ignore_errors=True)
     table = _copied(sample.root, root)
@@ -94,7 +94,7 @@ def run(sample: Sample, folder: Path, chance: Random) -> tuple[str, list[Finding
     others = [(root / other).read_bytes() for other in sample.kinds[kind] if other != target]
     damaged = damage(data, [other for other in others if other != data], chance)
     done = f"{sample.name}: {damage.__name__} of {kind} {target}"
-    (root / target).unlink()  # The copy shares its files with the sample.
+    (root / target).unlink()  # The copy shares the sample's files by hard links.
     if damaged is not None:
         (root / target).write_bytes(damaged)
     asked = questions(sample.name)
@@ -118,7 +118,7 @@ def _judged(step: str, act: Callable[[], Answer | None], expected: Answer | None
         return Finding("refused", step, str(error))
     except _TookTooLongError:
         return Finding("hang", step)
-    except Exception as error:  # noqa: BLE001 Whatever else comes out is what the trial looks for.
+    except Exception as error:  # noqa: BLE001 An error of another type is what the trial searches for.
         return Finding("untyped", step, f"{type(error).__name__}: {error}")
     if found == expected:
         return Finding("right", step)

@@ -46,7 +46,7 @@ def table(tmp_path: Path, **options: str) -> Table:
     )
 
 
-def test_each_commit_is_followed_by_all_steps_and_a_failure_is_a_warning(tmp_path: Path, seen: list[str]) -> None:
+def test_every_commit_runs_all_steps_and_a_failure_is_a_warning(tmp_path: Path, seen: list[str]) -> None:
     made = table(tmp_path)
     with pytest.warns(UserWarning, match=r"db\.t: the commit succeeded, and step two after it failed: tag-x.*two\(\)"):
         assert made.write(ROWS).snapshot_id == 1
@@ -61,7 +61,7 @@ def test_each_commit_is_followed_by_all_steps_and_a_failure_is_a_warning(tmp_pat
     assert seen == ["one 3", "two 3", "three 3"]
 
 
-def test_what_commits_nothing_is_followed_by_nothing(tmp_path: Path, seen: list[str]) -> None:
+def test_a_call_that_commits_nothing_runs_no_step(tmp_path: Path, seen: list[str]) -> None:
     made = table(tmp_path)
     with pytest.warns(UserWarning):
         made.write(ROWS, commit_user="job", batch_id=1)
@@ -72,7 +72,7 @@ def test_what_commits_nothing_is_followed_by_nothing(tmp_path: Path, seen: list[
     assert seen == []
 
 
-def test_write_only_tables_leave_it_to_others(tmp_path: Path, seen: list[str]) -> None:
+def test_a_commit_of_a_write_only_table_runs_no_step(tmp_path: Path, seen: list[str]) -> None:
     made = table(tmp_path, **{"write-only": "true"})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -81,7 +81,7 @@ def test_write_only_tables_leave_it_to_others(tmp_path: Path, seen: list[str]) -
     assert seen == []
 
 
-def test_upkeep_beside_commits_is_done_by_a_thread_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_asynchronous_steps_run_in_a_background_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[str] = []
     done = threading.Event()
 
@@ -109,7 +109,7 @@ def test_snapshots_expire_after_commits_by_the_options(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
-def test_a_forked_process_does_its_own_work_beside_commits() -> None:
+def test_a_forked_process_has_its_own_background_thread() -> None:
     done = threading.Event()
     after_commit._BACKGROUND.submit(done.set)
     assert done.wait(PATIENCE)

@@ -105,7 +105,7 @@ def test_columns_are_chosen_in_any_case_and_nested_ones_are_refused(tmp_path: Pa
         table.maintenance.analyze(["x"], engine="local")
 
 
-def test_an_empty_table_gets_no_statistics_and_one_whose_rows_are_gone_gets_zeros(tmp_path: Path) -> None:
+def test_a_table_without_snapshots_gets_no_statistics_and_one_without_rows_gets_zeros(tmp_path: Path) -> None:
     table = table_of(tmp_path)
     result = table.maintenance.analyze(engine="local")
     assert (result.snapshot_id, result.analyzed_snapshot_id) == (None, None) and kept(tmp_path) == set()
@@ -119,7 +119,7 @@ def test_an_empty_table_gets_no_statistics_and_one_whose_rows_are_gone_gets_zero
     assert found is not None and found.columns["k"] == expected
 
 
-def test_the_file_goes_with_a_commit_that_surely_failed_and_stays_where_that_is_not_known(
+def test_the_file_is_deleted_after_a_failed_commit_and_kept_after_an_unknown_outcome(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = table_of(tmp_path)
@@ -137,7 +137,7 @@ def test_the_file_goes_with_a_commit_that_surely_failed_and_stays_where_that_is_
         assert len(kept(tmp_path)) == files
 
 
-def test_statistics_are_inherited_until_the_schema_changes_and_a_missing_file_is_told(tmp_path: Path) -> None:
+def test_statistics_are_inherited_until_the_schema_changes_and_a_missing_file_is_reported(tmp_path: Path) -> None:
     table = table_of(tmp_path)
     table.write(rows(1))
     table.maintenance.analyze(engine="local")
@@ -156,7 +156,7 @@ def test_statistics_are_inherited_until_the_schema_changes_and_a_missing_file_is
     assert table.inspect.system("statistics").to_arrow().num_rows == 0
 
 
-def test_statistics_name_the_schema_that_has_their_columns(tmp_path: Path) -> None:
+def test_statistics_name_the_schema_that_contains_their_columns(tmp_path: Path) -> None:
     """Java finds the types of the columns in this schema, and cannot plan a query of the table if one is missing."""
     table = table_of(tmp_path)
     table.write(rows(1, 2))

@@ -37,7 +37,7 @@ def operations(table: Table, limit: int = 50) -> list[tuple[str, str]]:
     return [(run.operation, run.outcome) for run in maintenance_runs(table._store(), limit)]
 
 
-def test_runs_are_told_newest_first_whether_they_published_a_snapshot_or_not(table: Table) -> None:
+def test_runs_with_and_without_a_snapshot_are_listed_newest_first(table: Table) -> None:
     assert maintenance_runs(table._store(), 50) == []
     compaction = table.compact(full=True, commit_user="me", engine="local")
     table.maintenance.remove_orphans(engine="local")
@@ -51,7 +51,7 @@ def test_runs_are_told_newest_first_whether_they_published_a_snapshot_or_not(tab
     assert operations(table, 1) == [("remove_orphans", "done")]
 
 
-def test_a_compaction_of_several_commits_is_one_run_and_says_where_it_stopped(table: Table) -> None:
+def test_a_compaction_of_several_commits_is_one_run_and_an_interrupted_one_is_partial(table: Table) -> None:
     ended = table.compact(full=True, commit_every=1, engine="local")
     (run,) = maintenance_runs(table._store(), 50)
     assert (run.outcome, run.snapshot_ids, run.files) == ("done", ended.snapshot_ids, ended.files_written)
@@ -70,16 +70,16 @@ def test_the_history_outlives_its_snapshots(table: Table, tmp_path: Path) -> Non
     assert maintenance_runs(table._store(), 50) == [before]
 
 
-def test_a_run_that_fails_is_told_and_one_that_is_refused_is_not(table: Table) -> None:
+def test_a_failed_run_is_recorded_and_a_refused_call_is_not(table: Table) -> None:
     for error in (CorruptTableError("x"), InvalidInputError("x"), KeyboardInterrupt()):
         with pytest.raises(type(error)), recorded(store_of(table), "rollback") as run:
             run.files = 3
             raise error
-    (told,) = maintenance_runs(table._store(), 50)
-    assert (told.operation, told.outcome, told.files) == ("rollback", "failed: CorruptTableError", 3)
+    (run,) = maintenance_runs(table._store(), 50)
+    assert (run.operation, run.outcome, run.files) == ("rollback", "failed: CorruptTableError", 3)
 
 
-def test_a_hundred_files_stay(table: Table, tmp_path: Path) -> None:
+def test_the_newest_hundred_files_are_kept(table: Table, tmp_path: Path) -> None:
     for number in range(103):
         later = replace(SYSTEM, clock=lambda number=number: 1_700_000_000_000 + number)
         with recorded(store_of(table), f"run {number}", environment=later):
@@ -89,7 +89,7 @@ def test_a_hundred_files_stay(table: Table, tmp_path: Path) -> None:
     assert maintenance_runs(table._store(), 1000)[-1].operation == "run 3"
 
 
-def test_what_goes_wrong_with_a_record_fails_nothing(table: Table, tmp_path: Path) -> None:
+def test_a_failure_of_a_record_fails_no_operation(table: Table, tmp_path: Path) -> None:
     full = ActingFileIO(raising(StorageError("full")), "create_if_absent")
     with recorded(replace(store_of(table), file_io=full), "rollback"):
         pass
@@ -102,7 +102,7 @@ def test_what_goes_wrong_with_a_record_fails_nothing(table: Table, tmp_path: Pat
     assert maintenance_runs(table._store(), 50) == []
 
 
-def test_records_and_services_are_no_orphans(table: Table) -> None:
+def test_records_and_service_files_are_not_orphan_files(table: Table) -> None:
     table.maintenance.remove_orphans(0, force=True, engine="local")
     assert table.maintenance.remove_orphans(0, force=True, engine="local").files == 0
     assert operations(table) == [("remove_orphans", "done")] * 2
@@ -133,13 +133,13 @@ def test_every_action_leaves_its_record(tmp_path: Path) -> None:
     table.tags.delete("y")
     table.maintenance.expire_snapshots(retain_last=1)
     table.maintenance.expire_snapshots(retain_last=1, dry_run=True)
-    told = [run.operation for run in reversed(maintenance_runs(table._store(), 50))]
-    assert told == ["create_tag", "rename_tag", "create_branch", "delete_branch", "rollback", "delete_tag",
-                    "expire_snapshots"], "the drop went with its snapshot"
+    recorded_runs = [run.operation for run in reversed(maintenance_runs(table._store(), 50))]
+    assert recorded_runs == ["create_tag", "rename_tag", "create_branch", "delete_branch", "rollback", "delete_tag",
+                    "expire_snapshots"], "the drop expired with its snapshot"
     assert maintenance_runs(table._store(), 1)[0].files > 0
 
 
-def test_what_was_there_already_leaves_no_record(tmp_path: Path) -> None:
+def test_a_call_for_an_existing_state_leaves_no_record(tmp_path: Path) -> None:
     table = versioned_table(tmp_path, 2)
     table.branches.create("b")
     table.tags.create("q")

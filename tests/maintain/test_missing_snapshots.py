@@ -70,28 +70,28 @@ def files(root: Path) -> set[str]:
 
 
 def test_every_change_names_the_missing_file_and_deletes_nothing(damaged: tuple[Path, int, bytes]) -> None:
-    root, gone, _ = damaged
+    root, missing, _ = damaged
     before = files(root)
     for name, change in CHANGES.items():
-        with pytest.raises(CorruptTableError, match=f"snapshot-{gone}[ ,].*[Rr]oll") as caught:
+        with pytest.raises(CorruptTableError, match=f"snapshot-{missing}[ ,].*[Rr]oll") as caught:
             change(Table.for_path(str(root)))
         assert caught.value.kind is ErrorKind.CORRUPT, name
     assert files(root) == before
     rules = {
         finding.rule for finding in Table.for_path(str(root)).maintenance.check(data="none", engine="local").findings
     }
-    assert rules == ({"latest-hint"} if gone == 6 else {"snapshot-gap"})
+    assert rules == ({"latest-hint"} if missing == 6 else {"snapshot-gap"})
 
 
-def test_commands_end_with_the_status_of_damage(damaged: tuple[Path, int, bytes]) -> None:
-    root, gone, _ = damaged
+def test_commands_end_with_the_exit_status_of_damage(damaged: tuple[Path, int, bytes]) -> None:
+    root, missing, _ = damaged
     for command in (["compact"], ["expire", "--retain-last", "1"]):
         assert main([command[0], "--path", str(root), *command[1:]]) == 5, command
-    if gone == 6:
+    if missing == 6:
         with pytest.raises(CorruptTableError, match="snapshot-6 is missing"):
             Table.for_path(str(root)).to_arrow()
     else:
-        assert Table.for_path(str(root)).to_arrow().num_rows == 4, "the newest is whole"
+        assert Table.for_path(str(root)).to_arrow().num_rows == 4, "the newest snapshot is complete"
 
 
 def _has_leftovers_alone(table: Table) -> None:
@@ -103,10 +103,10 @@ def _has_leftovers_alone(table: Table) -> None:
     assert table.maintenance.check(data="full", engine="local").findings == ()
 
 
-@pytest.mark.parametrize("gone", [5, 6])
-def test_a_rollback_accepts_the_loss(made: Path, tmp_path: Path, gone: int) -> None:
-    table = without(made, tmp_path, gone)
-    table.rollback(gone - 1)
+@pytest.mark.parametrize("missing", [5, 6])
+def test_a_rollback_accepts_the_loss(made: Path, tmp_path: Path, missing: int) -> None:
+    table = without(made, tmp_path, missing)
+    table.rollback(missing - 1)
     table.write(ROWS)
     _has_leftovers_alone(table)
 
@@ -120,7 +120,7 @@ def test_earliest_above_a_gap_accepts_the_loss_of_what_is_below(made: Path, tmp_
     assert table.to_arrow().num_rows == 4
 
 
-def test_the_oldest_snapshot_that_is_missing_is_taken_for_expired(made: Path, tmp_path: Path) -> None:
+def test_a_missing_oldest_snapshot_counts_as_expired(made: Path, tmp_path: Path) -> None:
     table = without(made, tmp_path, 1)
     with pytest.raises(SnapshotNotFoundError, match="has expired"):
         table.at(snapshot=1).to_arrow()

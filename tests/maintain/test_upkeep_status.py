@@ -26,7 +26,7 @@ def test_a_table_without_snapshots_retains_nothing(tmp_path: Path) -> None:
     assert later(LocalTable(tmp_path / "t")) == UpkeepStatus()
 
 
-def test_it_tells_what_is_retained_what_would_expire_and_what_holds_it(tmp_path: Path) -> None:
+def test_a_status_has_the_retained_states_the_due_ones_and_what_keeps_them(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", snapshot__num_retained__min="2")
     for number in range(6):
         table.write((number, "a"))
@@ -48,7 +48,7 @@ def test_it_tells_what_is_retained_what_would_expire_and_what_holds_it(tmp_path:
     assert found.snapshots_to_expire == 2 and "slow" in found.held_by[0]
 
 
-def test_bytes_written_are_those_of_appends_and_compactions_and_not_of_files_that_move(tmp_path: Path) -> None:
+def test_written_bytes_are_those_of_appends_and_compactions_and_not_of_moved_files(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t")
     table.write((1, "a"))
     table.compact(full=True)  # The file moves to a higher level without a rewrite.
@@ -62,7 +62,7 @@ def test_bytes_written_are_those_of_appends_and_compactions_and_not_of_files_tha
     assert found.write_amplification == 1 + found.bytes_compacted / found.bytes_appended
 
 
-def test_the_last_removal_of_orphans_is_told(tmp_path: Path) -> None:
+def test_a_status_has_the_last_removal_of_orphans(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t")
     table.write((1, "a"))
     assert later(table).orphans_removed is None
@@ -72,7 +72,7 @@ def test_the_last_removal_of_orphans_is_told(tmp_path: Path) -> None:
     assert json.loads(json.dumps(found.as_dict()))["orphans_removed_at"].endswith("+00:00")
 
 
-def test_a_status_is_shown_on_one_screen(tmp_path: Path) -> None:
+def test_a_status_fits_one_screen(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", bucket="2")
     table.write(*((number, "a") for number in range(9)))
     table.compact(full=True)
@@ -93,7 +93,7 @@ def test_a_status_is_shown_on_one_screen(tmp_path: Path) -> None:
     json.dumps(status.as_dict())
 
 
-def test_old_snapshots_that_cannot_be_read_stop_it_by_name(tmp_path: Path) -> None:
+def test_an_unreadable_old_snapshot_is_reported_by_name(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t")
     table.write((1, "a"))
     table.write((1, "b"))

@@ -1,4 +1,4 @@
-"""What actors do: each action is one operation of the engine's own, its outcome compared with the ledger's."""
+"""The actions of actors. Each is one operation of the engine; its outcome is compared with that of the ledger."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ from tests.simulation.row_files import (
 from tests.simulation.scenario import Action
 from tests.simulation.scheduler import Interrupted, Killed, Process
 
-#: Errors that an operation may end with because of others, and with them nothing done.
+#: Errors that concurrent operations may cause. The operation then has no effect.
 _LOST = (CommitConflictError, BatchHistoryExpiredError, SnapshotNotFoundError)
-#: Actions that others, or a run of their own that was killed, may have made impossible: they are refused then.
+#: Actions that may be refused because others, or a killed run of the same action, made them impossible.
 _REFUSABLE = ("tag", "retag", "rename_tag", "untag", "branch", "unbranch", "read_tag", "rollback")
 
 
 class ActorRun:
-    """Carries the actions of one actor out, in a process that may be killed and started again."""
+    """Runs the actions of one actor, in a process that may be killed and started again."""
 
     def __init__(
         self, process: Process, table: TableStore, ledger: Ledger, stop: Callable[[BaseException], None]
@@ -69,7 +69,7 @@ class ActorRun:
         self._tries = 0
 
     def run(self) -> None:
-        """The body of the greenlet."""
+        """Run the actions. This is the body of the greenlet."""
         try:
             for action in self._process.actor.actions:
                 self._carried_out(action)
@@ -79,7 +79,7 @@ class ActorRun:
             self._stop(error)
 
     def _carried_out(self, action: Action) -> None:
-        """An action with its reruns: after it was killed, failed, or its outcome is not known."""
+        """Run an action, and run it again after a kill, a failure or an unknown outcome."""
         again = action.again
         for _ in range(action.reruns + 1):
             done = self._attempt(action)
@@ -90,7 +90,7 @@ class ActorRun:
                 again = False
 
     def _attempt(self, action: Action) -> bool:
-        """Whether the action is done, and was acknowledged."""
+        """Try an action. Return whether it is done and was acknowledged."""
         self._tries += 1
         self._process.was_hurt = self._process.is_refusing
         self._process.only_looks = False
@@ -108,7 +108,7 @@ class ActorRun:
         except _LOST:
             return False
         except (StorageError, TimeoutError, CommitOutcomeUnknownError) as error:
-            # A rollback that removes what had an id leaves open whose that was.
+            # After a rollback freed a snapshot id, it is unknown whose snapshot has the id.
             is_unknown = isinstance(error, CommitOutcomeUnknownError) and self._ledger.rolls_back
             if not self._process.was_hurt and not is_unknown:
                 raise
@@ -120,7 +120,7 @@ class ActorRun:
         except (CorruptTableError, FileNotFoundError):
             if self._ledger.losses == losses and not self._ledger.has_loose_ends and not is_loose:
                 raise
-            return False  # What it read has expired meanwhile, or is a tag that nobody was told of.
+            return False  # The snapshot has expired, or the tag was never acknowledged.
         return True
 
     # -- writes ------------------------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ class ActorRun:
         self._change(action, lambda value: (DELETED, value))
 
     def _change(self, action: Action, change: Callable[[str], tuple[int, str]]) -> None:
-        """New values of rows that are read; the rows that are found decide which ones."""
+        """Write new values of rows that are read. The rows that are found decide the new values."""
         identity = self._identity(action)
 
         def rows_of(base: Snapshot | None) -> list[InputRow]:
@@ -192,7 +192,7 @@ class ActorRun:
         except Exception as error:
             stands = len(intent.published) > before and self._ledger.stands(intent, self._table.paths.snapshot_dir)
             if stands and not self._has_twin():
-                raise Violation(f"{user}/{identifier} failed with {error!r}, and it was published") from error
+                raise Violation(f"{user}/{identifier} failed with {error!r}, but its snapshot was published") from error
             raise
         self._check_acknowledged(intent, user, identifier, result.outcome)
 
@@ -204,9 +204,9 @@ class ActorRun:
         if outcome.snapshot is not None:
             self._ledger.check_acknowledged(where, outcome.snapshot)
             if outcome.snapshot.uuid not in intent.published:
-                raise Violation(f"{where} was acknowledged with snapshot {outcome.snapshot.id}, which is not of it")
+                raise Violation(f"{where} was acknowledged with snapshot {outcome.snapshot.id} of another batch")
         elif outcome.already_committed and not intent.published:
-            raise Violation(f"{where} was taken for committed, and never was")
+            raise Violation(f"{where} was acknowledged, but never published")
 
     # -- compactions and reads ---------------------------------------------------------------------------------------
 
@@ -216,10 +216,10 @@ class ActorRun:
         if result.status is CompactionStatus.CONFLICT:
             raise CommitConflictError("a compaction lost")
         if result.status is CompactionStatus.DONE and not result.snapshot_ids and not self._process.was_hurt:
-            raise Violation("a compaction says that it is done, and published nothing")
+            raise Violation("a compaction reports success, but published nothing")
 
     def _java(self, action: Action) -> None:
-        """What Java's compaction of manifests does: one base list, an empty delta, the newest snapshot's properties."""
+        """Simulate Java's compaction of manifests: one base list, an empty delta, properties of the newest snapshot."""
         store, environment = self._table, self._process.environment
         latest = store.snapshots.latest()
         if latest is None:
@@ -254,7 +254,7 @@ class ActorRun:
         snapshot = snapshots.latest()
         found = None if snapshot is None else snapshot.id
         if known is not None and (found is None or found < known) and not self._ledger.rolls_back:
-            raise Violation(f"a reader finds snapshot {found} for the newest, and {known} was there before it looked")
+            raise Violation(f"a reader finds {found} as the newest snapshot, but {known} existed before the read")
         if snapshot is None:
             return
         if action.amount:
@@ -266,7 +266,7 @@ class ActorRun:
         rows = self._rows_of(snapshot)
         expected = self._ledger.state_of(snapshot)
         if expected is not None and rows != expected:
-            raise Violation(f"a read of snapshot {snapshot.id} shows {rows} and should show {expected}")
+            raise Violation(f"a read of snapshot {snapshot.id} returns {rows} instead of {expected}")
 
     def _read_tag(self, action: Action) -> None:
         names = self._table.tags.names()
@@ -311,7 +311,7 @@ class ActorRun:
         rollback(store, target, environment=self._process.environment)
         stay = [path for path in self._ledger.kept_above(directory, target.id) if self._ledger.kept[path] in later]
         if stay:
-            raise Violation(f"a rollback to {target.id} is done, and {stay} are there as before")
+            raise Violation(f"a rollback to {target.id} reports success, but {stay} still exist")
 
     # -- tags and branches -------------------------------------------------------------------------------------------
 
@@ -340,7 +340,7 @@ class ActorRun:
         was_firm = tag in self._ledger.firm
         create_branch(self._main, action.name, action.partition)
         if not was_firm:
-            return  # Of a tag that nobody was told of.
+            return  # The tag was never acknowledged.
         for path in self._ledger.kept_below(self._main.paths.of_branch(action.name).branch_root):
             self._ledger.hold(path, f"branch {action.name}")
 

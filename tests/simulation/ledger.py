@@ -1,7 +1,7 @@
-"""The sequential model of a table, and the checks after each change of the store.
+"""A sequential model of a table, and the checks after each change of the store.
 
-Each snapshot that appears must show what its predecessor showed, changed by the one batch that its commit user and
-identifier name, whole. Nothing may be lost that a retained snapshot, tag or branch names.
+Each new snapshot must show the rows of its predecessor, changed by the whole batch of its commit user and identifier. No
+file may be deleted that a retained snapshot, tag or branch names.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from tests.simulation.memory_store import MemoryStore
 from tests.simulation.row_files import DoubledRowError, State, StoredRow, data_path, merged, shown, stored_rows
 from tests.simulation.version_entries import VersionEntries
 
-#: Files that hold what was last said, and are written over.
+#: Files that are overwritten, and contain only the latest value.
 _REWRITTEN = ("LATEST", "EARLIEST", "lakelsm-rollback")
-#: What a batch makes of the rows before it.
+#: Returns the rows after a batch from the rows before it.
 Effect = Callable[[State], State]
 
 
 class Violation(Exception):
-    """A promise of the engine is broken."""
+    """The engine broke a guarantee."""
 
 
 @dataclass
 class Intent:
     """A batch that is committed under a user and identifier. ``published``: the uuids of its snapshots.
 
-    ``effects`` has what the batch does, by the actor that wants it: what an update does follows from the rows that it
-    read, and two actors may be at the same batch.
+    ``effects`` has the effect of the batch by actor: the effect of an update depends on the rows that the actor read, and
+    two actors may run the same batch.
     """
 
     kind: CommitKind
@@ -47,7 +47,7 @@ class Intent:
 
 @dataclass(frozen=True)
 class Version:
-    """A snapshot that was published: the rows that it must show, and the files that it needs."""
+    """A published snapshot, with the rows that it must show and the files that it needs."""
 
     snapshot: Snapshot
     state: State
@@ -57,14 +57,14 @@ class Version:
 
 @dataclass(frozen=True)
 class Suspect:
-    """A snapshot that was published on one that is gone, by a rollback or by expiry: its writer is to take it back."""
+    """A snapshot published on one that a rollback or expiry removed. Its writer must remove it again."""
 
     reason: str
     writer: str
 
 
 class Ledger:
-    """Watches the store. ``rolls_back``: some actor does so, and what it takes away may have been gone on from."""
+    """Watches the store. ``rolls_back``: an actor runs rollbacks, so removed snapshots may be the base of others."""
 
     def __init__(
         self,
@@ -83,38 +83,38 @@ class Ledger:
         self.intents: dict[tuple[str, int], Intent] = {}
         self.versions: dict[str, Version] = {}
         self.suspects: dict[str, Suspect] = {}
-        #: The uuid of each snapshot or tag file that is there, by path; and those of them that hold what they need.
+        #: The uuids of existing snapshot and tag files, by path; and the paths whose needed files are protected.
         self.kept: dict[str, str] = {}
         self.firm: set[str] = set()
-        #: How often each kind of action was done, and failed.
+        #: Counts of done and failed actions, by kind.
         self.outcomes: Counter[str] = Counter()
-        #: How many snapshot and tag files ceased to be firm, never were, or were taken back.
+        #: The number of snapshot and tag files that lost their protection, never had it, or were removed by their writer.
         self.losses = 0
-        #: What expiry may take, by the directory of snapshots: so many of the newest have to stay.
-        self.retained_least: dict[str, int] = {}
+        #: The minimum number of newest snapshots that expiry must keep, by snapshot directory.
+        self.min_retained: dict[str, int] = {}
         self._expired: set[str] = set()
         self._announcements: dict[str, int] = {}
         self._needed: dict[str, int] = {}
         self._last: dict[str, str] = {}
         self._left_to_others: set[str] = set()
-        #: Snapshots that a rollback has yet to remove: one below them is gone.
+        #: Snapshots above a removed one, which a rollback has still to remove.
         self._cut_off: set[str] = set()
 
-    # -- what actors tell and ask ------------------------------------------------------------------------------------
+    # -- calls of actors ---------------------------------------------------------------------------------------------
 
     def expect(self, actor: str, user: str, identifier: int, kind: CommitKind, effect: Effect) -> Intent:
-        """An actor is about to commit a batch; told anew where it does something else now."""
+        """Record that an actor is about to commit a batch, and again if the effect has changed."""
         intent = self.intents.setdefault((user, identifier), Intent(kind))
         intent.effects[actor] = effect
         return intent
 
     def newest_id(self, paths: TablePaths) -> int | None:
-        """The id of the newest snapshot of a branch."""
+        """Return the id of the newest snapshot of a branch."""
         prefix = f"{paths.snapshot_dir}/snapshot-"
         return max((int(path[len(prefix) :]) for path in self.kept if path.startswith(prefix)), default=None)
 
     def state_of(self, snapshot: Snapshot) -> State | None:
-        """What a snapshot must show; None where its writer is to take it back."""
+        """Return the rows that a snapshot must show; None if its writer must remove it."""
         if snapshot.uuid in self.suspects:
             return None
         version = self.versions.get(snapshot.uuid or "")
@@ -123,46 +123,47 @@ class Ledger:
         return version.state
 
     def is_firm(self, uuid: str | None) -> bool:
-        """Whether something retained holds a snapshot."""
+        """Whether a retained file protects a snapshot."""
         return any(self.kept[path] == uuid for path in self.firm)
 
     def stands(self, intent: Intent, directory: str) -> bool:
-        """Whether a snapshot of a batch is there and stays."""
+        """Whether a snapshot of a batch exists and is protected."""
         there = {self.kept[path] for path in self.firm if path.startswith(f"{directory}/")} - self._cut_off
         return any(uuid in there for uuid in intent.published)
 
     def kept_below(self, directory: str) -> list[str]:
-        """The snapshot and tag files below a directory."""
+        """Return the snapshot and tag files below a directory."""
         return [path for path in self.kept if path.startswith(f"{directory}/")]
 
     def check_acknowledged(self, where: str, snapshot: Snapshot) -> None:
-        """Raise Violation for a commit that is told to be done and should have been taken back."""
+        """Raise Violation for an acknowledged commit that its writer should have removed."""
         suspect = self.suspects.get(snapshot.uuid or "")
         if suspect is not None:
             raise Violation(f"{where} was acknowledged: {suspect.reason}")
 
     def hurt(self, writer: str) -> None:
-        """A fault hit an actor: it may never take back what it was to."""
+        """Record that a fault hit an actor, which may therefore never remove its suspect snapshots."""
         self._left_to_others.update(uuid for uuid, suspect in self.suspects.items() if suspect.writer == writer)
 
     def hold(self, path: str, what: str) -> None:
-        """A tag or branch was acknowledged. Raises Violation unless it, if it is still there, has all that it needs."""
+        """Record that a tag or branch was acknowledged. Raise Violation if it exists without the files it needs."""
         uuid = self.kept.get(path)
         if uuid is None or path in self.firm or uuid in self.suspects:
             return
         missing = [file for file in self.versions[uuid].files if file not in self._store.files]
         if missing:
-            raise Violation(f"{what} was acknowledged, and these of its files do not exist: {missing}")
+            raise Violation(f"{what} was acknowledged, but these of its files do not exist: {missing}")
         self._make_firm(path)
 
     @property
     def has_loose_ends(self) -> bool:
-        """Whether a tag or branch that nobody was told of names what may be gone."""
+        """Whether an unacknowledged tag or branch may name deleted files."""
         return any(path not in self.firm for path in self.kept)
 
     def unneeded(self) -> list[str]:
-        """Data and metadata files that nothing retained names, be it to say that one is gone: a tag that expiry saw, and
-        that was taken back then, leaves such ones until manifests are merged.
+        """Return data and metadata files that no retained state names, not even in DELETE entries.
+
+        A tag that was removed because expiry saw it leaves such entries until manifests are merged.
         """
         root, paths = self._table.paths.root, self._table.paths
         states = [self.versions[self.kept[path]].snapshot for path in self.firm]
@@ -176,25 +177,25 @@ class Ledger:
         ]
 
     def kept_above(self, directory: str, number: int) -> list[str]:
-        """The snapshot files of a directory with greater numbers."""
+        """Return the snapshot files of a directory with greater ids."""
         prefix = f"{directory}/snapshot-"
         return [path for path in self.kept if path.startswith(prefix) and int(path[len(prefix) :]) > number]
 
     def check_end(self) -> None:
-        """Raise Violation unless everything that is retained is there, without gaps."""
+        """Raise Violation unless all retained states are complete and have no gaps."""
         for path in self.firm:
             missing = [file for file in self.versions[self.kept[path]].files if file not in self._store.files]
             if missing:
-                raise Violation(f"{path} is there, and these of its files are not: {missing}")
+                raise Violation(f"{path} exists, but these of its files do not: {missing}")
         for path, uuid in self.kept.items():
-            is_holder = f"/tag-{HOLDING_TAG}" in path  # Its maker died: it stays for its time, and nobody relies on it.
+            is_holder = f"/tag-{HOLDING_TAG}" in path  # Its creator was killed; it expires, and no state relies on it.
             if uuid in self.suspects and uuid not in self._left_to_others and not is_holder:
-                raise Violation(f"{path} was never taken back: {self.suspects[uuid].reason}")
+                raise Violation(f"{path} was never removed by its writer: {self.suspects[uuid].reason}")
 
     # -- Watch -------------------------------------------------------------------------------------------------------
 
     def created(self, path: str, data: bytes, before: bytes | None) -> None:
-        """As `Watch.created`."""
+        """See `Watch.created`."""
         name = path.rsplit("/", 1)[1]
         number = snapshot_id_of(name)
         try:
@@ -216,7 +217,7 @@ class Ledger:
             self._stop(error)
 
     def deleted(self, path: str, data: bytes) -> None:
-        """As `Watch.deleted`."""
+        """See `Watch.deleted`."""
         if path in self.kept:
             number = snapshot_id_of(path.rsplit("/", 1)[1])
             if number is not None and path in self.firm:
@@ -224,12 +225,12 @@ class Ledger:
             self._forget(path)
         elif self._needed.get(path):
             owners = [kept for kept in self.firm if path in self.versions[self.kept[kept]].files]
-            self._stop(Violation(f"{path} was deleted, and {owners} need it"))
+            self._stop(Violation(f"{path} was deleted, but {owners} need it"))
 
-    # -- what holds what ---------------------------------------------------------------------------------------------
+    # -- protection --------------------------------------------------------------------------------------------------
 
     def _keep(self, path: str, uuid: str) -> None:
-        """A file names a snapshot. It holds what it needs from now on where something else did until now."""
+        """Record that a file names a snapshot. It protects the needed files if another file protected them until now."""
         if uuid not in self.versions and uuid not in self.suspects:
             raise Violation(f"{path} names a snapshot that was never published")
         was_firm = self.is_firm(uuid)
@@ -257,17 +258,17 @@ class Ledger:
                 self._needed[file] -= 1
 
     def _announced(self, directory: str, earliest: int) -> None:
-        """Expiry says which snapshots go: those before a number."""
+        """Record that expiry announced the deletion of the snapshots below an id."""
         prefix = f"{directory}/snapshot-"
         self._announcements[directory] = earliest
         if f"{prefix}{earliest}" not in self.kept:
-            return  # It counts when the snapshot is there: a rollback says so before it puts one back.
+            return  # Checked once the snapshot exists: a rollback writes EARLIEST before it restores a snapshot.
         ids = sorted(int(path[len(prefix) :]) for path in self.kept if path.startswith(prefix))
-        least = 1 if self.rolls_back else self.retained_least.get(directory)
-        going = [number for number in ids if number < earliest and f"{prefix}{number}" in self.firm]
-        if going and (least is None or len(ids) - ids.index(going[-1]) - 1 < least):
-            raise Violation(f"snapshots {going} of {ids} go, and at least {least} must stay")
-        for number in going:
+        min_kept = 1 if self.rolls_back else self.min_retained.get(directory)
+        expiring = [number for number in ids if number < earliest and f"{prefix}{number}" in self.firm]
+        if expiring and (min_kept is None or len(ids) - ids.index(expiring[-1]) - 1 < min_kept):
+            raise Violation(f"snapshots {expiring} of {ids} expire, but at least {min_kept} must stay")
+        for number in expiring:
             self._expired.add(self.kept[f"{prefix}{number}"])
             self._soften(f"{prefix}{number}")
 
@@ -282,11 +283,11 @@ class Ledger:
         before = self.kept.get(_numbered(path, number - 1))
         try:
             if before in self.suspects:
-                raise Violation(f"{path} goes on from a snapshot that is to be taken back")
+                raise Violation(f"{path} is based on a snapshot that its writer must remove")
             if before is None and number > 1:
-                raise Violation(f"{path} was published, and there is no snapshot {number - 1}")
+                raise Violation(f"{path} was published, but snapshot {number - 1} does not exist")
             if before is not None and not snapshot.follows(self.versions[before].snapshot):
-                raise Violation(f"{path} goes on from another snapshot than the {number - 1} that is there")
+                raise Violation(f"{path} is not based on the existing snapshot {number - 1}")
             version = self._checked(path, number, snapshot, None if before is None else self.versions[before])
         except (Violation, DoubledRowError, LakelsmError) as error:
             if not self.rolls_back and not (number > 1 and before is None and self._expired):
@@ -317,20 +318,20 @@ class Ledger:
         if snapshot.commit_kind is not CommitKind.COMPACT:
             state = self._changed(where, path.rsplit("/", 1)[0], snapshot, state, actual)
         if actual != state:
-            raise Violation(f"{where} shows other rows than the batches in order: {_difference(actual, state)}")
+            raise Violation(f"{where} does not show the rows of the batches in order: {_difference(actual, state)}")
         return Version(snapshot, state, frozenset(files), live)
 
     def _changed(self, where: str, directory: str, snapshot: Snapshot, state: State, actual: State) -> State:
         intent = self.intents.get((snapshot.commit_user, snapshot.commit_identifier))
         if intent is None:
-            raise Violation(f"{where} is of nobody")
+            raise Violation(f"{where} belongs to no batch")
         if snapshot.commit_kind not in (intent.kind, CommitKind.OVERWRITE):
             raise Violation(f"{where} should be an {intent.kind.value}")
         if self.stands(intent, directory):
             raise Violation(f"{where} was published before: {intent.published}")
         later = self._versions_of(directory, snapshot.commit_user, above=snapshot.commit_identifier)
         if later and not self.rolls_back and any(uuid in self._expired for uuid in intent.published):
-            raise Violation(f"{where} was published before and has expired, as {later} of its user could tell")
+            raise Violation(f"{where} was published before and has expired, as {later} of its user shows")
         possible = [effect(state) for effect in intent.effects.values()]
         return next((after for after in possible if after == actual), possible[0])
 
@@ -346,7 +347,7 @@ class Ledger:
             numbers = [row[2] for row in rows]
             said = file.row_count, file.min_sequence_number, file.max_sequence_number
             if said != (len(rows), min(numbers), max(numbers)):
-                raise Violation(f"{where}: {file.file_name} holds other rows than its entry says")
+                raise Violation(f"{where}: {file.file_name} has other rows than its entry says")
             if file.level:
                 runs.setdefault((entry.partition, entry.bucket, file.level), []).append((rows[0][1], rows[-1][1]))
         for (_, bucket, level), spans in runs.items():
@@ -363,7 +364,7 @@ def _numbered(path: str, number: int) -> str:
 
 
 def _check_sequences(where: str, old: Mapping[str, ManifestEntry], live: Mapping[str, ManifestEntry]) -> None:
-    """Numbers of new files are above those of all files that stay in their buckets."""
+    """Check that sequence numbers of new files are above those of all files that stay in their buckets."""
     highest: dict[tuple[bytes, int], int] = {}
     for entry in (entry for name, entry in old.items() if name in live):
         bucket = entry.partition, entry.bucket
@@ -371,7 +372,7 @@ def _check_sequences(where: str, old: Mapping[str, ManifestEntry], live: Mapping
     for name, entry in live.items():
         known = highest.get((entry.partition, entry.bucket), -1)
         if name not in old and entry.file.min_sequence_number <= known:
-            raise Violation(f"{where} numbers rows from {entry.file.min_sequence_number}, and {known} was used")
+            raise Violation(f"{where} numbers rows from {entry.file.min_sequence_number}, but {known} is used already")
 
 
 def _difference(actual: State, expected: State) -> str:

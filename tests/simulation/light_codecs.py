@@ -1,7 +1,7 @@
-"""Codecs that take no time, in place of those of metadata files: what is tested here is when files are written and read.
+"""Fast stand-ins for the codecs of metadata files. The simulation tests when files are written and read, not their bytes.
 
-Most seeds run with them, and every 50th one with the real ones. A file's content is a number of a document that is kept
-in memory, as long as a real one would be.
+Most seeds run with them, every 50th with the real codecs. The content of a file is the number of a document in memory,
+padded to the size of a real file.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import AtomicType
 
 _INT, _STRING = AtomicType("INT"), AtomicType("VARCHAR", length=2147483647)
-#: Bytes of a file without entries, and of an entry.
+#: The size in bytes of a file without entries, and of an entry.
 _HEAD, _ENTRY = 100, 120
 
 
 class _Documents:
-    """What the metadata files of a run hold."""
+    """The content of the metadata files of a run."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, Sequence[Any]] = {}
@@ -47,7 +47,7 @@ class _Documents:
     def decode(self, data: bytes, source: str) -> list[Any]:
         known = self._known.get(data)
         if known is None:
-            raise CorruptTableError(f"{source} is none of the files that were written")
+            raise CorruptTableError(f"{source} is not a file that was written")
         return list(known)
 
     def open_manifests(
@@ -57,7 +57,7 @@ class _Documents:
         for data, source, count in manifests:
             entries = self.decode(data, source)
             if count is not None and count != len(entries):
-                raise CorruptTableError(f"{source} has another number of entries than the list says")
+                raise CorruptTableError(f"{source} does not have the number of entries that the list says")
             found += entries
         return [EntryList(found)]
 
@@ -73,7 +73,7 @@ _parsed = Snapshot.from_json
 
 @contextmanager
 def light_codecs() -> Iterator[None]:
-    """Within, metadata files are as above."""
+    """Replace the codecs of metadata files within the block."""
     documents = _Documents()
     stand_ins: list[tuple[object, str, Callable[..., object]]] = [
         (manifest_writer, "encode_manifest", documents.encode),
@@ -90,8 +90,8 @@ def light_codecs() -> Iterator[None]:
         (attempt_changes, "rank_keys", _rank_keys),
     ]
     with ExitStack() as patches:
-        for place, name, stand_in in stand_ins:
-            patches.enter_context(patch.object(place, name, stand_in))
+        for target, name, stand_in in stand_ins:
+            patches.enter_context(patch.object(target, name, stand_in))
         yield
 
 

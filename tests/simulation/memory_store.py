@@ -1,6 +1,6 @@
-"""Files of a simulated store, and the FileIO through which one actor uses them.
+"""The files of a simulated store, and the FileIO of one actor.
 
-Each operation lands in one step, at a moment that the scheduler chooses. The store tells its ``watch`` of each change.
+Each operation takes effect in one step, which the scheduler chooses. The store reports each change to its ``watch``.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from lakelsm.storage.file_io import FileEntry
 
 
 class Watch(Protocol):
-    """Is told of each change right after it landed."""
+    """Receives each change right after it took effect."""
 
     def created(self, path: str, data: bytes, before: bytes | None) -> None:
-        """A file has this content now; ``before`` is what it had."""
+        """A file got new content. ``before`` is its old content."""
 
     def deleted(self, path: str, data: bytes) -> None:
-        """A file that had this content is gone."""
+        """A file with this content was deleted."""
 
 
 class MemoryStore:
-    """Paths with contents and times. ``keeps_directories``: those that lost their last file stay, as on POSIX."""
+    """Paths with contents and times. ``keeps_directories``: empty directories stay, as on POSIX."""
 
     def __init__(self, clock: Callable[[], int], keeps_directories: bool) -> None:
         self.files: dict[str, bytes] = {}
@@ -45,7 +45,7 @@ class MemoryStore:
             self.watch.created(path, data, before)
 
     def remove(self, path: str) -> None:
-        """Delete a file if it is there."""
+        """Delete a file if it exists."""
         data = self.files.pop(path, None)
         if data is None:
             return
@@ -58,7 +58,7 @@ class MemoryStore:
             self.watch.deleted(path, data)
 
     def make_directory_of(self, path: str) -> None:
-        """Make the name in its directory, and the directories above."""
+        """Add a path to its directory, and create the directories above it."""
         folder, _, name = path.rpartition("/")
         while True:
             names = self.children.get(folder)
@@ -84,16 +84,16 @@ class MemoryStore:
 
 
 class Gate(Protocol):
-    """Decides when an operation lands, and whether it does."""
+    """Decides when an operation takes effect, and whether it does."""
 
     def passes(self, kind: str, path: str, land: Callable[[], object]) -> None:
-        """Return when the operation is to land; raise where it is not, or where its answer is lost (it landed then).
+        """Return when the operation is to take effect. Raise if it does not, or if its answer is lost after the effect.
 
-        ``land`` carries the operation out, for those that land without an answer.
+        ``land`` runs the operation, for operations without an answer.
         """
 
     def chance(self) -> float:
-        """A number in [0, 1) of the schedule."""
+        """Return a number in [0, 1) of the schedule."""
 
 
 class ActorFiles:
@@ -130,7 +130,7 @@ class ActorFiles:
         return path in self._store.files or path in self._store.children
 
     def list(self, path: str) -> list[str]:
-        """A listing takes a while: what is made or deleted meanwhile may be in it or not."""
+        """List a directory. It takes a while: concurrently created or deleted files may be in the list or not."""
         self._gate.passes("list", path, _nothing)
         first = list(self._store.children.get(path, ()))
         self._gate.passes("list", path, _nothing)
@@ -179,7 +179,7 @@ class ActorFiles:
         land()
 
     def delete_files(self, paths: Sequence[str]) -> None:
-        """In any order, as requests of many threads land."""
+        """Delete files in any order, like concurrent requests."""
         failure: Exception | None = None
         for path in sorted(paths, key=lambda path: self._gate.chance()):
             try:
@@ -190,7 +190,7 @@ class ActorFiles:
             raise failure
 
     def delete_dir(self, path: str, last: str | None = None) -> None:
-        """File by file, in any order."""
+        """Delete a directory file by file, in any order."""
         for child in sorted(self._store.children.get(path, ()), key=lambda child: self._gate.chance()):
             if f"{path}/{child}" in self._store.children:
                 self.delete_dir(f"{path}/{child}")
@@ -213,15 +213,15 @@ class ActorFiles:
         self._store.children[path].pop(".", None)
 
     def filesystem(self) -> arrow_fs.FileSystem:
-        raise NotImplementedError("simulated rows lie in no Parquet file")
+        raise NotImplementedError("simulated rows are not in Parquet files")
 
 
 def _nothing() -> None:
-    """What a look at the store changes."""
+    """A read of the store, which changes nothing."""
 
 
 class OpenGate:
-    """Lets everything land at once: the checks' own way to the files."""
+    """Lets every operation take effect immediately. The checks use it."""
 
     def passes(self, kind: str, path: str, land: Callable[[], object]) -> None:
         return

@@ -1,4 +1,4 @@
-"""Faults that are planted in the engine, one at a time: each removes one check, and the simulation must see it."""
+"""Faults that are planted in the engine, one at a time. Each disables one check, and the simulation must find it."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ from lakelsm.snapshots.snapshot_manager import SnapshotManager
 from lakelsm.write import batch_write
 from tests.simulation.memory_store import ActorFiles
 
-#: (object, attribute, what takes its place).
+#: (object, attribute, replacement).
 Planted = Sequence[tuple[object, str, Any]]
 
 
 @contextmanager
 def planted(name: str) -> Iterator[None]:
-    """Within, the engine has the fault."""
+    """Plant the fault in the engine within the block."""
     with ExitStack() as patches:
-        for place, attribute, stand_in in PLANTED_FAULTS[name]():
-            patches.enter_context(patch.object(place, attribute, stand_in))
+        for target, attribute, stand_in in PLANTED_FAULTS[name]():
+            patches.enter_context(patch.object(target, attribute, stand_in))
         yield
 
 
@@ -62,8 +62,8 @@ def _publish_without_read_back() -> Planted:
     return [(commit_run, "publication", publish)]
 
 
-def _publish_trusts_the_answer_taken() -> Planted:
-    """After an error the request is sent again, and "exists" is taken for another writer's."""
+def _publish_trusts_the_answer_exists() -> Planted:
+    """After an error the request is sent again, and the answer "exists" is taken for another writer's file."""
 
     def publish(file_io: Any, path: str, data: bytes, *more: object) -> Publication:
         for _ in range(3):
@@ -77,7 +77,7 @@ def _publish_trusts_the_answer_taken() -> Planted:
 
 
 def _unknown_outcome_taken_for_failure() -> Planted:
-    """Manifests and data are deleted though the snapshot may be visible."""
+    """Manifests and data are deleted although the snapshot may be visible."""
     real = commit_run.publication
 
     def publish(*arguments: Any) -> Publication:
@@ -155,7 +155,7 @@ def _only_the_newest_snapshot_is_checked() -> Planted:
 
 
 def _base_read_once() -> Planted:
-    """The first attempt's base list is used again after a lost race."""
+    """The base list of the first attempt is used again after a lost race."""
     real = NextSnapshot._merged
 
     def merged(prepared: Any, latest: Any, before: Any) -> Any:
@@ -165,12 +165,12 @@ def _base_read_once() -> Planted:
 
 
 def _live_files_found_once(name: str) -> Planted:
-    """What an attempt finds of the live files is not found again after a lost race."""
+    """The live files that an attempt found are used again after a lost race."""
     real = getattr(LiveFiles, name)
 
-    def found(live: Any, *asked: Any) -> Any:
+    def found(live: Any, *arguments: Any) -> Any:
         if not hasattr(live, "_first"):
-            live._first = real(live, *asked)
+            live._first = real(live, *arguments)
         return live._first
 
     return [(LiveFiles, name, found)]
@@ -184,7 +184,7 @@ def _upgraded_files_taken_for_new() -> Planted:
 
 
 def _merged_manifests_kept_too() -> Planted:
-    """A merge of manifests leaves the merged ones in the list."""
+    """A merge of manifests leaves the merged manifests in the list."""
     real = next_snapshot.merge_manifests
 
     def merge(metas: Any, *rest: Any) -> Any:
@@ -206,7 +206,7 @@ def _deletes_dropped_by_merges() -> Planted:
 
 
 def _hint_trusted() -> Planted:
-    """The LATEST hint is believed without a look for newer snapshots."""
+    """The LATEST hint is used without a search for newer snapshots."""
     real_id, real = SnapshotManager.latest_id, SnapshotManager.latest
 
     def latest_id(manager: Any) -> int | None:
@@ -221,7 +221,7 @@ def _hint_trusted() -> Planted:
 
 
 def _hint_before_the_snapshot() -> Planted:
-    """LATEST is written before the snapshot is published, and believed as far as the probes go."""
+    """LATEST is written before the snapshot is published, and is used without a search."""
     real = CommitRun._is_published
 
     def publish(run: Any, snapshot: Any) -> bool:
@@ -251,7 +251,7 @@ def _snapshot_before_its_lists() -> Planted:
 
 
 def _create_overwrites() -> Planted:
-    """The store's create-if-absent is a look and then a write."""
+    """Create-if-absent of the store is a check followed by a write."""
 
     def create(files: Any, path: str, data: bytes) -> bool:
         if files.exists(path):
@@ -263,13 +263,13 @@ def _create_overwrites() -> Planted:
 
 
 def _orphans_of_the_main_branch() -> Planted:
-    """What other branches retain is not asked."""
+    """Other branches are not read."""
     real = BranchStore.retained
     return [(BranchStore, "retained", lambda branches: real(branches)[:1])]
 
 
 def _moved_files_expire() -> Planted:
-    """A file that a delta deletes on one level and adds on another is taken for deleted."""
+    """A file that a delta deletes on one level and adds on another is treated as deleted."""
 
     def add_deletions(files: Any, snapshot_id: int, delta: Any) -> None:
         for entry in delta:
@@ -281,16 +281,16 @@ def _moved_files_expire() -> Planted:
 
 
 def _instead(*stand_ins: tuple[object, str, Any]) -> Callable[[], Planted]:
-    """A fault whose stand-ins ask nothing of what they stand for."""
+    """Return a fault that needs nothing of the replaced functions."""
     return lambda: stand_ins
 
 
 _NO_SEQUENCE_CONFLICTS = (append_conflict, "_check_sequences", _no_conflicts)
-#: By what is wrong. Of manifests of a lost race all are deleted, what the next attempt goes on with too.
+#: The faults by name. With "manifests of a lost race …", manifests that the next attempt uses are deleted too.
 PLANTED_FAULTS: Mapping[str, Callable[[], Planted]] = {
     "publish without read-back": _publish_without_read_back,
-    "publish takes 'exists' after an error for another writer": _publish_trusts_the_answer_taken,
-    "an unknown outcome is taken for a failure": _unknown_outcome_taken_for_failure,
+    "publish takes 'exists' after an error for another writer": _publish_trusts_the_answer_exists,
+    "an unknown outcome counts as a failure": _unknown_outcome_taken_for_failure,
     "manifests are deleted whatever failed": _manifests_deleted_whatever_failed,
     "data files are deleted whatever failed": _data_deleted_whatever_failed,
     "replay check off": _instead(
@@ -298,10 +298,10 @@ PLANTED_FAULTS: Mapping[str, Callable[[], Planted]] = {
         (ReplayCheck, "since", _nothing),
         (AttemptChanges, "published_before", _nothing),
     ),
-    "replay looked for once": _instead((ReplayCheck, "since", _nothing)),
+    "replay is checked once": _instead((ReplayCheck, "since", _nothing)),
     "replay search ends at the user's newest": _replay_search_ends_at_the_users_newest,
-    "lower identifiers are taken for committed": _lower_identifiers_taken_for_committed,
-    "files that are gone may be deleted again": _missing_files_allowed,
+    "lower identifiers count as committed": _lower_identifiers_taken_for_committed,
+    "deleted files may be deleted again": _missing_files_allowed,
     "no conflict checks against live files": _instead((AttemptChanges, "_check", _no_conflicts)),
     "sequence conflicts allowed": _instead(_NO_SEQUENCE_CONFLICTS),
     "rows may change under an update": _instead((attempt_changes, "check_rows_read", _no_conflicts)),
@@ -311,10 +311,10 @@ PLANTED_FAULTS: Mapping[str, Callable[[], Planted]] = {
     "an overwrite is planned once": partial(_live_files_found_once, "of_partitions"),
     "live files are read once": partial(_live_files_found_once, "of_buckets"),
     "manifests of a lost race are deleted and used": _instead((Attempt, "reusable", property(lambda attempt: set()))),
-    "moved files are taken for new ones": _upgraded_files_taken_for_new,
+    "moved files count as new files": _upgraded_files_taken_for_new,
     "a merged manifest stays": _merged_manifests_kept_too,
     "merges of manifests drop deletes": _deletes_dropped_by_merges,
-    "the LATEST hint is believed": _hint_trusted,
+    "the LATEST hint is trusted": _hint_trusted,
     "the LATEST hint is written first": _hint_before_the_snapshot,
     "snapshots are published before their lists": _snapshot_before_its_lists,
     "create-if-absent overwrites": _create_overwrites,
@@ -322,10 +322,10 @@ PLANTED_FAULTS: Mapping[str, Callable[[], Planted]] = {
         (batch_write, "table_max_sequence", lambda *arguments: -1), _NO_SEQUENCE_CONFLICTS
     ),
     "a commit under an expired id is acknowledged": _instead((commit_run, "is_in_history", lambda *arguments: True)),
-    "a new tag is not looked at again": _instead((tags, "_is_kept", lambda *arguments: True)),
+    "a new tag is not checked again": _instead((tags, "_is_kept", lambda *arguments: True)),
     "expiry ignores tags": _instead((ExpiredFiles, "_keep_own_tags", _nothing)),
     "expiry ignores branches": _instead((ExpiredFiles, "_keep_branch", _nothing)),
-    "properties that Java copied are believed": _instead(
+    "properties that Java copied are trusted": _instead(
         (Snapshot, "own_properties", property(lambda snapshot: snapshot.properties or {}))
     ),
     "expiry is not announced": _instead((SnapshotManager, "announce_earliest", _nothing)),
@@ -336,5 +336,5 @@ PLANTED_FAULTS: Mapping[str, Callable[[], Planted]] = {
     "orphan removal by the caller's clock": _instead(
         (orphan_removal, "age_bound", lambda store, bound, environment, **more: bound)
     ),
-    "orphan removal asks the main branch alone": _orphans_of_the_main_branch,
+    "orphan removal reads only the main branch": _orphans_of_the_main_branch,
 }

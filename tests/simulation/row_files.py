@@ -1,6 +1,6 @@
-"""Data files of a few rows, written, compacted and read row by row: the plainest reference of a merge.
+"""Data files of a few rows, written, compacted and read row by row: the simplest reference of a merge.
 
-The entries that name them are real ones; the engine's own writer, compactor and plans work with them.
+Their manifest entries are real, and the engine's own writer, compactor and plans work with them.
 """
 
 from __future__ import annotations
@@ -30,41 +30,41 @@ from lakelsm.types import AtomicType
 from lakelsm.write.level0_task import Level0Job
 
 ADDED, DELETED = 0, 3
-#: (partition, id, kind, v), as a batch has it.
+#: A row of a batch: (partition, id, kind, v).
 InputRow = tuple[str, int, int, str]
-#: (partition, id, sequence number, kind, v), as a file has it.
+#: A row of a file: (partition, id, sequence number, kind, v).
 StoredRow = tuple[str, int, int, int, str]
 #: The rows of a table: v by (partition, id).
 State = Mapping[tuple[str, int], str]
 
 _INT, _STRING = AtomicType("INT"), AtomicType("VARCHAR", length=2147483647)
-#: Files of more rows are cut, so that buckets have runs of several files.
+#: The maximum number of rows in a file, so that runs of buckets have several files.
 _ROWS_A_FILE = 3
 
 
 class DoubledRowError(Exception):
-    """A read shows a key twice, or a retraction."""
+    """A read shows a key twice, or shows a retraction."""
 
 
 @lru_cache(4096)
 def key_row(value: int) -> bytes:
-    """A key as entries have it."""
+    """Return a key as in manifest entries."""
     return encode_row([value], [_INT])
 
 
 @lru_cache(256)
 def partition_row(value: str) -> bytes:
-    """A partition as entries have it."""
+    """Return a partition as in manifest entries."""
     return encode_row([value], [_STRING])
 
 
 def bucket_of(key: int, total: int) -> int:
-    """The bucket of a key."""
+    """Return the bucket of a key."""
     return key % total
 
 
 def merged(rows: Iterable[StoredRow]) -> dict[tuple[str, int], StoredRow]:
-    """The newest row of each key, by sequence number. Raises DoubledRowError for two of one number."""
+    """Return the row of each key with the highest sequence number. Raises DoubledRowError for two equal numbers."""
     newest: dict[tuple[str, int], StoredRow] = {}
     for row in rows:
         key = row[:2]
@@ -77,18 +77,18 @@ def merged(rows: Iterable[StoredRow]) -> dict[tuple[str, int], StoredRow]:
 
 
 def shown(newest: Mapping[tuple[str, int], StoredRow]) -> dict[tuple[str, int], str]:
-    """The rows of merged ones that are there."""
+    """Return the rows that a read shows, without retractions."""
     return {key: row[4] for key, row in newest.items() if row[3] == ADDED}
 
 
 def stored_rows(data: bytes) -> list[StoredRow]:
-    """The rows of a file."""
+    """Return the rows of a file."""
     rows: list[StoredRow] = pickle.loads(data)
     return rows
 
 
 def read_rows(file_io: FileIO, plan: ReadPlan) -> dict[tuple[str, int], str]:
-    """The rows that a plan shows. Raises DoubledRowError where they are not one a key."""
+    """Return the rows that a plan shows. Raises DoubledRowError if a key has several rows."""
     found: dict[tuple[str, int], str] = {}
 
     def show(rows: Iterable[StoredRow]) -> None:
@@ -124,7 +124,7 @@ class FileWriter:
     environment: Environment
 
     def write(self, directory: str, names: FileNames, rows: Sequence[StoredRow], level: int) -> list[DataFileMeta]:
-        """Write rows, which are one a key, in key order to files of a few rows."""
+        """Write rows, one for each key, in key order to files of a few rows."""
         rows = sorted(rows, key=lambda row: row[1])
         metas = []
         for start in range(0, len(rows), _ROWS_A_FILE):
@@ -155,13 +155,13 @@ class FileWriter:
 
 
 class RowFileWriter:
-    """The `RowWriter` of simulated rows."""
+    """The `RowWriter` for simulated rows."""
 
     def __init__(self, runner: RowFileRunner) -> None:
         self.runner = runner
 
     def write(self, rows: Sequence[InputRow], job: Level0Job) -> TaskMessages:
-        """Number the rows of each bucket and write the last one of each key."""
+        """Number the rows of each bucket, and write the last row of each key."""
         writer = FileWriter(job.file_io, job.environment)
         buckets: dict[tuple[str, int], dict[int, InputRow]] = {}
         for row in rows:
@@ -174,12 +174,12 @@ class RowFileWriter:
                 for at, (_, key, kind, value) in enumerate(last.values())
             ]
             metas = writer.write(directory, FileNames(job.names.uuid()), numbered, 0)
-            place = partition_row(partition), bucket, job.total_buckets
-            messages.entries += [ManifestEntry(FileKind.ADD, *place, file=meta) for meta in metas]
+            bucket_of_rows = partition_row(partition), bucket, job.total_buckets
+            messages.entries += [ManifestEntry(FileKind.ADD, *bucket_of_rows, file=meta) for meta in metas]
         return messages
 
     def written_rows(self, entries: Sequence[ManifestEntry]) -> Sequence[InputRow]:
-        """The rows of files of this writer."""
+        """Return the rows of files that this writer wrote."""
         rows: list[InputRow] = []
         for entry in entries:
             data = self.runner.file_io.read(self.runner.path_of(entry))
@@ -188,7 +188,7 @@ class RowFileWriter:
 
 
 class RowFileRunner:
-    """The `Runner` of simulated rows: works compactions and searches of keys off at once."""
+    """The `Runner` for simulated rows. It runs compactions and searches of keys immediately."""
 
     name, cores = "simulated", 2
 
@@ -198,11 +198,11 @@ class RowFileRunner:
         self._paths = paths
 
     def path_of(self, entry: ManifestEntry) -> str:
-        """Where a file lies."""
+        """Return the path of a file."""
         return data_path(self._paths, entry)
 
     def messages(self, units: Sequence[Any], task: Task[Any], paths: TablePaths, names: AttemptNames) -> TaskMessages:
-        """Carry units out row by row; what the task would do in Arrow is told by tests of its own."""
+        """Run units row by row. Other tests cover what the task does in Arrow."""
         messages = TaskMessages()
         for unit in units:
             if isinstance(unit, KeySearch):
@@ -224,15 +224,15 @@ class RowFileRunner:
             rows = [row for row in rows if row[3] == ADDED]
         writer = FileWriter(self.file_io, self._environment)
         metas = writer.write(unit.directory, FileNames(names.uuid()), rows, unit.output_level)
-        place = unit.partition, unit.bucket, unit.total_buckets
-        messages.entries += [ManifestEntry(FileKind.ADD, *place, file=meta) for meta in metas]
+        bucket_of_rows = unit.partition, unit.bucket, unit.total_buckets
+        messages.entries += [ManifestEntry(FileKind.ADD, *bucket_of_rows, file=meta) for meta in metas]
 
     def _search(self, unit: KeySearch, messages: TaskMessages) -> None:
         wanted = {row[1] for row in self._rows(unit.source)}
         for target in unit.targets:
-            places = [at for at, row in enumerate(self._rows(target)) if row[1] in wanted]
-            if places:
-                messages.positions.setdefault(unit.bucket, {})[target.name] = BitMap(places)
+            row_indexes = [at for at, row in enumerate(self._rows(target)) if row[1] in wanted]
+            if row_indexes:
+                messages.positions.setdefault(unit.bucket, {})[target.name] = BitMap(row_indexes)
 
     def _rows(self, file: RunFile) -> list[StoredRow]:
         return stored_rows(self.file_io.read(file.path))
@@ -246,5 +246,5 @@ def _partition_of(row: bytes) -> str:
 
 
 def data_path(paths: TablePaths, entry: ManifestEntry) -> str:
-    """Where an entry's file lies."""
+    """Return the path of an entry's file."""
     return paths.data_file([("dt", _partition_of(entry.partition))], entry.bucket, entry.file.file_name)

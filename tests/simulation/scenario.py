@@ -1,4 +1,4 @@
-"""What one seed does: a table, actors with their actions, and faults. Frozen values, so that one can be shrunk."""
+"""The scenario of one seed: a table, actors with their actions, and faults. Frozen values, so that it can be shrunk."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ from dataclasses import dataclass, fields, replace
 from random import Random
 from typing import TypeAlias
 
-#: Rows of a batch: (partition, id, kind, v).
+#: The rows of a batch: (partition, id, kind, v).
 Rows: TypeAlias = tuple[tuple[str, int, int, str], ...]
 
 PARTITIONS = ("a", "b")
 _HOUR, _DAY = 3_600_000, 86_400_000
-#: What is done to an operation. ``lost``: it lands and its answer is an error. ``refused``: an error, and nothing lands.
-#: ``full``: the store says that it took nothing. ``late``: an error, and it lands some time later. ``kill``: the process
-#: ends before it, ``kill-after`` after it. ``signal``: an interrupt before it, ``signal-after`` after it. ``outage``:
-#: from here on some operations in a row are refused, after ``lost-outage`` has landed.
+#: The kinds of faults. ``lost``: the operation takes effect, but its answer is an error. ``refused``: an error without an
+#: effect. ``full``: the store reports that it has no space. ``late``: an error, and the effect comes later. ``kill``: the
+#: process ends before the operation, ``kill-after`` after it. ``signal``: an interrupt before it, ``signal-after`` after
+#: it. ``outage``: from here on several operations are refused; ``lost-outage``: after this one took effect.
 FAULTS = (
     "lost", "lost", "refused", "full", "late", "kill", "kill", "kill-after", "kill-after",
     "signal", "signal-after", "outage", "lost-outage",
 )
-#: Operations that a fault counts.
+#: The kinds of operations that a fault counts.
 COUNTED = ("any", "any", "write", "create", "delete", "read", "list")
 
 
 @dataclass(frozen=True)
 class Fault:
-    """``kind`` befalls the operation number ``at`` (from 1) of those ``counted``."""
+    """A fault of ``kind`` hits operation number ``at`` (from 1) of those of kind ``counted``."""
 
     kind: str
     counted: str
@@ -34,9 +34,9 @@ class Fault:
 
 @dataclass(frozen=True)
 class Action:
-    """One operation of an actor. ``number`` is its batch where the actor has a user; ``reruns`` are tries more.
+    """One operation of an actor. ``number``: its batch, if the actor has a user. ``reruns``: the number of retries.
 
-    ``again``: the same once more after it succeeded. ``branch``: where it is done, the main branch by default.
+    ``again``: repeat it after success. ``branch``: the branch to run it on, by default the main branch.
     """
 
     kind: str
@@ -53,9 +53,9 @@ class Action:
 
 @dataclass(frozen=True)
 class Actor:
-    """A process. ``user``: its batches have ids. ``skew``: so many milliseconds its clock is ahead.
+    """A process. ``user``: its batches have ids. ``skew``: the milliseconds that its clock is ahead.
 
-    ``steady``: chance that it goes on after an operation without others taking a turn.
+    ``steady``: the chance that it keeps its turn after an operation.
     """
 
     name: str
@@ -68,9 +68,9 @@ class Actor:
 
 @dataclass(frozen=True)
 class Scenario:
-    """All that a run depends on. ``founder`` is done two days before the others begin.
+    """All inputs of a run. The ``founder`` runs two days before the others.
 
-    ``cleans_up``: in the end nothing is left that nobody needs.
+    ``cleans_up``: at the end, no unneeded file may be left.
     """
 
     seed: int
@@ -81,25 +81,26 @@ class Scenario:
     cleans_up: bool = False
     keeps_directories: bool = True
 
-    def told(self) -> str:
-        """The scenario as people read it."""
+    def text(self) -> str:
+        """Return the scenario as text."""
         lines = [f"seed {self.seed}, schedule {self.schedule}, {dict(self.options)}, posix={self.keeps_directories}"]
         for actor in [*([self.founder] if self.founder else []), *self.actors]:
             lines.append(f"  {actor.name} user={actor.user} skew={actor.skew} steady={actor.steady:.2f}")
-            lines += [f"    {action.number}. {_told(action)}" for action in actor.actions]
+            lines += [f"    {action.number}. {_action_text(action)}" for action in actor.actions]
             lines += [f"    fault: {fault.kind} at operation {fault.at} of {fault.counted}" for fault in actor.faults]
         return "\n".join(lines)
 
 
-def _told(action: Action) -> str:
-    """An action without what it leaves out."""
-    said = {field.name: getattr(action, field.name) for field in fields(Action)[2:]}
-    changed = (f"{field.name}={said[field.name]}" for field in fields(Action)[2:] if said[field.name] != field.default)
+def _action_text(action: Action) -> str:
+    """Return an action as text, without default values."""
+    values = {field.name: getattr(action, field.name) for field in fields(Action)[2:]}
+    given = [field.name for field in fields(Action)[2:] if values[field.name] != field.default]
+    changed = (f"{name}={values[name]}" for name in given)
     return " ".join([action.kind, *changed])
 
 
 def scenario(seed: int) -> Scenario:
-    """The scenario of a seed."""
+    """Return the scenario of a seed."""
     chance = Random(seed)
     options = (
         ("bucket", str(chance.choice((1, 1, 2)))),
@@ -122,11 +123,11 @@ def scenario(seed: int) -> Scenario:
     kinds += (takers := chance.choice(_TAKERS))
     actors = [_actor(chance, kind, at, faulty) for at, kind in enumerate(kinds)]
     named = [actor for actor in actors if actor.user is not None]
-    if named and chance.random() < 0.2:  # The same job twice: one that was taken for dead, and its successor.
+    if named and chance.random() < 0.2:  # The same job runs twice: one that seemed killed, and its successor.
         twin = chance.choice(named)
         actors.append(replace(twin, name=f"{twin.name}-twin", faults=_faults(chance, faulty)))
     java = Random(f"java {seed}")
-    if not takers and java.random() < 0.5:  # It does not look whether what it goes on from was rolled back.
+    if not takers and java.random() < 0.5:  # Java does not check whether its base snapshot was rolled back.
         actions = tuple(Action("java", number, reruns=3) for number in range(1, java.randint(2, 4)))
         actors.append(Actor("java", actions, steady=java.choice((0.0, 0.5, 0.95))))
     founder = None
@@ -151,11 +152,11 @@ _KINDS = (
 )
 
 
-#: What is done to a table's versions.
+#: Actions on versions of a table.
 _KEEPERS = ("tagger", "brancher")
 
 
-#: What takes versions away.
+#: Actions that remove versions.
 _TAKERS: tuple[tuple[str, ...], ...] = (
     (), (), (), ("expirer",), ("expirer",), ("expirer", "expirer"), ("returner",), ("returner",),
     ("returner", "returner"), ("expirer", "returner"), ("expirer", "returner"),
@@ -185,8 +186,8 @@ def _faults(chance: Random, faulty: bool) -> tuple[Fault, ...]:
 
 def _fault(chance: Random) -> Fault:
     counted = chance.choice(COUNTED)
-    most = {"any": 120, "write": 25, "create": 4, "delete": 12, "read": 60, "list": 15}[counted]
-    return Fault(chance.choice(FAULTS), counted, chance.randint(1, most))
+    max_at = {"any": 120, "write": 25, "create": 4, "delete": 12, "read": 60, "list": 15}[counted]
+    return Fault(chance.choice(FAULTS), counted, chance.randint(1, max_at))
 
 
 def _action(chance: Random, kind: str, actor: str, number: int) -> Action:
@@ -220,7 +221,7 @@ _TAGS = ("x", "y")
 
 
 def _branching(chance: Random, name: str) -> tuple[Action, ...]:
-    """A branch from its beginning, perhaps to its end, made of a tag that may go meanwhile."""
+    """Return actions on a branch from its creation, maybe to its deletion. It is made from a tag that may be deleted."""
     reruns = chance.choice((1, 2, 3))
     tag = chance.choice((name, name, *_TAGS))
     actions = [

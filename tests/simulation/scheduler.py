@@ -1,4 +1,4 @@
-"""Actors as greenlets: which one goes on at each storage operation, the virtual clock, and the faults."""
+"""Runs actors as greenlets: chooses the next one at each storage operation, and has the virtual clock and the faults."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from lakelsm.environment import Environment
 from lakelsm.errors import StorageError
 from tests.simulation.scenario import Actor, Fault
 
-#: Milliseconds that an operation takes at most.
+#: The maximum duration of an operation in milliseconds.
 _LONGEST = 40
 _START = 1_700_000_000_000
-#: More operations than any run needs.
+#: More operations than any run needs. More than these mean a hang.
 _MAX_OPERATIONS = 100_000
 
 
 class Killed(BaseException):
-    """The process ends here: nothing that it would do on its way out is done."""
+    """The process is killed: no clean-up runs."""
 
 
 class Interrupted(BaseException):
-    """A signal: what is no Exception, after which clean-up runs."""
+    """A signal. It is not an Exception, and clean-up runs."""
 
 
 class HangingError(Exception):
-    """The actors never come to an end."""
+    """The actors never finish."""
 
 
 class Process:
-    """One actor's process as the scheduler has it: its `Gate`, its environment, and the faults that wait for it."""
+    """The process of one actor: its `Gate`, its environment, and the faults that will hit it."""
 
     def __init__(self, scheduler: Scheduler, actor: Actor) -> None:
         self.actor = actor
@@ -54,25 +54,25 @@ class Process:
         )
 
     def start(self, body: Callable[[], None]) -> None:
-        """Make its greenlet, which begins when the scheduler gives it its first turn."""
+        """Create its greenlet, which starts at its first turn."""
         self.greenlet = greenlet(body, self._scheduler.hub)
 
     @property
     def is_refusing(self) -> bool:
-        """Whether the store refuses its next operation."""
+        """Whether the store will refuse its next operation."""
         return self._refusing > 0
 
     def end(self) -> None:
-        """The run is over: nothing that it still does counts."""
+        """End the run. Later operations have no effect."""
         self.is_dead = self.is_ended = True
         self.greenlet.throw(GreenletExit)
 
     def chance(self) -> float:
-        """A number in [0, 1) of the schedule."""
+        """Return a number in [0, 1) of the schedule."""
         return self._scheduler.chance.random()
 
     def passes(self, kind: str, path: str, land: Callable[[], object]) -> None:
-        """As `Gate.passes`."""
+        """See `Gate.passes`."""
         if self.is_dead:
             raise Killed
         scheduler = self._scheduler
@@ -86,7 +86,7 @@ class Process:
         self._befall(kind, path, land)
 
     def restarted(self) -> None:
-        """A new process takes the work up."""
+        """Continue the work in a new process."""
         self.is_dead = False
         self._refusing = 0
 
@@ -133,7 +133,7 @@ class Process:
 
 
 class Scheduler:
-    """Runs actors until all are done, or until something stops it."""
+    """Runs actors until all have finished, or until an error stops them."""
 
     def __init__(self, seed: int) -> None:
         self.chance = Random(seed)
@@ -149,7 +149,7 @@ class Scheduler:
         self._late: list[tuple[int, Callable[[], object]]] = []
 
     def clock(self) -> int:
-        """The store's clock."""
+        """The time of the store."""
         return self.now
 
     def new_uuid(self) -> str:
@@ -157,16 +157,16 @@ class Scheduler:
         return str(uuid.UUID(int=self._ids.getrandbits(128), version=4))
 
     def later(self, land: Callable[[], object]) -> None:
-        """An operation lands in some steps."""
+        """Let an operation take effect after some steps."""
         self._late.append((self.steps + 1 + int(self.chance.random() * 60), land))
 
     def stop(self, reason: BaseException) -> None:
-        """End the run at the next step, because of the first reason that is given."""
+        """End the run at the next step. The first reason counts."""
         if self.stopped is None:
             self.stopped = reason
 
     def turn(self, process: Process, always: bool = False) -> None:
-        """An operation of the process is next: others may go first."""
+        """Called before each operation of a process. Others may run first."""
         self.steps += 1
         self.now += 1 + int(self.chance.random() * _LONGEST)
         if self._late:
@@ -176,7 +176,7 @@ class Scheduler:
         self.hub.switch()
 
     def run(self, processes: list[Process]) -> None:
-        """Run all. Raises what stopped it, or what an actor's body raised."""
+        """Run all processes. Raises the reason of a stop, or the error of an actor."""
         waiting = list(processes)
         try:
             while waiting and self.stopped is None:
@@ -186,7 +186,7 @@ class Scheduler:
                 if process.greenlet.dead:
                     waiting.remove(process)
                 if self.steps > _MAX_OPERATIONS:
-                    raise HangingError(f"{[process.actor.name for process in waiting]} go on and on")
+                    raise HangingError(f"{[process.actor.name for process in waiting]} do not finish")
         finally:
             for process in waiting:
                 process.end()

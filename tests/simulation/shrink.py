@@ -1,4 +1,4 @@
-"""A smaller scenario that fails too: fewer actors, actions, reruns and faults."""
+"""Finds a smaller scenario that fails too: with fewer actors, actions, reruns and faults."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from tests.simulation.scenario import Actor, Scenario
 
-#: Schedules that are tried for each smaller scenario: what is left out moves all that follows.
+#: The number of schedules tried for each smaller scenario: what is removed shifts all later choices.
 _SCHEDULES = 20
 
 
 def shrunk(scenario: Scenario, fails: Callable[[Scenario], bool], max_runs: int = 4000) -> Scenario:
-    """The smallest scenario that is found within a number of runs. REQUIRES: ``fails(scenario)``."""
+    """Return the smallest failing scenario that is found within ``max_runs`` runs. REQUIRES: ``fails(scenario)``."""
     runs = 0
     progress = True
     while progress:
@@ -34,7 +34,7 @@ def shrunk(scenario: Scenario, fails: Callable[[Scenario], bool], max_runs: int 
 
 
 def _smaller(scenario: Scenario) -> Iterator[Scenario]:
-    """Scenarios that lack one thing, those that lack the most first."""
+    """Yield scenarios with one part less, the largest part first."""
     actors = scenario.actors
     if scenario.founder is not None:
         yield replace(scenario, founder=None)

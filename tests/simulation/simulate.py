@@ -20,15 +20,15 @@ from tests.simulation.scenario import Action, Actor, Scenario
 from tests.simulation.scheduler import Process, Scheduler
 
 _ROOT = "/t"
-#: Milliseconds after which nothing that is under way is left.
+#: The time in milliseconds after which no operation is in progress any more.
 _LONG = 2 * 86_400_000
-#: One in so many seeds reads and writes real metadata files.
+#: One in this many seeds uses the real codecs of metadata files.
 _REAL_CODECS = 50
 
 
 @lru_cache(512)
 def _description(options: tuple[tuple[str, str], ...]) -> tuple[TableSchema, TableOptions, bytes]:
-    """A table's schema, its options, and the schema file."""
+    """Return a table's schema, its options, and the schema file."""
     schema = create_schema(
         "dt STRING NOT NULL, id INT NOT NULL, v STRING",
         primary_key=["dt", "id"],
@@ -41,7 +41,7 @@ def _description(options: tuple[tuple[str, str], ...]) -> tuple[TableSchema, Tab
 
 
 class Simulation:
-    """A table and its actors. Not reusable."""
+    """A table and its actors. An instance runs once."""
 
     def __init__(self, scenario: Scenario) -> None:
         schema, options, schema_file = _description(scenario.options)
@@ -60,13 +60,13 @@ class Simulation:
         )
         self.store.watch = self.ledger
         amounts = [action.amount for actor in scenario.actors for action in actor.actions if action.kind == "expire"]
-        self.ledger.retained_least = {paths.snapshot_dir: min(amounts, default=1 << 30)}
+        self.ledger.min_retained = {paths.snapshot_dir: min(amounts, default=1 << 30)}
         self.scheduler.on_fault = self.ledger.hurt
         self.scheduler.lands_late = self._lands_late
         self._scenario = scenario
 
     def run(self) -> None:
-        """Raises what is wrong with the engine."""
+        """Run the scenario. Raises the fault of the engine that it finds."""
         if self._scenario.founder is not None:
             self.scheduler.run([self._process(self._scenario.founder)])
             self.scheduler.now += _LONG
@@ -77,7 +77,7 @@ class Simulation:
             self.ledger.check_end()
 
     def _clean_up(self) -> None:
-        """Find all that was left over. Raises Violation where something stays that nobody needs."""
+        """Remove all leftovers. Raises Violation if an unneeded file stays."""
         if self.ledger.has_loose_ends:
             return
         self.scheduler.now += _LONG
@@ -94,18 +94,18 @@ class Simulation:
         return process
 
     def _lands_late(self, path: str) -> bool:
-        """Whether a request that failed may still land later: not where a rollback or deletion frees its name."""
+        """Whether a failed request may take effect later: not if a rollback or deletion could free its name."""
         return "/tag/" not in path and "/branch/" not in path and not (self.ledger.rolls_back and "/snapshot/" in path)
 
 
 def failure_of(scenario: Scenario, outcomes: Counter[str] | None = None) -> Exception | None:
-    """What a run of the scenario breaks; None where it breaks nothing. ``outcomes`` counts what its actions came to."""
+    """Return the failure of a scenario, or None. ``outcomes`` counts the outcomes of its actions."""
     simulation = Simulation(scenario)
     codecs = nullcontext() if scenario.seed % _REAL_CODECS == 0 else light_codecs()
     with codecs:
         try:
             simulation.run()
-        except Exception as error:  # noqa: BLE001 whatever it is, it is reported with its seed
+        except Exception as error:  # noqa: BLE001 Any error is reported with its seed.
             return error
     if outcomes is not None:
         outcomes.update(simulation.ledger.outcomes)

@@ -1,4 +1,4 @@
-"""Seeds of the simulation; `make simulate` runs more of them."""
+"""Some seeds of the simulation; `make simulate` runs more."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ from tests.simulation.shrink import shrunk
 from tests.simulation.simulate import Simulation, failure_of
 
 REPOSITORY = Path(__file__).parents[2]
-#: 3,000 in all, about a minute of CPU; `make simulate` runs more.
+#: 3,000 seeds in all, about a minute of CPU; `make simulate` runs more.
 SEEDS = 500
 FIRSTS = range(0, 3000, SEEDS)
-#: Later seeds that failed once: commits above a rollback whose look the store failed, and a tag of a snapshot that
-#: expired while EARLIEST moved on; a tag of a snapshot that its writer removed because the one below it was rolled
-#: back; a LATEST hint by a rollback that names such a snapshot.
+#: Later seeds that failed once: commits above a rollback whose read the store failed; a tag of a snapshot that expired
+#: while EARLIEST moved; a tag of a snapshot that its writer removed because its predecessor was rolled back; a LATEST
+#: hint that a rollback wrote with the id of such a snapshot.
 FOUND = (923_585, 925_828, 923_598, 1_602_044, 8_450_801)
 
 
 def _simulate(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """In a process where sets have the same order each time."""
+    """Run the simulation in a process in which sets have the same order each time."""
     command = [sys.executable, "-m", "tests.simulation", *arguments]
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
     return subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=600)
 
 
 @pytest.mark.parametrize("first", FIRSTS)
-def test_no_seed_breaks_a_promise(first: int) -> None:
+def test_no_seed_breaks_a_guarantee(first: int) -> None:
     ran = _simulate("--seeds", str(SEEDS), "--first", str(first), "--workers", "1")
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert f"{SEEDS} seeds from {first}, 0 failed" in ran.stdout
 
 
 @pytest.mark.parametrize("seed", FOUND)
-def test_a_seed_that_found_something_breaks_no_promise_again(seed: int) -> None:
+def test_a_seed_that_once_failed_breaks_no_guarantee(seed: int) -> None:
     ran = _simulate("--seeds", "1", "--first", str(seed), "--workers", "1")
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
-@pytest.mark.parametrize("fault", ["publish without read-back", "replay looked for once", "the base is read once"])
-def test_a_planted_fault_is_seen(fault: str) -> None:
+@pytest.mark.parametrize("fault", ["publish without read-back", "replay is checked once", "the base is read once"])
+def test_a_planted_fault_is_found(fault: str) -> None:
     with planted(fault):
         assert any(failure_of(scenario(seed)) for seed in range(300))
 
@@ -62,9 +62,9 @@ def test_a_seed_runs_the_same_each_time() -> None:
     assert run() == run()
 
 
-def test_a_failing_scenario_is_shrunk_to_what_it_takes() -> None:
+def test_a_failing_scenario_is_shrunk_to_the_necessary_actions() -> None:
     with planted("create-if-absent overwrites"):
-        # The failures of seeds before 26 take more than two actions and no fault.
+        # The failures of seeds before 26 need more than two actions and no fault.
         failing = next(one for one in map(scenario, range(22, 300)) if failure_of(one) and len(one.actors) > 3)
         smaller = shrunk(failing, lambda one: failure_of(one) is not None)
         assert failure_of(smaller) is not None
@@ -72,7 +72,7 @@ def test_a_failing_scenario_is_shrunk_to_what_it_takes() -> None:
     assert all(len(actor.actions) == 1 and not actor.faults for actor in smaller.actors)
 
 
-def test_what_is_shrunk_has_lost_nothing_that_the_failure_needs() -> None:
+def test_shrinking_removes_all_parts_that_the_failure_does_not_need() -> None:
     def fails(one: Scenario) -> bool:
         return any(action.kind == "compact" for actor in one.actors for action in actor.actions)
 

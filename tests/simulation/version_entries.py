@@ -1,4 +1,4 @@
-"""The live files of snapshots as the checks read them: each metadata file is decoded once a run."""
+"""The live files of snapshots, as the checks read them. Each metadata file is decoded once per run."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from lakelsm.snapshots.table_store import TableStore
 
 
 class VersionEntries:
-    """Reads through a FileIO of the checks' own."""
+    """Reads with the FileIO of the checks."""
 
     def __init__(self, table: TableStore) -> None:
         self._table = table
         self._decoded: dict[str, list[ManifestEntry]] = {}
 
     def of(self, snapshot: Snapshot) -> tuple[dict[str, ManifestEntry], set[str]]:
-        """The live files by name, and the names of all metadata files. Raises what the engine's reader raises."""
+        """Return the live files by name, and the names of all metadata files. Raises the errors of the reader."""
         file_io, paths = self._table.file_io, self._table.paths
         metas = read_manifest_metas(file_io, paths, snapshot)
         entries = self.named(snapshot)
-        gone = {entry.identity for entry in entries if entry.kind == FileKind.DELETE}
+        deleted = {entry.identity for entry in entries if entry.kind == FileKind.DELETE}
         live: dict[str, ManifestEntry] = {}
         for entry in entries:
-            if entry.kind == FileKind.ADD and entry.identity not in gone:
+            if entry.kind == FileKind.ADD and entry.identity not in deleted:
                 if entry.file.file_name in live:
                     raise CorruptTableError(f"snapshot {snapshot.id} has {entry.file.file_name} twice")
                 live[entry.file.file_name] = entry
         return live, {*snapshot.metadata_files, *(meta.file_name for meta in metas)}
 
     def named(self, snapshot: Snapshot) -> list[ManifestEntry]:
-        """All entries of its manifests, those of files that a later entry deletes too."""
+        """Return all entries of its manifests, including those of deleted files."""
         metas = read_manifest_metas(self._table.file_io, self._table.paths, snapshot)
         return [entry for meta in metas for entry in self._entries(meta)]
 

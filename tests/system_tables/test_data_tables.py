@@ -43,7 +43,7 @@ def test_an_audit_log_has_retractions_until_a_compaction_drops_them(tmp_path: Pa
     assert shown(table, "ro") == [(2, 3, None)]
 
 
-def test_sequence_numbers_follow_the_kind_where_the_table_wants_them(tmp_path: Path) -> None:
+def test_sequence_numbers_follow_the_kind_if_the_option_is_set(tmp_path: Path) -> None:
     table = table_of(tmp_path, **{"table-read.sequence-number.enabled": "true"})
     write(table, "II", (1, 1, None), (2, 2, None))
     write(table, "DU", (1, 1, None), (2, 3, None))
@@ -53,7 +53,7 @@ def test_sequence_numbers_follow_the_kind_where_the_table_wants_them(tmp_path: P
 
 
 @pytest.mark.parametrize("producer", ["none", "lookup"])
-def test_engines_that_combine_rows_show_them_merged(tmp_path: Path, producer: str) -> None:
+def test_merge_engines_that_combine_rows_show_merged_rows(tmp_path: Path, producer: str) -> None:
     table = table_of(tmp_path, merge_engine="partial-update", changelog_producer=producer)
     write(table, "I", (1, 1, None))
     table.compact()
@@ -62,7 +62,7 @@ def test_engines_that_combine_rows_show_them_merged(tmp_path: Path, producer: st
     assert shown(table, "binlog") == [("+I", [1], [1], [2])]
 
 
-def test_rows_that_vectors_mask_are_in_none_and_level_0_waits(tmp_path: Path) -> None:
+def test_masked_rows_and_level_0_are_left_out(tmp_path: Path) -> None:
     table = table_of(tmp_path, **{"deletion-vectors.enabled": "true", "num-sorted-run.compaction-trigger": "1"})
     write(table, "III", (1, 1, 1), (2, 2, 2), (3, 3, 3))
     table.compact(full=True)
@@ -73,7 +73,7 @@ def test_rows_that_vectors_mask_are_in_none_and_level_0_waits(tmp_path: Path) ->
     assert shown(table, "ro") == [(2, 2, 2), (3, 3, 3)]
 
 
-def test_a_table_without_snapshots_has_no_rows_of_the_same_columns(tmp_path: Path) -> None:
+def test_a_table_without_snapshots_has_the_columns_and_no_rows(tmp_path: Path) -> None:
     table_of(tmp_path)
     store = TableStore.open(str(tmp_path / "db.db" / "t"))
     assert READ_OPTIMIZED.rows(TableState(store, None)).schema.names == ["k", "v", "w"]

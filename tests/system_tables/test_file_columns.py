@@ -73,7 +73,7 @@ def test_a_value_is_printed_or_cast_to_a_text(kind: str, value: Any, printed: st
     assert cast_texts(values, data_type).to_pylist() == [cast, None, cast]
 
 
-def test_floats_keep_both_zeros_and_nan_apart() -> None:
+def test_floats_distinguish_both_zeros_and_nan() -> None:
     texts = object_texts(column("DOUBLE", 0.0, -0.0, float("nan")), parse_type("DOUBLE"))
     assert texts.to_pylist() == ["0.0", "-0.0", "NaN"]
 
@@ -82,7 +82,7 @@ def test_nested_values_have_no_text() -> None:
     assert object_texts(pa.array([[1]]), parse_type("ARRAY<INT>")).to_pylist() == [None]
 
 
-def test_texts_of_a_row_stand_between_brackets_or_as_a_map() -> None:
+def test_texts_of_a_row_are_joined_in_brackets_or_as_a_map() -> None:
     texts = [pa.array(["1", None], pa.large_string()), pa.array(["x", "y"], pa.large_string())]
     assert joined(texts, 2, "[]").to_pylist() == ["[1, x]", "[null, y]"]
     assert joined(texts, 2, "{}", ["a", "b"]).to_pylist() == ["{a=1, b=x}", "{a=null, b=y}"]

@@ -36,8 +36,8 @@ def table(tmp_path: Path) -> CommitTable:
 
 
 def test_each_live_file_has_paimons_columns(table: CommitTable) -> None:
-    told = file("a.orc", level=3, rows=7, seq=(20, 29), creation_time_millis=1234, file_source=FileSource.COMPACT)
-    table.append(add(told, dt="x=1", bucket=1), add(file("b.parquet"), dt=None))
+    known = file("a.orc", level=3, rows=7, seq=(20, 29), creation_time_millis=1234, file_source=FileSource.COMPACT)
+    table.append(add(known, dt="x=1", bucket=1), add(file("b.parquet"), dt=None))
     second, first = sorted(shown(table, FILES), key=lambda row: row["level"])
     root = str(table.root)
     assert first == {
@@ -77,12 +77,12 @@ def test_files_are_those_of_the_chosen_snapshot(table: CommitTable) -> None:
     assert len(shown(table, FILES, 2)) == 2
 
 
-def test_partitions_and_buckets_add_up_live_files_in_the_order_of_their_texts(table: CommitTable) -> None:
-    gone = add(file("gone", rows=5, creation_time_millis=9000), dt="b", bucket=1)
+def test_partitions_and_buckets_have_totals_of_live_files_sorted_by_text(table: CommitTable) -> None:
+    removed = add(file("gone", rows=5, creation_time_millis=9000), dt="b", bucket=1)
     emptied = add(file("emptied"), dt="c")
-    table.append(gone, emptied, add(file("x", rows=3, creation_time_millis=1000), dt="b", bucket=1))
+    table.append(removed, emptied, add(file("x", rows=3, creation_time_millis=1000), dt="b", bucket=1))
     table.append(add(file("y", rows=2), dt="a"), add(file("z", rows=1), dt="b", bucket=0), add(dt=None))
-    table.compact([delete(gone), delete(emptied)])
+    table.compact([delete(removed), delete(emptied)])
     found = shown(table, PARTITIONS)
     assert [row["partition"] for row in found] == ["dt=__DEFAULT_PARTITION__", "dt=a", "dt=b"]
     assert found[2] == {
@@ -106,24 +106,24 @@ def test_partitions_and_buckets_add_up_live_files_in_the_order_of_their_texts(ta
     assert len(shown(table, PARTITIONS, 1)) == 2
 
 
-def test_masked_rows_are_counted_by_partition_where_vectors_are_enabled(tmp_path: Path) -> None:
+def test_masked_rows_are_counted_by_partition_if_vectors_are_enabled(tmp_path: Path) -> None:
     table = CommitTable(tmp_path, options={"deletion-vectors.enabled": "true"})
     table.append(add(file("one")), add(file("two"), dt="b"), add(file("three"), dt="c"))
-    untold = vector_index("w", "two", dt="b")
-    ranges = tuple(replace(each, cardinality=None) for each in untold.file.dv_ranges or ())
-    untold = replace(untold, file=replace(untold.file, dv_ranges=ranges))
-    with_index_files(table, vector_index("v", "one"), untold)
+    unknown = vector_index("w", "two", dt="b")
+    ranges = tuple(replace(each, cardinality=None) for each in unknown.file.dv_ranges or ())
+    unknown = replace(unknown, file=replace(unknown.file, dv_ranges=ranges))
+    with_index_files(table, vector_index("v", "one"), unknown)
     assert [row["deleted_record_count"] for row in shown(table, PARTITIONS)] == [3, None, 0]
 
 
-def test_a_table_without_snapshots_has_no_rows_of_the_same_columns(table: CommitTable) -> None:
+def test_a_table_without_snapshots_has_the_columns_and_no_rows(table: CommitTable) -> None:
     state = TableState(TableStore.open(str(table.root)), None)
     for system in (FILES, FILE_KEY_RANGES, PARTITIONS, BUCKETS, LAYOUT, COMMITS):
         empty = system.rows(state)
         assert len(empty) == 0 and empty.schema == system.schema
 
 
-def test_each_live_file_has_its_place_and_its_counts(table: CommitTable) -> None:
+def test_each_live_file_has_its_path_and_its_counts(table: CommitTable) -> None:
     deleting = file("del.parquet", level=3, rows=7, seq=(20, 29))
     deleting.delete_row_count = 2
     table.append(add(file("a.parquet")), add(deleting, dt="x=1", bucket=1), add(file("n.parquet"), dt=None))
@@ -149,7 +149,7 @@ def test_each_live_file_has_its_place_and_its_counts(table: CommitTable) -> None
     }
 
 
-def test_each_live_file_tells_how_many_of_its_rows_are_masked(table: CommitTable) -> None:
+def test_each_live_file_has_its_number_of_masked_rows(table: CommitTable) -> None:
     table.append(add(file("a", level=3)), add(file("b", level=4)), add(file("other", level=3), bucket=1))
     counted = index_entry(table.root, {"a": [1, 2, 9], "gone": [0]}, partition("a"), 0)
     uncounted = index_entry(table.root, {"other": [4, 5]}, partition("a"), 1)

@@ -45,7 +45,7 @@ def table(tmp_path: Path) -> CommitTable:
     return CommitTable(tmp_path)
 
 
-def test_each_snapshot_is_told_as_its_file_says(table: CommitTable) -> None:
+def test_each_snapshot_has_the_values_of_its_file(table: CommitTable) -> None:
     table.append(add(file(rows=10)), changelog_entries=[add(file(rows=4))])
     table.compact([add(file(rows=12, level=5))])
     first, second = shown(table, SNAPSHOTS)
@@ -71,7 +71,7 @@ def test_each_snapshot_is_told_as_its_file_says(table: CommitTable) -> None:
     assert (second["snapshot_id"], second["commit_kind"], second["operation"]) == (2, "COMPACT", None)
 
 
-def test_each_tag_has_its_snapshot_and_how_long_it_lives(table: CommitTable) -> None:
+def test_each_tag_has_its_snapshot_and_its_retention_time(table: CommitTable) -> None:
     table.append(add(file(rows=3)))
     snapshot = table.snapshots.get(1)
     kept = Tag(snapshot, create_time=(2026, 9, 30, 12, 0, 1, 999_999_999), time_retained_seconds=93_600.0)
@@ -98,11 +98,11 @@ def test_each_tag_has_its_snapshot_and_how_long_it_lives(table: CommitTable) -> 
     ("seconds", "text"),
     [(0, "PT0S"), (93_780, "PT26H3M"), (1.5, "PT1.5S"), (-61, "PT-1M-1S"), (31_536_000, "PT8760H")],
 )
-def test_a_duration_is_told_as_java_prints_it(seconds: float, text: str) -> None:
+def test_a_duration_has_the_text_of_java(seconds: float, text: str) -> None:
     assert duration_text(seconds) == text
 
 
-def test_a_branch_is_as_old_as_its_oldest_schema_and_one_without_is_left_out(table: CommitTable) -> None:
+def test_a_branch_has_the_time_of_its_oldest_schema_and_needs_a_schema(table: CommitTable) -> None:
     branch = table.paths.of_branch("b")
     shutil.copytree(table.paths.schema_dir, branch.schema_dir)
     os.utime(branch.schema_file(0), (86_400, 86_400))
@@ -116,7 +116,7 @@ def test_a_consumer_has_the_snapshot_that_it_reads_next(table: CommitTable) -> N
     assert shown(table, CONSUMERS) == [{"consumer_id": "reader", "next_snapshot_id": 7}]
 
 
-def test_each_snapshot_has_its_counts_and_what_it_did(table: CommitTable) -> None:
+def test_each_snapshot_has_its_counts_and_its_operation(table: CommitTable) -> None:
     table.append(add(file(rows=10)), changelog_entries=[add(file(rows=4))])
     table.append(add(file(rows=5)), add(file(rows=1), dt="b"))
     table.compact([add(file(rows=12, level=5))])
@@ -138,7 +138,7 @@ def test_each_snapshot_has_its_counts_and_what_it_did(table: CommitTable) -> Non
     assert since == timedelta(milliseconds=table.snapshots.get(1).time_millis)
 
 
-def test_a_snapshot_that_expires_meanwhile_is_left_out_and_damage_is_told(
+def test_a_concurrently_expired_snapshot_is_left_out_and_damage_is_an_error(
     table: CommitTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for _ in range(2):
@@ -199,7 +199,7 @@ def test_each_column_has_the_options_that_name_it(tmp_path: Path) -> None:
     assert value["function_options"] == "[fields.v.aggregate-function, fields.v.ignore-retract]"
 
 
-def test_a_secret_that_another_engine_put_among_the_options_is_not_shown(tmp_path: Path) -> None:
+def test_a_secret_among_the_options_is_redacted(tmp_path: Path) -> None:
     store = Catalog(str(tmp_path)).create_table("db.t", "k INT", primary_key=["k"])._opened
     stored = {**store.schema.options, "s3.secret-key": "hunter2", "bucket-key": "k", "bucket": "1"}
     path = store.paths.schema_file(0)
@@ -215,8 +215,8 @@ def test_the_statistics_of_the_snapshot_are_one_row(tmp_path: Path) -> None:
     assert shown(table, STATISTICS) == []
     table.append(add())
     assert shown(table, STATISTICS) == []
-    told = TableStatistics(snapshot_id=1, schema_id=0, merged_record_count=5, merged_record_size=60)
-    table.file_io.write(table.paths.statistics("stat-x-0"), told.to_json().encode())
+    statistics = TableStatistics(snapshot_id=1, schema_id=0, merged_record_count=5, merged_record_size=60)
+    table.file_io.write(table.paths.statistics("stat-x-0"), statistics.to_json().encode())
     table.rewrite(1, statistics="stat-x-0")
     assert shown(table, STATISTICS) == [
         {"snapshot_id": 1, "schema_id": 0, "mergedRecordCount": 5, "mergedRecordSize": 60, "colstat": "{ }"}

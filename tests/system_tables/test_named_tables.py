@@ -26,16 +26,16 @@ def written(tmp_path: Path, spark: SparkSession | None = None) -> Catalog:
     return catalog
 
 
-def test_a_name_in_any_case_is_a_table_and_another_one_is_refused_with_those_there_are(tmp_path: Path) -> None:
+def test_a_name_is_accepted_in_any_case_and_an_error_lists_the_names(tmp_path: Path) -> None:
     assert checked_system_table("FILES") is SYSTEM_TABLES["files"]
     table = written(tmp_path).table("db.t")
     for wrong in ("file", "row_tracking", "", None, 7):
-        with pytest.raises(InvalidInputError, match=r"name .*snapshots.*") as told:
+        with pytest.raises(InvalidInputError, match=r"name .*snapshots.*") as error:
             table.inspect.system(wrong).to_arrow()  # type: ignore[arg-type]
-        assert all(name in str(told.value) for name in SYSTEM_TABLES)
+        assert all(name in str(error.value) for name in SYSTEM_TABLES)
 
 
-def test_a_snapshot_is_chosen_where_the_table_shows_one(tmp_path: Path) -> None:
+def test_a_system_table_of_one_snapshot_can_show_an_older_one(tmp_path: Path) -> None:
     table = written(tmp_path).table("db.t")
     assert (
         table.inspect.system("files").to_arrow().num_rows,
@@ -68,14 +68,14 @@ def test_a_branch_shows_its_own_state(tmp_path: Path) -> None:
     assert len(branch.inspect.system("audit_log").to_arrow()) == 3
 
 
-def test_a_catalog_says_how_a_system_table_is_read(tmp_path: Path) -> None:
+def test_an_error_of_the_catalog_explains_how_to_read_a_system_table(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"table\('database.table'\).inspect.system\('files'\)"):
         written(tmp_path).table("db.t$files")
 
 
 @pytest.mark.skipif(not golden_tables.available(), reason="the golden tables are not here")
 @pytest.mark.parametrize("version", golden_tables.VERSIONS)
-def test_every_system_table_of_every_golden_table_has_rows_of_its_columns(version: str, tmp_path: Path) -> None:
+def test_every_system_table_of_every_golden_table_has_its_columns(version: str, tmp_path: Path) -> None:
     from lakelsm.errors import UnsupportedFeatureError
     from lakelsm.table import Table
 

@@ -26,13 +26,13 @@ def test_columns_have_the_names_types_and_nullability_of_the_ddl(tmp_path: Path)
 
 
 @pytest.mark.parametrize("millis", [253_402_300_800_000, -62_135_596_800_001, 1 << 62])
-def test_a_time_that_no_calendar_has_is_damage(tmp_path: Path, millis: int) -> None:
+def test_a_time_outside_the_calendar_is_damage(tmp_path: Path, millis: int) -> None:
     table = SystemTable("some", "at TIMESTAMP(3)", lambda state: [[0, None, millis]])
     store = TableStore.open(str(CommitTable(tmp_path).root))
     with pytest.raises(CorruptTableError, match="system table some has a at outside the years 1 to 9999"):
         table.rows(TableState(store, None))
 
 
-def test_no_rows_still_have_columns() -> None:
+def test_a_table_without_rows_has_its_columns() -> None:
     assert columns_of([], 2) == [(), ()]
     assert columns_of([(1, "a"), (2, "b")], 2) == [(1, 2), ("a", "b")]

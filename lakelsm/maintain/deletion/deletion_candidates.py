@@ -152,9 +152,9 @@ class ReferenceFilter:
             if name.startswith(HOLDING_TAG):
                 return 0
             raise CorruptTableError(
-                f"Table {self._store.name}: tag {name!r} names missing files ({error}). Nothing was deleted: restore the "
-                f"files, or delete the tag with table.tags.delete({name!r}). A process that was killed while snapshot "
-                f"{state.id} expired may have left such a tag."
+                f"Table {self._store.name}: tag {name!r} names missing files ({error}), perhaps because its creator was "
+                f"killed while snapshot {state.id} expired. Nothing was deleted: restore the files, or delete the tag "
+                f"with table.tags.delete({name!r})."
             ) from error
 
     def keep_entries(self, entries: Iterable[ManifestEntry]) -> int:

@@ -69,7 +69,7 @@ def expiry_range(store: TableStore, retention: Retention, now: int) -> ExpiryRan
     first = next(filter(None, (store.snapshots.try_get(number) for number in ids if number >= kept.first)), None)
     if first is None:
         raise CommitConflictError(
-            f"Table {store.name}: other processes removed snapshots during the choice of those that expire. Nothing was "
+            f"Table {store.name}: other processes removed snapshots while this expiry chose what to expire. Nothing was "
             "deleted: run it again."
         )
     read = (store.snapshots.try_get(number) for number in ids if number < first.id)

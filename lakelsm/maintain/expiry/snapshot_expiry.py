@@ -141,8 +141,8 @@ def _check_not_rolled_back(store: TableStore, expiring: ExpiryRange) -> None:
         store.snapshots.withdraw_earliest(expiring.first.id - 1)
     if is_held or is_deleted:
         raise CommitConflictError(
-            f"Table {store.name}: a rollback runs, or ran, while snapshots before {expiring.first.id} were to expire. "
-            "Nothing was deleted: run the expiry again."
+            f"Table {store.name}: a rollback stopped the expiry of the snapshots before {expiring.first.id}. Nothing was "
+            "deleted: run the expiry again."
         )
 
 

@@ -118,7 +118,7 @@ def require_main_branch(store: TableStore, what: str) -> None:
     """Raise InvalidInputError if a store is that of a branch: branches have no branches."""
     if store.paths.branch != MAIN_BRANCH:
         raise InvalidInputError(
-            f"Table {store.name} is a branch: {what} on the main branch, {store.paths.of_branch(MAIN_BRANCH).name}."
+            f"Table {store.name} is a branch. To {what}, open table {store.paths.of_branch(MAIN_BRANCH).name} itself."
         )
 
 
@@ -137,7 +137,8 @@ def _require_no_fallback(store: TableStore, name: str) -> None:
 
 
 def _taken(store: TableStore, name: str) -> InvalidInputError:
-    state = "exists" if store.branches.is_whole(name) else "is incomplete: a call was interrupted, or is still running"
+    exists = store.branches.is_whole(name)
+    state = "already exists" if exists else "is incomplete: a call was interrupted, or is still running"
     return InvalidInputError(
         f"Table {store.name}: branch {name!r} {state}. Choose another name, or delete the branch first."
     )

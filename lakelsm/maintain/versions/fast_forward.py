@@ -97,9 +97,9 @@ class _FastForward:
         needs = next((what for what, snapshot in kept.items() if snapshot.schema_id >= first), None)
         if needs is not None:
             raise InvalidInputError(
-                f"Table {self._store.name} cannot be fast-forwarded to branch {name!r}: {needs} of the table needs a "
-                f"schema (from schema {first} on) that the branch does not have, or has otherwise. Delete it, or "
-                "write the rows of the branch to the table."
+                f"Table {self._store.name}: {needs} of the table needs a schema (from schema {first} on) that branch "
+                f"{name!r} does not have, or has with other content. Delete the snapshot or tag, or write the rows of "
+                "the branch to the table."
             )
 
     def execute(self) -> None:

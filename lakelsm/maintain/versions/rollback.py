@@ -184,8 +184,8 @@ def _holding(store: TableStore, target: Snapshot) -> Iterator[None]:
         for other in others:
             to = other.removeprefix(ROLLBACK_CONSUMER)
             raise CommitConflictError(
-                f"Table {store.name}: another rollback, to snapshot {to}, is running or was interrupted. Nothing was "
-                f"removed. If it was interrupted, run it again or call table.consumers.delete({other!r})."
+                f"Table {store.name}: another rollback, to snapshot {to}, is running or was interrupted, so nothing "
+                f"was removed. If it was interrupted, run it again or call table.consumers.delete({other!r})."
             )
         yield
     except BaseException:
@@ -218,8 +218,8 @@ def _restore(store: TableStore, target: Snapshot, environment: Environment) -> N
             store.file_io.delete(path)
     if not target.matches(store.snapshots.try_get(target.id)) or store.snapshots.is_expiring(target.id):
         raise CommitConflictError(
-            f"Table {store.name}: snapshot {target.id} expired or was removed during the rollback to it. No later "
-            "snapshot was removed. Run it again; if the snapshot does not exist then, choose another one."
+            f"Table {store.name}: snapshot {target.id} expired or was removed during the rollback to it, so no "
+            "later snapshot was removed. Run it again, or choose another snapshot if it no longer exists."
         )
 
 

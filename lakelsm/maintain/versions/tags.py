@@ -118,8 +118,8 @@ def create_tag(
         present = store.tags.get(name)
     if not if_not_exists:
         raise InvalidInputError(
-            f"Table {store.name}: tag {name!r} exists, of snapshot {present.snapshot.id}. Choose another name, or call "
-            "tags.replace or tags.delete."
+            f"Table {store.name}: tag {name!r} already exists (snapshot {present.snapshot.id}). Choose another name, or "
+            "call tags.replace or tags.delete."
         )
     return tag_info(name, present)
 
@@ -130,7 +130,7 @@ def rename_tag(
     """Rename a tag. Both names exist for a moment; there is no moment with neither."""
     tag = store.tags.get(name)
     taken = InvalidInputError(
-        f"Table {store.name}: tag {new_name!r} exists. Choose another name for {name!r}, or delete that tag first."
+        f"Table {store.name}: tag {new_name!r} already exists. Choose another name for {name!r}, or delete that tag."
     )
     if store.tags.try_get(new_name) is not None:
         raise taken

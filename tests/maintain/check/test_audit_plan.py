@@ -14,7 +14,7 @@ from tests.damage.samples import SAMPLES, build
 
 
 @pytest.mark.parametrize("chance", [0.0, 0.5, 0.999])
-def test_a_sample_is_spread_and_has_no_item_twice(chance: float) -> None:
+def test_a_sample_is_evenly_spread_and_has_no_duplicates(chance: float) -> None:
     for count in (1, 7, 8, 9, 5000, 100_000):
         found = sampled(range(count), chance)
         assert len(set(found)) == len(found) == min(count, max(8, min(-(-count // 50), 500)))
@@ -27,7 +27,7 @@ def planned(table: LocalTable, data: CheckedData) -> AuditPlan:
     return plan_audit(store, table.live(), deletion_vectors(store, latest), indexes, data=data, chance=0.5)
 
 
-def test_all_files_are_opened_and_those_asked_for_are_read(tmp_path: Path) -> None:
+def test_all_files_are_opened_and_the_requested_ones_are_read(tmp_path: Path) -> None:
     table = build(tmp_path / "t", SAMPLES["dynamic"])
     for data, in_full in ((CheckedData.FOOTERS, 0), (CheckedData.SAMPLE, 8), (CheckedData.FULL, 14)):
         plan = planned(table, data)
@@ -38,7 +38,7 @@ def test_all_files_are_opened_and_those_asked_for_are_read(tmp_path: Path) -> No
         assert sum(map(len, plan.hashes)) > len(plan.hashes) == 2 and not plan.keys
 
 
-def test_keys_are_compared_where_vectors_leave_one_row_of_each(tmp_path: Path) -> None:
+def test_keys_are_compared_if_vectors_leave_one_row_of_each_key(tmp_path: Path) -> None:
     table = build(tmp_path / "t", SAMPLES["vectors"])
     units = [unit for part in planned(table, CheckedData.FULL).keys for unit in part]
     assert units and all(file.level > 0 for unit in units for file in unit.files)

@@ -22,7 +22,7 @@ def test_a_table_without_snapshots_is_sound(tmp_path: Path) -> None:
     assert followed(LocalTable(tmp_path / "t")) == (None, [])
 
 
-def test_a_file_that_only_a_snapshot_in_the_middle_has_is_looked_for(tmp_path: Path) -> None:
+def test_a_file_of_only_one_middle_snapshot_is_checked(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t")
     table.write((0, "a"))
     table.write((1, "b"))
@@ -33,7 +33,7 @@ def test_a_file_that_only_a_snapshot_in_the_middle_has_is_looked_for(tmp_path: P
     assert followed(table)[1] == ["data-file-missing"]
 
 
-def test_where_the_newest_state_cannot_be_read_the_one_before_is_judged(tmp_path: Path) -> None:
+def test_if_the_newest_state_is_unreadable_the_previous_one_is_checked(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t")
     table.write((0, "a"))
     table.write((1, "b"))
@@ -43,7 +43,7 @@ def test_where_the_newest_state_cannot_be_read_the_one_before_is_judged(tmp_path
     assert rules == ["manifest-list-unreadable"]
 
 
-def test_it_stops_where_there_is_no_time_left(tmp_path: Path) -> None:
+def test_references_are_not_followed_after_the_deadline(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t")
     table.write((0, "a"))
     assert followed(table, lambda: False)[0] is None

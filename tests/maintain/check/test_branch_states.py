@@ -26,7 +26,7 @@ from tests.maintain.versioned_table import versioned_table
         ("EARLIEST", "7", [1, 2, 3], ["stale-hint"]),
     ],
 )
-def test_a_hint_names_what_is_there_or_is_told(
+def test_a_hint_names_an_existing_snapshot_or_is_reported(
     tmp_path: Path, name: str, text: str | None, kept: list[int], rules: list[str]
 ) -> None:
     table = versioned_table(tmp_path, 3)
@@ -42,7 +42,7 @@ def test_a_hint_names_what_is_there_or_is_told(
     assert [rule for rule, _ in findings._found] == rules
 
 
-def test_snapshots_below_earliest_that_are_newer_than_it_are_no_leftovers_of_an_expiry(tmp_path: Path) -> None:
+def test_snapshots_below_earliest_that_are_newer_than_the_hint_are_no_unfinished_expiry(tmp_path: Path) -> None:
     """Java's fast-forward copies snapshots of a branch to the main branch, and does not change EARLIEST."""
     store = versioned_table(tmp_path, 3)._store()
     hint = Path(store.paths.earliest_hint)
@@ -55,7 +55,7 @@ def test_snapshots_below_earliest_that_are_newer_than_it_are_no_leftovers_of_an_
     assert [rule for rule, _ in findings._found] == ["expiry-unfinished"]
 
 
-def test_an_earliest_that_is_a_branchs_is_no_leftover_of_an_expiry(tmp_path: Path) -> None:
+def test_an_earliest_hint_copied_from_a_branch_is_no_unfinished_expiry(tmp_path: Path) -> None:
     """Java's fast-forward copies EARLIEST of the branch, and keeps the older snapshots of the main branch."""
     table = versioned_table(tmp_path, 3)
     table.tags.create("t", snapshot=2)
@@ -77,7 +77,7 @@ def test_an_earliest_that_is_a_branchs_is_no_leftover_of_an_expiry(tmp_path: Pat
     assert [rule for rule, _ in findings._found] == ["expiry-unfinished"], "another history's"
 
 
-def test_a_gap_of_long_lived_changelogs_is_found(tmp_path: Path) -> None:
+def test_a_gap_of_long_lived_changelogs_is_reported(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t")
     for key in range(4):
         table.write((key, "a"))

@@ -22,19 +22,19 @@ from lakelsm.types import parse_type
 from tests.maintain.check.edited_table import EditedTable, edited_table
 
 Damage = Callable[[EditedTable], object]
-Place = Callable[[EditedTable], Path]
+PathOf = Callable[[EditedTable], Path]
 Sample = Callable[[str], EditedTable]
 
 
-def deleted(path: Place) -> Damage:
+def deleted(path: PathOf) -> Damage:
     return lambda table: path(table).unlink()
 
 
-def noise(path: Place) -> Damage:
+def noise(path: PathOf) -> Damage:
     return lambda table: path(table).write_bytes(b"\x07" * path(table).stat().st_size)
 
 
-def cut(path: Place) -> Damage:
+def cut(path: PathOf) -> Damage:
     return lambda table: path(table).write_bytes(path(table).read_bytes()[:-1])
 
 
@@ -97,7 +97,7 @@ def second_vector(entries: list[IndexManifestEntry]) -> list[IndexManifestEntry]
 def vector_of_nobody(entries: list[IndexManifestEntry]) -> list[IndexManifestEntry]:
     first, *others = entries
     one, *more = first.file.dv_ranges or ()
-    ranges = (replace(one, data_file_name="data-gone-0.parquet"), *more)
+    ranges = (replace(one, data_file_name="data-missing-0.parquet"), *more)
     return [replace(first, file=replace(first.file, dv_ranges=ranges)), *others]
 
 
@@ -117,13 +117,13 @@ NOT_MADE = {"changelog-gap", "changelog-entry", "data-file-format"}
 
 #: The sample, the damage, and the rule that it breaks.
 METADATA: dict[str, tuple[str, Damage, str]] = {
-    "a schema file is gone": ("lookup", deleted(lambda t: t.root / "schema" / "schema-0"), "schema-unreadable"),
+    "a schema file is missing": ("lookup", deleted(lambda t: t.root / "schema" / "schema-0"), "schema-unreadable"),
     "a snapshot is no JSON": ("lookup", noise(lambda t: t.root / "snapshot" / "snapshot-2"), "snapshot-unreadable"),
     "a snapshot is missing": ("lookup", deleted(lambda t: t.root / "snapshot" / "snapshot-2"), "snapshot-gap"),
     "LATEST is ahead": ("lookup", written("snapshot/LATEST", "9999"), "latest-hint"),
     "LATEST is behind": ("lookup", written("snapshot/LATEST", "1"), "stale-hint"),
-    "LATEST is no number": ("lookup", written("snapshot/LATEST", "x"), "stale-hint"),
-    "EARLIEST names none": ("lookup", written("snapshot/EARLIEST", "77"), "stale-hint"),
+    "LATEST is not a number": ("lookup", written("snapshot/LATEST", "x"), "stale-hint"),
+    "EARLIEST names no snapshot": ("lookup", written("snapshot/EARLIEST", "77"), "stale-hint"),
     "an expiry was killed": ("lookup", written("snapshot/EARLIEST", "2"), "expiry-unfinished"),
     "a rollback was killed": (
         "lookup", written("consumer/consumer-lakelsm-rollback-to-1", '{"nextSnapshot": 1}'), "rollback-unfinished",
@@ -140,13 +140,13 @@ METADATA: dict[str, tuple[str, Damage, str]] = {
     "a consumer is no JSON": ("lookup", written("consumer/consumer-a", "1"), "consumer-unreadable"),
     "a consumer is behind": ("lookup", written("consumer/consumer-a", '{"nextSnapshot": 0}'), "consumer-behind"),
     "a branch has no schema": ("lookup", written("branch/branch-b/snapshot/LATEST", "1"), "branch-unreadable"),
-    "a branch is half-way": ("lookup", written("branch/branch-b/schema/schema-1", "{}"), "branch-unfinished"),
+    "a branch is incomplete": ("lookup", written("branch/branch-b/schema/schema-1", "{}"), "branch-unfinished"),
     "the making of a tag was killed": ("lookup", written("tag/tag-lakelsm-holds-1", "{"), "tag-unfinished"),
-    "statistics are gone": ("lookup", lambda t: t.edit_snapshot(statistics="stat-x-0"), "statistics-unreadable"),
-    "a manifest list is gone": (
+    "statistics are missing": ("lookup", lambda t: t.edit_snapshot(statistics="stat-x-0"), "statistics-unreadable"),
+    "a manifest list is missing": (
         "lookup", deleted(lambda t: t.manifest_dir / t.latest.delta_manifest_list), "manifest-list-unreadable",
     ),
-    "a manifest is gone": ("lookup", deleted(lambda t: t.delta_manifest), "manifest-unreadable"),
+    "a manifest is missing": ("lookup", deleted(lambda t: t.delta_manifest), "manifest-unreadable"),
     "a manifest is noise": ("lookup", noise(lambda t: t.delta_manifest), "manifest-unreadable"),
     "a manifest is named twice": ("lookup", lambda t: t.edit_list(lambda metas: metas * 2), "manifest-twice"),
     "a manifest is stray": ("lookup", written(f"manifest/manifest-{UUID(int=7)}-0", "Obj"), "manifest-stray"),
@@ -159,7 +159,7 @@ METADATA: dict[str, tuple[str, Damage, str]] = {
     ),
     "a file is added twice": ("lookup", lambda t: t.edit_entries(added_twice), "file-twice"),
     "a file is deleted that was never added": ("lookup", lambda t: t.edit_entries(deletes_unknown), "file-not-added"),
-    "a file lies elsewhere": ("lookup", of_file(external_path="file:/tmp/x"), "file-entry"),
+    "a file is elsewhere": ("lookup", of_file(external_path="file:/tmp/x"), "file-entry"),
     "more retractions than rows": ("lookup", of_file(delete_row_count=99), "manifest-unreadable"),
     "a negative level": ("lookup", of_file(level=-1), "manifest-list-unreadable"),
     "sequence numbers the wrong way round": (
@@ -168,20 +168,20 @@ METADATA: dict[str, tuple[str, Damage, str]] = {
     "a file without rows": ("lookup", of_file(row_count=0, delete_row_count=0), "file-entry"),
     "a negative sequence number": ("lookup", of_file(min_sequence_number=-1), "file-entry"),
     "keys the wrong way round": ("lookup", of_file(min_key=key(9), max_key=key(8)), "file-entry"),
-    "a key that is none": ("lookup", of_file(min_key=b"\0\0"), "file-entry"),
+    "an invalid key": ("lookup", of_file(min_key=b"\0\0"), "file-entry"),
     "a schema that is not there": ("lookup", of_file(schema_id=77), "schema-unreadable"),
-    "a data file is gone": ("lookup", deleted(lambda t: t.newest_file), "data-file-missing"),
+    "a data file is missing": ("lookup", deleted(lambda t: t.newest_file), "data-file-missing"),
     "a data file is cut": ("lookup", cut(lambda t: t.newest_file), "data-file-size"),
-    "a changelog file is gone": ("changelog", deleted(changelog_file), "changelog-file-missing"),
+    "a changelog file is missing": ("changelog", deleted(changelog_file), "changelog-file-missing"),
     "a changelog file is cut": ("changelog", cut(changelog_file), "changelog-file-size"),
-    "a file of indexes is gone": ("indexed", deleted(sidecar), "file-index-missing"),
+    "a file of indexes is missing": ("indexed", deleted(sidecar), "file-index-missing"),
     "an index manifest is noise": (
         "vectors", noise(lambda t: t.manifest_dir / str(t.latest.index_manifest)), "index-manifest-unreadable",
     ),
-    "an index file is gone": ("dynamic", deleted(index_file), "index-file-missing"),
+    "an index file is missing": ("dynamic", deleted(index_file), "index-file-missing"),
     "an index file is cut": ("vectors", cut(index_file), "index-file-size"),
     "files overlap on a level": ("partial-update", to_level_of_others, "level-overlap"),
-    "a level that there is not": ("lookup", of_file(level=40), "level-beyond"),
+    "an unknown level": ("lookup", of_file(level=40), "level-beyond"),
     "older rows on a lower level": (
         "partial-update", of_file(min_sequence_number=0, max_sequence_number=0), "level-order",
     ),
@@ -215,7 +215,7 @@ def of_rows(change: Callable[[pa.Table], pa.Table], **changes: object) -> Damage
     return lambda table: table.rewrite_file(change, **changes)
 
 
-def flipped(path: Place, at: float) -> Damage:
+def flipped(path: PathOf, at: float) -> Damage:
     """Return a damage that changes one byte, at a fraction of the file's length."""
 
     def damage(table: EditedTable) -> None:
@@ -288,7 +288,7 @@ DATA: dict[str, tuple[str, Damage, str]] = {
         "row-sequences",
     ),
     "retractions that there are not": ("lookup", of_file(delete_row_count=2), "row-kinds"),
-    "a kind that there is not": (
+    "an unknown row kind": (
         "partial-update", of_rows(with_column("_VALUE_KIND", lambda kinds: [8, *kinds[1:]])), "row-kinds",
     ),
     "keys of another bucket": ("aggregation", in_other_bucket, "row-bucket"),
@@ -318,7 +318,7 @@ def sample(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Sample:
 
 
 @pytest.mark.parametrize("what", DATA)
-def test_damage_of_data_is_found_by_its_rule_alone(sample: Sample, what: str) -> None:
+def test_damaged_data_breaks_exactly_one_rule(sample: Sample, what: str) -> None:
     name, damage, rule = DATA[what]
     table = sample(name)
     damage(table)
@@ -327,12 +327,12 @@ def test_damage_of_data_is_found_by_its_rule_alone(sample: Sample, what: str) ->
     assert {finding.rule for finding in result.findings} == {rule} and not result.ok, result.as_text()
 
 
-def test_each_rule_is_broken_by_a_damage() -> None:
+def test_every_rule_has_a_damage_that_breaks_it() -> None:
     assert {rule for _, _, rule in (*METADATA.values(), *DATA.values())} >= RULES.keys() - NOT_MADE
 
 
 @pytest.mark.parametrize("what", METADATA)
-def test_damage_of_metadata_is_found_by_its_rule_alone(sample: Sample, what: str) -> None:
+def test_damaged_metadata_breaks_exactly_one_rule(sample: Sample, what: str) -> None:
     name, damage, rule = METADATA[what]
     table = sample(name)
     damage(table)
@@ -341,7 +341,7 @@ def test_damage_of_metadata_is_found_by_its_rule_alone(sample: Sample, what: str
     assert result.ok == (result.findings[0].severity == "warning")
 
 
-def test_a_vector_of_no_file_is_no_finding_where_another_engine_has_written(sample: Sample) -> None:
+def test_a_vector_without_a_file_is_no_finding_if_another_engine_has_written(sample: Sample) -> None:
     """Java does not change the vector of a file that it rewrites, and its later writers keep it."""
     table = sample("vectors")
     table.edit_index(vector_of_nobody)

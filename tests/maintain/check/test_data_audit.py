@@ -13,7 +13,7 @@ from tests.compact.local_table import InlineRunner, LocalTable
 from tests.damage.samples import SAMPLES, build
 
 
-def test_a_file_is_opened_once_and_not_where_something_is_wrong_with_it(tmp_path: Path) -> None:
+def test_a_file_is_opened_once_and_only_without_a_known_fault(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t")
     for key in range(3):
         table.write((key, "a"))
@@ -25,21 +25,21 @@ def test_a_file_is_opened_once_and_not_where_something_is_wrong_with_it(tmp_path
     assert audit.counts == {"files_opened": 2, "files_read": 2, "rows_read": 2}
 
 
-def test_a_file_that_was_opened_has_its_vector_in_another_state_looked_at(tmp_path: Path) -> None:
+def test_another_states_vector_of_an_opened_file_is_checked(tmp_path: Path) -> None:
     table = build(tmp_path / "t", SAMPLES["vectors"])
     store, findings = table.store, Findings()
     vectors = deletion_vectors(store, table.latest)
     audit = DataAudit(InlineRunner(), findings, CheckedData.FULL, chance=0.0, has_time=lambda: True)
     schemas = store.schemas_of(store.schemas.ids())
     audit.audit(store, table.live(), schemas, vectors=None, indexes={}, owner=str(table.root))
-    (place, *_) = [place for places in vectors.locations.values() for place in places.values()]
-    Path(place.index_path).write_bytes(b"\1" * place.index_size)
+    (location, *_) = [location for locations in vectors.locations.values() for location in locations.values()]
+    Path(location.index_path).write_bytes(b"\1" * location.index_size)
     audit.audit(store, table.live(), schemas, vectors=vectors, indexes={}, owner=str(table.root))
     assert {found.rule for found in findings.reported(store.file_io)[0]} == {"vector-unreadable"}
     assert audit.counts["files_read"] == len(table.live())
 
 
-def test_nothing_is_opened_where_there_is_no_time_left(tmp_path: Path) -> None:
+def test_no_file_is_opened_after_the_deadline(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t")
     table.write((1, "a"))
     runner = InlineRunner()

@@ -17,7 +17,7 @@ from lakelsm.snapshots.deletion_vectors import DeletionVectors
 from tests.compact.local_table import LocalTable
 
 
-def test_a_task_counts_what_it_opened_and_travels(tmp_path: Path) -> None:
+def test_a_task_counts_the_files_it_opens_and_can_be_pickled(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t")
     table.write((1, "a"), (2, "b"))
     table.write((3, "c"))
@@ -31,7 +31,7 @@ def test_a_task_counts_what_it_opened_and_travels(tmp_path: Path) -> None:
     assert [sum(row[name] for row in rows) for name in ("files_opened", "files_read", "rows_read")] == [2, 1, 2]
 
 
-def test_a_changed_column_id_is_found_by_the_files_where_no_snapshot_knows_the_schema(tmp_path: Path) -> None:
+def test_a_changed_column_id_is_found_by_files_if_no_snapshot_records_the_schema(tmp_path: Path) -> None:
     table = Catalog(str(tmp_path)).create_table("db.t", "k INT, v STRING", primary_key=["k"], options={"bucket": 1})
     table.write(pa.table({"k": pa.array([1, 2], pa.int32()), "v": ["a", "b"]}))
     store = table._store()

@@ -33,19 +33,19 @@ def test_rows_ascend_within_and_across_batches(tmp_path: Path) -> None:
     assert broken(tmp_path, [1, 2, 3], [3, 9]) == ["row-order"]
 
 
-def test_the_ends_are_those_of_the_first_and_the_last_batch(tmp_path: Path) -> None:
+def test_the_key_range_is_that_of_the_first_and_the_last_batch(tmp_path: Path) -> None:
     assert broken(tmp_path, [1], [4], [9]) == []
     assert broken(tmp_path, [2], [9]) == ["key-range"]
     assert broken(tmp_path, [1], [8]) == ["key-range"]
 
 
-def test_keys_are_in_their_bucket_or_in_its_index(tmp_path: Path) -> None:
+def test_keys_are_in_their_bucket_or_in_its_hash_index(tmp_path: Path) -> None:
     assert broken(tmp_path, [1, 9], total=1000) == ["row-bucket"]
     assert broken(tmp_path, [1, 9], total=-1, hashes=np.array([4], np.int32)) == ["hash-index-keys"]
     assert broken(tmp_path, [1, 9], total=-1) == []
 
 
-def test_statistics_leave_nothing_out(tmp_path: Path) -> None:
+def test_statistics_cover_all_values(tmp_path: Path) -> None:
     assert broken(tmp_path, [1, 9], key_stats=SimpleStats(key(1), key(9), (0,))) == []
     assert broken(tmp_path, [1, 9], key_stats=SimpleStats(key(1), key(8), (0,))) == ["column-statistics"]
     assert broken(tmp_path, [1, 9], key_stats=SimpleStats(key(1), key(9), (2,))) == ["column-statistics"]

@@ -12,20 +12,20 @@ from lakelsm.maintain.check.rules import DATA_FILE_MISSING, MANIFEST_UNREADABLE,
 from lakelsm.storage import LocalFileIO
 
 
-def test_a_rule_is_broken_once_by_a_thing_and_errors_come_first() -> None:
+def test_a_rule_is_reported_once_for_a_thing_and_errors_come_first() -> None:
     findings = Findings()
     findings.add(STALE_HINT, "hint", "stale")
     for _ in range(2):
         findings.add(MANIFEST_UNREADABLE, "manifest", "damaged")
-    told, more = findings.reported(LocalFileIO())
-    assert [(found.severity, found.rule, found.thing) for found in told] == [
+    reported, more = findings.reported(LocalFileIO())
+    assert [(found.severity, found.rule, found.thing) for found in reported] == [
         ("error", "manifest-unreadable", "manifest"),
         ("warning", "stale-hint", "hint"),
     ]
-    assert more == 0 and told[0].remedy == MANIFEST_UNREADABLE.remedy
+    assert more == 0 and reported[0].remedy == MANIFEST_UNREADABLE.remedy
 
 
-def test_what_an_expired_snapshot_named_may_be_gone(tmp_path: Path) -> None:
+def test_a_missing_file_of_an_expired_snapshot_is_no_finding(tmp_path: Path) -> None:
     findings = Findings()
     kept = tmp_path / "snapshot-2"
     kept.write_text("{}")
@@ -34,15 +34,15 @@ def test_what_an_expired_snapshot_named_may_be_gone(tmp_path: Path) -> None:
     assert [found.thing for found in findings.reported(LocalFileIO())[0]] == ["two"]
 
 
-def test_of_many_findings_of_a_rule_the_rest_are_counted() -> None:
+def test_findings_of_a_rule_beyond_the_limit_are_counted() -> None:
     findings = Findings()
     for number in range(MAX_FINDINGS_PER_RULE + 5):
         findings.add(DATA_FILE_MISSING, str(number), "gone")
-    told, more = findings.reported(LocalFileIO())
-    assert (len(told), more) == (MAX_FINDINGS_PER_RULE, 5)
+    reported, more = findings.reported(LocalFileIO())
+    assert (len(reported), more) == (MAX_FINDINGS_PER_RULE, 5)
 
 
-def test_errors_of_the_table_and_of_the_storage_become_findings_and_defects_do_not() -> None:
+def test_errors_of_the_table_and_the_storage_become_findings_and_bugs_do_not() -> None:
     findings = Findings()
     for error in (CorruptTableError("damaged"), PermissionError("denied")):
         with findings.errors_as(MANIFEST_UNREADABLE, str(error)):
@@ -52,7 +52,7 @@ def test_errors_of_the_table_and_of_the_storage_become_findings_and_defects_do_n
         raise KeyError("x")
 
 
-def test_what_lies_in_a_directory_that_went_is_none() -> None:
+def test_findings_in_a_removed_directory_are_dropped() -> None:
     findings = Findings()
     for thing in ("/t/branch/branch-b", "/t/branch/branch-b/snapshot/LATEST", "/t/branch/branch-b2"):
         findings.add(STALE_HINT, thing, "stale")

@@ -22,12 +22,12 @@ def rules(*indexes: HashIndex) -> list[str | None]:
     return pa.Table.from_batches(HashAudit(LocalFileIO())(indexes)).column("rule").to_pylist()
 
 
-def test_hashes_of_a_partition_are_there_once(tmp_path: Path) -> None:
+def test_a_hash_occurs_once_in_a_partition(tmp_path: Path) -> None:
     first = index(tmp_path, "a", 1, 2)
     assert rules(first, index(tmp_path, "b", 3)) == []
     assert rules(first, index(tmp_path, "c", 2)) == ["hash-index-twice"]
     assert rules(index(tmp_path, "d", 5, 5)) == ["hash-index-twice"]
 
 
-def test_an_index_that_cannot_be_read_is_told_and_no_other_is_compared_with_it(tmp_path: Path) -> None:
+def test_an_unreadable_index_is_reported_and_no_other_is_compared_with_it(tmp_path: Path) -> None:
     assert rules(index(tmp_path, "a", 1, 1), index(tmp_path, "b", 3, said=2)) == ["hash-index-unreadable"]

@@ -22,7 +22,7 @@ def checked(folder: Path, *entries: ManifestEntry, **options: str) -> list[str]:
     return [found.rule for found in findings.reported(store.file_io)[0]]
 
 
-def test_files_of_a_level_may_touch_and_not_overlap(tmp_path: Path) -> None:
+def test_files_of_a_level_do_not_overlap(tmp_path: Path) -> None:
     first = add(file(level=3, keys=(1, 4)))
     assert checked(tmp_path / "a", first, add(file(level=3, keys=(5, 9)))) == []
     assert checked(tmp_path / "b", first, add(file(level=3, keys=(4, 9)))) == ["level-overlap"]
@@ -30,7 +30,7 @@ def test_files_of_a_level_may_touch_and_not_overlap(tmp_path: Path) -> None:
     assert checked(tmp_path / "d", add(file(level=0, keys=(1, 4))), add(file(level=0, keys=(4, 9)))) == []
 
 
-def test_newer_rows_lie_above_older_ones_where_keys_may_be_the_same(tmp_path: Path) -> None:
+def test_newer_rows_are_on_lower_levels_if_key_ranges_overlap(tmp_path: Path) -> None:
     old = add(file(level=1, keys=(1, 4), seq=(0, 9)))
     assert checked(tmp_path / "a", old, add(file(level=5, keys=(4, 9), seq=(10, 19)))) == ["level-order"]
     assert checked(tmp_path / "b", old, add(file(level=5, keys=(5, 9), seq=(10, 19)))) == []
@@ -38,7 +38,7 @@ def test_newer_rows_lie_above_older_ones_where_keys_may_be_the_same(tmp_path: Pa
     assert checked(tmp_path / "d", old, add(file(level=1, keys=(5, 9), seq=(10, 19)))) == []
 
 
-def test_buckets_of_a_partition_are_of_one_number_and_below_it(tmp_path: Path) -> None:
+def test_a_partition_has_one_number_of_buckets_and_bucket_ids_are_below_it(tmp_path: Path) -> None:
     assert checked(tmp_path / "a", add(bucket=1), add(bucket=1, dt="b")) == []
     assert checked(tmp_path / "b", add(bucket=2)) == ["bucket-count"]
     assert checked(tmp_path / "c", add(bucket=0, total=3)) == ["bucket-count"]

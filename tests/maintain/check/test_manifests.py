@@ -11,11 +11,11 @@ from lakelsm.snapshots.table_store import TableStore
 from tests.commit.commit_table import CommitTable, ReadingFileIO, add, delete, file, partition
 
 
-def test_a_manifest_is_read_once_for_all_that_name_it_and_tells_which_files_are_live(tmp_path: Path) -> None:
+def test_a_manifest_is_read_once_and_its_digest_gives_the_live_files(tmp_path: Path) -> None:
     table = CommitTable(tmp_path / "t")
-    kept, gone = add(file("kept")), add(file("gone", seq=(10, 19)))
-    table.append(kept, gone)
-    table.compact([delete(gone)])
+    kept, removed = add(file("kept")), add(file("gone", seq=(10, 19)))
+    table.append(kept, removed)
+    table.compact([delete(removed)])
     store, file_io = TableStore.open(str(table.root)), ReadingFileIO()
     findings = Findings()
     manifests = Manifests(TableStore(**{**vars(store), "file_io": file_io}), StoredFiles(store), findings)
@@ -29,7 +29,7 @@ def test_a_manifest_is_read_once_for_all_that_name_it_and_tells_which_files_are_
     assert [found.thing.rsplit("/", 1)[-1] for found in findings.reported(store.file_io)[0]] == ["kept"]
 
 
-def test_a_directory_is_listed_once_and_tells_the_sizes_of_its_files(tmp_path: Path) -> None:
+def test_a_directory_is_listed_once_for_the_sizes_of_its_files(tmp_path: Path) -> None:
     stored = StoredFiles(TableStore.open(str(CommitTable(tmp_path / "t").root)))
     directory = stored.bucket_dir(partition("a"), 1)
     assert directory == str(tmp_path / "t" / "dt=a" / "bucket-1")

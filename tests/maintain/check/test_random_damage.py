@@ -31,7 +31,7 @@ def sound(folder: Path, name: str) -> tuple[Path, dict[str, Answer]]:
 
 @examples(12)
 @given(name=st.sampled_from(sorted(SAMPLES)), seed=st.integers(0, 2**32))
-def test_what_makes_an_answer_fail_or_differ_is_found(
+def test_damage_that_changes_an_answer_is_found(
     tmp_path_factory: pytest.TempPathFactory, name: str, seed: int
 ) -> None:
     chance = Random(seed)

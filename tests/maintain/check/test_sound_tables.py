@@ -39,19 +39,19 @@ def found_in(root: Path, **scope: Any) -> CheckResult:
 
 
 @pytest.mark.parametrize(("name", "version"), SUPPORTED)
-def test_nothing_is_found_in_tables_of_java(golden: Callable[..., GoldenTable], name: str, version: str) -> None:
+def test_tables_of_java_have_no_findings(golden: Callable[..., GoldenTable], name: str, version: str) -> None:
     result = found_in(golden(name, version).path)
     assert not result.findings and result.files, result.as_text()
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_nothing_is_found_in_tables_of_every_kind_of_file(tmp_path: Path, name: str) -> None:
+def test_tables_with_every_kind_of_file_have_no_findings(tmp_path: Path, name: str) -> None:
     build(tmp_path / "t", SAMPLES[name])
     result = found_in(tmp_path / "t")
     assert not result.findings and result.files, result.as_text()
 
 
-def test_nothing_is_found_in_columns_and_keys_of_every_type(tmp_path: Path) -> None:
+def test_columns_and_keys_of_every_type_have_no_findings(tmp_path: Path) -> None:
     values = LocalTable(tmp_path / "values", COLUMNS, ("k",), changelog_producer="lookup")
     values.write(row(1, 1.5), row(2, float("nan")), (3, *[None] * 22))
     values.compact(full=False)
@@ -73,7 +73,7 @@ def test_nothing_is_found_in_columns_and_keys_of_every_type(tmp_path: Path) -> N
 
 @examples(3)
 @given(seed=st.integers(0, 2**32), engine=st.sampled_from(sorted(ENGINES)))
-def test_nothing_is_found_after_histories_with_deletion_vectors(
+def test_histories_with_deletion_vectors_have_no_findings(
     tmp_path_factory: pytest.TempPathFactory, seed: int, engine: str
 ) -> None:
     history = VectorHistory(seed, engine, tmp_path_factory.mktemp("history") / "t")
@@ -99,7 +99,7 @@ ACTIONS = st.lists(st.sampled_from(["write", "write", "write", "compact", "full"
 
 @examples(12)
 @given(options=OPTIONS, actions=ACTIONS, seed=st.integers(0, 2**32))
-def test_nothing_is_found_after_histories_of_writes_and_compactions(
+def test_histories_of_writes_and_compactions_have_no_findings(
     tmp_path_factory: pytest.TempPathFactory, options: dict[str, str], actions: list[str], seed: int
 ) -> None:
     chance = Random(seed)
@@ -124,7 +124,7 @@ def test_nothing_is_found_after_histories_of_writes_and_compactions(
     assert not result.findings and result.files_read >= result.files, result.as_text()
 
 
-def test_nothing_is_found_after_expiry_with_tags_and_long_lived_changelogs(tmp_path: Path) -> None:
+def test_expiry_with_tags_and_long_lived_changelogs_leaves_no_findings(tmp_path: Path) -> None:
     kept = {"changelog__num_retained__min": "50", "changelog__num_retained__max": "50"}
     table = LocalTable(tmp_path / "t", changelog_producer="input", **kept)
     for number in range(6):

@@ -39,7 +39,7 @@ def followed(table: LocalTable, *states: Snapshot) -> tuple[list[bool], list[str
         ({"delta_manifest_list": "gone"}, False, ["manifest-list-unreadable"]),
     ],
 )
-def test_what_a_state_names_is_there_and_fits(
+def test_the_files_of_a_state_exist_and_match(
     table: LocalTable, changes: dict[str, object], whole: bool, rules: list[str]
 ) -> None:
     found, broken, _ = followed(table, replace(table.latest, **changes))  # type: ignore[arg-type]

@@ -36,7 +36,7 @@ def opened(table: LocalTable) -> Table:
     return Table.for_path(str(table.root))
 
 
-def test_a_sound_table_is_told_in_one_line(table: LocalTable) -> None:
+def test_the_result_of_a_sound_table_is_one_line(table: LocalTable) -> None:
     result = opened(table).maintenance.check(engine="local")
     assert (result.ok, result.snapshots, result.files) == (True, 2, 3)
     looked = "2 snapshots, no tags, 2 manifests, 3 data files"
@@ -44,7 +44,7 @@ def test_a_sound_table_is_told_in_one_line(table: LocalTable) -> None:
     assert result.as_dict()["ok"] is True
 
 
-def test_a_condition_chooses_partitions_whole(table: LocalTable) -> None:
+def test_a_condition_selects_whole_partitions(table: LocalTable) -> None:
     assert opened(table).maintenance.check(where="dt = 'b'", engine="local").files == 1
     for where in ("id = 1", "dt = 'a' AND v = 'x'"):
         with pytest.raises(InvalidInputError, match="where: a check selects whole partitions"):
@@ -58,7 +58,7 @@ def test_the_newest_schema_may_be_lost_while_a_table_is_open(table: LocalTable) 
     assert finding.rule == "schema-unreadable" and finding.thing.endswith("schema-1")
 
 
-def test_every_branch_is_followed(table: LocalTable) -> None:
+def test_every_branch_is_checked(table: LocalTable) -> None:
     branch = table.root / "branch" / "branch-b"
     shutil.copytree(table.root / "schema", branch / "schema")
     shutil.copytree(table.root / "snapshot", branch / "snapshot")
@@ -68,7 +68,7 @@ def test_every_branch_is_followed(table: LocalTable) -> None:
     assert finding.rule == "snapshot-unreadable" and finding.thing == str(branch / "snapshot" / "snapshot-1")
 
 
-def test_what_a_snapshot_named_whose_id_another_has_after_a_rollback_may_be_gone(table: LocalTable) -> None:
+def test_missing_files_of_a_replaced_snapshot_are_no_findings(table: LocalTable) -> None:
     """Before the newest snapshot's list is read, the snapshot is rolled back and another one takes its id."""
 
     def roll_back() -> None:
@@ -84,14 +84,14 @@ def test_what_a_snapshot_named_whose_id_another_has_after_a_rollback_may_be_gone
     assert result.ok, result.as_text()
 
 
-def test_a_deadline_ends_it_and_it_says_so(table: LocalTable) -> None:
+def test_a_deadline_ends_the_check_and_the_result_is_incomplete(table: LocalTable) -> None:
     times = iter(range(100))
     clock = replace(SYSTEM, monotonic=lambda: float(next(times)))
     result = check_table(table.store, CheckScope(deadline=1.5), LocalRunner(), clock)
     assert not result.complete and not result.ok and "deadline" in result.as_text()
 
 
-def test_tasks_of_spark_find_what_threads_find(spark: SparkSession, table: LocalTable) -> None:
+def test_tasks_of_spark_have_the_findings_of_threads(spark: SparkSession, table: LocalTable) -> None:
     for entry in table.live()[:2]:
         data = bytearray(table.path_of(entry).read_bytes())
         data[-9] ^= 0x55
@@ -105,8 +105,8 @@ def test_tasks_of_spark_find_what_threads_find(spark: SparkSession, table: Local
 @pytest.mark.parametrize(
     ("removed", "rule"), [("schema/schema-0", "branch-unfinished"), ("snapshot/snapshot-2", "latest-hint")]
 )
-@pytest.mark.parametrize("later", ["it is there", "it is deleted", "it is whole"])
-def test_findings_of_a_branch_that_goes_or_is_made_meanwhile_are_none(
+@pytest.mark.parametrize("later", ["exists", "is deleted", "is complete"])
+def test_findings_of_a_concurrently_deleted_or_completed_branch_are_dropped(
     table: LocalTable, monkeypatch: pytest.MonkeyPatch, removed: str, rule: str, later: str
 ) -> None:
     branch = table.root / "branch" / "branch-b"
@@ -116,7 +116,7 @@ def test_findings_of_a_branch_that_goes_or_is_made_meanwhile_are_none(
         (branch / "snapshot" / "LATEST").unlink()
     data = (branch / removed).read_bytes()
     (branch / removed).unlink()
-    acts = {"it is deleted": lambda: shutil.rmtree(branch), "it is whole": lambda: (branch / removed).write_bytes(data)}
+    acts = {"is deleted": lambda: shutil.rmtree(branch), "is complete": lambda: (branch / removed).write_bytes(data)}
     listed = BranchStore.paths
 
     def paths(store: BranchStore) -> Sequence[TablePaths]:
@@ -128,5 +128,5 @@ def test_findings_of_a_branch_that_goes_or_is_made_meanwhile_are_none(
     calls: list[bool] = []
     monkeypatch.setattr(BranchStore, "paths", paths)
     found = [finding.rule for finding in opened(table).maintenance.check(engine="local").findings]
-    is_told = later == "it is there" or (later == "it is whole" and rule == "latest-hint")
-    assert found == ([rule] if is_told else [])
+    is_reported = later == "exists" or (later == "is complete" and rule == "latest-hint")
+    assert found == ([rule] if is_reported else [])

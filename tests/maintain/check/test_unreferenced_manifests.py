@@ -39,14 +39,14 @@ def checked(table: Table) -> CheckResult:
     return table.maintenance.check(data="none", engine="local")
 
 
-def told(strays: UnreferencedManifests, table: Table) -> set[str]:
+def reported(unreferenced: UnreferencedManifests, table: Table) -> set[str]:
     findings = Findings()
-    strays.report(findings)
+    unreferenced.report(findings)
     return {finding.rule for finding in findings.reported(table._store().file_io)[0]}
 
 
 @pytest.mark.parametrize("kind", ["manifest", "manifest-list", "index-manifest"])
-def test_a_stray_file_of_a_resting_table_is_a_warning_until_orphans_are_removed(table: Table, kind: str) -> None:
+def test_an_unreferenced_manifest_is_a_warning_until_orphans_are_removed(table: Table, kind: str) -> None:
     folder = manifests(table)
     copied = next(path for path in folder.iterdir() if re.match(f"{kind}-[0-9a-f]", path.name))
     stray = folder / f"{kind}-{uuid4()}-0"
@@ -57,7 +57,7 @@ def test_a_stray_file_of_a_resting_table_is_a_warning_until_orphans_are_removed(
     assert checked(table).findings == ()
 
 
-def test_what_tags_branches_and_changelogs_alone_name_is_no_stray(table: Table) -> None:
+def test_manifests_of_tags_branches_and_changelogs_are_referenced(table: Table) -> None:
     table.tags.create("kept", 3)
     table.branches.create("b", "kept")
     table.branches.open("b").write(rows(9))
@@ -68,7 +68,7 @@ def test_what_tags_branches_and_changelogs_alone_name_is_no_stray(table: Table) 
 
 
 @pytest.mark.parametrize("producer", ["none", "input"])
-def test_what_long_lived_changelogs_name_is_no_stray(tmp_path: Path, producer: str) -> None:
+def test_manifests_of_long_lived_changelogs_are_referenced(tmp_path: Path, producer: str) -> None:
     options = {
         "bucket": "1",
         "changelog-producer": producer,
@@ -86,20 +86,20 @@ def test_what_long_lived_changelogs_name_is_no_stray(tmp_path: Path, producer: s
     assert checked(table).findings == ()
 
 
-def test_a_commit_that_is_published_while_the_check_runs_leaves_no_stray(table: Table) -> None:
+def test_manifests_of_a_commit_during_the_check_are_not_reported(table: Table) -> None:
     published = Path(table._store().paths.snapshot_file(7))
     table.write(rows(5))
     hidden = published.rename(published.parent / ".hidden")
     hint = Path(table._store().paths.latest_hint)
     hint.write_text("6")
-    strays = UnreferencedManifests(table._store())
-    assert told(strays, table) == {"manifest-stray"}
+    unreferenced = UnreferencedManifests(table._store())
+    assert reported(unreferenced, table) == {"manifest-stray"}
     hidden.rename(published)
-    assert told(strays, table) == set()
+    assert reported(unreferenced, table) == set()
 
 
 @pytest.mark.parametrize("lost", ["snapshot/snapshot-4", "snapshot/snapshot-6", "tag/tag-kept"])
-def test_what_a_missing_or_damaged_state_may_need_is_no_stray(table: Table, lost: str) -> None:
+def test_manifests_that_an_unreadable_state_may_need_are_not_reported(table: Table, lost: str) -> None:
     table.tags.create("kept", 1)
     table.maintenance.expire_snapshots(retain_last=4)
     path = Path(table._store().paths.root) / lost

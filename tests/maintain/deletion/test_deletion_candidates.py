@@ -14,18 +14,18 @@ from tests.maintain.expiry.expiry_table import ExpiryTable
 
 def test_live_files_are_needed_and_deleted_ones_are_not(tmp_path: Path) -> None:
     table = ExpiryTable(tmp_path / "t")
-    kept, moved, gone, later = table.new(), table.new(), table.new(), table.new()
-    table.append(kept, moved, gone)
+    kept, moved, deleted, later = table.new(), table.new(), table.new(), table.new()
+    table.append(kept, moved, deleted)
     table.compact(table.moved(moved))
-    state = table.compact(table.rewritten(gone))
+    state = table.compact(table.rewritten(deleted))
     table.append(later)
-    entries = (kept, moved, gone, later)
+    entries = (kept, moved, deleted, later)
     found = DeletionCandidates(data={file_key(entry): entry for entry in entries})
     assert ReferenceFilter(table.store, found).keep_state(state) == 2
-    assert set(found.data) == {file_key(gone), file_key(later)}
+    assert set(found.data) == {file_key(deleted), file_key(later)}
 
 
-def test_only_files_that_the_state_may_hold_are_looked_for(tmp_path: Path) -> None:
+def test_only_files_that_the_state_may_contain_are_looked_up(tmp_path: Path) -> None:
     table = ExpiryTable(tmp_path / "t")
     one, other = table.new(), table.new()
     state = table.append(one, other)
@@ -34,7 +34,7 @@ def test_only_files_that_the_state_may_hold_are_looked_for(tmp_path: Path) -> No
     assert set(found.data) == {file_key(other)}
 
 
-def test_names_of_a_state_are_needed(tmp_path: Path) -> None:
+def test_metadata_files_that_a_state_names_are_needed(tmp_path: Path) -> None:
     table = ExpiryTable(tmp_path / "t")
     state = table.append(table.new())
     manifests = table.metadata_names()
@@ -51,9 +51,9 @@ def test_names_of_a_state_are_needed(tmp_path: Path) -> None:
 def test_a_manifest_that_many_states_share_is_read_once(tmp_path: Path) -> None:
     file_io = ReadingFileIO()
     table = ExpiryTable(tmp_path / "t", file_io=file_io)
-    gone = table.new()
+    deleted = table.new()
     states = [table.append(table.new()) for _ in range(5)]
-    needed = ReferenceFilter(table.store, DeletionCandidates(data={file_key(gone): gone}))
+    needed = ReferenceFilter(table.store, DeletionCandidates(data={file_key(deleted): deleted}))
     file_io.reads.clear()
     for state in states:
         needed.keep_state(state)
@@ -61,16 +61,16 @@ def test_a_manifest_that_many_states_share_is_read_once(tmp_path: Path) -> None:
     assert len(manifests) == len(set(manifests)) == 5
 
 
-def test_a_state_that_cannot_be_read_is_no_state_without_files(tmp_path: Path) -> None:
+def test_an_unreadable_state_is_an_error_and_not_a_state_without_files(tmp_path: Path) -> None:
     table = ExpiryTable(tmp_path / "t")
-    gone = table.new()
-    state = table.append(gone)
+    deleted = table.new()
+    state = table.append(deleted)
     table.file_io.delete(table.paths.manifest(state.delta_manifest_list))
     with pytest.raises(CorruptTableError, match=state.delta_manifest_list):
-        ReferenceFilter(table.store, DeletionCandidates(data={file_key(gone): gone})).keep_state(state)
+        ReferenceFilter(table.store, DeletionCandidates(data={file_key(deleted): deleted})).keep_state(state)
 
 
-def test_a_data_file_goes_with_what_belongs_to_it(tmp_path: Path) -> None:
+def test_a_data_file_is_deleted_with_its_extra_files(tmp_path: Path) -> None:
     table = ExpiryTable(tmp_path / "t")
     entry = table.new("b", 1)
     entry.file.extra_files = (f"{entry.file.file_name}.index",)

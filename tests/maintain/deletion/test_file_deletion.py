@@ -44,7 +44,7 @@ def files(folder: Path, count: int) -> list[str]:
 
 
 @pytest.mark.parametrize("count, batches", [(0, []), (3, [3]), (1000, [1000]), (2300, [300, 1000, 1000])])
-def test_files_go_in_batches(tmp_path: Path, count: int, batches: list[int]) -> None:
+def test_files_are_deleted_in_batches(tmp_path: Path, count: int, batches: list[int]) -> None:
     file_io = Watched()
     done = delete_unneeded(file_io, iter(files(tmp_path, count)))
     assert (done.deleted, done.failures) == (count, ())
@@ -52,13 +52,15 @@ def test_files_go_in_batches(tmp_path: Path, count: int, batches: list[int]) -> 
     assert sorted(file_io.batches) == batches
 
 
-def test_a_file_that_is_gone_is_no_failure(tmp_path: Path) -> None:
+def test_a_missing_file_is_not_a_failure(tmp_path: Path) -> None:
     assert delete_unneeded(Watched(), [str(tmp_path / "gone")]).failures == ()
 
 
 @pytest.mark.parametrize("error", [PermissionError, CorruptTableError])
 @pytest.mark.parametrize("count", [5, 1500])
-def test_files_that_stay_are_counted_and_keep_no_other(tmp_path: Path, error: type[Exception], count: int) -> None:
+def test_a_file_that_cannot_be_deleted_is_counted_and_the_others_are_deleted(
+    tmp_path: Path, error: type[Exception], count: int
+) -> None:
     file_io = Watched()
     file_io.undeletable, file_io.error = "file-3", error
     paths = files(tmp_path, count)
@@ -69,7 +71,7 @@ def test_files_that_stay_are_counted_and_keep_no_other(tmp_path: Path, error: ty
     assert sorted(map(str, tmp_path.iterdir())) == stay
 
 
-def test_only_empty_directories_go_and_the_others_keep_none(tmp_path: Path) -> None:
+def test_only_empty_directories_are_deleted(tmp_path: Path) -> None:
     inner, full, odd = tmp_path / "p=1" / "bucket-0", tmp_path / "p=2", tmp_path / "odd"
     for folder in (inner, full, odd):
         folder.mkdir(parents=True)

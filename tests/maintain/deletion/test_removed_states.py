@@ -28,7 +28,7 @@ def compacted(table: Table) -> None:
     table.compact(full=True, engine="local")
 
 
-def test_a_tag_takes_what_only_it_kept_with_it(tmp_path: Path) -> None:
+def test_files_that_only_a_tag_kept_are_deleted_with_it(tmp_path: Path) -> None:
     table = versioned_table(tmp_path, 3)
     table.tags.create("q", 3)
     compacted(table)
@@ -58,7 +58,7 @@ def nothing_is_left_over(table: Table) -> None:
 
 
 @pytest.mark.parametrize("keeper", ["a snapshot", "another tag", "a branch"])
-def test_files_stay_that_something_else_needs(tmp_path: Path, keeper: str) -> None:
+def test_files_that_another_state_needs_are_kept(tmp_path: Path, keeper: str) -> None:
     table = versioned_table(tmp_path, 3)
     table.tags.create("q", 3)
     if keeper == "another tag":
@@ -79,7 +79,7 @@ def test_files_stay_that_something_else_needs(tmp_path: Path, keeper: str) -> No
         assert values(table.branches.open("b")) == ["v1", "v2", "v3"]
 
 
-def test_a_tag_that_outlived_a_rollback_leaves_what_any_snapshot_has(tmp_path: Path) -> None:
+def test_a_tag_that_outlived_a_rollback_leaves_the_files_of_all_snapshots(tmp_path: Path) -> None:
     """The tag is based on a snapshot that is neither the oldest nor the newest one."""
     table = versioned_table(tmp_path, 4)
     table.tags.create("q", 4)
@@ -92,7 +92,7 @@ def test_a_tag_that_outlived_a_rollback_leaves_what_any_snapshot_has(tmp_path: P
     assert values(table.at(snapshot=3)) == ["v1", "v2", "v3"] and table.maintenance.check().ok
 
 
-def test_what_cannot_be_read_stops_the_deletion_before_the_tag_goes(tmp_path: Path) -> None:
+def test_an_unreadable_state_stops_the_call_before_the_tag_is_deleted(tmp_path: Path) -> None:
     table = versioned_table(tmp_path, 3)
     table.tags.create("q", 3)
     compacted(table)
@@ -106,7 +106,7 @@ def test_what_cannot_be_read_stops_the_deletion_before_the_tag_goes(tmp_path: Pa
 
 
 @pytest.mark.parametrize("act", ["delete_tag", "replace_tag", "expire_tags", "rollback", "fast_forward"])
-def test_a_manifest_list_that_cannot_be_read_stops_it_before_anything_goes(tmp_path: Path, act: str) -> None:
+def test_an_unreadable_manifest_list_stops_the_call_before_any_deletion(tmp_path: Path, act: str) -> None:
     table = versioned_table(tmp_path, 3)
     table.tags.create("q", 3, time_retained=1000)
     table.tags.create("kept", 2)
@@ -135,7 +135,7 @@ def test_a_manifest_list_that_cannot_be_read_stops_it_before_anything_goes(tmp_p
     assert before <= set(root.rglob("*")) and values(table) == ["v1", "v2", "v3", "v4"]
 
 
-def test_a_damaged_tag_can_be_deleted_and_its_files_are_orphans(tmp_path: Path) -> None:
+def test_a_damaged_tag_can_be_deleted_and_its_files_become_orphans(tmp_path: Path) -> None:
     table = versioned_table(tmp_path, 3)
     table.tags.create("q", 3)
     compacted(table)
@@ -149,21 +149,21 @@ def test_a_damaged_tag_can_be_deleted_and_its_files_are_orphans(tmp_path: Path) 
     assert values(table) == ["v1", "v2", "v3"]
 
 
-def test_a_rollback_takes_the_files_of_later_snapshots(tmp_path: Path) -> None:
+def test_a_rollback_deletes_the_files_of_later_snapshots(tmp_path: Path) -> None:
     table = versioned_table(tmp_path, 3, **{"changelog-producer": "input"})
     before = files(table)
     compacted(table)
     table.write(rows((4, "v4")))
     table.delete("id = 1", engine="local")
     later = files(table) - before
-    told = table.rollback(3, dry_run=True)
-    assert told.files == len(later) and files(table) == before | later
+    planned = table.rollback(3, dry_run=True)
+    assert planned.files == len(later) and files(table) == before | later
     assert table.rollback(3).files == len(later)
     assert files(table) == before and values(table) == ["v1", "v2", "v3"]
     nothing_is_left_over(table)
 
 
-def test_a_rollback_leaves_files_that_a_branch_needs(tmp_path: Path) -> None:
+def test_a_rollback_keeps_files_that_a_branch_needs(tmp_path: Path) -> None:
     table = versioned_table(tmp_path, 2, **{"changelog-producer": "input"})
     compacted(table)
     table.write(rows((3, "v3")))
@@ -178,7 +178,7 @@ def test_a_rollback_leaves_files_that_a_branch_needs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("act", ["rollback", "expiry"])
-def test_all_that_a_branch_with_the_same_history_needs_stays(tmp_path: Path, act: str) -> None:
+def test_files_that_a_branch_with_the_same_history_needs_are_kept(tmp_path: Path, act: str) -> None:
     table = versioned_table(tmp_path, 1)
     table.tags.create("one")
     table.branches.create("b", tag="one")
@@ -209,7 +209,7 @@ STEPS = st.lists(
 
 @settings(max_examples=25)
 @given(steps=STEPS)
-def test_in_any_history_every_state_that_is_retained_reads_and_nothing_else_stays(
+def test_in_any_history_retained_states_can_be_read_and_no_other_file_stays(
     tmp_path_factory: pytest.TempPathFactory, steps: list[Step]
 ) -> None:
     table = versioned_table(tmp_path_factory.mktemp("h"), 1, **{"changelog-producer": "input"})
@@ -255,7 +255,7 @@ def test_in_any_history_every_state_that_is_retained_reads_and_nothing_else_stay
 
 
 @pytest.mark.parametrize("what", ["a tag is deleted", "a rollback"])
-def test_a_long_lived_changelog_of_a_commit_without_changes_has_no_delta_and_stops_nothing(
+def test_a_long_lived_changelog_without_changes_has_no_delta_and_is_no_damage(
     tmp_path: Path, what: str
 ) -> None:
     kept = {"snapshot.num-retained.min": "1", "snapshot.num-retained.max": "3", "changelog.num-retained.max": "20"}
@@ -280,7 +280,7 @@ def test_a_long_lived_changelog_of_a_commit_without_changes_has_no_delta_and_sto
     nothing_is_left_over(table)
 
 
-def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+def act_concurrently(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Run ``act`` once, after the retained states were read."""
     read, acts = BranchStore.retained, [act]
 
@@ -294,12 +294,14 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> Non
 
 
 @pytest.mark.parametrize("act", ["delete", "replace"])
-def test_what_goes_while_a_tag_goes_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: str) -> None:
+def test_a_state_that_is_deleted_concurrently_is_not_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: str
+) -> None:
     table = versioned_table(tmp_path, 6)
     table.tags.create("q", 2)
     table.tags.create("other", 3)
     table.maintenance.expire_snapshots(retain_last=1, older_than="0 s")
-    meanwhile(monkeypatch, lambda: table.tags.delete("other"))
+    act_concurrently(monkeypatch, lambda: table.tags.delete("other"))
     getattr(table.tags, act)("q")
     assert values(table) == ["v1", "v2", "v3", "v4", "v5", "v6"]
     assert [tag.snapshot_id for tag in table.tags.list()] == ([] if act == "delete" else [6])
@@ -307,7 +309,7 @@ def test_what_goes_while_a_tag_goes_is_no_damage(tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.parametrize("act", ["delete_tag", "rollback"])
-def test_where_it_goes_again_and_again_nothing_is_deleted(
+def test_if_states_are_deleted_at_every_attempt_no_file_is_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: str
 ) -> None:
     table = versioned_table(tmp_path, 4)

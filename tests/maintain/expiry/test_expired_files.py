@@ -13,7 +13,7 @@ from tests.commit.commit_table import ReadingFileIO
 from tests.maintain.expiry.expiry_table import ExpiryTable
 
 
-def test_a_file_that_moved_up_stays_and_a_rewritten_one_goes(tmp_path: Path) -> None:
+def test_an_upgraded_file_is_kept_and_a_rewritten_file_expires(tmp_path: Path) -> None:
     table = ExpiryTable(tmp_path / "t")
     moved, rewritten = table.new(), table.new("b")
     table.append(moved, rewritten)
@@ -27,7 +27,7 @@ def test_a_file_that_moved_up_stays_and_a_rewritten_one_goes(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("keeper", ["tag", "branch"])
-def test_tags_and_branches_keep_files_and_are_named(tmp_path: Path, keeper: str) -> None:
+def test_tags_and_branches_keep_files_and_are_reported(tmp_path: Path, keeper: str) -> None:
     table = ExpiryTable(tmp_path / "t")
     entry = table.new()
     table.append(entry)
@@ -44,7 +44,7 @@ def test_tags_and_branches_keep_files_and_are_named(tmp_path: Path, keeper: str)
     assert table.missing() == set()
 
 
-def test_a_tag_that_cannot_be_read_stops_it_before_anything_is_deleted(tmp_path: Path) -> None:
+def test_an_unreadable_tag_stops_expiry_before_any_deletion(tmp_path: Path) -> None:
     table = ExpiryTable(tmp_path / "t")
     entry = table.new()
     table.append(entry)
@@ -59,7 +59,9 @@ def test_a_tag_that_cannot_be_read_stops_it_before_anything_is_deleted(tmp_path:
     assert table.expire_to(1).data_files == 1
 
 
-def test_old_tags_cost_no_manifests_where_files_are_younger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_manifests_of_old_tags_are_read_if_all_files_are_younger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of the tags before the nearest one, only the manifest lists are read."""
     monkeypatch.setattr(expired_files, "_YOUNGER", 0)
     file_io = ReadingFileIO()
@@ -77,7 +79,7 @@ def test_old_tags_cost_no_manifests_where_files_are_younger(tmp_path: Path, monk
     assert len(old) <= 5 + 2, "the nearest tag's manifests, and the deltas"
 
 
-def test_a_tag_of_a_history_that_was_rolled_back_hides_no_older_tag(
+def test_a_tag_of_a_rolled_back_history_does_not_hide_an_older_tag(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A killed rollback left a tag in which the file is already deleted; an older tag has the file."""
@@ -101,7 +103,7 @@ def test_a_tag_of_a_history_that_was_rolled_back_hides_no_older_tag(
 
 
 @pytest.mark.parametrize("kept_snapshots", [20, 60])
-def test_what_an_expiry_reads_follows_from_what_goes_with_many_snapshots_tags_and_branches(
+def test_the_reads_of_an_expiry_depend_on_the_expired_snapshots_not_on_the_retained_states(
     tmp_path: Path, kept_snapshots: int
 ) -> None:
     """Of each retained snapshot, expiry reads the snapshot file, and of the first one also lists and manifests. Of each

@@ -46,11 +46,11 @@ def kept(earliest: int, latest: int, consumers: dict[str, int] | None = None, **
         ({"older_than": 1000, "consumers": {"a": 50}}, 20),
     ],
 )
-def test_the_oldest_that_stays(limits: dict[str, int], first: int) -> None:
+def test_the_oldest_snapshot_that_is_kept(limits: dict[str, int], first: int) -> None:
     assert kept(1, 20, **limits) == first
 
 
-def test_what_holds_back_is_told() -> None:
+def test_what_keeps_snapshots_is_reported() -> None:
     retention = Retention(min_count=1, max_count=5, older_than=0, limit=3)
     held = first_kept(retention, 1, 20, {"etl": 9}, lambda number: number).held_by
     assert held == ("the limit of 3 a run",)
@@ -61,12 +61,12 @@ def test_what_holds_back_is_told() -> None:
     assert first_kept(wide, 1, 20, {}, lambda number: number).held_by == ()
 
 
-def test_a_snapshot_that_is_gone_stops_nothing() -> None:
+def test_a_deleted_snapshot_keeps_no_other() -> None:
     retention = Retention(min_count=1, max_count=1000, older_than=8, limit=1000)
     assert first_kept(retention, 1, 20, {}, lambda number: None if number < 12 else number).first == 12
 
 
-def test_options_say_what_is_kept() -> None:
+def test_options_define_the_retention() -> None:
     now = 10 * HOUR
     usual = Retention(min_count=10, max_count=2147483647, older_than=9 * HOUR, limit=50)
     assert snapshot_retention(options(), now) == usual
@@ -82,21 +82,21 @@ def test_options_say_what_is_kept() -> None:
     assert not outlives_snapshots(options(changelog__time_retained="1 min", changelog__num_retained__min="2"))
 
 
-def test_a_call_says_it_in_place_of_the_options() -> None:
+def test_arguments_of_a_call_replace_the_options() -> None:
     given, now = options(snapshot__num_retained__max="20"), 10 * HOUR
 
-    def asked(**values: int) -> tuple[int, int, int, int]:
+    def requested(**values: int) -> tuple[int, int, int, int]:
         found = requested_retention(given, now, **values)
         return found.min_count, found.max_count, found.older_than, found.limit
 
-    assert asked() == (10, 20, 9 * HOUR, 50)
-    assert asked(retain_last=3) == (3, 3, 9 * HOUR, 50), "with this alone all others go"
-    assert asked(retain_last=3, older_than=7) == (3, 20, 7, 50)
-    assert asked(retain_last=30, older_than=7) == (30, 30, 7, 50)
-    assert asked(retain_max=5) == (5, 5, 9 * HOUR, 50)
-    assert asked(older_than=7, max_deletes=2) == (10, 20, 7, 2)
+    assert requested() == (10, 20, 9 * HOUR, 50)
+    assert requested(retain_last=3) == (3, 3, 9 * HOUR, 50), "without other arguments, all others expire"
+    assert requested(retain_last=3, older_than=7) == (3, 20, 7, 50)
+    assert requested(retain_last=30, older_than=7) == (30, 30, 7, 50)
+    assert requested(retain_max=5) == (5, 5, 9 * HOUR, 50)
+    assert requested(older_than=7, max_deletes=2) == (10, 20, 7, 2)
     with pytest.raises(InvalidInputError, match="retain_max: 3 is less than retain_last, which is 4"):
-        asked(retain_max=3, retain_last=4)
+        requested(retain_max=3, retain_last=4)
 
 
 def test_options_that_contradict_each_other_are_refused() -> None:

@@ -57,8 +57,8 @@ class History:
 
     def append(self, pick: int) -> None:
         table = self.table
-        places = [(("a", "b")[pick % 2], pick % 3 % 2), ("a", 0)][: 1 + pick % 2]
-        entries = [table.new(*place) for place in places]
+        buckets = [(("a", "b")[pick % 2], pick % 3 % 2), ("a", 0)][: 1 + pick % 2]
+        entries = [table.new(*bucket) for bucket in buckets]
         changes = [table.changelog()] if self.writes_changelog and pick % 3 else []
         index = []
         if pick % 5 == 0:
@@ -143,11 +143,11 @@ class History:
         assert (planned.data_files, planned.metadata_files) == (done.data_files, done.metadata_files)
         after = table.needed()
         there = table.on_disk()
-        assert after - there == set(), "what is needed is there"
+        assert after - there == set(), "needed files exist"
         if not self.puts_off:
-            assert (before - after) & there == set(), "what nothing needs any more is gone"
+            assert (before - after) & there == set(), "files that no state needs are deleted"
         left = self.states()
-        assert left == {name: files for name, files in states.items() if name in left}, "each state is as it was"
+        assert left == {name: files for name, files in states.items() if name in left}, "no state has changed"
         consumers = table.store.consumers.all()
         ids = table.snapshots.ids()
         assert len(ids) >= 1 and list(ids) == list(range(ids[0], ids[-1] + 1))
@@ -179,7 +179,7 @@ OPTIONS = (
     st.sampled_from([0, 50 * 3_600_000]),
     st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 59)), min_size=5, max_size=40),
 )
-def test_expiry_deletes_exactly_what_nothing_needs(
+def test_expiry_deletes_exactly_the_files_that_no_state_needs(
     options: dict[str, str], clocks: int, steps: Sequence[tuple[str, int]]
 ) -> None:
     with tempfile.TemporaryDirectory() as folder, younger(clocks):
@@ -198,7 +198,7 @@ def before_operation(moment: int, act: Callable[[], object]) -> ActingFileIO:
 
 
 @pytest.mark.parametrize("options", OPTIONS[1:4], ids=["input", "input decoupled", "none decoupled"])
-def test_a_run_that_is_killed_anywhere_leaves_a_table_that_reads_and_the_next_one_finishes(
+def test_a_run_killed_at_any_step_leaves_a_readable_table_and_the_next_run_completes_it(
     tmp_path: Path, options: dict[str, str]
 ) -> None:
     steps = [("append", 1), ("append", 5), ("rewrite", 1), ("tag", 0), ("overwrite", 0), ("append", 4), ("rewrite", 0)]
@@ -232,7 +232,7 @@ def test_a_run_that_is_killed_anywhere_leaves_a_table_that_reads_and_the_next_on
         if not killed:
             break
     else:
-        raise AssertionError("it never came to its end")
+        raise AssertionError("it never ends")
     assert moment > 10
     assert ends <= {frozenset([5, 6]), frozenset(range(1, 7))}
 
@@ -244,7 +244,7 @@ def _files_of(history: History, name: str) -> set[str]:
     return table.of_state(table.store.tags.get(name).snapshot)
 
 
-def test_empty_directories_go_where_the_option_says_so(tmp_path: Path) -> None:
+def test_empty_directories_are_deleted_if_the_option_is_set(tmp_path: Path) -> None:
     for clean in ("false", "true"):
         table = ExpiryTable(tmp_path / clean, {"snapshot.clean-empty-directories": clean})
         table.append(table.new("a"), table.new("b"))
@@ -254,7 +254,7 @@ def test_empty_directories_go_where_the_option_says_so(tmp_path: Path) -> None:
         assert (table.root / "dt=b" / "bucket-0").exists()
 
 
-def test_files_that_cannot_be_deleted_are_told_and_left(tmp_path: Path) -> None:
+def test_files_that_cannot_be_deleted_are_reported(tmp_path: Path) -> None:
     table = ExpiryTable(tmp_path / "t")
     entry = table.new()
     table.append(entry)
@@ -266,7 +266,7 @@ def test_files_that_cannot_be_deleted_are_told_and_left(tmp_path: Path) -> None:
     assert list(table.snapshots.ids()) == [2]
 
 
-def test_a_tag_that_is_made_meanwhile_is_seen_or_refused(tmp_path: Path) -> None:
+def test_a_concurrently_created_tag_is_seen_or_refused(tmp_path: Path) -> None:
     """The tag is created before each storage operation of the expiry, in turn."""
     outcomes: set[str] = set()
     for moment in range(60):
@@ -292,7 +292,7 @@ def test_a_tag_that_is_made_meanwhile_is_seen_or_refused(tmp_path: Path) -> None
     assert outcomes == {"done", "refused"} and not file_io.acted
 
 
-def test_a_tag_that_goes_meanwhile_stops_no_expiry(tmp_path: Path) -> None:
+def test_a_concurrently_deleted_tag_does_not_stop_expiry(tmp_path: Path) -> None:
     """The tag, with the files that only it kept, is deleted before each storage operation of the expiry, in turn."""
     table = ExpiryTable(tmp_path / "t")
     entry = table.new()
@@ -314,7 +314,7 @@ def test_a_tag_that_goes_meanwhile_stops_no_expiry(tmp_path: Path) -> None:
             break
 
 
-def test_two_expiries_at_once_do_no_harm(tmp_path: Path) -> None:
+def test_two_concurrent_expiries_do_no_harm(tmp_path: Path) -> None:
     history = History(tmp_path / "t", {})
     for step, pick in [("append", 1), ("append", 5), ("rewrite", 1), ("tag", 0), ("overwrite", 0), ("append", 4)]:
         history.take(step, pick)

@@ -60,7 +60,7 @@ def made(root: Path, options: dict[str, str]) -> Path:
         ("compact", "changelog, vectors and file indexes"),
     ],
 )
-def test_removal_takes_exactly_what_a_kill_at_any_step_leaves(
+def test_removal_deletes_exactly_the_files_that_a_kill_at_any_step_leaves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, layout: str
 ) -> None:
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)

@@ -52,12 +52,12 @@ UNKNOWN = ("_SUCCESS", "mine.txt", f"{DATA}.bak", f"{DATA}\n", f"{UUID}.parquet"
 
 
 @pytest.mark.parametrize("role", DirectoryRole)
-def test_names_have_kinds_where_they_belong_and_nowhere_else(role: DirectoryRole) -> None:
+def test_a_name_has_a_kind_only_in_its_own_directory(role: DirectoryRole) -> None:
     names = [name for known in KNOWN.values() for name in known] + list(UNKNOWN)
     found = dict(zip(names, kinds_of(pa.array(names), role).tolist()))
-    told = {name: str(KINDS[kind]) for name, kind in found.items() if kind >= 0}
+    kinds = {name: str(KINDS[kind]) for name, kind in found.items() if kind >= 0}
     temporary = {name: kind for known in KNOWN.values() for name, kind in known.items() if kind == "temporary"}
-    assert told == {**KNOWN[role], **temporary}
+    assert kinds == {**KNOWN[role], **temporary}
 
 
 def listed(root: Path, before: int, *parts: DirectoryToList) -> list[tuple[str, str, int, bool]]:
@@ -71,7 +71,7 @@ def listed(root: Path, before: int, *parts: DirectoryToList) -> list[tuple[str, 
     )
 
 
-def test_files_come_with_size_and_age_and_strangers_and_directories_do_not_come(tmp_path: Path) -> None:
+def test_files_are_listed_with_size_and_age_without_foreign_files_and_directories(tmp_path: Path) -> None:
     (tmp_path / DATA).write_bytes(b"four")
     (tmp_path / f"{DATA}.index").touch()
     (tmp_path / "mine.txt").touch()
@@ -94,7 +94,7 @@ def test_buckets_below_partitions_are_found_by_the_task(tmp_path: Path, monkeypa
     assert directories == [f"{tmp_path}/a=1/bucket-0", f"{tmp_path}/a=1/bucket-1"]
 
 
-def test_a_directory_that_is_not_there_has_no_files(tmp_path: Path) -> None:
+def test_a_missing_directory_has_no_files(tmp_path: Path) -> None:
     assert listed(tmp_path, 0, DirectoryToList(f"{tmp_path}/none", DirectoryRole.BUCKET)) == []
 
 
@@ -110,7 +110,7 @@ def below(table: LocalTable) -> dict[str, DirectoryRole]:
     return {each.path.removeprefix(root): each.role for each in directories_to_list(table.store)}
 
 
-def test_the_tables_own_directories_are_looked_into_and_no_others(tmp_path: Path) -> None:
+def test_only_the_tables_own_directories_are_listed(tmp_path: Path) -> None:
     table = made(tmp_path / "t")
     for other in ("a=1/b=1/mine", "a=1/other", "mine/bucket-0", "b=1/a=1/bucket-0"):
         (table.root / other).mkdir(parents=True)
@@ -123,13 +123,13 @@ def test_the_tables_own_directories_are_looked_into_and_no_others(tmp_path: Path
     assert set(found) == buckets | partitions | states | {"manifest", "index", "statistics"}
 
 
-def test_branches_have_directories_of_their_own_for_all_but_data(tmp_path: Path) -> None:
+def test_branches_have_their_own_directories_except_for_data(tmp_path: Path) -> None:
     table = made(tmp_path / "t")
     (table.root / "branch" / "branch-x" / "snapshot").mkdir(parents=True)
     assert "branch/branch-x/snapshot" in below(table) and "branch/branch-x/manifest" not in below(table)
 
 
-def test_of_many_partitions_tasks_find_the_buckets_themselves(
+def test_with_many_partitions_the_tasks_find_the_buckets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(directories, "_MIN_DIRECTORIES", 2)
@@ -138,7 +138,7 @@ def test_of_many_partitions_tasks_find_the_buckets_themselves(
     assert inner == {f"{table.root}/a=1": ("b",), f"{table.root}/a=2": ("b",)}
 
 
-def test_below_a_directory_of_partitions_lie_those_of_its_column() -> None:
+def test_below_a_directory_are_the_partitions_of_its_column() -> None:
     entries = [FileEntry(name, True) for name in ("b=1", "a=1", "bucket-0")] + [FileEntry("b=2", False)]
     assert [each.path for each in DirectoryToList("/t/a=1", DirectoryRole.OTHER, ("b",)).below(entries)] == ["/t/a=1/b=1"]
     assert [each.path for each in DirectoryToList("/t", DirectoryRole.OTHER, ()).below(entries)] == ["/t/bucket-0"]

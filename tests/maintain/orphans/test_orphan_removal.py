@@ -64,7 +64,7 @@ def orphan(table: LocalTable, path: str = f"p=a/bucket-0/{ORPHAN}", content: byt
     return made
 
 
-def test_files_of_every_kind_go_and_strangers_and_what_is_named_stay(table: LocalTable) -> None:
+def test_orphans_of_every_kind_are_deleted_and_foreign_and_named_files_are_kept(table: LocalTable) -> None:
     strangers = ("p=a/_SUCCESS", "p=a/bucket-0/mine.txt", "manifest/mine.txt", "service/mine.txt", "mine.txt",
                  f"mine/bucket-0/{ORPHAN}", f"q=a/bucket-0/{ORPHAN}", f"p=a/{ORPHAN}")
     for path in strangers:
@@ -94,7 +94,7 @@ def test_files_of_every_kind_go_and_strangers_and_what_is_named_stay(table: Loca
     assert result.as_dict()["kinds"] == result.kinds
 
 
-def test_files_that_are_younger_than_the_bound_stay_and_are_told(table: LocalTable) -> None:
+def test_files_younger_than_the_bound_are_kept_and_counted(table: LocalTable) -> None:
     orphan(table)
     young = orphan(table, f"p=b/bucket-0/{ORPHAN}")
     os.utime(young)
@@ -103,7 +103,7 @@ def test_files_that_are_younger_than_the_bound_stay_and_are_told(table: LocalTab
     assert young.exists() and unnamed(table.root) == {f"p=b/bucket-0/{ORPHAN}"}
 
 
-def test_directories_that_are_empty_then_go_up_to_the_table(table: LocalTable) -> None:
+def test_empty_directories_are_deleted_up_to_the_table(table: LocalTable) -> None:
     orphan(table, f"p=c/bucket-0/{ORPHAN}")
     orphan(table, f"p=d/bucket-0/{ORPHAN}")
     orphan(table, "p=d/_SUCCESS")
@@ -114,7 +114,7 @@ def test_directories_that_are_empty_then_go_up_to_the_table(table: LocalTable) -
     assert (table.root / "statistics").exists() and not (table.root / "p=d" / "bucket-0").exists()
 
 
-def test_many_files_are_judged_in_parts(table: LocalTable, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_files_are_processed_in_parts(table: LocalTable, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_MAX_LISTED", "_DIRECTORIES", "_UNITS", "_STATES", "_MANIFESTS"):
         monkeypatch.setattr(orphan_removal, name, 1)
     paths = [orphan(table, f"p={value}/bucket-{number}/{ORPHAN}") for value in "abc" for number in range(3)]
@@ -123,14 +123,14 @@ def test_many_files_are_judged_in_parts(table: LocalTable, monkeypatch: pytest.M
     assert not any(path.exists() for path in paths) and unnamed(table.root) == set()
 
 
-def test_files_that_cannot_be_deleted_are_told(table: LocalTable) -> None:
+def test_files_that_cannot_be_deleted_are_in_the_result(table: LocalTable) -> None:
     orphan(table)
     refusing = ActingFileIO(raising(PermissionError("no")), "delete", path=f"{ORPHAN}$", times=ALWAYS)
     result = remove_orphans(LocalRunner(1), replace(table.store, file_io=refusing), SYSTEM.clock(), force=True)
     assert len(result.failures) == 1 and ORPHAN in result.failures[0] and "no" in result.failures[0]
 
 
-def test_what_is_committed_after_the_listing_stays(table: LocalTable) -> None:
+def test_files_committed_after_the_listing_are_kept(table: LocalTable) -> None:
     """The worst case: files older than the bound are committed after the listing, and again during the search."""
     commits = [("a", 5, "late"), ("b", 6, "later")]
 
@@ -151,7 +151,7 @@ def test_what_is_committed_after_the_listing_stays(table: LocalTable) -> None:
     assert ("a", 5, "late") in table.rows() and ("b", 6, "later") in table.rows()
 
 
-def test_a_snapshot_that_expires_meanwhile_is_no_error(table: LocalTable) -> None:
+def test_a_concurrently_expired_snapshot_is_not_an_error(table: LocalTable) -> None:
     first = table.store.snapshots.get(1)
 
     def expire(name: str) -> None:
@@ -183,10 +183,10 @@ DAMAGES: dict[str, tuple[Callable[[LocalTable], Path], bytes | None]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_what_cannot_be_read_ends_the_run_with_nothing_removed(table: LocalTable, damage: str) -> None:
+def test_an_unreadable_state_ends_the_run_and_nothing_is_removed(table: LocalTable, damage: str) -> None:
     orphan(table)
-    place, content = DAMAGES[damage]
-    path = place(table)
+    path_of, content = DAMAGES[damage]
+    path = path_of(table)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     if content is not None:
@@ -197,7 +197,7 @@ def test_what_cannot_be_read_ends_the_run_with_nothing_removed(table: LocalTable
     assert census(table.root) == before
 
 
-def test_files_that_a_tag_a_branch_or_a_long_lived_changelog_names_stay(table: LocalTable) -> None:
+def test_files_named_by_a_tag_a_branch_or_a_long_lived_changelog_are_kept(table: LocalTable) -> None:
     root, store = table.root, table.store
     for folder in ("tag", "changelog", "branch/branch-x/snapshot"):
         (root / folder).mkdir(parents=True)
@@ -209,9 +209,9 @@ def test_files_that_a_tag_a_branch_or_a_long_lived_changelog_names_stay(table: L
     shutil.rmtree(root / "snapshot")
     before = census(root)
     result = removed(table)
-    gone = before - census(root)
-    assert gone and all(path.startswith("manifest/manifest-list") for path in gone), "what the second named alone"
-    assert result.files == len(gone) and unnamed(root) == set()
+    deleted = before - census(root)
+    assert deleted and all(path.startswith("manifest/manifest-list") for path in deleted), "what the second named alone"
+    assert result.files == len(deleted) and unnamed(root) == set()
     for path in kept:
         path.unlink()
         assert removed(table).files > 0
@@ -267,19 +267,19 @@ def test_the_earlier_of_two_clocks_counts(store: TableStore, here: int, bound: i
     assert set(os.listdir(store.paths.snapshot_dir)) == before
 
 
-def test_a_dry_run_writes_nothing_and_trusts_this_machines_clock(store: TableStore) -> None:
+def test_a_dry_run_writes_nothing_and_uses_the_clock_of_this_machine(store: TableStore) -> None:
     ahead = NOW + 9 * HOUR
     forgetful = replace(store, file_io=Forgetful())
     assert age_bound(forgetful, ahead - HOUR, at(ahead), force=False, dry_run=True) == ahead - HOUR
 
 
 @pytest.mark.parametrize("age", [HOUR - 1, 0, -5 * HOUR])
-def test_less_than_an_hour_is_refused_unless_it_is_forced(store: TableStore, age: int) -> None:
+def test_an_age_below_an_hour_is_refused_without_force(store: TableStore, age: int) -> None:
     with pytest.raises(InvalidInputError, match=r"older_than leaves \d+ minutes .* force=True"):
         age_bound(store, NOW - age, at(NOW), force=False, dry_run=True)
     assert age_bound(store, NOW - age, at(NOW), force=True, dry_run=False) == NOW - max(age, 0)
 
 
-def test_a_store_that_does_not_list_what_was_written_is_refused(store: TableStore) -> None:
+def test_a_store_that_does_not_list_a_written_file_is_refused(store: TableStore) -> None:
     with pytest.raises(StorageError, match="does not list it"):
         age_bound(replace(store, file_io=Forgetful()), 0, at(NOW), force=False, dry_run=False)

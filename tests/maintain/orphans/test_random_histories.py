@@ -74,7 +74,7 @@ def shown(table: Table) -> list[pa.Table]:
 
 @examples(10)
 @given(actions=st.lists(st.sampled_from(ACTIONS), min_size=3, max_size=10), seed=st.integers(0, 2**32))
-def test_removal_takes_what_nothing_names_and_no_state_reads_otherwise(actions: list[str], seed: int) -> None:
+def test_removal_deletes_unnamed_files_and_no_read_changes(actions: list[str], seed: int) -> None:
     chance = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:
         table = Catalog(folder).create_table(

@@ -27,7 +27,7 @@ def table(tmp_path: Path) -> LocalTable:
     return made
 
 
-def told(table: LocalTable, state: RetainedState) -> list[dict[str, object]]:
+def references(table: LocalTable, state: RetainedState) -> list[dict[str, object]]:
     store = table.store
     return [row for batch in ReadStates(store.file_io, store.paths)([state]) for row in batch.to_pylist()]
 
@@ -41,8 +41,8 @@ def manifests(rows: list[dict[str, object]]) -> list[ManifestToRead]:
     return [ManifestToRead(**{key: row[key] for key in keys}) for row in rows if row["entries"] is not None]  # type: ignore[arg-type]
 
 
-def test_a_snapshot_names_its_lists_their_manifests_and_these_its_files(table: LocalTable) -> None:
-    rows = told(table, RetainedState(table.latest))
+def test_a_snapshot_names_lists_these_name_manifests_and_these_name_files(table: LocalTable) -> None:
+    rows = references(table, RetainedState(table.latest))
     assert set(table.latest.metadata_files) <= names(rows, missing=False)
     store, found = table.store, manifests(rows)
     assert len(found) == 2 and all(each.required and each.entries == 1 for each in found)
@@ -50,7 +50,7 @@ def test_a_snapshot_names_its_lists_their_manifests_and_these_its_files(table: L
     assert names(files, missing=False) == table.data_files()
 
 
-def gone(table: LocalTable, *lists: str | None) -> None:
+def delete_lists(table: LocalTable, *lists: str | None) -> None:
     for name in lists:
         (table.root / "manifest" / str(name)).unlink()
 
@@ -74,25 +74,25 @@ CHANGELOG, BASE, DELTA = "changelog_manifest_list", "base_manifest_list", "delta
         ),
     ],
 )
-def test_a_list_that_is_gone_is_told_where_the_state_needs_it(
+def test_a_missing_list_is_reported_if_the_state_needs_it(
     table: LocalTable, state: type[RetainedState], lost: str, missing: bool
 ) -> None:
     kept, name = state(table.latest), getattr(table.latest, lost)
-    gone(table, name)
-    assert names(told(table, kept), missing=True) == ({name} if missing else set())
+    delete_lists(table, name)
+    assert names(references(table, kept), missing=True) == ({name} if missing else set())
 
 
-def test_a_long_lived_changelog_names_its_changelog_alone_or_its_delta_without_one(table: LocalTable) -> None:
+def test_a_long_lived_changelog_names_its_changelog_list_or_without_one_its_delta(table: LocalTable) -> None:
     snapshot = table.latest
-    assert snapshot.delta_manifest_list not in names(told(table, RetainedState(snapshot, changelog_alone=True)))
+    assert snapshot.delta_manifest_list not in names(references(table, RetainedState(snapshot, changelog_alone=True)))
     without = replace(snapshot, changelog_manifest_list=None)
     assert {snapshot.delta_manifest_list, snapshot.base_manifest_list} <= names(
-        told(table, RetainedState(without, changelog_alone=True))
+        references(table, RetainedState(without, changelog_alone=True))
     )
 
 
-def test_damage_is_an_error_and_not_a_missing_file(table: LocalTable) -> None:
-    store, rows = table.store, told(table, RetainedState(table.latest))
+def test_a_damaged_file_is_an_error_and_not_a_missing_file(table: LocalTable) -> None:
+    store, rows = table.store, references(table, RetainedState(table.latest))
     path = table.root / "manifest" / manifests(rows)[0].name
     path.write_bytes(b"damage")
     with pytest.raises(CorruptTableError, match="manifest-"):
@@ -104,21 +104,21 @@ def test_damage_is_an_error_and_not_a_missing_file(table: LocalTable) -> None:
         assert [row["missing"] for row in found] == [True] * required
     (table.root / "manifest" / table.latest.delta_manifest_list).write_bytes(b"damage")
     with pytest.raises(CorruptTableError, match="manifest-list"):
-        told(table, RetainedState(table.latest))
+        references(table, RetainedState(table.latest))
 
 
 def test_index_files_and_statistics_of_a_snapshot_are_named(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", bucket="-1")
     table.write((1, "a"))
     snapshot = replace(table.latest, statistics="stat-1")
-    rows = told(table, RetainedState(snapshot))
+    rows = references(table, RetainedState(snapshot))
     assert {"stat-1", snapshot.index_manifest, *(path.name for path in (table.root / "index").iterdir())} <= names(rows)
-    gone(table, snapshot.index_manifest)
-    assert names(told(table, RetainedState(snapshot)), missing=True) == {snapshot.index_manifest}
-    assert not names(told(table, RetainedState(snapshot, changelog_alone=True)), missing=True)
+    delete_lists(table, snapshot.index_manifest)
+    assert names(references(table, RetainedState(snapshot)), missing=True) == {snapshot.index_manifest}
+    assert not names(references(table, RetainedState(snapshot, changelog_alone=True)), missing=True)
 
 
-def test_states_of_all_branches_are_kept_each_once(table: LocalTable) -> None:
+def test_equal_states_of_several_branches_are_listed_once(table: LocalTable) -> None:
     paths, snapshot = table.store.paths, table.latest
     other: Snapshot = replace(snapshot, id=7, base_manifest_list="manifest-list-x")
     branches = [

@@ -27,7 +27,7 @@ def listed() -> UnreferencedFiles:
     )
 
 
-def test_what_is_left_is_told_by_kind_size_and_place() -> None:
+def test_remaining_files_have_kinds_sizes_and_directories() -> None:
     files = listed()
     files.drop([pa.array(["x", "c"])])
     orphans = files.orphans()
@@ -37,12 +37,12 @@ def test_what_is_left_is_told_by_kind_size_and_place() -> None:
     assert orphans.directories == {"/t/bucket-0", "/t/manifest"}
 
 
-def test_a_name_goes_wherever_it_lies(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_is_dropped_in_any_directory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unreferenced_files, "_NAMES", 2)
     files = listed()
     files.drop([pa.array([name]) for name in "abcd"] + [pa.array([], pa.string())])
     assert (len(files), len(files.orphans()), files.orphans().bytes, files.orphans().kinds) == (0, 0, 0, {})
 
 
-def test_nothing_listed_has_no_orphans() -> None:
+def test_an_empty_listing_has_no_orphans() -> None:
     assert (len(UnreferencedFiles()), UnreferencedFiles().orphans().kinds) == (0, {})

@@ -16,7 +16,7 @@ from lakelsm.schema_changes import SetOption
 from tests.maintain.partitions.partitioned_table import fill, left, partitioned
 
 
-def test_a_mark_tells_when_it_was_made_and_renewed(tmp_path: Path) -> None:
+def test_the_file_has_its_creation_and_modification_time(tmp_path: Path) -> None:
     table = partitioned(tmp_path)
     fill(table, "a", "b")
     assert table.maintenance.mark_partitions_done("dt = 'a'") == ["dt=a"]
@@ -35,13 +35,13 @@ def test_a_mark_tells_when_it_was_made_and_renewed(tmp_path: Path) -> None:
     assert left(table) == ["a"] and path.exists() and table.maintenance.check().ok
 
 
-def test_a_batch_marks_what_it_wrote_where_the_option_says_so(tmp_path: Path) -> None:
+def test_a_batch_marks_its_partitions_as_done_if_the_option_is_set(tmp_path: Path) -> None:
     table = partitioned(tmp_path, **{"partition.end-input-to-done": True})
     fill(table, "a")
     assert sorted(path.parent.name for path in tmp_path.rglob("_SUCCESS")) == ["dt=a"]
 
 
-def test_a_mark_that_fails_never_fails_the_batch(tmp_path: Path) -> None:
+def test_a_failure_to_mark_a_partition_never_fails_the_batch(tmp_path: Path) -> None:
     table = partitioned(tmp_path, **{"partition.end-input-to-done": True})
     (tmp_path / "db.db/t/dt=a/_SUCCESS").mkdir(parents=True)
     with pytest.warns(UserWarning, match="marking partitions as done after it failed"):
@@ -49,7 +49,7 @@ def test_a_mark_that_fails_never_fails_the_batch(tmp_path: Path) -> None:
     assert left(table) == ["a"]
 
 
-def test_other_actions_and_damaged_marks_are_told(tmp_path: Path) -> None:
+def test_other_actions_and_damaged_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedFeatureError, match=r"partition\.mark-done-action"):
         partitioned(tmp_path / "new", **{"partition.mark-done-action": "done-partition"})
     table = partitioned(tmp_path)
@@ -66,7 +66,7 @@ def test_other_actions_and_damaged_marks_are_told(tmp_path: Path) -> None:
         table.maintenance.mark_partitions_done()
 
 
-def test_a_table_without_partitions_has_none_to_mark(tmp_path: Path) -> None:
+def test_a_table_without_partitions_is_refused(tmp_path: Path) -> None:
     table = Catalog(str(tmp_path)).create_table("db.t", "id INT", primary_key=["id"])
     with pytest.raises(InvalidInputError, match="no partition columns"):
         table.maintenance.mark_partitions_done()

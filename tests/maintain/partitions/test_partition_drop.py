@@ -20,15 +20,15 @@ NULLABLE = {"primary-key.nullable": True}
 def test_partitions_are_dropped_in_one_commit_and_stay_in_older_snapshots(tmp_path: Path) -> None:
     table = partitioned(tmp_path, **NULLABLE)
     before = fill(table, "2025-12-30", "2025-12-31", "2026-01-01", None)
-    told = table.maintenance.drop_partitions("dt < '2026-01-01'")
-    assert (told.partitions, told.files, told.snapshot_id) == (("dt=2025-12-30", "dt=2025-12-31"), 2, before + 1)
+    result = table.maintenance.drop_partitions("dt < '2026-01-01'")
+    assert (result.partitions, result.files, result.snapshot_id) == (("dt=2025-12-30", "dt=2025-12-31"), 2, before + 1)
     assert set(table.to_arrow()["dt"].to_pylist()) == {"2026-01-01", None}
     assert len(table.at(snapshot=before).to_arrow()) == 4
     snapshot = table._store().snapshots.get(before + 1)
     assert (snapshot.commit_kind.value, snapshot.operation, snapshot.delta_record_count) == ("OVERWRITE", "TRUNCATE", -2)
 
 
-def test_a_dry_run_and_a_condition_that_takes_none_commit_nothing(tmp_path: Path) -> None:
+def test_a_dry_run_and_a_condition_without_a_match_commit_nothing(tmp_path: Path) -> None:
     table = partitioned(tmp_path)
     assert table.maintenance.drop_partitions("dt = 'a'").snapshot_id is None
     newest = fill(table, "a", "b")
@@ -38,7 +38,7 @@ def test_a_dry_run_and_a_condition_that_takes_none_commit_nothing(tmp_path: Path
 
 
 @pytest.mark.parametrize("where", ["id = 1", "dt = 'a' OR v = 'x'", "upper(dt) = 'A'", "dt = v", "dt LIKE '%a'"])
-def test_a_condition_on_other_things_is_refused(tmp_path: Path, where: str) -> None:
+def test_a_condition_on_other_columns_is_refused(tmp_path: Path, where: str) -> None:
     table = partitioned(tmp_path)
     fill(table, "a", "b")
     with pytest.raises(LakelsmError):
@@ -46,7 +46,7 @@ def test_a_condition_on_other_things_is_refused(tmp_path: Path, where: str) -> N
     assert left(table) == ["a", "b"]
 
 
-def test_null_and_odd_values_are_dropped_by_value(tmp_path: Path) -> None:
+def test_null_and_unusual_values_are_dropped_by_value(tmp_path: Path) -> None:
     table = partitioned(tmp_path, **NULLABLE)
     fill(table, None, "a/b", "a=b", " ", "%")
     assert table.maintenance.drop_partitions("dt IS NULL").partitions == ("dt=NULL",)
@@ -54,13 +54,13 @@ def test_null_and_odd_values_are_dropped_by_value(tmp_path: Path) -> None:
     assert left(table) == [" ", "a=b"]
 
 
-def test_times_that_are_compared_to_the_microsecond_are_refused(tmp_path: Path) -> None:
+def test_a_comparison_of_times_with_microseconds_is_refused(tmp_path: Path) -> None:
     table = partitioned(tmp_path, "dt TIMESTAMP(9)")
     with pytest.raises(UnsupportedFeatureError, match="microsecond"):
         table.maintenance.drop_partitions("dt = '2026-01-01 00:00:00'")
 
 
-def test_buckets_with_hash_indexes_and_vectors_lose_them(tmp_path: Path) -> None:
+def test_hash_indexes_and_vectors_are_dropped_with_their_buckets(tmp_path: Path) -> None:
     for options in ({"bucket": -1}, {"deletion-vectors.enabled": True, "write-only": False}):
         table = partitioned(tmp_path / str(len(options)), **options)
         fill(table, "a", "b")
@@ -73,7 +73,7 @@ def test_buckets_with_hash_indexes_and_vectors_lose_them(tmp_path: Path) -> None
         assert table.count("dt = 'a'").rows == 2
 
 
-def test_a_drop_that_was_chosen_by_an_older_snapshot_is_refused(tmp_path: Path) -> None:
+def test_a_drop_chosen_on_an_older_snapshot_is_refused(tmp_path: Path) -> None:
     table = partitioned(tmp_path)
     older = fill(table, "a")
     fill(table, "a")
@@ -82,7 +82,7 @@ def test_a_drop_that_was_chosen_by_an_older_snapshot_is_refused(tmp_path: Path) 
         commit_drop(store, [b""], maintenance_record("drop_partitions", "u", 0), SYSTEM, as_of=older)
 
 
-def test_a_table_without_partitions_has_none_to_drop(tmp_path: Path) -> None:
+def test_a_drop_in_a_table_without_partitions_is_refused(tmp_path: Path) -> None:
     table = Catalog(str(tmp_path)).create_table("db.t", "id INT", primary_key=["id"])
     table.write(pa.table({"id": pa.array([1], pa.int32())}))
     with pytest.raises(InvalidInputError, match="partition columns \\(none\\)"):

@@ -58,7 +58,7 @@ def test_the_local_clock_counts(tmp_path: Path) -> None:
         ("dt INT", pa.int32(), [20260301, 20260310], [20260310]),
     ],
 )
-def test_dates_times_and_numbers_expire_too(
+def test_partitions_of_dates_times_and_numbers_expire(
     tmp_path: Path, key: str, kind: pa.DataType, values: list[object], kept: list[object]
 ) -> None:
     options = {"partition.timestamp-formatter": "yyyyMMdd"} if key == "dt INT" else {}
@@ -74,11 +74,11 @@ def test_partitions_expire_by_their_newest_file(tmp_path: Path) -> None:
     now = SYSTEM.clock()
     assert expire_partitions(table._store(), now - 60_000).partitions == ()
     assert expire_partitions(table._store(), now + 60_000, dry_run=True).partitions == ("dt=a", "dt=b")
-    told = table.maintenance.expire_partitions(datetime.now() + timedelta(minutes=1), strategy="update-time")
-    assert told.partitions == ("dt=a", "dt=b") and table.count().rows == 0
+    result = table.maintenance.expire_partitions(datetime.now() + timedelta(minutes=1), strategy="update-time")
+    assert result.partitions == ("dt=a", "dt=b") and table.count().rows == 0
 
 
-def test_a_partition_that_is_written_meanwhile_is_looked_at_again(tmp_path: Path) -> None:
+def test_a_concurrently_written_partition_is_read_again(tmp_path: Path) -> None:
     table = partitioned(tmp_path)
     fill(table, "a", "b")
     bound = SYSTEM.clock() + 100
@@ -92,16 +92,16 @@ def test_a_partition_that_is_written_meanwhile_is_looked_at_again(tmp_path: Path
             fill(table, "b")
         return SYSTEM.new_uuid()
 
-    told = expire_partitions(table._store(), bound, strategy="update-time", environment=replace(late, new_uuid=user))
-    assert told.partitions == ("dt=a",) and left(table) == ["b"]
+    result = expire_partitions(table._store(), bound, strategy="update-time", environment=replace(late, new_uuid=user))
+    assert result.partitions == ("dt=a",) and left(table) == ["b"]
 
 
-def test_a_run_is_bounded_and_goes_in_batches(tmp_path: Path) -> None:
+def test_a_run_is_bounded_and_commits_in_batches(tmp_path: Path) -> None:
     table = partitioned(tmp_path, **{"partition.expiration-max-num": 5, "partition.expiration-batch-size": 2})
     fill(table, *(f"2025-01-{day:02}" for day in range(1, 9)))
-    told = table.maintenance.expire_partitions("30 d")
-    assert (len(told.partitions), told.waiting, len(told.snapshot_ids)) == (5, 3, 3)
-    assert told.partitions[0] == "dt=2025-01-01"
+    result = table.maintenance.expire_partitions("30 d")
+    assert (len(result.partitions), result.waiting, len(result.snapshot_ids)) == (5, 3, 3)
+    assert result.partitions[0] == "dt=2025-01-01"
     assert table.maintenance.expire_partitions("30 d", dry_run=True).waiting == 0
     assert len(table.maintenance.expire_partitions("30 d").partitions) == 3
 
@@ -110,7 +110,7 @@ def aged(folder: Path, **options: object) -> Table:
     return partitioned(folder, **{"write-only": False, "partition.expiration-time": "30 d", **options})
 
 
-def test_commits_look_for_expired_partitions_once_an_interval(tmp_path: Path) -> None:
+def test_commits_check_for_expired_partitions_once_per_interval(tmp_path: Path) -> None:
     table = aged(tmp_path, **{"partition.expiration-check-interval": "1 h"})
     fill(table, "2025-01-01", "2999-01-01")
     fill(table, "2025-01-01")
@@ -122,10 +122,10 @@ def test_commits_look_for_expired_partitions_once_an_interval(tmp_path: Path) ->
     once = left(table)
     expire_partitions_after_commit(store, at(newest.time_millis + 3_600_000))
     assert left(table) == ["2999-01-01"]
-    assert once in (["2999-01-01"], ["2025-01-01", "2999-01-01"])  # An hour may have begun during the test.
+    assert once in (["2999-01-01"], ["2025-01-01", "2999-01-01"])  # A new hour may start during the test.
 
 
-def test_each_batch_looks_where_the_options_say_so(tmp_path: Path) -> None:
+def test_every_batch_checks_if_the_option_is_set(tmp_path: Path) -> None:
     for key, value in (("end-input.check-partition-expire", True), ("partition.expiration-check-interval", "0 s")):
         table = aged(tmp_path / key, **{key: value})
         fill(table, "2025-01-01", "2999-01-01")
@@ -135,7 +135,7 @@ def test_each_batch_looks_where_the_options_say_so(tmp_path: Path) -> None:
     assert left(kept) == ["2025-01-01"]
 
 
-def test_what_cannot_expire_is_told(tmp_path: Path) -> None:
+def test_partitions_that_cannot_expire_are_reported(tmp_path: Path) -> None:
     table = partitioned(tmp_path)
     fill(table, "2025-01-01")
     with pytest.raises(InvalidInputError, match=r"partition\.expiration-time"):

@@ -54,12 +54,12 @@ def test_a_time_is_read_by_pattern_and_formatter(
 @pytest.mark.parametrize(
     "formatter", ["yyyy-MMM-dd", "yyyy-MM-dd hh a", "[yyyy]", "yyyyyy", "yyyy-DDD", "dd dd", "YYYY-MM-dd"]
 )
-def test_formatters_that_are_not_read_are_refused(formatter: str) -> None:
+def test_unsupported_formatters_are_refused(formatter: str) -> None:
     with pytest.raises(UnsupportedFeatureError, match=r"partition\.timestamp-formatter"):
         read({"dt": "2023-01-01"}, None, formatter)
 
 
-def test_a_pattern_of_a_column_that_there_is_not_is_refused() -> None:
+def test_a_pattern_with_an_unknown_column_is_refused() -> None:
     with pytest.raises(InvalidInputError, match=r"timestamp-pattern.*\$nope is not a partition column.* are dt, hour\."):
         read({"dt": "2023-01-01", "hour": "1"}, "$dt $nope:00:00", None)
     assert read({"dt": "2023-01-01"}, "$$dt", "'$'yyyy-MM-dd") == datetime(2023, 1, 1)

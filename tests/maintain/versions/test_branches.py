@@ -25,7 +25,7 @@ from tests.acting_file_io import ALWAYS, ActingFileIO, raising
 from tests.maintain.versions.branched_table import new_table, put, rows, tag
 
 
-def test_a_branch_of_a_tag_has_its_rows_and_its_own_from_then_on(tmp_path: Path) -> None:
+def test_a_branch_of_a_tag_starts_with_its_rows_and_then_has_its_own(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     put(table, {1: "a", 2: "b"})
     tag(table, "t1")
@@ -57,7 +57,7 @@ def test_an_empty_branch_has_all_schemas_and_no_rows(tmp_path: Path) -> None:
     assert table.to_arrow().to_pylist() == [{"id": 1, "v": "a", "w": None}]
 
 
-def test_a_tag_whose_snapshot_expired_or_was_written_anew_makes_the_branch_of_the_tag(tmp_path: Path) -> None:
+def test_a_branch_has_the_rows_of_its_tag_if_the_snapshot_expired_or_was_replaced(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     put(table, {1: "a"})
     tag(table, "t1")
@@ -69,7 +69,7 @@ def test_a_tag_whose_snapshot_expired_or_was_written_anew_makes_the_branch_of_th
     assert rows(table.branches.open("b")) == {1: "a"}
 
 
-def test_a_branch_is_deleted_overwritten_compacted_and_altered_alone(tmp_path: Path) -> None:
+def test_changes_of_a_branch_do_not_change_the_table(tmp_path: Path) -> None:
     table = new_table(tmp_path, **{"changelog-producer": "input"})
     put(table, {1: "a", 2: "b"})
     tag(table, "t1")
@@ -105,7 +105,7 @@ def test_lookups_of_a_branch_and_the_table_share_no_cache(tmp_path: Path) -> Non
             assert (ours.get(1), theirs.get(1)) == ({"id": 1, "v": "main"}, {"id": 1, "v": "branch"})
 
 
-def test_a_catalog_opens_branches_by_name_and_makes_none(tmp_path: Path) -> None:
+def test_a_catalog_opens_branches_by_name_and_creates_none(tmp_path: Path) -> None:
     catalog, table = Catalog(str(tmp_path)), new_table(tmp_path)
     table.branches.create("v1.0")
     put(catalog.table("db.t$branch_v1.0"), {1: "a"})
@@ -116,7 +116,7 @@ def test_a_catalog_opens_branches_by_name_and_makes_none(tmp_path: Path) -> None
     with pytest.raises(TableNotFoundError, match=r"Table db\.u does not exist. The database has db\.t"):
         catalog.table("db.u$branch_x")
     for name in ("db.t$files", "db.t$branch_b$files"):
-        with pytest.raises(InvalidInputError, match="system tables"):
+        with pytest.raises(InvalidInputError, match="system table"):
             catalog.table(name)
     with pytest.raises(InvalidInputError, match=r"branches\.create"):
         catalog.drop_table("db.t$branch_v1.0")
@@ -133,7 +133,7 @@ def test_names_that_paimon_refuses_or_cannot_open_are_refused(tmp_path: Path, na
 
 
 @pytest.mark.parametrize("name", ["..", ".", "ä b", "x" * 248, "branch_b", "1.0", "it's", "%20"])
-def test_odd_names_are_names(tmp_path: Path, name: str) -> None:
+def test_unusual_names_are_accepted(tmp_path: Path, name: str) -> None:
     table = new_table(tmp_path)
     table.branches.create(name)
     put(table.branches.open(name), {1: "a"})
@@ -143,16 +143,16 @@ def test_odd_names_are_names(tmp_path: Path, name: str) -> None:
     assert table.branches.list() == []
 
 
-def test_what_cannot_be_made_or_deleted_is_told_and_nothing_changes(tmp_path: Path) -> None:
+def test_an_impossible_creation_or_deletion_is_refused_and_nothing_changes(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     put(table, {1: "a"})
     table.branches.create("b")
     branch = table.branches.open("b")
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     wrong = [
-        (lambda: table.branches.create("b"), InvalidInputError, "branch 'b' exists"),
+        (lambda: table.branches.create("b"), InvalidInputError, "branch 'b' already exists"),
         (lambda: table.branches.create("c", tag="none"), SnapshotNotFoundError, "tag 'none'"),
-        (lambda: branch.branches.create("c"), InvalidInputError, "is a branch: create a branch on the main branch"),
+        (lambda: branch.branches.create("c"), InvalidInputError, "is a branch. To create a branch, open"),
         (lambda: branch.branches.delete("b"), InvalidInputError, "is a branch"),
         (lambda: branch.branches.rename("b", "c"), InvalidInputError, "is a branch"),
         (lambda: branch.branches.fast_forward("b"), InvalidInputError, "is a branch"),
@@ -199,13 +199,13 @@ def _two_schemas(tmp_path: Path) -> Table:
 
 
 @pytest.mark.parametrize("tagged", [True, False])
-def test_a_creation_that_stops_anywhere_leaves_no_branch_that_opens_and_goes_on_or_can_be_cleared(
+def test_an_interrupted_creation_leaves_no_branch_and_can_be_completed_or_deleted(
     tmp_path: Path, tagged: bool
 ) -> None:
     table, of = _two_schemas(tmp_path), "t1" if tagged else None
     stopped, made = 0, False
     while not made:
-        for goes_on in (True, False):
+        for completes in (True, False):
             store = replace(table._store(), file_io=stopping(stopped))
             try:
                 create_branch(store, "b", of)
@@ -225,17 +225,17 @@ def test_a_creation_that_stops_anywhere_leaves_no_branch_that_opens_and_goes_on_
                 if tagged and stopped < 3:
                     with pytest.raises(InvalidInputError, match="is incomplete"):
                         table.branches.create("b")
-            if goes_on:
+            if completes:
                 table.branches.create("b", of, ignore_if_exists=stopped % 2 == 0)
                 assert table.branches.open("b").count().rows == (2 if tagged else 0)
                 assert not table.maintenance.check().findings
-            if goes_on or left:
+            if completes or left:
                 table.branches.delete("b")
         stopped += 1
     assert stopped == (5 if tagged else 3)
 
 
-def test_a_deletion_that_stops_anywhere_leaves_a_branch_or_none_that_opens_and_can_be_cleared(tmp_path: Path) -> None:
+def test_an_interrupted_deletion_leaves_a_branch_or_none_and_can_be_completed(tmp_path: Path) -> None:
     table = _two_schemas(tmp_path)
     for stop in range(3):
         table.branches.create("b", "t1")
@@ -255,7 +255,7 @@ def test_a_deletion_that_stops_anywhere_leaves_a_branch_or_none_that_opens_and_c
         table.maintenance.remove_orphans(0, force=True)  # A deletion leaves the files that only the branch named.
 
 
-def test_a_branch_that_is_deleted_while_it_is_made_is_no_branch(tmp_path: Path) -> None:
+def test_a_branch_that_is_deleted_during_its_creation_does_not_exist(tmp_path: Path) -> None:
     table = _two_schemas(tmp_path)
 
     root = tmp_path / "db.db/t/branch/branch-b"
@@ -274,14 +274,14 @@ def test_a_branch_that_is_deleted_while_it_is_made_is_no_branch(tmp_path: Path) 
     assert making.acted and not root.exists()
 
 
-def test_of_two_that_make_the_same_branch_one_is_told_that_it_is_there_unless_that_is_welcome(tmp_path: Path) -> None:
+def test_of_two_creations_of_one_branch_one_is_refused_unless_it_ignores_existing_branches(tmp_path: Path) -> None:
     table = _two_schemas(tmp_path)
 
     def racing() -> TableStore:  # The other process continues at the same step.
         make = ActingFileIO(lambda: table.branches.create("b", "t1"), "create_if_absent", path="schema-0$")
         return replace(table._store(), file_io=make)
 
-    with pytest.raises(InvalidInputError, match=r"branch 'b' exists\. "):
+    with pytest.raises(InvalidInputError, match=r"branch 'b' already exists\. "):
         create_branch(racing(), "b", "t1")
     assert table.branches.open("b").count().rows == 2
     table.branches.delete("b")
@@ -289,7 +289,7 @@ def test_of_two_that_make_the_same_branch_one_is_told_that_it_is_there_unless_th
     assert table.branches.open("b").count().rows == 2 and not table.maintenance.check().findings
 
 
-def test_a_rename_that_stops_anywhere_keeps_the_branch_and_goes_on(tmp_path: Path) -> None:
+def test_an_interrupted_rename_keeps_the_branch_and_can_be_completed(tmp_path: Path) -> None:
     table = _two_schemas(tmp_path)
     table.branches.create("b", "t1")
     table.branches.open("b").overwrite(table.to_arrow())
@@ -303,7 +303,7 @@ def test_a_rename_that_stops_anywhere_keeps_the_branch_and_goes_on(tmp_path: Pat
     assert not table.maintenance.check().findings
 
 
-def test_a_tag_that_is_deleted_while_a_branch_is_made_of_it_makes_none(tmp_path: Path) -> None:
+def test_if_its_tag_is_deleted_concurrently_no_branch_is_created(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     put(table, {1: "a"})
     tag(table, "t1")
@@ -314,7 +314,7 @@ def test_a_tag_that_is_deleted_while_a_branch_is_made_of_it_makes_none(tmp_path:
     assert table.branches.list() == []
 
 
-def test_of_two_creations_at_once_from_other_tags_one_fails_at_least(tmp_path: Path) -> None:
+def test_of_two_concurrent_creations_from_different_tags_at_least_one_fails(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     put(table, {1: "a"})
     tag(table, "t1")
@@ -335,7 +335,7 @@ def test_of_two_creations_at_once_from_other_tags_one_fails_at_least(tmp_path: P
 
 
 @pytest.mark.parametrize("file", ["snapshot/snapshot-1", "snapshot/snapshot-2", "tag/tag-own"])
-def test_a_rename_of_a_branch_that_cannot_be_read_leaves_it_as_it_is(tmp_path: Path, file: str) -> None:
+def test_a_rename_of_an_unreadable_branch_changes_nothing(tmp_path: Path, file: str) -> None:
     table = new_table(tmp_path)
     put(table, {1: "a"})
     table.tags.create("q")
@@ -353,7 +353,7 @@ def test_a_rename_of_a_branch_that_cannot_be_read_leaves_it_as_it_is(tmp_path: P
     assert {found for found in tmp_path.rglob("*") if found.parent.name != "service"} == before
 
 
-def test_a_table_without_its_first_schema_makes_no_branch(tmp_path: Path) -> None:
+def test_a_table_without_its_first_schema_creates_no_branch(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     put(table, {1: "a"})
     table.tags.create("q")

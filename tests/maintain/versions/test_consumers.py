@@ -35,7 +35,7 @@ def aged(table: Table, name: str, days: float) -> None:
     os.utime(file_of(table, name), (now, now))
 
 
-def test_a_consumer_is_what_other_engines_have_in_its_file(table: Table) -> None:
+def test_a_consumer_file_has_the_format_of_other_engines(table: Table) -> None:
     table.consumers.record("etl", 4)
     assert json.loads(file_of(table, "etl").read_text()) == {"nextSnapshot": 4}
     file_of(table, "flink").write_text('{"nextSnapshot":6}')
@@ -44,10 +44,10 @@ def test_a_consumer_is_what_other_engines_have_in_its_file(table: Table) -> None
     assert found[0].recorded_at is not None and found[0].recorded_at.tzinfo is timezone.utc
     assert json.loads(json.dumps(found[0].as_dict()))["next_snapshot_id"] == 4
     table.consumers.record("etl", 3)
-    assert table.consumers.list()[0].next_snapshot_id == 3, "it may go back"
+    assert table.consumers.list()[0].next_snapshot_id == 3, "a consumer may be set back"
 
 
-def test_a_consumer_is_never_put_where_it_would_leave_rows_out(table: Table) -> None:
+def test_a_consumer_can_never_skip_changes(table: Table) -> None:
     table.consumers.record("etl", 6)
     with pytest.raises(InvalidInputError, match=r"next_snapshot: .* before 7\. The newest .* db\.t is 5: use at most 6"):
         table.consumers.record("etl", 7)
@@ -61,14 +61,14 @@ def test_a_consumer_is_never_put_where_it_would_leave_rows_out(table: Table) -> 
 
 
 @pytest.mark.parametrize("name", ["", " ", "a/b", "\0", "x" * 250, None, 5])
-def test_what_is_no_id_is_refused(table: Table, name: object) -> None:
+def test_invalid_consumer_ids_are_refused(table: Table, name: object) -> None:
     with pytest.raises(InvalidInputError, match="consumer_id"):
         table.consumers.record(name, 4)  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="consumer_id"):
         table.consumers.delete(name)  # type: ignore[arg-type]
 
 
-def test_a_consumer_is_forgotten_and_an_unknown_one_lists_them(table: Table) -> None:
+def test_a_consumer_is_deleted_and_an_error_lists_the_consumers(table: Table) -> None:
     table.consumers.record("etl", 4)
     table.consumers.delete("etl")
     assert table.consumers.list() == []
@@ -88,7 +88,7 @@ def test_consumers_expire_by_the_time_of_their_last_record(table: Table) -> None
     assert [each.name for each in table.consumers.list()] == ["young"]
 
 
-def test_after_a_commit_consumers_expire_where_the_option_says_so(tmp_path: Path) -> None:
+def test_consumers_expire_after_a_commit_if_the_option_is_set(tmp_path: Path) -> None:
     kept, limited = versioned_table(tmp_path / "a", 1), versioned_table(
         tmp_path / "b", 1, **{"consumer.expiration-time": "7 d"}
     )
@@ -102,7 +102,7 @@ def test_after_a_commit_consumers_expire_where_the_option_says_so(tmp_path: Path
     assert limited.consumers.expire().consumers == ()
 
 
-def test_a_consumer_goes_on_where_it_was_and_a_new_one_where_it_is_told(table: Table) -> None:
+def test_a_consumer_continues_from_its_record_and_a_new_one_from_the_given_start(table: Table) -> None:
     table.consumers.record("etl", 5)
     assert consumer_start(table._store(), "etl", 3) == 4
     assert consumer_start(table._store(), "new", 3) == 3
@@ -128,7 +128,7 @@ def progress(table: Table) -> int | None:
     return table._store().consumers.try_get("etl")
 
 
-def test_a_stream_that_is_worked_off_is_recorded_and_the_next_goes_on_after_it(table: Table) -> None:
+def test_progress_is_recorded_after_a_whole_read_and_the_next_read_continues_from_it(table: Table) -> None:
     assert changed(table, start=3, end=4) == ["v4"] and progress(table) == 5
     assert changed(table) == ["v5"] and progress(table) == 6
     assert changed(table) == []
@@ -136,24 +136,24 @@ def test_a_stream_that_is_worked_off_is_recorded_and_the_next_goes_on_after_it(t
     assert changed(table, start=3) == ["v6"] and progress(table) == 7
 
 
-def test_a_stream_that_is_dropped_half_way_records_where_it_began_and_one_that_is_read_its_end(table: Table) -> None:
+def test_an_abandoned_read_records_its_start_and_a_complete_read_its_end(table: Table) -> None:
     reader = table.changelog_reader(start=3, consumer_id="etl")
-    assert progress(table) == 4, "expiry keeps them from now on"
+    assert progress(table) == 4, "expiry keeps its snapshots"
     reader.read_next_batch()
     assert progress(table) == 4
     assert table.changelog_reader(consumer_id="etl").read_all().num_rows == 2 and progress(table) == 6
 
 
-def test_a_consumer_that_begins_without_a_start_reads_what_is_retained(table: Table) -> None:
+def test_a_new_consumer_without_a_start_reads_all_retained_changes(table: Table) -> None:
     assert changed(table, mode="delta") == ["v3", "v4", "v5"] and progress(table) == 6
     assert table.maintenance.expire_snapshots(retain_last=1).snapshots == 2
     table.consumers.record("etl", 5)
     table.write(rows((6, "v6")))
-    assert table.maintenance.expire_snapshots(retain_last=1).snapshots == 0, "it still reads them"
+    assert table.maintenance.expire_snapshots(retain_last=1).snapshots == 0, "the consumer still reads them"
     assert changed(table, mode="delta") == ["v5", "v6"]
 
 
-def test_progress_is_not_recorded_where_a_rollback_took_what_was_read(table: Table) -> None:
+def test_progress_is_not_recorded_if_a_rollback_removed_the_snapshots_read(table: Table) -> None:
     for again in (False, True):
         table.consumers.record("etl", 5)
         reader = table.changelog_reader(consumer_id="etl")
@@ -169,14 +169,14 @@ def test_progress_is_not_recorded_where_a_rollback_took_what_was_read(table: Tab
     assert changed(table) == ["new"]
 
 
-def test_a_call_that_is_refused_records_no_consumer(table: Table) -> None:
+def test_a_refused_call_records_no_consumer(table: Table) -> None:
     for wrong in ({"start": 9}, {"mode": "x"}, {"start": 3, "where": "nope = 1"}):
         with pytest.raises(InvalidInputError):
             table.changelog_reader(consumer_id="etl", **wrong)  # type: ignore[arg-type]
     assert table.consumers.list() == []
 
 
-def test_between_tags_whose_snapshots_have_expired_the_tags_alone_tell_the_changes(table: Table) -> None:
+def test_changes_between_two_tags_are_read_after_their_snapshots_expired(table: Table) -> None:
     table.tags.create("three", 3)
     table.tags.create("four", 4)
     table.maintenance.expire_snapshots(retain_last=1)

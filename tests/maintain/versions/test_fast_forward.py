@@ -35,13 +35,13 @@ def branched(folder: Path) -> tuple[Table, Table]:
     return table, branch
 
 
-def test_the_table_takes_over_rows_tags_and_schemas(tmp_path: Path) -> None:
+def test_the_table_gets_the_rows_tags_and_schemas_of_the_branch(tmp_path: Path) -> None:
     table, branch = branched(tmp_path)
     Catalog(str(tmp_path)).alter_table("db.t$branch_b", ADDED["w"])
     branch.write(pa.table({"id": pa.array([4], pa.int32()), "v": ["d"], "w": pa.array([1], pa.int32())}))
-    told = table.branches.fast_forward("b")
-    assert (told.snapshot_id, told.snapshots_added, told.snapshots_removed) == (4, 2, 0)
-    assert (told.tags_added, told.tags_removed) == (("t2",), ())
+    result = table.branches.fast_forward("b")
+    assert (result.snapshot_id, result.snapshots_added, result.snapshots_removed) == (4, 2, 0)
+    assert (result.tags_added, result.tags_removed) == (("t2",), ())
     assert rows(table) == rows(branch) == {1: "a", 2: "b", 3: "branch", 4: "d"}
     assert table.schema == branch.schema
     assert rows(table.at(tag="t2")) == {1: "a", 2: "b", 3: "branch"} and rows(table.at(snapshot=1)) == {1: "a"}
@@ -51,16 +51,17 @@ def test_the_table_takes_over_rows_tags_and_schemas(tmp_path: Path) -> None:
     assert rows(table)[1] == "main" and rows(branch)[1] == "a"
 
 
-def test_what_the_table_has_of_its_own_since_then_goes(tmp_path: Path) -> None:
+def test_later_commits_of_the_table_are_removed(tmp_path: Path) -> None:
     table, _ = branched(tmp_path)
     for number in range(2):
         put(table, {10 + number: "main"})
     tag(table, "mine")
     Catalog(str(tmp_path)).alter_table("db.t", ADDED["x"])
     table.consumers.record("etl", 5)
-    told = table.branches.fast_forward("b")
+    result = table.branches.fast_forward("b")
     assert [consumer.next_snapshot_id for consumer in table.consumers.list()] == [4]
-    assert (told.snapshot_id, told.snapshots_added, told.snapshots_removed, told.tags_removed) == (3, 1, 2, ("mine",))
+    assert (result.snapshot_id, result.snapshots_added, result.snapshots_removed) == (3, 1, 2)
+    assert result.tags_removed == ("mine",)
     assert rows(table) == {1: "a", 2: "b", 3: "branch"}
     assert list(table.schema.field_names) == ["id", "v"]
     store = table._store()
@@ -80,7 +81,7 @@ def test_schemas_that_changed_on_both_sides_become_those_of_the_branch(tmp_path:
     assert list(table.schema.field_names) == ["id", "v", "w"]
 
 
-def test_an_empty_branch_that_was_written_replaces_all_snapshots(tmp_path: Path) -> None:
+def test_a_branch_that_was_created_empty_replaces_all_snapshots(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     for number in range(3):
         put(table, {number: "main"})
@@ -92,7 +93,7 @@ def test_an_empty_branch_that_was_written_replaces_all_snapshots(tmp_path: Path)
     assert rows(table) == {9: "b"} and table._store().snapshots.ids() == [1]
 
 
-def test_older_snapshots_go_where_the_branch_does_not_follow_on_them(tmp_path: Path) -> None:
+def test_older_snapshots_are_removed_if_the_branch_does_not_follow_them(tmp_path: Path) -> None:
     table, branch = branched(tmp_path)
     put(branch, {4: "d"})
     for snapshot_id in (2, 3):
@@ -103,7 +104,7 @@ def test_older_snapshots_go_where_the_branch_does_not_follow_on_them(tmp_path: P
     assert rows(table.at(tag="t1")) == {1: "a", 2: "b"}
 
 
-def test_what_stays_keeps_its_schema(tmp_path: Path) -> None:
+def test_retained_states_keep_their_schemas(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     Catalog(str(tmp_path)).alter_table("db.t", ADDED["x"])
     table.write(pa.table({"id": pa.array([7], pa.int32()), "v": ["m"], "x": ["text"]}))
@@ -123,7 +124,7 @@ def test_what_stays_keeps_its_schema(tmp_path: Path) -> None:
     assert rows(table.at(tag="mine")) == {7: "m"}
 
 
-def test_a_branch_that_is_not_there_or_cannot_be_read_changes_nothing(tmp_path: Path) -> None:
+def test_a_missing_or_unreadable_branch_changes_nothing(tmp_path: Path) -> None:
     table, branch = branched(tmp_path)
     with pytest.raises(TableNotFoundError):
         table.branches.fast_forward("c")
@@ -143,7 +144,7 @@ def before_change(change: int, act: Callable[[], object]) -> ActingFileIO:
 
 
 @pytest.mark.parametrize("both_altered", [False, True])
-def test_a_run_that_stops_anywhere_leaves_a_table_that_reads_and_the_next_finishes(
+def test_an_interrupted_run_leaves_a_readable_table_and_the_next_run_completes_it(
     tmp_path: Path, both_altered: bool
 ) -> None:
     folder = tmp_path / "w"
@@ -182,8 +183,8 @@ def test_a_run_that_stops_anywhere_leaves_a_table_that_reads_and_the_next_finish
     assert finished and stop > 6
 
 
-def test_a_commit_that_comes_in_between_is_told_of(tmp_path: Path) -> None:
-    told = 0
+def test_a_concurrent_commit_is_a_conflict(tmp_path: Path) -> None:
+    result = 0
     for at in range(3):
         table, _ = branched(tmp_path / str(at))
         put(table, {10: "main"})
@@ -191,10 +192,10 @@ def test_a_commit_that_comes_in_between_is_told_of(tmp_path: Path) -> None:
         try:
             fast_forward(replace(table._store(), file_io=before_change(at, racing)), "b")
         except CommitConflictError:
-            told += 1
+            result += 1
             table.branches.fast_forward("b")
             assert rows(table) == {1: "a", 2: "b", 3: "branch"}
-    assert told
+    assert result
 
 
 LONG_LIVED = {"changelog.num-retained.min": 1, "changelog.num-retained.max": 3}
@@ -202,7 +203,7 @@ LONG_LIVED = {"changelog.num-retained.min": 1, "changelog.num-retained.max": 3}
 
 @pytest.mark.parametrize("options", [{}, {"changelog-producer": "input", **LONG_LIVED}], ids=str)
 @pytest.mark.parametrize("expires", ["table", "branch"])
-def test_neither_side_loses_files_that_both_have_since_then(
+def test_neither_side_loses_shared_files_afterwards(
     tmp_path: Path, expires: str, options: dict[str, object]
 ) -> None:
     table = new_table(tmp_path, **{"write-only": True, **options})
@@ -229,7 +230,7 @@ def test_neither_side_loses_files_that_both_have_since_then(
     assert table.maintenance.check().ok
 
 
-def test_what_the_branch_lets_go_meanwhile_is_not_taken_over(tmp_path: Path) -> None:
+def test_states_that_the_branch_deletes_concurrently_are_not_copied(tmp_path: Path) -> None:
     for at in range(1, 4):
         table, branch = branched(tmp_path / str(at))
         put(branch, {3: "again"})

@@ -63,12 +63,12 @@ def table(tmp_path: Path) -> Table:
     return versioned_table(tmp_path, 5)
 
 
-def test_a_table_goes_back_to_a_snapshot_and_on_from_there(table: Table) -> None:
+def test_a_table_is_rolled_back_and_continues_from_the_snapshot(table: Table) -> None:
     table.tags.create("early", 2)
     table.tags.create("late", 4)
     table.tags.create("at", 3)
-    told = table.rollback(3, dry_run=True)
-    assert (told.dry_run, told.snapshots, told.tags, values(table)) == (True, (4, 5), ("late",), ROWS[5])
+    planned = table.rollback(3, dry_run=True)
+    assert (planned.dry_run, planned.snapshots, planned.tags, values(table)) == (True, (4, 5), ("late",), ROWS[5])
     done = table.rollback(to=3)
     assert (done.snapshot_id, done.snapshots, done.tags, done.restored) == (3, (4, 5), ("late",), False)
     assert values(table) == ROWS[3] and [tag.name for tag in table.tags.list()] == ["early", "at"]
@@ -80,7 +80,7 @@ def test_a_table_goes_back_to_a_snapshot_and_on_from_there(table: Table) -> None
     assert (again.snapshots, again.tags) == ((), ())
 
 
-def test_a_tag_and_a_time_name_a_snapshot_too(table: Table) -> None:
+def test_the_target_may_be_a_tag_or_a_time(table: Table) -> None:
     times = [snapshot.time_millis for snapshot in table._store().snapshots.list()]
     moment = datetime.fromtimestamp(times[3] / 1000, timezone.utc)
     expected = sum(time <= times[3] for time in times)
@@ -90,7 +90,7 @@ def test_a_tag_and_a_time_name_a_snapshot_too(table: Table) -> None:
     assert table.rollback(to="2999-01-01 00:00:00").snapshot_id == 2
 
 
-def test_what_is_not_there_is_refused_and_nothing_changes(table: Table) -> None:
+def test_a_missing_target_is_refused_and_nothing_changes(table: Table) -> None:
     table.tags.create("q", 2)
     expire(table, 1)
     with pytest.raises(SnapshotNotFoundError, match=r"db\.t: snapshot 1 has expired\. The table has snapshots 2 to 5"):
@@ -107,7 +107,7 @@ def test_what_is_not_there_is_refused_and_nothing_changes(table: Table) -> None:
     assert values(table) == ROWS[5] and list(table._store().snapshots.ids()) == [2, 3, 4, 5]
 
 
-def test_what_cannot_be_read_stops_it_before_anything_changes(table: Table) -> None:
+def test_an_unreadable_state_stops_the_rollback_before_any_change(table: Table) -> None:
     table.tags.create("q", 2)
     Path(table._store().paths.tag("q")).write_text("{")
     for dry_run in (True, False):
@@ -116,7 +116,7 @@ def test_what_cannot_be_read_stops_it_before_anything_changes(table: Table) -> N
     assert list(table._store().snapshots.ids()) == [1, 2, 3, 4, 5]
 
 
-def test_an_expired_snapshot_comes_back_from_its_tag(table: Table) -> None:
+def test_an_expired_snapshot_is_restored_from_its_tag(table: Table) -> None:
     table.tags.create("old", 2)
     keep_changelog(table, 2)
     keep_changelog(table, 3)
@@ -132,7 +132,7 @@ def test_an_expired_snapshot_comes_back_from_its_tag(table: Table) -> None:
 
 
 @pytest.mark.parametrize("how", ["rollback", "branch"])
-def test_a_snapshot_that_comes_back_is_without_its_changelog_which_has_expired(tmp_path: Path, how: str) -> None:
+def test_a_restored_snapshot_is_without_its_expired_changelog(tmp_path: Path, how: str) -> None:
     table = versioned_table(tmp_path, 4, **{"changelog-producer": "input"})
     table.tags.create("old", 2)
     table.maintenance.expire_snapshots(retain_last=1)
@@ -154,7 +154,7 @@ def test_the_id_of_an_expired_snapshot_is_found_in_its_tag(table: Table) -> None
     assert table.rollback(2).restored and values(table) == ROWS[2]
 
 
-def test_a_tag_of_a_snapshot_whose_id_came_again_is_refused(table: Table) -> None:
+def test_a_tag_of_a_snapshot_whose_id_was_used_again_is_refused(table: Table) -> None:
     store = table._store()
     table.tags.create("gone", 5)
     kept = Path(store.paths.tag("gone")).read_bytes()
@@ -166,7 +166,7 @@ def test_a_tag_of_a_snapshot_whose_id_came_again_is_refused(table: Table) -> Non
     assert values(table) == [*ROWS[4], "v9"]
 
 
-def test_a_tag_whose_engine_knows_no_uuids_is_of_its_snapshot(table: Table) -> None:
+def test_a_tag_of_an_engine_without_uuids_matches_its_snapshot(table: Table) -> None:
     store = table._store()
     known = json.loads(Path(store.paths.snapshot_file(3)).read_bytes())
     del known["uuid"]
@@ -177,14 +177,14 @@ def test_a_tag_whose_engine_knows_no_uuids_is_of_its_snapshot(table: Table) -> N
     assert table.tags.delete("theirs").files == 0 and values(table) == ROWS[3]
 
 
-def test_a_snapshot_that_is_expiring_is_refused(table: Table) -> None:
+def test_an_expiring_snapshot_is_refused(table: Table) -> None:
     table._store().snapshots.announce_earliest(4)
     with pytest.raises(CommitConflictError, match="snapshot 3 expired or was removed during"):
         table.rollback(3)
     assert values(table) == ROWS[5]
 
 
-def test_consumers_that_are_beyond_go_on_after_the_snapshot(table: Table) -> None:
+def test_consumers_beyond_the_target_continue_after_it(table: Table) -> None:
     for name, number in (("behind", 2), ("next", 4), ("beyond", 6)):
         table.consumers.record(name, number)
     assert table.rollback(3).consumers == ("beyond",)
@@ -193,7 +193,7 @@ def test_consumers_that_are_beyond_go_on_after_the_snapshot(table: Table) -> Non
 
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("restores", [False, True])
-def test_a_table_reads_wherever_a_rollback_dies_and_the_same_call_finishes(
+def test_a_rollback_killed_at_any_step_leaves_a_readable_table_and_the_same_call_completes_it(
     tmp_path: Path, restores: bool, after: bool
 ) -> None:
     made = versioned_table(tmp_path / "w", 6)
@@ -203,7 +203,7 @@ def test_a_table_reads_wherever_a_rollback_dies_and_the_same_call_finishes(
     if restores:
         keep_changelog(made, 3)
         expire(made, 1, 2, 3)
-    whole, died = tmp_path / "whole", 0
+    whole, kills = tmp_path / "whole", 0
     shutil.copytree(tmp_path / "w", whole)
     for at in range(40):
         shutil.rmtree(tmp_path / "w")
@@ -214,7 +214,7 @@ def test_a_table_reads_wherever_a_rollback_dies_and_the_same_call_finishes(
         try:
             rollback(store, rollback_target(store, "target"))
         except KeyboardInterrupt:
-            died += 1
+            kills += 1
             newest = made._store().snapshots.latest()
             assert newest is not None and values(made) == ROWS[newest.id]
             assert newest.id in (6, 5, 4, 3, 2)
@@ -225,10 +225,10 @@ def test_a_table_reads_wherever_a_rollback_dies_and_the_same_call_finishes(
         assert made.write(rows((3, "new"))).snapshot_id == 3 and values(made) == [*ROWS[2], "new"]
         if not dies.acted:
             break  # The run has fewer steps.
-    assert died >= 7 and not dies.acted
+    assert kills >= 7 and not dies.acted
 
 
-def test_commits_that_come_in_between_go_where_their_base_went_and_stay_where_it_stays(table: Table) -> None:
+def test_a_concurrent_commit_is_removed_if_its_base_is_removed(table: Table) -> None:
     store = table._store()
     last = with_file_io(store, before_deletion("snapshot-5", lambda: table.write(rows((9, "v9")))))
     assert rollback(last, store.snapshots.get(3)).snapshots == (4, 5, 6)
@@ -237,10 +237,10 @@ def test_commits_that_come_in_between_go_where_their_base_went_and_stay_where_it
     removing = with_file_io(store, before_deletion("tag-late", lambda: table.write(rows((8, "v8")))))
     table.tags.create("late", 4)
     assert rollback(removing, store.snapshots.get(3)).snapshots == (4,)
-    assert values(table) == [*ROWS[3], "v8"], "it came after the rollback"
+    assert values(table) == [*ROWS[3], "v8"], "the commit is after the rollback"
 
 
-def test_the_hint_names_no_snapshot_that_was_published_meanwhile_on_a_removed_one(table: Table) -> None:
+def test_the_hint_never_names_a_snapshot_published_on_a_removed_one(table: Table) -> None:
     class Recorded(LocalFileIO):
         def write(self, path: str, data: bytes, durable: bool = True) -> None:
             super().write(path, data, durable)
@@ -256,7 +256,7 @@ def test_the_hint_names_no_snapshot_that_was_published_meanwhile_on_a_removed_on
     assert values(table)[-1] == "new" and table.write(rows((5, "next"))).snapshot_id == 5
 
 
-def test_a_hint_that_a_commit_writes_after_a_rollback_is_no_damage_and_a_lost_commit_is(table: Table) -> None:
+def test_a_hint_written_after_a_rollback_is_no_damage_but_a_lost_commit_is(table: Table) -> None:
     table.rollback(2)
     latest = Path(table._store().paths.latest_hint)
     latest.write_text("5")
@@ -267,7 +267,7 @@ def test_a_hint_that_a_commit_writes_after_a_rollback_is_no_damage_and_a_lost_co
         values(table)
 
 
-def test_another_rollback_is_refused_and_the_killed_one_finishes(table: Table) -> None:
+def test_another_rollback_is_refused_and_the_killed_one_can_be_completed(table: Table) -> None:
     store = table._store()
     held = f"{ROLLBACK_CONSUMER}4"
     store.file_io.write(store.paths.consumer(held), consumer_text(4))
@@ -278,7 +278,7 @@ def test_another_rollback_is_refused_and_the_killed_one_finishes(table: Table) -
     assert table.rollback(3).snapshots == (4,) and not table.consumers.list()
 
 
-def test_a_snapshot_whose_tag_goes_while_it_is_put_back_is_not_gone_back_to(table: Table) -> None:
+def test_a_rollback_stops_if_the_tag_is_deleted_during_the_restore(table: Table) -> None:
     table.tags.create("t", 1)
     table.maintenance.expire_snapshots(retain_last=3)
     store = table._store()
@@ -286,10 +286,10 @@ def test_a_snapshot_whose_tag_goes_while_it_is_put_back_is_not_gone_back_to(tabl
     with pytest.raises(CommitConflictError, match="snapshot 1 expired or was removed"):
         rollback(with_file_io(store, untags), store.tags.get("t").snapshot)
     assert [each.id for each in store.snapshots.list()] == [3, 4, 5] and values(table) == ROWS[5]
-    assert [finding.rule for finding in table.maintenance.check().findings] == ["stale-hint"], "EARLIEST named it already"
+    assert [finding.rule for finding in table.maintenance.check().findings] == ["stale-hint"], "EARLIEST already names it"
 
 
-def test_a_rollback_that_an_error_cut_off_holds_what_stays_until_it_is_done_again(table: Table) -> None:
+def test_a_failed_rollback_protects_its_target_until_it_is_repeated(table: Table) -> None:
     """A commit is published between the read of later snapshots and the first deletion. It is left above a gap."""
     store = table._store()
 
@@ -307,31 +307,31 @@ def test_a_rollback_that_an_error_cut_off_holds_what_stays_until_it_is_done_agai
     assert table.rollback(3).snapshots == (4, 6) and values(table) == ROWS[3]
     assert not table.consumers.list()
     left = {finding.rule for finding in table.maintenance.check().findings}
-    assert left == {"manifest-stray"}, "nobody knows what the snapshot needed that the test removed"
+    assert left == {"manifest-stray"}, "the files of the snapshot that the test removed are unknown"
 
 
-class LandsUnseen(LocalFileIO):
+class LostAnswer(LocalFileIO):
     """A snapshot is created, the answer is lost, and another process acts before a delayed read confirms it."""
 
-    def __init__(self, meanwhile: Callable[[], object], *refusals: str) -> None:
-        self.meanwhile = [meanwhile]
+    def __init__(self, act: Callable[[], object], *refusals: str) -> None:
+        self.act = [act]
         self.refusals = list(refusals)
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
         created = super().create_if_absent(path, data)
-        if "/snapshot-" in path and self.meanwhile:
-            self.meanwhile.pop()()
+        if "/snapshot-" in path and self.act:
+            self.act.pop()()
             raise TimeoutError("no answer")
         return created
 
     def read(self, path: str, limit: int | None = None) -> bytes:
-        if path.endswith("snapshot-6") and not self.meanwhile and self.refusals:
+        if path.endswith("snapshot-6") and not self.act and self.refusals:
             raise TimeoutError(self.refusals.pop())
         return super().read(path, limit)
 
 
 @pytest.mark.parametrize("finished", [True, False])
-def test_a_commit_that_landed_unseen_and_was_rolled_back_is_not_made_again_of_files_that_go(
+def test_a_commit_with_a_lost_answer_that_was_rolled_back_is_not_repeated_with_deleted_files(
     table: Table, finished: bool
 ) -> None:
     def go_back() -> None:
@@ -340,14 +340,14 @@ def test_a_commit_that_landed_unseen_and_was_rolled_back_is_not_made_again_of_fi
             store.file_io.write(store.paths.consumer(f"{ROLLBACK_CONSUMER}5"), consumer_text(5))
 
     store, engine = table._store(), local_engine()
-    late = with_file_io(store, LandsUnseen(go_back))
+    late = with_file_io(store, LostAnswer(go_back))
     with pytest.raises(CommitOutcomeUnknownError, match="a rollback may have deleted the snapshot"):
         BatchWriter(engine.writer(late), late).append(engine.prepared_rows(late, rows((1, "late")), None), "late", 1)
     assert values(table) == ROWS[5] and store.snapshots.latest_id() == 5
     assert table.maintenance.check(data="full").ok
 
 
-def test_a_commit_that_landed_unseen_and_that_others_went_on_from_is_not_taken_back(table: Table) -> None:
+def test_a_commit_with_a_lost_answer_that_others_build_on_is_not_removed(table: Table) -> None:
     """The consumer belongs to a rollback that was killed before it removed anything."""
 
     def go_on() -> None:
@@ -355,7 +355,7 @@ def test_a_commit_that_landed_unseen_and_that_others_went_on_from_is_not_taken_b
         store.file_io.write(store.paths.consumer(f"{ROLLBACK_CONSUMER}5"), consumer_text(5))
 
     store, engine = table._store(), local_engine()
-    late = with_file_io(store, LandsUnseen(go_on, "no answer"))
+    late = with_file_io(store, LostAnswer(go_on, "no answer"))
     done = BatchWriter(engine.writer(late), late).append(engine.prepared_rows(late, rows((1, "late")), None), "late", 1)
     assert done.outcome.snapshot is not None and done.outcome.snapshot.id == 6 and store.snapshots.latest_id() == 7
     assert table.maintenance.check(data="full").ok
@@ -366,8 +366,8 @@ STEPS = ["data-files-written", "base-list-written", "delta-list-written", "snaps
 
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("kind", ["write", "again"])
-def test_a_writer_that_is_overtaken_at_any_step_is_refused_or_came_first(table: Table, step: str, kind: str) -> None:
-    def meanwhile(name: str) -> None:
+def test_a_writer_beside_a_rollback_is_refused_or_committed_before(table: Table, step: str, kind: str) -> None:
+    def act(name: str) -> None:
         if name == step and not done:
             done.append(name)
             table.rollback(3)
@@ -377,7 +377,7 @@ def test_a_writer_that_is_overtaken_at_any_step_is_refused_or_came_first(table: 
 
     done: list[str] = []
     store, engine = table._store(), local_engine()
-    writer = BatchWriter(engine.writer(store), store, meanwhile)
+    writer = BatchWriter(engine.writer(store), store, act)
     late = rows((1, "late"), (7, "v7"))
     before = ROWS[3] if kind == "write" else [*ROWS[3], "n4", "n5", "n6"]
     try:

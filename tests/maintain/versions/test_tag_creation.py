@@ -53,19 +53,19 @@ class Committed:
         return {name: tag.snapshot.id for name, tag in self.store.tags.all().items()}
 
 
-def test_the_first_commit_after_a_period_has_its_tag(tmp_path: Path) -> None:
+def test_the_first_commit_after_a_period_gets_its_tag(tmp_path: Path) -> None:
     made = Committed(tmp_path)
     made.commit(NOON)
-    assert made.tags == {"2026-02-28": 1}, "the first one has the tag of the day before"
+    assert made.tags == {"2026-02-28": 1}, "the first commit gets the tag of the previous day"
     made.commit(NOON + 0.4 * DAY)
     assert list(made.tags) == ["2026-02-28"]
     made.commit(NOON + DAY)
     assert made.tags == {"2026-02-28": 1, "2026-03-01": 3}
     made.commit(NOON + 5 * DAY)
-    assert made.tags == {"2026-02-28": 1, "2026-03-01": 3, "2026-03-05": 4}, "periods without commits have none"
+    assert made.tags == {"2026-02-28": 1, "2026-03-01": 3, "2026-03-05": 4}, "periods without commits have no tags"
 
 
-def test_commits_that_nobody_followed_are_caught_up(tmp_path: Path) -> None:
+def test_missing_tags_of_earlier_commits_are_created(tmp_path: Path) -> None:
     made = Committed(tmp_path)
     for number in range(40):
         made.commit(NOON + number * DAY / 4, follow=False)
@@ -76,7 +76,7 @@ def test_commits_that_nobody_followed_are_caught_up(tmp_path: Path) -> None:
     assert made.tags == before
 
 
-def test_periods_without_a_commit_can_get_the_tag_of_a_later_one(tmp_path: Path) -> None:
+def test_periods_without_a_commit_can_get_a_tag_of_a_later_commit(tmp_path: Path) -> None:
     made = Committed(tmp_path, tag__automatic_completion="true")
     made.commit(NOON)
     for number in range(4):
@@ -98,7 +98,7 @@ def test_a_tag_waits_for_late_rows(tmp_path: Path) -> None:
     assert made.tags == {"2026-02-28": 1, "2026-03-01": 3}
 
 
-def test_watermarks_say_it_where_they_are_asked(tmp_path: Path) -> None:
+def test_periods_follow_watermarks_if_the_option_is_set(tmp_path: Path) -> None:
     made = Committed(tmp_path, tag__automatic_creation="watermark", sink__watermark_time_zone="GMT+10:00")
     made.commit(NOON)
     assert made.tags == {}
@@ -110,7 +110,7 @@ def test_watermarks_say_it_where_they_are_asked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("watermark", [-(2**63), 2**63 - 1])
-def test_the_watermark_at_the_end_of_a_stream_is_no_time(tmp_path: Path, watermark: int) -> None:
+def test_the_watermark_at_the_end_of_a_stream_is_not_a_time(tmp_path: Path, watermark: int) -> None:
     made = Committed(tmp_path, tag__automatic_creation="watermark")
     made.commit(NOON, follow=False)
     made.table.rewrite(1, watermark=watermark)
@@ -134,7 +134,7 @@ def test_only_the_newest_automatic_tags_are_kept(tmp_path: Path) -> None:
     assert list(made.tags) == ["2026-03-03", "2026-03-04", "mine"]
 
 
-def test_a_commit_within_a_period_reads_the_newest_snapshot_and_tag_alone(tmp_path: Path) -> None:
+def test_a_commit_within_a_period_reads_only_the_newest_snapshot_and_tag(tmp_path: Path) -> None:
     made = Committed(tmp_path)
     for number in range(20):
         made.commit(NOON + number * DAY / 100, follow=number == 0)
@@ -145,7 +145,7 @@ def test_a_commit_within_a_period_reads_the_newest_snapshot_and_tag_alone(tmp_pa
     assert looked == ["snapshot-20", "tag-2026-02-28"]
 
 
-def test_a_batch_has_a_tag_of_its_day_which_the_next_of_the_day_replaces(tmp_path: Path) -> None:
+def test_a_batch_tag_is_replaced_by_the_next_batch_of_the_day(tmp_path: Path) -> None:
     made = Committed(tmp_path, tag__automatic_creation="batch", tag__num_retained_max="2")
     for day in (0, 0.2, 1, 2):
         made.commit(NOON + day * DAY)
@@ -156,7 +156,7 @@ def test_a_batch_has_a_tag_of_its_day_which_the_next_of_the_day_replaces(tmp_pat
     assert named.tags == {"newest": 2}
 
 
-def test_tags_live_as_long_as_the_table_says(tmp_path: Path) -> None:
+def test_tags_have_the_default_retention_time_of_the_table(tmp_path: Path) -> None:
     made = Committed(tmp_path, tag__default_time_retained="2 d")
     made.around = Environment(clock=lambda: millis(NOON), local_offset=lambda seconds: 0)
     made.commit(NOON)
@@ -166,7 +166,7 @@ def test_tags_live_as_long_as_the_table_says(tmp_path: Path) -> None:
         assert len(made.tags) == left
 
 
-def test_tags_of_other_times_expire_only_where_a_bound_is_given(tmp_path: Path) -> None:
+def test_tags_without_a_retention_time_expire_only_by_a_given_age(tmp_path: Path) -> None:
     made = Committed(tmp_path)
     made.commit(NOON)
     assert expire_tags(made.store).tags == ()
@@ -188,7 +188,7 @@ def test_each_write_is_followed_by_its_tag(tmp_path: Path) -> None:
         assert [(tag.name, tag.snapshot_id) for tag in table.tags.list()] == [("now", number)]
 
 
-def test_of_many_tags_a_commit_looks_at_some_and_in_the_end_all_that_are_past_their_time_go(tmp_path: Path) -> None:
+def test_a_commit_checks_some_of_many_tags_and_finally_all_expired_tags_are_deleted(tmp_path: Path) -> None:
     made = Committed(tmp_path)
     made.commit(NOON, follow=False)
     chances = iter([number / 10 for number in range(10)] * 9)
@@ -206,7 +206,7 @@ def test_of_many_tags_a_commit_looks_at_some_and_in_the_end_all_that_are_past_th
     assert left == [34, 18, 2, 0, 0]
 
 
-def test_a_tag_of_the_last_day_of_the_calendar_ends_automatic_tags_and_harms_no_commit(tmp_path: Path) -> None:
+def test_a_tag_of_the_last_day_of_the_calendar_ends_automatic_tags_and_fails_no_commit(tmp_path: Path) -> None:
     made = Committed(tmp_path)
     made.commit(NOON)
     create_tag(made.store, "9999-12-31", made.store.snapshots.get(1))

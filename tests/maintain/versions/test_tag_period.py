@@ -39,7 +39,7 @@ def test_names_are_those_of_paimon(options: dict[str, str], name: str) -> None:
 
 @pytest.mark.parametrize("options", CHOICES)
 @given(time=TIMES)
-def test_a_period_has_ended_at_the_time_and_its_name_tells_it(options: dict[str, str], time: datetime) -> None:
+def test_the_last_ended_period_and_its_name(options: dict[str, str], time: datetime) -> None:
     periods = Periods.of(TableOptions.parse(options))
     ended = periods.last_ended(time)
     assert timedelta(0) <= time - (ended + periods.length) < periods.length
@@ -47,9 +47,9 @@ def test_a_period_has_ended_at_the_time_and_its_name_tells_it(options: dict[str,
 
 
 @pytest.mark.parametrize("name", ["", "release-1", "2026-3-4", "2026-03-32", "20260304", "2026-03-04x"])
-def test_other_names_are_of_no_period(name: str) -> None:
+def test_other_names_have_no_period(name: str) -> None:
     assert Periods.of(TableOptions.parse({})).period_of(name) is None
 
 
-def test_what_follows_a_space_is_no_part_of_a_day() -> None:
+def test_text_after_a_space_is_ignored_in_names_of_days() -> None:
     assert Periods.of(TableOptions.parse({})).period_of("2026-03-04 again") == datetime(2026, 3, 4)

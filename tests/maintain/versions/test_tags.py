@@ -67,12 +67,12 @@ def test_a_tag_keeps_the_rows_of_its_snapshot(table: Table) -> None:
     assert json.loads(json.dumps(first.as_dict()))["snapshot_id"] == 2
 
 
-def test_without_a_retention_the_file_is_the_snapshots_own_text(table: Table) -> None:
+def test_a_tag_without_a_retention_time_has_the_text_of_its_snapshot(table: Table) -> None:
     table.tags.create("plain", 1)
     assert file_of(table, "plain").read_bytes() == Path(store_of(table).paths.snapshot_file(1)).read_bytes()
 
 
-def test_a_retention_is_kept_with_the_writers_wall_clock(table: Table) -> None:
+def test_a_retention_time_is_stored_with_the_writers_wall_clock(table: Table) -> None:
     clock = Environment(clock=lambda: 1_767_225_599_123, local_offset=lambda seconds: 3600)
     info = create_tag(store_of(table), "q", store_of(table).snapshots.get(3), time_retained=90.5, environment=clock)
     stored = json.loads(file_of(table, "q").read_text())
@@ -82,7 +82,7 @@ def test_a_retention_is_kept_with_the_writers_wall_clock(table: Table) -> None:
     assert table.tags.list() == [info]
 
 
-def test_zeros_that_another_writer_left_out_of_the_time_are_zeros(table: Table) -> None:
+def test_fields_that_another_writer_omits_from_a_time_are_zero(table: Table) -> None:
     table.tags.create("q", time_retained="1 d")
     stored = json.loads(file_of(table, "q").read_text())
     file_of(table, "q").write_text(json.dumps({**stored, "tagCreateTime": [2026, 2, 3, 0, 0]}))
@@ -92,20 +92,20 @@ def test_zeros_that_another_writer_left_out_of_the_time_are_zeros(table: Table) 
         table.tags.list()
 
 
-def test_a_tag_is_never_put_over_another(table: Table) -> None:
+def test_a_new_tag_never_replaces_another(table: Table) -> None:
     table.tags.create("q", 1)
     before = file_of(table, "q").read_bytes()
     for snapshot_id in (1, 2):
-        with pytest.raises(InvalidInputError, match=r"db\.t: tag 'q' exists, of snapshot 1"):
+        with pytest.raises(InvalidInputError, match=r"db\.t: tag 'q' already exists \(snapshot 1\)"):
             table.tags.create("q", snapshot_id)
     assert table.tags.create("q", 2, if_not_exists=True).snapshot_id == 1
     racing = interrupted(table, lambda: table.tags.create("raced", 1))
-    with pytest.raises(InvalidInputError, match="'raced' exists, of snapshot 1"):
+    with pytest.raises(InvalidInputError, match=r"'raced' already exists \(snapshot 1\)"):
         create_tag(racing, "raced", racing.snapshots.get(2))
     assert file_of(table, "q").read_bytes() == before
 
 
-def test_a_tag_of_a_snapshot_that_vanishes_meanwhile_is_taken_back(table: Table) -> None:
+def test_no_tag_is_created_of_a_snapshot_that_expires_concurrently(table: Table) -> None:
     racing = interrupted(table, lambda: lose_snapshot(table, 1))
     with pytest.raises(SnapshotNotFoundError, match=r"snapshot 1 expired .* during the creation of tag 'q'"):
         create_tag(racing, "q", racing.snapshots.get(1))
@@ -113,12 +113,12 @@ def test_a_tag_of_a_snapshot_that_vanishes_meanwhile_is_taken_back(table: Table)
     table.tags.create("kept", 2)
     racing = interrupted(table, lambda: lose_snapshot(table, 2))
     create_tag(racing, "q", racing.snapshots.get(2))
-    assert [tag.name for tag in table.tags.list()] == ["kept", "q"], "another tag keeps its files"
+    assert [tag.name for tag in table.tags.list()] == ["kept", "q"], "another tag keeps the files"
 
 
 @pytest.mark.parametrize("make", [create_tag, replace_tag])
 @pytest.mark.parametrize("snapshot_id", [None, 3])
-def test_a_tag_of_the_newest_snapshot_is_of_the_next_newest_where_that_one_goes(
+def test_if_the_newest_snapshot_is_removed_the_tag_is_of_the_next_newest(
     table: Table, make: Callable[..., TagInfo], snapshot_id: int | None
 ) -> None:
     if make is replace_tag:
@@ -132,12 +132,12 @@ def test_a_tag_of_the_newest_snapshot_is_of_the_next_newest_where_that_one_goes(
     assert [tag.snapshot_id for tag in table.tags.list()] == ([2] if snapshot_id is None else [1] * (make is replace_tag))
 
 
-def test_the_default_of_a_new_tag_is_the_newest_snapshot_at_the_end(table: Table) -> None:
+def test_a_new_tag_is_of_the_newest_snapshot_by_default(table: Table) -> None:
     racing = Table(interrupted(table, lambda: table.rollback(2)))
     assert racing.tags.create("q").snapshot_id == 2
 
 
-def test_a_tag_of_a_rolled_back_snapshot_whose_id_came_again_is_taken_back(table: Table) -> None:
+def test_no_tag_is_created_of_a_rolled_back_snapshot_whose_id_is_used_again(table: Table) -> None:
     def again() -> None:
         table.rollback(2)
         table.write(rows((9, "other")))
@@ -156,7 +156,7 @@ def test_an_expired_snapshot_that_a_tag_keeps_can_be_tagged_again(table: Table) 
         table.tags.create("none", 7)
 
 
-def test_a_time_chooses_the_newest_snapshot_that_is_not_later(table: Table) -> None:
+def test_a_time_selects_the_newest_snapshot_that_is_not_later(table: Table) -> None:
     assert table.tags.create("q", snapshot=datetime(2999, 1, 1)).snapshot_id == 3
     with pytest.raises(SnapshotNotFoundError, match=r"no snapshot at or before"):
         table.tags.create("early", snapshot=datetime(1999, 1, 1))
@@ -167,7 +167,7 @@ def test_a_table_without_snapshots_has_nothing_to_tag(tmp_path: Path) -> None:
         versioned_table(tmp_path, 0).tags.create("q")
 
 
-def test_a_tag_of_thousands_of_years_is_kept_and_told(table: Table) -> None:
+def test_a_retention_time_of_thousands_of_years_is_kept_and_shown(table: Table) -> None:
     table.tags.create("q", time_retained="3000000 d")
     path = file_of(table, "q")
     assert table.tags.expire().tags == table.tags.expire(older_than="3000000 d").tags == ()
@@ -176,18 +176,18 @@ def test_a_tag_of_thousands_of_years_is_kept_and_told(table: Table) -> None:
 
 
 @pytest.mark.parametrize("name", ["", " ", "a/b", "\0", "x" * 252, None, 5])
-def test_what_is_no_name_is_refused(table: Table, name: object) -> None:
+def test_invalid_names_are_refused(table: Table, name: object) -> None:
     with pytest.raises(InvalidInputError, match="name"):
         table.tags.create(name)  # type: ignore[arg-type]
     assert not Path(store_of(table).paths.tag_dir).exists()
 
 
-def test_a_tag_gets_another_name_that_none_has(table: Table) -> None:
+def test_a_tag_is_renamed_to_an_unused_name(table: Table) -> None:
     table.tags.create("a", 1, time_retained="1 d")
     table.tags.create("b", 2)
     content = file_of(table, "a").read_bytes()
     for taken in ("b", "a"):
-        with pytest.raises(InvalidInputError, match=f"tag {taken!r} exists"):
+        with pytest.raises(InvalidInputError, match=f"tag {taken!r} already exists"):
             table.tags.rename("a", taken)
     with pytest.raises(SnapshotNotFoundError, match=r"tag 'x' does not exist\. Tags: a, b"):
         table.tags.rename("x", "y")
@@ -195,7 +195,7 @@ def test_a_tag_gets_another_name_that_none_has(table: Table) -> None:
     assert file_of(table, "c").read_bytes() == content and not file_of(table, "a").exists()
 
 
-def test_a_renamed_tag_that_is_deleted_meanwhile_does_not_come_back(table: Table) -> None:
+def test_a_tag_that_is_deleted_during_its_renaming_is_not_created_again(table: Table) -> None:
     table.tags.create("a", 1)
     lose_snapshot(table, 1)
     racing = interrupted(table, lambda: file_of(table, "a").unlink())
@@ -204,7 +204,7 @@ def test_a_renamed_tag_that_is_deleted_meanwhile_does_not_come_back(table: Table
     assert table.tags.list() == []
 
 
-def test_a_tag_is_replaced_only_where_there_is_one_and_by_a_snapshot_that_stays(table: Table) -> None:
+def test_only_an_existing_tag_is_replaced_and_only_by_a_retained_snapshot(table: Table) -> None:
     with pytest.raises(SnapshotNotFoundError, match=r"tag 'q' does not exist\. Tags: none"):
         table.tags.replace("q", 2)
     table.tags.create("q", 1)
@@ -215,10 +215,10 @@ def test_a_tag_is_replaced_only_where_there_is_one_and_by_a_snapshot_that_stays(
         replace_tag(racing, "q", racing.snapshots.get(3))
     assert [(tag.name, tag.snapshot_id) for tag in table.tags.list()] == [("q", 2)]
     table.maintenance.expire_snapshots(retain_last=1)
-    assert table.tags.replace("q", 2, time_retained=90).time_retained == timedelta(seconds=90), "it keeps it itself"
+    assert table.tags.replace("q", 2, time_retained=90).time_retained == timedelta(seconds=90), "the tag keeps it"
 
 
-def test_a_tag_that_a_rollback_takes_while_it_is_replaced_does_not_come_back(table: Table) -> None:
+def test_a_tag_that_a_rollback_deletes_during_its_replacement_is_not_created_again(table: Table) -> None:
     table.tags.create("q", 3)
 
     def roll_back() -> None:
@@ -230,7 +230,7 @@ def test_a_tag_that_a_rollback_takes_while_it_is_replaced_does_not_come_back(tab
     assert table.tags.list() == [] and table.maintenance.check().findings == ()
 
 
-def test_a_rollback_leaves_a_snapshot_its_files_of_which_a_tag_is_being_made(table: Table) -> None:
+def test_a_rollback_keeps_the_files_of_a_snapshot_that_is_being_tagged(table: Table) -> None:
     """The rollback runs when the file of the tag is about to be created."""
     store = interrupted(table, lambda: table.rollback(2), "/tag-q$")
     create_tag(store, "q", store.snapshots.get(3))
@@ -238,7 +238,7 @@ def test_a_rollback_leaves_a_snapshot_its_files_of_which_a_tag_is_being_made(tab
     assert table.to_arrow().num_rows == 2 and not table.tags.delete("q").failures
 
 
-def test_what_a_killed_process_left_of_making_a_tag_is_not_relied_on_and_goes_after_its_time(table: Table) -> None:
+def test_a_holding_tag_of_a_killed_process_is_not_relied_on_and_expires(table: Table) -> None:
     """The holding tag exists before its creator knows that the files of the snapshot exist."""
     table.tags.create("q", 1, time_retained="1 h")
     file_of(table, "q").rename(file_of(table, f"{HOLDING_TAG}9"))
@@ -249,15 +249,15 @@ def test_what_a_killed_process_left_of_making_a_tag_is_not_relied_on_and_goes_af
     paths, first = store_of(table).paths, store_of(table).tags.get(f"{HOLDING_TAG}9").snapshot
     for name in (first.base_manifest_list, first.delta_manifest_list):
         Path(paths.manifest(name)).unlink()
-    assert table.maintenance.expire_snapshots(retain_last=1).snapshots, "expiry does not need it"
-    assert table.maintenance.remove_orphans(0, force=True).files >= 0, "nor does the search for orphans"
+    assert table.maintenance.expire_snapshots(retain_last=1).snapshots, "expiry does not depend on the holding tag"
+    assert table.maintenance.remove_orphans(0, force=True).files >= 0, "orphan removal does not either"
     assert [finding.rule for finding in table.maintenance.check().findings] == ["tag-unfinished"]
     assert table.tags.expire(older_than=datetime(2000, 1, 1, tzinfo=timezone.utc)).tags == ()
     later = Environment(clock=lambda: Environment().clock() + 3_700_000)
     assert expire_tags(store_of(table), environment=later).tags == (f"{HOLDING_TAG}9",)
 
 
-def test_a_tag_whose_making_took_longer_than_it_was_held_is_taken_back(table: Table) -> None:
+def test_a_tag_that_outlasts_its_holding_tag_is_not_created(table: Table) -> None:
     def let_go() -> None:
         for held in file_of(table, "q").parent.glob(f"tag-{HOLDING_TAG}*"):
             held.unlink()
@@ -268,14 +268,14 @@ def test_a_tag_whose_making_took_longer_than_it_was_held_is_taken_back(table: Ta
     assert table.tags.list() == []
 
 
-def test_the_time_of_a_tag_whose_snapshot_has_expired_begins_anew(table: Table) -> None:
+def test_a_replaced_tag_of_an_expired_snapshot_starts_its_retention_time_again(table: Table) -> None:
     table.tags.create("q", 1, time_retained="1 d")
     table.maintenance.expire_snapshots(retain_last=1)
     assert table.tags.replace("q", 1, time_retained="2 d").time_retained == timedelta(days=2)
     assert table.at(tag="q").to_arrow().num_rows == 1
 
 
-def test_the_longest_names_that_are_accepted_are_written(table: Table) -> None:
+def test_names_of_the_maximum_length_are_accepted(table: Table) -> None:
     table.tags.create("x" * 251)
     table.tags.rename("x" * 251, "é" * 125)
     table.consumers.record("y" * 246, 1)
@@ -297,7 +297,7 @@ def test_times_beyond_the_calendar_are_compared(table: Table) -> None:
 
 
 @pytest.mark.parametrize("retained", ["NaN", '"NaN"', '"7"', "true", "-1", "[1]", "{}"])
-def test_a_retention_that_is_no_duration_is_damage(table: Table, retained: str) -> None:
+def test_an_invalid_retention_time_is_damage(table: Table, retained: str) -> None:
     table.tags.create("q", time_retained=7)
     path = file_of(table, "q")
     path.write_text(path.read_text().replace("7.0", retained))
@@ -305,7 +305,7 @@ def test_a_retention_that_is_no_duration_is_damage(table: Table, retained: str) 
         table.tags.list()
 
 
-def test_a_tag_is_deleted_and_an_unknown_one_lists_the_tags(table: Table) -> None:
+def test_a_tag_is_deleted_and_an_error_lists_the_tags(table: Table) -> None:
     table.tags.create("q", 1)
     assert table.tags.delete("q", dry_run=True).tags == ("q",)
     assert [tag.name for tag in table.tags.list()] == ["q"]
@@ -315,7 +315,7 @@ def test_a_tag_is_deleted_and_an_unknown_one_lists_the_tags(table: Table) -> Non
         table.tags.delete("q")
 
 
-def test_a_warning_of_a_tag_says_what_succeeded_and_never_that_a_commit_did(table: Table, tmp_path: Path) -> None:
+def test_a_warning_of_a_tag_names_the_step_that_succeeded_and_never_a_commit(table: Table, tmp_path: Path) -> None:
     table.tags.create("a")
     table.write(rows((4, "v4")))
     table.compact(full=True, engine="local")
