@@ -109,7 +109,7 @@ class PartialCache(Cache):
     def _current(self) -> LocalTableQuery:
         query = self._query
         if query is None:
-            raise InvalidInputError("The lookup is closed. Open another one.")
+            raise InvalidInputError(f"Table {self.spec.store.name}: the lookup is closed. Open another one.")
         return query
 
     def _take_newest(self) -> None:

@@ -152,7 +152,7 @@ class ServedTable:
         known = store.schema.field_names
         for name in columns:
             if name not in known:
-                raise InvalidInputError(f"Table {store.name} has no column {name!r} in schema {schema_id}.")
+                raise InvalidInputError(f"Table {store.name}: schema {schema_id} has no column {name!r}.")
         return _ServedCache(store, tuple(name for name in known if name in {*before, *columns}), self._opener)
 
     def _store_with(self, schema_id: int) -> TableStore:
@@ -316,23 +316,23 @@ def _checked_batch(reader: Any, wanted: pa.Schema, max_bytes: int) -> pa.Table:
         given = reader.schema
         if given.names != wanted.names or given.types != wanted.types:
             raise InvalidInputError(
-                f"The keys have the columns {_listed(given)} instead of {_listed(wanted)}."
+                f"the keys have the columns {_listed(given)} instead of {_listed(wanted)}."
             )
         batch = reader.read_chunk().data
         if batch is None:
-            raise InvalidInputError("The request has no keys.")
+            raise InvalidInputError("the request has no keys.")
         if batch.num_rows > MAX_KEYS:
-            raise InvalidInputError(f"The request has {batch.num_rows} keys; the maximum is {MAX_KEYS}.")
+            raise InvalidInputError(f"the request has {batch.num_rows} keys; the maximum is {MAX_KEYS}.")
         size = batch.get_total_buffer_size()
         if size > max_bytes:
             raise InvalidInputError(
-                f"The request has keys of {size} bytes; the maximum is {max_bytes} "
+                f"the request has keys of {size} bytes; the maximum is {max_bytes} "
                 "('lakelsm.lookup-service.max-request-size'). Look up shorter keys, or raise the option and restart the "
                 "service."
             )
         batch.validate(full=True)
     except (StopIteration, pa.ArrowException, flight.FlightError, OSError) as error:
-        raise InvalidInputError(f"The request has no keys that can be read: {_first_line(error)}") from error
+        raise InvalidInputError(f"the request has no keys that can be read: {_first_line(error)}") from error
     for name, column in zip(wanted.names, batch.columns):
         if column.null_count:
             raise InvalidInputError(f"key column {name!r}: NULL is not allowed.")

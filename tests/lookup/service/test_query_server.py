@@ -109,7 +109,7 @@ def test_keys_with_invalid_offsets_are_refused_before_the_offsets_are_used(tmp_p
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"columns": ("w",)}, "no column 'w' in schema 0"),
+        ({"columns": ("w",)}, "schema 0 has no column 'w'"),
         ({"schema": 7}, "schema 7 does not exist"),
         ({"schema": -1}, "schema -1 does not exist"),
     ],

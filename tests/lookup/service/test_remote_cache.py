@@ -275,7 +275,7 @@ def test_a_closed_cache_raises(tmp_path: Path) -> None:
         cache = RemoteCache.open(spec_of(table))
         cache.close()
         for call in (lambda: cache.find(ids(1, 2, 3)), lambda: cache.find_key((1,)), cache.refresh):
-            with pytest.raises(InvalidInputError, match="The lookup is closed"):
+            with pytest.raises(InvalidInputError, match="the lookup is closed"):
                 call()
 
 
