@@ -1,4 +1,4 @@
-"""Times in files, in milliseconds since 1970, as datetimes: Python's end with the years 1 and 9999."""
+"""Conversion of times in files, in milliseconds since 1970, to datetimes, which have the years 1 to 9999."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from datetime import datetime, timedelta, timezone
 from lakelsm.errors import CorruptTableError
 
 _UTC_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-#: The first and the last millisecond that a datetime can show.
+#: The first and the last millisecond of a datetime.
 FIRST_MILLIS, LAST_MILLIS = -62_135_596_800_000, 253_402_300_799_999
 
 
 def utc_time(millis: int, source: str) -> datetime:
-    """A time in UTC. Raises CorruptTableError, which names the ``source``, for a year that no calendar has."""
+    """Return a time in UTC. Raises CorruptTableError with the ``source`` for a year outside 1 to 9999."""
     try:
         return _UTC_EPOCH + timedelta(milliseconds=millis)
     except OverflowError as error:
         raise CorruptTableError(
-            f"{source} has {millis} as a time in milliseconds, which is outside the years 1 to 9999: restore its file."
+            f"{source} is damaged: the time {millis} (milliseconds) is outside the years 1 to 9999. Restore its file."
         ) from error
 
 
 def wall_time(millis: int, source: str) -> datetime:
-    """A wall clock's time, without a zone. Raises as `utc_time`."""
+    """Return the time of a wall clock, without a zone. Raises like `utc_time`."""
     return utc_time(millis, source).replace(tzinfo=None)
 
 
 def bound_time(millis: int) -> datetime:
-    """A bound in UTC; one that lies outside of the years 1 to 9999 is the first or the last time of these."""
+    """Return a bound in UTC; one outside the years 1 to 9999 becomes their first or last time."""
     if millis < FIRST_MILLIS:
         return datetime.min.replace(tzinfo=timezone.utc)
     return utc_time(millis, "A bound") if millis <= LAST_MILLIS else datetime.max.replace(tzinfo=timezone.utc)

@@ -1,4 +1,4 @@
-"""The columns of a frame, compared with those of the table that its rows are written to (``merge_schema=True``)."""
+"""The columns of a frame, compared with those of the table that it is written to (``merge_schema=True``)."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ _TIMES = ("TIMESTAMP", "TIMESTAMP_LTZ")
 
 @dataclass(frozen=True)
 class FrameColumns:
-    """A frame, and its columns beside those of a schema: `of_schema` takes the table's, and gives the frame's.
+    """A frame and its columns: `of_schema` returns them for a given schema of the table.
 
-    Python's values have no type: a column of them has the type of the table's where each value fits it. ``is_held``: the
-    rows are in memory, and can be taken more than once.
+    Python values have no type: a column of them has the type of the table's column if each value fits it. ``is_held``:
+    the rows are in memory and can be read more than once.
     """
 
     of_schema: Callable[[TableSchema], list[FrameColumn]]
@@ -62,9 +62,10 @@ class FrameColumns:
 
     @staticmethod
     def of(frame: Any, *, by_value: bool = True) -> FrameColumns:
-        """The columns of a frame as `Table.write` takes it. No Spark job is run.
+        """Return the columns of a frame that `Table.write` accepts. No Spark job runs.
 
-        With ``by_value`` whole numbers in floats of pandas, which has no others where a value is missing, are integers.
+        With ``by_value``, floats of pandas that are whole numbers are integers, because pandas turns integers into floats
+        where a value is missing.
         """
         if is_spark_frame(frame):
             return FrameColumns(partial(_of_spark, frame), False, lambda: frame)
@@ -77,9 +78,9 @@ class FrameColumns:
         return FrameColumns(partial(_of_arrow, frame, rows.schema, by_value), is_held, take)
 
     def rows(self, new: Mapping[str, DataType]) -> Any:
-        """The rows as `Engine.prepared` takes them, for a table that has got ``new`` columns.
+        """Return the rows for `Engine.prepared`, for a table to which the ``new`` columns were added.
 
-        A time that is finer than a new column is refused, and not floored.
+        A time that is finer than a new column is refused instead of being rounded down.
         """
         rows = self._take()
         if not isinstance(rows, ArrowInput):
@@ -107,7 +108,7 @@ def _of_spark(frame: Any, schema: TableSchema) -> list[FrameColumn]:
 
 
 def _own(name: str, schema: TableSchema) -> DataType | None:
-    """The type of the table's column of a name; None if it is unknown."""
+    """Return the type of the table's column of a name, or None if it is unknown."""
     known = match(name, schema.field_names)
     return None if known is None else schema.field(known).type
 
@@ -117,7 +118,7 @@ def _of_arrow(frame: Any, given: pa.Schema, by_value: bool, schema: TableSchema)
     of_pandas = is_pandas(frame)
     for at, field in enumerate(given):
         own = _own(field.name, schema)
-        with error_context(f"Column '{field.name}'"):
+        with error_context(f"column '{field.name}'"):
             kind = value_type(plain_type(field.type))
         if of_pandas:
             kind = coarsened(kind, MICROS)
@@ -129,7 +130,7 @@ def _of_arrow(frame: Any, given: pa.Schema, by_value: bool, schema: TableSchema)
 
 
 def _is_whole(column: Any, kind: pa.DataType, own: DataType | None) -> bool:
-    """Whether a column of pandas has floats for one of integers, and all of them are missing or numbers of its type."""
+    """Whether a pandas column has floats for an integer column, and each is missing or a value of the integer type."""
     if own is None or own.root not in INTEGER_ROOTS or not pa.types.is_floating(kind):
         return False
     values, limit = column.to_numpy(dtype=np.float64, na_value=np.nan), 2.0 ** (to_arrow(own).bit_width - 1)
@@ -137,14 +138,14 @@ def _is_whole(column: Any, kind: pa.DataType, own: DataType | None) -> bool:
 
 
 def _of_decimals(kind: DataType, own: DataType | None) -> DataType:
-    """The type of Python's decimals, of which Arrow infers as many digits as their values have."""
+    """Return the type for Python's decimals, for which Arrow infers only the digits of the values."""
     is_decimal = isinstance(kind, AtomicType) and kind.root == "DECIMAL"
     if not is_decimal or (own is not None and is_assignable(kind, own)):
         return kind
     return replace(kind, precision=MAX_DECIMAL_DIGITS)  # type: ignore[type-var]
 
 
-# -- Python's values -------------------------------------------------------------------------------------------------
+# -- Python values ---------------------------------------------------------------------------------------------------
 
 
 def _of_python(
@@ -163,18 +164,18 @@ def _of_values(name: str, values: pa.ChunkedArray | Sequence[Any], own: DataType
 
 
 def _typed(name: str, values: pa.ChunkedArray | Sequence[Any], is_new: bool) -> DataType:
-    """The type of a column alone. Raises InvalidInputError where a new column would lose digits of its times."""
-    with error_context(f"Column '{name}'"):
+    """Return the inferred type of a column. Raises InvalidInputError if a new column would lose digits of times."""
+    with error_context(f"column '{name}'"):
         array = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([natural_array(name, values)])
         kind = coarsened(value_type(plain_type(array.type)), MICROS)
-        if is_new and is_coarser(kind, array.type):
-            for chunk in array.chunks:
-                checked_times(pa.RecordBatch.from_arrays([chunk], [name]), {0: inferred_type(kind)})
-        return kind
+    if is_new and is_coarser(kind, array.type):
+        for chunk in array.chunks:
+            checked_times(pa.RecordBatch.from_arrays([chunk], [name]), {0: inferred_type(kind)})
+    return kind
 
 
 def _fits(values: Sequence[Any], own: DataType) -> bool:
-    """Whether a type has all values, and all digits of their times."""
+    """Whether a type can hold all values with all digits of times."""
     try:
         return not _is_finer(values, own, column_of(values, own))
     except UnfitValueError:
@@ -189,7 +190,7 @@ def _is_finer(values: Sequence[Any], own: DataType, stored: pa.Array) -> bool:
 
 
 def _beside(name: str, values: Sequence[Any], own: DataType) -> DataType:
-    """The type of values given that of their column: the same for parts whose every value fits, else their own."""
+    """Return the type of values for a column of type ``own``: ``own`` for parts that fit it, else the inferred type."""
     if _fits(values, own):
         return own
     known = [value for value in values if value is not None]
@@ -204,11 +205,11 @@ def _beside(name: str, values: Sequence[Any], own: DataType) -> DataType:
 
 
 def _row_beside(name: str, values: Sequence[Mapping[Any, Any]], own: RowType) -> RowType:
-    """The members of the type, then those that it does not have. Members of dicts are found in any case."""
+    """Return the members of the type, then the new ones. Names of members are compared without case."""
     given = dict.fromkeys(chain.from_iterable(values))
     by_name = {folded(each): each for each in given if isinstance(each, str)}
     if len(by_name) < len(given):
-        raise InvalidInputError(f"Column '{name}': names of members must be texts that differ by more than case.")
+        raise InvalidInputError(f"column '{name}': names of members must be texts that differ in more than case.")
     members = []
     for member in own.fields:
         key = by_name.pop(folded(member.name), None)

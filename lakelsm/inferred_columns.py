@@ -1,4 +1,4 @@
-"""The columns of a new table: from a schema or a mapping of types, or inferred from the types of a frame."""
+"""The columns of a new table, from a schema, a mapping of types, or the types of a frame."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from lakelsm.types import (
     parse_type,
 )
 
-#: What `lakelsm.schema.table_schema.create_schema` takes.
+#: The columns that `lakelsm.schema.table_schema.create_schema` accepts.
 _Columns: TypeAlias = "Sequence[DataField] | pa.Schema | str"
 
 _KINDS = (
@@ -44,17 +44,17 @@ MICROS, NANOS = 6, 9
 
 @dataclass(frozen=True)
 class GivenColumns:
-    """The columns of a new table, and the rows of the frame that they were inferred from (None: of a schema)."""
+    """The columns of a new table, and the rows of the frame that they were inferred from (None for a schema)."""
 
     columns: _Columns
     rows: Any = None
 
 
 def given_columns(given: Any) -> GivenColumns:
-    """The columns that a user gives. Raises InvalidInputError, with the column, for a type that Paimon does not have.
+    """Return the columns of an argument. Raises InvalidInputError with the column for a type that Paimon does not have.
 
-    A schema is kept. Of a frame all columns are nullable, because a frame shows its rows and not what later
-    ones may be; for the same reason timestamps have at least microseconds, and Python's decimals 38 digits.
+    A schema is returned unchanged. From a frame, all columns are nullable, timestamps have at least microseconds, and
+    Python's decimals 38 digits, because later rows may differ from those of the frame.
     """
     if isinstance(given, (str, pa.Schema)):
         return GivenColumns(given)
@@ -68,7 +68,7 @@ def given_columns(given: Any) -> GivenColumns:
         return _of_frame(given, MICROS if is_pandas(given) else NANOS)
     if isinstance(given, Sequence) and all(isinstance(column, DataField) for column in given):
         return GivenColumns(given)
-    raise InvalidInputError(f"a table's columns are {_KINDS}, not {type(given).__name__}")
+    raise InvalidInputError(f"schema: expected {_KINDS}, got {type(given).__name__}.")
 
 
 def _of_spark(given: Any) -> GivenColumns:
@@ -92,7 +92,7 @@ def _of_type(name: Any, kind: str | DataType | pa.DataType) -> DataField:
 
 
 def _is_frame(given: Any) -> bool:
-    """Whether `ArrowInput` accepts it, or names the remedy."""
+    """Whether `ArrowInput` accepts the value, or raises an error with a remedy."""
     package = type(given).__module__.split(".")[0]
     has_stream = not isinstance(given, type) and hasattr(given, "__arrow_c_stream__")
     return has_stream or package in ("pandas", "polars", "pyarrow", "pyspark")
@@ -103,19 +103,19 @@ def _is_list_of_dicts(given: Any) -> bool:
 
 
 def _table_of(given: Any) -> pa.Table:
-    """A dict of columns or a list of dicts, whose missing values are NULL, as Arrow infers their types."""
+    """Convert a dict of columns or a list of dicts (missing values are NULL) with the types that Arrow infers."""
     if not isinstance(given, Mapping):
         names = dict.fromkeys(name for row in given for name in row)
         given = {name: [row.get(name) for row in given] for name in names}
     columns = {checked_text("the name of a column", name, "a text"): natural_array(name, given[name]) for name in given}
     sizes = {name: len(column) for name, column in columns.items()}
     if len(set(sizes.values())) > 1:
-        raise InvalidInputError(f"columns have different numbers of rows: {sizes}")
+        raise InvalidInputError(f"schema: columns have different numbers of rows: {sizes}.")
     return pa.table(columns)
 
 
 def natural_array(name: str, values: Any) -> pa.Array:
-    """A column of Python's values as Arrow infers its type; decimals have 38 digits."""
+    """Convert a column of Python values with the type that Arrow infers; decimals have 38 digits."""
     if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
         raise wrong_argument(f"column '{name}'", values, "a list of values, or the text of a type such as 'INT'")
     try:
@@ -123,32 +123,32 @@ def natural_array(name: str, values: Any) -> pa.Array:
             check_one_kind(values := plain_values(list(values)))
         found = pa.array(values)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise InvalidInputError(f"column '{name}': its values have no common type ({error}); give it one") from error
-    if pa.types.is_decimal128(found.type):  # Of Python's decimals as many digits as these values need.
+        raise InvalidInputError(f"column '{name}': its values have no common type ({error}). Pass its type.") from error
+    if pa.types.is_decimal128(found.type):  # Arrow infers only the digits of these values.
         return found.cast(pa.decimal128(MAX_DECIMAL_DIGITS, found.type.scale))
     return found
 
 
 def _is_object(values: Any) -> bool:
-    """Whether a column of numpy or pandas has Python's objects."""
+    """Whether a column of numpy or pandas has Python objects."""
     dtype = getattr(values, "dtype", None)
     return isinstance(dtype, np.dtype) and dtype.hasobject
 
 
 def is_pandas(frame: Any) -> bool:
-    """Whether a frame is a pandas DataFrame; pandas is not loaded for it."""
+    """Whether a frame is a pandas DataFrame, without importing pandas."""
     pandas = sys.modules.get("pandas")
     return pandas is not None and isinstance(frame, pandas.DataFrame)
 
 
 def is_polars(frame: Any) -> bool:
-    """Whether a frame is a Polars DataFrame; Polars is not loaded for it."""
+    """Whether a frame is a Polars DataFrame, without importing Polars."""
     polars = sys.modules.get("polars")
     return polars is not None and isinstance(frame, polars.DataFrame)
 
 
 def _of_frame(frame: Any, finest: int) -> GivenColumns:
-    """The columns of a frame; ``finest`` is the precision of nanoseconds."""
+    """Return the columns of a frame; times in nanoseconds get the precision ``finest``."""
     rows = ArrowInput.of(frame, "schema")
     check_unique(rows.schema.names, "column")
     found: list[DataField] = []
@@ -166,12 +166,12 @@ def _of_frame(frame: Any, finest: int) -> GivenColumns:
 
 
 def has_objects(frame: Any, at: int) -> bool:
-    """Whether a column is one of Python's objects in a pandas DataFrame: Arrow infers its type from the values."""
+    """Whether a column of a pandas DataFrame has Python objects, so that Arrow infers its type from the values."""
     return is_pandas(frame) and isinstance(frame.dtypes.iloc[at], np.dtype) and frame.dtypes.iloc[at].hasobject
 
 
 def coarsened(kind: DataType, finest: int) -> DataType:
-    """A type of values whose nanoseconds have the precision ``finest``."""
+    """Return a type in which times in nanoseconds have the precision ``finest``."""
     if isinstance(kind, ArrayType):
         return replace(kind, element=coarsened(kind.element, finest))
     if isinstance(kind, MapType):
@@ -184,14 +184,14 @@ def coarsened(kind: DataType, finest: int) -> DataType:
 
 
 def is_coarser(kind: DataType, given: pa.DataType) -> bool:
-    """Whether a column of a type may lack digits of times that a frame has."""
+    """Whether the type of a column has fewer digits of times than the frame."""
     if not isinstance(kind, AtomicType) or not (pa.types.is_timestamp(given) or pa.types.is_time64(given)):
         return False
     return {"us": 6, "ns": 9}.get(given.unit, 0) > (kind.precision or 0)
 
 
 def checked_times(batch: pa.RecordBatch, coarser: Mapping[int, DataType]) -> pa.RecordBatch:
-    """A batch whose times fit the columns. Raises InvalidInputError where a write would cut digits of one."""
+    """Return the batch. Raises InvalidInputError if a write would cut digits of a time."""
     for at, kind in coarser.items():
         given = batch.column(at)
         unit = pa.timestamp("us", given.type.tz) if pa.types.is_timestamp(given.type) else pa.time32("ms")
@@ -199,7 +199,7 @@ def checked_times(batch: pa.RecordBatch, coarser: Mapping[int, DataType]) -> pa.
         if pc.any(cut).as_py():
             value = given.filter(cut)[0]
             raise InvalidInputError(
-                f"Column '{batch.schema.names[at]}' has {value}, which is finer than the {kind.sql()} that was inferred: "
-                "round it, or give the columns' types."
+                f"column '{batch.schema.names[at]}': {value} is finer than the inferred type {kind.sql()}. Round it, or "
+                "pass the types of the columns."
             )
     return batch

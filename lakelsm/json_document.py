@@ -1,4 +1,4 @@
-"""The JSON files of a table: schemas, snapshots and tags, parsed within bounds that no genuine one reaches."""
+"""The parser of a table's JSON files (schemas, snapshots, tags). Its limits are far above those of valid files."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from typing import Any, NoReturn
 
 from lakelsm.errors import CorruptTableError
 
-#: Objects and lists in each other. A ROW in a ROW is three deeper.
+#: The maximum nesting of objects and lists. A ROW within a ROW adds three levels.
 _MAX_DEPTH = 256
 _LONG = 1 << 63
 
 
 def parse_object(data: str | bytes, source: str) -> dict[str, Any]:
-    """Parse the object that a file holds; ``source`` names the file in errors.
+    """Parse a file with a JSON object; ``source`` names the file in errors.
 
-    Raises CorruptTableError where the file is no JSON object, is nested too deeply, or has a value that other tools
-    cannot hold: a number beyond 64 bits, or a text with half of a surrogate pair.
+    Raises CorruptTableError if the file is not a JSON object, is nested too deeply, or has a value that other tools
+    cannot represent: a number of more than 64 bits, or a text with half of a surrogate pair.
     """
     document = _parse(data, source)
     if not isinstance(document, dict):
-        raise CorruptTableError(f"{source} is no JSON object: restore the file.")
+        raise CorruptTableError(f"{source} is damaged: it is not a JSON object. Restore the file.")
     _check(document, source)
     return document
 
 
 def parse_texts(data: str | bytes, source: str) -> list[str]:
-    """Parse the list of texts that a file holds. Raises CorruptTableError for anything else."""
+    """Parse a file with a JSON list of texts. Raises CorruptTableError for other content."""
     document = _parse(data, source)
     if not isinstance(document, list) or not all(isinstance(item, str) and _fits(item) for item in document):
-        raise CorruptTableError(f"{source} is no JSON list of texts: restore the file.")
+        raise CorruptTableError(f"{source} is damaged: it is not a JSON list of texts. Restore the file.")
     return document
 
 
@@ -37,15 +37,15 @@ def _parse(data: str | bytes, source: str) -> Any:
     try:
         return json.loads(data, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
-        raise CorruptTableError(f"{source} is no JSON: {error}. Restore the file.") from error
+        raise CorruptTableError(f"{source} is damaged: it is not JSON ({error}). Restore the file.") from error
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no number of JSON")
+    raise ValueError(f"{constant} is not a JSON number")
 
 
 def _check(document: dict[str, Any], source: str) -> None:
-    """Walk a document without recursion, level by level; values in lists go by the key of the list."""
+    """Check all values of a document, level by level without recursion. An error names the key of a value or its list."""
     level: list[tuple[str, Any]] = [("", document)]
     for _ in range(_MAX_DEPTH):
         below: list[tuple[str, Any]] = []
@@ -57,13 +57,13 @@ def _check(document: dict[str, Any], source: str) -> None:
                 below.extend((key, item) for item in value)
             elif not _fits(value):
                 raise CorruptTableError(
-                    f"{source} has {value!a} under {key.encode('utf-8', 'replace').decode()}, which other tools "
-                    "cannot hold: restore the file."
+                    f"{source} is damaged: {key.encode('utf-8', 'replace').decode()} is {value!a}, which other tools "
+                    "cannot represent. Restore the file."
                 )
         level = below
         if not level:
             return
-    raise CorruptTableError(f"{source} is nested more than {_MAX_DEPTH} deep: restore the file.")
+    raise CorruptTableError(f"{source} is damaged: it has more than {_MAX_DEPTH} levels. Restore the file.")
 
 
 def _fits(value: object) -> bool:

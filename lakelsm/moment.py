@@ -1,8 +1,8 @@
-"""Points in time that callers pass: one grammar and one rule of time zones for every call, engine and command.
+"""Points in time as arguments: one grammar and one rule for time zones in all calls, engines and commands.
 
-A text without a zone is in the time zone of the table (option `lakelsm.time-zone`), else of its catalog, else in UTC. A
-text may end with an offset or the name of a zone. A datetime with a tzinfo is exact; one without is in this machine's
-local time, as in Python. The time zone of a Spark session is never used.
+A text may end with an offset or the name of a zone. A text without a zone is in the time zone of the table (option
+`lakelsm.time-zone`), else of its catalog, else in UTC. A datetime with a tzinfo is exact; one without it is in this
+machine's local time, as in Python. The time zone of a Spark session is never used.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lakelsm.errors import InvalidInputError
 from lakelsm.options.option_values import parse_zone
 from lakelsm.secret_values import shown_text
 
-#: How a text begins that is meant as a time.
+#: The beginning of a text that is meant as a time.
 _DAY = re.compile(r"\d{4}-\d{1,2}-\d{1,2}(?!\d)")
 #: The forms of a point in time; they complete 'Use …'.
 MOMENT_FORMS = (
@@ -31,12 +31,12 @@ _TEXT = re.compile(
     r"(?:[ ]+(?P<zone>[^\s]+))?"
 )
 _EPOCH = datetime(1970, 1, 1)
-#: A day after year 1 began, in epoch millis: before it no zone has a calendar.
+#: The second day of year 1 in epoch millis: before it, not all zones have a calendar.
 _FIRST_MOMENT = FIRST_MILLIS + 86_400_000
 
 
 def is_wrong_time(text: str) -> bool:
-    """Whether a text is meant as a time and is none, such as '2026-02-30'."""
+    """Whether a text is meant as a time, but is not valid, such as '2026-02-30'."""
     if _DAY.match(text) is None:
         return False
     try:
@@ -48,7 +48,7 @@ def is_wrong_time(text: str) -> bool:
 
 @dataclass(frozen=True)
 class Moment:
-    """A point in time: what a clock of ``zone`` shows (None: of the table's zone). ``given`` is for messages."""
+    """A point in time: the time on a clock of ``zone`` (None: the table's zone). Messages show ``given``."""
 
     given: str
     wall: datetime
@@ -56,10 +56,10 @@ class Moment:
 
     @staticmethod
     def of_text(text: str) -> Moment:
-        """Parse a text. Raises ValueError for one that is no time."""
+        """Parse a text. Raises ValueError if it is not a time."""
         found = _TEXT.fullmatch(text.strip())
         if found is None or (found["offset"] and found["zone"]):
-            raise ValueError(f"{shown_text(text)!r} is no time")
+            raise ValueError(f"{shown_text(text)!r} is not a time")
         micros = (found["fraction"] or "").ljust(6, "0")[:6]
         wall = datetime.fromisoformat(f"{found['day']}T{found['minute'] or '00:00'}:{found['second'] or '00'}.{micros}")
         name = found["offset"] or found["zone"]
@@ -67,8 +67,8 @@ class Moment:
 
     @staticmethod
     def of_datetime(value: datetime) -> Moment:
-        """Take a datetime of any class. Raises ValueError where no instant is known for it."""
-        # A plain one: pandas' own refuses what Python's has, and warns of nanoseconds.
+        """Convert a datetime of any class. Raises ValueError if its offset from UTC is unknown."""
+        # A plain datetime: the class of pandas refuses values that Python accepts, and warns of nanoseconds.
         plain = datetime(
             value.year,
             value.month,
@@ -84,20 +84,20 @@ class Moment:
             if plain.utcoffset() is None:
                 plain = plain.replace(tzinfo=None).astimezone()
             offset = plain.utcoffset() or timedelta(0)
-        except Exception as error:  # noqa: BLE001 (a tzinfo is the caller's code; the system's calendar has an end too)
+        except Exception as error:  # noqa: BLE001 (a tzinfo is the caller's code; the system's calendar also has an end)
             raise ValueError(f"{value!r} has no known offset from UTC ({type(error).__name__})") from None
         return Moment(str(value), plain.replace(tzinfo=None), timezone(offset))
 
     def millis(self, zone: tzinfo) -> int:
-        """Milliseconds since 1970, rounded down; ``zone`` is that of a wall clock without its own.
+        """Return the milliseconds since 1970, rounded down; ``zone`` applies if the time has no zone itself.
 
-        A time that the clock shows twice is the earlier one; one that it skips is as much later as the clock is put
-        forward. Raises InvalidInputError for an instant outside of the years 1 to 9999.
+        A time that the clock shows twice is the earlier one. A time that the clock skips is later by the skipped
+        interval. Raises InvalidInputError for an instant outside the years 1 to 9999.
         """
-        ahead = self.wall.replace(tzinfo=zone if self.zone is None else self.zone, fold=0).utcoffset()
-        found = (self.wall - _EPOCH - (ahead or timedelta(0))) // timedelta(milliseconds=1)
+        offset = self.wall.replace(tzinfo=zone if self.zone is None else self.zone, fold=0).utcoffset()
+        found = (self.wall - _EPOCH - (offset or timedelta(0))) // timedelta(milliseconds=1)
         if not FIRST_MILLIS <= found <= LAST_MILLIS:
-            raise InvalidInputError(f"{self.given} is outside of the years 1 to 9999 in UTC: pass a time within them.")
+            raise InvalidInputError(f"{self.given} is outside the years 1 to 9999 in UTC.")
         return found
 
     def __str__(self) -> str:
@@ -106,13 +106,13 @@ class Moment:
 
 @dataclass(frozen=True)
 class Age:
-    """How old something may be: ``seconds`` before now, or a ``moment``, never both."""
+    """The maximum age of something: ``seconds`` before now, or a ``moment``, never both."""
 
     seconds: float | None = None
     moment: Moment | None = None
 
     def bound(self, now: int, zone: tzinfo) -> int:
-        """The moment in epoch millis, as ``now`` is; ``zone`` is that of texts without one."""
+        """Return the bound in epoch millis, like ``now``; ``zone`` applies to texts without a zone."""
         if self.moment is not None:
             return self.moment.millis(zone)
         return max(now - int((self.seconds or 0) * 1000), _FIRST_MOMENT)

@@ -1,6 +1,6 @@
-"""Schema changes as values: the requests of a caller. Each checks its own arguments; `evolution` applies them.
+"""Schema changes, the arguments of `alter_table`. Each one checks its arguments; `schema.evolution` applies them.
 
-A type is one of lakelsm.types or its DDL text, such as 'DECIMAL(10, 2)' or 'ROW<a INT>'; the change has it parsed.
+A type is a DataType or its DDL text, such as 'DECIMAL(10, 2)' or 'ROW<a INT>', which the change parses.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ColumnPath = str | tuple[str, ...]
 
 @dataclass(frozen=True)
 class AddColumn:
-    """A new nullable column: last, first, or after another one."""
+    """Add a nullable column: at the end, first, or after another column."""
 
     name: ColumnPath
     type: DataType | str
@@ -33,11 +33,11 @@ class AddColumn:
         _check_path(self.name)
         object.__setattr__(self, "type", _checked_type(self.name, self.type))
         _check_comment(self.comment)
-        _check_place(self.after, self.first)
+        _check_position(self.after, self.first)
 
     @property
     def data_type(self) -> DataType:
-        """The type, parsed."""
+        """The parsed type."""
         return _checked_type(self.name, self.type)
 
     def __repr__(self) -> str:
@@ -51,7 +51,7 @@ class AddColumn:
 
 @dataclass(frozen=True)
 class DropColumn:
-    """A column goes; its id is never used again."""
+    """Drop a column. Its id is never used again."""
 
     name: ColumnPath
 
@@ -61,7 +61,7 @@ class DropColumn:
 
 @dataclass(frozen=True)
 class RenameColumn:
-    """A column gets another name and keeps its id."""
+    """Rename a column, which keeps its id."""
 
     name: ColumnPath
     new_name: str
@@ -73,7 +73,7 @@ class RenameColumn:
 
 @dataclass(frozen=True)
 class UpdateColumnType:
-    """A column gets a wider type; its nullability stays."""
+    """Change the type of a column to a wider one. Its nullability does not change."""
 
     name: ColumnPath
     type: DataType | str
@@ -84,7 +84,7 @@ class UpdateColumnType:
 
     @property
     def data_type(self) -> DataType:
-        """The type, parsed."""
+        """The parsed type."""
         return _checked_type(self.name, self.type)
 
     def __repr__(self) -> str:
@@ -96,7 +96,7 @@ class UpdateColumnType:
 
 @dataclass(frozen=True)
 class UpdateColumnNullability:
-    """A column becomes nullable, or NOT NULL (only if 'alter-column-null-to-not-null.disabled' = 'false')."""
+    """Make a column nullable, or NOT NULL (needs 'alter-column-null-to-not-null.disabled' = 'false')."""
 
     name: ColumnPath
     nullable: bool
@@ -108,7 +108,7 @@ class UpdateColumnNullability:
 
 @dataclass(frozen=True)
 class UpdateColumnComment:
-    """A column's comment; None removes it."""
+    """Set the comment of a column; None removes it."""
 
     name: ColumnPath
     comment: str | None
@@ -120,7 +120,7 @@ class UpdateColumnComment:
 
 @dataclass(frozen=True)
 class MoveColumn:
-    """A column goes to the front, after another one, or else to the end."""
+    """Move a column to the front, after another one, or by default to the end."""
 
     name: str
     after: str | None = None
@@ -128,12 +128,12 @@ class MoveColumn:
 
     def __post_init__(self) -> None:
         checked_name("name", self.name, "the name of a column as text")
-        _check_place(self.after, self.first)
+        _check_position(self.after, self.first)
 
 
 @dataclass(frozen=True)
 class UpdateComment:
-    """The table's comment; None removes it."""
+    """Set the comment of the table; None removes it."""
 
     comment: str | None
 
@@ -143,7 +143,7 @@ class UpdateComment:
 
 @dataclass(frozen=True)
 class SetOption:
-    """An option gets a value: text, or a number or boolean for its text."""
+    """Set an option to a text, a number or a boolean."""
 
     key: str
     value: str
@@ -158,7 +158,7 @@ class SetOption:
 
 @dataclass(frozen=True)
 class RemoveOption:
-    """An option goes back to its default."""
+    """Reset an option to its default."""
 
     key: str
 
@@ -179,7 +179,7 @@ SchemaChange = ColumnChange | UpdateComment | SetOption | RemoveOption
 
 
 def check_changes(changes: Sequence[object]) -> None:
-    """Raises InvalidInputError unless there are changes, and nothing else."""
+    """Raise InvalidInputError for an empty list and for values that are not schema changes."""
     for change in changes:
         if not isinstance(change, SchemaChange):
             remedy = "Write *changes to pass the members of a list." if isinstance(change, (list, tuple)) else ""
@@ -189,7 +189,7 @@ def check_changes(changes: Sequence[object]) -> None:
 
 
 def column_path(name: ColumnPath) -> tuple[str, ...]:
-    """The path of a column's name: its names from the outside in."""
+    """Return the name of a column as a path, the outermost name first."""
     return (name,) if isinstance(name, str) else tuple(name)
 
 
@@ -213,10 +213,10 @@ def _check_comment(comment: str | None) -> None:
     checked_text("comment", comment, "a text", optional=True, blank=True)
 
 
-def _check_place(after: str | None, first: bool) -> None:
+def _check_position(after: str | None, first: bool) -> None:
     checked_name("after", after, "the name of a column as text", optional=True)
     if checked_flag("first", first) and after is not None:
-        raise InvalidInputError(f"first is True and after is {after!r}; give one of them.")
+        raise InvalidInputError(f"first: after = {after!r} is also given. Pass one of the two.")
 
 
 def _check_key(key: str) -> None:

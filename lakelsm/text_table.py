@@ -1,4 +1,4 @@
-"""Rows for people: aligned columns, HTML for notebooks, and short sizes."""
+"""Tables as aligned text and as HTML for notebooks, and readable sizes and times."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def aligned(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A line for the header and one for each row; what is None is shown as '-'."""
+    """Return a line for the header and for each row, with aligned columns; None is shown as '-'."""
     lines = [tuple(header), *(tuple("-" if cell is None else str(cell) for cell in row) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines)]
     return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
 
 
 def html_table(rows: Iterable[Sequence[object]], header: Sequence[str] = (), caption: str = "") -> str:
-    """A table for notebooks, below ``header`` if it is given; without it the first cell of each row is a heading."""
+    """Return an HTML table. Without a ``header``, the first cell of each row is a heading."""
 
     def line(cells: Sequence[object], headings: int) -> str:
         kinds = ("th" if at < headings else "td" for at in range(len(cells)))
@@ -32,7 +32,7 @@ def html_table(rows: Iterable[Sequence[object]], header: Sequence[str] = (), cap
 
 
 def shown_values(column: pa.ChunkedArray) -> list[Any]:
-    """The values of a column as Python's; a date or a time that Python lacks is a text."""
+    """Return the values of a column as Python values; a date or time that Python does not have is a text."""
     try:
         values: list[Any] = column.to_pylist()
     except (OverflowError, ValueError):
@@ -59,7 +59,7 @@ def amount(count: int, one: str, many: str = "") -> str:
 
 
 def size(count: int) -> str:
-    """Bytes in the largest unit of which there is one at least."""
+    """Return a number of bytes in the largest unit in which it is at least 1."""
     number, unit = float(count), 0
     while abs(number) >= 1024 and unit < len(_UNITS) - 1:
         number, unit = number / 1024, unit + 1
@@ -67,17 +67,17 @@ def size(count: int) -> str:
 
 
 def moment(time: datetime | None) -> str | None:
-    """A time to the second."""
+    """Return a time with the precision of a second."""
     return None if time is None else time.strftime("%Y-%m-%d %H:%M:%S")
 
 
 def older_than_text(bound: datetime | None) -> list[str]:
-    """The line of a bound in UTC, where there is one."""
+    """Return the line for a bound in UTC, or no line."""
     return [] if bound is None else [f"  older than {bound.isoformat()}"]
 
 
 def failures_text(failures: Sequence[str]) -> list[str]:
-    """The lines of files that could not be deleted, of which a few are named."""
+    """Return the line for files that could not be deleted, with the first of them, or no line."""
     if not failures:
         return []
     return [f"  failed     {len(failures)} files could not be deleted and are orphans now, such as {failures[0]}"]

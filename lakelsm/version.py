@@ -1,4 +1,4 @@
-"""The version of lakelsm, once: the package, the command and the snapshots that are written all take it from here."""
+"""The version of lakelsm, as used by the package, the command line and the snapshots that it writes."""
 
 from __future__ import annotations
 

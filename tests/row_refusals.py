@@ -40,29 +40,29 @@ class Refusal:
 
 
 K, V = ("k", "INT"), ("v", "STRING")
-_ROW = "The write was refused and nothing of it is visible: "
-_FILL = "is NULL in a row of the DataFrame: filter or fill such rows"
+_ROW = "Nothing was written: "
+_FILL = "is NULL in a row. Remove or fill such rows"
 _KINDS = "+I, -U, +U or -D"
-_NO_KIND = f"row kind of column 'op' must be {_KINDS} and cannot be null"
+_NO_KIND = f"row kind column 'op': expected {_KINDS}, got"
 _LONG = f"{_ROW}a value of column 'v' is longer than"
 _CAST = "before the write."
 
 REFUSALS = (
-    Refusal("k INT, v STRING", (K, V, ("V", "STRING")), (1, "a", "b"), "column V, v more than once: rename or drop one"),
-    Refusal("k INT, v STRING", (K,), (1,), "lacks column v of the table: add it (as NULL where the row has none)."),
-    Refusal("k INT", (K, V), (1, "a"), "has no column v: drop it from the DataFrame or add it to the table first"),
-    Refusal("k INT", (K,), (1,), "Row kind column 'op' is not in the DataFrame, which has k.", row_kind="op"),
-    Refusal("k INT", (K, ("op", "INT")), (1, 2), f"Row kind column 'op' must be a string of {_KINDS}.", row_kind="op"),
+    Refusal("k INT, v STRING", (K, V, ("V", "STRING")), (1, "a", "b"), "column V, v occurs more than once in the frame."),
+    Refusal("k INT, v STRING", (K,), (1,), "lacks column v of the table. Add it (NULL where a row has no value)."),
+    Refusal("k INT", (K, V), (1, "a"), "the table has no column v. Drop it from the frame, or add it to the table"),
+    Refusal("k INT", (K,), (1,), "row kind column 'op' is not in the frame. Columns: k.", row_kind="op"),
+    Refusal("k INT", (K, ("op", "INT")), (1, 2), f"row kind column 'op': expected texts, {_KINDS}.", row_kind="op"),
     Refusal(
         "k INT, v STRING",
         (K, V, ("op", "STRING")),
         (1, "+I", "+I"),
-        "The table takes row kinds from its column 'v' (rowkind.field): leave row_kind out.",
+        "row_kind: the table has row kinds in its column 'v' (rowkind.field). Leave row_kind out.",
         row_kind="op",
         options={"rowkind.field": "v"},
     ),
     *(
-        Refusal("k INT", (K, ("op", "STRING")), (1, kind), f"{_ROW}{_NO_KIND}: {message}", row_kind="op")
+        Refusal("k INT", (K, ("op", "STRING")), (1, kind), f"{_ROW}{_NO_KIND} {message}", row_kind="op")
         for kind, message in (("+i", "+i"), (None, "NULL"))
     ),
     Refusal("k INT, v STRING", (K, V), (None, "a"), f"{_ROW}key column 'k' {_FILL}"),
@@ -72,15 +72,15 @@ REFUSALS = (
         "k INT, v CHAR",
         (K, V),
         (1, "ab"),
-        f"{_LONG} CHAR(1) allows, which is what the type means without a length: "
-        "declare STRING or BYTES for values of any length",
+        f"{_LONG} CHAR(1) allows, the meaning of the type without a length. "
+        "Declare STRING or BYTES for values of any length",
     ),
     Refusal("k INT, v VARBINARY(3)", (K, ("v", "BYTES")), (1, b"abcd"), f"{_LONG} VARBINARY(3) allows"),
     Refusal(
         "k INT, v TIME(3)",
         (K, ("v", "INT")),
         (1, 86_400_000),
-        f"{_ROW}'v' (TIME(3)) is a number of milliseconds from 0 to 86399999, and a row has another",
+        f"{_ROW}'v' (TIME(3)) has a number outside 0 to 86399999 (milliseconds) in a row",
     ),
     Refusal(
         "k INT, v ROW<x INT NOT NULL, y STRING>",
@@ -95,7 +95,10 @@ REFUSALS = (
         f"{_ROW}'v.element', which is NOT NULL, {_FILL}",
     ),
     Refusal(
-        "k INT, p STRING", (K, ("p", "STRING")), (1, "b"), f"{_ROW}a row's 'p' is not the overwritten partition's 'a'",
+        "k INT, p STRING",
+        (K, ("p", "STRING")),
+        (1, "b"),
+        f"{_ROW}a row is not in the overwritten partition, where column 'p' is 'a'",
         fixed={"p": "a"},
     ),
     *(

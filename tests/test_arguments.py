@@ -155,8 +155,8 @@ def test_a_path_below_a_file_holds_no_table(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"schema": None}, "columns are a DDL text"),
-        ({"schema": 5}, "columns are a DDL text"),
+        ({"schema": None}, "schema: expected a DDL text"),
+        ({"schema": 5}, "schema: expected a DDL text"),
         ({"schema": [DataField(0, HALF, INT)]}, "the name of a column: .*Half of a surrogate pair"),
         ({"schema": [DataField(0, 5, INT)]}, "the name of a column: .* got 5"),  # type: ignore[arg-type]
         ({"schema": [DataField(0, "k", "INT")]}, "the type of column 'k': .* got 'INT'"),  # type: ignore[arg-type]

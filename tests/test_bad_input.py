@@ -101,18 +101,18 @@ Call = Callable[[Tables], Any]
 #: On any engine: one of each check that a call makes. All that the checks refuse: tests/row_refusals.py,
 #: tests/test_arguments.py, tests/commit/test_commit_identity.py, tests/options.
 INVALID: dict[str, tuple[Call, str]] = {
-    "a null key": (lambda t: t.table.write(t.rows((DAY, None, "v", "x", 1))), "key column 'k' is NULL .* filter or fill"),
+    "a null key": (lambda t: t.table.write(t.rows((DAY, None, "v", "x", 1))), "key column 'k' is NULL .* Remove or fill"),
     "a wrong type": (
         lambda t: t.table.write(t.rows((*GOOD[:4], "7"), columns="dt DATE, k INT, v STRING, code STRING, n STRING")),
-        r"Column 'n' is string in the DataFrame and int(32)? in the table \(INT\): cast it",
+        r"column 'n' is string in the frame and int(32)? in the table \(INT\)\. Cast it",
     ),
     "a value that does not fit": (
         lambda t: t.table.write(t.rows((DAY, 2**31, "v", "x", 1), columns=FRAME.replace("k INT", "k BIGINT"))),
-        r"nothing of it is visible: (row 1 of column 'k'|column 'k' of the row with .*): 2147483648 does not fit INT",
+        r"Nothing was written: (row 1, column 'k'|column 'k' of the row with .*): 2147483648 does not fit INT",
     ),
     "an unknown row kind": (
         lambda t: t.table.write(t.rows((*GOOD, "X"), columns=f"{FRAME}, op STRING"), row_kind="op"),
-        r"row kind of column 'op' must be \+I, -U, \+U or -D and cannot be null: X",
+        r"row kind column 'op': expected \+I, -U, \+U or -D, got X",
     ),
     "a commit user that is no text": (
         lambda t: t.table.write(good(t), commit_user=5),  # type: ignore[arg-type]
@@ -154,14 +154,14 @@ INVALID: dict[str, tuple[Call, str]] = {
     ),
     "a row outside the overwritten partition": (
         lambda t: t.table.overwrite(good(t), {"dt": NEXT_DAY}),
-        "a row's 'dt' is not the overwritten partition's '2020-01-02'",
+        "a row is not in the overwritten partition, where column 'dt' is '2020-01-02'",
     ),
-    "a condition that is no SQL": (lambda t: t.read(where="k = = 1"), "cannot parse predicate 'k = = 1'"),
+    "a condition that is no SQL": (lambda t: t.read(where="k = = 1"), "cannot parse condition 'k = = 1'"),
     "a condition on an unknown column": (
         lambda t: t.read(where="kk = 1"),
-        "column 'kk' of the predicate does not exist; available columns: dt, k",
+        "condition: column 'kk' does not exist. Columns: dt, k",
     ),
-    "a condition of a delete": (lambda t: t.delete("kk = 1"), "column 'kk' of the predicate does not exist"),
+    "a condition of a delete": (lambda t: t.delete("kk = 1"), "condition: column 'kk' does not exist"),
     "a condition of a compaction on values": (
         lambda t: t.compact(where="v = 'a'"),
         r"where: only conditions on partition columns \(dt\)",
@@ -190,7 +190,7 @@ TRIED_ON_SPARK = (
 INVALID_ON_SPARK: dict[str, tuple[Call, str]] = {
     "a column twice": (
         lambda t: t.table.write(good(t).selectExpr("*", "n")),
-        "column n more than once: rename or drop one",
+        "column n occurs more than once in the frame. Rename or drop one",
     ),
     "a stream": (
         lambda t: t.table.write(session(t).readStream.format("rate").load()),

@@ -97,7 +97,7 @@ def test_rows_in_memory_are_held_and_a_stream_is_taken_once() -> None:
     for form in (rows, rows.to_reader()):
         fine = FrameColumns.of(form).rows({"t": parse_type("TIME(3)")})
         assert isinstance(fine, ArrowInput)
-        with pytest.raises(InvalidInputError, match=r"Column 't' has 00:00:00.000001, which is finer than the TIME\(3\)"):
+        with pytest.raises(InvalidInputError, match=r"'t': 00:00:00.000001 is finer than the inferred type TIME\(3\)"):
             list(fine.batches)
 
 
@@ -107,8 +107,8 @@ def test_rows_in_memory_are_held_and_a_stream_is_taken_once() -> None:
         ([{"x": 1}, {"x": "a"}], "column 'x': its values have no common type"),
         ([{"id": 1}, 5], "frame, row 2: expected a dict, got 5."),
         ({"x": 5}, "column 'x' of frame: expected a list"),
-        ({"t": np.array([1], "datetime64[ns]")}, "Column 't' has 1970-01-01 00:00:00.000000001, which"),
-        (pa.table({"x": pa.array([1], pa.duration("s"))}), "Column 'x': Arrow type duration[s] has no Paimon type"),
+        ({"t": np.array([1], "datetime64[ns]")}, "column 't': 1970-01-01 00:00:00.000000001 is finer than"),
+        (pa.table({"x": pa.array([1], pa.duration("s"))}), "column 'x': Arrow type duration[s] has no Paimon type"),
         (5, "frame: expected rows in memory (a list of dicts, a dict of columns, "),
     ],
 )

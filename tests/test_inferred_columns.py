@@ -133,8 +133,8 @@ def test_types_by_name_and_schemas_keep_what_they_say(catalog: Catalog) -> None:
 NULLS = pa.array([[]], pa.list_(pa.null()))
 PERIODS = pd.period_range("2020", periods=1, freq="Y")
 REFUSED: dict[str, tuple[Any, str]] = {
-    "no values": (pd.DataFrame({"id": [1], "x": [None]}), "column 'x': it has only NULLs"),
-    "no values within": (pa.table({"id": [1], "x": NULLS}), "column 'x': it has only NULLs"),
+    "no values": (pd.DataFrame({"id": [1], "x": [None]}), "column 'x': all values are NULL"),
+    "no values within": (pa.table({"id": [1], "x": NULLS}), "column 'x': all values are NULL"),
     "a duration": (pd.DataFrame({"id": [1], "x": [dt.timedelta(1)]}), "column 'x': Arrow type duration.* has no"),
     "mixed objects": (pd.DataFrame({"id": [1, 2], "x": [1, "a"]}), "Column 'x' of the DataFrame has no Arrow type"),
     "an extension": (pd.DataFrame({"id": [1], "x": PERIODS}), "column 'x'"),
@@ -144,10 +144,10 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a type that is none": ({"id": "BIGINT", "x": 5}, "the type of column 'x': expected a text such as 'INT'"),
     "no columns": ({}, "at least one column"),
     "a series": (pd.Series([1]), r"schema.to_frame\(\)"),
-    "a number": (5, "columns are a DDL text"),
+    "a number": (5, "schema: expected a DDL text"),
     "a dict of texts and values": ({"id": [1], "x": 5}, "column 'x': expected a list of values"),
     "values of two types": ([{"id": 1}, {"id": "a"}], "column 'id': its values have no common type"),
-    "columns of two lengths": ({"id": [1], "x": []}, "columns have different numbers of rows: {'id': 1, 'x': 0}"),
+    "columns of two lengths": ({"id": [1], "x": []}, "schema: columns have different numbers of rows: {'id': 1, 'x': 0}"),
     "a name that is no text": ([{"id": 1, 5: 1}], "the name of a column: .* got 5"),
 }
 
@@ -171,9 +171,9 @@ def test_objects_of_polars_are_refused(catalog: Catalog, monkeypatch: pytest.Mon
         lambda: catalog.create_table("db.t", frame, primary_key="id"), lambda: table.write(frame),
         lambda: table.overwrite(frame), lambda: table.delete(keys=frame),
     ):  # fmt: skip
-        with pytest.raises(InvalidInputError, match="column 'x': Polars type Object has no Paimon type"):
+        with pytest.raises(InvalidInputError, match="'x': Polars type Object has no Paimon type"):
             call()
-    with pytest.raises(InvalidInputError, match=r"row 1 of column 'x': <object object .* does not fit BYTES"):
+    with pytest.raises(InvalidInputError, match=r"row 1, column 'x': <object object .* does not fit BYTES"):
         table.write({"id": [1], "x": Series(pa.table({"x": [b"address"]}))})
 
 
@@ -189,8 +189,8 @@ def test_what_has_no_type_of_paimons_is_refused_with_the_column_and_creates_noth
 
 FINE = {
     "timestamp": (pd.DataFrame({"id": [1, 1], "ts": pd.to_datetime([0, 1], unit="ns")}),
-                  r"Column 'ts' has .*00.000000001, which is finer than the TIMESTAMP\(6\) that was inferred"),
-    "time": (pa.table({"id": [1], "time": pa.array([1], pa.time64("us"))}), r"Column 'time' .* TIME\(3\)"),
+                  r"column 'ts': .*00.000000001 is finer than the inferred type TIMESTAMP\(6\)"),
+    "time": (pa.table({"id": [1], "time": pa.array([1], pa.time64("us"))}), r"column 'time': .* TIME\(3\)"),
     "key": (pa.table({"id": pa.array([None], pa.int64())}), "key column 'id'"),
 }  # fmt: skip
 
@@ -223,7 +223,7 @@ def test_a_load_that_fails_after_a_commit_keeps_the_table(catalog: Catalog, monk
     [
         ("id BIGINT", {"load": True}, "needs a frame with rows"),
         (pa.schema([("id", pa.int64())]), {"load": True}, "needs a frame with rows"),
-        (pa.table({"id": [1]}), {"load": True, "if_not_exists": True}, "load=True is for a new table"),
+        (pa.table({"id": [1]}), {"load": True, "if_not_exists": True}, "load=True needs a new table"),
         (pa.table({"id": [1]}), {"load": "yes"}, "load: expected True or False"),
     ],
 )

@@ -36,7 +36,7 @@ CHANGES: list[tuple[Callable[[], object], str]] = [
     (lambda: AddColumn("x", INT, comment=5), "comment: .*5"),  # type: ignore[arg-type]
     (lambda: AddColumn("x", INT, after=5), "after: .*5"),  # type: ignore[arg-type]
     (lambda: AddColumn("x", INT, first="y"), "first: expected True or False"),  # type: ignore[arg-type]
-    (lambda: AddColumn("x", INT, after="k", first=True), "give one of them"),
+    (lambda: AddColumn("x", INT, after="k", first=True), "first: after = 'k' is also given"),
     (lambda: DropColumn("\0"), "without the NUL"),
     (lambda: RenameColumn("k", 5), "new_name: .*5"),  # type: ignore[arg-type]
     (lambda: UpdateColumnType("k", None), "type: .*None"),  # type: ignore[arg-type]

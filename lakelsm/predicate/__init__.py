@@ -1,1 +1,1 @@
-"""Conditions and expressions of a row: their form, the parser of SQL text, literals, evaluation, and statistics."""
+"""Conditions and expressions on rows: their classes, the parser of SQL text, literals, evaluation, statistics."""

@@ -1,7 +1,7 @@
-"""A predicate on rows in Arrow: which of them make it TRUE, exactly as Spark has it.
+"""Evaluation of a predicate on rows in Arrow, with the results of Spark.
 
-Three-valued logic is Arrow's own (Kleene), with NULL for unknown. A value that is finer than its column is floored to the
-column's grid and the comparison follows, so that nothing is cast that could overflow or round.
+The three-valued logic is Arrow's (Kleene), with NULL for unknown. A value that is finer than its column is rounded down
+to a value of the column's type, and the comparison is adapted, so that no cast can overflow or round.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from lakelsm.predicate.shown_text import shown_condition
 from lakelsm.types.nano_timestamps import NANO_TIMESTAMP, without_nanoseconds
 
 Rows: TypeAlias = pa.Table | pa.RecordBatch
-#: A column of values or of outcomes; an outcome that all rows share may be a scalar.
+#: A column of values or outcomes; an outcome that is equal for all rows may be a scalar.
 _Values: TypeAlias = Any
 
 _OPS: dict[str, Callable[[_Values, _Values], _Values]] = {
@@ -47,7 +47,7 @@ _OPS: dict[str, Callable[[_Values, _Values], _Values]] = {
     ">": pc.greater,
     ">=": pc.greater_equal,
 }
-# Against a value that was floored to the column's grid and is not on it.
+# The operators for a value that was rounded down to a value of the column's type.
 _FLOORED_OPS = {"<": "<=", "<=": "<=", ">": ">", ">=": ">"}
 _FLIPPED = {"<": ">", "<=": ">="}
 _NULL = pa.scalar(None, pa.bool_())
@@ -55,17 +55,16 @@ _WIDE = Context(prec=100)
 
 
 def check_understood(predicate: Predicate, where: str) -> None:
-    """Raise UnsupportedFeatureError unless each part of the condition ``where`` was understood.
+    """Raise UnsupportedFeatureError unless all parts of the condition ``where`` are supported.
 
     Raises InvalidInputError for a LIKE pattern that is too long.
     """
     unknown = unknown_part(predicate)
     if unknown is not None:
         raise UnsupportedFeatureError(
-            f"condition {shown_condition(where)}: the part {unknown.reason!r} is not among those that lakelsm can judge "
-            "by itself. Write it as comparisons of a column with a literal of the column's type (times with a zone or as "
-            "TIMESTAMP_NTZ), or leave it out and filter the rows that come, or let Spark judge it: Table.read, or "
-            "engine='spark'."
+            f"condition {shown_condition(where)}: the local engine cannot evaluate {unknown.reason!r}. Compare a column "
+            "with a literal of its type (times with a zone or as TIMESTAMP_NTZ), filter the result instead, or use "
+            "Spark: Table.read or engine='spark'."
         )
     pattern = _too_long(predicate)
     if pattern is not None:
@@ -76,7 +75,7 @@ def check_understood(predicate: Predicate, where: str) -> None:
 
 
 def _too_long(predicate: Predicate) -> str | None:
-    """A pattern that Arrow has no room for; None where each can be matched."""
+    """Return a pattern that is too long for Arrow; None if there is none."""
     if isinstance(predicate, And | Or):
         return next((pattern for pattern in map(_too_long, predicate.children) if pattern is not None), None)
     if isinstance(predicate, IsTrue):
@@ -91,10 +90,10 @@ def _too_long(predicate: Predicate) -> str | None:
 
 
 def matching(predicate: Predicate, rows: Rows) -> pa.Array | pa.ChunkedArray:
-    """For each row whether the predicate is TRUE: a mask without NULL.
+    """Return, for each row, whether the predicate is TRUE, as a mask without NULL.
 
-    ``rows`` have the predicate's columns as `types.to_arrow` has them, and each part of it is understood (see
-    `check_understood`).
+    ``rows`` have the predicate's columns in the types of `types.to_arrow`, and all parts of the predicate are supported
+    (`check_understood`).
     """
     outcome = outcomes(predicate, rows)
     if isinstance(outcome, pa.Scalar):
@@ -103,7 +102,7 @@ def matching(predicate: Predicate, rows: Rows) -> pa.Array | pa.ChunkedArray:
 
 
 def outcomes(predicate: Predicate, rows: Rows) -> _Values:
-    """TRUE, FALSE or NULL for each row; a scalar where all rows share one. ``rows`` are as in `matching`."""
+    """Return TRUE, FALSE or NULL for each row, or a scalar for all rows. ``rows`` are as in `matching`."""
     match predicate:
         case And(children):
             return reduce(pc.and_kleene, (outcomes(child, rows) for child in children), pa.scalar(True))
@@ -138,7 +137,7 @@ def _leaf(leaf: Compare | In | StartsWith | Like | IsNull | IsNotNull, column: _
 
 
 def _comparable(column: _Values) -> _Values:
-    """The column in a type of Arrow's that compares as Spark does: times by microsecond, floats without -0.0."""
+    """Return the column in a type that compares as in Spark: times in microseconds, floats without -0.0."""
     kind = column.type
     if kind == NANO_TIMESTAMP:
         micros = pa.timestamp("us")
@@ -163,9 +162,9 @@ def _compare(column: _Values, op: str, value: Any) -> _Values:
 
 
 def _floored(kind: pa.DataType, value: Any) -> tuple[pa.Scalar | None, bool, int]:
-    """The largest value of a column's type that is not above the given one, and whether it is equal.
+    """Round a value down to a column's type. Returns the result, whether it is equal, and a position.
 
-    The last is -1 or 1 where the value lies below or above all values of the type.
+    The position is -1 or 1 if the value is below or above all values of the type, else 0.
     """
     if pa.types.is_integer(kind):
         bound = 1 << (kind.bit_width - 1)
@@ -173,8 +172,8 @@ def _floored(kind: pa.DataType, value: Any) -> tuple[pa.Scalar | None, bool, int
         return _scalar(number, kind, number == value, -1 if number < -bound else int(number >= bound))
     if pa.types.is_decimal(kind):
         number = Decimal(value).quantize(Decimal((0, (1,), -kind.scale)), rounding=ROUND_FLOOR, context=_WIDE)
-        most = Decimal((0, (9,) * kind.precision, -kind.scale))
-        return _scalar(number, kind, number == value, -1 if number < -most else int(number > most))
+        largest = Decimal((0, (9,) * kind.precision, -kind.scale))
+        return _scalar(number, kind, number == value, -1 if number < -largest else int(number > largest))
     if pa.types.is_timestamp(kind) and isinstance(value, datetime):
         exact = pa.scalar(value.replace(tzinfo=None), pa.timestamp("us"))
         low = pc.floor_temporal(exact, unit="millisecond" if kind.unit == "ms" else "microsecond")
@@ -187,12 +186,12 @@ def _scalar(number: Any, kind: pa.DataType, on_grid: bool, beyond: int) -> tuple
 
 
 def _is_in(column: _Values, values: tuple[Any, ...]) -> _Values:
-    places = pc.is_in(column, value_set=_value_set(column.type, values))
-    return pc.if_else(column.is_valid(), places, _NULL) if column.null_count else places
+    found = pc.is_in(column, value_set=_value_set(column.type, values))
+    return pc.if_else(column.is_valid(), found, _NULL) if column.null_count else found
 
 
 def _value_set(kind: pa.DataType, values: tuple[Any, ...]) -> pa.Array:
-    """The values of a list as Arrow has them; it takes no step of Python for each but where their type differs."""
+    """Convert the values of a list to Arrow, without a Python step per value unless their type differs."""
     if pa.types.is_floating(kind):
         return pa.array([float(value) + 0.0 for value in values], kind)
     if pa.types.is_timestamp(kind):
@@ -202,12 +201,12 @@ def _value_set(kind: pa.DataType, values: tuple[Any, ...]) -> pa.Array:
 
 
 def _where_valid(column: _Values, flag: bool) -> _Values:
-    """The same for every row whose value is not NULL."""
+    """Return the flag for each row whose value is not NULL, else NULL."""
     return pc.if_else(column.is_valid(), pa.scalar(flag), _NULL)
 
 
 def compared(left: _Values, op: str, right: _Values) -> _Values:
-    """``left op right`` of two columns of one type, op one of = != < <= > >=; NULL where one is NULL."""
+    """Compare two columns of one type; op is one of = != < <= > >=. NULL if one side is NULL."""
     if op in _FLIPPED:
         return compared(right, _FLIPPED[op], left)
     left, right = _comparable(left), _comparable(right)

@@ -1,7 +1,7 @@
-"""Arithmetic and casts of numbers as Spark has them in ANSI mode, on arrays.
+"""Arithmetic and casts of numbers in arrays, with the results of Spark's ANSI mode.
 
-Decimals are exact: they are computed as Python's integers in numpy arrays of objects, as a product of two has up to 76
-digits. Doubles become decimals by their shortest text, rounded half up.
+Decimals are exact: they are computed as Python integers in numpy arrays of objects, because a product of two has up to 76
+digits. A double becomes a decimal by its shortest text, rounded half up.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PLAIN = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
 
 
 def computed(op: str, left: pa.Array, right: pa.Array, result: DataType) -> pa.Array:
-    """``left op right``, NULL where a side is NULL: both of the result's type, or both decimals.
+    """Compute ``left op right``, NULL if a side is NULL. Both sides have the type of the result, or are decimals.
 
     Raises InvalidInputError for an overflow and for a divisor that is zero.
     """
@@ -50,13 +50,13 @@ def computed(op: str, left: pa.Array, right: pa.Array, result: DataType) -> pa.A
             found = one / other
         elif pa.types.is_floating(kind):
             found = np.fmod(one, other)
-        else:  # The least integer % -1 would overflow.
+        else:  # The smallest integer % -1 would overflow.
             found = np.where(other == -1, other.dtype.type(0), np.fmod(one, np.where(other == -1, 1, other)))
     return pa.array(found.astype(one.dtype), kind, mask=~valid)
 
 
 def negated(values: pa.Array, kind: DataType) -> pa.Array:
-    """``-values``. Raises InvalidInputError for the least integer."""
+    """Compute ``-values``. Raises InvalidInputError for the smallest integer."""
     if pa.types.is_decimal(values.type):
         return _decimals(-_unscaled(values), values.is_valid(), values.type)
     try:
@@ -66,7 +66,7 @@ def negated(values: pa.Array, kind: DataType) -> pa.Array:
 
 
 def number_cast(values: pa.Array, target: DataType) -> pa.Array:
-    """Numbers as numbers of another type: rounded half up to decimals, cut to integers; NULL where it has no such one."""
+    """Cast numbers to another type: rounded half up to decimals, cut to integers; NULL if the value does not fit."""
     kind = to_arrow(target)
     if values.type == kind:
         return values
@@ -75,13 +75,13 @@ def number_cast(values: pa.Array, target: DataType) -> pa.Array:
     if pa.types.is_decimal(kind):
         return _as_decimals(values, kind)
     if pa.types.is_floating(kind):
-        # Arrow's own cast from a decimal multiplies by a power of ten, which is no binary fraction; its parser is exact.
+        # Arrow's cast from a decimal multiplies by a power of ten, which is not exact in binary; its parser is exact.
         return (values.cast(pa.string()) if pa.types.is_decimal(values.type) else values).cast(kind, safe=False)
     return _as_integers(values, kind)
 
 
 def decimal_texts(values: pa.Array) -> pa.Array:
-    """Decimals as text, with all digits after the point."""
+    """Convert decimals to texts with all digits after the point."""
     scale = values.type.scale
     whole = _decimals(_unscaled(values), values.is_valid(), pa.decimal128(MAX_DECIMAL_DIGITS, 0)).cast(pa.string())
     if not scale:
@@ -95,7 +95,7 @@ def decimal_texts(values: pa.Array) -> pa.Array:
 def _check_divisor(op: str, left: pa.Array, right: pa.Array) -> None:
     zero = pc.equal(right, _zero(right.type))
     if pc.any(pc.and_(zero, left.is_valid())).as_py():
-        raise refused_rows(f"the divisor of '{op}' is zero in a row that matches")
+        raise refused_rows(f"the divisor of '{op}' is zero in a matching row")
 
 
 def _zero(kind: pa.DataType) -> pa.Scalar:
@@ -103,14 +103,14 @@ def _zero(kind: pa.DataType) -> pa.Scalar:
 
 
 def _overflow(op: str, kind: DataType) -> Exception:
-    return refused_rows(f"'{op}' overflows {kind.sql()} in a row that matches")
+    return refused_rows(f"'{op}' overflows {kind.sql()} in a matching row")
 
 
 # -- decimals --------------------------------------------------------------------------------------------------------
 
 
 def _unscaled(values: pa.Array) -> Numbers:
-    """The numbers without their point, as objects; 0 where NULL."""
+    """Return the numbers without decimal point, as Python integers; 0 for NULL."""
     values = pc.fill_null(values, _zero(values.type)) if values.null_count else values
     start, stop = 2 * values.offset, 2 * (values.offset + len(values))
     words = np.frombuffer(values.buffers()[1] or b"", "<u8")[start:stop]
@@ -122,7 +122,7 @@ def _unscaled(values: pa.Array) -> Numbers:
 
 
 def _decimals(unscaled: Numbers, valid: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Decimals of a type; NULL where ``valid`` is false or the type has too few digits."""
+    """Return decimals of a type; NULL if ``valid`` is false or the type has too few digits."""
     fits = (abs(unscaled) < 10**kind.precision).astype(bool)
     unscaled = np.where(fits, unscaled, 0)
     words = np.empty(2 * len(unscaled), "<u8")
@@ -133,12 +133,12 @@ def _decimals(unscaled: Numbers, valid: pa.Array, kind: pa.DataType) -> pa.Array
 
 
 def _rescaled(unscaled: Numbers, digits: int) -> Numbers:
-    """The numbers with so many more digits after the point; with fewer they are rounded half up."""
+    """Add ``digits`` digits after the point; a negative number removes digits, rounded half up."""
     return np.multiply(unscaled, 10**digits) if digits >= 0 else _quotients(unscaled, 10**-digits)
 
 
 def _quotients(numbers: Numbers, divisors: Any) -> Numbers:
-    """The integers nearest to ``numbers / divisors``, halves away from zero."""
+    """Return the integers nearest to ``numbers / divisors``, with halves away from zero."""
     nearest = (2 * abs(numbers) + abs(divisors)) // (2 * abs(divisors))
     found: Numbers = np.where((numbers < 0) != (divisors < 0), -nearest, nearest)
     return found
@@ -152,7 +152,7 @@ def _decimals_computed(op: str, left: pa.Array, right: pa.Array, kind: pa.DataTy
     if op == "*":
         found, scale = _in_38_digits(one * other, s1 + s2, kind.scale)
     elif op == "/":
-        # Spark divides to 38 digits after the point first, and rounds these.
+        # Spark first divides to 38 digits after the point, and then rounds the result.
         divisors = np.where(other == 0, 1, other)
         found, scale = _quotients(one * 10 ** (MAX_DECIMAL_DIGITS + s2 - s1), divisors), MAX_DECIMAL_DIGITS
     else:
@@ -169,9 +169,9 @@ def _decimals_computed(op: str, left: pa.Array, right: pa.Array, kind: pa.DataTy
 
 
 def _in_38_digits(products: Numbers, scale: int, wanted: int) -> tuple[Numbers, int]:
-    """Products as Spark has them before they get their scale: 38 digits, half up; with their scale.
+    """Round products to 38 digits, half up, as Spark does before it sets their scale. Returns them with their scale.
 
-    It is ``scale``, but for numbers of more digits, which are brought to the ``wanted`` scale at once.
+    If the ``wanted`` scale is not smaller than ``scale``, or no product has more than 38 digits, they are unchanged.
     """
     wide = np.flatnonzero(abs(products) >= 10**MAX_DECIMAL_DIGITS)
     if not len(wide) or wanted >= scale:
@@ -203,7 +203,7 @@ def _doubles_as_decimals(values: pa.Array, kind: pa.DataType) -> pa.Array:
     exponents = pc.if_else(pc.equal(exponent, ""), "0", pc.utf8_ltrim(exponent, "+")).cast(pa.int64()).to_numpy()
     shifts = exponents - pc.utf8_length(part).to_numpy() + kind.scale
     unscaled = _unscaled(digits)
-    # A double has 17 digits: beyond these bounds it is zero, or too large for any decimal.
+    # A double has 17 digits: beyond these bounds the result is zero, or too large for a decimal.
     up, down = np.clip(shifts, 0, MAX_DECIMAL_DIGITS + 1), np.clip(-shifts, 0, 2 * MAX_DECIMAL_DIGITS)
     found = _quotients(unscaled * _POWERS[up], _POWERS[down])
     return _decimals(np.where(pc.equal(sign, "-").to_numpy(zero_copy_only=False), -found, found), valid, kind)
@@ -221,7 +221,7 @@ def _as_integers(values: pa.Array, kind: pa.DataType) -> pa.Array:
     elif pa.types.is_floating(values.type):
         cut = np.trunc(pc.fill_null(values, 0.0).to_numpy(zero_copy_only=False).astype(np.float64))
         fits = (cut >= -bound) & ((cut <= bound) if bound == 1 << 63 else (cut < bound))
-        # As a double the largest BIGINT is 2^63, which Spark takes for it.
+        # As a double, the largest BIGINT is 2^63, which Spark converts to the largest BIGINT.
         numbers = np.where(fits & (cut < bound), cut, 0).astype(np.int64)
         numbers = np.where(fits & (cut >= bound), bound - 1, numbers)
     else:

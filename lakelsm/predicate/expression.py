@@ -1,7 +1,7 @@
-"""SQL expressions of a row as frozen values, with the types that Spark gives them in ANSI mode.
+"""SQL expressions on a row as frozen dataclasses, with their types in Spark's ANSI mode.
 
-Types are those that expressions distinguish: CHAR and VARCHAR are STRING, BINARY is BYTES, TIME is INT (milliseconds
-of the day, as in Spark), TIMESTAMP has 6 or 9 digits. All are nullable. `OnlyNull` is the type of NULL.
+Expressions have fewer types than columns: CHAR and VARCHAR are STRING, BINARY is BYTES, TIME is INT (milliseconds of the
+day, as in Spark), TIMESTAMP has 6 or 9 digits. All are nullable. `OnlyNull` is the type of NULL.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ NULL_TYPE = OnlyNull()
 BOOLEAN, INT, DOUBLE = AtomicType("BOOLEAN"), AtomicType("INT"), AtomicType("DOUBLE")
 STRING, BYTES = AtomicType("VARCHAR", length=MAX_LENGTH), AtomicType("VARBINARY", length=MAX_LENGTH)
 
-#: Digits after the point that a result keeps where 38 digits do not hold all of it.
-_LEAST_SCALE = 6
+#: The minimum digits after the point that a result keeps if 38 digits are not enough for it.
+_MIN_SCALE = 6
 _INTEGERS = tuple(INTEGER_BITS)
 _INTEGER_DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 20}
 _FLOATS = ("FLOAT", "DOUBLE")
@@ -37,7 +37,7 @@ _ORDERED = ("BOOLEAN", "VARCHAR", "VARBINARY", "DATE", "TIMESTAMP", "TIMESTAMP_L
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """Base of all expressions. ``type`` is that of its values."""
+    """Base class of expressions; ``type`` is the type of the values."""
 
     type: DataType
 
@@ -58,14 +58,14 @@ class ColumnValue(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Condition(Expression):
-    """Whether a predicate, each part of which was understood, is TRUE, FALSE or NULL."""
+    """The outcome of a predicate (TRUE, FALSE or NULL), all parts of which are supported."""
 
     predicate: Predicate
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Expression):
-    """``left op right``, op one of = != < <= > >=; both sides have one type."""
+    """``left op right``; op is one of = != < <= > >=, and both sides have the same type."""
 
     op: str
     left: Expression
@@ -88,7 +88,7 @@ class Not(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Connected(Expression):
-    """``left AND right``, or OR (``op`` is 'and' or 'or'). The right side is evaluated where the left does not decide."""
+    """``left AND right``, or OR (``op`` is 'and' or 'or'). The right side is evaluated only if needed."""
 
     op: str
     left: Expression
@@ -97,7 +97,7 @@ class Connected(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic(Expression):
-    """``left op right``, op one of + - * / %. The sides are both decimals, or both of the type of the result."""
+    """``left op right``; op is one of + - * / %. Both sides are decimals, or have the type of the result."""
 
     op: str
     left: Expression
@@ -113,7 +113,7 @@ class Negative(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Joined(Expression):
-    """The texts, or the bytes, of the children one after the other; NULL where one is NULL."""
+    """The concatenation of the children's texts or bytes; NULL if one is NULL."""
 
     children: tuple[Expression, ...]
 
@@ -141,7 +141,7 @@ class Cast(Expression):
 
 
 def columns_of(expression: Expression) -> frozenset[str]:
-    """The columns that the values depend on."""
+    """Return the columns that the values depend on."""
     if isinstance(expression, ColumnValue):
         return frozenset((expression.name,))
     if isinstance(expression, Condition):
@@ -167,7 +167,7 @@ def _children(expression: Expression) -> Iterator[Expression]:
 
 
 def reduced(kind: DataType) -> DataType:
-    """The type that expressions know a column's type by."""
+    """Return the type that a column's type has in expressions."""
     if not isinstance(kind, AtomicType):
         return kind.with_nullable(True)
     if kind.root in STRING_ROOTS:
@@ -182,19 +182,19 @@ def reduced(kind: DataType) -> DataType:
 
 
 def decimal(precision: int, scale: int) -> AtomicType:
-    """DECIMAL(precision, scale); a precision above 38 costs digits after the point, down to 6 of them."""
+    """Return DECIMAL(precision, scale). A precision above 38 reduces the digits after the point, at least to 6."""
     if precision > MAX_DECIMAL_DIGITS:
-        scale = max(MAX_DECIMAL_DIGITS - (precision - scale), min(scale, _LEAST_SCALE))
+        scale = max(MAX_DECIMAL_DIGITS - (precision - scale), min(scale, _MIN_SCALE))
     return AtomicType("DECIMAL", precision=min(precision, MAX_DECIMAL_DIGITS), scale=scale)
 
 
 def is_number(kind: DataType) -> bool:
-    """Whether values are numbers; NULL may be one."""
+    """Whether values are numbers; NULL counts as one."""
     return kind.root in _INTEGERS or kind.root in _FLOATS or kind.root in ("DECIMAL", NULL_TYPE.root)
 
 
 def decimal_of(expression: Expression) -> AtomicType:
-    """The DECIMAL that takes an integer or a DECIMAL; a literal needs its own digits only, unless it is a TINYINT."""
+    """Return the DECIMAL type for an integer or DECIMAL; a literal needs only its own digits, unless it is a TINYINT."""
     kind = expression.type
     assert isinstance(kind, AtomicType)
     if kind.root == "DECIMAL":
@@ -205,7 +205,7 @@ def decimal_of(expression: Expression) -> AtomicType:
 
 
 def arithmetic_type(op: str, left: Expression, right: Expression) -> AtomicType:
-    """The type of ``left op right`` of two numbers."""
+    """Return the type of ``left op right`` for two numbers."""
     roots = {left.type.root, right.type.root} - {NULL_TYPE.root}
     if not roots or (op == "/" and left.type == NULL_TYPE):
         return DOUBLE
@@ -219,7 +219,7 @@ def arithmetic_type(op: str, left: Expression, right: Expression) -> AtomicType:
 
 
 def common_type(kinds: Iterator[DataType]) -> DataType | None:
-    """The type that values of all the types take, as branches of CASE do; None where Spark would cast texts or zones."""
+    """Return the common type of several types, as for branches of CASE; None if Spark would cast texts or zones."""
     found: DataType | None = NULL_TYPE
     for kind in kinds:
         found = None if found is None else _wider(found, kind)
@@ -227,7 +227,7 @@ def common_type(kinds: Iterator[DataType]) -> DataType | None:
 
 
 def is_ordered(kind: DataType) -> bool:
-    """Whether values compare."""
+    """Whether values can be compared by order."""
     return is_number(kind) or kind.root in _ORDERED
 
 
@@ -241,12 +241,12 @@ def _decimal_result(op: str, left: AtomicType, right: AtomicType) -> AtomicType:
         return decimal(w1 + s1 + w2 + s2 + 1, s1 + s2)
     if op == "%":
         return decimal(min(w1, w2) + scale, scale)
-    scale = max(_LEAST_SCALE, s1 + w2 + s2 + 1)
+    scale = max(_MIN_SCALE, s1 + w2 + s2 + 1)
     return decimal(w1 + s2 + scale, scale)
 
 
 def _wider_plain(roots: set[str]) -> AtomicType:
-    """The wider of integers and floats: an integer beside a FLOAT makes a DOUBLE."""
+    """Return the wider type of integers and floats. An integer and a FLOAT make a DOUBLE."""
     if roots & {*_FLOATS}:
         return AtomicType("FLOAT") if roots == {"FLOAT"} else DOUBLE
     return AtomicType(max(roots, key=_INTEGERS.index))
@@ -268,7 +268,7 @@ def _wider(one: DataType, other: DataType) -> DataType | None:
 
 
 def _wider_decimal(one: AtomicType, other: AtomicType) -> AtomicType:
-    """Digits before the point come first where 38 do not hold all."""
+    """Return a DECIMAL for both; if 38 digits are not enough, those before the point have priority."""
     scale = max(one.scale or 0, other.scale or 0)
     whole = max((kind.precision or 0) - (kind.scale or 0) for kind in (one, other))
     if whole + scale > MAX_DECIMAL_DIGITS:

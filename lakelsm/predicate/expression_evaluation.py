@@ -1,8 +1,8 @@
-"""Expressions on rows in Arrow: their values, and an error where Spark's ANSI mode has one.
+"""Evaluation of expressions on rows in Arrow, with the errors of Spark's ANSI mode.
 
-A part is evaluated for the rows that need it, as in Spark: a branch of CASE where its condition is TRUE, a further
-argument of COALESCE where those before are NULL, a side of AND, OR and of arithmetic where the other does not decide. So
-a division that a CASE guards does not fail.
+As in Spark, a part is evaluated only for the rows that need it: a branch of CASE if its condition is TRUE, an argument of
+COALESCE if those before it are NULL, a side of AND, OR and arithmetic if the other side does not decide. A division that
+a CASE guards therefore does not fail.
 """
 
 from __future__ import annotations
@@ -41,14 +41,15 @@ from lakelsm.types.nano_timestamps import NANO_TIMESTAMP, timestamp_out_of_range
 
 
 def arrow_type(kind: DataType) -> pa.DataType:
-    """The Arrow type of an expression's values."""
+    """Return the Arrow type of an expression's values."""
     return pa.null() if kind == NULL_TYPE else to_arrow(kind)
 
 
 def evaluated(expression: Expression, rows: pa.RecordBatch) -> pa.Array:
-    """The values for the rows, as `arrow_type` has them. ``rows`` have the table's columns as `types.to_arrow` has them.
+    """Evaluate an expression for all rows, which have the table's columns in the types of `types.to_arrow`.
 
-    Raises InvalidInputError for a row whose value overflows, divides by zero or does not fit a cast.
+    The result has the type `arrow_type`. Raises InvalidInputError for an overflow, a division by zero, and a value that
+    does not fit a cast.
     """
     kind = arrow_type(expression.type)
     match expression:
@@ -81,7 +82,7 @@ def evaluated(expression: Expression, rows: pa.RecordBatch) -> pa.Array:
             return _first_known(children, rows)
         case Cast(target, child):
             return _cast(evaluated(child, rows), child.type, target)
-    raise AssertionError(f"{type(expression).__name__} is no expression")
+    raise AssertionError(f"{type(expression).__name__} is not an expression")
 
 
 def _scalar(value: Any, kind: DataType) -> pa.Scalar:
@@ -93,14 +94,16 @@ def _one_array(values: Any) -> pa.Array:
 
 
 def _reduced(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """A column as its reduced type has it: TIME as INT, finer times of one unit."""
+    """Convert a column to its type in expressions: TIME to INT, fine times to one unit."""
     if column.type == kind:
         return column
     return column.cast(kind) if pa.types.is_time(column.type) else _times(column, kind)
 
 
 def _sides(op: str, left: Expression, right: Expression, rows: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
-    """Both sides of arithmetic. Spark evaluates a divisor first, else the left side; the other where that is known."""
+    """Evaluate both sides of arithmetic. Like Spark, evaluate a divisor first, else the left side; the other side only
+    where the first one is not NULL.
+    """
     if op in "/%":
         divisor = evaluated(right, rows)
         return _values_where(divisor.is_valid(), left, rows), divisor
@@ -116,29 +119,29 @@ def _connected(op: str, left: Expression, right: Expression, rows: pa.RecordBatc
 
 
 def _values_where(mask: pa.Array, expression: Expression, rows: pa.RecordBatch) -> pa.Array:
-    """The values for the rows of a mask without NULL, and NULL for the others, for which nothing is evaluated."""
+    """Evaluate an expression for the rows of a mask (without NULL); the other rows get NULL without evaluation."""
     if mask.true_count == len(mask) or isinstance(expression, Value | ColumnValue | Condition):
         return evaluated(expression, rows)
     return _spread([(mask, _values_of(mask, expression, rows))], len(rows), arrow_type(expression.type))
 
 
 def _values_of(mask: pa.Array, expression: Expression, rows: pa.RecordBatch) -> pa.Array:
-    """The values for the rows of a mask, and no others."""
+    """Evaluate an expression for the rows of a mask, and return only these values."""
     needed = [name for name in rows.schema.names if name in columns_of(expression)]
     return evaluated(expression, rows.select(needed or rows.schema.names[:1]).filter(mask))
 
 
 def _spread(parts: Iterable[tuple[pa.Array, pa.Array]], count: int, kind: pa.DataType) -> pa.Array:
-    """One column of the values of several masks that exclude each other; NULL where none is true."""
-    places = np.full(count, -1)
+    """Combine the values of several disjoint masks to one column; NULL where no mask is true."""
+    positions = np.full(count, -1)
     found = [pa.array([], kind)]
     start = 0
     for mask, values in parts:
         at = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
-        places[at] = np.arange(start, start + len(at))
+        positions[at] = np.arange(start, start + len(at))
         start += len(at)
         found.append(values)
-    return pa.concat_arrays(found).take(pa.array(places, mask=places < 0))
+    return pa.concat_arrays(found).take(pa.array(positions, mask=positions < 0))
 
 
 def _chosen(
@@ -170,7 +173,7 @@ def _cast(values: pa.Array, source: DataType, target: DataType) -> pa.Array:
     if is_number(target):
         found = number_cast(values, target)
         if found.null_count > values.null_count:
-            raise refused_rows(f"a {source.sql()} in a row that matches has no place in {target.sql()}")
+            raise refused_rows(f"a value of {source.sql()} in a matching row does not fit {target.sql()}")
         return found
     if source.root == "DECIMAL":
         return decimal_texts(values)
@@ -180,7 +183,7 @@ def _cast(values: pa.Array, source: DataType, target: DataType) -> pa.Array:
 
 
 def _times(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Dates and times as times of another unit, floored."""
+    """Convert dates and times to times of another unit, rounded down."""
     try:
         if kind == NANO_TIMESTAMP:
             return with_nanoseconds(values.cast(pa.timestamp("us")) if pa.types.is_date(values.type) else values)

@@ -1,4 +1,4 @@
-"""The tree that sqlglot makes of a SQL expression -> Expression, by the rules of Spark's ANSI mode."""
+"""Conversion of an SQL expression, parsed by sqlglot, to an Expression, by the rules of Spark's ANSI mode."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ _CASTS: dict[str, AtomicType] = {
     "TEXT": STRING,
     "TIMESTAMPNTZ": AtomicType("TIMESTAMP"),
 }
-#: What casts to text as Spark does, beside text.
+#: The types that are cast to text as in Spark, in addition to text.
 _TO_TEXT = frozenset(["BOOLEAN", "DECIMAL", "DATE"]) | INTEGER_ROOTS
-#: Levels of an expression: each takes some of Python's stack.
+#: The maximum levels of an expression: each level needs some of Python's stack.
 _MAX_LEVELS = 100
 
-# Texts, numbers with a letter for their type (5L, 1.5BD), and what these are not looked for in: names and comments.
+# Texts, numbers with a suffix for their type (5L, 1.5BD), and the tokens in which they are not searched: names, comments.
 _TOKENS = re.compile(
     r"""('(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")"""
     r"""|(?<![\w.])((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)([lLsSyYdDfF]|[bB][dD])(?!\w)"""
@@ -67,7 +67,7 @@ _SUFFIXES = {"L": "BIGINT", "S": "SMALLINT", "Y": "TINYINT", "D": "DOUBLE", "F":
 
 
 def converted_expression(sql: str, fields: Sequence[DataField], session_time_zone: str | None) -> Expression:
-    """The expression of a text: see `parser.parse_expression`."""
+    """Convert an SQL expression (`parser.parse_expression`)."""
     scope, shortened = Scope.of(sql, fields, session_time_zone, "expression")
     shortened, cut = _cut_literals(shortened)
     scope.texts = {name: None if value is None else _as_literal(value) for name, value in cut.items()}
@@ -78,23 +78,23 @@ def converted_expression(sql: str, fields: Sequence[DataField], session_time_zon
 
 
 def _too_deep() -> InvalidInputError:
-    return InvalidInputError("the expression is nested too deeply")
+    return InvalidInputError("the expression is nested too deeply.")
 
 
 def _cut_literals(sql: str) -> tuple[str, Mapping[str, Value | None]]:
-    """The expression with a plain text in place of each literal that sqlglot reads otherwise, and these by the texts.
+    """Replace each literal that sqlglot reads differently from Spark by a plain text.
 
-    A quote within a text is doubled, as in Spark 4, which sqlglot takes for two texts; and 5L is no cast. None stands for
-    a number that does not fit its type.
+    Returns the expression, and the literals by these texts. In Spark 4 a quote within a text is doubled, which sqlglot
+    reads as two texts; and sqlglot reads 5L as a cast. A number that does not fit its type is None.
     """
-    mark = "literal"
-    while mark in sql:
-        mark += "-"
+    prefix = "literal"
+    while prefix in sql:
+        prefix += "-"
     cut: dict[str, Value | None] = {}
 
     def plain(token: re.Match[str]) -> str:
         quoted, number, suffix = token.groups()
-        name = f"{mark}{len(cut)}"
+        name = f"{prefix}{len(cut)}"
         if number is not None:
             # The sign is part of the number: -128Y is one.
             cut[name], cut[f"-{name}"] = (_suffixed(sign + number, suffix.upper()) for sign in ("", "-"))
@@ -108,7 +108,7 @@ def _cut_literals(sql: str) -> tuple[str, Mapping[str, Value | None]]:
 
 
 def _suffixed(number: str, suffix: str) -> Value | None:
-    """A number with a letter for its type; None where the type does not have it."""
+    """Return a number with a suffix for its type; None if it does not fit the type."""
     root = _SUFFIXES[suffix]
     if root == "DECIMAL":
         return _decimal(number)
@@ -118,14 +118,14 @@ def _suffixed(number: str, suffix: str) -> Value | None:
 
 
 def _as_literal(value: Value) -> Literal | None:
-    """The literal as conditions have it; of a FLOAT they have none."""
+    """Return the value as a literal of conditions, which have no FLOAT: None."""
     kinds = {"VARCHAR": "string", "DECIMAL": "decimal", "DOUBLE": "double"}
     kind = "integer" if value.type.root in INTEGER_ROOTS else kinds.get(value.type.root)
     return None if kind is None else Literal(kind, value.value)
 
 
 class _Converter:
-    """Converts the nodes of one tree. Raises UnsupportedFeatureError for a part that is not evaluated here."""
+    """The converter of one tree. Raises UnsupportedFeatureError for a part that the local engine cannot evaluate."""
 
     def __init__(self, scope: Scope, sql: str, cut: Mapping[str, Value | None]) -> None:
         self._scope = scope
@@ -134,7 +134,7 @@ class _Converter:
         self._level = 0
 
     def convert(self, node: Node) -> Expression:
-        """The expression that a node is."""
+        """Convert a node to an expression."""
         self._level += 1
         if self._level > _MAX_LEVELS:
             raise _too_deep()
@@ -168,7 +168,7 @@ class _Converter:
     def _literal(self, node: Node) -> Value | None:
         negative = isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal)
         cast = isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal) and node.this.is_string
-        cast = cast and node.this.this not in self._cut  # A number with a letter for its type stands there as text.
+        cast = cast and node.this.this not in self._cut  # Here a text replaces a number with a suffix.
         if not (negative or cast or isinstance(node, exp.Literal | exp.Null | exp.Boolean | exp.HexString)):
             return None
         inner = node.this if negative else node
@@ -180,7 +180,7 @@ class _Converter:
     # -- numbers -----------------------------------------------------------------------------------------------------
 
     def arithmetic(self, node: Node) -> Expression | None:
-        """``+ - * / %``."""
+        """Convert ``+ - * / %``."""
         if not is_plain(node, "this", "expression", "typed", "safe"):
             return None
         op, left, right = _ARITHMETIC[type(node)], self.convert(node.this), self.convert(node.expression)
@@ -193,14 +193,14 @@ class _Converter:
         return Arithmetic(kind, op, *(self._as(side, decimal_of(side), node) for side in sides))
 
     def negative(self, node: Node) -> Expression | None:
-        """``-x``."""
+        """Convert ``-x``."""
         child = self.convert(node.this)
         if child.type == NULL_TYPE:
             return Value(DOUBLE, None)
         return Negative(child.type, child) if is_number(child.type) else None
 
     def cast(self, node: Node) -> Expression | None:
-        """``CAST(x AS type)``."""
+        """Convert ``CAST(x AS type)``."""
         if not is_plain(node, "this", "to"):
             return None
         name = cast_type(node)
@@ -211,13 +211,13 @@ class _Converter:
             return None
         child = self.convert(node.this)
         cast = self._as(child, kind, node)
-        # A literal that is cast to its own type is no literal, whose digits would make a narrower decimal.
+        # A literal cast to its own type must not stay a literal: its digits would make a narrower decimal.
         return Cast(kind, child) if cast is child else cast
 
     # -- texts -------------------------------------------------------------------------------------------------------
 
     def joined(self, node: Node) -> Expression | None:
-        """``a || b``, ``concat(a, b)`` and texts beside each other."""
+        """Convert ``a || b``, ``concat(a, b)`` and adjacent texts."""
         children = [self.convert(part) for part in _parts(node)]
         known = {child.type for child in children} - {NULL_TYPE}
         kind = BYTES if known == {BYTES} else STRING
@@ -228,7 +228,7 @@ class _Converter:
     # -- choices -----------------------------------------------------------------------------------------------------
 
     def case(self, node: Node) -> Expression | None:
-        """``CASE WHEN c THEN a ELSE b END``, and CASE of a value."""
+        """Convert ``CASE WHEN c THEN a ELSE b END``, and CASE of a value."""
         branches = []
         for each in node.args["ifs"]:
             test = each.this if node.this is None else exp.EQ(this=node.this.copy(), expression=each.this.copy())
@@ -237,19 +237,19 @@ class _Converter:
         return self._case(branches, None if default is None else self.convert(default), node)
 
     def either(self, node: Node) -> Expression | None:
-        """``if(c, a, b)``."""
+        """Convert ``if(c, a, b)``."""
         default = node.args.get("false")
         branch = self.condition(node.this), self.convert(node.args["true"])
         return self._case([branch], None if default is None else self.convert(default), node)
 
     def coalesced(self, node: Node) -> Expression | None:
-        """``coalesce(a, b)``, nvl and ifnull."""
+        """Convert ``coalesce(a, b)``, nvl and ifnull."""
         children = [self.convert(part) for part in (node.this, *node.expressions)]
         kind = common_type(child.type for child in children)
         return None if kind is None else Coalesced(kind, tuple(self._as(child, kind, node) for child in children))
 
     def null_if(self, node: Node) -> Expression | None:
-        """``nullif(a, b)``."""
+        """Convert ``nullif(a, b)``."""
         value = self.convert(node.this)
         equal = self._compared("=", value, self.convert(node.expression), node)
         return None if equal is None else self._case([(equal, Value(NULL_TYPE, None))], value, node)
@@ -267,7 +267,7 @@ class _Converter:
     # -- conditions --------------------------------------------------------------------------------------------------
 
     def condition(self, node: Node) -> Expression:
-        """The condition that a node is; raises UnsupportedFeatureError if it is not a condition."""
+        """Convert a condition. Raises UnsupportedFeatureError for another expression."""
         found = self.convert(node)
         if found.type == NULL_TYPE:
             return Value(BOOLEAN, None)
@@ -276,7 +276,7 @@ class _Converter:
         return found
 
     def _condition(self, node: Node) -> Expression | None:
-        """A condition as WHERE has it, or else comparisons of two expressions."""
+        """Convert a condition that WHERE supports, or a comparison of two expressions."""
         predicate = self._scope.convert(node)
         if unknown_part(predicate) is None:
             check_understood(predicate, self._sql)
@@ -302,7 +302,7 @@ class _Converter:
         return Comparison(BOOLEAN, op, self._as(left, kind, node), self._as(right, kind, node))
 
     def _as(self, child: Expression, kind: DataType, node: Node) -> Expression:
-        """The expression as another type. Raises UnsupportedFeatureError for a cast that is not evaluated here."""
+        """Cast an expression. Raises UnsupportedFeatureError for a cast that the local engine cannot evaluate."""
         source = child.type
         if source == kind:
             return child
@@ -331,12 +331,12 @@ _BY_NODE: dict[Any, Callable[[_Converter, Node], Expression | None]] = {
 
 
 def _parts(node: Node) -> Iterator[Node]:
-    """The operands of a chain of ``||``, from left to right, or those of concat."""
+    """Return the operands of a chain of ``||``, from left to right, or of concat."""
     return iter(node.expressions) if isinstance(node, exp.Concat) else operands(node, exp.DPipe)
 
 
 def _value(literal: Literal, zone: str | None) -> Value | None:
-    """A literal with the type that Spark gives it; None for one that it refuses or that depends on the session."""
+    """Return a literal with its type in Spark; None if Spark refuses it or its value depends on the session."""
     kind, value = literal.kind, literal.value
     if kind == "integer":
         return _integer(value, INT) or _integer(value, AtomicType("BIGINT")) or _decimal(str(value))
@@ -350,13 +350,13 @@ def _value(literal: Literal, zone: str | None) -> Value | None:
 
 
 def _integer(value: int | None, kind: DataType) -> Value | None:
-    """An integer of a type; None where it does not fit."""
+    """Return an integer of a type; None if it does not fit."""
     bound = 1 << (INTEGER_BITS[kind.root] - 1)
     return Value(kind, value) if value is None or -bound <= value < bound else None
 
 
 def _decimal(text: str) -> Value | None:
-    """A decimal number with the digits that it is written with; None where they are too many."""
+    """Return a decimal number with the digits of its text; None if they are too many."""
     value = Decimal(text)
     parts = value.as_tuple()
     scale = max(0, -int(parts.exponent))

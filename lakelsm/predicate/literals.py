@@ -1,7 +1,7 @@
-"""Literals of SQL text against the type of the column that they are compared with.
+"""Comparison of a column with a literal of SQL text, by the type of the column.
 
-A literal is taken only where Spark's own coercion of `column op literal` is known to compare the same two
-values, in ANSI mode and without it. Everything else gives `Unknown`.
+A literal is used only if Spark's coercion of `column op literal` is known to compare the same two values, with and
+without ANSI mode. All other comparisons become `Unknown`.
 """
 
 from __future__ import annotations
@@ -40,9 +40,8 @@ from lakelsm.types import (
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A literal as written. `kind`: null, boolean, integer, decimal, double, string, binary, date, timestamp
-    (of the session's kind and zone), timestamp_ntz or timestamp_ltz. Dates and timestamps keep their text as
-    `value`.
+    """A literal. `kind` is null, boolean, integer, decimal, double, string, binary, date, timestamp (with the session's
+    type and zone), timestamp_ntz or timestamp_ltz. The `value` of a date or timestamp is its text.
     """
 
     kind: str
@@ -51,8 +50,8 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class _Coerced:
-    """A value of the column's Python type. With `blur`, Spark compares values up to so far away from those
-    here. `floored`: it compares the column's times cut to microseconds.
+    """A value of the column's Python type. `blur`: Spark may compare a value that differs by at most this interval.
+    `floored`: Spark compares the column's times rounded down to microseconds.
     """
 
     value: Any
@@ -62,7 +61,7 @@ class _Coerced:
 
 _REALS = ("FLOAT", "DOUBLE")
 _EXACT = Context(prec=2 * MAX_DECIMAL_DIGITS)
-# Above any step of a zone's clock: Samoa left out a whole day.
+# More than any step of a zone's clock: Samoa skipped a whole day.
 _ZONE_STEP = timedelta(hours=25)
 _MICROSECOND = timedelta(microseconds=1)
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -73,8 +72,8 @@ _UTC_NAMES = frozenset(["UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z"])
 
 
 def number_literal(text: str) -> Literal | None:
-    """The number of a text as SQL has it, with or without a sign; None for one that no type of Spark has."""
-    if re.fullmatch(r"-?\d{1,400}", text):  # Python reads no more than 4,300 digits.
+    """Parse a number of SQL, with or without a sign; None if no type of Spark can hold it."""
+    if re.fullmatch(r"-?\d{1,400}", text):  # Python parses at most 4,300 digits.
         return Literal("integer", int(text))
     try:
         if re.fullmatch(r"-?\d*\.\d*", text):
@@ -87,7 +86,7 @@ def number_literal(text: str) -> Literal | None:
 
 
 def compare(field: DataField, op: str, literal: Literal, session_zone: str | None) -> Predicate:
-    """`column op literal`; op one of = != < <= > >=."""
+    """Return the predicate `column op literal`; op is one of = != < <= > >=."""
     if literal.kind == "null":
         return Constant(None)
     coerced = _coerce(field.type, literal, session_zone)
@@ -98,23 +97,23 @@ def compare(field: DataField, op: str, literal: Literal, session_zone: str | Non
     if coerced.floored:
         return _compare_floored(field.name, op, coerced.value)
     if op in ("=", "!=") and not _fits(field.type, coerced.value):
-        # No value of the type is equal: FALSE, or NULL for a NULL column.
+        # No value of the type is equal: FALSE, or NULL if the column is NULL.
         never = all_of([IsNull(field.name), Constant(None)])
         return never if op == "=" else negate(never)
     return Compare(field.name, op, coerced.value)
 
 
 def null_safe_equal(field: DataField, literal: Literal, session_zone: str | None) -> Predicate:
-    """`column <=> literal`: like `=`, but TRUE or FALSE where one side is NULL."""
+    """Return the predicate `column <=> literal`: like `=`, but TRUE or FALSE if one side is NULL."""
     if literal.kind == "null":
         return IsNull(field.name)
     equal = compare(field, "=", literal, session_zone)
-    # Not even NULL is ruled out by a literal that is not understood: it may be cast to NULL.
+    # A literal that is not supported does not exclude NULL: it may be cast to NULL.
     return equal if isinstance(equal, Unknown) else all_of([IsNotNull(field.name), equal])
 
 
 def is_in(field: DataField, literals: Sequence[Literal], session_zone: str | None) -> Predicate:
-    """`column IN (literals)`; Unknown as a whole if one of them is, because Spark picks one type for all."""
+    """Return `column IN (literals)`; Unknown if one literal is, because Spark chooses one type for all of them."""
     found: Predicate
     values: list[Any] = []
     ranges: list[Predicate] = []
@@ -122,7 +121,7 @@ def is_in(field: DataField, literals: Sequence[Literal], session_zone: str | Non
         if literal.kind == "null":
             continue
         coerced = _coerce(field.type, literal, session_zone)
-        # Spark may compare a timestamp with a text in a list as texts.
+        # In a list, Spark may compare a timestamp and a text as texts.
         as_text = literal.kind == "string" and field.type.root.startswith("TIMESTAMP")
         if coerced is None or coerced.blur is not None or as_text:
             return Unknown(f"{field.name} IN a list with a literal of kind {literal.kind}")
@@ -142,9 +141,9 @@ def is_in(field: DataField, literals: Sequence[Literal], session_zone: str | Non
 
 
 def time_value(literal: Literal, session_zone: str | None) -> tuple[DataType, date | datetime] | None:
-    """The type and the value of a literal that is a date or a time; None where it depends on the session or is no such.
+    """Return the type and the value of a date or time literal; None if the value depends on the session.
 
-    Times WITH LOCAL TIME ZONE have the zone UTC.
+    The value of a time WITH LOCAL TIME ZONE is in UTC. None is also returned for other literals.
     """
     kind = literal.kind
     if kind == "date":
@@ -156,8 +155,8 @@ def time_value(literal: Literal, session_zone: str | None) -> tuple[DataType, da
     return None if found is None else (data_type, found.value)
 
 
-def compare_as_they_are(one: DataType, other: DataType) -> bool:
-    """Whether Spark compares values of two columns without a cast that loses something or depends on the session."""
+def compares_directly(one: DataType, other: DataType) -> bool:
+    """Whether Spark compares the values of two columns without a lossy or session-dependent cast."""
     if not isinstance(one, AtomicType) or not isinstance(other, AtomicType):
         return False
     if one.root in INTEGER_ROOTS and other.root in INTEGER_ROOTS:
@@ -168,7 +167,7 @@ def compare_as_they_are(one: DataType, other: DataType) -> bool:
 
 
 def _compare_floored(column: str, op: str, value: datetime) -> Predicate:
-    """The comparison of times that are cut to microseconds, as ranges of the times that they are."""
+    """Return the comparison of times rounded down to microseconds, as ranges of the exact times."""
     try:
         after = value + _MICROSECOND
     except OverflowError:
@@ -213,17 +212,17 @@ def _coerce(data_type: DataType, literal: Literal, session_zone: str | None) -> 
         day = _day(value) if kind in ("string", "date") else None
         return None if day is None else _Coerced(day)
     wanted = {"BOOLEAN": "boolean", "VARCHAR": "string", "BINARY": "binary", "VARBINARY": "binary"}
-    # CHAR is left out: whether a comparison pads with blanks depends on the reader.
+    # CHAR is excluded: whether a comparison pads with blanks depends on the reader.
     return _Coerced(value) if wanted.get(root) == kind else None
 
 
 def _exact_number(data_type: AtomicType, literal: Literal) -> int | Decimal | None:
-    """The number as int where it is whole and the column is an integer, else as Decimal.
+    """Return the number, as an int if it is whole and the column is an integer, else as a Decimal.
 
-    None where the common type of column and literal cannot hold both exactly.
+    None if the common type of column and literal cannot hold both exactly.
     """
     if literal.kind == "integer" and data_type.root in INTEGER_BITS:
-        # Beyond 64 bits Spark folds the comparison to TRUE or FALSE, for NULL too.
+        # Beyond 64 bits, Spark folds the comparison to TRUE or FALSE, also for NULL.
         return literal.value if -(1 << 63) <= literal.value < 1 << 63 else None
     if literal.kind == "double":
         # An integer column is cast to double, which is exact up to 32 bits.
@@ -244,12 +243,12 @@ def _exact_number(data_type: AtomicType, literal: Literal) -> int | Decimal | No
     if data_type.root not in INTEGER_BITS:
         return number
     if not -(1 << 63) <= number < 1 << 63:
-        return None  # Spark folds such a comparison to TRUE or FALSE, for NULL too
+        return None  # Spark folds such a comparison to TRUE or FALSE, also for NULL.
     return int(number) if number == number.to_integral_value() else number
 
 
 def _digits(number: Decimal) -> tuple[int, int]:
-    """(digits after the point, digits before it)."""
+    """Return the number of digits after and before the decimal point."""
     parts = number.as_tuple()
     exponent = int(parts.exponent)
     return max(0, -exponent), max(0, len(parts.digits) + exponent)
@@ -283,7 +282,7 @@ class _TimestampText:
 
 
 def _timestamp(text: str) -> _TimestampText | None:
-    """'YYYY-MM-DD[ HH:MM:SS[.ffffff][zone]]' with Z or an offset as zone; None for any other text."""
+    """Parse 'YYYY-MM-DD[ HH:MM:SS[.ffffff][zone]]' with Z or an offset as zone; None for another text."""
     match = _TIMESTAMP.fullmatch(text)
     if match is None or (match[2] is None and match[4] is not None):
         return None
@@ -296,7 +295,7 @@ def _timestamp(text: str) -> _TimestampText | None:
 
 
 def _fixed_zone(name: str | None) -> timezone | None:
-    """The zone if it is UTC or a fixed offset, whose clock never steps."""
+    """Return the zone if it is UTC or a fixed offset, whose clock has no steps."""
     if name is None:
         return None
     if name in _UTC_NAMES:
@@ -309,10 +308,10 @@ def _fixed_zone(name: str | None) -> timezone | None:
 
 
 def _local_timestamp(data_type: AtomicType, literal: Literal, session_zone: str | None) -> _Coerced | None:
-    """A TIMESTAMP (without zone) against a literal.
+    """Coerce a literal that is compared with a TIMESTAMP (without zone).
 
-    A text, a date and a TIMESTAMP_NTZ become a local time. With the other literals the column is read in
-    the session's zone, where a clock that steps can change the order of two times.
+    A text, a date and a TIMESTAMP_NTZ become a local time. For other literals Spark reads the column in the session's
+    zone, where a step of the clock can change the order of two times.
     """
     if literal.kind not in ("string", "date", "timestamp", "timestamp_ntz", "timestamp_ltz"):
         return None
@@ -326,7 +325,7 @@ def _local_timestamp(data_type: AtomicType, literal: Literal, session_zone: str 
 
 
 def _instant(data_type: AtomicType, literal: Literal, session_zone: str | None) -> _Coerced | None:
-    """A TIMESTAMP_LTZ against a literal with a zone, or in a session whose zone never steps."""
+    """Coerce a literal for a TIMESTAMP_LTZ: one with a zone, or in a session whose zone has no steps."""
     if literal.kind not in ("string", "timestamp", "timestamp_ltz"):
         return None
     parsed = _timestamp(literal.value)
@@ -343,7 +342,7 @@ def _instant(data_type: AtomicType, literal: Literal, session_zone: str | None) 
 
 
 def _fits(data_type: DataType, value: Any) -> bool:
-    """Whether a value of the column's type can be equal to the literal's value."""
+    """Whether the column's type has a value that equals the literal's value."""
     if not isinstance(data_type, AtomicType):
         return True
     root, precision = data_type.root, data_type.precision or 0

@@ -1,6 +1,6 @@
-"""Long `IN` lists of plain literals in the text of a condition: read here, because an SQL parser takes seconds.
+"""Long `IN` lists of plain literals in a condition. They are parsed here, because an SQL parser takes seconds for them.
 
-The rest of a condition is bounded.
+The size of the rest of a condition is limited.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from itertools import islice
 from lakelsm.errors import InvalidInputError
 from lakelsm.predicate.literals import Literal, number_literal
 
-#: Characters of a list from which on it is long.
+#: The minimum number of characters of a long list.
 _LONG = 1000
-#: What a condition may have: bytes of memory and seconds of a parser follow from them.
+#: The limits of a condition; the memory and the time of the parser depend on them.
 _MAX_CHARACTERS = 64 << 20
 _MAX_WORDS = 50_000
 _REMEDY = (
@@ -22,8 +22,8 @@ _REMEDY = (
     "Lookup.get_many."
 )
 
-# What a list must not be found in (texts, quoted names, comments), and a list of numbers, texts, times and NULL. A text
-# that holds a quote or a backslash is not one of these, because versions of Spark differ in what it means.
+# Tokens in which no list is searched (texts, quoted names, comments), and a list of numbers, texts, times and NULL. A
+# list with a text that has a quote or a backslash is excluded, because versions of Spark read such texts differently.
 _NUMBER = r"-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 _TIME = r"(?i:date|timestamp(?:_[nl]tz)?)"
 _LITERAL = rf"(?:{_NUMBER}|(?i:null)|(?:{_TIME}\s*)?'[^'\\]*')"
@@ -32,41 +32,40 @@ _TOKENS = re.compile(
     rf"{_SKIPPED}|(?<![\w.`])(?i:in)\s*\(\s*((?:{_LITERAL}\s*,\s*)*{_LITERAL})\s*\)", re.DOTALL
 )
 _VALUE = re.compile(rf"({_NUMBER})|(?:({_TIME})\s*)?'([^'\\]*)'|(?i:null)")
-# What is no word: texts, with escapes or not, quoted names and comments.
+# Tokens that do not count as words: texts, with or without escapes, quoted names and comments.
 _QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|--[^\n]*|/\*.*?\*/""", re.DOTALL)
 _WORD = re.compile(r"\w+|[^\w\s,]")
 
 
 def check_size(sql: str, shortened: str) -> None:
-    """Raise InvalidInputError for a condition that is too long; ``shortened`` is what `cut_long_lists` left of it."""
+    """Raise InvalidInputError for a condition that is too long; ``shortened`` is the result of `cut_long_lists`."""
     if len(sql) > _MAX_CHARACTERS:
-        raise InvalidInputError(f"the condition has {len(sql)} characters; it may have {_MAX_CHARACTERS}. {_REMEDY}")
+        raise InvalidInputError(f"the condition has {len(sql)} characters, more than {_MAX_CHARACTERS}. {_REMEDY}")
     words = _WORD.finditer(_QUOTED.sub(" ", shortened)) if len(shortened) > _MAX_WORDS else iter(())
     if sum(1 for _ in islice(words, _MAX_WORDS + 1)) > _MAX_WORDS:
         raise InvalidInputError(
-            f"the condition has more than {_MAX_WORDS} words and operators, quoted texts and long IN lists not counted. "
+            f"the condition has more than {_MAX_WORDS} words and operators outside quoted texts and long IN lists. "
             + _REMEDY
         )
 
 
 def cut_long_lists(sql: str) -> tuple[str, Mapping[str, Sequence[Literal | None]]]:
-    """The condition with a single text instead of each long list, and the lists by these texts; None stands for a
-    number that no type of Spark has.
+    """Replace each long list of a condition by a list of one text. Returns the condition, and the lists by these texts.
 
-    The texts occur nowhere else in the condition.
+    The texts occur nowhere else in the condition. A number that no type of Spark can hold is None.
     """
     if len(sql) < _LONG or "\\" in sql or "${" in sql:
         return sql, {}
-    mark = "list"
-    while mark in sql:
-        mark += "-"
+    prefix = "list"
+    while prefix in sql:
+        prefix += "-"
     lists: dict[str, Sequence[Literal | None]] = {}
 
     def replaced(token: re.Match[str]) -> str:
         listed = token[1]
         if listed is None or len(listed) < _LONG:
             return token[0]
-        name = f"{mark}{len(lists)}"
+        name = f"{prefix}{len(lists)}"
         lists[name] = [_literal(*value) for value in map(re.Match.groups, _VALUE.finditer(listed))]
         return f"IN ('{name}')"
 

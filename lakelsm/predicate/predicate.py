@@ -1,12 +1,10 @@
-"""Predicates as planning understands them, with SQL's three-valued logic.
+"""Predicates for planning, with SQL's three-valued logic.
 
-A predicate is an approximation that errs on one side: where it does not understand a part of the SQL text,
-that part is `Unknown`, which may come out as anything. So a row, file or partition may be dropped only if
-the predicate surely does not come out TRUE there; FALSE and NULL both drop a row in SQL. There is no NOT:
-`negate` pushes it down to the leaves, which is right in three-valued logic.
+A predicate may be an approximation: a part of the SQL text that is not supported is `Unknown`, which can have any value.
+A row, file or partition is dropped only if the predicate cannot be TRUE there; in SQL, FALSE and NULL both drop a row.
+There is no NOT: `negate` pushes it down to the leaves, which is correct in three-valued logic.
 
-Order and equality are Spark's: strings by code point, NaN equal to NaN and above every other number, 0.0
-equal to -0.0.
+Order and equality are Spark's: strings by code point, NaN equal to NaN and above every other number, 0.0 equal to -0.0.
 """
 
 from __future__ import annotations
@@ -18,14 +16,14 @@ from typing import Any
 
 
 class Predicate:
-    """Base of all predicates. Values are immutable and compare by content."""
+    """Base class of predicates, which are immutable and compare by content."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Compare(Predicate):
-    """`column op value`, op one of = != < <= > >=. The value is no None and no NaN; NULL column: NULL."""
+    """`column op value`; op is one of = != < <= > >=, and the value is not None or NaN. NULL if the column is NULL."""
 
     column: str
     op: str
@@ -34,8 +32,9 @@ class Compare(Predicate):
 
 @dataclass(frozen=True, slots=True)
 class In(Predicate):
-    """`column IN (values)`, or NOT IN. At least one value, each of which the column's type can have, none None or NaN;
-    a NULL column gives NULL.
+    """`column IN (values)`, or NOT IN. NULL if the column is NULL.
+
+    There is at least one value. Each is a value of the column's type, and not None or NaN.
     """
 
     column: str
@@ -45,7 +44,7 @@ class In(Predicate):
 
 @dataclass(frozen=True, slots=True)
 class StartsWith(Predicate):
-    """A text column begins (or does not begin) with the prefix; a NULL column gives NULL."""
+    """A text column begins (or does not begin) with the prefix. NULL if the column is NULL."""
 
     column: str
     prefix: str
@@ -54,23 +53,23 @@ class StartsWith(Predicate):
 
 @dataclass(frozen=True, slots=True)
 class IsNull(Predicate):
-    """`column IS NULL`; never NULL itself."""
+    """`column IS NULL`. Never NULL."""
 
     column: str
 
 
 @dataclass(frozen=True, slots=True)
 class IsNotNull(Predicate):
-    """`column IS NOT NULL`; never NULL itself."""
+    """`column IS NOT NULL`. Never NULL."""
 
     column: str
 
 
 @dataclass(frozen=True, slots=True)
 class Like(Predicate):
-    """A text column is (or is not) like the pattern, in which % stands for any text and _ for one character.
+    """A text column matches (or does not match) a pattern, in which % is any text and _ one character.
 
-    A NULL column gives NULL. Statistics do not decide it: the parser combines it with conditions that they decide.
+    NULL if the column is NULL. Statistics cannot decide it: the parser adds conditions that they can decide.
     """
 
     column: str
@@ -80,7 +79,7 @@ class Like(Predicate):
 
 @dataclass(frozen=True, slots=True)
 class CompareColumns(Predicate):
-    """`left op right` of two columns whose values compare directly; a NULL on either side gives NULL."""
+    """`left op right` of two columns whose values compare directly. NULL if one side is NULL."""
 
     left: str
     op: str
@@ -89,7 +88,7 @@ class CompareColumns(Predicate):
 
 @dataclass(frozen=True, slots=True)
 class IsTrue(Predicate):
-    """`child IS TRUE`, or IS NOT TRUE; never NULL itself. It is combined with its child, which statistics decide."""
+    """`child IS TRUE`, or IS NOT TRUE. Never NULL. It is combined with its child, which statistics can decide."""
 
     child: Predicate
     negated: bool = False
@@ -97,28 +96,28 @@ class IsTrue(Predicate):
 
 @dataclass(frozen=True, slots=True)
 class And(Predicate):
-    """All children; build it with `all_of`."""
+    """The conjunction of all children, made by `all_of`."""
 
     children: tuple[Predicate, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or(Predicate):
-    """Any child; build it with `any_of`."""
+    """The disjunction of all children, made by `any_of`."""
 
     children: tuple[Predicate, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Constant(Predicate):
-    """TRUE, FALSE or NULL (None) whatever the row."""
+    """TRUE, FALSE or NULL (None) for every row."""
 
     value: bool | None
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown(Predicate):
-    """Not understood: it may have any value, so it excludes no row. `reason` is for people: the text of the part."""
+    """A part that is not supported. It can have any value, so it excludes no row. Messages show `reason`, its text."""
 
     reason: str = ""
 
@@ -127,7 +126,7 @@ _NEGATED_OP = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
 def all_of(children: Iterable[Predicate]) -> Predicate:
-    """The conjunction, flattened, all `!=` of a column as one NOT IN; one child is itself, none is TRUE."""
+    """Return the flattened conjunction. All `!=` of a column become one NOT IN. Without children it is TRUE."""
     flat: list[Predicate] = []
     for child in children:
         flat.extend(child.children if isinstance(child, And) else (child,))
@@ -136,7 +135,7 @@ def all_of(children: Iterable[Predicate]) -> Predicate:
 
 
 def any_of(children: Iterable[Predicate]) -> Predicate:
-    """The disjunction, flattened, all `=` of a column as one IN; one child is itself, none is FALSE."""
+    """Return the flattened disjunction. All `=` of a column become one IN. Without children it is FALSE."""
     flat: list[Predicate] = []
     for child in children:
         flat.extend(child.children if isinstance(child, Or) else (child,))
@@ -145,7 +144,7 @@ def any_of(children: Iterable[Predicate]) -> Predicate:
 
 
 def _listed(parts: list[Predicate], op: str) -> list[Predicate]:
-    """The parts, with several `=` of an OR, or `!=` of an AND, on one column as a list where the first of them was."""
+    """Combine several `=` of an OR, or `!=` of an AND, on one column to a list, at the position of the first one."""
     columns = [part.column for part in parts if isinstance(part, Compare) and part.op == op]
     if len(set(columns)) == len(columns):
         return parts
@@ -168,7 +167,7 @@ def _one_of(column: str, values: tuple[Any, ...], *, negated: bool) -> Predicate
 
 
 def negate(predicate: Predicate) -> Predicate:
-    """`NOT predicate`, with NOT pushed down to the leaves."""
+    """Return `NOT predicate`, with NOT pushed down to the leaves."""
     match predicate:
         case And(children):
             return any_of(negate(child) for child in children)
@@ -197,7 +196,7 @@ def negate(predicate: Predicate) -> Predicate:
 
 
 def columns(predicate: Predicate) -> frozenset[str]:
-    """The columns that the understood parts of the predicate use."""
+    """Return the columns in the supported parts of the predicate."""
     if isinstance(predicate, And | Or):
         return frozenset().union(*(columns(child) for child in predicate.children))
     if isinstance(predicate, Compare | In | StartsWith | Like | IsNull | IsNotNull):
@@ -208,14 +207,14 @@ def columns(predicate: Predicate) -> frozenset[str]:
 
 
 def is_exact(predicate: Predicate) -> bool:
-    """Whether the statistics of rows that are all alike, such as a partition's, decide every part."""
+    """Whether statistics decide every part for rows with equal values, such as the rows of a partition."""
     if isinstance(predicate, And | Or):
         return all(is_exact(child) for child in predicate.children)
     return not isinstance(predicate, Unknown | Like | CompareColumns | IsTrue)
 
 
 def unknown_part(predicate: Predicate) -> Unknown | None:
-    """The first part that was not understood; None where each row has an answer."""
+    """Return the first part that is not supported; None if the predicate can be evaluated for each row."""
     if isinstance(predicate, And | Or):
         return next((part for part in map(unknown_part, predicate.children) if part is not None), None)
     if isinstance(predicate, IsTrue):
@@ -224,9 +223,9 @@ def unknown_part(predicate: Predicate) -> Unknown | None:
 
 
 def restrict(predicate: Predicate, to: Iterable[str]) -> Predicate:
-    """The parts of the predicate on the given columns: the leaves on other columns become `Unknown`.
+    """Return the parts of the predicate on the given columns; leaves on other columns become `Unknown`.
 
-    A row that surely fails the result surely fails the predicate, whatever its other columns hold.
+    A row for which the result cannot be TRUE cannot fulfil the predicate either, whatever its other values are.
     """
     return _restrict(predicate, frozenset(to))
 
@@ -240,7 +239,7 @@ def _restrict(predicate: Predicate, to: frozenset[str]) -> Predicate:
 
 
 def holds(op: str, order: int) -> bool:
-    """Whether `left op right` holds, given how left is ordered to right: -1, 0 or 1."""
+    """Whether `left op right` is true, given the order of left and right: -1, 0 or 1."""
     if op in ("=", "!="):
         return (order == 0) == (op == "=")
     if op in ("<", "<="):
@@ -251,12 +250,12 @@ def holds(op: str, order: int) -> bool:
 def equality_values(
     predicate: Predicate, of: Sequence[str], limit: int = 1000
 ) -> tuple[tuple[Any, ...], ...] | None:
-    """All tuples of values of the columns `of` that a row for which the predicate is TRUE can have.
+    """Return all tuples of values that rows can have in the columns `of` if the predicate is TRUE.
 
-    None if the predicate does not pin every column to a list of values, or if there are more than `limit`
-    tuples. An empty result means that no row can be TRUE. Values have the Python type of the column's type
-    (None for NULL), so that a caller can hash them to buckets; both zeros of a float are listed. The result
-    may hold too many tuples, never too few.
+    None if the predicate does not restrict every column to a list of values, or if there are more than `limit` tuples. An
+    empty result means that the predicate is TRUE for no row. Values have the Python type of the column's type (None for
+    NULL), so that a caller can hash them to buckets; both zeros of a float are listed. The result may have too many
+    tuples, never too few.
     """
     per_column: list[list[Any]] = []
     size = 1
@@ -272,7 +271,7 @@ def equality_values(
 
 
 def _column_values(predicate: Predicate, column: str, limit: int) -> dict[Any, None] | None:
-    """The values that the column can have in a TRUE row, in the order met; None for no finite list."""
+    """Return the values that the column can have if the predicate is TRUE; None if there is no finite list."""
     if isinstance(predicate, (And, Or)):
         lists = (_column_values(child, column, limit) for child in predicate.children)
         return _common(lists) if isinstance(predicate, And) else _joined(lists, limit)
@@ -288,7 +287,7 @@ def _column_values(predicate: Predicate, column: str, limit: int) -> dict[Any, N
 
 
 def _common(lists: Iterable[dict[Any, None] | None]) -> dict[Any, None] | None:
-    """The values that are in all finite lists; None if there is no such list."""
+    """Return the values in all finite lists; None if there is no finite list."""
     found: dict[Any, None] | None = None
     for values in lists:
         if values is not None:
@@ -297,7 +296,7 @@ def _common(lists: Iterable[dict[Any, None] | None]) -> dict[Any, None] | None:
 
 
 def _joined(lists: Iterable[dict[Any, None] | None], limit: int) -> dict[Any, None] | None:
-    """The values of all lists; None where one is not finite or more than ``limit`` come before the last."""
+    """Return the values of all lists; None if one is not finite or there are more than ``limit`` before the last one."""
     found: dict[Any, None] = {}
     for values in lists:
         if values is None or len(found) > limit:
@@ -307,5 +306,5 @@ def _joined(lists: Iterable[dict[Any, None] | None], limit: int) -> dict[Any, No
 
 
 def _representations(value: Any) -> tuple[Any, ...]:
-    """Values that SQL holds equal and that differ in bytes: only the zeros of a float."""
+    """Return the values that are equal in SQL but differ in bytes: only the zeros of a float."""
     return (0.0, -0.0) if isinstance(value, float) and value == 0 else (value,)

@@ -1,4 +1,4 @@
-"""SQL text as messages show it."""
+"""SQL text for messages."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import re
 
 from lakelsm.secret_values import shown_uri
 
-#: A part of a condition that may be an address.
+#: A part of a condition that may be a URI.
 _WORD = re.compile(r"[^\s'\"]+")
-#: Characters of a text that messages show.
+#: The maximum number of characters of a text in a message.
 _SHOWN = 300
 
 
 def shown_condition(sql: str) -> str:
-    """A condition or an expression in quotes, cut where it is very long, without credentials of addresses."""
+    """Return a condition or an expression in quotes: a long one is cut, and URIs have no credentials."""
     if "://" in sql:
         sql = _WORD.sub(lambda found: shown_uri(found[0]), sql)
     return repr(sql) if len(sql) <= _SHOWN else f"{sql[:_SHOWN]!r}... ({len(sql)} characters)"

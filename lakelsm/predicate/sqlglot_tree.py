@@ -1,4 +1,4 @@
-"""The tree that sqlglot makes of a condition -> Predicate."""
+"""Conversion of a condition, parsed by sqlglot, to a Predicate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sqlglot.errors import ParseError, SqlglotError
 
 from lakelsm.errors import InvalidInputError
 from lakelsm.predicate import literals
-from lakelsm.predicate.literals import Literal, compare_as_they_are, number_literal
+from lakelsm.predicate.literals import Literal, compares_directly, number_literal
 from lakelsm.predicate.long_lists import check_size, cut_long_lists
 from lakelsm.predicate.predicate import (
     Compare,
@@ -34,7 +34,7 @@ from lakelsm.predicate.predicate import (
 from lakelsm.predicate.shown_text import shown_condition
 from lakelsm.types import INTEGER_BITS, DataField, MapType, RowType
 
-#: Comparisons, by their nodes.
+#: The operators of comparisons, by class of node.
 COMPARISONS: dict[Any, str] = {
     exp.EQ: "=",
     exp.NEQ: "!=",
@@ -43,13 +43,13 @@ COMPARISONS: dict[Any, str] = {
     exp.GT: ">",
     exp.GTE: ">=",
 }
-Node = Any  # an expression of sqlglot, whose base class goes by other names in other versions
+Node = Any  # An expression of sqlglot, whose base class has different names in its versions.
 _FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-# Functions that Spark calls without parentheses, and the units that some functions take as bare words.
+# Functions that Spark calls without parentheses, and time units that some functions accept without quotes.
 _BARE_FUNCTIONS = "current_date current_timestamp current_time current_user session_user user localtimestamp"
 _UNITS = "year quarter month week day dayofyear hour minute second millisecond microsecond"
 _NOT_COLUMNS = frozenset([*_BARE_FUNCTIONS.split(), *_UNITS.split()])
-#: Characters of a part of a condition that messages show.
+#: The maximum number of characters of a part of a condition in a message.
 _SHOWN = 300
 _TIME_CASTS = {
     "DATE": "date",
@@ -61,28 +61,27 @@ _TIME_CASTS = {
 
 
 def converted(sql: str, fields: Sequence[DataField], session_time_zone: str | None) -> Predicate:
-    """The predicate of a condition: see `parser.parse_where`."""
+    """Convert a condition to a predicate (`parser.parse_where`)."""
     scope, shortened = Scope.of(sql, fields, session_time_zone)
     try:
         tree = scope.tree(sql, shortened)
         if any(not any(value for name, value in node.args.items() if name != "this") for node in tree.find_all(exp.In)):
             raise InvalidInputError(
-                f"predicate {shown_condition(sql)} has an empty list: IN () is true for no row; write FALSE, or give "
-                "it a value"
+                f"condition {shown_condition(sql)} has an empty IN list. Write FALSE, or add a value."
             )
         if isinstance(tree, exp.Literal):
             raise InvalidInputError(
-                f"predicate {shown_condition(sql)} is a value, not a condition; compare it with something"
+                f"condition {shown_condition(sql)} is only a value. Compare it with a column."
             )
         return scope.convert(tree)
     except RecursionError as error:
-        raise InvalidInputError("cannot parse the predicate: it is nested too deeply; use IN lists") from error
+        raise InvalidInputError("the condition is nested too deeply. Use IN lists.") from error
 
 
-def parsed(sql: str, shortened: str, what: str = "predicate") -> Node:
-    """The tree of a condition, or of another expression, whose long lists are ``shortened``.
+def parsed(sql: str, shortened: str, what: str = "condition") -> Node:
+    """Parse a condition or another expression; ``shortened`` is the text without its long lists.
 
-    Raises InvalidInputError, with positions in ``sql``, which is a ``what``, for an invalid text.
+    Raises InvalidInputError for an invalid text, with positions in ``sql``; ``what`` names the text in errors.
     """
     failed: SqlglotError | None = None
     try:
@@ -92,11 +91,11 @@ def parsed(sql: str, shortened: str, what: str = "predicate") -> Node:
     if failed is not None:
         if shortened != sql:
             return parsed(sql, sql, what)
-        raise _syntax_error(sql, failed, what)  # Without sqlglot's error, which shows the whole text.
+        raise _syntax_error(sql, failed, what)  # Not chained to sqlglot's error, which has the whole text.
     if type(tree).__name__ in ("Block", "Command", "Semicolon"):
         position = sql.find(";") + 1
         raise InvalidInputError(
-            f"cannot parse {what} {shown_condition(sql)}: column {position}: more than one {what}"
+            f"cannot parse {what} {shown_condition(sql)}: column {position}: more than one {what}."
         )
     return tree
 
@@ -107,18 +106,19 @@ def _syntax_error(sql: str, error: SqlglotError, what: str) -> InvalidInputError
         if error.errors:
             first = error.errors[0]
             near = first.get("highlight") or first.get("start_context") or ""
-            column = max(1, int(first.get("col") or 0) - len(near) + 1)  # sqlglot gives the token's end
+            column = max(1, int(first.get("col") or 0) - len(near) + 1)  # sqlglot returns the end of the token.
             where = f"line {first.get('line')}, column {column}, near {near[-_SHOWN:]!r}"
     else:
         where = f"column {len(sql.rstrip())}: a text, a name or a comment is not closed"
-    return InvalidInputError(f"cannot parse {what} {shown_condition(sql)}: {where}")
+    return InvalidInputError(f"cannot parse {what} {shown_condition(sql)}: {where}.")
 
 
 @dataclass
 class Scope:
-    """What the names and texts of a tree stand for: ``lists`` and ``texts`` were cut out of it, by the texts left there.
+    """The meaning of the names and texts of a tree.
 
-    The tree is that of a ``what``.
+    ``lists`` and ``texts`` are parts that were cut out of the SQL text, by the texts that replace them. ``what`` names
+    the SQL text in errors.
     """
 
     fields: Sequence[DataField]
@@ -127,7 +127,7 @@ class Scope:
     texts_are_plain: bool
     lists: Mapping[str, Sequence[Literal | None]] = field(default_factory=dict)
     texts: Mapping[str, Literal | None] = field(default_factory=dict)
-    what: str = "predicate"
+    what: str = "condition"
     _by_name: dict[str, DataField] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -138,26 +138,27 @@ class Scope:
 
     @staticmethod
     def of(
-        sql: str, fields: Sequence[DataField], zone: str | None, what: str = "predicate"
+        sql: str, fields: Sequence[DataField], zone: str | None, what: str = "condition"
     ) -> tuple[Scope, str]:
-        """The scope of a text, and the text without its long lists. Raises InvalidInputError where that is too long."""
+        """Return the scope of a text, and the text without its long lists. Raises InvalidInputError if it is too long."""
         shortened, lists = cut_long_lists(sql)
         check_size(sql, shortened)
-        # Spark puts variables in for `${x}`, within texts too.
+        # Spark substitutes variables for `${x}`, also within texts.
         plain = "\\" not in sql and "${" not in sql
         return Scope(fields, zone, texts_are_plain=plain, lists=lists, what=what), shortened
 
     def tree(self, sql: str, shortened: str) -> Node:
-        """The tree of the text without what was cut out of it. Errors as of `parsed` and `check_columns`."""
+        """Parse the shortened text and check its columns. Raises like `parsed` and `check_columns`."""
         tree = parsed(sql, shortened, self.what)
         self.check_columns(tree)
         return tree
 
     def find(self, name: str) -> DataField | None:
+        """Return the column of a name, which may be in another case."""
         return self._by_name.get(name) or self._by_name.get(name.lower())
 
     def check_columns(self, tree: Node) -> None:
-        """Raises InvalidInputError for a column that does not exist."""
+        """Raise InvalidInputError for an unknown column."""
         for column in _own_columns(tree):
             parts = [part.name for part in column.parts]
             found = self.find(parts[0])
@@ -166,11 +167,11 @@ class Scope:
                     continue
                 known = ", ".join(one.name for one in self.fields)
                 raise InvalidInputError(
-                    f"column '{'.'.join(parts)[:_SHOWN]}' of the {self.what} does not exist; available columns: {known}"
+                    f"{self.what}: column '{'.'.join(parts)[:_SHOWN]}' does not exist. Columns: {known}."
                 )
 
     def convert(self, node: Node) -> Predicate:
-        """The predicate of a condition; Unknown for whatever is not handled."""
+        """Convert a condition; parts that are not supported become Unknown."""
         if isinstance(node, exp.Paren):
             return self.convert(node.this)
         if isinstance(node, exp.And):
@@ -213,12 +214,12 @@ class Scope:
                 ]
             )
         if isinstance(node, exp.Like | exp.StartsWith) and is_plain(node, "this", "expression", "negate"):
-            found = self._text_match(node)  # NOT LIKE is an argument of LIKE in some versions of sqlglot
+            found = self._text_match(node)  # In some versions of sqlglot, NOT LIKE is an argument of LIKE.
             return negate(found) if node.args.get("negate") else found
         return unknown(node)
 
     def _list(self, nodes: Sequence[Node]) -> Sequence[Literal | None]:
-        """The literals of an IN list; None for any other expression."""
+        """Return the literals of an IN list, with None for each other expression."""
         first = nodes[0]
         cut = self.lists.get(first.this) if isinstance(first, exp.Literal) and first.is_string else None
         return [self.literal(node) for node in nodes] if cut is None else cut
@@ -236,7 +237,7 @@ class Scope:
 
     def _two_columns(self, op: str, left: Node, right: Node) -> Predicate:
         one, other = self.column(left), self.column(right)
-        if one is None or other is None or not compare_as_they_are(one.type, other.type):
+        if one is None or other is None or not compares_directly(one.type, other.type):
             return unknown(left, op, right)
         return CompareColumns(one.name, op, other.name)
 
@@ -262,7 +263,7 @@ class Scope:
         wanted = inner if node.expression.this else negate(inner)
         if column is not None:
             return all_of([IsNotNull(column.name), wanted])
-        # TRUE if the inner condition is the wanted value; FALSE, not NULL, if it is NULL.
+        # TRUE if the inner condition has the wanted value; FALSE, not NULL, if it is NULL.
         return all_of([wanted, IsTrue(wanted)])
 
     def _text_match(self, node: Node) -> Predicate:
@@ -283,16 +284,14 @@ class Scope:
         return found if text == prefix + "%" else all_of([found, Like(column.name, text)])
 
     def column(self, node: Node) -> DataField | None:
-        """The column that the expression is, None for any other expression and for parts of a column."""
+        """Return the column of a column expression; None for other expressions and for parts of a column."""
         node = node.unnest()
         if not isinstance(node, exp.Column) or len(node.parts) != 1:
             return None
         return self.find(node.name)
 
     def literal(self, node: Node) -> Literal | None:
-        """The literal that the expression is; None for any other expression, and for text that may hold
-        escapes.
-        """
+        """Return the literal of an expression; None for other expressions, and for text that may have escapes."""
         node = node.unnest()
         if isinstance(node, exp.Null):
             return Literal("null")
@@ -314,13 +313,13 @@ class Scope:
         return None
 
     def _text(self, text: str) -> Literal | None:
-        """A quote or a backslash in a text is read differently by versions and settings of Spark."""
+        """Return a text literal; None if it has a quote or backslash, which versions of Spark read differently."""
         if text in self.texts:
             return self.texts[text]
         return Literal("string", text) if self.texts_are_plain and "'" not in text else None
 
     def _cast(self, node: exp.Cast) -> Literal | None:
-        """A typed literal (DATE '...', 10L) or a cast of a literal, where only the type changes."""
+        """Return a typed literal (DATE '...', 10L), or a cast of a literal that only changes the type."""
         inner = self.literal(node.this)
         target = cast_type(node)
         if inner is None:
@@ -336,21 +335,21 @@ class Scope:
 
 
 def unknown(*parts: Node | str) -> Unknown:
-    """What is not understood, as text."""
+    """Return the Unknown predicate for a part, with its text."""
     try:
         texts = [part if isinstance(part, str) else part.sql(dialect="spark") for part in parts]
-    except RecursionError:  # sqlglot reads deeper expressions than it writes.
+    except RecursionError:  # sqlglot parses deeper expressions than it can print.
         texts = ["a deeply nested expression"]
     return Unknown(" ".join(texts)[:_SHOWN])
 
 
 def cast_type(node: Node) -> str:
-    """The name of the type that a cast is to, without its parameters."""
+    """Return the name of the target type of a cast, without its parameters."""
     return str(getattr(node.to.this, "value", node.to.this))
 
 
 def operands(node: Node, kind: Any) -> Iterator[Node]:
-    """Operands of a chain of one connective, from left to right; a long chain is deep on its left."""
+    """Yield the operands of a chain of one connective, from left to right. The tree of a chain is deep on the left."""
     pending = [node]
     while pending:
         one = pending.pop()
@@ -361,7 +360,7 @@ def operands(node: Node, kind: Any) -> Iterator[Node]:
 
 
 def _own_columns(tree: Node) -> Iterator[exp.Column]:
-    """The columns of the condition itself: not those of a subquery, and not the parameters of lambdas."""
+    """Yield the columns of the condition itself, without those of subqueries and the parameters of lambdas."""
     bound = {parameter.name for scope in tree.find_all(exp.Lambda) for parameter in scope.expressions}
     has_query = tree.find(exp.Query) is not None
     for column in tree.find_all(exp.Column):
@@ -372,12 +371,12 @@ def _own_columns(tree: Node) -> Iterator[exp.Column]:
 
 
 def is_plain(node: Node, *arguments: str) -> bool:
-    """Whether the node has nothing beyond the given arguments (such as a negation or a modifier)."""
+    """Whether the node has only the given arguments, without others such as a negation or a modifier."""
     return not any(value for name, value in node.args.items() if name not in arguments and name != "_type")
 
 
 def _compare_literals(op: str, left: Literal, right: Literal) -> Predicate | None:
-    """Two literals, such as 1 = 0; None where it takes a cast."""
+    """Compare two literals, such as 1 = 0; None if this needs a cast."""
     if "null" in (left.kind, right.kind):
         return Constant(None)
     if left.kind != right.kind or left.kind not in ("integer", "string", "boolean"):

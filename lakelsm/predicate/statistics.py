@@ -1,10 +1,9 @@
-"""Predicates against column statistics: which files cannot hold a row for which the predicate is TRUE.
+"""Evaluation of predicates on column statistics, to find the files that have no row for which a predicate is TRUE.
 
-Statistics are bounds, not values: a minimum may be lower and a maximum higher than any row's value
-(truncated texts). None as a bound or a null count means unknown. Bounds of floats do not cover NaN,
-which is above every number.
+Statistics are bounds, not values: a minimum may be below and a maximum above all values of the file (truncated texts).
+None as a bound or a null count means unknown. Bounds of floats do not include NaN, which is above every number.
 
-Conditions can have thousands of leaves and long lists. So the values that a condition compares a column with are
+Conditions can have thousands of leaves and long lists. The values that a condition compares a column with are therefore
 sorted once, each bound is looked up among them once, and a leaf costs a few operations on arrays of ranks.
 """
 
@@ -33,14 +32,14 @@ from lakelsm.predicate.predicate import (
 )
 
 Mask = npt.NDArray[np.bool_]
-Places = npt.NDArray[np.int64]
+Ranks = npt.NDArray[np.int64]
 Leaf = Compare | In | StartsWith | IsNull | IsNotNull
 
 
 class ColumnBounds(NamedTuple):
-    """Statistics of one column over many files: lists of equal length, in the order of the files.
+    """Statistics of one column in many files: lists of equal length, in the order of the files.
 
-    `exact`: each file has one value, or NULL alone; then a bound may be NaN.
+    `exact`: each file has only one value, or only NULL. A bound can then be NaN.
     """
 
     mins: Sequence[Any]
@@ -51,11 +50,11 @@ class ColumnBounds(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StatsTable:
-    """Statistics of many files, column by column; a column that is missing has none.
+    """Statistics of many files by column; a missing column has no statistics.
 
-    Bounds have the Python type of the table's column type (as `pyarrow`'s `as_py` gives it), also where a
-    file was written with an older type. For a column that a file does not have, because it was added later,
-    and which reads as NULL: bounds None and a null count equal to the row count.
+    Bounds have the Python type of the table's column type (as from `pyarrow`'s `as_py`), also for files of an older type.
+    A column that was added after a file was written, and reads as NULL, has the bounds None and a null count equal to the
+    row count.
     """
 
     row_counts: Sequence[int]
@@ -63,7 +62,7 @@ class StatsTable:
 
 
 def may_match(predicate: Predicate, stats: StatsTable) -> list[bool]:
-    """For each file, False if surely no row of it makes the predicate TRUE."""
+    """Return, for each file, False if the predicate is TRUE for none of its rows."""
     values: dict[str, set[Any]] = {}
     _gather(predicate, values)
     columns = {
@@ -74,7 +73,7 @@ def may_match(predicate: Predicate, stats: StatsTable) -> list[bool]:
 
 
 def _gather(predicate: Predicate, values: dict[str, set[Any]]) -> None:
-    """Add what each column is compared with."""
+    """Collect the values that each column is compared with."""
     if isinstance(predicate, And | Or):
         for child in predicate.children:
             _gather(child, values)
@@ -89,7 +88,7 @@ def _gather(predicate: Predicate, values: dict[str, set[Any]]) -> None:
 
 
 def _prefix_range(prefix: str) -> tuple[str, ...]:
-    """The first text with the prefix and the first one after them; the latter is left out if there is none."""
+    """Return the first text with the prefix, and the first text after all of these, if there is one."""
     kept = prefix.rstrip(chr(sys.maxunicode))
     return (prefix, kept[:-1] + chr(ord(kept[-1]) + 1)) if kept else (prefix,)
 
@@ -107,10 +106,10 @@ def _may_match(predicate: Predicate, columns: Mapping[str, _Column], count: int)
 
 
 class _Column:
-    """The bounds of one column over all files, as ranks among the values that it is compared with.
+    """The bounds of one column in all files, as ranks among the values that it is compared with.
 
-    The left rank of a bound is the number of values below it; the right rank also counts an equal value.
-    An unknown minimum is below all values, an unknown maximum above all.
+    The left rank of a bound is the number of values below it; the right rank also counts an equal value. An unknown
+    minimum is below all values, an unknown maximum above all.
     """
 
     def __init__(self, bounds: ColumnBounds, row_counts: Sequence[int], values: Iterable[Any]) -> None:
@@ -121,14 +120,14 @@ class _Column:
         self._comparable = True
         try:
             self._values = sorted(values)
-            self._places = {value: place for place, value in enumerate(self._values)}
+            self._ranks = {value: rank for rank, value in enumerate(self._values)}
             self._low_left, self._low_right = self._looked_up(bounds.mins, 0)
             self._high_left, self._high_right = self._looked_up(bounds.maxs, len(self._values))
-        except TypeError:  # values or bounds of several Python types: no ground to drop a file
+        except TypeError:  # Values or bounds of several Python types: no file can be excluded.
             self._comparable = False
 
-    def _looked_up(self, bounds: Sequence[Any], unknown: int) -> tuple[Places, Places]:
-        """The left and right ranks of each bound. NaN as a value is above all."""
+    def _looked_up(self, bounds: Sequence[Any], unknown: int) -> tuple[Ranks, Ranks]:
+        """Return the left and the right rank of each bound. NaN as a value is above all others."""
         values, exact, last = self._values, self._bounds.exact, len(self._values)
         nan = last if exact else unknown
         left = [unknown if b is None else bisect_left(values, b) if b == b else nan for b in bounds]
@@ -136,7 +135,7 @@ class _Column:
         return np.array(left, dtype=np.int64), np.array(right, dtype=np.int64)
 
     def may_match(self, leaf: Leaf) -> Mask:
-        """For each file, False if surely no value of it makes the leaf TRUE."""
+        """Return, for each file, False if the leaf is TRUE for none of its values."""
         if isinstance(leaf, IsNull):
             return self._has_null
         if isinstance(leaf, IsNotNull) or not self._comparable:
@@ -148,44 +147,44 @@ class _Column:
         return self._has_value & self._compared(leaf.op, leaf.value)
 
     def _compared(self, op: str, value: Any) -> Mask:
-        place = self._places[value]
+        rank = self._ranks[value]
         found: Mask
         if op == "!=":
             found = self._in_none((value,))
         elif op in ("<", "<="):
-            found = (self._low_right if op == "<" else self._low_left) <= place
+            found = (self._low_right if op == "<" else self._low_left) <= rank
         elif op == "=":
-            found = (self._low_left <= place) & (self._high_right > place)
+            found = (self._low_left <= rank) & (self._high_right > rank)
         elif self._hides_nan(value):
             found = self._has_value
         else:
-            found = (self._high_left if op == ">" else self._high_right) > place
+            found = (self._high_left if op == ">" else self._high_right) > rank
         return found
 
     def _hides_nan(self, value: Any) -> bool:
-        """Whether a NaN, which is above every number, may be in a file whose bounds do not decide."""
+        """Whether a file may have a NaN, which is above every number, outside its bounds."""
         return isinstance(value, float) and not self._bounds.exact
 
     def _in_any(self, values: Sequence[Any]) -> Mask:
-        """Files with one of the values from their minimum up to their maximum."""
+        """Return the files with one of the values between their minimum and maximum."""
         listed = np.zeros(len(self._values) + 1, dtype=np.int64)
-        listed[[self._places[value] + 1 for value in values]] = 1
+        listed[[self._ranks[value] + 1 for value in values]] = 1
         counts = np.cumsum(listed)
         found: Mask = counts[self._high_right] > counts[self._low_left]
         return found
 
     def _in_none(self, values: Sequence[Any]) -> Mask:
-        """Files whose one value is not in the list, and all that have several."""
+        """Return the files that may have a value outside the list: all but those whose only value is in it."""
         if self._hides_nan(values[0]):
             return self._has_value
         excluded = np.zeros(len(self._values) + 1, dtype=bool)
-        excluded[[self._places[value] for value in values]] = True
+        excluded[[self._ranks[value] for value in values]] = True
         single = (self._low_left == self._high_left) & (self._low_right == self._high_right)
-        gone: Mask = single & (self._low_right > self._low_left) & excluded[self._low_left]
-        return ~gone
+        only_excluded: Mask = single & (self._low_right > self._low_left) & excluded[self._low_left]
+        return ~only_excluded
 
     def _starts_with(self, prefix: str, negated: bool) -> Mask:
-        first, *after = (self._places[text] for text in _prefix_range(prefix))
+        first, *after = (self._ranks[text] for text in _prefix_range(prefix))
         end = after[0] if after else len(self._values)
         starts: Mask = (self._high_right > first) & (self._low_right <= end)
         if not negated:

@@ -1,6 +1,6 @@
-"""What rows must be like to be written to a table, and the words for what they are not.
+"""The rules for rows that are written to a table, and the texts of errors.
 
-The words are the same whatever the rows come in; only their types have the names of the world that they come from.
+Both engines use these rules and texts; only the names of types are those of the input (Spark or Arrow).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DAY_MILLIS = 86_400_000
 
 _KINDS = "+I, -U, +U or -D"
 
-#: The roots that hold every value of an atomic type, beside its own.
+#: The other roots that can hold every value of an atomic type.
 _WIDER: dict[str, frozenset[str]] = {
     "TINYINT": frozenset(["SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "TIME"]),
     "SMALLINT": frozenset(["INT", "BIGINT", "FLOAT", "DOUBLE", "TIME"]),
@@ -44,43 +44,43 @@ _WIDER: dict[str, frozenset[str]] = {
     **dict.fromkeys(BINARY_ROOTS, BINARY_ROOTS),
 }
 
-#: The roots that hold some values of an atomic type exactly. Each value is checked.
+#: The roots that can hold some values of an atomic type exactly. Each value is checked.
 _CASTS: dict[str, frozenset[str]] = {
     **dict.fromkeys(NUMERIC_ROOTS, NUMERIC_ROOTS),
     "BIGINT": NUMERIC_ROOTS | {"TIME"},
     **dict.fromkeys(STRING_ROOTS, frozenset(["DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ"])),
     "TIMESTAMP": frozenset(["DATE"]),
 }
-#: Floats as large as this are some of the whole numbers there, and do not fit a DECIMAL.
+#: From these values on, floats do not have every whole number, and do not fit a DECIMAL.
 WHOLE_FLOATS = {"FLOAT": 2**24, "DOUBLE": 2**53}
-#: What a text must look like for a column of a root.
+#: The form of texts for columns of a root.
 TEXT_FORMS = {
     "DATE": "'2026-01-31'",
     "TIME": "'12:30:00'",
     "TIMESTAMP": "'2026-01-31 12:30:00', without a time zone",
     "TIMESTAMP_LTZ": "'2026-01-31 12:30:00Z' or '2026-01-31 12:30:00+02:00'",
 }
-#: Characters of a value that an error shows.
+#: The maximum number of characters of a value in an error.
 SHOWN_VALUE = 60
 
 _COUNT = AtomicType("INT", nullable=False)
 
 
 def refused_rows(fault: str) -> InvalidInputError:
-    """The error for a row that has a fault."""
-    return InvalidInputError(f"The write was refused and nothing of it is visible: {fault}")
+    """Return the error for a write that is refused because of a row."""
+    return InvalidInputError(f"Nothing was written: {fault.removesuffix('.')}.")
 
 
 # -- columns ---------------------------------------------------------------------------------------------------------
 
 
 def names_of_table(given: Sequence[str], schema: TableSchema, row_kind: str | None) -> tuple[list[str], str | None]:
-    """The names of a frame's columns and of its row kind column as the table has them: `ID` is `id`."""
+    """Return the names of a frame's columns and of its row kind column in the table's case: `ID` becomes `id`."""
     counts = Counter(map(folded, given))
     twice = sorted({name for name in given if counts[folded(name)] > 1})
     if twice:
         raise InvalidInputError(
-            f"The DataFrame has column {', '.join(twice)} more than once: rename or drop one (Spark ignores case)."
+            f"column {', '.join(twice)} occurs more than once in the frame. Rename or drop one (Spark ignores case)."
         )
     known = {folded(name): name for name in schema.field_names}
     names = [known.get(folded(name), name) for name in given]
@@ -88,7 +88,7 @@ def names_of_table(given: Sequence[str], schema: TableSchema, row_kind: str | No
 
 
 def untouched_columns(names: Iterable[str], schema: TableSchema, options: TableOptions) -> list[str]:
-    """Columns that a frame may leave out, as its rows do not touch them: in `partial-update`, those that can be NULL."""
+    """Return the columns that a frame may lack, because it does not change them: nullable ones in `partial-update`."""
     if options.merge_engine is not MergeEngine.PARTIAL_UPDATE:
         return []
     kept = {*names, *schema.primary_keys, *schema.partition_keys}
@@ -98,40 +98,41 @@ def untouched_columns(names: Iterable[str], schema: TableSchema, options: TableO
 def check_columns(
     given: Sequence[str], schema: TableSchema, row_kind: str | None, fixed: Mapping[str, object]
 ) -> None:
-    """Raise InvalidInputError unless a frame has the table's columns; ``fixed`` ones may be missing."""
+    """Raise InvalidInputError unless a frame has the table's columns; those of ``fixed`` may be missing."""
     if row_kind is not None and row_kind not in given:
-        raise InvalidInputError(f"Row kind column '{row_kind}' is not in the DataFrame, which has {', '.join(given)}.")
+        raise InvalidInputError(f"row kind column '{row_kind}' is not in the frame. Columns: {', '.join(given)}.")
     missing = [name for name in schema.field_names if name not in given and name not in fixed]
     if missing:
         raise InvalidInputError(
-            f"The DataFrame lacks column {', '.join(missing)} of the table: add it (as NULL where the row has none)."
+            f"the frame lacks column {', '.join(missing)} of the table. Add it (NULL where a row has no value)."
         )
     extra = [name for name in given if name not in schema.field_names and name != row_kind]
     if extra:
         raise InvalidInputError(
-            f"The table has no column {', '.join(extra)}: drop it from the DataFrame or add it to the table first "
+            f"the table has no column {', '.join(extra)}. Drop it from the frame, or add it to the table "
             "(merge_schema=True does)."
         )
 
 
 def key_schema(schema: TableSchema, given: Sequence[str]) -> TableSchema:
-    """The table with the columns of its primary key alone, for a frame of keys that has the columns ``given``."""
+    """Return the table's schema with only its primary key columns, for a frame of keys with the columns ``given``."""
     names, _ = names_of_table(given, schema, None)
     others = [name for name in names if name not in schema.primary_keys]
     missing = [name for name in schema.primary_keys if name not in names]
     if others or missing:
-        wrong = f"lacks {', '.join(missing)}" if missing else f"has {', '.join(others)} too"
+        wrong = f"{', '.join(missing)} is missing" if missing else f"{', '.join(others)} is not one of them"
         raise InvalidInputError(
-            f"keys must have the columns of the primary key, {', '.join(schema.primary_keys)}, and no others; it {wrong}."
+            f"keys: expected the columns of the primary key ({', '.join(schema.primary_keys)}), and {wrong}."
         )
     return replace(schema, fields=tuple(field for field in schema.fields if field.name in schema.primary_keys))
 
 
 def kind_column(options: TableOptions, row_kind: str | None) -> str | None:
-    """The column that gives row kinds; None where every row is +I."""
+    """Return the column with the row kinds; None if every row is +I."""
     if row_kind is not None and options.rowkind_field is not None and row_kind != options.rowkind_field:
         raise InvalidInputError(
-            f"The table takes row kinds from its column '{options.rowkind_field}' (rowkind.field): leave row_kind out."
+            f"row_kind: the table has row kinds in its column '{options.rowkind_field}' (rowkind.field). Leave row_kind "
+            "out."
         )
     return row_kind or options.rowkind_field
 
@@ -141,7 +142,7 @@ def kind_column(options: TableOptions, row_kind: str | None) -> str | None:
 
 @dataclass(frozen=True)
 class OnlyNull(DataType):
-    """The type of what a frame has no value of: all is NULL. No column of a table has it."""
+    """The type of a frame's column, or part of one, that is always NULL. No column of a table has it."""
 
     nullable: bool = True
 
@@ -154,18 +155,19 @@ class OnlyNull(DataType):
 
 
 def is_assignable(source: DataType, target: DataType) -> bool:
-    """Whether every value of ``source`` is one of ``target``. NULL and lengths are judged row by row, and times that are
-    finer than the column's are floored.
+    """Whether ``target`` can hold every value of ``source``.
+
+    NULL and lengths are checked row by row. Times that are finer than the column are rounded down.
     """
     return _every(source, target, _is_assignable_atom)
 
 
 def is_castable(source: DataType, target: DataType) -> bool:
-    """Whether values of ``source`` are written to a column ``target`` where each of them fits (``cast='safe'``).
+    """Whether values of ``source`` may be written to a column ``target`` if each of them fits (``cast='safe'``).
 
-    A number fits where the column has the same number. For a float as a DECIMAL, or a DECIMAL or DOUBLE as another float,
-    it is the one of the float's shortest decimal text (0.1). Floats from `WHOLE_FLOATS` on fit no DECIMAL. A text fits a
-    time where it is one in ISO 8601 form. Times that are finer than the column's are floored.
+    A number fits if the column can hold the same number. For a float as a DECIMAL, and for a DECIMAL or DOUBLE as another
+    float, the number is that of the float's shortest decimal text (0.1). Floats from `WHOLE_FLOATS` on do not fit a
+    DECIMAL. A text fits a time if it is one in ISO 8601 form. Times that are finer than the column are rounded down.
     """
     return _every(source, target, _is_castable_atom)
 
@@ -188,7 +190,7 @@ def _every(source: DataType, target: DataType, holds: Callable[[AtomicType, Atom
 
 
 def entry_types(kind: MapType | MultisetType) -> tuple[DataType, DataType]:
-    """The types of the keys and values of a map; the values of a MULTISET are its counts."""
+    """Return the types of the keys and values of a map; the values of a MULTISET are its counts."""
     return (kind.key, kind.value) if isinstance(kind, MapType) else (kind.element, _COUNT)
 
 
@@ -208,16 +210,17 @@ def _is_assignable_atom(source: AtomicType, target: AtomicType) -> bool:
 
 
 def is_comparable(source: DataType, target: DataType) -> bool:
-    """Whether values of the types are equal or not by what they are, without a cast that a user should ask for."""
+    """Whether values of the types can be compared for equality without an explicit cast by the user."""
     numbers = (*INTEGER_ROOTS, "DECIMAL")
     return is_assignable(source, target) or (source.root in numbers and target.root in numbers)
 
 
 def not_assignable(field: DataField, source: str, target: str, remedy: str | None = None) -> InvalidInputError:
-    """The error for a column of another type; ``source`` and ``target`` are types by their names in the frame's world."""
+    """Return the error for a column of another type; ``source`` and ``target`` are names of types in Spark or Arrow."""
+    text = remedy or f"cast it to {target} before the write"
     return InvalidInputError(
-        f"Column '{field.name}' is {source} in the DataFrame and {target} in the table ({field.type.sql()}): "
-        f"{remedy or f'cast it to {target} before the write'}."
+        f"column '{field.name}' is {source} in the frame and {target} in the table ({field.type.sql()}). "
+        f"{text[:1].upper()}{text[1:]}."
     )
 
 
@@ -225,64 +228,64 @@ def not_assignable(field: DataField, source: str, target: str, remedy: str | Non
 
 
 def does_not_fit(source: DataType, target: DataType) -> str:
-    """The end of the fault of a value that its column does not have, which begins with the row, column and value."""
+    """Return the end of the text on a value that does not fit its column; row, column and value precede it."""
     fault = f" does not fit {target.with_nullable(True).sql()}"
     if source.root in STRING_ROOTS and target.root in TEXT_FORMS:
-        fault += f", which takes text such as {TEXT_FORMS[target.root]}"
+        fault += f". Use text such as {TEXT_FORMS[target.root]}"
     return fault
 
 
 def unfit_value(row: int, column: str, fault: str) -> InvalidInputError:
-    """The error for a value that its column does not have (`does_not_fit`). Rows are counted from 1."""
-    return refused_rows(f"row {row} of column '{column}': {fault}")
+    """Return the error for a value that does not fit its column (`does_not_fit`). Rows are counted from 1."""
+    return refused_rows(f"row {row}, column '{column}': {fault}")
 
 
 def shortened(text: str) -> str:
-    """A value as an error shows it: in one line, the start of a long one."""
+    """Return a value for an error: in one line, without the end of a long one."""
     text = " ".join(text.split())
     return text if len(text) <= SHOWN_VALUE else text[:SHOWN_VALUE] + "…"
 
 
 def longest_value(kind: DataType) -> int | None:
-    """The characters or bytes that a value may have; None where there is no bound."""
+    """Return the maximum characters or bytes of a value; None if there is no limit."""
     limit = kind.length if isinstance(kind, AtomicType) else None
     return limit if limit is not None and limit < MAX_LENGTH else None
 
 
 def too_long(field: DataField) -> str:
-    """The fault of a value that is longer than its column allows."""
+    """Return the text on a value that is longer than its column allows."""
     fault = f"a value of column '{field.name}' is longer than {field.type.sql()} allows"
     if longest_value(field.type) == 1:
-        fault += ", which is what the type means without a length: declare STRING or BYTES for values of any length"
+        fault += ", the meaning of the type without a length. Declare STRING or BYTES for values of any length"
     return fault
 
 
 def null_column(name: str, schema: TableSchema) -> str:
-    """The fault of NULL in a column that is NOT NULL."""
+    """Return the text on NULL in a column that is NOT NULL."""
     what = "key column" if name in schema.primary_keys else "NOT NULL column"
-    return f"{what} '{name}' is NULL in a row of the DataFrame: filter or fill such rows"
+    return f"{what} '{name}' is NULL in a row. Remove or fill such rows"
 
 
 def null_part(path: str) -> str:
-    """The fault of NULL in a part of a value that is NOT NULL; parts are ``r.x``, ``a.element``, ``m.value``."""
-    return f"'{path}', which is NOT NULL, is NULL in a row of the DataFrame: filter or fill such rows"
+    """Return the text on NULL in a NOT NULL part of a value, such as ``r.x``, ``a.element`` or ``m.value``."""
+    return f"'{path}', which is NOT NULL, is NULL in a row. Remove or fill such rows"
 
 
 def no_time_of_day(path: str, kind: DataType) -> str:
-    """The fault of a TIME."""
-    return f"'{path}' ({kind.sql()}) is a number of milliseconds from 0 to {DAY_MILLIS - 1}, and a row has another"
+    """Return the text on a number that is not a time of day."""
+    return f"'{path}' ({kind.sql()}) has a number outside 0 to {DAY_MILLIS - 1} (milliseconds) in a row"
 
 
 def other_partition(name: str, fixed: object) -> str:
-    """The fault of a row that lies in another partition than the one that is overwritten."""
-    return f"a row's '{name}' is not the overwritten partition's '{fixed}'"
+    """Return the text on a row that is not in the overwritten partition."""
+    return f"a row is not in the overwritten partition, where column '{name}' is '{fixed}'"
 
 
 def kinds_are_no_text(name: str) -> InvalidInputError:
-    """The error for a row kind column of another type."""
-    return InvalidInputError(f"Row kind column '{name}' must be a string of {_KINDS}.")
+    """Return the error for a row kind column that is not a text."""
+    return InvalidInputError(f"row kind column '{name}': expected texts, {_KINDS}.")
 
 
 def no_row_kind(name: str) -> str:
-    """The fault of an unknown row kind, without the kind, which follows."""
-    return f"row kind of column '{name}' must be {_KINDS} and cannot be null: "
+    """Return the text on an unknown row kind, which the caller appends."""
+    return f"row kind column '{name}': expected {_KINDS}, got "

@@ -1,6 +1,6 @@
-"""Schema changes after which a table has the columns and the values of a frame (``merge_schema=True``).
+"""The schema changes with which a table can store a frame (``merge_schema=True``).
 
-Types alone decide here. Source of the type changes: `type_widening.can_change`, less those that change old values.
+They depend on types only. Source of the type changes: `type_widening.can_change`, without those that change old values.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _Path = tuple[str, ...]
 
 @dataclass(frozen=True)
 class FrameColumn:
-    """A column of a frame: its name and comment, and Paimon's type of its values (`OnlyNull` where it has none)."""
+    """A column of a frame: name, comment, and Paimon's type of its values (`OnlyNull` if all are NULL)."""
 
     name: str
     type: DataType
@@ -42,13 +42,12 @@ class FrameColumn:
 def merge_changes(
     schema: TableSchema, given: Sequence[FrameColumn], row_kind: str | None = None, *, safe_casts: bool = True
 ) -> tuple[SchemaChange, ...]:
-    """The changes after which ``schema`` takes the columns of a frame; empty if it already takes them.
+    """Return the changes with which ``schema`` accepts the columns of a frame; empty if it already does.
 
-    A column that the table does not have is added as nullable. The type of a column becomes the frame's where the frame's
-    has values that the column's own does not have, and all of the column's own. Other columns do not change: with
-    ``safe_casts`` the write casts them value by value where their types permit it. Columns that the frame lacks are not
-    checked here. Raises InvalidInputError, with the column and both types, for a column that can be neither changed nor
-    cast, and for a new column whose values are all NULL.
+    A new column is added as nullable. A column gets the type of the frame if that type holds all values of the column's
+    type and more. Other columns do not change: with ``safe_casts`` the write casts them value by value if their types
+    allow it. Columns that the frame lacks are not checked here. Raises InvalidInputError, with the column and both types,
+    for a column that can be neither changed nor cast, and for a new column whose values are all NULL.
     """
     names, row_kind = names_of_table([column.name for column in given], schema, row_kind)
     keys = {*schema.primary_keys, *schema.partition_keys, *schema.bucket_keys}
@@ -59,18 +58,20 @@ def merge_changes(
             merge = _Merge(name in keys, safe_casts)
             changes += merge.changes((name,), column.type, schema.field(name).type)
         elif name != row_kind:
-            with error_context(f"Column '{name}'"):
+            with error_context(f"column '{name}'"):
                 added.append(AddColumn(name, inferred_type(column.type), comment=column.comment))
     return (*changes, *added)
 
 
 def inferred_type(kind: DataType) -> DataType:
-    """The type of a new column for values of a type: it can be NULL, and its times have microseconds or finer.
+    """Return the type of a new column for values of a type: nullable, with times of at least microseconds.
 
-    Raises InvalidInputError where a part of the values is all NULL, so that its type is not known.
+    Raises InvalidInputError if the values, or a part of them, are all NULL, so that the type is unknown.
     """
     if isinstance(kind, OnlyNull):
-        raise InvalidInputError("it has only NULLs, so its type is not known: cast it, or give the columns' types")
+        raise InvalidInputError(
+            "all values are NULL, so that the type is unknown. Cast the column, or pass the types of the columns."
+        )
     if isinstance(kind, ArrayType):
         return ArrayType(inferred_type(kind.element))
     if isinstance(kind, MapType):
@@ -84,13 +85,13 @@ def inferred_type(kind: DataType) -> DataType:
 
 @dataclass(frozen=True)
 class _Merge:
-    """A column of the frame beside the table's column."""
+    """The comparison of a frame's column with the table's column."""
 
     is_key: bool
     safe_casts: bool
 
     def changes(self, path: _Path, source: DataType, target: DataType) -> Iterator[SchemaChange]:
-        """The changes of what is at a path, whose values have the type ``source`` in the frame."""
+        """Yield the changes of the column or part at a path, whose type in the frame is ``source``."""
         if isinstance(source, RowType) and isinstance(target, RowType):
             yield from self._changes_of_row(path, source, target)
         elif isinstance(source, ArrayType) and isinstance(target, ArrayType):
@@ -106,11 +107,11 @@ class _Merge:
                 self._check_cast(path, source, target)
 
     def _changes_of_row(self, path: _Path, source: RowType, target: RowType) -> Iterator[SchemaChange]:
-        """Members are matched in their order, as rows are written: a new one comes where the frame has it."""
+        """Match members in order, as rows are written; a new member gets its position in the frame."""
         known = {folded(member.name): member for member in target.fields}
         given = [folded(member.name) for member in source.fields]
         if [name for name in given if name in known] != list(known) or len(set(given)) < len(given):
-            raise self._refused(path, source, target, "the members of a ROW must be in the table's order, each once")
+            raise self._refused(path, source, target, "a ROW needs its members in the table's order, each once")
         previous: str | None = None
         last = target.fields[-1].name
         for member in source.fields:
@@ -120,7 +121,7 @@ class _Merge:
                 previous = own.name
                 continue
             name = (*path, member.name)
-            with error_context(f"Column '{'.'.join(name)}'"):
+            with error_context(f"column '{'.'.join(name)}'"):
                 kind = inferred_type(member.type)
             if previous is None:
                 yield AddColumn(name, kind, first=True)
@@ -130,7 +131,7 @@ class _Merge:
             previous = member.name
 
     def _check_cast(self, path: _Path, source: DataType, target: DataType) -> None:
-        """Raise InvalidInputError unless the write takes values of a type for a type that stays."""
+        """Raise InvalidInputError unless a write can store values of ``source`` as ``target``."""
         if not is_assignable(source, target) and not (self.safe_casts and is_castable(source, target)):
             reason = "the type of a key column cannot change" if self.is_key else None
             raise self._refused(path, source, target, reason)
@@ -139,15 +140,15 @@ class _Merge:
         given, own = source.with_nullable(True).sql(), target.with_nullable(True).sql()
         cause = reason or f"a column of type {own} cannot become {given} and keep its values"
         return InvalidInputError(
-            f"Column '{'.'.join(path)}' is {given} in the frame and {own} in the table, and {cause}. Cast it to {own} "
+            f"column '{'.'.join(path)}' is {given} in the frame and {own} in the table, and {cause}. Cast it to {own} "
             "before the write."
         )
 
 
 def _wider(source: DataType, target: DataType) -> DataType | None:
-    """The type that a column takes for values of ``source``; None where its own has them, or where it cannot change.
+    """Return the wider type of a column for values of ``source``; None if its type holds them, or cannot change.
 
-    Text and bytes without a declared length ask for none: each value is compared with the length of the column.
+    Text and bytes without a declared length need no change: each value is compared with the length of the column.
     """
     if not isinstance(source, AtomicType) or not isinstance(target, AtomicType):
         return None

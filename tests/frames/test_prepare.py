@@ -100,7 +100,7 @@ def test_a_row_kind_field_is_stored_and_decides(spark: SparkSession) -> None:
         (2, "+U", 2),
         (3, "-D", 3),
     ]
-    with pytest.raises(InvalidInputError, match=r"from its column 'op' \(rowkind.field\): leave row_kind out"):
+    with pytest.raises(InvalidInputError, match=r"in its column 'op' \(rowkind.field\)\. Leave row_kind out"):
         prepared(kinds(spark).withColumnRenamed("op", "kind").selectExpr("k", "kind AS op", "kind"), schema, "kind")
 
 
@@ -162,7 +162,7 @@ def test_sparks_time_is_refused_with_the_unit_to_write(spark: SparkSession) -> N
     if not hasattr(T, "TimeType"):
         pytest.skip("this Spark has no TIME")
     frame = spark.sql("SELECT 1 AS k, TIME'01:00:00' AS t")
-    with pytest.raises(InvalidInputError, match=r"Column 't' is time\(6\).*time_to_millis"):
+    with pytest.raises(InvalidInputError, match=r"column 't' is time\(6\).*time_to_millis"):
         prepared(frame, schema_of("k INT, t TIME(3)"))
 
 
@@ -174,8 +174,8 @@ _TYPES = (
     "r STRUCT<x: INT, y: STRING>, a ARRAY<STRUCT<p: INT>>, n ARRAY<INT>, m MAP<STRING, INT>, "
     "d MAP<STRING, ARRAY<STRUCT<q: INT>>>, t INT, u ARRAY<INT>"
 )
-_NULL = "which is NOT NULL, is NULL in a row of the DataFrame: filter or fill such rows"
-_TIME = "is a number of milliseconds from 0 to 86399999, and a row has another"
+_NULL = "which is NOT NULL, is NULL in a row. Remove or fill such rows"
+_TIME = "has a number outside 0 to 86399999 (milliseconds) in a row"
 #: A column, a value with a fault, and the text of the fault.
 FAULTY = [
     ("r", (None, "b"), f"'r.x', {_NULL}"),

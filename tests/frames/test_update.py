@@ -70,7 +70,7 @@ def test_in_this_process_other_expressions_are_refused_by_name(engine: TableEngi
         ("max(n)", UnsupportedFeatureError, "cannot evaluate"),
         ("*", UnsupportedFeatureError, "cannot evaluate"),
         ("'5' + 1", UnsupportedFeatureError, "cannot evaluate"),
-        ("w + 1", InvalidInputError, r"set\['n'\] = 'w \+ 1': column 'w' of the expression does not exist"),
+        ("w + 1", InvalidInputError, r"set\['n'\] = 'w \+ 1': expression: column 'w' does not exist"),
         ("n +", InvalidInputError, r"set\['n'\] = 'n \+': cannot parse expression"),
         ("n; 1", InvalidInputError, "more than one expression"),
         ("+".join("1" * 300), InvalidInputError, "nested too deeply"),

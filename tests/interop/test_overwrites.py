@@ -86,6 +86,6 @@ def test_rows_for_a_part_of_a_partition_replace_all_that_it_names(
     java.overwrite(theirs, rows, {"dt": "x"}, {"dynamic-partition-overwrite": "false"})
     either.overwrite(path, rows, {"dt": "x"})
     assert either.read(path) == java.read(path) == java.read(theirs) == [("x", 3, 9), ("y", 1, 1)]
-    with pytest.raises(InvalidInputError, match="a row's 'dt' is not the overwritten partition's 'x'"):
+    with pytest.raises(InvalidInputError, match="a row is not in the overwritten partition, where column 'dt' is 'x'"):
         either.overwrite(path, rows_of(columns, {"dt": ["y"], "h": [1], "k": [9]}), {"dt": "x"})
     assert either.read(path) == [("x", 3, 9), ("y", 1, 1)]

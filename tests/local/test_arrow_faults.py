@@ -20,8 +20,8 @@ FIELDS = {
         "s MULTISET<STRING>"
     )
 }
-_NULL = "which is NOT NULL, is NULL in a row of the DataFrame: filter or fill such rows"
-_TIME = "is a number of milliseconds from 0 to 86399999, and a row has another"
+_NULL = "which is NOT NULL, is NULL in a row. Remove or fill such rows"
+_TIME = "has a number outside 0 to 86399999 (milliseconds) in a row"
 #: A column, a value with a fault, and the text of the fault, which is the same for Spark (tests/frames/test_prepare.py).
 FAULTY: list[tuple[str, Any, str]] = [
     ("r", {"x": None, "y": "b"}, f"'r.x', {_NULL}"),
@@ -61,7 +61,7 @@ def test_each_fault_has_the_text_of_a_spark_frame_unless_it_is_outside_a_slice(n
     sound = SOUND[name]
     with pytest.raises(InvalidInputError) as caught:
         check_values(column(name, [*sound, value, *sound]), FIELDS[name], name)
-    assert str(caught.value) == f"The write was refused and nothing of it is visible: {fault}"
+    assert str(caught.value) == f"Nothing was written: {fault}."
     check_values(column(name, [value, *sound, value]).slice(1, len(sound)), FIELDS[name], name)
 
 

@@ -56,7 +56,7 @@ def test_each_refusal_has_the_text_of_a_spark_frame(refusal: Refusal) -> None:
 
 def test_the_error_of_a_refused_type_names_an_accepted_one() -> None:
     schema = schema_of("k INT, v TIMESTAMP(9) WITH LOCAL TIME ZONE")
-    with pytest.raises(InvalidInputError, match=re.escape("cast it to timestamp[ns, tz=UTC] before the write")):
+    with pytest.raises(InvalidInputError, match=re.escape("Cast it to timestamp[ns, tz=UTC] before the write")):
         prepared(pa.table({"k": ints(1), "v": pa.array([1], pa.timestamp("ns"))}), schema)
     assert len(prepared(pa.table({"k": ints(1), "v": pa.array([1], pa.timestamp("ns", "UTC"))}), schema)) == 1
 
@@ -102,7 +102,7 @@ def test_fixed_columns_may_be_left_out_or_given_with_the_same_value() -> None:
 def test_a_fixed_column_that_is_null_accepts_only_null() -> None:
     schema = schema_of("k INT, s STRING")
     assert prepared(pa.table({"k": ints(1), "s": pa.nulls(1)}), schema, s=None)["s"].to_pylist() == [None]
-    with pytest.raises(InvalidInputError, match="a row's 's' is not the overwritten partition's 'None'"):
+    with pytest.raises(InvalidInputError, match="a row is not in the overwritten partition, where column 's' is 'None'"):
         prepared(pa.table({"k": ints(1), "s": ["a"]}), schema, s=None)
 
 
@@ -203,5 +203,5 @@ def test_stored_rows_are_accepted_in_the_tables_own_types() -> None:
     schema = schema_of("k INT, v TIMESTAMP(9)")
     own = pa.table({"k": ints(1), "v": column_of([SECOND], to_arrow(schema.field("v").type))})
     assert python_rows(prepared(own, schema, stored=True))[0]["v"] == SECOND
-    with pytest.raises(InvalidInputError, match=r"Column 'v' is fixed_size_binary\[10\]"):
+    with pytest.raises(InvalidInputError, match=r"column 'v' is fixed_size_binary\[10\]"):
         prepared(own, schema)

@@ -99,7 +99,7 @@ REFUSED: list[tuple[str, list[Any], str]] = [
     ("STRING", ["a", b"a"], "b'a' does not fit STRING"),
     ("BYTES", [b"a", "a"], "'a' does not fit BYTES"),
     ("DATE", [DAY, NOON], "2026-01-31 12:00:00.000000 does not fit DATE"),
-    ("DATE", ["2026-01-31", "31.1.2026"], "'31.1.2026' does not fit DATE, which takes text such as '2026-01-31'"),
+    ("DATE", ["2026-01-31", "31.1.2026"], "'31.1.2026' does not fit DATE. Use text such as '2026-01-31'"),
     ("DATE", [DAY, 5], "5 does not fit DATE"),
     ("TIMESTAMP(6)", [NOON, NOON.replace(tzinfo=UTC)], "2026-01-31 12:00:00+00:00 does not fit TIMESTAMP(6)"),
     ("TIMESTAMP(6)", [NOON.replace(tzinfo=UTC)], "2026-01-31 12:00:00+00:00 does not fit TIMESTAMP(6)"),

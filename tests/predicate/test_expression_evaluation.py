@@ -59,8 +59,8 @@ def test_parts_are_evaluated_for_the_rows_that_need_them(sql: str, expected: lis
         ("n / m", "the divisor of '/' is zero"),
         ("n % m", "the divisor of '%' is zero"),
         ("n * 2147483647", r"'\*' overflows INT"),
-        ("CAST(n * 100 AS TINYINT)", "INT in a row that matches has no place in TINYINT"),
-        ("CAST(d AS DECIMAL(2, 2))", "has no place in DECIMAL"),
+        ("CAST(n * 100 AS TINYINT)", "a value of INT in a matching row does not fit TINYINT"),
+        ("CAST(d AS DECIMAL(2, 2))", "does not fit DECIMAL"),
         ("-CAST(n - 2147483647 - 7 AS INT)", "overflows INT"),
     ],
 )

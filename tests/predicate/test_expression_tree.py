@@ -70,7 +70,7 @@ def test_what_is_not_evaluated_here_is_refused_by_name(sql: str) -> None:
         ("n +", "cannot parse expression 'n \\+': line 1, column 3"),
         ("n; 1", "more than one expression"),
         ("n AS m", "cannot parse expression"),
-        ("n + nope", "column 'nope' of the expression does not exist; available columns: i8, i16, n"),
+        ("n + nope", "expression: column 'nope' does not exist. Columns: i8, i16, n"),
         ("(" * 200 + "n" + ")" * 200, "nested too deeply"),
     ],
 )

@@ -83,16 +83,16 @@ def test_every_pair_of_types_keeps_old_values_and_is_settled_after_one_merge() -
 @pytest.mark.parametrize(
     ("own", "given", "safe_casts", "told"),
     [
-        ("INT", "STRING", True, "Column 'v' is STRING in the frame and INT in the table, and a column of type"),
-        ("STRING", "INT", True, "Column 'v' is INT in the frame and STRING in the table"),
-        ("BIGINT", "DOUBLE", False, "Column 'v' is DOUBLE in the frame and BIGINT in the table"),
-        ("DATE", "STRING", False, "Column 'v' is STRING in the frame and DATE in the table"),
-        ("ARRAY<INT>", "INT", True, "Column 'v' is INT in the frame and ARRAY<INT> in the table"),
-        ("ARRAY<INT>", "ARRAY<STRING>", True, "Column 'v.element' is STRING in the frame and INT in the table"),
-        ("MAP<INT, INT>", "MAP<STRING, INT>", True, "Column 'v' is STRING in the frame and INT in the table"),
-        ("ROW<a INT, b INT>", "ROW<b INT, a INT, c INT>", True, "the members of a ROW must be in the table's order"),
-        ("ROW<a INT, b INT>", "ROW<a INT, c INT>", True, "the members of a ROW must be in the table's order"),
-        ("ROW<a INT>", "ROW<a INT, A INT>", True, "the members of a ROW must be in the table's order, each once"),
+        ("INT", "STRING", True, "column 'v' is STRING in the frame and INT in the table, and a column of type"),
+        ("STRING", "INT", True, "column 'v' is INT in the frame and STRING in the table"),
+        ("BIGINT", "DOUBLE", False, "column 'v' is DOUBLE in the frame and BIGINT in the table"),
+        ("DATE", "STRING", False, "column 'v' is STRING in the frame and DATE in the table"),
+        ("ARRAY<INT>", "INT", True, "column 'v' is INT in the frame and ARRAY<INT> in the table"),
+        ("ARRAY<INT>", "ARRAY<STRING>", True, "column 'v.element' is STRING in the frame and INT in the table"),
+        ("MAP<INT, INT>", "MAP<STRING, INT>", True, "column 'v' is STRING in the frame and INT in the table"),
+        ("ROW<a INT, b INT>", "ROW<b INT, a INT, c INT>", True, "a ROW needs its members in the table's order"),
+        ("ROW<a INT, b INT>", "ROW<a INT, c INT>", True, "a ROW needs its members in the table's order"),
+        ("ROW<a INT>", "ROW<a INT, A INT>", True, "a ROW needs its members in the table's order, each once"),
     ],
 )
 def test_a_column_that_cannot_be_reconciled_is_refused_with_both_types(
@@ -118,7 +118,7 @@ def test_new_columns_are_last_and_nullable_and_key_columns_stay() -> None:
         with pytest.raises(InvalidInputError, match=f"'{column}' is STRING .* the type of a key column cannot change"):
             merge_changes(schema, [FrameColumn(column, parse_type("STRING"))], safe_casts=False)
     for unknown in (OnlyNull(), ArrayType(OnlyNull())):
-        with pytest.raises(InvalidInputError, match="Column 'x': it has only NULLs, so its type is not known"):
+        with pytest.raises(InvalidInputError, match="column 'x': all values are NULL, so that the type is unknown"):
             merge_changes(schema, [FrameColumn("x", unknown)])
-    with pytest.raises(InvalidInputError, match="has column X, x more than once"):
+    with pytest.raises(InvalidInputError, match="column X, x occurs more than once in the frame"):
         merge_changes(schema, [FrameColumn("x", parse_type("INT")), FrameColumn("X", parse_type("INT"))])

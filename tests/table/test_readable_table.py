@@ -70,7 +70,7 @@ def test_time_travel_refuses_a_condition_on_a_later_column(
     engine: TableEngine, history: Table
 ) -> None:
     table = engine.opened(root_of(history))
-    with pytest.raises(InvalidInputError, match="column 'w' of the predicate does not exist"):
+    with pytest.raises(InvalidInputError, match="condition: column 'w' does not exist"):
         engine.rows(table.at(snapshot=1), "w = 'new'")
     with pytest.raises(InvalidInputError, match="w"):
         engine.rows(table.at(snapshot=1), columns=["w"])

@@ -55,7 +55,7 @@ def rows_of(table: Any) -> list[dict[str, Any]]:
 def test_each_form_of_rows_adds_columns_and_widens_types(tmp_path: Path, form: str) -> None:
     table = table_in(tmp_path)
     table.write([{"id": 1, "v": 1, "d": 1}])
-    with pytest.raises(InvalidInputError, match=r"no column w: .* \(merge_schema=True does\)"):
+    with pytest.raises(InvalidInputError, match=r"no column w\. .* \(merge_schema=True does\)"):
         table.write(ROWS)
     result = table.write(FORMS[form](pa.Table.from_pylist(ROWS)), merge_schema=True)
     assert result.schema_changes == CHANGES and result.snapshot_id == 2 and rows_of(table) == AFTER
@@ -105,7 +105,7 @@ def test_an_overwrite_also_merges_and_strict_casts_refuse_the_rest(tmp_path: Pat
     assert result.schema_changes == (UpdateColumnType("v", "DOUBLE"), AddColumn("w", "BOOLEAN"))
     assert rows_of(table) == [{"id": 1, "p": 1, "v": 1.0, "w": None}, {"id": 3, "p": 2, "v": 2.5, "w": True}]
     wide = rows.set_column(0, "id", pa.array([3])).append_column("x", pa.array([1]))
-    output = "Table d.p: Column 'id' is BIGINT in the frame and INT in the table, and the type of a key"
+    output = "Table d.p: column 'id' is BIGINT in the frame and INT in the table, and the type of a key"
     with pytest.raises(InvalidInputError, match=output):
         table.overwrite(wide, {"p": 2}, merge_schema=True, cast="strict")
     assert schema_ids(table) == [0, 1]
@@ -113,15 +113,15 @@ def test_an_overwrite_also_merges_and_strict_casts_refuse_the_rest(tmp_path: Pat
 
 
 REFUSED: list[tuple[Any, dict[str, Any], str]] = [
-    ([{**ROWS[0], "v": "x"}], {}, "Column 'v' is STRING in the frame and INT in the table"),
-    ([{**ROWS[0], "W": 1}], {}, "column W, w more than once"),
+    ([{**ROWS[0], "v": "x"}], {}, "column 'v' is STRING in the frame and INT in the table"),
+    ([{**ROWS[0], "W": 1}], {}, "column W, w occurs more than once"),
     ([{"id": 1, "w": 1}], {}, "lacks column v, d of the table"),
     ([{**ROWS[0], "_KEY_a": 1}], {}, "column name '_KEY_a' starts with the reserved prefix '_KEY_'"),
-    ([{**ROWS[0], "n": None}], {}, "Column 'n': it has only NULLs"),
-    ([{**ROWS[0], "d": 1.005}], {}, "row 1 of column 'd': 1.005 does not fit DECIMAL(4, 2)"),
+    ([{**ROWS[0], "n": None}], {}, "column 'n': all values are NULL"),
+    ([{**ROWS[0], "d": 1.005}], {}, "row 1, column 'd': 1.005 does not fit DECIMAL(4, 2)"),
     (pa.Table.from_pylist([{**ROWS[0], "id": None}]), {}, "key column 'id' is NULL"),
-    (pd.DataFrame({**ROWS[0], "t": pd.to_datetime([1])}), {}, "Column 't' has 1970-01-01 00:00:00.000000001"),
-    (ROWS, {"row_kind": "op"}, "Row kind column 'op' is not in the DataFrame"),
+    (pd.DataFrame({**ROWS[0], "t": pd.to_datetime([1])}), {}, "column 't': 1970-01-01 00:00:00.000000001 is finer"),
+    (ROWS, {"row_kind": "op"}, "row kind column 'op' is not in the frame"),
     (ROWS, {"options": {"write-buffer-size": "x"}}, "write-buffer-size"),
     (ROWS, {"merge_schema": 1}, "merge_schema: expected True or False"),
 ]
@@ -233,7 +233,7 @@ def test_frames_of_spark_merge_by_their_schema_and_spark_reads_old_files(spark: 
     assert [row.asDict(recursive=True) for row in on_spark.read().orderBy("id").collect()] == expected
     on_spark.compact(full=True, engine="spark")
     assert rows_of(table) == expected
-    output = r"Column 'v' is STRING in the frame and BIGINT in the table"
+    output = r"column 'v' is STRING in the frame and BIGINT in the table"
     with pytest.raises(InvalidInputError, match=output):
         on_spark.write(spark.sql("SELECT 1 AS id, 'x' AS v, NULL AS a, NULL AS w"), merge_schema=True)
     with pytest.raises(LakelsmError, match="published: schema 2 has the new column z INT"):
