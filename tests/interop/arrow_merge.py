@@ -23,7 +23,7 @@ from tests.interop.value_form import Rows, in_order, rows_of_arrow
 
 
 def merged_rows(path: str) -> Rows:
-    """The rows of the table's newest snapshot that readers show, with nanoseconds (see value_form)."""
+    """Return the rows of the table's newest snapshot, with nanoseconds (see value_form)."""
     store = TableStore.open(path)
     snapshot = store.snapshots.latest()
     buckets: dict[tuple[bytes, int], list[ManifestEntry]] = {}
@@ -43,7 +43,7 @@ def merged_rows(path: str) -> Rows:
 
 
 def _shown(store: TableStore, vectors: DeletionVectors, entry: ManifestEntry) -> pa.Table:
-    """The rows of a data file that no deletion vector masks."""
+    """Return the rows of a data file that no deletion vector masks."""
     rows = _read(store, entry)
     vector = vectors.of_bucket(entry.partition, entry.bucket).get(entry.file.file_name)
     if vector is None:
@@ -54,12 +54,12 @@ def _shown(store: TableStore, vectors: DeletionVectors, entry: ManifestEntry) ->
 
 
 def _age(entry: ManifestEntry) -> tuple[int, int]:
-    """Older runs first."""
+    """Return the sort key of runs, oldest first."""
     return -entry.file.level, entry.file.max_sequence_number
 
 
 def file_rows(path: str) -> list[pa.Table]:
-    """The rows of each live data file with sequence numbers and kinds; deepest level, then oldest first."""
+    """Return the rows of each live data file with sequence numbers and kinds; highest level first, then oldest first."""
     store = TableStore.open(path)
     snapshot = store.snapshots.latest()
     entries = [] if snapshot is None else read_live_entries(store.file_io, store.paths, snapshot)
@@ -67,7 +67,7 @@ def file_rows(path: str) -> list[pa.Table]:
 
 
 def file_levels(path: str) -> list[int]:
-    """The level of each live data file, sorted."""
+    """Return the level of each live data file, sorted."""
     store = TableStore.open(path)
     snapshot = store.snapshots.latest()
     if snapshot is None:
@@ -76,7 +76,7 @@ def file_levels(path: str) -> list[int]:
 
 
 def bucket_keys(path: str) -> dict[tuple[bytes, int], set[tuple[Any, ...]]]:
-    """The (partition, key ...) values in the live files of each bucket."""
+    """Return the (partition, key ...) values in the live files of each bucket."""
     store = TableStore.open(path)
     snapshot = store.snapshots.latest()
     found: dict[tuple[bytes, int], set[tuple[Any, ...]]] = {}

@@ -1,4 +1,4 @@
-"""Fixtures of the interoperation tests: the other engines, each in a process of its own, and lakelsm beside them."""
+"""Fixtures of the interoperation tests: the other engines, one process each, and lakelsm."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from tests.interop.peers import JavaPaimon, PaimonSpark, Peer, PyPaimon
 from tests.interop.side import SIDES, Side, SideError
 from tests.read.file_engine import FileTable
 
-#: The peers' versions. pypaimon pins its own pyarrow, hence an environment of its own.
+#: The versions of the peers. pypaimon pins pyarrow, so it needs another environment.
 PYPAIMON = "pypaimon==2.1.0"
 JAVA_PAIMON = "org.apache.paimon:paimon-bundle:1.4.2"
-#: The newest Spark connector that the registries at hand have; an old reader is the harder test.
+#: The newest Spark connector in the available registries; an old reader is the harder test.
 PAIMON_SPARK = os.environ.get("LAKELSM_PAIMON_SPARK", "org.apache.paimon:paimon-spark-3.5:0.9.0")
 SPARK_OF_PAIMON = "pyspark==3.5.*"
 
@@ -34,7 +34,7 @@ PEERS = ("pypaimon", "java-paimon")
 
 @pytest.fixture(scope="session")
 def peers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Peer]]:
-    """``peers(name)``: that engine, started at its first use; skips the test, by name, where it cannot be had."""
+    """``peers(name)`` returns an engine, started at its first use, or skips the test, by name, if it is unavailable."""
     scratch = tmp_path_factory.mktemp("peers")
     start = {"pypaimon": _pypaimon, "java-paimon": _java_paimon}
     running: dict[str, Peer] = {}
@@ -71,19 +71,19 @@ def peer(request: pytest.FixtureRequest, peers: Callable[[str], Peer]) -> Peer:
 
 @pytest.fixture
 def ours(local: TableEngine) -> LakelsmTables:
-    """lakelsm with the same operations as a peer, in this process."""
+    """lakelsm in this process, with the operations of a peer."""
     return LakelsmTables(local)
 
 
 @pytest.fixture
 def either(engine: TableEngine) -> LakelsmTables:
-    """The same on each of its engines in turn."""
+    """lakelsm on each of its engines in turn, with the operations of a peer."""
     return LakelsmTables(engine)
 
 
 @pytest.fixture(scope="session")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[[EngineCase], Written]:
-    """``written(case)``: tables of lakelsm's, made once for all peers. They are copied before they are changed."""
+    """``written(case)`` returns tables of lakelsm, created once for all peers. Tests copy them before changes."""
     made: dict[str, Written] = {}
 
     def tables_of(case: EngineCase) -> Written:
@@ -128,7 +128,7 @@ def _java_paimon(scratch: Path) -> Peer:
 
 @pytest.fixture(scope="session")
 def paimon_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PaimonSpark]:
-    """Java Paimon's Spark connector in a Spark of its own; skips, by name, where either cannot be had."""
+    """Java Paimon's Spark connector in another Spark; skips the test, by name, if one of the two is unavailable."""
     scratch = tmp_path_factory.mktemp("paimon-spark")
     python = environments.python_with("paimon-spark", [SPARK_OF_PAIMON])
     warehouse = scratch / "warehouse"
@@ -143,7 +143,7 @@ def paimon_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PaimonSpa
 
 
 def _await(side: Side, name: str, coordinate: str, first: Callable[[], object]) -> None:
-    """Wait for the engine's first answer; skips the test, by name, where its jar cannot be resolved."""
+    """Wait for the first answer of the engine; skip the test, by name, if its jar cannot be resolved."""
     try:
         first()
     except SideError:
@@ -156,5 +156,5 @@ def _await(side: Side, name: str, coordinate: str, first: Callable[[], object]) 
 
 
 def _plain_environment() -> dict[str, str]:
-    """Nothing of this environment's Python reaches the other one."""
+    """Return environment variables without those of this Python."""
     return {"PYTHONPATH": "", "PYTHONHOME": ""} if "PYTHONPATH" in os.environ else {}

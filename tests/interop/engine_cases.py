@@ -1,4 +1,4 @@
-"""Tables of the merge engines that combine rows, with commits that meet on their keys and the rows that they merge to."""
+"""Tables of the merge engines that combine rows, with commits on the same keys and the expected merged rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.interop.value_form import Rows, in_order, rows_of_arrow
 
 BOTH = ("java-paimon", "pypaimon")
 #: pypaimon refuses sequence groups, functions inside `partial-update`, every ignore-delete, remove-record-on-... and
-#: ignore-retract option of these engines, and retractions in rows to be merged.
+#: ignore-retract option of these engines, and retractions in rows that it merges.
 JAVA = ("java-paimon",)
 
 #: A row: its kind, then its values.
@@ -26,10 +26,10 @@ KindedRow = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class EngineCase:
-    """A table with key ``k``. Its writer compacts after the first commit, so that later ones meet a full run.
+    """A table with the key ``k``. Its writer compacts after the first commit, so that later commits meet a full run.
 
-    ``merged``: the rows of all commits; ``visible``: what a read shows before the others are compacted as well.
-    The arrays of ``unordered`` columns have no order; columns of type BYTES are 32-bit Roaring bitmaps.
+    ``merged`` are the rows of all commits; ``visible`` the rows of a read before the other commits are compacted. The
+    arrays of ``unordered`` columns have no order; columns of type BYTES are 32-bit Roaring bitmaps.
     """
 
     name: str
@@ -43,12 +43,12 @@ class EngineCase:
 
     @property
     def table_options(self) -> dict[str, str]:
-        """All options: one bucket, and no compaction that nobody asked for."""
+        """All options: one bucket, and no automatic compaction."""
         return {"bucket": "1", "write-only": "true", **self.options}
 
     @property
     def batches(self) -> list[Batch]:
-        """The commits as rows and kinds; no kinds where all are inserts."""
+        """The commits as rows and kinds; no kinds if all rows are inserts."""
         made: list[Batch] = []
         for rows in self.commits:
             kinds = [row[0] for row in rows]
@@ -61,13 +61,13 @@ class EngineCase:
         return self._form(self.merged)
 
     def visible_rows(self, compacted_first: bool = True) -> Rows:
-        """``visible`` in the common form; a writer that compacts nothing shows nothing of a `first-row` table."""
+        """Return ``visible`` in the common form; if nothing was compacted, a `first-row` table shows no rows."""
         if self.visible is None:
             return self.rows()
         return self._form(self.visible if compacted_first else [])
 
     def comparable(self, rows: Rows) -> Rows:
-        """Rows of some engine, sorted: arrays without an order sorted as well, bitmaps as their numbers."""
+        """Return rows of an engine sorted, with sorted arrays if they have no order, and bitmaps as their numbers."""
         names = [column.name for column in parse_columns(self.columns)]
 
         def plain(name: str, value: Any) -> Any:
@@ -88,7 +88,7 @@ class EngineCase:
 
 @dataclass(frozen=True)
 class Written:
-    """What lakelsm wrote of a case: all commits but the last one; all of them; all of them, compacted."""
+    """Three tables of a case that lakelsm wrote: without the last commit, with all commits, and compacted."""
 
     begun: Path
     loose: Path
@@ -96,7 +96,7 @@ class Written:
 
 
 def functions(engine: str, **names: str) -> dict[str, str]:
-    """Options of an engine with the aggregate function of each column."""
+    """Return the options of an engine with the aggregate function of each column."""
     named = {f"fields.{column}.aggregate-function": name for column, name in names.items()}
     return {"merge-engine": engine, **named}
 
@@ -170,7 +170,7 @@ GROUPS = EngineCase(
             ("+I", 3, 1, None, None, None, 1, "a", 1, [], [], 0.5, "r3"),
         ],
         [
-            ("-U", 1, 3, 5, "b", 2, 1, "x", 5, [1], [("p", 1)], 2.0, "gone"),
+            ("-U", 1, 3, 5, "b", 2, 1, "x", 5, [1], [("p", 1)], 2.0, "old"),
             ("+U", 1, 4, 6, "c", None, 0, "z", 7, [3], [("p", 9), ("z", 9)], 5.0, None),
             ("+I", 2, 1, 2, "two", 5, 1, "older", 3, [4], [("o", 4)], 4.0, "r2"),
             ("-D", 4, 1, 1, "d", 1, 1, "d", 1, [1], [("d", 1)], 1.0, "d"),
@@ -182,7 +182,7 @@ GROUPS = EngineCase(
         ],
     ],
     [
-        (1, 4, 28, "late,a,b,b,c", None, 1, "y", 7, [1, 1, 2, 3], [("p", 3), ("q", 2), ("z", 9)], 30.0, "gone"),
+        (1, 4, 28, "late,a,b,b,c", None, 1, "y", 7, [1, 1, 2, 3], [("p", 3), ("q", 2), ("z", 9)], 30.0, "old"),
         (2, 1, 5, "early,two", 5, 2, None, 3, [4, 4, None], [("o", 5)], 2.0, "r2"),
         (3, 2, None, None, None, 1, "a", 1, [], [], 0.5, "r3"),
         (5, 1, 1, "", 1, 1, "a", 1, [5], [("f", None)], 1.0, ""),
@@ -224,8 +224,8 @@ REMOVE_ON_GROUP = EngineCase(
 )
 
 _NESTED = "ARRAY<ROW<id INT, v STRING>>"
-# Without merge_map: pypaimon's merge fails on maps, of which it makes both dicts and lists of pairs. No function would
-# change a key's only row: pypaimon applies them to it, Java does not.
+# Without merge_map: pypaimon's merge fails on maps, which it converts to dicts and to lists of pairs. No function changes
+# the only row of a key: pypaimon would apply it, Java would not.
 AGGREGATION = EngineCase(
     "aggregation",
     "k INT, total BIGINT, money DECIMAL(12, 2), real FLOAT, top INT, low STRING, newest STRING, filled STRING, "
@@ -319,7 +319,7 @@ RETRACTIONS = EngineCase(
         (2, 0, d("0.00"), 1, [], [], [], [], None, None, 2, "t"),
         (3, 4, d("3.01"), -6, [3, None], [("c", None)], [{"id": 3, "v": "c"}],
          [{"id": 3, "v": None}], None, "g", 3, "t,u"),
-        # Two retractions of what was never there.
+        # Two retractions of values that were never added.
         (4, -5, d("-5.00"), None, None, None, None, None, None, None, None, None),
     ],
 )  # fmt: skip
@@ -342,10 +342,10 @@ AGGREGATION_REMOVE = EngineCase(
 FIRST_ROW = EngineCase(
     "first-row",
     "k INT, v STRING, op STRING",
-    # The kind is a column, because pypaimon has no other.
+    # The kind is a column, because pypaimon supports no other form.
     {"merge-engine": "first-row", "ignore-delete": "true", "rowkind.field": "op"},
     [
-        [("+I", 1, "a", "+I"), ("+I", 1, "b", "+U"), ("+I", 2, "gone", "-D"), ("+I", 2, "c", "+I"), ("+I", 3, "x", "-D")],
+        [("+I", 1, "a", "+I"), ("+I", 1, "b", "+U"), ("+I", 2, "old", "-D"), ("+I", 2, "c", "+I"), ("+I", 3, "x", "-D")],
         [("+I", 1, "d", "+I"), ("+I", 3, "e", "+I"), ("+I", 2, "c", "-D"), ("+I", 4, "f", "-U"), ("+I", 4, None, "+I")],
         [("+I", 3, "g", "+I"), ("+I", 4, "h", "+I"), ("+I", 5, "i", "+U"), ("+I", 1, "a", "-D")],
     ],

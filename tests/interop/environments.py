@@ -1,6 +1,6 @@
-"""Environments of other engines: a virtual environment each, made once and kept.
+"""Environments of other engines: one virtual environment each, created once and kept.
 
-They lie in ``$LAKELSM_INTEROP_ENVS`` (default: ``.venv-interop`` of the repository, which ``make clean`` leaves alone).
+They are in ``$LAKELSM_INTEROP_ENVS`` (default: ``.venv-interop`` of the repository, which ``make clean`` keeps).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _PIP_SECONDS = 900
 
 
 def root() -> Path:
-    """The folder of all environments and of downloaded jars."""
+    """Return the directory of all environments and of downloaded jars."""
     folder = Path(os.environ.get("LAKELSM_INTEROP_ENVS", _DEFAULT))
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 def python_with(name: str, requirements: Sequence[str]) -> str:
-    """The Python of an environment that has ``requirements``; skips the test, by name, where it cannot be made."""
+    """Return the Python of an environment with ``requirements``; skip the test, by name, if it cannot be created."""
     version = "{}.{}".format(*sys.version_info[:2])
     digest = hashlib.sha256("\n".join([sys.executable, version, *requirements]).encode()).hexdigest()[:8]
     folder = root() / f"{name}-py{version}-{digest}"
@@ -54,7 +54,7 @@ def _make(name: str, folder: Path, python: Path, requirements: Sequence[str]) ->
 
 @contextlib.contextmanager
 def _alone(name: str) -> Iterator[None]:
-    """Two test runs do not make one environment at a time."""
+    """Hold a lock, so that two test runs do not create one environment at the same time."""
     with (root() / name).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -1,4 +1,4 @@
-"""Cases written by the engine's own tasks, without Spark."""
+"""Cases written by the engine's tasks, without Spark."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.read.file_engine import FileTable
 
 
 def write(table: FileTable, case: EngineCase, rows: pa.Table, kinds: Sequence[str] | None) -> None:
-    """One commit of the case, as a writer has it: with the kinds of its rows, less the rows that the table drops."""
+    """Commit rows of the case as a writer does: with their kinds, without the rows that the table drops."""
     own = case.options.get("rowkind.field")
     texts = rows.column(own).to_pylist() if own else kinds or ["+I"] * len(rows)
     codes = pa.array([KINDS[text] for text in texts], pa.int8())

@@ -1,7 +1,7 @@
-"""Conditions on columns of every type, what they come to, and tables whose files they may skip.
+"""Conditions on columns of every type, the rows that match them, and tables whose files they may skip.
 
-Values are in the common form of `value_form`. A condition is judged as SQL does: a NULL satisfies IS NULL alone, texts
-and binaries compare by unsigned bytes, NaN equals itself and is above every number, 0.0 equals -0.0.
+Values are in the common form of `value_form`. Conditions follow SQL: NULL matches only IS NULL, texts and binaries
+compare by unsigned bytes, NaN equals itself and is above every number, 0.0 equals -0.0.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _integers(bits: int) -> list[int]:
 
 
 def _decimals(precision: int, scale: int) -> list[Decimal]:
-    """The extremes, the smallest values, and those around the ends of each number of bytes."""
+    """Return the extremes, the smallest values, and those around the limits of each number of bytes."""
     most = 10**precision - 1
     ends = [sign * 2 ** (8 * size - 1) + more for size in (1, 4, 8, 12) for sign in (-1, 1) for more in (-1, 0)]
     numbers = {number for number in (-most, most, -1, 0, 1, 3, -5, *ends) if -most <= number <= most}
@@ -98,7 +98,7 @@ VALUES: dict[str, Sequence[Any]] = {
         for digits, times in ((0, _SECONDS), (3, _MILLIS), (6, _MICROS), (9, _NANOS))
     },
 }  # fmt: skip
-#: Types that have no order: of these a condition asks for NULL alone.
+#: Types without an order: conditions on them are IS NULL and IS NOT NULL only.
 NESTED: dict[str, Sequence[Any]] = {
     "ARRAY<DECIMAL(38, 10)>": [[Decimal(1)], []],
     "MAP<STRING, BYTES>": [[("a", b"\xff")], []],
@@ -107,7 +107,7 @@ NESTED: dict[str, Sequence[Any]] = {
 
 
 def random_values(kind: str, chance: Random) -> list[Any]:
-    """Some values of an SQL type, most of them near others of its values."""
+    """Return some values of an SQL type, most of them close to listed values."""
     known = VALUES[kind]
     (column,) = parse_columns(f"c {kind}")
     assert isinstance(column.type, AtomicType)
@@ -145,7 +145,7 @@ def random_values(kind: str, chance: Random) -> list[Any]:
 
 @dataclass(frozen=True)
 class Question:
-    """A condition ``method`` of a column with operands."""
+    """A condition ``method`` on a column, with operands."""
 
     method: str
     column: str
@@ -153,7 +153,7 @@ class Question:
 
 
 def order_of(value: Any, field: DataField) -> Any:
-    """What orders the values of a column as SQL does."""
+    """Return a value that compares as the values of the column do in SQL."""
     assert isinstance(field.type, AtomicType)
     if field.type.root in ("FLOAT", "DOUBLE"):
         number = float(value)
@@ -162,7 +162,7 @@ def order_of(value: Any, field: DataField) -> Any:
 
 
 def matches(question: Question, value: Any, field: DataField) -> bool:
-    """Whether a row with this value satisfies the condition."""
+    """Return whether a row with this value matches the condition."""
     method, operands = question.method, question.operands
     if method in ("is_null", "is_not_null"):
         return (value is None) == (method == "is_null")
@@ -194,12 +194,12 @@ _COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {
 
 
 class FilterTable:
-    """Rows of columns of every type, in partitions ``p`` that are a file each when compacted.
+    """Rows of columns of every type, in partitions ``p``; after a compaction each is one file.
 
-    Partition 0 has all values but some, 1 has one value, 2 and 3 the lower and the upper half, 4 NULL alone (keys: one
-    value), 5 the extremes. ``id`` is unique. ``role`` is what the columns of types are: values, keys (a part of the
-    primary key), or partitions (partition columns in place of ``p``, with the rows of partition 0). With ``chance`` there
-    are random values beside the known ones.
+    Partition 0 has all values except some, 1 has one value, 2 and 3 the lower and the upper half, 4 only NULL (keys: one
+    value), 5 the extremes. ``id`` is unique. ``role`` is the role of the typed columns: values, keys (a part of the
+    primary key), or partitions (partition columns instead of ``p``, with the rows of partition 0). ``chance`` adds
+    random values to the listed ones.
     """
 
     def __init__(self, role: str = "values", chance: Random | None = None) -> None:
@@ -218,25 +218,25 @@ class FilterTable:
         self._types = types
 
     def rows(self) -> pa.Table:
-        """The rows that are written first."""
+        """Return the rows of the first commit."""
         partitions = range(6) if self.partition_by == ["p"] else [0]
         return self._rows([row for p in partitions for row in self._partition(p)], first=0)
 
     def later_rows(self) -> pa.Table:
-        """Rows that are written afterwards: of keys, new ones; of values, other values of keys that there are."""
+        """Return the rows of a later commit: new keys if columns are keys, else other values of existing keys."""
         later = [(p, at + 1, place) for p, at, place in self._partition(0)[::2]]
         return self._rows(later, first=1000 if self.keys else 0)
 
     def _partition(self, p: int) -> list[tuple[int, int, int]]:
-        """(partition, number of the value, row in the partition)."""
+        """Return (partition, index of the value, row in the partition) of each row."""
         longest = max(map(len, self._values.values())) + 1
         return [(p, at, at) for at in range(longest if p in (0, 2, 3) else 4)]
 
-    def _rows(self, places: Sequence[tuple[int, int, int]], first: int) -> pa.Table:
-        values: dict[str, list[Any]] = {"p": [p for p, _, _ in places]}
-        values["id"] = [first + 100 * p + place for p, _, place in places]
+    def _rows(self, rows: Sequence[tuple[int, int, int]], first: int) -> pa.Table:
+        values: dict[str, list[Any]] = {"p": [p for p, _, _ in rows]}
+        values["id"] = [first + 100 * p + row for p, _, row in rows]
         for kind in self._types:
-            values[column_name(kind)] = [self._value(kind, p, at) for p, at, _ in places]
+            values[column_name(kind)] = [self._value(kind, p, at) for p, at, _ in rows]
         return rows_of(self.columns, values)
 
     def _value(self, kind: str, p: int, at: int) -> Any:
@@ -255,7 +255,7 @@ class FilterTable:
         return of_partition[at % len(of_partition)]
 
     def literals(self, field: DataField) -> list[Any]:
-        """The values that conditions name."""
+        """Return the values that conditions compare with."""
         kind = next(kind for kind in self._types if column_name(kind) == field.name)
         if kind not in VALUES:
             return []
@@ -263,11 +263,11 @@ class FilterTable:
         return [value for (value,) in unordered_of_arrow(rows_of(ddl, {"c": self._values[kind]}), parse_columns(ddl))]
 
     def questions(self) -> list[Question]:
-        """Every condition on every column of a type."""
+        """Return every condition on every column of a type."""
         return [question for field in self.fields[2:] for question in _questions(field, self.literals(field))]
 
     def sample(self, number: int, chance: Random) -> list[Question]:
-        """So many questions, with as many of each method on each column as of any other."""
+        """Return ``number`` questions, with about equally many of each method on each column."""
         piles: dict[tuple[str, str], list[Question]] = {}
         for question in self.questions():
             piles.setdefault((question.column, question.method), []).append(question)
@@ -277,7 +277,7 @@ class FilterTable:
         return list(islice(rounds, number))
 
     def answer(self, question: Question, rows: Rows) -> set[int]:
-        """The ids of the rows that satisfy a condition."""
+        """Return the ids of the rows that match a condition."""
         at = [field.name for field in self.fields].index(question.column)
         return {row[1] for row in rows if matches(question, row[at], self.fields[at])}
 
@@ -298,7 +298,7 @@ def _questions(field: DataField, literals: Sequence[Any]) -> list[Question]:
 
 
 def python_of(value: Any, field: DataField) -> Any:
-    """An operand as Python has it, for pypaimon; nanoseconds, which it has not, raise ValueError."""
+    """Return an operand in Python's form, for pypaimon; raise ValueError for nanoseconds, which it lacks."""
     assert isinstance(field.type, AtomicType)
     root = field.type.root
     if root in ("FLOAT", "DOUBLE"):
@@ -316,7 +316,7 @@ def python_of(value: Any, field: DataField) -> Any:
 
 
 def sql_of(question: Question, field: DataField) -> str | None:
-    """The condition as a text for lakelsm; None where there is no literal of an operand."""
+    """Return the condition as SQL for lakelsm; None if an operand has no literal."""
     try:
         operands = [_literal(operand, field) for operand in question.operands]
     except ValueError:
@@ -345,7 +345,7 @@ _SHAPES = {
 
 
 def _literal(value: Any, field: DataField) -> str:
-    """A literal of an operand. Raises ValueError where SQL or lakelsm has none."""
+    """Return the literal of an operand. Raises ValueError if SQL or lakelsm has none."""
     assert isinstance(field.type, AtomicType)
     root = field.type.root
     if root in STRING_ROOTS:

@@ -1,4 +1,4 @@
-"""lakelsm with the operations of a peer, so that a test reads the same for both."""
+"""lakelsm with the operations of a peer, so that a test has the same form for both."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _KIND = "row_kind_of_the_test"
 
 
 class LakelsmTables:
-    """Tables by their directories, as in `Peer`, worked on by one engine."""
+    """Tables by their directories, as in `Peer`, on one engine."""
 
     def __init__(self, engine: TableEngine) -> None:
         self._engine = engine
@@ -55,7 +55,7 @@ class LakelsmTables:
         table.overwrite(self._frame(rows, table.schema.fields, None), partition)
 
     def read(self, path: Path, where: str | None = None) -> Rows:
-        """The rows that the engine reads; all of them are checked against a read that shares no code with it."""
+        """Return the rows that the engine reads; all of them are compared with a read that shares no code with it."""
         table = self.table(path)
         fields = table.schema.fields
         found = table.to_arrow(where) if self._engine.spark is None else table.read(where=where).toArrow()
@@ -65,16 +65,16 @@ class LakelsmTables:
         return rows
 
     def held(self, rows: Rows, fields: Sequence[DataField]) -> Rows:
-        """The rows as the engine takes and gives them: Spark has no nanoseconds."""
+        """Return the rows as the engine keeps them: Spark has no nanoseconds."""
         return rows if self._engine.spark is None else cut_to_micros(rows, fields)
 
     def read_nanos(self, path: Path) -> Rows:
-        """The rows with nanoseconds; checked against those of the engine."""
+        """Return the rows with nanoseconds, compared with those of the engine."""
         self.read(path)
         return merged_rows(str(path))
 
     def changes(self, path: Path, *points: Any, **more: Any) -> Changes:
-        """What the engine tells of changes."""
+        """Return the changes that the engine reads."""
         return self._engine.changes(self.table(path), *points, **more)
 
     def compact(self, path: Path, full: bool = True) -> None:
@@ -87,7 +87,7 @@ class LakelsmTables:
         return self._engine.catalog(path.parents[1]), f"{path.parent.name.removesuffix('.db')}.{path.name}"
 
     def _frame(self, rows: pa.Table, fields: tuple[DataField, ...], kinds: Sequence[str] | None) -> Any:
-        """What the engine writes: the rows, with their kinds in a last column."""
+        """Return the frame that the engine writes: the rows, with their kinds in a last column."""
         if self._engine.spark is None:
             given = _cast(rows, output_schema(fields))
             return given if kinds is None else given.append_column(_KIND, pa.array(kinds, pa.string()))
@@ -109,7 +109,7 @@ def _cast(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def schema_change(change: Change) -> SchemaChange:
-    """A change as lakelsm's own."""
+    """Return a change as lakelsm's class."""
     verb, dotted, *words = change
     column = tuple(dotted.split("."))
     if verb == "add":

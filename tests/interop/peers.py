@@ -1,4 +1,4 @@
-"""Other engines behind one interface, so that one test serves them all. Tables are known by their directories."""
+"""Other engines with one interface, so that one test covers all of them. Tables are named by their directories."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ from tests.interop.value_form import (
 from tests.oracle import KINDS
 
 #: ("add", column, type), ("drop", column), ("rename", column, new name), ("type", column, new type). For Java and
-#: lakelsm the column may be a path of names with dots between.
+#: lakelsm the column may be a path of names, separated by dots.
 Change = tuple[str, ...]
 #: (method, column, value): equal, less_than, greater_or_equal ... with a JSON value
 Where = tuple[str, str, Any]
-#: Rows and their kinds ("+I" and so on; None: all of them inserts).
+#: Rows and their kinds ("+I", …; None: only inserts).
 Batch = tuple[pa.Table, Sequence[str] | None]
 #: Rows of a changelog in the order of the read: (kind, value ...), values as in Rows.
 Changes = list[tuple[Any, ...]]
-#: Of a lookup file: bytes of a block, compression, error rate of the bloom filter (None: it has none).
+#: The form of a lookup file: block size in bytes, compression, error rate of the bloom filter (None: no filter).
 LookupForm = tuple[int, str, float | None]
 
 
 class Peer(Protocol):
-    """What a test asks of another engine."""
+    """The operations of another engine that tests need."""
 
     name: str
     compacts: bool
@@ -68,7 +68,7 @@ class Peer(Protocol):
     def compact(self, path: Path, full: bool = True) -> None: ...
 
     def changes(self, path: Path, after: int, upto: int) -> Changes:
-        """What an incremental read between two snapshots gets: the changelog, or inserted rows where there is none."""
+        """Return an incremental read between two snapshots: the changelog, or inserted rows without a changelog."""
 
     def close(self) -> None: ...
 
@@ -81,7 +81,7 @@ def _schema_json(
 
 
 def _java_change(verb: str, column: str, *word: str) -> list[Any]:
-    """A change with the column as a path, and a type as schema files have it."""
+    """Return a change with the column as a path, and a type in the form of schema files."""
     typed = [type_to_json(parse_type(text)) for text in word] if verb in ("add", "type") else list(word)
     return [verb, column.split("."), *typed]
 
@@ -91,7 +91,7 @@ def _field_nodes(fields: Sequence[DataField]) -> list[Any]:
 
 
 def _fields(path: Path) -> tuple[DataField, ...]:
-    """The columns of a table, which lakelsm itself need not be able to open."""
+    """Return the columns of a table, even if lakelsm cannot open it."""
     file_io, root = open_storage(str(path))
     return SchemaStore(file_io, TablePaths(root)).latest().fields
 
@@ -110,7 +110,7 @@ def _of_branch(path: Path, branch: str | None) -> str:
 
 
 class _Engine:
-    """What peers do alike in a process of their own."""
+    """The common part of peers, each in its process."""
 
     def __init__(self, side: Side) -> None:
         self._side = side
@@ -130,7 +130,7 @@ class _Engine:
 
 
 class PyPaimon(_Engine):
-    """pypaimon, in an environment of its own. It writes level 0 alone and has row kinds only as ``rowkind.field``."""
+    """pypaimon, in its environment. It writes only level 0, and has row kinds only as ``rowkind.field``."""
 
     name = "pypaimon"
     compacts = False
@@ -159,7 +159,7 @@ class PyPaimon(_Engine):
             return rows_of_arrow(reader.read_all(), _fields(path))
 
     def changes(self, path: Path, after: int, upto: int) -> Changes:
-        """By its streaming read, a snapshot at a time. Nothing comes from compactions of tables without a changelog."""
+        """Return its streaming read, snapshot by snapshot. Compactions of tables without a changelog have no changes."""
         found: Changes = []
         for snapshot in range(after + 1, upto + 1):
             file = self._file()
@@ -171,7 +171,7 @@ class PyPaimon(_Engine):
         return found
 
     def ask(self, path: Path, questions: Sequence[Question]) -> list[list[int] | str]:
-        """The ids of the rows that satisfy each condition, or the error that it raises."""
+        """Return the ids of the rows that match each condition, or the error that it raises."""
         fields = {field.name: field for field in _fields(path)}
         asked = [
             [each.method, each.column, *(repr(python_of(operand, fields[each.column])) for operand in each.operands)]
@@ -188,7 +188,7 @@ class PyPaimon(_Engine):
 
 
 class JavaPaimon(_Engine):
-    """Java Paimon's core library in a JVM of its own."""
+    """Java Paimon's core library in its JVM."""
 
     compacts = True
     reads_multisets = True
@@ -208,27 +208,27 @@ class JavaPaimon(_Engine):
         self._side.call("write", path=_of_branch(path, branch), batches=sent, options={}, full=False)
 
     def branch(self, path: Path, verb: str, name: str, tag: str = "") -> None:
-        """'create' (of a tag, if one is given), 'forward' or 'delete' a branch."""
+        """Run 'create' (of a tag, if one is given), 'forward' or 'delete' for a branch."""
         self._side.call("branch", path=str(path), verb=verb, name=name, tag=tag)
 
     def write_all(
         self, path: Path, batches: Sequence[Batch], options: Mapping[str, str] | None = None, full: bool = False
     ) -> None:
-        """Commit the batches one after the other, by one writer.
+        """Commit the batches in turn, with one writer.
 
-        ``options`` hold for this call. The writer waits for its compactions, so that the changelog of a `lookup` producer
-        is in the snapshot that follows each commit; with ``full`` it ends each commit in a full compaction, as a
-        `full-compaction` producer needs it.
+        ``options`` apply to this call. The writer waits for its compactions, so that the changelog of a `lookup`
+        producer is in the snapshot after each commit. With ``full`` each commit ends with a full compaction, which a
+        `full-compaction` producer needs.
         """
         self._side.call("write", path=str(path), batches=_sent(path, batches), options=dict(options or {}), full=full)
 
     def compacted_rows(self, rows: pa.Table, fields: Sequence[DataField]) -> list[bytes]:
-        """The bytes of Java's RowCompactedSerializer of each row."""
+        """Return the bytes of Java's RowCompactedSerializer for each row."""
         found = self._side.call("compacted_rows", types=_field_nodes(fields), rows=to_wire(rows, fields))
         return [bytes.fromhex(text.removeprefix("hex:")) for text in found]
 
     def write_lookup_file(self, path: Path, layout: StoreLayout, rows: pa.Table, form: LookupForm) -> None:
-        """Write a lookup file of Java's, of rows in the order of their keys."""
+        """Write a lookup file of Java, of rows in key order."""
         keys, values = to_wire(rows, layout.keys), to_wire(rows, layout.values)
         self._side.call(
             "write_lookup_file",
@@ -240,7 +240,7 @@ class JavaPaimon(_Engine):
         )
 
     def read_lookup_file(self, path: Path, layout: StoreLayout, keys: pa.Table, form: LookupForm) -> list[Any]:
-        """What Java's reader finds for each key: the values as `unordered_of_notation` has them, or None."""
+        """Return the values that Java's reader finds for each key, in the form of `unordered_of_notation`, or None."""
         found = self._side.call(
             "read_lookup_file",
             file=str(path),
@@ -258,15 +258,15 @@ class JavaPaimon(_Engine):
         partition: Mapping[str, str] | None = None,
         options: Mapping[str, str] | None = None,
     ) -> None:
-        """Replace a partition, or the partitions that the rows have, by the rows. ``options`` hold for this call."""
+        """Replace a partition, or the partitions of the rows, by the rows. ``options`` apply to this call."""
         batches = _sent(path, [(rows, None)])
         self._side.call(
             "overwrite", path=str(path), batches=batches, partition=dict(partition or {}), options=dict(options or {})
         )
 
     def version(self, path: Path, verb: str, name: str, number: int = 0, seconds: int = 0) -> None:
-        """'create' a tag (of a snapshot, for seconds unless 0), 'delete' one, 'rollback' (to a tag, or to a snapshot
-        where it has no name), 'consume' (a consumer reads a snapshot next).
+        """Run 'create' (a tag of a snapshot; it expires after ``seconds``, unless 0), 'delete' (a tag), 'rollback' (to a
+        tag, or without a name to a snapshot) or 'consume' (a consumer reads a snapshot next).
         """
         self._side.call("version", path=str(path), verb=verb, name=name, number=number, seconds=seconds)
 
@@ -278,27 +278,27 @@ class JavaPaimon(_Engine):
         return rows_of_notation(answer, _fields(path))
 
     def ask(self, path: Path, questions: Sequence[Question]) -> list[tuple[int, list[int], list[int]]]:
-        """For each condition the number of files in the plan, the ids of the rows that files and row groups leave, and
-        the ids of those for which Java says that the condition is true.
+        """Return for each condition the number of planned files, the ids of rows in the files and row groups that are
+        read, and the ids of rows for which Java evaluates the condition as true.
         """
         asked = [[each.method, each.column, *map(jsonable, each.operands)] for each in questions]
         return [(files, left, true) for files, left, true in self._side.call("ask", path=str(path), questions=asked)]
 
     def changes(self, path: Path, after: int, upto: int, mode: str = "auto") -> Changes:
-        """By a batch read of the audit log; ``mode`` is `incremental-between-scan-mode`.
+        """Return a batch read of the audit log; ``mode`` is `incremental-between-scan-mode`.
 
-        The rows of one commit are in their order, the commits among themselves are not.
+        The rows of one commit are in their order, the commits are in any order.
         """
         answer = self._side.call("changes", path=str(path), after=after, upto=upto, mode=mode)
         return unordered_of_notation(answer, _kinded_fields(path))
 
     def stream(self, path: Path, first: int) -> list[Changes]:
-        """What a streaming read gets that starts at a snapshot, a list for each of its steps."""
+        """Return a streaming read that starts at a snapshot: one list for each of its steps."""
         answer = self._side.call("stream", path=str(path), first=first)
         return [unordered_of_notation(rows, _kinded_fields(path)) for rows in answer]
 
     def system(self, path: Path, name: str) -> tuple[list[tuple[str, str]], Rows]:
-        """(name, type) of each column of a system table, and its rows."""
+        """Return (name, type) of each column of a system table, and its rows."""
         answer = self._side.call("system", path=str(path), name=name)
         columns = [(column, kind) for column, kind in answer["columns"]]
         fields = [DataField(at, column, parse_type(kind)) for at, (column, kind) in enumerate(columns)]
@@ -309,22 +309,22 @@ class JavaPaimon(_Engine):
 
 
 class PaimonSpark:
-    """Java Paimon's Spark connector, by SQL; its catalog ``paimon`` is on ``warehouse``."""
+    """Java Paimon's Spark connector, used by SQL; its catalog ``paimon`` is on ``warehouse``."""
 
     def __init__(self, side: Side, warehouse: Path) -> None:
         self._side = side
         self.warehouse = warehouse
 
     def path(self, table: str) -> Path:
-        """The directory of table ``name`` of database ``db``."""
+        """Return the directory of a table of the database ``db``."""
         return self.warehouse / "db.db" / table
 
     def sql(self, *statements: str) -> list[list[Any]]:
-        """Run statements on ``paimon.db.<table>``; returns the rows of the last one."""
+        """Run statements on ``paimon.db.<table>``, and return the rows of the last one."""
         rows: list[list[Any]] = self._side.call("sql", statements=list(statements))
         return rows
 
     def read(self, table: str, where: str = "true") -> Rows:
-        """The rows of ``db.<table>``."""
+        """Return the rows of ``db.<table>``."""
         rows = self.sql(f"REFRESH TABLE paimon.db.{table}", f"SELECT * FROM paimon.db.{table} WHERE {where}")
         return rows_of_notation(rows, _fields(self.path(table)))

@@ -1,9 +1,9 @@
-"""Random tables of all merge engines, with many columns and with commits that meet on few keys.
+"""Random tables of all merge engines, with many columns and with commits on few keys.
 
-They stay where Paimon 1.4, the newest Java at hand, and 2.1, whose rules lakelsm has, agree. 1.4 differs in: sums and
-products that overflow, blank texts in listagg, `max` and `min` of BOOLEAN, a descending sequence within a batch, and
-nested rows that are NULL, have no key or come twice. They also avoid sums that leave the precision of a DECIMAL of at
-most 18 digits: Java keeps a number that its type cannot hold, lakelsm and pypaimon make it NULL.
+They use only rules on which Paimon 1.4 (the newest available Java) and 2.1 (whose rules lakelsm follows) agree. 1.4
+differs in: sums and products that overflow, blank texts in listagg, `max` and `min` of BOOLEAN, a descending sequence
+within a batch, and nested rows that are NULL, have no key or are repeated. They also avoid sums beyond the precision of
+a DECIMAL of at most 18 digits: Java keeps a number that does not fit the type, lakelsm and pypaimon make it NULL.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _VALUES: dict[str, list[Any]] = {
     "ARRAY<ROW<k INT, v INT, s INT>>": [[], _NESTED_ROWS[:1], _NESTED_ROWS[1:3], _NESTED_ROWS[3::2], _NESTED_ROWS[::3]],
 }
 
-#: Functions with the types that they take; of many types, a table has one.
+#: Functions with the types that they accept; a table has a column of one of these types.
 _FUNCTIONS: dict[str, Sequence[str]] = {
     **{name: [*_NUMBERS] for name in ("sum", "product")},
     **{name: [*_ORDERED] for name in ("max", "min")},
@@ -69,7 +69,7 @@ _ROWS, _KEYS, _COMMITS = 90, 12, 3
 
 
 def random_table(random: Random, engine: str, number: int) -> Table:
-    """A table of an engine. ``number`` picks among the options about deletes, so that a few numbers have them all."""
+    """Return a table of an engine. ``number`` selects options about deletes, so that a few numbers cover all of them."""
     plain = [Column(f"p{at}", random.choice([*_VALUES])) for at in range(3)]
     if engine == "first-row":
         return Table(engine, plain, ignore_delete=True)
@@ -87,7 +87,7 @@ def random_table(random: Random, engine: str, number: int) -> Table:
 
 
 def _aggregates(random: Random, removes: bool = False) -> list[Column]:
-    """A column of each function; without ignore-retract, and hence without some functions, where a -D removes the row."""
+    """Return a column of each function. If -D removes the row, without ignore-retract and the functions that need it."""
     columns = []
     for function, types in _FUNCTIONS.items():
         options = {}
@@ -104,7 +104,7 @@ def _aggregates(random: Random, removes: bool = False) -> list[Column]:
 
 
 def _grouped(random: Random, plain: list[Column], removes: bool) -> Table:
-    """A `partial-update` table with three sequence groups, which share columns with and without function."""
+    """Return a `partial-update` table with three sequence groups, which have columns with and without a function."""
     governed = [*_aggregates(random), *(Column(f"q{at}", random.choice([*_VALUES])) for at in range(3))]
     random.shuffle(governed)
     orderings = [["g0"], ["g1", "h1"], ["g2"]]
@@ -115,7 +115,7 @@ def _grouped(random: Random, plain: list[Column], removes: bool) -> Table:
 
 
 def random_commits(random: Random, table: Table, retractions: bool) -> list[Keyed]:
-    """Commits of records, all numbered 0. Without ``retractions`` there are inserts and updates alone."""
+    """Return commits of records, all with number 0. Without ``retractions`` there are only inserts and updates."""
     kinds = [0, 0, 2, 1, 3, 3] if retractions else [0, 2]
 
     def record() -> Record:
@@ -126,7 +126,7 @@ def random_commits(random: Random, table: Table, retractions: bool) -> list[Keye
 
 
 def random_value(random: Random, column: Column) -> Any:
-    """A value of a column, or NULL; those of sequence columns are few."""
+    """Return a value of a column, or NULL; sequence columns have few values."""
     if column.name[0] in "gsh":
         return random.choice([None, 0, 1, 2, 3])
     return None if random.random() < 0.25 else random.choice(_VALUES[column.type])

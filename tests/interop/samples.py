@@ -1,4 +1,4 @@
-"""Rows to send between engines."""
+"""Rows to exchange between engines."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tests.nano_times import clock_type
 
 UTC = dt.timezone.utc
 
-#: Every SQL type that lakelsm has (MULTISET apart: pypaimon does not read it).
+#: Every SQL type of lakelsm except MULTISET, which pypaimon does not read.
 ALL_TYPES: dict[str, tuple[Any, Any, Any]] = {
-    # type: an ordinary value, an extreme one, another extreme one
+    # type: (an ordinary value, an extreme value, another extreme value)
     "BOOLEAN": (True, False, True),
     "TINYINT": (1, -128, 127),
     "SMALLINT": (2, -32768, 32767),
@@ -73,18 +73,18 @@ ALL_TYPES: dict[str, tuple[Any, Any, Any]] = {
 
 
 def column_name(sql_type: str) -> str:
-    """A column name for a type: ``decimal_9_2``."""
+    """Return the column name for a type, such as ``decimal_9_2``."""
     words = "".join(letter if letter.isalnum() else " " for letter in sql_type.lower())
     return "_".join(words.replace("with local time zone", "ltz").split())
 
 
 def all_types_columns() -> str:
-    """DDL: key ``k``, then a column of each type."""
+    """Return DDL: key ``k``, then a column of each type."""
     return "k INT, " + ", ".join(f"{column_name(kind)} {kind}" for kind in ALL_TYPES)
 
 
 def all_types_rows(first_key: int = 0) -> pa.Table:
-    """Five rows: the three values of each type, a row of NULLs, and the first values once more."""
+    """Return five rows: the three values of each type, a row of NULLs, and the first values again."""
     values = {"k": [first_key + at for at in range(5)]}
     for kind, (a, b, c) in ALL_TYPES.items():
         values[column_name(kind)] = [a, b, c, None, a]
@@ -92,7 +92,7 @@ def all_types_rows(first_key: int = 0) -> pa.Table:
 
 
 def rows_of(columns: str, values: Mapping[str, Sequence[Any]]) -> pa.Table:
-    """An Arrow table of the columns of a DDL; TIMESTAMP(9) as integer nanoseconds."""
+    """Return an Arrow table of the columns of a DDL; TIMESTAMP(9) as integer nanoseconds."""
     fields = parse_columns(columns)
     kinds = {field.name: clock_type(to_arrow(field.type), "ns") for field in fields}
     return pa.table({name: pa.array(values[name], kind) for name, kind in kinds.items()})

@@ -1,4 +1,4 @@
-"""Another engine, in a process of its own: requests and answers are lines of JSON (see sides/serve.py)."""
+"""Another engine, in its process: requests and answers are lines of JSON (see sides/serve.py)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ SIDES = Path(__file__).parent / "sides"
 
 
 class SideError(AssertionError):
-    """The other engine failed; the message is its own traceback."""
+    """A failure of the other engine; the message is its traceback."""
 
 
 class Side:
-    """A running engine. ``log`` gets what it prints."""
+    """A running engine. Its output is in the file ``log``."""
 
     def __init__(self, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> None:
         self._log = log
@@ -32,7 +32,7 @@ class Side:
             )
 
     def call(self, operation: str, **arguments: Any) -> Any:
-        """Do one operation there and return its result."""
+        """Run one operation in the engine, and return its result."""
         assert self._process.stdin is not None and self._process.stdout is not None
         try:
             self._process.stdin.write(json.dumps([operation, arguments]) + "\n")
@@ -48,11 +48,11 @@ class Side:
         return answer["result"]
 
     def log_tail(self, lines: int = 30) -> str:
-        """The end of what the engine printed."""
+        """Return the end of the engine's output."""
         return "\n".join(self._log.read_text(errors="replace").splitlines()[-lines:])
 
     def close(self) -> None:
-        """End the process: it ends when its input does."""
+        """End the process by closing its input."""
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
                 stream.close()

@@ -1,4 +1,4 @@
-"""Branches and partitions beside Java Paimon's: each reads and goes on with what the other made."""
+"""Branches and partitions of Java Paimon and lakelsm: each reads and continues those of the other."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COLUMNS = "dt STRING NOT NULL, k INT, v STRING"
 
 
 def made(engine: Peer, path: Path) -> Table:
-    """A table with two partitions and the tag t1."""
+    """Create a table with two partitions and the tag t1."""
     engine.create(path, COLUMNS, ["dt", "k"], ["dt"], options={"bucket": "1"})
     engine.write(path, rows_of(COLUMNS, {"dt": ["x", "y"], "k": [1, 1], "v": ["a", "b"]}))
     table = Table.for_path(str(path))
@@ -26,11 +26,11 @@ def one(day: str, value: str) -> object:
 
 
 def held(table: Table) -> list[tuple[object, ...]]:
-    """The rows that ours reads, those of a fallback too."""
+    """Return the rows that lakelsm reads, also those of a fallback branch."""
     return sorted(tuple(row.values()) for row in table.to_arrow().to_pylist())
 
 
-def test_java_goes_on_with_branches_of_ours(ours: LakelsmTables, java: JavaPaimon, path: Path) -> None:
+def test_java_continues_branches_of_lakelsm(ours: LakelsmTables, java: JavaPaimon, path: Path) -> None:
     table = made(ours, path)
     table.branches.create("b", "t1")
     branch = table.branches.open("b")
@@ -57,7 +57,7 @@ def test_java_goes_on_with_branches_of_ours(ours: LakelsmTables, java: JavaPaimo
     assert [info.name for info in table.branches.list()] == ["empty"]
 
 
-def test_ours_goes_on_with_branches_of_java(ours: LakelsmTables, java: JavaPaimon, path: Path) -> None:
+def test_lakelsm_continues_branches_of_java(ours: LakelsmTables, java: JavaPaimon, path: Path) -> None:
     table = made(java, path)
     java.branch(path, "create", "b", "t1")
     java.branch(path, "create", "empty")
@@ -78,7 +78,7 @@ def test_ours_goes_on_with_branches_of_java(ours: LakelsmTables, java: JavaPaimo
     assert java.read(path) == ours.read(path) == [("x", 2, "alone")]
 
 
-def test_java_and_ours_fall_back_to_the_same_partitions(ours: LakelsmTables, java: JavaPaimon, path: Path) -> None:
+def test_java_and_lakelsm_fall_back_to_the_same_partitions(ours: LakelsmTables, java: JavaPaimon, path: Path) -> None:
     table = made(ours, path)
     table.branches.create("b")
     schema = path / "schema" / "schema-0"
@@ -90,10 +90,10 @@ def test_java_and_ours_fall_back_to_the_same_partitions(ours: LakelsmTables, jav
     assert java.read(path) == held(table) == [("x", 2, "hidden"), ("y", 1, "b"), ("z", 2, "shown")]
 
 
-def test_a_fast_forward_of_java_below_earliest_is_no_unfinished_expiry(
+def test_a_fast_forward_of_java_below_earliest_is_not_an_unfinished_expiry(
     ours: LakelsmTables, java: JavaPaimon, path: Path
 ) -> None:
-    """It leaves EARLIEST of the main branch above the oldest snapshot that it copies."""
+    """Java's fast-forward leaves EARLIEST of the main branch above the oldest copied snapshot."""
     table = made(ours, path)
     table.branches.create("b", "t1")
     ours.write(path, one("x", "lost"))  # type: ignore[arg-type]
@@ -102,20 +102,20 @@ def test_a_fast_forward_of_java_below_earliest_is_no_unfinished_expiry(
     for _ in range(earliest + 1):
         table.branches.open("b").write(
             one("x", "branch"), options={"write-only": "true"}
-        )  # Without an expiry, and its hint.
+        )  # Without an expiry, which would write the hint.
     java.branch(path, "forward", "b")
     assert table._store().snapshots.ids()[0] < earliest == int((path / "snapshot" / "EARLIEST").read_text())
-    # Java leaves the manifests of the snapshots that it deletes.
+    # Java does not delete the manifests of snapshots that it deletes.
     assert {finding.rule for finding in table.maintenance.check(data="full", engine="local").findings} <= {
         "manifest-stray"
     }
     assert java.read(path) == ours.read(path)
 
 
-def test_a_fast_forward_of_java_above_older_snapshots_is_no_unfinished_expiry(
+def test_a_fast_forward_of_java_above_older_snapshots_is_not_an_unfinished_expiry(
     ours: LakelsmTables, java: JavaPaimon, path: Path
 ) -> None:
-    """It copies EARLIEST of the branch, and leaves the older snapshots of the main branch below it."""
+    """Java's fast-forward copies EARLIEST of the branch, and keeps older snapshots of the main branch below it."""
     table = made(ours, path)
     ours.write(path, one("x", "second"))  # type: ignore[arg-type]
     newest = table._store().snapshots.latest_id() or 0

@@ -1,4 +1,4 @@
-"""Changelogs both ways: what lakelsm tells of a table, Java Paimon and pypaimon read, and the other way round."""
+"""Changelogs of each engine are read by the others: lakelsm, Java Paimon and pypaimon."""
 
 from __future__ import annotations
 
@@ -55,20 +55,20 @@ def test_lakelsm_reads_and_continues_the_changelog_that_java_wrote(
     assert java.stream(path, 1) == CHANGES[producer]
 
 
-def test_both_tell_the_same_difference_of_two_snapshots(either: LakelsmTables, java: JavaPaimon, path: Path) -> None:
+def test_both_return_the_same_difference_of_two_snapshots(either: LakelsmTables, java: JavaPaimon, path: Path) -> None:
     either.create(path, COLUMNS, ["k"], options={"bucket": "1"})
     for rows, kinds in BATCHES:
         either.write(path, rows, kinds)
-    # Not of 1 and 3: Java tells -D of a key that neither has.
+    # Not of snapshots 1 and 3: Java returns -D for a key that neither has.
     for first, last in ((1, 2), (2, 3)):
         found = either.changes(path, first, last, mode="diff")
-        # Java leaves the row before an update out, and the one after it has the kind that it was written with.
+        # Java omits the row before an update, and the row after it has the kind with which it was written.
         expected = [(row[0][0], *row[1:]) for row in java.changes(path, first, last, "diff")]
         assert in_order((row[0][0], *row[1:]) for row in found if row[0] != "-U") == in_order(expected)
 
 
 def test_deltas_differ_from_java_as_documented(ours: LakelsmTables, java: JavaPaimon, path: Path) -> None:
-    """docs/differences.md: Java tells the rows of each commit, and none where it does not show level 0."""
+    """docs/differences.md: Java returns the rows of each commit, and none if it does not read level 0."""
     columns = "k INT, v STRING"
     batches = [
         (rows_of(columns, {"k": [1, 2], "v": ["a", "a"]}), None),
@@ -93,7 +93,7 @@ def test_deltas_differ_from_java_as_documented(ours: LakelsmTables, java: JavaPa
 def test_equal_floats_differ_from_java_as_documented(
     ours: LakelsmTables, java: JavaPaimon, path: Path, producer: str
 ) -> None:
-    """docs/differences.md: with `row-deduplicate` Java's NaN is always a change, and a zero's sign never is."""
+    """docs/differences.md: with `row-deduplicate`, Java's NaN is always a change, and the sign of a zero never is."""
     columns = "k INT, d DOUBLE, f FLOAT, a ARRAY<DOUBLE>"
     options = {"bucket": "1", "changelog-producer": producer, "changelog-producer.row-deduplicate": "true"}
     theirs = path.with_name(f"{path.name}_of_java")
@@ -123,7 +123,7 @@ def _newest(path: Path) -> int:
 
 
 def changes_of(case: EngineCase, producer: str, folder: Path) -> list[Changes]:
-    """The changes of each of the case's commits, as lakelsm makes them."""
+    """Return lakelsm's changes of each commit of the case."""
     table = table_below(str(folder), options_of(case, producer), case.columns)
     fields = (*parse_columns("kind STRING"), *table.store.schema.fields)
     found = []
@@ -141,7 +141,7 @@ def options_of(case: EngineCase, producer: str) -> dict[str, str]:
 
 
 def comparable(case: EngineCase, changes: Changes) -> Changes:
-    """Changes in the form of the case; nested rows have no order."""
+    """Return changes in the form of the case; nested rows have no order."""
 
     def plain(value: Any) -> Any:
         return tuple(sorted(value, key=repr)) if isinstance(value, tuple) else value
@@ -168,7 +168,7 @@ def test_the_changes_of_each_commit_are_those_of_java(
     ]
     found = changes_of(case, producer, tmp_path / "ours")
     if (case.name, producer) == ("partial-update-sequence-groups", "lookup"):
-        # Of two records that are alone in their keys, Java tells what its merge makes of them: of key 2 other values than
-        # it stores and reads (its file moves up as it is), and of key 5 a text that later versions leave NULL.
+        # For two keys with one record each, Java returns the result of its merge: for key 2 other values than it stores
+        # and reads (its file is upgraded without a rewrite), and for key 5 a text that is NULL in later versions.
         expected[0][1], expected[2][-1] = found[0][1], found[2][-1]
     assert found == expected

@@ -1,4 +1,4 @@
-"""Java copies the properties of our snapshots, or drops them: what both wrote stays, whatever Java does between."""
+"""Java copies or drops properties of lakelsm's snapshots: the snapshots and rows of both engines remain."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def row(key: int, text: str) -> pa.Table:
     return rows_of(COLUMNS, {"k": [key], "v": [text]})
 
 
-def test_javas_snapshots_stay_and_rows_are_right_whatever_java_does_between_our_writes(
+def test_javas_snapshots_remain_and_rows_are_correct_after_operations_of_java(
     ours: LakelsmTables, java: JavaPaimon, path: Path
 ) -> None:
     ours.create(path, COLUMNS, ["k"], options=OPTIONS)
@@ -78,7 +78,7 @@ def test_javas_snapshots_stay_and_rows_are_right_whatever_java_does_between_our_
     java.version(path, "replace", "")
     table.maintenance.expire_snapshots(retain_last=1)
     ours_writes("after-expiry")
-    # Java's rollback leaves manifests of the snapshots that it deletes.
+    # Java's rollback does not delete manifests of snapshots that it deletes.
     assert {finding.rule for finding in table.maintenance.check(data="full", engine="local").findings} <= {
         "manifest-stray"
     }

@@ -1,4 +1,4 @@
-"""Expiry beside Java Paimon's: each reads, goes on and expires where the other has, long-lived changelogs included."""
+"""Expiry of Java Paimon and lakelsm, also of long-lived changelogs: each reads, continues and expires after the other."""
 
 from __future__ import annotations
 

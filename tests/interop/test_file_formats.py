@@ -1,4 +1,4 @@
-"""Files that Java writes in ORC, Avro and text formats: lakelsm refuses them by name until Java has rewritten them."""
+"""Files that Java writes in ORC, Avro and text formats are refused by name until Java rewrites them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_data_files_of_java_in_another_format_are_refused_by_name_until_they_are
     assert len(ours.read(path)) == 3
 
 
-def test_a_table_of_javas_in_orc_is_opened_and_only_its_rows_are_refused(
+def test_a_java_table_in_orc_opens_and_only_reads_of_its_rows_are_refused(
     ours: LakelsmTables, java: JavaPaimon, path: Path
 ) -> None:
     java.create(path, COLUMNS, ["k"], options={"bucket": "1", "file.format": "orc", "file.compression": "zlib"})
@@ -55,7 +55,7 @@ def test_a_table_of_javas_in_orc_is_opened_and_only_its_rows_are_refused(
         table.write(rows_of(COLUMNS, {"k": [1], "v": ["a"]}))
 
 
-def test_changelog_files_of_java_in_another_format_are_refused_by_their_readers_alone(
+def test_java_changelog_files_in_another_format_are_refused_only_by_their_readers(
     ours: LakelsmTables, java: JavaPaimon, path: Path
 ) -> None:
     keys = {"bucket": "1", "write-only": "true", "changelog-producer": "input"}

@@ -1,4 +1,4 @@
-"""Indexes of data files: each engine reads the other's and leaves files out by them. No Spark of ours is needed."""
+"""Indexes of data files: each engine reads those of the other and skips files by them. Without Spark of lakelsm."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COLUMNS = all_types_columns()
 
 
 def indexed(threshold: str, version: str = "2") -> dict[str, str]:
-    """Options of a table with each index that a column can have."""
+    """Return the options of a table with each index that a column can have."""
     names = {
         kind: [column_name(sql) for sql in ALL_TYPES if can_have_index(kind, parse_type(sql))]
         for kind in (BLOOM_FILTER, BITMAP)
@@ -41,7 +41,7 @@ def indexed(threshold: str, version: str = "2") -> dict[str, str]:
 
 
 def rows_in_memory() -> pa.Table:
-    """The rows of `all_types_rows` in the types that lakelsm keeps values in."""
+    """Return the rows of `all_types_rows` in lakelsm's types for values in memory."""
     rows = all_types_rows()
     return pa.table({f.name: cast_column(rows.column(f.name), to_arrow(f.type)) for f in parse_columns(COLUMNS)})
 
@@ -52,7 +52,7 @@ def scanned(table: LocalTable, where: str) -> int:
 
 
 @pytest.mark.parametrize(("threshold", "version"), [("1 mb", "2"), ("1 b", "2"), ("1 b", "1")])
-def test_indexes_that_java_writes_are_those_that_we_write_of_its_rows(
+def test_java_and_lakelsm_write_equal_indexes_of_the_same_rows(
     java: JavaPaimon, path: Path, threshold: str, version: str
 ) -> None:
     java.create(path, COLUMNS, ["k"], options=indexed(threshold, version))
@@ -73,7 +73,7 @@ def test_indexes_that_java_writes_are_those_that_we_write_of_its_rows(
     assert {name: set(kinds) for name, kinds in ours.items()} == {name: set(kinds) for name, kinds in theirs.items()}
     for name, kinds in theirs.items():
         for kind, body in kinds.items():
-            if version == "2" or kind == BLOOM_FILTER:  # Values of the first layout are in no order in Java.
+            if version == "2" or kind == BLOOM_FILTER:  # Java does not sort the values of the first layout.
                 assert ours[name][kind] == body, (name, kind)
     values: dict[str, Any] = {"string": "z" * 40, "int": 3, "bigint": -(2**63)}
     for name, value in values.items():
@@ -83,7 +83,7 @@ def test_indexes_that_java_writes_are_those_that_we_write_of_its_rows(
 
 @pytest.mark.parametrize("threshold", ["1 mb", "1 b"])
 @pytest.mark.parametrize("version", ["1", "2"])
-def test_java_finds_every_row_by_our_indexes(java: JavaPaimon, path: Path, threshold: str, version: str) -> None:
+def test_java_finds_every_row_by_indexes_of_lakelsm(java: JavaPaimon, path: Path, threshold: str, version: str) -> None:
     fields = parse_columns(COLUMNS)
     java.create(path, COLUMNS, ["k"], options={**indexed(threshold, version), "metadata.stats-mode": "none"})
     table = LocalTable(path)
@@ -100,7 +100,7 @@ def test_java_finds_every_row_by_our_indexes(java: JavaPaimon, path: Path, thres
     assert java.read(path, ("equal", "string", "nothing")) == []
 
 
-def test_java_leaves_our_file_out_that_its_index_excludes(java: JavaPaimon, path: Path) -> None:
+def test_java_skips_a_file_of_lakelsm_by_its_index(java: JavaPaimon, path: Path) -> None:
     options = {"bucket": "1", "metadata.stats-mode": "none", "file-index.bloom-filter.columns": "v"}
     options |= {"file-index.bloom-filter.v.items": "10", "write-only": "true"}
     java.create(path, "k INT NOT NULL, v STRING", ["k"], options=options)
@@ -115,7 +115,7 @@ def test_java_leaves_our_file_out_that_its_index_excludes(java: JavaPaimon, path
 
 
 @pytest.mark.parametrize("threshold", ["1 mb", "1 b"])
-def test_masked_rows_are_found_by_no_index_whoever_continues_the_table(
+def test_no_index_finds_masked_rows_after_either_engine_continues(
     java: JavaPaimon, path: Path, threshold: str
 ) -> None:
     options = {"bucket": "1", "metadata.stats-mode": "none", "deletion-vectors.enabled": "true"}

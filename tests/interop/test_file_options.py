@@ -1,4 +1,4 @@
-"""Files that options shape are read by Java."""
+"""Java reads files that lakelsm writes with options on their form."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OPTIONS = {
 }
 
 
-def test_java_reads_files_of_few_rows_without_dictionaries(ours: LakelsmTables, java: JavaPaimon, path: Path) -> None:
+def test_java_reads_small_files_without_dictionaries(ours: LakelsmTables, java: JavaPaimon, path: Path) -> None:
     ours.create(path, COLUMNS, ["k"], options=OPTIONS)
     ours.write(path, rows_of(COLUMNS, {"k": list(range(20)), "v": ["same"] * 20}))
     footers = list(map(pq.read_metadata, path.rglob("data-*.parquet")))

@@ -1,7 +1,7 @@
-"""Filters of Java, pypaimon and lakelsm over every type: none of them loses a row because of what a file says of itself.
+"""Filters of Java, pypaimon and lakelsm on every type find all rows: statistics and indexes of files hide none.
 
-Each engine skips files and row groups by what their writer tells: bounds and null counts in manifests, footers and
-dictionaries of Parquet, indexes. A row that another engine loses in our files and finds in its own is our fault.
+Each engine skips files and row groups by bounds and null counts in manifests, footers and dictionaries of Parquet, and
+indexes. A row that another engine misses in files of lakelsm and finds in its own is a bug of lakelsm.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ WHOLE_AND_PLAIN = {"metadata.stats-mode": "full", "parquet.enable.dictionary": "
 
 @dataclass(frozen=True)
 class Case:
-    """How a table is written.
+    """The way in which a table is written.
 
-    ``state`` is compacted, level 0, or updated: with later rows on level 0 above compacted ones. ``indexes`` is the size
-    up to which file indexes are in manifests; '' for no indexes. ``seed`` is that of random values, 0 for none.
+    ``state`` is compacted, level 0, or updated: with later rows on level 0 above compacted ones. ``indexes`` is the
+    size up to which file indexes are in manifests; '' for no indexes. ``seed`` is that of random values, 0 for none.
     """
 
     role: str = "values"
@@ -88,7 +88,7 @@ CASES = {
 
 @dataclass(frozen=True)
 class Written:
-    """A table of lakelsm's, and its rows."""
+    """A table of lakelsm, and its rows."""
 
     case: Case
     path: Path
@@ -97,7 +97,7 @@ class Written:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Written]:
-    """``made(name)``: the table of a case, made once."""
+    """``made(name)`` returns the table of a case, created once."""
     found: dict[str, Written] = {}
 
     def written(name: str) -> Written:
@@ -131,7 +131,7 @@ def pypaimon(peers: Callable[[str], Peer]) -> PyPaimon:
 
 
 def written_by_java(java: JavaPaimon, written: Written) -> Path:
-    """The same rows in files of Java's."""
+    """Return the same rows in files of Java."""
     path = written.path.parent.parent / "java" / "db.db" / "t"
     if not path.exists():
         case = written.case
@@ -143,20 +143,20 @@ def written_by_java(java: JavaPaimon, written: Written) -> Path:
 
 
 def root_of(table: FilterTable, question: Question) -> str:
-    """The root of the type of the column that is asked."""
+    """Return the root of the type of the question's column."""
     (kind,) = (each.type for each in table.fields if each.name == question.column)
     return kind.root if isinstance(kind, AtomicType) else "nested"
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_java_loses_no_row_of_our_files(java: JavaPaimon, made: Callable[[str], Written], name: str) -> None:
+def test_java_finds_all_rows_of_lakelsm_files(java: JavaPaimon, made: Callable[[str], Written], name: str) -> None:
     written = made(name)
     assert java.read(written.path) == written.rows
     assert_java_loses_none(java, written, written.case.table.sample(examples(80).max_examples, Random(name)))
 
 
 def assert_java_loses_none(java: JavaPaimon, written: Written, asked: Sequence[Question]) -> None:
-    """Whatever Java does not find in our files it does not find in its own either, and we know why."""
+    """Rows that Java misses in files of lakelsm, it also misses in its own files, for a known reason."""
     table = written.case.table
     answers = java.ask(written.path, asked)
     lost = {}
@@ -164,7 +164,7 @@ def assert_java_loses_none(java: JavaPaimon, written: Written, asked: Sequence[Q
         wanted, root = table.answer(question, written.rows), root_of(table, question)
         if not wanted <= {*left}:
             lost[question] = wanted - {*left}
-        elif root not in ("FLOAT", "DOUBLE", "BINARY", "VARBINARY"):  # Java's own comparisons of these are others.
+        elif root not in ("FLOAT", "DOUBLE", "BINARY", "VARBINARY"):  # Java compares these in another way.
             assert {*true} == wanted, question
     skipped = [question for question, (_, left, _) in zip(asked, answers) if len(left) < len(written.rows)]
     assert len(skipped) > len(asked) // 10 or written.case.state != "compacted"
@@ -176,7 +176,7 @@ def assert_java_loses_none(java: JavaPaimon, written: Written, asked: Sequence[Q
 
 @pytest.mark.property
 @pytest.mark.parametrize("number", range(1, 1 + examples(2).max_examples))
-def test_no_row_of_random_values_is_lost(java: JavaPaimon, tmp_path: Path, number: int) -> None:
+def test_all_rows_of_random_values_are_found(java: JavaPaimon, tmp_path: Path, number: int) -> None:
     chance = Random(number)
     modes = ["truncate(16)", "full", "counts", "none", f"truncate({chance.randint(1, 4)})"]
     options = {
@@ -193,7 +193,7 @@ def test_no_row_of_random_values_is_lost(java: JavaPaimon, tmp_path: Path, numbe
 
 
 def is_known(table: FilterTable, question: Question) -> bool:
-    """Whether docs/differences.md says that Java loses such rows, in its own files as well."""
+    """Return whether docs/differences.md says that Java misses such rows, also in its own files."""
     if root_of(table, question) in ("FLOAT", "DOUBLE"):
         return bool({"0.0", "-0.0"} & {*question.operands})
     # A bitmap has microseconds.
@@ -201,7 +201,7 @@ def is_known(table: FilterTable, question: Question) -> bool:
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.state == "compacted" and not case.indexes])
-def test_manifests_tell_of_columns_what_javas_tell(java: JavaPaimon, made: Callable[[str], Written], name: str) -> None:
+def test_column_statistics_of_manifests_equal_javas(java: JavaPaimon, made: Callable[[str], Written], name: str) -> None:
     written = made(name)
     ours, theirs = (statements(path) for path in (written.path, written_by_java(java, written)))
     assert len(ours) > 20
@@ -209,7 +209,7 @@ def test_manifests_tell_of_columns_what_javas_tell(java: JavaPaimon, made: Calla
 
 
 def statements(path: Path) -> dict[tuple[bytes, str, str], str]:
-    """What the entry of the file of each partition tells of keys and columns."""
+    """Return keys and column statistics of the manifest entry of each partition's file."""
     table = LocalTable(path)
     schema = table.store.schema
     keys = [schema.field(name) for name in schema.trimmed_primary_keys]
@@ -228,7 +228,7 @@ def statements(path: Path) -> dict[tuple[bytes, str, str], str]:
 
 
 def columns_told(stats: SimpleStats, fields: Sequence[DataField]) -> Iterator[tuple[str, str]]:
-    """Null count and bounds of each column; of those whose bounds differ (docs/differences.md), the count alone."""
+    """Return null count and bounds of each column; if bounds differ (docs/differences.md), only the count."""
     types = [each.type if is_row_type(each.type) else AtomicType("BIGINT") for each in fields]
     bounds = zip(*(decode_row(row, types) for row in (stats.min_values, stats.max_values)))
     for each, known, nulls in zip(fields, bounds, stats.null_counts or (), strict=True):
@@ -237,7 +237,7 @@ def columns_told(stats: SimpleStats, fields: Sequence[DataField]) -> Iterator[tu
 
 
 @pytest.mark.parametrize("name", ["values", "keys"])
-def test_pypaimon_loses_no_row_of_our_files(
+def test_pypaimon_finds_all_rows_of_lakelsm_files(
     java: JavaPaimon, pypaimon: PyPaimon, made: Callable[[str], Written], name: str
 ) -> None:
     written = made(name)
@@ -248,7 +248,7 @@ def test_pypaimon_loses_no_row_of_our_files(
         for question, found in zip(asked, pypaimon.ask(written.path, asked), strict=True)
         if isinstance(found, str) or {*found} != table.answer(question, written.rows)
     }
-    # Its own comparisons of floats are those of IEEE 754, and some of instants raise an error.
+    # pypaimon compares floats by IEEE 754, and some comparisons of instants raise an error.
     assert {root_of(table, question) for question in differing} <= {"FLOAT", "DOUBLE", "TIMESTAMP_LTZ"}
     theirs = pypaimon.ask(written_by_java(java, written), [*differing])
     for (question, ours), their in zip(differing.items(), theirs, strict=True):
@@ -259,7 +259,7 @@ def test_pypaimon_loses_no_row_of_our_files(
             assert wanted - {*ours} <= wanted - {*their}, question
 
 
-def test_equalities_look_into_the_bucket_that_a_key_is_in(java: JavaPaimon, tmp_path: Path) -> None:
+def test_equalities_read_the_bucket_of_the_key(java: JavaPaimon, tmp_path: Path) -> None:
     ours = LakelsmTables(TableEngine("local"))
     for number, (kind, values) in enumerate(VALUES.items()):
         path, columns = tmp_path / "db.db" / f"t{number}", f"k {kind}, id INT"
@@ -278,7 +278,7 @@ def test_equalities_look_into_the_bucket_that_a_key_is_in(java: JavaPaimon, tmp_
 
 
 def has_python(question: Question, table: FilterTable) -> bool:
-    """Whether pypaimon has the condition and its operands."""
+    """Return whether pypaimon has the condition and its operands."""
     column = next(each for each in table.fields if each.name == question.column)
     try:
         for operand in question.operands:
@@ -295,14 +295,14 @@ def conditions(table: FilterTable, asked: Sequence[Question]) -> list[tuple[Ques
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_our_filters_find_the_rows_of_our_files(made: Callable[[str], Written], name: str) -> None:
+def test_filters_of_lakelsm_find_the_rows_of_lakelsm_files(made: Callable[[str], Written], name: str) -> None:
     written = made(name)
     asked = written.case.table.sample(examples(35).max_examples, Random(name))
     assert_found(written.path, written.case.table, written.rows, asked)
 
 
 def assert_found(path: Path, table: FilterTable, rows: Rows, asked: Sequence[Question]) -> None:
-    """lakelsm, in this process, finds by each condition what it should, but for conditions that it refuses."""
+    """lakelsm in this process finds the expected rows of each condition, except for conditions that it refuses."""
     cut = cut_to_micros(rows, table.fields)
     opened = LakelsmTables(TableEngine("local")).table(path)
     refused = 0
@@ -314,7 +314,7 @@ def assert_found(path: Path, table: FilterTable, rows: Rows, asked: Sequence[Que
 
 
 def found_by(table: Table, where: str | None) -> set[int] | None:
-    """The ids that lakelsm finds in this process; None where there is no condition, or where it refuses it by name."""
+    """Return the ids that lakelsm finds in this process; None without a condition, or if it refuses it by name."""
     try:
         return None if where is None else {*table.to_arrow(where=where, columns=["id"]).column("id").to_pylist()}
     except UnsupportedFeatureError:
@@ -322,7 +322,7 @@ def found_by(table: Table, where: str | None) -> set[int] | None:
 
 
 @pytest.mark.parametrize("name", ["values", "keys"])
-def test_our_filters_find_the_rows_of_javas_files(
+def test_filters_of_lakelsm_find_the_rows_of_java_files(
     java: JavaPaimon, made: Callable[[str], Written], name: str
 ) -> None:
     written = made(name)
@@ -330,7 +330,7 @@ def test_our_filters_find_the_rows_of_javas_files(
     assert_found(written_by_java(java, written), written.case.table, written.rows, asked)
 
 
-def test_our_filters_find_the_rows_of_pypaimons_files_by_their_bounds(
+def test_filters_of_lakelsm_find_the_rows_of_pypaimon_files_by_bounds(
     pypaimon: PyPaimon, made: Callable[[str], Written]
 ) -> None:
     written = made("values without dictionaries")
@@ -344,7 +344,7 @@ def test_our_filters_find_the_rows_of_pypaimons_files_by_their_bounds(
 
 
 @pytest.mark.parametrize("name", ["keys", "values"])
-def test_our_filters_on_spark_find_the_rows_of_our_files(
+def test_filters_on_spark_find_the_rows_of_lakelsm_files(
     spark: SparkSession, made: Callable[[str], Written], name: str
 ) -> None:
     from pyspark.sql import functions as F

@@ -12,7 +12,7 @@ from tests.interop.samples import rows_of
 COLUMNS = "k DOUBLE, v INT"
 
 
-def test_java_reads_the_zeros_of_lakelsm_as_the_one_key_that_they_are(
+def test_java_reads_the_zeros_of_lakelsm_as_one_key(
     ours: LakelsmTables, java: JavaPaimon, path: Path
 ) -> None:
     ours.create(path, COLUMNS, ["k"], options={"bucket": "16", "write-only": "true"})
@@ -38,7 +38,7 @@ def test_zeros_of_java_are_one_key_before_and_after_a_compaction_and_can_be_dele
     assert ours.read(path) == java.read(path) == expected[1:]
 
 
-def test_a_zero_that_java_put_into_a_bucket_of_its_own_is_deleted_there(
+def test_a_zero_in_another_bucket_of_java_is_deleted_there(
     ours: LakelsmTables, java: JavaPaimon, path: Path
 ) -> None:
     java.create(path, COLUMNS, ["k"], options={"bucket": "16", "write-only": "true"})

@@ -1,4 +1,4 @@
-"""The changelogs that Java Paimon writes, as it and pypaimon read them: what tests of lakelsm's changelogs lean on."""
+"""Changelogs that Java Paimon writes, read by Java and pypaimon: the basis of the tests of lakelsm's changelogs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_java_and_pypaimon_read_the_changelog_that_java_wrote(
 ) -> None:
     java.create(path, COLUMNS, ["k"], options={"bucket": "1", "changelog-producer": producer})
     java.write_all(path, BATCHES, full=producer == "full-compaction")
-    # Two producers put the changes into the snapshot of the compaction that follows each commit.
+    # Two producers write the changes to the snapshot of the compaction after each commit.
     step = 2 if producer in ("lookup", "full-compaction") else 1
     per_commit = CHANGES[producer]
     for commit, changes in enumerate(per_commit):

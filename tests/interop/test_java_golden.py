@@ -52,7 +52,7 @@ SUPPORTED = [
 
 
 @pytest.mark.parametrize(("name", "version"), SUPPORTED)
-def test_a_golden_table_reads_as_java_read_it_before_and_after_a_full_compaction(
+def test_a_golden_table_has_javas_rows_before_and_after_a_full_compaction(
     ours: LakelsmTables, golden: Golden, name: str, version: str
 ) -> None:
     source = golden(name, version)
@@ -69,7 +69,7 @@ def test_a_golden_table_reads_as_java_read_it_before_and_after_a_full_compaction
 
 
 @pytest.mark.parametrize(("name", "version"), REFUSED)
-def test_a_golden_table_that_needs_what_is_not_built_is_refused_by_name(golden: Golden, name: str, version: str) -> None:
+def test_a_golden_table_with_an_unsupported_feature_is_refused_by_name(golden: Golden, name: str, version: str) -> None:
     source = golden(name, version)
     with pytest.raises(UnsupportedFeatureError) as refusal:
         Table.for_path(str(source.path)).to_arrow()
@@ -77,7 +77,7 @@ def test_a_golden_table_that_needs_what_is_not_built_is_refused_by_name(golden: 
 
 
 def test_every_golden_table_is_either_read_or_refused(golden: Golden) -> None:
-    golden("simple")  # Skips where the golden tables are not present.
+    golden("simple")  # Skips if the golden tables do not exist.
     from tests.golden_tables import VERSIONS, expectations
 
     tables = {(name, version) for version in VERSIONS for name in expectations(version)}

@@ -1,4 +1,4 @@
-"""Tables that Java Paimon wrote, read in this process: the rows that Java read, in any order and in that of the key."""
+"""Tables that Java Paimon wrote, read in this process: the rows that Java read, in any order and in key order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.interop.value_form import rows_of_arrow, rows_of_notation
 
 
 @pytest.mark.parametrize(("name", "version"), SUPPORTED)
-def test_a_golden_table_reads_as_java_read_it_before_and_after_a_compaction(
+def test_a_golden_table_has_javas_rows_before_and_after_a_compaction(
     golden: Callable[..., GoldenTable], name: str, version: str
 ) -> None:
     source = golden(name, version)

@@ -1,4 +1,4 @@
-"""Lookup files both ways: Java's are read here, those of lakelsm are read by Java, and rows have the same bytes."""
+"""Lookup files of Java and lakelsm are read by both, and their rows have the same bytes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def layout_of(keys: str, values: str) -> StoreLayout:
 
 
 def unaligned_rows(count: int) -> tuple[StoreLayout, pa.Table]:
-    """Rows of different sizes, in the order of their keys, NULLs among the values."""
+    """Return rows of different sizes, in key order, with NULLs among the values."""
     numbers = range(count)
     values = {
         "region": ["e" * (number * 3 // count) + "x" for number in numbers],
@@ -60,7 +60,7 @@ def aligned_rows(count: int) -> tuple[StoreLayout, pa.Table]:
 
 
 def with_misses(layout: StoreLayout, rows: pa.Table) -> pa.Table:
-    """All keys of the rows, and as many that they lack."""
+    """Return all keys of the rows, and as many missing keys."""
     keys = rows.select([field.name for field in layout.keys])
     odd = pa.array([number + 1 for number in keys["id"].to_pylist()], pa.int64())
     return pa.concat_tables([keys, keys.set_column(keys.schema.get_field_index("id"), "id", odd)])
@@ -142,7 +142,7 @@ def encoded(rows: pa.Table, fields: tuple[DataField, ...]) -> pa.Array:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_lookup_files_beside_data_files_of_javas_tables_are_known_and_answer(
+def test_lookup_files_beside_data_files_of_java_are_used(
     java: JavaPaimon, tmp_path: Path, options: dict[str, str], processor: str
 ) -> None:
     path = tmp_path / "db.db" / "t"

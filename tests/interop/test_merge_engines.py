@@ -1,4 +1,4 @@
-"""Tables of all other merge engines shared with another engine: the same rows, whoever wrote, merged or compacted."""
+"""Tables of the other merge engines have the same rows, whichever engine writes, merges or compacts them."""
 
 from __future__ import annotations
 

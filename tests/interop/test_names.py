@@ -1,4 +1,4 @@
-"""Names of all kinds, and keys that lack a partition column, beside Java Paimon: the same rows both ways."""
+"""Names of all kinds, and keys that lack a partition column: Java Paimon and lakelsm read the same rows."""
 
 from __future__ import annotations
 

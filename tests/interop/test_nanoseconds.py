@@ -1,4 +1,4 @@
-"""Times with nanoseconds of any year, flat and nested, between Java Paimon and lakelsm: no row changes its time."""
+"""Times with nanoseconds of any year, flat and nested: Java Paimon and lakelsm change none of them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NANOS = [FIRST + 2, LAST, -1, -999, -1001, None, 1_704_067_200_123_456_789]
 
 
 def rows(first_key: int = 0, value: int = 0) -> pa.Table:
-    """A row for each of `NANOS`, in every column with times."""
+    """Return a row for each of `NANOS`, in every column with times."""
     times = times_of_nanos(NANOS).to_pylist()
     micros = [None if nanos is None else nanos // 1000 for nanos in NANOS]
     values = {
@@ -56,7 +56,7 @@ def ours(spark: SparkSession) -> LakelsmTables:
 
 
 @pytest.mark.parametrize("engine", ["deduplicate", "partial-update"])
-def test_what_java_wrote_is_carried_through_every_read_and_compaction(
+def test_times_of_java_survive_every_read_and_compaction(
     ours: LakelsmTables, java: JavaPaimon, path: Path, engine: str
 ) -> None:
     options = {"bucket": "1", "merge-engine": engine, "write-only": "true", "changelog-producer": "lookup"}
@@ -75,7 +75,7 @@ def test_what_java_wrote_is_carried_through_every_read_and_compaction(
     assert rows_of_arrow(told.select([field.name for field in FIELDS]), FIELDS) == cut_to_micros(expected, FIELDS)
 
 
-def test_a_condition_finds_the_time_that_the_read_shows(ours: LakelsmTables, java: JavaPaimon, path: Path) -> None:
+def test_a_condition_finds_the_time_that_a_read_returns(ours: LakelsmTables, java: JavaPaimon, path: Path) -> None:
     java.create(path, COLUMNS, ["k"], options={"bucket": "1", "write-only": "true"})
     java.write(path, rows())
     table = ours.table(path)
@@ -127,7 +127,7 @@ def test_keys_and_partitions_with_nanoseconds_of_any_year_are_shared(
     assert [row.v for row in ours.table(path).read(where=condition).collect()] == [2, 2], "-1 and -1000 ns look alike"
     ours.compact(path)
     assert ours.read_nanos(path) == java.read(path) == expected
-    # Keys of whole microseconds are lakelsm's too: they hash to the same buckets.
+    # Keys of whole microseconds have the same hash and bucket in lakelsm.
     whole = times_of_nanos([-1000, 0]).to_pylist()
     ours.write(path, batch(3, whole).slice(2, 2))
     assert len(java.read(path)) == len(ours.read(path)) == len(expected) + 2, "a partition is cut to microseconds, too"

@@ -1,4 +1,4 @@
-"""NULL keys (`primary-key.nullable`) beside Java: one order, one hash, one row a key."""
+"""NULL keys (`primary-key.nullable`) of Java and lakelsm: the same order, the same hash, one row for each key."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COLUMNS = ", ".join([*(f"k{at} {typed.sql}" for at, typed in enumerate(_TYPES))
 
 
 def _rows(first: int) -> pa.Table:
-    """Rows whose keys have no NULL, NULL in one place each, and NULL everywhere."""
+    """Return rows whose keys have no NULL, one NULL in each column, and only NULLs."""
     keys = [[typed.values[1] for typed in _TYPES], [None] * len(_TYPES)]
     for at in range(len(_TYPES)):
         keys.append([None if place == at else typed.values[0] for place, typed in enumerate(_TYPES)])
@@ -29,7 +29,7 @@ def _rows(first: int) -> pa.Table:
 
 
 @pytest.mark.parametrize("buckets", ["3", "-1"])
-def test_java_and_lakelsm_replace_each_others_rows_of_null_keys(
+def test_java_and_lakelsm_replace_rows_of_null_keys_of_each_other(
     ours: LakelsmTables, java: JavaPaimon, path: Path, buckets: str
 ) -> None:
     options = {"bucket": buckets, "primary-key.nullable": "true", "write-only": "true"}
@@ -37,7 +37,7 @@ def test_java_and_lakelsm_replace_each_others_rows_of_null_keys(
     ours.write(path, _rows(0))
     first = java.read(path)
     assert first == ours.read(path)
-    if buckets != "-1":  # Java's write of a dynamic bucket needs a shuffle, which its library alone has not.
+    if buckets != "-1":  # Java's write to dynamic buckets needs a shuffle, which its core library lacks.
         java.write(path, _rows(100))
         assert java.read(path) == ours.read(path) and len(java.read(path)) == len(first)
     ours.write(path, _rows(200))

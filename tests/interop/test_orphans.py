@@ -1,4 +1,4 @@
-"""Orphans beside Java Paimon's: Java reads what ours leaves, and its own removal leaves the records of maintenance."""
+"""Orphan removal of Java Paimon and lakelsm: Java reads what lakelsm keeps, and keeps the records of maintenance."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COLUMNS = "k INT, v STRING"
 
 
 def orphans(path: Path) -> set[str]:
-    """Files of each kind that nothing names; all files of the table are old then."""
+    """Create an unreferenced file of each kind, and make all files of the table old."""
     made = {
         f"bucket-0/data-{UUID}-0.parquet",
         f"bucket-0/data-{UUID}-0.parquet.index",
@@ -35,7 +35,7 @@ def orphans(path: Path) -> set[str]:
     return made
 
 
-def test_ours_and_javas_removal_take_the_same_files_and_leave_the_same_rows(
+def test_lakelsm_and_java_remove_the_same_files_and_keep_the_same_rows(
     ours: LakelsmTables, paimon_spark: PaimonSpark
 ) -> None:
     path = paimon_spark.path("orphans")

@@ -1,4 +1,4 @@
-"""Overwrites beside Java Paimon's: the same rows, levels and changelog, also of what comes after."""
+"""Overwrites of Java Paimon and lakelsm have the same rows, levels and changelog, also after later commits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AFTER = rows_of(COLUMNS, {"k": [2, 5], "v": ["f", "g"]})
 
 
 def newest(path: Path) -> int:
-    """The id of a table's newest snapshot."""
+    """Return the id of a table's newest snapshot."""
     return TableStore.open(str(path)).snapshots.latest_id() or 0
 
 
@@ -33,7 +33,7 @@ def newest(path: Path) -> int:
     ],
     ids=lambda options: ",".join(options.values()),
 )
-def test_an_overwrite_leaves_what_javas_leaves(
+def test_an_overwrite_has_the_result_of_javas(
     ours: LakelsmTables, java: JavaPaimon, path: Path, options: dict[str, str]
 ) -> None:
     theirs = path.with_name(f"{path.name}_of_java")
@@ -56,8 +56,8 @@ def test_an_overwrite_leaves_what_javas_leaves(
         assert changes[path] == changes[theirs] != []
 
 
-def test_a_named_partition_that_is_overwritten_by_no_rows(either: LakelsmTables, java: JavaPaimon, path: Path) -> None:
-    """Java leaves it where partitions are dynamic, and empties it where they are not, as its Spark asks for."""
+def test_a_named_partition_is_overwritten_by_no_rows(either: LakelsmTables, java: JavaPaimon, path: Path) -> None:
+    """Java keeps the partition if partitions are dynamic, and empties it otherwise, as its Spark connector requests."""
     columns = "dt STRING NOT NULL, k INT"
     rows = rows_of(columns, {"dt": ["x", "y"], "k": [1, 1]})
     java.create(path, columns, ["dt", "k"], ["dt"], options={"bucket": "1"})
@@ -70,10 +70,10 @@ def test_a_named_partition_that_is_overwritten_by_no_rows(either: LakelsmTables,
     assert either.read(path) == java.read(path) == []
 
 
-def test_rows_for_a_part_of_a_partition_replace_all_that_it_names(
+def test_rows_of_some_partitions_replace_all_named_partitions(
     either: LakelsmTables, java: JavaPaimon, path: Path
 ) -> None:
-    """Java's API replaces the partitions of the rows where they are dynamic; lakelsm, as SQL, what the call names."""
+    """With dynamic partitions Java's API replaces the partitions of the rows; lakelsm, like SQL, the named ones."""
     columns = "dt STRING NOT NULL, h INT NOT NULL, k INT"
     before = rows_of(columns, {"dt": ["x", "x", "y"], "h": [1, 2, 1], "k": [1, 1, 1]})
     rows = rows_of(columns, {"dt": ["x"], "h": [3], "k": [9]})

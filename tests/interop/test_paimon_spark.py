@@ -1,4 +1,4 @@
-"""Tables shared with Java Paimon's Spark connector, driven by SQL as its users do."""
+"""Tables shared with Java Paimon's Spark connector, which is used by SQL."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_lakelsm_reads_and_compacts_what_spark_wrote(ours: LakelsmTables, paimon
 def test_spark_reads_all_types_that_lakelsm_wrote(ours: LakelsmTables, paimon_spark: PaimonSpark) -> None:
     columns = "k INT, " + ", ".join(f"{column_name(kind)} {kind}" for kind in KINDS)
     values = {column_name(kind): [*ALL_TYPES[kind], None] for kind in KINDS}
-    values["char_5"] = ["abcde", "é中文ñ!", "12345", None]  # Spark pads shorter ones.
+    values["char_5"] = ["abcde", "é中文ñ!", "12345", None]  # Spark pads shorter texts.
     values["row_x_int_y_string"] = [{"x": 1, "y": "y"}, {"x": 2, "y": None}, {"x": None, "y": ""}, None]
     rows = rows_of(columns, {"k": [1, 2, 3, 4], **values})
     path = paimon_spark.path("types")
@@ -136,7 +136,7 @@ def test_partitions_upserts_deletes_and_compactions_in_turn(
     assert len(keys) == len(set(keys)), "no key is in two buckets"
 
 
-def test_columns_changed_by_either(ours: LakelsmTables, paimon_spark: PaimonSpark) -> None:
+def test_columns_are_changed_by_either_engine(ours: LakelsmTables, paimon_spark: PaimonSpark) -> None:
     before, after = "k INT, a INT, b STRING", "k INT, a BIGINT, c STRING, d DOUBLE"
     path = paimon_spark.path("evolved")
     ours.create(path, before, ["k"], options={"bucket": "1"})
@@ -157,7 +157,7 @@ ENGINES = [
     (PARTIAL_UPDATE_IN_SEQUENCE, None),
     (GROUPS, None),
     (AGGREGATION, "once"),  # listagg has no `distinct`.
-    (RETRACTIONS, "factor"),  # A product of nothing is divided into the value itself.
+    (RETRACTIONS, "factor"),  # Division of a missing product gives the value itself.
     (FIRST_ROW, None),
 ]
 
@@ -183,7 +183,7 @@ def test_merge_engines_are_read_and_continued(
     assert known(paimon_spark.read(f"{name}_loose")) == known(case.visible_rows())
     rows, kinds = case.batches[-1]
     if kinds is not None:
-        return  # SQL inserts no retractions.
+        return  # SQL cannot insert retractions.
 
     path = paimon_spark.path(name)
     shutil.copytree(tables.begun, path)
@@ -197,7 +197,7 @@ def test_merge_engines_are_read_and_continued(
 
 
 def sql_literal(value: Any, kind: str) -> str:
-    """A value in Spark's SQL, of a type."""
+    """Return the literal of a value of a type in Spark's SQL."""
     return f"CAST({_literal(value)} AS {kind})"
 
 
@@ -211,7 +211,7 @@ def _literal(value: Any) -> str:
     return "NULL" if value is None else f"'{value}'" if isinstance(value, str) else str(value)
 
 
-def test_an_analysis_finds_what_that_of_spark_finds(ours: LakelsmTables, paimon_spark: PaimonSpark) -> None:
+def test_an_analysis_has_the_results_of_sparks(ours: LakelsmTables, paimon_spark: PaimonSpark) -> None:
     paimon_spark.sql(
         "CREATE DATABASE IF NOT EXISTS paimon.db",
         "CREATE TABLE paimon.db.analyzed (k INT, n BIGINT, x DOUBLE, f FLOAT, d DECIMAL(20, 3), s STRING, b BINARY, "
@@ -233,5 +233,5 @@ def test_an_analysis_finds_what_that_of_spark_finds(ours: LakelsmTables, paimon_
     ours.table(path).maintenance.analyze(engine="local")
     mine = found()
     assert theirs is not None and mine is not None and mine.snapshot_id == theirs.snapshot_id + 1
-    # Paimon 0.9 divides whole numbers, and so has no bytes where files have more rows than the table.
+    # Paimon 0.9 divides integers, so it has 0 bytes if files have more rows than the table.
     assert (mine.columns, mine.merged_record_count) == (theirs.columns, theirs.merged_record_count)

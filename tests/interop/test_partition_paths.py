@@ -1,4 +1,4 @@
-"""Partitions of every type beside Java: both put a row's files into the same directory, and read each other's."""
+"""Partitions of every type have the same directories in Java and lakelsm, and each reads those of the other."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _directories(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("legacy", ["true", "false"])
-def test_a_partition_of_any_type_has_javas_directory(
+def test_a_partition_of_any_type_has_the_directory_of_java(
     ours: LakelsmTables, java: JavaPaimon, path: Path, legacy: str
 ) -> None:
     names = {name: typed for name, typed in _NAMES.items() if legacy == "false" or typed.type.root[-6:] != "BINARY"}

@@ -69,7 +69,7 @@ FAR = [dt.datetime(9999, 12, 31), dt.datetime(1, 1, 1), dt.datetime(2024, 1, 1, 
 
 
 @pytest.mark.parametrize("beside", ["TIMESTAMP(6)", "TIMESTAMP(9)"])
-def test_timestamps_of_any_year(ours: LakelsmTables, peer: Peer, path: Path, beside: str) -> None:
+def test_timestamps_of_any_year_are_shared(ours: LakelsmTables, peer: Peer, path: Path, beside: str) -> None:
     columns = f"k INT, a TIMESTAMP(3), b TIMESTAMP(6), c TIMESTAMP(0) WITH LOCAL TIME ZONE, d {beside}"
     zoned = [time.replace(microsecond=0, tzinfo=UTC) for time in FAR]
     rows = rows_of(columns, {"k": [1, 2, 3], "a": FAR, "b": FAR, "c": zoned, "d": [None] * 3})
@@ -97,14 +97,14 @@ def test_statistics_of_lakelsm_never_hide_a_row_from_the_peer(ours: LakelsmTable
     assert peer.read(path, ("greater_or_equal", "k", 2)) == in_order(row for row in rows if row[0] >= 2)
 
 
-def test_keys_of_every_type_fall_into_the_same_buckets(ours: LakelsmTables, peer: Peer, path: Path) -> None:
+def test_keys_of_every_type_have_the_same_buckets(ours: LakelsmTables, peer: Peer, path: Path) -> None:
     kinds = [kind for kind in ALL_TYPES if not kind.startswith(("ARRAY", "MAP", "ROW", "TIMESTAMP(9)"))]
     names = [column_name(kind) for kind in kinds]
     columns = ", ".join(f"{name} {kind}" for name, kind in zip(names, kinds)) + ", v STRING"
 
     def rows(value: str) -> pa.Table:
         values = {name: [one for one in ALL_TYPES[kind] for _ in range(4)] for name, kind in zip(names, kinds)}
-        for kind in ("FLOAT", "DOUBLE"):  # Which bucket a -0.0 has is told in docs/keys.md: see test_float_keys.
+        for kind in ("FLOAT", "DOUBLE"):  # docs/keys.md has the bucket of -0.0; test_float_keys tests it.
             values[column_name(kind)] = [0.5 if one == 0 else one for one in values[column_name(kind)]]
         values["int"] = list(range(12))
         return rows_of(columns, {**values, "v": [value] * 12})
@@ -223,7 +223,7 @@ def test_manifests_of_every_codec_are_shared(ours: LakelsmTables, java: JavaPaim
     assert all(codec.encode() in file.read_bytes() for file in (path / "manifest").iterdir())
 
 
-def test_null_partitions_of_pypaimon(ours: LakelsmTables, peers: Callable[[str], Peer], path: Path) -> None:
+def test_null_partitions_of_pypaimon_are_read(ours: LakelsmTables, peers: Callable[[str], Peer], path: Path) -> None:
     columns = "p STRING, d DATE, k INT, v STRING"
 
     def rows(value: str) -> pa.Table:
@@ -240,7 +240,7 @@ def test_null_partitions_of_pypaimon(ours: LakelsmTables, peers: Callable[[str],
     assert peer.read(path) == _form(columns, rows("ours"))
 
 
-def test_deletes_of_either_engine(ours: LakelsmTables, peer: Peer, path: Path) -> None:
+def test_deletes_of_either_engine_are_shared(ours: LakelsmTables, peer: Peer, path: Path) -> None:
     columns = "k INT, v STRING, op STRING"
 
     def rows(keys: Sequence[int], op: str, value: str) -> pa.Table:
@@ -261,10 +261,10 @@ def test_deletes_of_either_engine(ours: LakelsmTables, peer: Peer, path: Path) -
     assert ours.read(path) == peer.read(path) == back
 
 
-def test_deletes_that_pypaimon_did_not_count_stay_hidden(
+def test_deletes_that_pypaimon_does_not_count_return_no_rows(
     ours: LakelsmTables, peers: Callable[[str], Peer], path: Path
 ) -> None:
-    """pypaimon counts no deletes (docs/format.md 19.2): it takes one for a row where its file is a split by itself."""
+    """pypaimon counts no deletes (docs/format.md 19.2): it returns one as a row if its file is a split alone."""
     columns = "k INT, v STRING, op STRING"
     peer = peers("pypaimon")
     peer.create(path, columns, ["k"], options={"bucket": "1", "rowkind.field": "op"})
@@ -277,7 +277,7 @@ def test_deletes_that_pypaimon_did_not_count_stay_hidden(
     assert ours.read(path) == peer.read(path) == [(1, "a", "+I")]
 
 
-def test_row_kinds_of_lakelsm_and_java(ours: LakelsmTables, java: JavaPaimon, path: Path) -> None:
+def test_row_kinds_of_lakelsm_and_java_are_shared(ours: LakelsmTables, java: JavaPaimon, path: Path) -> None:
     columns = "k INT, v STRING"
     rows = rows_of(columns, {"k": [1, 2, 3, 4], "v": ["a", "b", "c", "d"]})
     ours.create(path, columns, ["k"], options={"bucket": "1"})
@@ -325,7 +325,7 @@ def _old_rows_now() -> pa.Table:
 
 
 @pytest.mark.parametrize("changed_by_lakelsm", [True, False], ids=["lakelsm-alters", "peer-alters"])
-def test_schema_evolution(ours: LakelsmTables, peer: Peer, path: Path, changed_by_lakelsm: bool) -> None:
+def test_schema_evolution_is_shared(ours: LakelsmTables, peer: Peer, path: Path, changed_by_lakelsm: bool) -> None:
     fields = parse_columns(AFTER)
     first, second = (ours, peer) if changed_by_lakelsm else (peer, ours)
     first.create(path, BEFORE, ["k"], options={"bucket": "1"})
@@ -370,7 +370,7 @@ def test_dynamic_buckets_are_continued(ours: LakelsmTables, peer: Peer, path: Pa
     assert ours.read(path) == peer.read(path) == expected
 
 
-def test_upserts_and_compactions_in_turn(ours: LakelsmTables, peer: Peer, path: Path) -> None:
+def test_engines_upsert_and_compact_in_turn(ours: LakelsmTables, peer: Peer, path: Path) -> None:
     columns = "k BIGINT, v STRING"
     state: dict[int, str] = {}
     peer.create(path, columns, ["k"], options={"bucket": "2", "num-sorted-run.compaction-trigger": "3"})

@@ -1,4 +1,4 @@
-"""Random tables of all merge engines: files, reads and compactions of Java hold what lakelsm's kernel makes of them."""
+"""Random tables of all merge engines: files, reads and compactions of Java equal the results of lakelsm's kernel."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SYSTEM = parse_columns(f"{SEQUENCE_NUMBER} BIGINT, {VALUE_KIND} TINYINT")
 
 @pytest.fixture(scope="module")
 def check(java: JavaPaimon, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Table, list[Keyed]], None]:
-    """Compares Java and the kernel on one table."""
+    """Compare Java and the kernel on one table."""
     root, numbers = tmp_path_factory.mktemp("random"), itertools.count()
 
     def compare(table: Table, commits: list[Keyed]) -> None:
@@ -62,7 +62,7 @@ def check(java: JavaPaimon, tmp_path_factory: pytest.TempPathFactory) -> Callabl
 
 
 def _runs(table: Table, schema: TableSchema, commits: list[Keyed]) -> list[pa.Table]:
-    """What a writer makes of each commit."""
+    """Return the sorted run that a writer makes of each commit."""
     numbers = itertools.count()
     runs = []
     for found in commits:
@@ -77,7 +77,7 @@ def _merged(schema: TableSchema, rows: pa.Table) -> pa.Table:
 
 
 def _form(table: Table, rows: pa.Table) -> Rows:
-    """The rows of a file in their order, sequence numbers and kinds in front."""
+    """Return the rows of a file in their order, with sequence numbers and kinds first."""
     schema = schema_of(table)
     system = unordered_of_arrow(rows.select([SEQUENCE_NUMBER, VALUE_KIND]), SYSTEM)
     values = unordered_of_arrow(rows.select(schema.field_names), schema.fields)
@@ -85,7 +85,7 @@ def _form(table: Table, rows: pa.Table) -> Rows:
 
 
 def _read(table: Table, path: Path) -> Rows:
-    """What lakelsm reads in this process."""
+    """Return the rows that lakelsm reads in this process."""
     found = LakelsmTable.for_path(str(path))
     return _ordered(table, rows_of_arrow(found.to_arrow(), found.schema.fields))
 
@@ -95,7 +95,7 @@ def _ordered(table: Table, rows: Rows) -> Rows:
 
 
 def _plain(table: Table, row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A row (its key first), the arrays that have no order sorted."""
+    """Return a row (its key first), with sorted arrays if they have no order."""
     plain = [row[0]]
     for column, value in zip(table.columns, row[1:], strict=True):
         free = column.function in NESTED or column.flag("distinct")
@@ -106,7 +106,7 @@ def _plain(table: Table, row: tuple[Any, ...]) -> tuple[Any, ...]:
 @pytest.mark.property
 @pytest.mark.parametrize("number", seeds(5))
 @pytest.mark.parametrize("engine", ["aggregation", "partial-update", "deduplicate", "first-row"])
-def test_java_merges_random_rows_as_the_kernel_does(
+def test_java_and_the_kernel_merge_random_rows_alike(
     check: Callable[[Table, list[Keyed]], None], engine: str, number: int
 ) -> None:
     random = Random(f"{engine} {number}")

@@ -1,4 +1,4 @@
-"""Schemas that Java makes and changes: lakelsm gives every column and every member of a ROW the same field id."""
+"""Schemas that Java creates and changes: lakelsm gives every column and every member of a ROW the same field id."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _random_type(random: Random, depth: int) -> str:
 
 
 def _rows(fields: Sequence[DataField], path: str = "") -> list[tuple[str, RowType]]:
-    """All ROW types of columns with their paths, as changes name them."""
+    """Return all ROW types of columns with their paths, in the form of changes."""
     found = []
     for field in fields:
         kind: DataType = field.type
@@ -64,7 +64,7 @@ def _document(text: str) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_members_of_rows_have_the_ids_that_java_gives_them(java: JavaPaimon, path: Path, seed: int) -> None:
+def test_members_of_rows_have_javas_field_ids(java: JavaPaimon, path: Path, seed: int) -> None:
     random = Random(seed)
     columns = ", ".join(["k INT", *(f"c{at} {_random_type(random, 3)}" for at in range(4))])
     java.create(path, columns, ["k"], options={"bucket": "1"})

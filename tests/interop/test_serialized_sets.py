@@ -1,4 +1,4 @@
-"""Columns of bitmaps and sketches: Java Paimon merges what lakelsm writes, and the other way round."""
+"""Columns of bitmaps and sketches: Java Paimon and lakelsm merge those of each other."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _bitmap(numbers: Iterable[int]) -> bytes:
 
 
 def _spread(number: int) -> int:
-    """Numbers all over 64 bits, so that the tree of a bitmap has nodes of all kinds and prefixes of all lengths."""
+    """Return numbers across 64 bits, so that the tree of a bitmap has nodes of all kinds and prefixes of all lengths."""
     return (number % 300 << 16 | number % 40 << 48 | number) % 2**64 ^ (2**63 if number % 3 else 0)
 
 
@@ -62,10 +62,10 @@ MAKERS: dict[str, Callable[[Iterable[int]], bytes]] = {
 
 
 def _content(function: str, data: bytes) -> Any:
-    """What Java and lakelsm must agree on: the numbers of a bitmap, the bytes of a sketch.
+    """Return the part that Java and lakelsm must agree on: the numbers of a bitmap, the bytes of a sketch.
 
-    An HLL sketch with registers has a running estimate that depends on the order in which a library goes through
-    hashes. A union of two such sketches makes it void, where Java leaves what was there before and C++ writes 0.
+    An HLL sketch with registers has a running estimate that depends on the order in which a library processes hashes. A
+    union of two such sketches makes it void: Java then keeps the earlier bytes, and C++ writes 0.
     """
     if function == "rbm64":
         return set(decode_roaring64(data))
@@ -80,7 +80,7 @@ def _contents(function: str, rows: Rows) -> dict[int, Any]:
 
 
 @pytest.mark.parametrize("function", MAKERS)
-def test_java_unites_what_lakelsm_wrote_and_lakelsm_what_java_united(
+def test_java_and_lakelsm_merge_sets_of_each_other(
     ours: LakelsmTables, java: JavaPaimon, path: Path, function: str
 ) -> None:
     if function.endswith("sketch") and not sketches_installed():
@@ -108,7 +108,7 @@ def test_java_unites_what_lakelsm_wrote_and_lakelsm_what_java_united(
 
 
 @pytest.mark.parametrize("function", ["theta_sketch", "hll_sketch"])
-def test_java_unites_sketches_of_a_sequence_group_in_the_same_order(java: JavaPaimon, path: Path, function: str) -> None:
+def test_java_merges_sketches_of_a_sequence_group_in_the_same_order(java: JavaPaimon, path: Path, function: str) -> None:
     if not sketches_installed():
         pytest.skip("the package datasketches is not installed")
     random, make = Random(10), MAKERS[function]

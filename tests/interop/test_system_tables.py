@@ -1,4 +1,4 @@
-"""System tables beside Java Paimon: the same columns and rows."""
+"""System tables of Java Paimon and lakelsm have the same columns and rows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ VALUES: dict[str, list[Any]] = {
 
 
 def assert_equal(java: JavaPaimon, path: Path) -> None:
-    """Java's columns are the first of ours (later releases have more), and the rows are the same."""
+    """Java's columns are the first of lakelsm's (later releases have more), and the rows are equal."""
     store = TableStore.open(str(path))
     state = TableState(store, store.snapshots.latest(), AT_UTC)
     for name, table in SYSTEM_TABLES.items():
@@ -45,7 +45,7 @@ def assert_equal(java: JavaPaimon, path: Path) -> None:
         fields = table.fields[: len(columns)]
         assert [(field.name, field.type.sql()) for field in fields] == columns, name
         found = table.rows(state).select([field.name for field in fields])
-        if name in ("branches", "tags"):  # Their times are Java's own: of a directory, and finer than the column.
+        if name in ("branches", "tags"):  # Java's times differ: those of a directory, and finer than the column.
             times = [at for at, field in enumerate(fields) if field.name == "create_time"]
             rows = [tuple(value for at, value in enumerate(row) if at not in times) for row in rows]
             fields = tuple(field for field in fields if field.name != "create_time")
@@ -132,7 +132,7 @@ def test_the_tables_of_rows_have_javas_rows_before_and_after_compactions(
     assert_rows()
 
 
-def test_java_reads_statistics_of_columns_that_came_after_the_newest_snapshot(
+def test_java_reads_statistics_of_columns_newer_than_the_newest_snapshot(
     ours: LakelsmTables, java: JavaPaimon, path: Path
 ) -> None:
     ours.create(path, "k INT, v INT, w STRING", ["k"], options={"bucket": "1"})

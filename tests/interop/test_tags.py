@@ -1,4 +1,4 @@
-"""Tags, rollbacks and consumers beside Java Paimon's: each reads and goes on with what the other made."""
+"""Tags, rollbacks and consumers of Java Paimon and lakelsm: each reads and continues those of the other."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def held(table: Table, tag: str) -> list[tuple[object, ...]]:
     return [tuple(each.values()) for each in table.at(tag=tag).to_arrow(ordered=True).to_pylist()]
 
 
-def test_java_goes_on_with_tags_and_rollbacks_of_ours(ours: LakelsmTables, java: JavaPaimon, path: Path) -> None:
+def test_java_continues_tags_and_rollbacks_of_lakelsm(ours: LakelsmTables, java: JavaPaimon, path: Path) -> None:
     ours.create(path, COLUMNS, ["k"], options=OPTIONS)
     for key in range(1, 5):
         ours.write(path, row(key))
@@ -58,7 +58,7 @@ def test_java_goes_on_with_tags_and_rollbacks_of_ours(ours: LakelsmTables, java:
     assert java.read(path) == ours.read(path) == upto(3)
 
 
-def test_ours_goes_on_with_tags_and_rollbacks_of_java(ours: LakelsmTables, java: JavaPaimon, path: Path) -> None:
+def test_lakelsm_continues_tags_and_rollbacks_of_java(ours: LakelsmTables, java: JavaPaimon, path: Path) -> None:
     java.create(path, COLUMNS, ["k"], options=OPTIONS)
     for key in range(1, 5):
         java.write(path, row(key))
@@ -94,7 +94,7 @@ def test_ours_goes_on_with_tags_and_rollbacks_of_java(ours: LakelsmTables, java:
         },
     ],
 )
-def test_both_make_the_same_automatic_tags(
+def test_both_create_the_same_automatic_tags(
     ours: LakelsmTables, java: JavaPaimon, tmp_path: Path, more: dict[str, str]
 ) -> None:
     told = []

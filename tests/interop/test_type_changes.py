@@ -1,4 +1,4 @@
-"""Every permitted change of a column's type beside Java: both read the old values of one table alike."""
+"""Every permitted change of a column's type: Java and lakelsm read the old values of one table alike."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.type_changes import BEFORE, rows_before, schema_changes
 _COUNT = 2000
 
 
-def test_java_casts_old_values_as_lakelsm_does(
+def test_java_and_lakelsm_cast_old_values_alike(
     ours: LakelsmTables, local: TableEngine, java: JavaPaimon, path: Path
 ) -> None:
     options = {"bucket": "1", "write-only": "true", "merge-engine": "partial-update"}

@@ -1,4 +1,4 @@
-"""Random histories with deletion vectors, by Java and lakelsm in turns: the table is as if Java had done it all."""
+"""Random histories with deletion vectors, by Java and lakelsm in turn: the table equals one of Java alone."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Turns:
             LocalTable.compact(self.ours, scope=scope_after_write(self.ours.store, written))
 
     def check(self) -> None:
-        """Both tables have the same rows and changes, whoever reads them."""
+        """Both tables have the same rows and changes, for either reader."""
         self._check_rows()
         self._check_vectors()
         if self.history.options["changelog-producer"] != "none":
@@ -98,18 +98,18 @@ class Turns:
         shared, alone = self._read(self.ours), self._read(self.lone)
         assert self._rows(shared) == self.plain(self.java.read(self.shared)), "the table of both"
         assert self._rows(alone) == self.plain(self.java.read(self.alone)), "the table of Java's"
-        # Which files are compacted depends on their sizes, and on that which rows pass the engine alone.
+        # The compacted files depend on their sizes, and so do the rows that the engine merges alone.
         assert self._rows(self._merged_alone(shared)) == self._rows(self._merged_alone(alone))
 
     def _check_changes(self) -> None:
-        """Both tables tell the same changes, and Java reads those of the first as lakelsm does."""
+        """Both tables have the same changes, and Java and lakelsm read those of the first alike."""
         told = [table.new_changes() for table in (self.ours, self.lone)]
         assert self.plain(self._changes_by_java()) == self.plain(self._kinded(told[0])), "what Java reads"
         shared, alone = (self.plain(self._kinded(self._merged_alone(one))) for one in told)
         assert shared == alone
 
     def _check_vectors(self) -> None:
-        """Vectors mask rows of files above level 0 alone, and a bucket has one index file."""
+        """Vectors mask only rows of files above level 0, and a bucket has one index file."""
         store = self.ours.store
         vectors = deletion_vectors(store, store.snapshots.latest())
         live = {(e.partition, e.bucket, e.file.file_name): e.file for e in self.ours.live()}
@@ -117,7 +117,7 @@ class Turns:
             assert len(vectors.entries[bucket]) == 1
             for name, place in places.items():
                 file = live.get((*bucket, name))
-                # Java leaves the last vector of a bucket in place when its file goes.
+                # Java keeps the last vector of a bucket after it deletes the data file.
                 if file is not None:
                     assert file.level > 0 and len(place.read(store.file_io.filesystem(), file.row_count)) > 0
 
@@ -135,7 +135,7 @@ class Turns:
         if newest == after:
             return []
         if self.history.options["changelog-producer"] == "input":
-            # A batch read leaves them out: docs/differences.md.
+            # A batch read omits them (docs/differences.md).
             return list(itertools.chain(*self.java.stream(self.shared, after + 1)))
         return self.java.changes(self.shared, after, newest)
 
@@ -146,7 +146,7 @@ class Turns:
         return unordered_of_arrow(changes.append_column("kind", kinds).select(names), fields)
 
     def _merged_alone(self, changes: pa.Table) -> pa.Table:
-        """The rows as the engine makes them of each row alone: docs/differences.md says where Java has these."""
+        """Return the rows that the engine makes of each single row: docs/differences.md says when Java has these."""
         store = self.ours.store
         numbers = np.arange(len(changes))
         rows = changes.drop_columns(VALUE_KIND)
@@ -172,7 +172,7 @@ class Turns:
 @pytest.mark.property
 @pytest.mark.parametrize("number", [number + 1 for number in seeds(1)])
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_table_that_both_write_and_compact_is_as_if_java_had_done_it_all(
+def test_a_table_of_both_engines_equals_a_table_of_java_alone(
     java: JavaPaimon, peers: Callable[[str], Peer], tmp_path: Path, engine: str, number: int
 ) -> None:
     history = random_history(engine, number)
@@ -186,10 +186,10 @@ def test_a_table_that_both_write_and_compact_is_as_if_java_had_done_it_all(
 
 
 @pytest.mark.parametrize("bitmap64", ["true", "false"])
-def test_vectors_that_java_leaves_without_their_files_are_no_finding(
+def test_vectors_of_java_without_their_files_are_not_findings(
     java: JavaPaimon, ours: LakelsmTables, path: Path, bitmap64: str
 ) -> None:
-    """Java's full compaction of a bucket's only file keeps the vector of the file that it replaces."""
+    """Java's full compaction of a bucket's only file keeps the vector of the replaced file."""
     columns = "k INT, v STRING"
     java.create(path, columns, ["k"], options={**_VECTORS, "deletion-vectors.bitmap64": bitmap64})
 

@@ -29,35 +29,35 @@ _EPOCH = dt.date(1970, 1, 1)
 
 
 def rows_of_arrow(table: pa.Table, fields: Sequence[DataField]) -> Rows:
-    """The rows of an Arrow table with the columns ``fields`` (by name, and no others), sorted."""
+    """Return the rows of an Arrow table with exactly the columns ``fields``, sorted."""
     return in_order(unordered_of_arrow(table, fields))
 
 
 def unordered_of_arrow(table: pa.Table, fields: Sequence[DataField]) -> Rows:
-    """The same in the order of the table."""
+    """Return the same rows in the order of the table."""
     assert sorted(table.column_names) == sorted(field.name for field in fields)
     columns = [[_of_scalar(value, field.type) for value in table.column(field.name)] for field in fields]
     return list(zip(*columns))
 
 
 def rows_of_notation(rows: Iterable[Sequence[Any]], fields: Sequence[DataField]) -> Rows:
-    """Rows in Java's notation, sorted."""
+    """Return rows in Java's notation, sorted."""
     return in_order(unordered_of_notation(rows, fields))
 
 
 def unordered_of_notation(rows: Iterable[Sequence[Any]], fields: Sequence[DataField]) -> Rows:
-    """The same in the order of the rows."""
+    """Return the same rows in their order."""
     return [tuple(_of_notation(value, field.type) for value, field in zip(row, fields, strict=True)) for row in rows]
 
 
 def to_wire(table: pa.Table, fields: Sequence[DataField]) -> list[list[Any]]:
-    """The rows of an Arrow table, in their order, as JSON values: the common form with text for what JSON has not."""
+    """Return the rows of an Arrow table, in their order, as JSON: values that JSON lacks become text."""
     columns = [[jsonable(_of_scalar(v, field.type)) for v in table.column(field.name)] for field in fields]
     return [list(row) for row in zip(*columns)]
 
 
 def jsonable(value: Any) -> Any:
-    """A value of the common form as JSON has it."""
+    """Return a value of the common form as JSON."""
     if isinstance(value, tuple):
         return [jsonable(part) for part in value]
     if isinstance(value, bytes):
@@ -66,12 +66,12 @@ def jsonable(value: Any) -> Any:
 
 
 def in_order(rows: Iterable[tuple[Any, ...]]) -> Rows:
-    """Rows sorted in some way that does not depend on where they came from."""
+    """Return rows in an order that does not depend on their source."""
     return sorted(rows, key=repr)
 
 
 def cut_to_micros(rows: Rows, fields: Sequence[DataField]) -> Rows:
-    """The rows as Spark has them: timestamps without nanoseconds."""
+    """Return the rows in Spark's precision: timestamps without nanoseconds."""
     return in_order(tuple(_cut(value, field.type) for value, field in zip(row, fields)) for row in rows)
 
 
@@ -137,7 +137,7 @@ def _atomic(value: Any, root: str) -> Any:
 
 
 def nanos_of_text(text: str) -> int:
-    """Nanoseconds since the epoch of ``2024-01-01T00:00[:00[.123456789]]``."""
+    """Return nanoseconds since the epoch of ``2024-01-01T00:00[:00[.123456789]]``."""
     whole, _, fraction = text.replace(" ", "T").partition(".")
     seconds = dt.datetime.fromisoformat(whole).replace(tzinfo=dt.timezone.utc).timestamp()
     return int(seconds) * 1_000_000_000 + int(fraction[:9].ljust(9, "0") or 0)

@@ -1,4 +1,4 @@
-"""Random histories of a table with deletion vectors: writes, compactions and new columns, by one engine or another."""
+"""Random histories of a table with deletion vectors: writes, compactions and new columns, by either engine."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tests.interop.random_tables import random_table, random_value
 from tests.merge.engine_oracle import Column, Table
 from tests.merge.engine_tables import schema_of
 
-#: Engines that Paimon lets vectors go with.
+#: Merge engines that Paimon allows with deletion vectors.
 ENGINES = ("deduplicate", "partial-update", "aggregation")
 
 
 @dataclass(frozen=True)
 class Step:
-    """``act``: write, compact or add (a column). ``by_java``: Java does it in the table that both work on."""
+    """One step. ``act`` is write, compact or add (a column). ``by_java``: Java runs it in the table of both engines."""
 
     act: str
     by_java: bool
@@ -34,7 +34,7 @@ class Step:
 
 @dataclass(frozen=True)
 class History:
-    """A table and what happens to it."""
+    """A table and the steps of its history."""
 
     table: Table
     columns: str
@@ -45,7 +45,7 @@ class History:
 
 
 def random_history(engine: str, number: int) -> History:
-    """A history of about ten steps. ``number`` also picks among the options of the engine, as `random_table` does."""
+    """Return a history of about ten steps. ``number`` also selects options of the engine, as in `random_table`."""
     random = Random(f"vectors {engine} {number}")
     table = random_table(random, engine, number)
     producer = random.choice(["none", "none", "input", "lookup", "lookup"])
@@ -77,18 +77,18 @@ def random_history(engine: str, number: int) -> History:
 
 
 class _Batches:
-    """Batches of a table, of its columns as they are by then."""
+    """Batches of rows of a table, with its columns at that time."""
 
     def __init__(self, random: Random, table: Table, number: int, partitioned: bool) -> None:
         self._random = random
         self.columns = list(table.columns)
         self._heads = [Column("id", "INT"), *([Column("dt", "INT")] if partitioned else [])]
-        # As in the random tables: engines that take no retractions get none.
+        # As in the random tables, engines that refuse retractions get none.
         self._kinds = [0, 0, 2, 1, 3, 3] if number % 5 else [0, 2]
         self._keys = random.choice([12, 40])
 
     def first(self) -> Batch:
-        """Sometimes many keys that are never written again, so that the oldest file is larger than others."""
+        """Return the first batch; sometimes with many keys that are never written again, which make its file large."""
         rows = self._random.choice([0, 60, 300])
         keys = [*range(self._keys), *range(1000, 1000 + rows)]
         return self._batch([(self._random.choice([0, 2]), key) for key in keys])
@@ -106,7 +106,7 @@ class _Batches:
 
 
 def _step(random: Random, batches: _Batches, fixed_buckets: bool) -> Step:
-    """Rows wait in level 0 of fixed buckets alone: engines put other keys together in dynamic ones, and compact these."""
+    """Return a step. Rows stay on level 0 only in fixed buckets: in dynamic ones the engines differ, and compact."""
     by_java = random.random() < 0.5
     drawn = random.random()
     if drawn < 0.5:

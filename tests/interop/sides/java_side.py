@@ -1,6 +1,6 @@
-"""Java Paimon's core library as a peer: a JVM that Spark's launcher gives its jars, and no Spark session.
+"""Java Paimon's core library as a peer: a JVM that Spark's launcher starts with its jars, without a Spark session.
 
-Arguments: the Maven coordinate of paimon-bundle, the folder for jars.
+Arguments: the Maven coordinate of paimon-bundle, the directory for jars.
 """
 
 import json

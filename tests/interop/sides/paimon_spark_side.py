@@ -1,6 +1,6 @@
-"""Java Paimon's Spark connector as a peer: its own Spark and JVM. Tables are written and read as a Spark user would.
+"""Java Paimon's Spark connector as a peer, with its own Spark and JVM. Tables are written and read by SQL.
 
-Arguments: the Maven coordinate, the folder for jars, the warehouse.
+Arguments: the Maven coordinate, the directory for jars, the warehouse.
 """
 
 import datetime as dt
@@ -56,7 +56,7 @@ def to_wire(value, kind):
 
 
 def sql(statements):
-    """Run statements; the rows of the last one."""
+    """Run statements, and return the rows of the last one."""
     frame = None
     for statement in statements:
         frame = spark.sql(statement)

@@ -1,4 +1,4 @@
-"""pypaimon as a peer. Rows travel as Arrow IPC files."""
+"""pypaimon as a peer. Rows are exchanged as Arrow IPC files."""
 
 import datetime
 import json
@@ -81,7 +81,7 @@ _METHODS = {"starts_with": "startswith", "ends_with": "endswith", "in": "is_in",
 
 
 def ask(path, questions):
-    """The ids of the rows that satisfy each condition [method, column, Python text of an operand ...], or its error."""
+    """Return the ids of the rows that match each condition [method, column, text of an operand ...], or its error."""
     table = _table(path)
     answers = []
     for method, column, *texts in questions:
@@ -99,7 +99,7 @@ def ask(path, questions):
 
 
 def changes(path, file, snapshot):
-    """What a streaming read gets at one snapshot, its kinds in the first column; False where it passes the snapshot."""
+    """Return a streaming read of one snapshot, with kinds in the first column; False if it skips the snapshot."""
     table = _table(path)
     builder = table.new_stream_read_builder().with_include_row_kind(True)
     scan = builder.new_streaming_scan()

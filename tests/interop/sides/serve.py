@@ -1,6 +1,6 @@
-"""The loop of an engine's process, imported before the engine starts.
+"""The request loop of an engine's process, imported before the engine starts.
 
-Runs in that engine's own environment: nothing of lakelsm is here.
+It runs in the environment of that engine, which does not have lakelsm.
 """
 
 import json
@@ -11,13 +11,13 @@ import traceback
 #: What a JVM gets that soon ends: what the optimising compiler takes it would not give back.
 SHORT_LIFE = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
-# From here on, whatever the engine prints goes to the standard error: the standard output has the answers alone.
+# Redirect all output of the engine to standard error: standard output has only answers.
 answers = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
 
 
 def serve(operations):
-    """Answer requests ``[operation, arguments]``, a line each, until the input ends."""
+    """Answer requests ``[operation, arguments]``, one a line, until the input ends."""
     for line in sys.stdin:
         name, arguments = json.loads(line)
         try:
