@@ -83,7 +83,7 @@ def to_spark(data_type: DataType) -> T.DataType:
         return T.MapType(to_spark(data_type.element), T.IntegerType())
     if isinstance(data_type, RowType):
         return T.StructType([_spark_field(member, nullable=True) for member in data_type.fields])
-    raise UnsupportedFeatureError(f"Columns of type {data_type} are not supported by lakelsm.")
+    raise UnsupportedFeatureError(f"Columns of type {data_type} are not supported.")
 
 
 def exact_fields(fields: Sequence[DataField]) -> dict[str, DataField]:

@@ -189,7 +189,7 @@ class LocalFileIO:
         Links in it are deleted, not followed. Raises InvalidInputError if the directory itself is a link.
         """
         self._check_inside(path)
-        _refuse_link(path, "delete")
+        _refuse_link(path, "Delete")
         if last is not None:
             for entry in self.entries(path):
                 if entry.is_directory and entry.name != last:
@@ -212,7 +212,7 @@ class LocalFileIO:
     def rename_dir(self, path: str, target: str) -> bool:
         """Rename a directory; return False, with nothing changed, if the target exists."""
         self._check_inside(path)
-        _refuse_link(path, "rename")
+        _refuse_link(path, "Rename")
         if os.path.lexists(target):
             return False
         try:
@@ -236,7 +236,7 @@ class LocalFileIO:
             else:
                 os.makedirs(path, exist_ok=True)
         except FileExistsError as error:
-            raise CorruptTableError(f"{path} is not a directory: restore it.") from error
+            raise CorruptTableError(f"{path} is not a directory. Restore it.") from error
 
     def filesystem(self) -> arrow_fs.FileSystem:
         """Return Arrow's local file system."""
@@ -312,7 +312,7 @@ def _refuse_link(path: str, verb: str) -> None:
     """Raise InvalidInputError if a directory is a symbolic link."""
     if os.path.islink(path):
         raise InvalidInputError(
-            f"{path} is a symbolic link to {os.path.realpath(path)}: {verb} that directory and the link yourself."
+            f"{path} is a symbolic link to {os.path.realpath(path)}. {verb} that directory and the link yourself."
         )
 
 

@@ -186,8 +186,8 @@ class ObjectClient:
     def _opened(self, *, patient: bool) -> ObjectStore:
         if _opening_process() != os.getpid():
             raise UnsupportedFeatureError(
-                f"{self.location.root}: this process ({os.getpid()}) was forked from process {_opening_process()} after "
-                "that had opened an object store. Start processes with 'spawn' or 'forkserver' "
+                f"{self.location.root}: this process ({os.getpid()}) was forked from process {_opening_process()}, "
+                "which had opened an object store. Start processes with 'spawn' or 'forkserver' "
                 "(multiprocessing.get_context), or fork before a table on an object store is opened."
             )
         try:

@@ -191,7 +191,7 @@ class _ObjectReader:
         client = self._client
         data = client.send(self._path, lambda: bytes(client.store.get_range(self._key, start=start, end=end)))
         if len(data) != end - start:
-            raise OSError(f"{self._path} has fewer than {end} bytes: it was replaced while it was read")
+            raise OSError(f"{self._path} has fewer than {end} bytes: it was replaced during the read")
         return data
 
     def _end(self) -> tuple[int, bytes]:

@@ -78,7 +78,7 @@ def status_of(path: str) -> os.stat_result:
         return os.stat(path)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.ENAMETOOLONG):
-            raise CorruptTableError(f"{path} cannot be reached ({error.strerror}): restore the file.") from error
+            raise CorruptTableError(f"{path} cannot be reached ({error.strerror}). Restore the file.") from error
         if isinstance(error, FileNotFoundError):
             raise
         raise refused_read(path, error) from error
@@ -92,7 +92,7 @@ def deleting(path: str) -> Iterator[None]:
     except FileNotFoundError:
         return
     except IsADirectoryError as error:
-        raise CorruptTableError(f"{path} is a directory instead of a regular file: delete it yourself.") from error
+        raise CorruptTableError(f"{path} is a directory instead of a regular file. Delete it yourself.") from error
     except OSError as error:
         raise refused_deletion(path, error) from error
 
@@ -106,7 +106,7 @@ def listing(path: str) -> Iterator[None]:
         return
     except NotADirectoryError as error:
         if os.path.lexists(path):  # Else a parent of the path is a file.
-            raise CorruptTableError(f"{path} is not a directory: restore it.") from error
+            raise CorruptTableError(f"{path} is not a directory. Restore it.") from error
     except OSError as error:
         raise refused_read(path, error) from error
 

@@ -335,6 +335,6 @@ def test_a_refused_deletion_raises_an_error_with_the_file(
 
 def test_a_directory_instead_of_a_file_is_not_deleted(tmp_path: Path) -> None:
     (tmp_path / "file").mkdir()
-    with pytest.raises(CorruptTableError, match="file is a directory instead of a regular file: delete it yourself"):
+    with pytest.raises(CorruptTableError, match=r"file is a directory instead of a regular file\. Delete it yourself"):
         LocalFileIO().delete_files([str(tmp_path / "file")])
     assert (tmp_path / "file").is_dir()
