@@ -92,7 +92,7 @@ class Files:
 
 @contextmanager
 def without(name: str, **options: bool) -> Iterator[None]:
-    """Within: a class of pyarrow.parquet ignores an option that lakelsm sets."""
+    """Make a class of pyarrow.parquet ignore an option that lakelsm sets, within the block."""
     original = getattr(pq, name)
     with mock.patch.object(pq, name, lambda *given, **more: original(*given, **{**more, **options})):
         yield

@@ -153,7 +153,7 @@ class LookupLane:
 
 @contextmanager
 def service(path: Path) -> Iterator[None]:
-    """Within: the query service of a table runs, in separate processes."""
+    """Run the query service of a table in separate processes, within the block."""
     (path / _SERVICE_FILE).unlink(missing_ok=True)
     process = subprocess.Popen([sys.executable, "-c", _COMMAND, "query-service", "--path", path.as_uri()])
     try:

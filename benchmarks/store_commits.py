@@ -41,7 +41,7 @@ _START_SECONDS = 60.0
 
 @contextmanager
 def object_server() -> Iterator[tuple[str, dict[str, str]]]:
-    """Within: yield a location on a server and its options: LAKELSM_MINIO, or moto in a separate process."""
+    """Yield a location on a server and its options: LAKELSM_MINIO, or moto in a separate process."""
     if given := os.environ.get(_RUNNING):
         options = json.loads(given)
         yield f"{options.pop('uri')}/{uuid4()}", options

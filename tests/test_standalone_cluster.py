@@ -73,7 +73,7 @@ def environment(scratch: Path) -> dict[str, str]:
 
 @contextlib.contextmanager
 def running(command: list[str], scratch: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Within: a process in a separate process group runs; the whole group has ended afterwards."""
+    """Run a process in a separate process group, and end the whole group after the block."""
     with log.open("wb") as output:
         process = subprocess.Popen(
             command, cwd=ROOT, env=environment(scratch), stdout=output, stderr=output, start_new_session=True

@@ -97,7 +97,7 @@ def _nameless_file() -> IO[bytes]:
 
 @contextmanager
 def _refused() -> Iterator[None]:
-    """Within: a refusal of the system raises StorageError with the name of the directory."""
+    """Convert a refusal of the system to StorageError with the name of the directory."""
     try:
         yield
     except StorageError:

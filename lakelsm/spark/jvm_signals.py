@@ -29,7 +29,7 @@ class _SignalHandler:
 
 @contextmanager
 def jvm_signals(spark: SparkSession, names: Sequence[str], notify: Callable[[], None]) -> Iterator[None]:
-    """Within: ``notify`` is called if the driver's JVM gets one of these signals (``"TERM"``), which does not end it."""
+    """Call ``notify``, within the block, for each of these signals (``"TERM"``) to the driver's JVM, which continues."""
     gateway: Any = spark.sparkContext._gateway
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
     signal = gateway.jvm.sun.misc.Signal

@@ -65,7 +65,7 @@ def error_text(error: LakelsmError) -> str:
 
 @contextmanager
 def translated_errors(root: str) -> Iterator[None]:
-    """Within: run a Spark action on the table in directory ``root``; known failures are raised as LakelsmError.
+    """Convert known failures of a Spark action on the table in directory ``root`` to LakelsmError.
 
     The loss of Spark's JVM is one of them. Any other failure is raised unchanged.
     """

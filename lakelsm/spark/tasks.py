@@ -56,7 +56,7 @@ _PATTERN_CHARACTERS = re.compile(r"([{}\[\]*?\\])")
 
 @contextmanager
 def listing_on_driver(spark: SparkSession) -> Iterator[None]:
-    """Within: Spark looks up the files of a scan on the driver.
+    """Make Spark look up the files of a scan on the driver, within the block.
 
     For more than 32 files it would start a job, which costs far more than looking up files that a plan names.
     """
@@ -277,7 +277,7 @@ _lock = Lock()
 
 @contextmanager
 def unlogged() -> Iterator[None]:
-    """Within: no thread logs commands to the JVM, which may contain secrets."""
+    """Log no commands to the JVM, in any thread, within the block: they may contain secrets."""
     with _lock:
         loggers = [logger for logger in map(logging.getLogger, _LOGGERS) if not logger.disabled]
         for logger in loggers:

@@ -86,7 +86,7 @@ def status_of(path: str) -> os.stat_result:
 
 @contextmanager
 def deleting(path: str) -> Iterator[None]:
-    """Within: delete something. A missing file is not an error, and a refusal raises an error of lakelsm."""
+    """Convert the errors of a deletion: a missing file is ignored, a refusal raises an error of lakelsm."""
     try:
         yield
     except FileNotFoundError:
@@ -99,7 +99,7 @@ def deleting(path: str) -> Iterator[None]:
 
 @contextmanager
 def listing(path: str) -> Iterator[None]:
-    """Within: list a directory. A missing one is not an error, and a refusal raises an error of lakelsm."""
+    """Convert the errors of a listing: a missing directory is ignored, a refusal raises an error of lakelsm."""
     try:
         yield
     except FileNotFoundError:

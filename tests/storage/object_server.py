@@ -83,7 +83,7 @@ class ObjectServer:
 
     @contextmanager
     def fault(self, kind: str, hits: Callable[[str, str], bool], **more: Any) -> Iterator[Fault]:
-        """Within: the fault happens."""
+        """Cause the fault within the block."""
         fault = Fault(kind, hits, **more)
         with self.lock:
             self.faults.append(fault)
