@@ -27,7 +27,7 @@ from lakelsm.snapshots.table_store import TableStore
 Step: TypeAlias = Callable[[TableStore, Environment], Sequence[Failure] | None]
 
 #: The name of each step, its operation in the history, and the call that does the same. The order is Paimon's: automatic
-#: tags, expired tags, partitions, consumers, and snapshots last, because the others may keep snapshots.
+#: tags, expired tags, partitions, consumers, and snapshots last, because the other steps release snapshots.
 STEPS: tuple[tuple[str, str, str, Step], ...] = (
     ("the automatic creation of tags", "create_tag", "tags.create(…)", tag_creation.create_after_commit),
     ("the expiry of tags", "expire_tags", "tags.expire()", tags.expire_after_commit),

@@ -36,7 +36,8 @@ from lakelsm.system_tables.file_tables import live_bytes
 from lakelsm.system_tables.system_table import TableState
 from lakelsm.types import AtomicType, DataField
 
-#: The size of a value in bytes, as Spark assumes it: fixed-width types, and texts if all are NULL. Do not change.
+#: The size of a value in bytes, as Spark assumes it: fixed-width types, and texts if all are NULL. Persisted: do not
+#: change.
 _DEFAULT_BYTES = {
     "BOOLEAN": 1,
     "TINYINT": 1,

@@ -59,10 +59,10 @@ def checked_system_table(name: object) -> AnySystemTable:
 
 
 def check_time_travel(table: AnySystemTable) -> None:
-    """Raise InvalidInputError if a system table does not show one snapshot."""
+    """Raise InvalidInputError if a system table cannot show a chosen snapshot."""
     if not table.can_time_travel:
         known = ", ".join(sorted(each.name for each in SYSTEM_TABLES.values() if each.can_time_travel))
         raise InvalidInputError(
-            f"System table {table.name} does not show one snapshot: call table.inspect.system({table.name!r}). System "
-            f"tables that show one snapshot: {known}."
+            f"System table {table.name} cannot show a chosen snapshot: call table.inspect.system({table.name!r}). System "
+            f"tables that can: {known}."
         )

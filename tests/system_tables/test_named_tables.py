@@ -41,7 +41,7 @@ def test_a_system_table_of_one_snapshot_can_show_an_older_one(tmp_path: Path) ->
         table.inspect.system("files").to_arrow().num_rows,
         table.at(snapshot=1).inspect.system("files").to_arrow().num_rows,
     ) == (4, 2)
-    with pytest.raises(InvalidInputError, match="System table tags does not show one snapshot"):
+    with pytest.raises(InvalidInputError, match="System table tags cannot show a chosen snapshot"):
         table.at(snapshot=1).inspect.system("tags").to_arrow()
     with pytest.raises(SnapshotNotFoundError):
         table.at(tag="none").inspect.system("manifests").to_arrow()

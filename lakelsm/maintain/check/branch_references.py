@@ -1,7 +1,7 @@
 """Checks that everything that a branch retains exists, from schemas and snapshots down to files.
 
 The newest snapshot, the oldest one and the tags are checked as whole states. Of the other snapshots, only the files that
-each one adds are checked. So every file of a retained state is checked, and no file is checked for each snapshot.
+each one adds are checked. So every file of a retained state is checked, and no file is checked once per snapshot.
 """
 
 from __future__ import annotations

@@ -205,13 +205,13 @@ class FileAudit:
     def _matches(self, index: FileIndex, file: AuditedFile, start: int, rows: pa.Table, report: AuditReport) -> bool:
         """Whether the indexes of a file match the next rows."""
         try:
-            denied = _denied(index, self.schemas[file.file.schema_id], start, rows)
+            wrong = _wrong_column(index, self.schemas[file.file.schema_id], start, rows)
         except LakelsmError as error:
             report.add(FILE_INDEX_UNREADABLE, _index_path(file), str(error))
             return False
-        if denied is None:
+        if wrong is None:
             return True
-        report.add(FILE_INDEX_FALSE, _index_path(file), f"an index of {denied!r} denies a value that the data file has")
+        report.add(FILE_INDEX_FALSE, _index_path(file), f"the index of {wrong!r} excludes a value of the data file")
         return False
 
     def _audit_vectors(self, bucket: AuditedBucket, report: AuditReport) -> None:
@@ -239,8 +239,8 @@ def _index_path(file: AuditedFile) -> str:
     return (file.index.path if file.index is not None else None) or file.file.path
 
 
-def _denied(index: FileIndex, schema: TableSchema, start: int, rows: pa.Table) -> str | None:
-    """A column of which a file's indexes deny one of the first values of a batch."""
+def _wrong_column(index: FileIndex, schema: TableSchema, start: int, rows: pa.Table) -> str | None:
+    """Return a column whose index excludes one of the first values of a batch; None if there is none."""
     compared = rows.slice(0, _COMPARED_ROWS)
     for field in schema.fields:
         if field.name in index.columns:

@@ -50,8 +50,8 @@ class LiveState:
         self._schemas = schemas
 
     def check_files(self, entries: Sequence[ManifestEntry]) -> list[ManifestEntry]:
-        """Check live files. Return those with a possible entry, which may be read."""
-        sound = self._possible(entries)
+        """Check live files. Return those with a valid entry; only these may be read."""
+        sound = self._valid(entries)
         bounds = [entry.file.min_key for entry in sound] + [entry.file.max_key for entry in sound]
         ranks = rank_keys(bounds, key_types(self._store.schema))
         low, high = ranks[: len(sound)], ranks[len(sound) :]
@@ -99,8 +99,8 @@ class LiveState:
             self._add(HASH_INDEX_PLACE, self._index_manifest, problem)
         return found
 
-    def _possible(self, entries: Sequence[ManifestEntry]) -> list[ManifestEntry]:
-        """Return the entries with possible numbers, and with keys that decode."""
+    def _valid(self, entries: Sequence[ManifestEntry]) -> list[ManifestEntry]:
+        """Return the entries with valid numbers, and with keys that decode."""
         sound = []
         types = key_types(self._store.schema)
         for entry in entries:

@@ -22,7 +22,7 @@ class Severity(str, Enum):
 
 @dataclass(frozen=True)
 class Rule:
-    """``holds`` is a statement that is true for a sound table. ``remedy`` says what to do if it is false."""
+    """A rule: ``holds`` is a statement that is true for a sound table, ``remedy`` says what to do if it is false."""
 
     name: str
     severity: Severity

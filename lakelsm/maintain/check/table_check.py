@@ -32,7 +32,7 @@ from lakelsm.snapshots.table_store import TableStore
 
 @dataclass(frozen=True, kw_only=True)
 class CheckScope:
-    """``partitions`` selects the live files to check (None: all), ``data`` what is opened of them."""
+    """The scope of a check: ``partitions`` selects live files (None: all), ``data`` the rows to read of them."""
 
     data: CheckedData = CheckedData.NONE
     partitions: Predicate | None = None
@@ -172,7 +172,7 @@ class _Check:
         return len(entries)
 
     def _has_time(self) -> bool:
-        """Whether the deadline has not passed. Afterwards the check is incomplete."""
+        """Whether there is time left. If not, the check is incomplete."""
         deadline = self._scope.deadline
         if deadline is not None and self._monotonic() - self._began > deadline:
             self._complete = False

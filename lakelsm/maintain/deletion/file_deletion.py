@@ -36,7 +36,7 @@ class DeletedFiles:
 
 
 def delete_unneeded(file_io: FileIO, paths: Iterable[str]) -> DeletedFiles:
-    """Delete files that the caller has proven not to be needed. Return after each deletion was tried.
+    """Delete files that the caller has proven not to be needed. Returns after every deletion was tried.
 
     A single batch is deleted in this thread: a pool would cost more.
     """

@@ -9,7 +9,7 @@ unless a tag, another branch or a long-lived changelog needs it:
 * A tag of the branch's own history, with the id of an expiring or retained snapshot, has the files of that snapshot. Of
   the older tags, the nearest one before the deletion is always read: if an older tag had the file, this one would too.
   This holds if all tags are of one history. A killed rollback, or an engine that leaves tags behind, may break it.
-  Therefore the other tags are read too, unless the file is days younger than they are.
+  Therefore the other tags are read too, unless the file is days younger than these tags.
 * Of another branch, the oldest snapshot, the overwrites and the tags are read: the branch shares files from the time of
   its creation, and has ever fewer of them. After a fast-forward both branches have one history with the same ids, so
   its snapshots with ids of expiring ones are read too. So are its long-lived changelogs.

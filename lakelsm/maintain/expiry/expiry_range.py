@@ -23,7 +23,7 @@ _SHARE = 20
 
 @dataclass(frozen=True, kw_only=True)
 class ExpiryRange:
-    """The result of the choice. All sequences ascend by id.
+    """What one run of expiry deletes. All sequences ascend by id.
 
     ``snapshots`` expire, and ``first`` is the oldest snapshot that stays. Those in ``new_changelogs`` stay as long-lived
     changelogs. ``changelogs`` are the long-lived changelogs that expire, ``kept_changelogs`` the ids of the existing ones
@@ -108,7 +108,7 @@ def is_due(store: TableStore, retention: Retention) -> bool:
 
 def _times(store: TableStore) -> Callable[[int], int | None]:
     def time_of(snapshot_id: int) -> int | None:
-        following = store.snapshots.try_get(snapshot_id + 1)  # A snapshot is the newest one until the next commit.
+        following = store.snapshots.try_get(snapshot_id + 1)  # A snapshot's age counts from the next commit.
         return None if following is None else following.time_millis
 
     return time_of

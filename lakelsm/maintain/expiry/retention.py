@@ -16,7 +16,7 @@ UNLIMITED = 2**31 - 1
 
 @dataclass(frozen=True, kw_only=True)
 class Retention:
-    """The newest ``min_count`` are kept, at most ``max_count`` are kept, and in between those not ``older_than``.
+    """Limits: at least ``min_count`` and at most ``max_count`` are kept, and in between those not ``older_than``.
 
     ``older_than`` is in epoch millis. ``limit`` is the maximum that one run expires.
     """
@@ -34,7 +34,7 @@ class Retention:
 
 @dataclass(frozen=True)
 class KeptRange:
-    """``first`` is the oldest id that is kept. ``held_by`` names what keeps it, beside numbers and ages."""
+    """The ids that are kept, from ``first`` on. ``held_by`` names what keeps ``first``, beside numbers and ages."""
 
     first: int
     held_by: tuple[str, ...] = ()

@@ -249,7 +249,7 @@ MIN_AGE = 3_600_000
 def age_bound(store: TableStore, bound: int, environment: Environment, *, force: bool, dry_run: bool) -> int:
     """Return the time of the store, in epoch milliseconds, before which a file must have been changed to be deleted.
 
-    ``bound`` is that time by this machine's clock. A dry run writes nothing, so it uses ``bound``. Raises
+    ``bound`` is that time by this machine's clock. A dry run writes no file and trusts this clock. Raises
     InvalidInputError for a bound of less than an hour ago without ``force``.
     """
     now = environment.clock()

@@ -1,7 +1,7 @@
 """Rollback: makes an earlier snapshot the newest one. Later snapshots, tags and long-lived changelogs are deleted, and
 then their files.
 
-A crash at any step leaves a table that reads, and the same call completes the rollback. Snapshots are deleted from the
+A crash at any step leaves a readable table, and the same call completes the rollback. Snapshots are deleted from the
 newest down, so the rest has no gaps, and LATEST always names one that stays. If a tag kept the snapshot, it is restored
 before any other is deleted. Last, the files of removed snapshots that no retained state needs are deleted
 (`maintain/deletion/removed_states.py`).

@@ -44,7 +44,7 @@ def tag_infos(store: TableStore) -> list[TagInfo]:
 
 
 def tag_info(name: str, tag: Tag) -> TagInfo:
-    """Return what users see of a tag."""
+    """Return the public details of a tag."""
     snapshot, retained = tag.snapshot, tag.time_retained_seconds
     return TagInfo(
         name=name,

@@ -304,7 +304,7 @@ DATA: dict[str, tuple[str, Damage, str]] = {
     "a hash is in two buckets": ("dynamic", hash_of_another_bucket, "hash-index-twice"),
     "a key has no hash": ("dynamic", lost_hash, "hash-index-keys"),
     "indexes are damaged": ("indexed", flipped(lambda t: Path(f"{t.newest_file}.index"), 0.5), "file-index-unreadable"),
-    "an index denies a value": (
+    "an index excludes a value": (
         "indexed", of_rows(with_column("v", lambda texts: [f"other {text}" for text in texts])), "file-index-false",
     ),
     "a key has two rows above level 0": ("vectors", lambda t: t.edit_index(lambda entries: []), "key-twice"),
