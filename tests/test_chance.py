@@ -85,9 +85,9 @@ def fuzzed(file: Path, *arguments: str) -> tuple[str, str]:
     environment = {**os.environ, "LAKELSM_FUZZ_EXAMPLES": "9"}
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=environment)
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    told = re.search(r"random search from seed (\d+); repeat a find with: make fuzz SEED=\1 EXAMPLES=9 ", ran.stdout)
-    assert told is not None, ran.stdout
-    return told[1], file.with_name("drawn").read_text()
+    reported = re.search(r"random search from seed (\d+); repeat a find with: make fuzz SEED=\1 EXAMPLES=9 ", ran.stdout)
+    assert reported is not None, ran.stdout
+    return reported[1], file.with_name("drawn").read_text()
 
 
 def test_a_random_search_reports_its_seed_and_is_repeated_with_it(tmp_path: Path) -> None:

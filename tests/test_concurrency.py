@@ -37,7 +37,7 @@ from tests.table_files import root_of
 REPOSITORY = Path(__file__).parents[1]
 SHARED = 30
 #: Minimum commits of each writer, even if the time is too short for them.
-LEAST = 4
+MIN_COMMITS = 4
 COLUMNS = "k INT NOT NULL, writer STRING, n INT"
 
 Row = tuple[int, str, int]
@@ -62,7 +62,7 @@ def serve(scratch: str, engine: str) -> None:
     works = _started(engine, Path(scratch))
     # Write once before the test, so that its time is spent on commits.
     table = works.create(Path(scratch), COLUMNS, ["k"])
-    _write(works, str(root_of(table)), 0, 0, least=1)
+    _write(works, str(root_of(table)), 0, 0, min_commits=1)
     print(json.dumps("ready"), flush=True)
     for line in sys.stdin:
         print(json.dumps(_write(works, **json.loads(line))), flush=True)
@@ -79,10 +79,10 @@ def _started(engine: str, scratch: Path) -> TableEngine:
     return TableEngine(engine, session)
 
 
-def _write(engine: TableEngine, root: str, until: float, writer: int, least: int = LEAST) -> dict[str, Any]:
+def _write(engine: TableEngine, root: str, until: float, writer: int, min_commits: int = MIN_COMMITS) -> dict[str, Any]:
     table = engine.opened(root)
     done: list[tuple[int, int]] = []
-    while time.time() < until or len(done) < least:
+    while time.time() < until or len(done) < min_commits:
         n = len(done)
         frame = engine.frame(changes(writer, n), "k INT, writer STRING, n INT, op STRING")
         result = table.write(frame, row_kind="op", commit_user=f"w{writer}", batch_id=n)

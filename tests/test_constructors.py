@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import lakelsm
 
-_MAX_BY_PLACE = 4
+_MAX_BY_POSITION = 4
 #: Made by `map` over the columns of manifests, many thousands together: one column for each field, in their order.
-_BY_PLACE = frozenset(
+_BY_POSITION = frozenset(
     ["lakelsm.format.manifest.data_file_meta.DataFileMeta", "lakelsm.format.manifest.entry.ManifestEntry"]
 )
 #: The arguments of a public method, in its order.
@@ -25,15 +25,15 @@ def _classes() -> Iterator[type]:
                 yield each
 
 
-def _by_place(kind: type) -> list[str]:
+def _by_position(kind: type) -> list[str]:
     parameters = inspect.signature(kind.__init__).parameters.values()
     return [each.name for each in parameters if each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD][1:]
 
 
 def test_no_constructor_takes_more_than_four_values_by_position() -> None:
     long = {
-        f"{kind.__module__}.{kind.__qualname__}": len(_by_place(kind))
+        f"{kind.__module__}.{kind.__qualname__}": len(_by_position(kind))
         for kind in _classes()
-        if "__init__" in vars(kind) and len(_by_place(kind)) > _MAX_BY_PLACE
+        if "__init__" in vars(kind) and len(_by_position(kind)) > _MAX_BY_POSITION
     }
-    assert set(long) == _BY_PLACE | _OF_METHODS, f"give them keywords (kw_only=True, KW_ONLY or *): {long}"
+    assert set(long) == _BY_POSITION | _OF_METHODS, f"give them keywords (kw_only=True, KW_ONLY or *): {long}"

@@ -225,10 +225,10 @@ def test_a_deletion_vector_has_the_bytes_of_the_example_in_both_layouts() -> Non
     text = re.search(r"^Example, rows 1 and 5: in 32 bits `([0-9a-f ]+)`, in 64 bits\n`([0-9a-f ]+)`", PAGE, re.MULTILINE)
     assert text is not None
     for bitmap64, example in ((False, text[1]), (True, text[2])):
-        data, (place,) = encode_vectors({"data-1.parquet": BitMap([1, 5])}, bitmap64)
+        data, (entry,) = encode_vectors({"data-1.parquet": BitMap([1, 5])}, bitmap64)
         vector = bytes.fromhex(example)
         assert data == b"\x01" + vector
-        assert (place.offset, place.length) == (1, len(vector) if bitmap64 else int.from_bytes(vector[:4], "big"))
+        assert (entry.offset, entry.length) == (1, len(vector) if bitmap64 else int.from_bytes(vector[:4], "big"))
 
 
 def test_the_types_that_have_a_bloom_filter_are_those_of_the_page() -> None:

@@ -70,18 +70,18 @@ class Method:
 
     def arguments(self, values: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Return values in the form of the method: a variadic parameter gets one value."""
-        by_place: list[Any] = []
+        positional: list[Any] = []
         named: dict[str, Any] = {}
         for name, value in values.items():
             kind = self.parameters[name].kind
             if kind is inspect.Parameter.VAR_POSITIONAL:
-                by_place.append(value)
+                positional.append(value)
             elif kind is inspect.Parameter.VAR_KEYWORD:
                 texts = type(value) is dict and all(type(key) is str for key in value)
                 named.update(value if texts else {"k": value})
             else:
                 named[name] = value
-        return by_place, named
+        return positional, named
 
 
 def public_methods() -> Iterator[Method]:

@@ -85,8 +85,8 @@ def test_rows_with_null_keys_are_written_merged_found_and_deleted(tmp_path: Path
             model.write(10 * step)
             table.compact(full=step == 2)
             assert model.read() == model.rows
-        for place, name in enumerate(key):
-            expected = {known: value for known, value in model.rows.items() if known[place] is None}
+        for index, name in enumerate(key):
+            expected = {known: value for known, value in model.rows.items() if known[index] is None}
             assert model.read(f"{name} IS NULL") == expected
             assert int(table.count(f"{name} IS NULL", engine="local")) == len(expected)
         keys = list(model.rows)
@@ -97,10 +97,10 @@ def test_rows_with_null_keys_are_written_merged_found_and_deleted(tmp_path: Path
                 if None not in known:
                     assert lookup.get(*known) == row
         if model.engine == "deduplicate":
-            gone = keys[::2]
-            table.delete(keys=model.frame(gone))
+            deleted = keys[::2]
+            table.delete(keys=model.frame(deleted))
             table.compact(full=False)
-            model.rows = {known: value for known, value in model.rows.items() if known not in gone}
+            model.rows = {known: value for known, value in model.rows.items() if known not in deleted}
             assert model.read() == model.rows
         assert not table.maintenance.check().findings
 

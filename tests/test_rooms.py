@@ -141,12 +141,12 @@ def test_the_list_of_rooms_is_complete_and_in_the_order_of_the_import_contract()
     contracts = ConfigParser()
     contracts.read(_PACKAGE.parent / "setup.cfg")
     lines = contracts["importlinter:contract:layers"]["layers"].split("\n")
-    places = {name: place for place, line in enumerate(lines) for name in re.findall(r"\w+", line)}
+    line_numbers = {name: number for number, line in enumerate(lines) for name in re.findall(r"\w+", line)}
     page = (_PACKAGE.parent / "ARCHITECTURE.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (`.+?) \|", page[page.index("| room |") : page.index("## Two engines")], re.MULTILINE)
     listed = [name for row in rows for name in re.findall(r"`(\w+)(?:/|\.py)`", row)]
-    assert Counter(listed) == Counter(places.keys())
-    assert listed == sorted(listed, key=places.__getitem__)
+    assert Counter(listed) == Counter(line_numbers.keys())
+    assert listed == sorted(listed, key=line_numbers.__getitem__)
 
 
 def _imported(path: Path) -> set[str]:

@@ -146,8 +146,8 @@ def test_a_location_with_a_user_or_a_signed_query_is_refused_and_not_shown(capsy
             assert main(["status", "--warehouse", uri, "--database", "d", *more]) == 1
         with pytest.raises(SystemExit):
             main(["status", "--pathh", uri])
-        told = capsys.readouterr()
-        assert SECRET not in told.out + told.err
+        printed = capsys.readouterr()
+        assert SECRET not in printed.out + printed.err
 
 
 def test_a_signed_address_passed_as_a_time_a_tag_or_rows_is_not_shown(table: Table) -> None:
@@ -177,9 +177,9 @@ def test_the_command_shows_no_secret(tmp_path: Path, capsys: pytest.CaptureFixtu
                     status = main(["status", "--warehouse", str(tmp_path), "--table", "db.t", *words, *more])
                 except SystemExit as ended:
                     status = ended.code  # type: ignore[assignment]
-                told = capsys.readouterr()
+                printed = capsys.readouterr()
                 assert status in (1, 2)
-                assert SECRET not in told.out + told.err
+                assert SECRET not in printed.out + printed.err
 
 
 def test_hostile_texts_take_linear_time() -> None:

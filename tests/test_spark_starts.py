@@ -37,7 +37,7 @@ CLASSES = (Catalog, Lookup, *(each for each in vars(table_room).values() if insp
 
 
 @dataclass(frozen=True)
-class Place:
+class CallWarehouse:
     """A separate warehouse for one call."""
 
     warehouse: str
@@ -51,7 +51,7 @@ class Place:
         """A table of two snapshots with level-0 files to merge, a tag, a branch and a consumer."""
         made = Path(self.warehouse).with_name("made")
         if not made.exists():
-            Place(str(made))._make()
+            CallWarehouse(str(made))._make()
         shutil.copytree(made, self.warehouse)
         return self.catalog.table("db.t")
 
@@ -92,8 +92,8 @@ class Place:
         return self.verb(verb, *(() if engine is None else ("--engine", engine)))
 
 
-Call: TypeAlias = Callable[[Place], object]
-CallByEngine: TypeAlias = Callable[[Place, str | None], object]
+Call: TypeAlias = Callable[[CallWarehouse], object]
+CallByEngine: TypeAlias = Callable[[CallWarehouse, str | None], object]
 Calls: TypeAlias = Mapping[str, Call]
 ENGINE_VERBS = ("all", "analyze", "check", "compact", "orphans")
 
@@ -119,7 +119,7 @@ BY_ENGINE: dict[str, CallByEngine] = {
     "TableMaintenance.check": lambda at, engine: at.table.maintenance.check(data="full", engine=engine),
     "TableMaintenance.remove_orphans": lambda at, engine: at.table.maintenance.remove_orphans(engine=engine),
     "TableMaintenance.run_all": lambda at, engine: _raised(at.table.maintenance.run_all(engine=engine)),
-    **{f"lakelsm {verb}": partial(Place.verb_by_engine, verb=verb) for verb in ENGINE_VERBS},
+    **{f"lakelsm {verb}": partial(CallWarehouse.verb_by_engine, verb=verb) for verb in ENGINE_VERBS},
 }
 #: The verbs without Spark, and their arguments. tests/cli/test_query_service.py runs query-service without Spark.
 VERBS_ALONE: dict[str, tuple[str, ...]] = {
@@ -260,7 +260,7 @@ def _on(engine: str | None, call: CallByEngine) -> Call:
 def _failure(call: Call, warehouse: str) -> str:
     """Return the error of a call in a separate warehouse."""
     try:
-        call(Place(warehouse))
+        call(CallWarehouse(warehouse))
     except Exception as error:  # noqa: BLE001  All are reported.
         return f"{type(error).__name__}: {error}"
     return "none"

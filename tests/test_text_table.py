@@ -31,8 +31,8 @@ def test_a_time_has_seconds() -> None:
 
 def test_one_of_the_remaining_files_is_named() -> None:
     assert failures_text([]) == []
-    told = "  failed     2 files could not be deleted and are orphans now, such as a: no"
-    assert failures_text(["a: no", "b: no"]) == [told]
+    line = "  failed     2 files could not be deleted and are orphans now, such as a: no"
+    assert failures_text(["a: no", "b: no"]) == [line]
 
 
 def test_a_table_for_notebooks_escapes_its_cells_and_has_a_header_or_headings() -> None:

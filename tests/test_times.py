@@ -42,21 +42,21 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table = Catalog(str(root)).create_table(
         "db.t", "dt STRING NOT NULL, id INT NOT NULL", primary_key=["dt", "id"], partition_by=["dt"], options=options
     )
-    place = root / "db.db" / "t"
-    (place / "consumer").mkdir()
+    directory = root / "db.db" / "t"
+    (directory / "consumer").mkdir()
     for number in range(1, 13):
         moment = datetime(2024, 11, 20, 2 * number - 2, 30, tzinfo=UTC)
         table.write(pa.table({"dt": [f"2024-11-20 {2 * number - 2:02}:30:00"], "id": pa.array([number], pa.int32())}))
-        snapshot = place / "snapshot" / f"snapshot-{number}"
+        snapshot = directory / "snapshot" / f"snapshot-{number}"
         values = {**json.loads(snapshot.read_text()), "timeMillis": int(moment.timestamp() * 1000)}
         snapshot.write_text(json.dumps(values))
         table.tags.create(f"t{number:02}", number)
         table.consumers.record(f"c{number:02}", number)
-        (place / "manifest" / f"manifest-00000000-0000-0000-0000-{number:012}-0").write_bytes(b"x")
+        (directory / "manifest" / f"manifest-00000000-0000-0000-0000-{number:012}-0").write_bytes(b"x")
         for path in (
-            place / "tag" / f"tag-t{number:02}",
-            place / "consumer" / f"consumer-c{number:02}",
-            place / "manifest" / f"manifest-00000000-0000-0000-0000-{number:012}-0",
+            directory / "tag" / f"tag-t{number:02}",
+            directory / "consumer" / f"consumer-c{number:02}",
+            directory / "manifest" / f"manifest-00000000-0000-0000-0000-{number:012}-0",
         ):
             os.utime(path, (moment.timestamp(), moment.timestamp()))
     return root
@@ -87,7 +87,7 @@ def open_table(warehouse: Path) -> Callable[[str | None, str | None], Table]:
     return opened
 
 
-def _told(result: Any, name: str) -> tuple[object, object]:
+def _outcome(result: Any, name: str) -> tuple[object, object]:
     found = getattr(result, name)
     return (len(found) if isinstance(found, tuple) else found), result.older_than
 
@@ -96,10 +96,10 @@ def destroyed(table: Table, at: str | datetime) -> dict[str, tuple[object, objec
     """Return what each deleting call would delete, and the instant in its result."""
     back = table.rollback(to=at, dry_run=True)
     return {
-        "expire_tags": _told(table.tags.expire(at, dry_run=True), "tags"),
-        "expire_consumers": _told(table.consumers.expire(at, dry_run=True), "consumers"),
-        "remove_orphans": _told(table.maintenance.remove_orphans(at, dry_run=True), "files"),
-        "expire_snapshots": _told(table.maintenance.expire_snapshots(older_than=at, dry_run=True), "snapshots"),
+        "expire_tags": _outcome(table.tags.expire(at, dry_run=True), "tags"),
+        "expire_consumers": _outcome(table.consumers.expire(at, dry_run=True), "consumers"),
+        "remove_orphans": _outcome(table.maintenance.remove_orphans(at, dry_run=True), "files"),
+        "expire_snapshots": _outcome(table.maintenance.expire_snapshots(older_than=at, dry_run=True), "snapshots"),
         "rollback": (back.snapshot_id, back.timestamp),
     }
 

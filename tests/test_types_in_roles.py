@@ -122,7 +122,7 @@ class _AllTypes:
 
         return self.engine.spark.createDataFrame(_arrow(self.ddl, rows, timed=False), to_struct(self.table.schema.fields))
 
-    def told(self, rows: Any) -> list[Row]:
+    def local_rows(self, rows: Any) -> list[Row]:
         """Return the rows of a DataFrame in the form of this process."""
         found = rows.toArrow()
         kinds = {field.name: field.type.root for field in self.table.schema.fields}
@@ -138,7 +138,7 @@ class _AllTypes:
         expected = _plain(_arrow(self.ddl, rows))
         assert _plain(self.table.to_arrow()) == expected
         if self.engine.spark is not None:
-            assert self.told(self.table.read()) == expected
+            assert self.local_rows(self.table.read()) == expected
 
     def condition(self, at: int, roles: str = "pkv") -> str:
         """Return a condition that only the row with this index meets."""
@@ -162,12 +162,12 @@ def test_spark_writes_and_changes_tables_of_every_type_as_this_process_does(engi
     made.check(*rows)
     assert made.directories() == local.directories()
     for at in range(len(rows)):
-        assert made.told(table.read(made.condition(at))) == _plain(_arrow(made.ddl, rows[at : at + 1]))
+        assert made.local_rows(table.read(made.condition(at))) == _plain(_arrow(made.ddl, rows[at : at + 1]))
     assert int(table.count(made.condition(1), engine="spark")) == 1
     table.compact(full=True, engine="spark")
     made.check(*rows)
     changes = table.changelog()
-    assert made.told(changes) == _plain(_arrow(made.ddl, rows))
+    assert made.local_rows(changes) == _plain(_arrow(made.ddl, rows))
     with table.lookup() as lookup:
         assert lookup.get(*rows[2][: 2 * len(TYPED_VALUES)]) == dict(zip(table.schema.field_names, rows[2], strict=True))
     dropped = " AND ".join(
@@ -203,5 +203,5 @@ def test_bytes_cannot_be_a_partition_with_legacy_names(tmp_path: Path, sql: str)
 @pytest.mark.parametrize("partition", [["c"], []], ids=["partition", "key"])
 def test_nested_types_cannot_be_partitions_or_keys(tmp_path: Path, sql: str, partition: list[str]) -> None:
     catalog = Catalog(str(tmp_path))
-    with pytest.raises(InvalidInputError, match=r"column 'c' has type"):
+    with pytest.raises(InvalidInputError, match=r"column 'c': type"):
         catalog.create_table("db.t", f"c {sql}, k INT", primary_key=["c", "k"], partition_by=partition)

@@ -42,9 +42,9 @@ def _bytes(sql: str, *values: bytes) -> TypedValues:
 def _times(precision: int, word: str, zone: dt.tzinfo | None) -> TypedValues:
     micro = {0: 0, 3: 999_000}.get(precision, 999_999)
     # The range of Arrow's nanoseconds ends in 1677 and 2262.
-    least, most = (dt.datetime(1678, 1, 1), 2261) if precision > 6 else (dt.datetime(1, 1, 1), 9999)
+    first, last_year = (dt.datetime(1678, 1, 1), 2261) if precision > 6 else (dt.datetime(1, 1, 1), 9999)
     middle = dt.datetime(1969, 12, 31, 23, 59, 59, micro)
-    values = [least, middle, dt.datetime(most, 12, 31, 23, 59, 59, micro)]
+    values = [first, middle, dt.datetime(last_year, 12, 31, 23, 59, 59, micro)]
     literals = [f"{word} '{value.isoformat(sep=' ')}{'Z' if zone else ''}'" for value in values]
     kind = "TIMESTAMP_LTZ" if zone else "TIMESTAMP"
     stamped = tuple(value.replace(tzinfo=zone) for value in values)
@@ -62,7 +62,7 @@ def millis_of(value: dt.time) -> int:
     return ((value.hour * 60 + value.minute) * 60 + value.second) * 1000 + value.microsecond // 1000
 
 
-_MOST, _LEAST = (Decimal(f"{sign}9999999999999999999999999999.9999999999") for sign in ("", "-"))
+_MAX_DECIMAL, _MIN_DECIMAL = (Decimal(f"{sign}9999999999999999999999999999.9999999999") for sign in ("", "-"))
 #: Every atomic type that lakelsm stores, with parameters that change how it is stored.
 TYPED_VALUES = (
     TypedValues("BOOLEAN", (False, True, True), ("false", "true", "true")),
@@ -74,7 +74,7 @@ TYPED_VALUES = (
     _numbers("DOUBLE", -1.7976931348623157e308, 0.0, 5e-324, form="{!r}D"),
     _numbers("DECIMAL(5, 2)", Decimal("-999.99"), Decimal("0.00"), Decimal("999.99")),
     _numbers("DECIMAL(18, 3)", Decimal("-999999999999999.999"), Decimal("0.001"), Decimal("999999999999999.999")),
-    _numbers("DECIMAL(38, 10)", _LEAST, Decimal("1E-10"), _MOST, form="{:f}"),
+    _numbers("DECIMAL(38, 10)", _MIN_DECIMAL, Decimal("1E-10"), _MAX_DECIMAL, form="{:f}"),
     _texts("CHAR(3)", "", "a b", "\U0001f600é~"),
     _texts("VARCHAR(5)", " ", "a/b=c", "\uffff"),
     _texts("STRING", "a", "a%", "\U0001f600" * 20),
