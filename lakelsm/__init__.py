@@ -30,7 +30,7 @@ __all__ = [
     "__version__",
 ]
 
-if not TYPE_CHECKING:  # Type checkers see the imports above.
+if not TYPE_CHECKING:  # Hidden from type checkers, which would accept every name.
 
     def __getattr__(name: str) -> object:
         """Import a class on first use: tasks import the package too, and need few of its modules."""

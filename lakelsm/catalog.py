@@ -116,13 +116,13 @@ class Catalog:
         checked_flag("load", load)
         if checked_flag("if_not_exists", if_not_exists) and load:
             raise InvalidInputError(
-                f"Table {name}: load=True needs a new table, so it cannot be combined with if_not_exists=True. Pass one "
-                "of the two."
+                f"Table {name}: load=True cannot be combined with if_not_exists=True, because an existing table may have "
+                "these rows. Pass one of the two."
             )
         with error_context(f"Table {name}"):
             given = given_columns(schema)
             if load and given.rows is None:
-                raise InvalidInputError("load=True needs a frame with rows, but schema has no rows.")
+                raise InvalidInputError("load: schema has no rows. Pass a frame with rows as schema, or leave load out.")
             key = [primary_key] if isinstance(primary_key, str) else primary_key
             created = create_schema(given.columns, key, partition_by, options, comment, SYSTEM.clock())
         file_io = self._file_io.within(paths.root)

@@ -1,16 +1,16 @@
-"""How many examples a property test runs: in `make test` as many as it says, in `make fuzz` more in proportion."""
+"""The number of examples of property tests: as declared in `make test`, in proportion more in `make fuzz`."""
 
 from __future__ import annotations
 
 from hypothesis import settings
 
-#: Examples of a property that says nothing, in `make test`; `make fuzz` has EXAMPLES instead.
+#: Examples of a property without settings in `make test`; `make fuzz` has EXAMPLES instead.
 USUAL = 100
 
 
 def examples(number: int) -> settings:
-    """Settings for a property of which ``number`` examples are right where the usual one has 100.
+    """Return settings with ``number`` examples in `make test`, where a property without settings has 100.
 
-    To be called when a test module is imported: by then the profile is chosen.
+    Call it when a test module is imported: the profile is chosen before.
     """
     return settings(max_examples=max(1, number * settings().max_examples // USUAL))

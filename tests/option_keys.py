@@ -6,5 +6,5 @@ from collections.abc import Mapping
 
 
 def option_keys(given: Mapping[str, str]) -> dict[str, str]:
-    """``merge_engine`` is 'merge-engine', and ``sequence__field`` 'sequence.field'."""
+    """Return options by their keys: ``merge_engine`` becomes 'merge-engine', ``sequence__field`` 'sequence.field'."""
     return {name.replace("__", ".").replace("_", "-"): text for name, text in given.items()}

@@ -221,9 +221,9 @@ def test_a_load_that_fails_after_a_commit_keeps_the_table(catalog: Catalog, monk
 @pytest.mark.parametrize(
     ("given", "more", "error"),
     [
-        ("id BIGINT", {"load": True}, "needs a frame with rows"),
-        (pa.schema([("id", pa.int64())]), {"load": True}, "needs a frame with rows"),
-        (pa.table({"id": [1]}), {"load": True, "if_not_exists": True}, "load=True needs a new table"),
+        ("id BIGINT", {"load": True}, "load: schema has no rows"),
+        (pa.schema([("id", pa.int64())]), {"load": True}, "load: schema has no rows"),
+        (pa.table({"id": [1]}), {"load": True, "if_not_exists": True}, "load=True cannot be combined with if_not_exists"),
         (pa.table({"id": [1]}), {"load": "yes"}, "load: expected True or False"),
     ],
 )

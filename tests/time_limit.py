@@ -1,4 +1,4 @@
-"""A limit of time for what may hang."""
+"""A time limit for code that may hang."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import FrameType
 
 @contextmanager
 def time_limit(seconds: int, error: BaseException) -> Iterator[None]:
-    """Raise ``error`` in the main thread when the block takes longer, also where it waits for a file."""
+    """Raise ``error`` in the main thread if the block takes longer than ``seconds``, also while it waits for a file."""
 
     def late(number: int, frame: FrameType | None) -> None:
         raise error

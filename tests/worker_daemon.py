@@ -1,6 +1,6 @@
-"""PySpark's daemon for the tests, which has loaded what its workers need: a worker of Spark's own takes a second of CPU.
+"""PySpark's daemon for the tests, with the modules of its workers loaded: a worker of Spark's own takes a second of CPU.
 
-A worker ends with each task that fails and after a minute without one, so that a run of the tests starts hundreds. Spark
+A worker ends after each failed task and after a minute without a task, so a run of the tests starts hundreds. Spark
 runs ``python -m tests.worker_daemon`` (see tests/spark_session.py).
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import os
 
-# No thread but Arrow's allocator's, which knows of forks, may run when a worker is forked.
+# When a worker is forked, no thread may run except that of Arrow's allocator, which supports forks.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import pandas  # noqa: F401
@@ -20,5 +20,5 @@ import lakelsm.frames.spark_engine  # noqa: F401
 
 if __name__ == "__main__":
     gc.collect()
-    gc.freeze()  # A worker that collects garbage does not copy the pages of all that.
+    gc.freeze()  # The garbage collector of a worker then does not copy the pages of these modules.
     manager()

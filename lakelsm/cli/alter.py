@@ -102,7 +102,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 def _check(parser: ArgumentParser, arguments: Namespace) -> None:
     if not arguments.changes:
-        parser.error("no change is given, such as --set KEY=VALUE")
+        parser.error("expected at least one change, such as --set KEY=VALUE")
 
 
 def _alter(catalog: Catalog, arguments: Namespace) -> Report:

@@ -13,7 +13,7 @@ class ExitStatus(IntEnum):
 
     DONE = 0
     FAILED = 1
-    USAGE = 2  # argparse's own
+    USAGE = 2  # the exit status of argparse
     NOTHING_TO_DO = 3
     CONFLICT = 4
     FINDINGS = 5  # A check found errors, or a file of the table is missing or damaged.

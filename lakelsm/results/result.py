@@ -27,7 +27,7 @@ class Result:
         return f"{type(self).__name__}({', '.join(f'{name}={text}' for name, text in self._texts())})"
 
     def _repr_html_(self) -> str:
-        """Return a table of the same fields, for notebooks."""
+        """Return the fields that differ from their default as an HTML table, for notebooks."""
         return html_table(self._texts(), caption=type(self).__name__)
 
     def _texts(self) -> list[tuple[str, str]]:

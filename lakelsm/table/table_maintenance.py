@@ -308,7 +308,7 @@ class TableMaintenance(OpenedTable):
         try:
             store = self._store()
         except CorruptTableError:
-            store = self._opened  # With the schema of its opening; the check reports the damage.
+            store = self._opened  # Keeps the schema of the opening; the check reports the damage.
         store = replace(store, file_io=store.file_io.uncached())
         scope = checked_check_scope(store, opened, None if where is None else chosen.predicate(store, where), deadline)
         return check_table(store, scope, chosen.runner)

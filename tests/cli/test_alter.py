@@ -33,7 +33,7 @@ def test_changes_are_made_in_their_order_in_one_schema(called: Called) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "no change is given, such as --set KEY=VALUE"),
+        ([], "expected at least one change, such as --set KEY=VALUE"),
         (["--add-column", "x INT, y INT"], "--add-column: expected one column"),
         (["--add-column", "x BLAH"], "--add-column: .*BLAH"),
         (["--rename-column", "x"], "--rename-column: expected NAME=NEW"),

@@ -26,4 +26,4 @@ def test_all_answers_of_the_fourth_act_are_equal_to_those_of_plain_pandas(spark:
     FourthAct(verdicts.screen, verdicts, spark, Catalog(tmp_path.as_uri(), spark), tmp_path / "flights").run(flights)
     assert verdicts.differences == []
     assert verdicts.checks == 1
-    assert "nyc.airlines: 1 airline has a new name" in stream.getvalue()
+    assert "nyc.airlines: 1 airline is renamed" in stream.getvalue()
