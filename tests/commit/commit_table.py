@@ -1,4 +1,4 @@
-"""A table of metadata only for commit tests: no data files, no JVM."""
+"""A table with metadata and no data files, for tests of commits. No JVM."""
 
 from __future__ import annotations
 
@@ -99,14 +99,14 @@ def hash_index(name: str, *, dt: str | None = "a", bucket: int = 0) -> IndexMani
 
 
 def vector_index(name: str, *data_files: str, dt: str | None = "a", bucket: int = 0) -> IndexManifestEntry:
-    """An index file with a vector of each data file, one after the other."""
+    """Return an index file with a vector of each data file, in this order."""
     ranges = tuple(DeletionVectorRange(file, 1 + 30 * at, 22, 3) for at, file in enumerate(data_files))
     file = IndexFileMeta(DELETION_VECTORS_INDEX, name, 1 + 30 * len(ranges), len(ranges), dv_ranges=ranges)
     return IndexManifestEntry(FileKind.ADD, partition(dt), bucket, file)
 
 
 def interfering(act: Callable[[], object], at: str = "delta-list-written", times: int = 1) -> Callable[[str], None]:
-    """A step that lets somebody else commit first."""
+    """Return a step callback that calls ``act`` at a step, so that another commit wins."""
     left = [times]
 
     def step(name: str) -> None:
@@ -118,7 +118,7 @@ def interfering(act: Callable[[], object], at: str = "delta-list-written", times
 
 
 class ReadingFileIO(LocalFileIO):
-    """Tells the names of the files that are read."""
+    """Records the names of the files that are read."""
 
     def __init__(self) -> None:
         self.reads: list[str] = []
@@ -195,17 +195,17 @@ class CommitTable:
         return outcome.snapshot
 
     def rewrite(self, snapshot_id: int, **changes: Any) -> None:
-        """Change fields of a snapshot, as another writer's would be: without checksums."""
+        """Change fields of a snapshot, without checksums, as another engine does."""
         snapshot = replace(self.snapshots.get(snapshot_id), extra={}, **changes)
         self.file_io.write(self.paths.snapshot_file(snapshot_id), snapshot.to_json().encode())
 
     def forget_properties(self, *snapshot_ids: int) -> None:
-        """Make snapshots (none given: the newest) another writer's, which carries no property of lakelsm's on."""
+        """Make snapshots (default: the newest) those of another engine, which has no properties of lakelsm."""
         for number in snapshot_ids or (self.snapshots.latest_id() or 0,):
             self.rewrite(number, properties=None)
 
     def copied_by_java(self, kind: CommitKind = CommitKind.COMPACT, of: int | None = None, **changes: Any) -> Snapshot:
-        """Publish what Java's compaction of manifests does: all manifests in a base list of its own, an empty delta, and
+        """Publish a snapshot like Java's compaction of manifests: a new base list of all manifests, an empty delta, and
         the properties of the newest snapshot (``of``: of an older one, as its rollback to a tag as the latest).
         """
         latest = self.snapshots.latest()
@@ -230,7 +230,7 @@ class CommitTable:
         return self.snapshots.get(copy.id)
 
     def expire(self, *snapshot_ids: int) -> None:
-        """Delete snapshots' files."""
+        """Delete the files of snapshots."""
         for number in snapshot_ids:
             self.file_io.delete(self.paths.snapshot_file(number))
 
@@ -242,11 +242,11 @@ class CommitTable:
         return {f"{entry.file.file_name}@{entry.file.level}" for entry in self.live(snapshot)}
 
     def metadata_names(self) -> set[str]:
-        """Files in manifest/ that are there."""
+        """Return the names of the existing files in manifest/."""
         return set(self.file_io.list(self.paths.manifest_dir))
 
     def named_metadata(self) -> set[str]:
-        """Files in manifest/ that some snapshot names."""
+        """Return the names of the files in manifest/ that a snapshot names."""
         names: set[str] = set()
         for snapshot in self.snapshots.list():
             lists = (

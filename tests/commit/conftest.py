@@ -1,4 +1,4 @@
-"""The table that tests of commits start from."""
+"""The table fixture of tests of commits."""
 
 from __future__ import annotations
 

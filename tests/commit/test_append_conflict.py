@@ -1,4 +1,4 @@
-"""Every conflict and every non-conflict of append_conflict.py, a row each."""
+"""Each conflict and each non-conflict of append_conflict.py, one row each."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def since(kind: CommitKind, *entries: ManifestEntry) -> list[InterveningSnapshot
 
 @dataclass(frozen=True)
 class Append:
-    """An append, what others committed since its base, and the conflict: None is none."""
+    """A case: an append, the commits since its base, and the expected conflict (None: no conflict)."""
 
     what: str
     delta: list[ManifestEntry]
@@ -76,7 +76,7 @@ APPENDS = [
     Append("new keys of others while we had none", [DYNAMIC], BUSY, before=[H1], now=[H2]),
     Append("another assigner of our bucket", [DYNAMIC], BUSY, ASSIGNMENT, adds=[H1], now=[H2]),
     Append("another assigner of another bucket", [DYNAMIC], BUSY, ASSIGNMENT, adds=[H1], before=[H1], now=OTHER_INDEX),
-    Append("an index that is gone", [DYNAMIC], BUSY, ASSIGNMENT, before=[H1]),
+    Append("a missing index", [DYNAMIC], BUSY, ASSIGNMENT, before=[H1]),
     Append("an overwrite under dynamic buckets", [DYNAMIC], REPLACED, ASSIGNMENT, before=[H1], now=[H1]),
     Append("an expired index of the base", [DYNAMIC], BUSY, ASSIGNMENT, adds=[H1], before=None, now=[H1]),
     Append("an expired index under fixed buckets", [NEW], BUSY, before=None),

@@ -1,4 +1,4 @@
-"""What an attempt publishes follows from the snapshot that it is made on, and nothing is written to find out."""
+"""The changes of an attempt follow from its base snapshot. Nothing is written to compute them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_an_overwrite_deletes_the_files_of_the_snapshot_and_its_index(table: Com
     table.append(A, add(file("b"), dt="b"), index_adds=[hash_index("h"), hash_index("g", dt="b")])
     message = CommitMessage([TOP], overwrite_partitions=lambda stored: stored == partition("a"))
     attempt = changes(table, CommitKind.OVERWRITE, message)
-    assert attempt.on(None).delta == [TOP], "each snapshot anew"
+    assert attempt.on(None).delta == [TOP], "each snapshot is read again"
     found = attempt.on(table.snapshots.latest())
     assert (found.delta, found.index) == ([delete(A), TOP], [hash_index("g", dt="b")])
 

@@ -1,4 +1,4 @@
-"""The rule of deleting files: each failure, met by a writer and by a compactor, with faults of the file system."""
+"""The rule that deletes files: each failure, in a writer and in a compactor, with faults of the file system."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ COLUMNS = "p INT NOT NULL, id INT NOT NULL, v STRING"
 
 
 class FaultyFileIO(LocalFileIO):
-    """Fails once in the way that ``fault`` names. A file whose path has ``undeletable`` in it cannot be deleted."""
+    """A FileIO that fails once as ``fault`` says. A file whose path contains ``undeletable`` cannot be deleted."""
 
     fault = ""
     undeletable = "\0"
@@ -83,7 +83,7 @@ class FaultyFileIO(LocalFileIO):
 
 @dataclass
 class _Writer:
-    """As much of a RowWriter as `InlineWriter` leaves to use."""
+    """The part of a RowWriter that `InlineWriter` uses."""
 
     runner: InlineRunner
 
@@ -113,9 +113,9 @@ class InlineWriter(BatchWriter[Any]):
 
 @dataclass
 class Attempt:
-    """Work on a table that has rows already: a write with changelog and index files, or a compaction with changelog.
+    """An operation on a table with rows: a write with changelog and index files, or a compaction with changelog.
 
-    Both write indexes beside their data files.
+    Both write file indexes beside their data files.
     """
 
     who: str
@@ -139,7 +139,7 @@ class Attempt:
         return Compactor(self.table.runner, self.store).compact(CompactionScope(full=True))
 
     def files(self) -> set[str]:
-        """Data, changelog and index files on disk."""
+        """Return the paths of data, changelog and index files on disk."""
         return {path.name for path in [*self.root.rglob("bucket-*/*"), *self.root.rglob("index/*")]}
 
     def metadata(self) -> set[str]:
@@ -176,7 +176,7 @@ def test_failed_tasks_also_delete_the_files_of_finished_tasks(attempt: Attempt, 
     attempt.table.runner.after_tasks = fail
     with pytest.raises(type(error), match="a task"):
         attempt.run()
-    assert seen[0] >= {"data", "changelog"}, "they were there"
+    assert seen[0] >= {"data", "changelog"}, "the files existed"
     assert attempt.files() == attempt.before
 
 
@@ -200,7 +200,7 @@ def test_a_signal_during_the_commit_proves_nothing_so_nothing_is_deleted(attempt
     with pytest.raises(KeyboardInterrupt):
         attempt.run()
     assert attempt.kinds >= {"data", "changelog"}
-    assert attempt.table.names() <= attempt.files(), "of a visible snapshot nothing is missing"
+    assert attempt.table.names() <= attempt.files(), "no file of a visible snapshot is missing"
 
 
 def test_an_unknown_outcome_deletes_nothing(attempt: Attempt) -> None:
@@ -241,7 +241,7 @@ def test_files_of_a_lost_attempt_are_deleted(attempt: Attempt) -> None:
     if attempt.who == "compactor":
         assert (result.status, attempt.table.latest.id) == ("conflict", 3)
     else:
-        assert (result.outcome.snapshot.id, len(result.entries)) == (4, 3), "the writer tried again"
+        assert (result.outcome.snapshot.id, len(result.entries)) == (4, 3), "the writer made a second attempt"
 
 
 @pytest.mark.parametrize("error", [PermissionError, CorruptTableError])
@@ -289,7 +289,7 @@ def test_a_signal_in_a_later_attempt_deletes_the_files_of_the_first(tmp_path: Pa
     attempt.table.runner.after_tasks = rival
     with pytest.raises(KeyboardInterrupt):
         attempt.run()
-    assert first and not first & attempt.files(), "the first try surely lost"
+    assert first and not first & attempt.files(), "the first attempt lost"
     assert attempt.table.names() <= attempt.files()
     assert attempt.table.latest.commit_user == "job"
 
@@ -310,7 +310,7 @@ def test_a_write_may_have_put_files_in_the_index_and_in_every_bucket(tmp_path: P
     attempt = Attempt("writer", tmp_path / "t")
     (attempt.root / "q=1" / "bucket-0").mkdir(parents=True)
     (attempt.root / "p=1" / "other").mkdir()
-    (attempt.root / "p=0").touch()  # No directory, so it cannot be listed.
+    (attempt.root / "p=0").touch()  # A file, so it cannot be listed.
     found = [directory.removeprefix(f"{attempt.root}/") for directory in written_directories(attempt.table.store)]
     assert sorted(found) == ["index", "p=1/bucket-0", "p=2/bucket-0"]
 
@@ -324,7 +324,7 @@ def test_the_outcome_of_a_commit_without_an_error_decides(tmp_path: Path, publis
     with AttemptFiles(attempt.table.store, names, lambda: [str(folder)]) as files:
         files.commit(lambda: CommitOutcome(None, files_published=published))
     assert file.exists() == published
-    assert attempt.before <= attempt.files(), "files of others stay in any case"
+    assert attempt.before <= attempt.files(), "files of other attempts are kept"
 
 
 def test_deletion_continues_after_a_file_that_cannot_be_deleted(tmp_path: Path) -> None:
@@ -342,16 +342,16 @@ def test_no_other_module_deletes_the_files_of_an_attempt() -> None:
     package = Path(lakelsm.__file__).parent
     deleting = re.compile(r"file_io\.delete\(|\.delete_file\(|\bos\.(remove|unlink)\(|\.unlink\(")
     found = {str(path.relative_to(package)) for path in package.rglob("*.py") if deleting.search(path.read_text())}
-    # Lookups remove files of their own: those of caches, on this machine, and the addresses and leases of a service.
+    # Lookups delete their own files: caches on this machine, and the addresses and leases of a query service.
     stores = {f"lookup/store/{name}.py" for name in ("arrow_store", "store_file")}
     of_caches = {"lookup/cache_directory.py", *stores}
     of_services = {"lookup/service/service_access.py"}
-    # Of a branch that goes or is replaced: its snapshots, schemas and tags, and no file that they name.
+    # Snapshots, schemas and tags of a branch that is deleted or replaced, and no file that they name.
     of_branches = {"maintain/versions/branches.py", "maintain/versions/fast_forward.py"}
-    # The storage carries it out; a writer of files takes back those of which nobody knows yet.
+    # The storage executes deletions; a writer deletes its own files that no message names yet.
     storages = {f"storage/{name}.py" for name in ("local", "object_store")}
     deciding = {"commit/attempt_files.py", "format/data_file/rolling_writer.py", *storages}
-    # Names of states, whose files are others' business: `maintain/deletion/file_deletion.py` deletes those.
+    # Snapshot and tag files; the files that they name are deleted by `maintain/deletion/file_deletion.py`.
     versions = {f"maintain/versions/{name}.py" for name in ("consumers", "rollback", "tags")}
     of_names = {"commit/concurrent_rollback.py", *versions}
     assert found == deciding | of_caches | of_services | of_branches | of_names

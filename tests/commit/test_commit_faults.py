@@ -1,4 +1,4 @@
-"""Faults at every step: the table reads as before or as after, and a rerun succeeds."""
+"""Faults at each step of a commit: the table reads as before or as after it, and a rerun succeeds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.commit.commit_table import CommitTable, add, file, hash_index, upgrad
 from tests.processes import CONTEXT, PATIENCE, ended, started
 
 APPEND = CommitKind.APPEND
-#: Merging is due after two commits, so that a third one takes every step.
+#: A merge of manifests is due after two commits, so that a third one has all steps.
 OPTIONS = {"manifest.merge-min-count": "2"}
 
 
@@ -107,7 +107,7 @@ def test_an_exception_at_any_step_leaves_no_stray_file_unless_the_snapshot_is_vi
 
 
 class FaultyFileIO(LocalFileIO):
-    """Does to a snapshot file what ``faults`` say, one of them a call; then behaves."""
+    """A FileIO that applies one of ``faults`` to each request for a snapshot file, and then works normally."""
 
     def __init__(self, *faults: str) -> None:
         self.faults = list(faults)
@@ -235,7 +235,7 @@ def test_a_manifest_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> Non
 def _write(
     table: CommitTable, entry: ManifestEntry, name: str, user: str, number: int, arguments: dict[str, Any]
 ) -> None:
-    """Commit a file of one's own bucket and one of the shared bucket, renumbered until it succeeds."""
+    """Commit a file of an own bucket and one of the shared bucket, with new numbers until it succeeds."""
     while True:
         latest = table.snapshots.latest()
         first = table_max_sequence(table.file_io, table.paths, latest) + 1
@@ -251,7 +251,7 @@ def _write(
 
 
 def _race(root: str, who: int, commits: int, failed: multiprocessing.Queue[str]) -> None:
-    """Write to a bucket of one's own and to a shared one, and compact one's own bucket now and then."""
+    """Write to an own bucket and to a shared one, and compact the own bucket sometimes."""
     try:
         table = CommitTable(Path(root))
         arguments: dict[str, Any] = {"sleep": time.sleep, "clock": lambda: time.time_ns() // 1_000_000}

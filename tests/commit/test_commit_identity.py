@@ -1,4 +1,4 @@
-"""Who commits: users that are made up, and those that are given."""
+"""Commit users and batch ids: generated users, and those of the arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a message publishes is told from its entries."""
+"""The properties of a commit message follow from its entries."""
 
 from __future__ import annotations
 

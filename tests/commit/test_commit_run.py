@@ -1,4 +1,4 @@
-"""A commit that others overtake is tried again on what they left, as often and as long as the options say."""
+"""A commit that loses a race is retried on the newest snapshot, as often and as long as the options allow."""
 
 from __future__ import annotations
 
@@ -102,9 +102,9 @@ def test_a_failure_before_the_publication_leaves_no_file(table: CommitTable, fai
 def test_a_failure_after_publishing_is_an_unknown_outcome_and_deletes_nothing(table: CommitTable) -> None:
     def step(name: str) -> None:
         if name == "snapshot-published":
-            raise RuntimeError("gone")
+            raise RuntimeError("lost")
 
-    with pytest.raises(CommitOutcomeUnknownError, match=rf"{table.root}: .* may be visible \(gone\)"):
+    with pytest.raises(CommitOutcomeUnknownError, match=rf"{table.root}: .* may be visible \(lost\)"):
         table.committer(step).commit(APPEND, CommitMessage([add(file("a"))]), "u")
     assert table.live_names() == {"a@0"} and table.named_metadata() == table.metadata_names()
 

@@ -1,4 +1,4 @@
-"""Commits whose requests meet faults between this process and the store: nothing is lost and nothing is doubled."""
+"""Commits with faults between this process and the store: no batch is lost, and none is committed twice."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_snapshot_is_published_once_whatever_happens_to_the_answer(
 ) -> None:
     made = table(object_server)
     made.write(batch(1))
-    with object_server.fault(kind, lambda *asked: is_snapshot(2, *asked), **more) as fault:
+    with object_server.fault(kind, lambda *sent: is_snapshot(2, *sent), **more) as fault:
         result = made.write(batch(2))
     assert fault.met and result.snapshot_id == 2
     assert sorted(made.to_arrow()["id"].to_pylist()) == [1, 2]
@@ -71,7 +71,7 @@ def test_an_unknown_outcome_is_reported_and_a_rerun_finds_the_commit(object_serv
         return method == "GET" and path.endswith("/snapshot-1")
 
     with (
-        object_server.fault("drop", lambda *asked: is_snapshot(1, *asked)),
+        object_server.fault("drop", lambda *sent: is_snapshot(1, *sent)),
         object_server.fault("refuse", reads, status="403 Forbidden", body=b"", times=9),
         pytest.raises(CommitOutcomeUnknownError, match="batch id"),
     ):
@@ -86,7 +86,7 @@ def test_a_refused_commit_leaves_no_file(object_server: ObjectServer) -> None:
     store = made._opened
     before = sorted(_files(store.file_io, store.paths.root))
     with (
-        object_server.fault("refuse", lambda *asked: is_snapshot(2, *asked), status="403 Forbidden", body=b"", times=9),
+        object_server.fault("refuse", lambda *sent: is_snapshot(2, *sent), status="403 Forbidden", body=b"", times=9),
         pytest.raises(StorageError, match=r"snapshot-2: the store denies access .403."),
     ):
         made.write(batch(2))
@@ -103,9 +103,9 @@ def test_random_faults_lose_and_double_nothing(object_server: ObjectServer, seed
         kind, more = chance.choice(KINDS)
         after = chance.randrange(20)
 
-        def hits(method: str, path: str, asked: list[int] = [after]) -> bool:  # noqa: B006  It counts down.
-            asked[0] -= 1
-            return asked[0] < 0
+        def hits(method: str, path: str, left: list[int] = [after]) -> bool:  # noqa: B006  It counts down.
+            left[0] -= 1
+            return left[0] < 0
 
         with object_server.fault(kind, hits, **more):
             try:

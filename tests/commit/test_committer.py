@@ -1,4 +1,4 @@
-"""What a commit writes, carries over, refuses and repeats."""
+"""The changes that a commit publishes, inherits, refuses and repeats."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def test_any_printable_commit_user_reads_back(table: CommitTable, user: str) -> 
         ({"properties": {"a": "\ud800"}}, "surrogates"),
         ({"properties": {"a": {1: "x"}}}, "properties"),
         ({"properties": {"a": b"x"}}, "JSON"),
-        ({"properties": {"a": "x" * (17 << 20)}}, "longer"),
+        ({"properties": {"a": "x" * (17 << 20)}}, "readers accept"),
         ({"operation": 7}, "operation"),
         ({"statistics": "../x"}, "statistics"),
     ],

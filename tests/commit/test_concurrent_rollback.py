@@ -1,4 +1,4 @@
-"""A rollback beside a commit: whenever it comes, the commit is in the history or is refused, and nothing is damaged."""
+"""A rollback during a commit: at any moment, the commit is in the history or conflicts, and nothing is damaged."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ CHANGES: dict[str, Callable[[Table], object]] = {
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three writes."""
+    """The directory of a table with three writes."""
     warehouse = tmp_path_factory.mktemp("made")
     table = Catalog(str(warehouse)).create_table(
         "db.t",
@@ -64,7 +64,7 @@ def test_a_rollback_at_any_moment_of_a_change_is_a_conflict_or_before_it(
         root = Path(shutil.copytree(made, tmp_path / f"{moment}"))
         other = Table.for_path(str(root))
         store = TableStore.open(str(root))
-        # Before the n-th look at a file of the table's content.
+        # Before the n-th access to a file of the table.
         file_io = ActingFileIO(partial(other.rollback, to), "read", "filesystem", path="^(?!.*/schema/)", first=moment)
         table = Table(replace(store, file_io=file_io.within(store.paths.root)))
         try:
@@ -86,7 +86,7 @@ def findings(table: Table) -> Sequence[CheckFinding]:
 
 
 def roll_back(table: CommitTable, to: int) -> None:
-    """What a rollback does to snapshots: the hint first, then the newest one first."""
+    """Roll back like `maintain/versions/rollback.py`: write the hint, then delete snapshots from the newest."""
     table.file_io.write(table.paths.latest_hint, str(to).encode())
     table.expire(*range(table.snapshots.latest_id() or 0, to, -1), *(n for n in table.snapshots.ids()[::-1] if n > to))
 
@@ -142,7 +142,7 @@ def test_a_base_that_expires_during_the_commit_is_no_conflict(table: CommitTable
 
 
 def others_come_and_go(table: CommitTable, first: int) -> None:
-    """Others commit from an id on, and all but the newest of them expires: the id is free again, below what is seen."""
+    """Other commits take an id and later ones, and all but the newest expire: the id is free again."""
     for number in range(first, first + 3):
         table.append(add(file(f"other{number}", seq=(100 * number, 100 * number + 9))))
     table.snapshots.announce_earliest(first + 2)
@@ -226,12 +226,12 @@ def test_a_missing_snapshot_that_the_hint_names_is_damage(table: CommitTable) ->
     assert list(table.snapshots.ids()) == [1, 2]
 
 
-@pytest.mark.parametrize("gone", [2, 3])
-def test_a_gap_that_a_rollback_leaves_while_it_runs_is_a_conflict(table: CommitTable, gone: int) -> None:
+@pytest.mark.parametrize("missing", [2, 3])
+def test_a_gap_that_a_rollback_leaves_while_it_runs_is_a_conflict(table: CommitTable, missing: int) -> None:
     numbered(table, 3)
-    table.expire(gone)
+    table.expire(missing)
     table.file_io.write(table.paths.consumer("lakelsm-rollback-to-1"), b'{"nextSnapshot": 1}')
-    if gone == 3:  # A commit wrote the hint late: the rollback corrects it.
+    if missing == 3:  # A commit wrote the hint late; the rollback corrects it.
         late(table)
         return
     with pytest.raises(CommitConflictError, match="a rollback is running or was interrupted: snapshot 3 exists, and"):
@@ -243,12 +243,12 @@ def test_a_hint_that_is_written_after_a_rollback_names_an_existing_snapshot(tabl
     three(table)
     step = interfering(lambda: roll_back(table, 3), at="snapshot-published")
     outcome = table.committer(step).commit(APPEND, CommitMessage([add(file("d", seq=(30, 39)))]), "u")
-    assert outcome.snapshot is not None and outcome.snapshot.id == 4, "it was published and rolled back"
+    assert outcome.snapshot is not None and outcome.snapshot.id == 4, "the snapshot was published and rolled back"
     assert table.file_io.read(table.paths.latest_hint) == b"3" and table.snapshots.latest_id() == 3
 
 
 def test_the_gap_that_a_rollback_left_is_not_filled(table: CommitTable) -> None:
-    """Its hint says that snapshot 1 is the newest: one more in the gap would make 3 and 4 the table's again."""
+    """Its hint names snapshot 1: a commit in the gap would bring snapshots 3 and 4 back."""
     numbered(table, 4)
     table.expire(2)
     table.file_io.write(table.paths.latest_hint, b"1")
@@ -261,7 +261,7 @@ def test_the_gap_that_a_rollback_left_is_not_filled(table: CommitTable) -> None:
 
 
 def abandoned(table: CommitTable) -> None:
-    """Snapshot 3 was published on a snapshot 2 that was rolled back meanwhile, and its writer died."""
+    """Snapshot 3 was published on a snapshot 2 that was rolled back concurrently, and its writer crashed."""
     numbered(table, 3)
     table.file_io.delete(table.paths.snapshot_file(2))
     kept = table.file_io.read(table.paths.snapshot_file(3))
@@ -287,7 +287,7 @@ def test_a_snapshot_that_the_hint_names_is_never_deleted(table: CommitTable) -> 
 
 
 class Unanswered(LocalFileIO):
-    """The first request for a snapshot gets no answer. Before the second one lands, ``act`` is done."""
+    """A FileIO whose first request for a snapshot has no answer; ``act`` is called before the second one."""
 
     def __init__(self) -> None:
         self.requests = 0

@@ -1,4 +1,4 @@
-"""Every conflict and every non-conflict of conflict.py, a row each."""
+"""Each conflict and each non-conflict of conflict.py, one row each."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KIND = ConflictKind
 NEWER, SMALL = add(file("n", keys=(6, 9), schema_id=1)), add(file("x", level=5, keys=(1, 4)))
 BESIDE = add(file("c", keys=(5, 9)))
 
-#: What is done, by which kind of commit, on which files, with which delta, and the conflict: None is none.
+#: The case, kind of commit, live files, delta, and expected conflict (None: no conflict).
 CHANGES: list[tuple[str, CommitKind, list[ManifestEntry], list[ManifestEntry], ConflictKind | None]] = [
     ("an append to an empty table", APPEND, [], [A], None),
     ("appends to one bucket", APPEND, [A], [B], None),
@@ -60,7 +60,7 @@ CHANGES: list[tuple[str, CommitKind, list[ManifestEntry], list[ManifestEntry], C
     ("a file that exists", APPEND, [A], [A], KIND.DUPLICATE_FILE),
     ("a file twice in the delta", APPEND, [], [A, A], KIND.DUPLICATE_FILE),
     ("a file that was deleted in the same delta", COMPACT, [A], [delete(A), A], KIND.DUPLICATE_FILE),
-    ("a compaction whose input is gone", COMPACT, [B], [delete(A), TOP], KIND.MISSING_FILE),
+    ("a compaction with a missing input", COMPACT, [B], [delete(A), TOP], KIND.MISSING_FILE),
     ("a compaction of an empty table", COMPACT, [], [delete(A), TOP], KIND.MISSING_FILE),
     ("a compaction whose input was upgraded", COMPACT, [upgrade(A, 5)[1]], [delete(A), B], KIND.MISSING_FILE),
     ("one input deleted twice", COMPACT, [A], [delete(A), delete(A), TOP], KIND.MISSING_FILE),

@@ -1,7 +1,7 @@
-"""Properties of lakelsm's in a snapshot of another engine say nothing of that snapshot.
+"""Properties of lakelsm in a snapshot of another engine are copies and say nothing about that snapshot.
 
-Java copies the properties of the newest snapshot when it compacts manifests or replaces a manifest list, and those of an
-older one when it rolls back to a tag as the latest.
+Java copies the properties of the newest snapshot if it compacts manifests or replaces a manifest list, and those of an
+older one if it rolls back to a tag as the latest snapshot.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ APPEND, COMPACT, OVERWRITE = CommitKind.APPEND, CommitKind.COMPACT, CommitKind.O
 
 @pytest.fixture
 def table(tmp_path: Path) -> CommitTable:
-    """Two snapshots of lakelsm's."""
+    """A table with two snapshots of lakelsm."""
     table = CommitTable(tmp_path / "t")
     for number in range(2):
         table.append(add(file(f"f{number}", seq=(10 * number, 10 * number + 9))))
@@ -57,14 +57,14 @@ def test_a_snapshot_that_another_engine_restores_from_a_tag_keeps_its_properties
     assert snapshot.is_ours and recorded_max_sequence(snapshot) == 19
     table.rewrite(2)
     assert table.snapshots.get(2).is_ours
-    table.rewrite(2, uuid=None)  # Engines before uuids.
+    table.rewrite(2, uuid=None)  # As an engine without uuids.
     assert table.snapshots.get(2).is_ours
     for changed in ({"id": 3}, {"uuid": "other"}, {"base_manifest_list": "other"}, {"commit_user": "java"}):
         assert not replace(snapshot, **changed).is_ours, changed  # type: ignore[arg-type]
 
 
 def test_a_copied_maximum_of_sequence_numbers_is_not_used(table: CommitTable) -> None:
-    """Else rows of the next batch, numbered too low, would lose to older ones."""
+    """Otherwise rows of the next batch, with too low numbers, would lose to older rows."""
     java = add(file("java", seq=(500, 509)))
     table.append(java)
     table.rewrite(3, properties=table.snapshots.get(2).properties, commit_user="java", uuid="j", writer_version="1.4.2")
@@ -83,7 +83,7 @@ def test_files_of_a_list_that_java_replaced_count_for_the_maximum(table: CommitT
 
 
 def test_a_higher_maximum_of_java_is_kept(table: CommitTable) -> None:
-    """Java numbers from it with ``write.sequence-number-init-mode`` = ``snapshot``; files with it may be gone."""
+    """Java continues after it with ``write.sequence-number-init-mode`` = ``snapshot``; files with it may be deleted."""
     table.append(add(file("java", seq=(20, 29))))
     table.rewrite(3, properties={MAX_SEQUENCE_PROPERTY: "700"}, uuid="j", commit_user="java")
     assert sequence(table) == 700
@@ -100,7 +100,7 @@ def test_a_rollback_of_java_to_a_tag_does_not_lower_the_maximum(table: CommitTab
 def test_a_copied_number_of_buckets_is_not_used(table: CommitTable) -> None:
     copy = table.copied_by_java()
     assert (copy.properties or {})[TOTAL_BUCKETS_PROPERTY] == "2" and recorded_total_buckets(copy) is None
-    assert recorded_total_buckets(table.append(add(file(seq=(20, 29))))) is None, "nobody looked"
+    assert recorded_total_buckets(table.append(add(file(seq=(20, 29))))) is None, "no manifest was read"
     table.rewrite(4, properties=copy.properties)
     added = table.append(add(file(seq=(30, 39))), base_total_buckets=2)
     assert recorded_total_buckets(added) == 2
@@ -125,7 +125,7 @@ def test_copied_records_of_maintenance_do_not_hide_newer_ones(table: CommitTable
 
 
 def batch(table: CommitTable, identifier: int) -> Snapshot | None:
-    """The snapshot of a batch of the user 'job'; None where it was committed before."""
+    """Commit a batch of the user 'job'; return its snapshot, or None if it was committed before."""
     base = table.snapshots.latest_id() or 0
     entry = add(file(f"job-{identifier}-{base}", seq=(100 * base, 100 * base + 9)))
     message = CommitMessage([entry], base_snapshot_id=base)

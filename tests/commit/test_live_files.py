@@ -1,4 +1,4 @@
-"""The live files that a commit checks: of its buckets or partitions alone, read once a snapshot."""
+"""The live files that a commit checks: those of its buckets or partitions, read once for each snapshot."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def names(entries: list[ManifestEntry]) -> list[str]:
 
 @pytest.fixture
 def table(tmp_path: Path) -> CommitTable:
-    """Partitions a and b with buckets 0 and 1, each in a manifest of its own; c with what was replaced."""
+    """Partitions a and b with buckets 0 and 1, each in its own manifest; partition c with replaced files."""
     table = CommitTable(tmp_path / "t", file_io=ReadingFileIO())
     for at, (dt, bucket) in enumerate([("a", 0), ("a", 1), ("b", 0), ("b", 1)]):
         table.append(add(file(f"{dt}{bucket}", seq=(at * 10, at * 10 + 9)), dt=dt, bucket=bucket))
-    gone = add(file("gone", seq=(50, 59)), dt="c")
-    table.append(gone)
-    table.compact([delete(gone), add(file("kept", level=5), dt="c")])
+    replaced = add(file("replaced", seq=(50, 59)), dt="c")
+    table.append(replaced)
+    table.compact([delete(replaced), add(file("kept", level=5), dt="c")])
     return table
 
 
@@ -58,7 +58,7 @@ def test_manifests_of_other_partitions_are_not_read(table: CommitTable) -> None:
         table.file_io.reads.clear()
         live_files(table, kind).of_partitions(snapshot, lambda stored: stored == partition("a"))
         counts.append(len(table.file_io.reads))
-    assert counts[0] < counts[1], "bounds of decimals tell nothing: other writers have other bytes for them"
+    assert counts[0] < counts[1], "bounds of decimals are not used: writers encode them differently"
 
 
 def test_a_snapshot_is_read_once_and_its_successor_again(table: CommitTable) -> None:

@@ -1,4 +1,4 @@
-"""Merging manifests: what is merged when, and that the files described stay the same."""
+"""The merge of manifests: which manifests are merged when, and that the live files stay the same."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_minor_plan_keeps_all_manifests_in_order_and_ends(sizes: list[int]) ->
     plan = plan_minor_merge(metas, POLICY)
     assert [member for group in plan for member in group] == metas
     waiting = [group[0] for group in plan if len(group) == 1 and group[0].file_size < POLICY.target_size]
-    # Small ones that stay are few: below the minimum count, or each larger than all that follow it.
+    # Small manifests that stay are few: below the minimum count, or each larger than all later ones.
     assert len(waiting) <= POLICY.min_count + 8 + len(sizes) // 2
 
 

@@ -1,4 +1,4 @@
-"""Metadata files of one commit: their sizes, names and checksums, and what is deleted of them."""
+"""The metadata files of one commit: sizes, names, checksums, and the deletion of unused ones."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def test_rolled_parts_reach_the_target_except_the_last() -> None:
 
 @given(st.lists(st.integers(1, 50), max_size=60), st.integers(1, 400))
 def test_all_parts_but_the_last_reach_the_target_whatever_the_sizes(sizes: list[int], target: int) -> None:
-    """Of entries whose encoded sizes are known: a part has as many bytes as they come to."""
+    """Encode entries of known sizes: a part has the sum of their bytes."""
     entries: Any = sizes
     parts = list(rolled(entries, lambda part: bytes(sum(cast("Any", part))), target))
     assert [size for part, _ in parts for size in part] == sizes
     assert all(len(part) > 0 and len(data) == sum(part) for part, data in parts)
     assert all(len(data) >= target for _, data in parts[:-1])
     if 0 < sum(sizes) < 2 * target:
-        assert len(parts) == 1, "up to twice the target is as good as a full part and a small one"
+        assert len(parts) == 1, "one part of up to twice the target is better than a full and a small one"
 
 
 def test_parts_of_even_entries_are_barely_above_the_target_and_encoded_once_each() -> None:
@@ -87,6 +87,6 @@ def test_only_files_that_no_snapshot_names_are_deleted(table: CommitTable) -> No
     used, unused = files.write_index([hash_index("i")]), files.write_index([hash_index("j")])
     files.delete_except([used, None])
     assert table.metadata_names() == others | {used}
-    table.file_io.write(table.paths.manifest(unused), b"of somebody else by now")
+    table.file_io.write(table.paths.manifest(unused), b"of another writer")
     files.delete_except()
     assert table.metadata_names() == others | {unused}

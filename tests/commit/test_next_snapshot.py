@@ -1,4 +1,4 @@
-"""What a snapshot says, and what it takes over from the one before it."""
+"""The values of a new snapshot, and those that it inherits from its base."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BUCKETS = {TOTAL_BUCKETS_PROPERTY: "2"}
 
 
 def own(snapshot: Snapshot) -> dict[str, str]:
-    """The properties of a snapshot without those that name it and the one before it."""
+    """The properties of a snapshot without those that name the snapshot and its base."""
     return {k: v for k, v in snapshot.own_properties.items() if k not in (BASE_PROPERTY, SIGNATURE_PROPERTY)}
 
 

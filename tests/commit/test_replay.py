@@ -1,4 +1,4 @@
-"""Whether a batch was committed before: the very batch is found, or the answer is refused where history has expired."""
+"""The search for an earlier commit of a batch: it is found, or the batch is refused if snapshots have expired."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_no_batch_is_lost_or_doubled_in_any_history(tmp_path_factory: pytest.Tem
                 table.committer().commit(COMPACT, CommitMessage(upgrade(entry, level)), "job", number)
         else:
             if not any(snapshot.commit_kind is APPEND for snapshot in table.snapshots.of_user("job")):
-                landed.clear()  # A user of whom nothing is retained is a new one.
+                landed.clear()  # A user without retained snapshots is new.
             try:
                 outcome = commit(table, number)
             except BatchHistoryExpiredError:
@@ -192,16 +192,16 @@ def test_ascending_batches_and_the_rerun_of_the_newest_read_the_newest_snapshot_
         assert [name for name in reading.reads if name.startswith("snapshot-")] == [
             "snapshot-40",
             "snapshot-41",
-            *(["snapshot-39"] if committed else []),  # What it goes on from is there still.
+            *(["snapshot-39"] if committed else []),  # Its base still exists.
         ]
-        assert not table.file_io.exists(table.paths.snapshot_file(41)), "it is only looked for"
+        assert not table.file_io.exists(table.paths.snapshot_file(41)), "it is only searched"
 
 
 def test_a_batch_that_is_repeated_under_the_id_of_a_rolled_back_snapshot_is_committed_once(table: CommitTable) -> None:
     commit(table, 1)
     commit(table, 1, user="other")
 
-    def again() -> None:  # A rollback points LATEST below what it removes.
+    def again() -> None:  # A rollback first writes a lower id to LATEST.
         table.file_io.write(table.paths.latest_hint, b"1")
         table.expire(2)
         table.file_io.write(table.paths.latest_hint, b"1")  # As a rollback does.

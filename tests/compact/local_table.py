@@ -1,4 +1,4 @@
-"""A table that is written and compacted by the engine's own tasks, run in this process: no JVM."""
+"""A table that is written and compacted by the tasks of the engine, in this process. No JVM."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ AnyTable = TypeVar("AnyTable", bound="LocalTable")
 
 
 class InlineRunner:
-    """A Runner that works units off one after the other; units and tasks are pickled, as for Spark.
+    """A Runner that executes units one by one. Units and tasks are pickled, as for Spark.
 
-    ``after_tasks`` runs when the tasks of a job are done.
+    ``after_tasks`` is called after the tasks of a job.
     """
 
     name = "inline"
@@ -94,7 +94,7 @@ class InlineRunner:
 
 
 class LocalTable:
-    """A table below ``root``, made anew unless it exists. Rows are tuples in column order."""
+    """A table in the directory ``root``, which is created if it is missing. Rows are tuples in column order."""
 
     def __init__(
         self,
@@ -113,16 +113,16 @@ class LocalTable:
 
     @classmethod
     def of(cls: type[AnyTable], root: Path, schema: TableSchema) -> AnyTable:
-        """A new table of this schema."""
+        """Create a table with this schema."""
         _create(root, schema)
         return cls(root)
 
-    #: The schema files that the store was opened from, and the store.
+    #: The names of the schema files when the store was opened, and the store.
     _opened: tuple[list[tuple[str, int, int]], TableStore] | None = None
 
     @property
     def store(self) -> TableStore:
-        """The table as it opens now: asked for thousands of times, it is opened again when its schema files change."""
+        """The open table. It is opened again only if its schema files change, because it is used thousands of times."""
         try:
             with os.scandir(self.root / "schema") as files:
                 schemas = sorted((file.name, file.stat().st_mtime_ns, file.stat().st_ino) for file in files)
@@ -146,7 +146,7 @@ class LocalTable:
         return self._commit(CommitKind.APPEND, self._columns(rows), kind, None, options)
 
     def write_columns(self, columns: pa.Table) -> Snapshot:
-        """Append many rows at once."""
+        """Append rows of an Arrow table as one commit."""
         return self._commit(CommitKind.APPEND, columns, ADDED, None, {})
 
     def delete(self, *rows: Row) -> Snapshot:
@@ -174,26 +174,26 @@ class LocalTable:
         return [] if snapshot is None else read_live_entries(store.file_io, store.paths, snapshot)
 
     def levels(self) -> list[int]:
-        """The levels of the live files, ascending."""
+        """Return the levels of the live files, ascending."""
         return sorted(entry.file.level for entry in self.live())
 
     def names(self) -> set[str]:
-        """The names of the live files."""
+        """Return the names of the live files."""
         return {entry.file.file_name for entry in self.live()}
 
     def data_files(self) -> set[str]:
-        """The names of all data files on disk."""
+        """Return the names of all data files on disk."""
         return {path.name for path in self.root.rglob("bucket-*/*")}
 
     def path_of(self, entry: ManifestEntry) -> Path:
         return Path(self.store.data_path(entry.partition, entry.bucket, entry.file.file_name))
 
     def stored(self, entry: ManifestEntry) -> pa.Table:
-        """A data file as it is."""
+        """Return the rows of a data file, system columns included."""
         return pq.ParquetFile(self.path_of(entry)).read()
 
     def rows(self) -> list[Row]:
-        """The merged rows by the plainest means: row by row, the largest sequence number of a key wins. Sorted."""
+        """Return the merged rows, sorted: row by row, the largest sequence number of a key wins."""
         schema = self.store.schema
         newest: dict[Row, tuple[int, int, Row]] = {}
         for entry in self.live():
@@ -234,7 +234,7 @@ class LocalTable:
         self, store: TableStore, table: pa.Table, row_kind: int, base: Snapshot | None, assigned: Snapshot | None,
         names: AttemptNames | None = None,
     ) -> TaskMessages:
-        """Dynamic buckets go on from the index of the snapshot ``assigned``."""
+        """Assigns dynamic buckets from the index of the snapshot ``assigned``."""
         schema = store.schema
         keys = [table.column(name) for name in schema.bucket_keys]
         types = [schema.field(name).type for name in schema.bucket_keys]
@@ -263,8 +263,8 @@ class LocalTable:
             environment=self.environment,
         )
         messages = TaskMessages()
-        places = np.argsort(order_keys([table.column(name) for name in order]), kind="stable")
-        for batch in job(iter(table.take(pa.array(places)).to_batches())):
+        order_indexes = np.argsort(order_keys([table.column(name) for name in order]), kind="stable")
+        for batch in job(iter(table.take(pa.array(order_indexes)).to_batches())):
             messages.add(TaskMessages.of_row([column[0].as_py() for column in batch.columns]))
         return messages
 
@@ -276,7 +276,7 @@ def _create(root: Path, schema: TableSchema) -> None:
 
 
 def _assigned(store: TableStore, indexes: HashIndexes, rows: pa.Table) -> np.ndarray:
-    """The dynamic bucket of each row, given as `with_dynamic_bucket` gives it."""
+    """Return the dynamic bucket of each row, as `with_dynamic_bucket` does."""
     schema = store.schema
     by_partition: dict[bytes, dict[int, HashIndex]] = {}
     for (partition, bucket), index in indexes.items():
@@ -294,6 +294,6 @@ def _assigned(store: TableStore, indexes: HashIndexes, rows: pa.Table) -> np.nda
 
 
 def only(table: LocalTable, *buckets: tuple[object, int]) -> CompactionScope:
-    """The scope of an automatic compaction: exactly these (partition value, bucket)s, ordinary picks."""
+    """Return the scope of an automatic compaction of these (partition value, bucket)s."""
     types = table.store.partition_types
     return CompactionScope(False, only=frozenset((encode_row([value], types), bucket) for value, bucket in buckets))

@@ -1,4 +1,4 @@
-"""The compaction that follows a write: of which buckets, when in full, how often repeated, and what it tells."""
+"""The compaction that follows a write: its buckets, when it is full, how often it is repeated, and its result."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from tests.compact.local_table import LocalTable, Row
 
 
 def batch_of(table: LocalTable, snapshot: Snapshot) -> BatchResult:
-    """What the write that made the snapshot put on the table."""
+    """Return the result of the batch that made the snapshot."""
     store = table.store
     return BatchResult(CommitOutcome(snapshot), tuple(read_delta_entries(store.file_io, store.paths, snapshot)))
 
 
 def write(table: LocalTable, *commits: int, overwrites: bool = False) -> BatchResult:
-    """One commit of three rows for each number, without a compaction; the last one's result."""
+    """Commit three rows for each number, without a compaction. Returns the last result."""
     for text in commits:
         rows = [(key, f"v{text}") for key in (1, 2, 3)]
         snapshot = table.overwrite(*rows) if overwrites else table.write(*rows)
@@ -39,7 +39,7 @@ def compacted(table: LocalTable, batch: BatchResult) -> CompactionResult:
 
 
 def outrun(table: LocalTable, times: int) -> None:
-    """So many compactions lose to another's, after which four more commits come."""
+    """Let the first ``times`` compactions lose to another one, after which four commits follow."""
 
     def act() -> None:
         nonlocal times
@@ -74,7 +74,7 @@ def test_a_lost_compaction_is_repeated_while_a_bucket_is_past_the_stop_trigger(
     outrun(table, losses)
     result = compacted(table, batch)
     assert table.levels() == levels
-    assert (result.status, len(result.snapshot_ids)) == ("conflict", tries), "what was lost is still told"
+    assert (result.status, len(result.snapshot_ids)) == ("conflict", tries), "the conflict is still reported"
     assert table.rows() == [(1, "v8"), (2, "v8"), (3, "v8")]
 
 
@@ -91,7 +91,7 @@ def test_a_lost_compaction_is_repeated_if_its_rows_would_be_invisible(tmp_path: 
 
     table.runner.after_tasks = act
     result = compacted(table, batch)
-    assert (result.status, len(result.snapshot_ids)) == ("conflict", 1), "what was lost is still told"
+    assert (result.status, len(result.snapshot_ids)) == ("conflict", 1), "the conflict is still reported"
     assert 0 not in table.levels() and table.rows() == [(1, "a"), (2, "b")]
 
 
@@ -106,7 +106,7 @@ def test_a_compaction_that_lost_to_a_new_schema_continues_with_it(tmp_path: Path
 
     table.runner.after_tasks = act
     result = compacted(table, batch)
-    assert (result.status, result.snapshot_ids, table.runner.jobs) == ("conflict", (), 1), "level 0 is read now"
+    assert (result.status, result.snapshot_ids, table.runner.jobs) == ("conflict", (), 1), "level 0 is readable now"
 
 
 def test_a_compaction_that_wins_is_not_repeated(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ PARTS: dict[str, Any] = {
 
 
 def compacted_after(table: LocalTable, *rows: Row) -> str:
-    """How the compaction after a write of the rows ended."""
+    """Return the status of the compaction after a write of the rows."""
     return compacted(table, batch_of(table, table.write(*rows))).status.value
 
 

@@ -1,4 +1,4 @@
-"""The deletion vectors of a bucket after a compaction: what is added, kept and dropped, in one index file."""
+"""The deletion vectors of a bucket after a compaction: added, kept and dropped ones, in one index file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def numbered(*ids: int, text: str = "") -> list[Row]:
 
 
 def table_at(root: Path, **options: str) -> LocalTable:
-    """A table whose ordinary compactions lift level 0 and leave a much larger top level alone."""
+    """A table whose automatic compactions take level 0 and do not rewrite a much larger top level."""
     return LocalTable(root / "t", deletion_vectors__enabled="true", **options)
 
 
@@ -45,12 +45,12 @@ def vectors_of(table: LocalTable) -> DeletionVectors:
 
 
 def masked(table: LocalTable) -> dict[int, list[int]]:
-    """The masked rows of live files, by the file's level; a level has one such file at most."""
+    """Return the masked rows of live files by level; a level has at most one such file."""
     vectors, filesystem = vectors_of(table), table.store.file_io.filesystem()
     found = {}
-    for entry, place in zip(table.live(), vectors.of(table.live())):
-        if place is not None:
-            found[entry.file.level] = list(place.read(filesystem, entry.file.row_count))
+    for entry, location in zip(table.live(), vectors.of(table.live())):
+        if location is not None:
+            found[entry.file.level] = list(location.read(filesystem, entry.file.row_count))
     return found
 
 
@@ -72,7 +72,7 @@ def test_new_masked_rows_join_the_existing_vectors_in_one_index_file(tmp_path: P
     assert masked(table) == {TOP: [3, 5]}
     table.write(*numbered(4, 5, text="c"))
     assert table.compact(full=False).rows_masked == 1, "row 5 of the top level was masked before"
-    assert masked(table) == {TOP: [3, 4, 5]}, "its runs of the two writes have become one"
+    assert masked(table) == {TOP: [3, 4, 5]}, "the runs of the two writes are merged"
     (entry,) = index_entries(table)
     data = Path(table.store.paths.index(entry.file.file_name)).read_bytes()
     assert (entry.file.file_size, entry.file.checksum, entry.file.row_count) == (len(data), zlib.crc32(data), 1)
@@ -147,7 +147,7 @@ def test_each_bucket_has_an_index_file_and_unchanged_ones_are_kept(tmp_path: Pat
 
 
 def damage(table: LocalTable) -> str:
-    """Flip a bit of the one vector there is; return the name of its index file."""
+    """Flip a bit of the only vector. Returns the name of its index file."""
     (entry,) = index_entries(table)
     path = Path(table.store.paths.index(entry.file.file_name))
     data = bytearray(path.read_bytes())
@@ -166,7 +166,7 @@ def test_a_damaged_vector_is_named_and_nothing_is_committed(tmp_path: Path, full
     before = contents(table.root)
     with pytest.raises(CorruptTableError, match=name):
         table.compact(full=full)
-    assert contents(table.root) == before, "no snapshot, and no file of the attempt is left"
+    assert contents(table.root) == before, "no snapshot, and no file of the attempt"
 
 
 def test_a_compaction_that_loses_deletes_its_index_files(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Changelog files that compactions write: where they stand, what their metadata says, and that a loser leaves none."""
+"""Changelog files of compactions: their directory and metadata, and that a lost compaction leaves none."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TOP = 5
 
 
 def changelog_of(table: LocalTable) -> list[ManifestEntry]:
-    """The changelog files of the newest snapshot."""
+    """Return the changelog files of the newest snapshot."""
     store = table.store
     return read_changelog_entries(store.file_io, store.paths, table.latest)
 
@@ -84,7 +84,7 @@ def test_a_compaction_that_lost_leaves_no_changelog(tmp_path: Path) -> None:
 
 
 def test_a_key_on_several_levels_is_combined_once(tmp_path: Path) -> None:
-    """A row above level 0 holds what lies below it: merged again, sums would count twice."""
+    """A row above level 0 includes the levels below: merged again, sums would count twice."""
     options = {"merge_engine": "aggregation", "fields__v__aggregate_function": "sum", "changelog_producer": "lookup"}
     small = {"target_file_size": "1 kb", "compaction__small_file_ratio": "0.0001"}
     table = LocalTable(tmp_path / "t", "id INT NOT NULL, v INT", **options, **small)
@@ -142,8 +142,8 @@ def test_a_large_run_to_look_up_in_is_shared_among_tasks(tmp_path: Path) -> None
     before = table.runner.tasks
     table.compact(full=False)
     assert table.runner.tasks - before > 1
-    told = sorted(row for entry in changelog_of(table) for row in stored(table, entry))
-    assert told == sorted(
+    changes = sorted(row for entry in changelog_of(table) for row in stored(table, entry))
+    assert changes == sorted(
         change for number in range(0, 6000, 997) for change in ((1, number, f"old {number}"), (2, number, "new"))
     )
     assert [row for row in table.rows() if row[1] == "new"] == [(number, "new") for number in range(0, 6000, 997)]

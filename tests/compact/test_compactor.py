@@ -25,7 +25,7 @@ SMALL_FILES = {"target_file_size": "1 kb", "compaction__small_file_ratio": "0.00
 
 
 def contents(root: Path) -> dict[str, str]:
-    """Every file below a directory with a hash of its bytes."""
+    """Return the files below a directory with a hash of their bytes."""
     return {
         str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in root.rglob("*")
@@ -38,7 +38,7 @@ def text_rows(first: int, count: int, text: str = "") -> list[Row]:
 
 
 def ticking(*times: float) -> Callable[[], float]:
-    """A clock that shows these times one after the other, then the last one for ever."""
+    """Return a clock that returns these times in order, and then always the last one."""
     left = list(times)
     return lambda: left.pop(0) if len(left) > 1 else left[0]
 
@@ -50,8 +50,8 @@ def four_buckets(root: Path, commits: int = 2) -> LocalTable:
     return table
 
 
-def marked_full(table: LocalTable) -> list[int]:
-    """The snapshots that say that the whole table was fully compacted."""
+def full_compactions(table: LocalTable) -> list[int]:
+    """Return the snapshots that record a full compaction of the whole table."""
     return [s.id for s in table.store.snapshots.list() if FULL_COMPACTION_PROPERTY in (s.properties or {})]
 
 
@@ -74,7 +74,7 @@ def test_a_full_compaction_leaves_the_top_level_only_and_the_same_rows(tmp_path:
     assert table.levels() == [TOP] * 4
     assert table.rows() == rows
     assert (table.latest.commit_kind, table.latest.total_record_count) == (CommitKind.COMPACT, 38)
-    assert marked_full(table) == [4]
+    assert full_compactions(table) == [4]
 
 
 def test_a_rewritten_file_keeps_sequence_numbers_and_has_the_source_compact(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_commit_every_is_the_number_of_buckets_in_a_snapshot(tmp_path: Path) -> 
     result = table.compact(commit_every=3)
     assert (result.snapshot_ids, result.buckets, result.files_written) == ((3, 4), 4, 4)
     assert (result.files_rewritten, result.rows_read, result.rows_written) == (8, 80, 40)
-    assert marked_full(table) == [4], "the table is fully compacted by the last commit only"
+    assert full_compactions(table) == [4], "the table is fully compacted by the last commit only"
     assert table.rows() == rows
 
 
@@ -131,7 +131,7 @@ def test_a_deadline_stops_between_commits_and_a_rerun_compacts_the_rest(tmp_path
     assert (result.status, result.buckets, result.snapshot_ids, result.seconds) == ("deadline", 2, (3, 4), 12)
     assert table.levels() == [0] * 4 + [TOP] * 2
     assert table.rows() == rows
-    assert marked_full(table) == []
+    assert full_compactions(table) == []
     rest = table.compact(commit_every=1, deadline=10, clock=ticking(100))
     assert (rest.status, rest.buckets) == ("done", 2)
     assert table.levels() == [TOP] * 4
@@ -226,14 +226,14 @@ def test_output_rolls_at_the_target_size_into_files_that_do_not_overlap(tmp_path
     for commit in range(2):
         table.write(*((number, f"{commit}{noise[number]}") for number in range(400)))
     rows = table.rows()
-    # A row group holds an eighth of the task's memory.
+    # A row group has an eighth of the task's memory.
     table.compact(task_memory=1 << 20)
     types = key_types(table.store.schema)
     ranges = sorted((decode_row(e.file.min_key, types), decode_row(e.file.max_key, types)) for e in table.live())
     assert len(ranges) > 1
     assert all(high < low for (_, high), (low, _) in pairwise(ranges))
     assert table.rows() == rows
-    # Merging into several files on the top again cuts them by key: one task for each piece.
+    # A second merge into several files of the top level is divided by key: one task for each part.
     table.write(*((number, "newest") for number in range(0, 400, 7)))
     tasks = table.runner.tasks
     table.compact(task_memory=1 << 20)
@@ -268,7 +268,7 @@ def test_files_of_older_schemas_are_rewritten_to_the_newest(tmp_path: Path, thin
     table.write((1, 10, "b1", "c1"), (2, 20, "b2", "c2"))
     table.alter(AddColumn("d", AtomicType("INT")), DropColumn("b"))
     table.alter(RenameColumn("c", "e"), UpdateColumnType("a", AtomicType("BIGINT")))
-    # A new column with the name of the dropped one brings none of its values back.
+    # A new column with the name of the dropped one has none of its values.
     table.alter(AddColumn("b", AtomicType("VARCHAR", length=2147483647)))
     table.write((2, 2**40, "e2", 7, "new"))
     table.compact()

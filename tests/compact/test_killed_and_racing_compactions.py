@@ -1,4 +1,4 @@
-"""Processes that die while they compact a table with deletion vectors, or compact it all at once. No JVM."""
+"""Processes that are killed while they compact a table with deletion vectors, or compact it concurrently. No JVM."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BATCHES, _BATCH_ROWS, _KEYS = 8, 40, 600
 
 
 def compact_and_die(root: Path, last: int) -> None:
-    """Compact, and end at once when a file has been written for the ``last`` time, the first being the tasks' files."""
+    """Compact, and kill the process after the ``last`` written file; the first files are those of tasks."""
     files = 0
 
     def count(*_: object) -> None:
@@ -52,7 +52,7 @@ def compact_and_die(root: Path, last: int) -> None:
 
 
 def shown_by_all_snapshots(table: LocalTable) -> None:
-    """Whatever a snapshot names is there."""
+    """Check that each file that a snapshot names exists."""
     store = table.store
     for snapshot in store.snapshots.list():
         for entry in read_live_entries(store.file_io, store.paths, snapshot):
@@ -138,7 +138,7 @@ def test_a_compaction_of_several_commits_that_is_killed_loses_at_most_one_group(
         runs = maintenance_runs(opened._store(), 50)
         committed = runs[0].snapshot_ids if runs else ()
         rest = opened.compact(full=True, commit_every=1, engine="local")
-        assert len(committed) + rest.buckets == 3, "what was committed is not done again"
+        assert len(committed) + rest.buckets == 3, "committed groups are not compacted again"
         assert [run.outcome for run in runs] == (["done" if len(committed) == 3 else "partial"] if runs else [])
         assert opened.to_arrow(ordered=True) == shown
         opened.maintenance.remove_orphans(0, force=True, engine="local")

@@ -1,4 +1,4 @@
-"""A compaction that meets other commits, or whose commit fails: it discards itself, and never another's rows."""
+"""A compaction with concurrent commits, or whose commit fails: it deletes its own files, and never rows of others."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def two_commits(root: Path, **options: str) -> LocalTable:
 
 
 def once(table: LocalTable, action: Callable[[], object]) -> None:
-    """Run the action after the tasks of the next job, before its commit."""
+    """Call ``action`` after the tasks of the next job, before its commit."""
 
     def run() -> None:
         table.runner.after_tasks = None
@@ -44,7 +44,7 @@ def test_losing_against_an_overwrite_discards_the_new_files_and_keeps_the_overwr
     result = table.compact()
     assert (result.status, result.snapshot_ids, result.files_written) == ("conflict", (), 0)
     assert table.rows() == [(7, "overwritten")]
-    assert table.data_files() == before | table.names(), "what was rewritten is gone, what was there stays"
+    assert table.data_files() == before | table.names(), "new files are deleted, old files are kept"
     assert table.latest.commit_kind is CommitKind.OVERWRITE
 
 
@@ -67,7 +67,7 @@ def test_an_upgrade_that_loses_deletes_no_file(tmp_path: Path, monkeypatch: pyte
 
     def latest(manager: SnapshotManager, known: int | None = None) -> object:
         calls.append(1)
-        if len(calls) == 2:  # The compaction has planned on the first answer and begins its commit.
+        if len(calls) == 2:  # The compaction has planned with the first schema and begins its commit.
             monkeypatch.undo()
             table.overwrite((1, "overwritten"))
         return real(manager, known)
@@ -183,12 +183,12 @@ def test_an_unknown_outcome_deletes_nothing_and_is_reported(tmp_path: Path, monk
 
 def test_a_compaction_that_began_before_a_column_was_added_does_not_lose_its_values(tmp_path: Path) -> None:
     table = two_commits(tmp_path)
-    stale = table.store
+    outdated = table.store
     table.alter(AddColumn("n", AtomicType("INT")))
     table.write((1, "c", 7))
     rows = table.rows()
     before = table.data_files()
-    compactor = Compactor(table.runner, stale)
+    compactor = Compactor(table.runner, outdated)
     assert compactor.compact(CompactionScope(full=True)).status == "conflict"
     assert table.data_files() == before
     assert table.rows() == rows
@@ -206,7 +206,7 @@ def test_a_failing_task_deletes_the_files_of_finished_tasks(tmp_path: Path) -> N
     broken.write_bytes(whole[:200] + b"damage" + whole[206:])
     with pytest.raises(CorruptTableError, match=broken.name):
         table.compact()
-    assert table.runner.tasks > 1, "others were done before"
+    assert table.runner.tasks > 1, "other tasks had finished"
     assert table.data_files() == before
     broken.write_bytes(whole)
     assert table.compact().status == "done"

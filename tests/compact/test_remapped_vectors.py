@@ -1,4 +1,4 @@
-"""Compactions of a table with deletion vectors that meet each other: no mark is lost, and work is not thrown away."""
+"""Concurrent compactions of a table with deletion vectors: no masked row is lost, and no work is discarded."""
 
 from __future__ import annotations
 
@@ -28,39 +28,39 @@ from lakelsm.snapshots.manifest_scan import read_index_entries
 from tests.chance import is_fixed, seeds
 from tests.compact.local_table import LocalTable, Row
 
-#: So many that the files of single rows are small beside them, and compactions of level 0 leave them alone.
+#: The number of old rows: files of single rows are small beside them, so compactions of level 0 do not rewrite them.
 ROWS = 3000
 
 
 class VectorTable(LocalTable):
-    """A table whose readers merge nothing: what they see is asked for file by file."""
+    """A table whose readers merge nothing: the visible rows are read file by file."""
 
-    def places(self) -> list[tuple[ManifestEntry, VectorLocation | None]]:
+    def locations(self) -> list[tuple[ManifestEntry, VectorLocation | None]]:
         entries = self.live()
         return list(zip(entries, deletion_vectors(self.store, self.latest).of(entries)))
 
-    def shown(self, entry: ManifestEntry, place: VectorLocation | None) -> list[dict[str, object]]:
+    def shown(self, entry: ManifestEntry, location: VectorLocation | None) -> list[dict[str, object]]:
         rows: list[dict[str, object]] = self.stored(entry).to_pylist()
-        if place is None:
+        if location is None:
             return rows
-        masked = place.read(self.store.file_io.filesystem(), len(rows))
+        masked = location.read(self.store.file_io.filesystem(), len(rows))
         return [row for at, row in enumerate(rows) if at not in masked]
 
     def visible(self) -> list[Row]:
-        """What a reader sees: the rows above level 0 that are not masked. Each key is there once."""
+        """Return the visible rows: the unmasked rows above level 0. Checks that each key occurs once."""
         names = self.store.schema.field_names
         found = [
             tuple(row[name] for name in names)
-            for entry, place in self.places()
+            for entry, location in self.locations()
             if entry.file.level > 0
-            for row in self.shown(entry, place)
+            for row in self.shown(entry, location)
         ]
         doubled = [key for key, times in Counter(row[0] for row in found).items() if times > 1]
         assert not doubled, f"keys with two rows: {doubled[:5]}"
         return sorted(found)
 
     def check_index(self) -> None:
-        """The index names live files above level 0, each once, and index files that are there and no others are."""
+        """Check that the index names live files above level 0, each once, and that exactly its index files exist."""
         levels = {entry.file.file_name: entry.file.level for entry in self.live()}
         index = read_index_entries(self.store.file_io, self.store.paths, self.latest)
         named = [item.data_file_name for entry in index for item in entry.file.dv_ranges or ()]
@@ -71,12 +71,12 @@ class VectorTable(LocalTable):
         assert on_disk == {entry.file.file_name for entries in known for entry in entries}
 
     def replay(self, snapshot: Snapshot, full: bool = True) -> CompactionResult:
-        """A compaction that was planned on an older snapshot, and commits now."""
+        """Commit a compaction that was planned on an older snapshot."""
         compactor = Compactor(self.runner, self.store, self.environment)
         return compactor.compact(CompactionScope(full), snapshot=snapshot)
 
     def during(self, action: Callable[[], object]) -> None:
-        """Run the action after the tasks of the next job, before its commit."""
+        """Call ``action`` after the tasks of the next job, before its commit."""
 
         def run() -> None:
             self.runner.after_tasks = None
@@ -91,7 +91,7 @@ def rows(first: int, stop: int, value: str) -> list[Row]:
 
 @pytest.fixture
 def table(tmp_path: Path) -> VectorTable:
-    """Old rows on the top level, half of them masked by newer ones above."""
+    """A table with old rows on the top level, half of them masked by newer rows above."""
     table = VectorTable(tmp_path / "t", deletion_vectors__enabled="true", write_only="true")
     table.write(*rows(0, ROWS, "old"))
     table.compact()
@@ -107,21 +107,21 @@ def expected(**changes: str) -> list[Row]:
     return sorted(values.items())
 
 
-def mark(table: VectorTable) -> CompactionResult:
+def mask(table: VectorTable) -> CompactionResult:
     """Update one key of each file above level 0."""
     table.write((7, "newest"), (ROWS - 7, "newest"))
     return table.compact(full=False)
 
 
 def test_rows_that_were_masked_concurrently_are_masked_in_the_output_of_a_compaction(table: VectorTable) -> None:
-    marked: list[CompactionResult] = []
-    table.during(lambda: marked.append(mark(table)))
+    masking: list[CompactionResult] = []
+    table.during(lambda: masking.append(mask(table)))
     result = table.compact()
-    assert (marked[0].status, marked[0].rows_masked) == ("done", 2)
+    assert (masking[0].status, masking[0].rows_masked) == ("done", 2)
     assert (result.status, result.rows_remapped, result.files_written) == ("done", 2, 1)
     assert table.levels() == [3, 5]
     assert table.visible() == expected(k7="newest", k2993="newest")
-    assert [place.cardinality for _, place in table.places() if place is not None] == [2]
+    assert [location.cardinality for _, location in table.locations() if location is not None] == [2]
     table.check_index()
 
 
@@ -141,10 +141,10 @@ def test_masked_rows_of_a_concurrently_rewritten_file_are_masked_in_its_successo
 def test_a_bucket_with_another_index_file_and_the_same_vectors_is_committed_again(table: VectorTable) -> None:
     planned = table.latest
     table.write((7, "newest"))
-    (upper,) = (entry for entry, _ in table.places() if entry.file.level == 4)
+    (upper,) = (entry for entry, _ in table.locations() if entry.file.level == 4)
 
     def rewrite_the_top() -> None:
-        # As a compaction of the top level alone would: the old rows that are not masked, in a new file.
+        # Like a compaction of the top level alone: the unmasked old rows in a new file.
         assert table.replay(planned).status == "done"
 
     table.during(rewrite_the_top)
@@ -172,7 +172,7 @@ def test_only_masked_rows_of_rewritten_files_move(tmp_path: Path) -> None:
     table.during(rewrite)
     result = table.compact(full=False)
     assert (result.status, result.rows_masked, result.rows_remapped) == ("done", 2, 1)
-    masked = {entry.file.file_name: place.cardinality for entry, place in table.places() if place is not None}
+    masked = {entry.file.file_name: location.cardinality for entry, location in table.locations() if location is not None}
     assert len(masked) == 2 and masked[second.file.file_name] == 1
     found = dict(rows(0, ROWS, "old")) | {7: "newest", ROWS - 7: "newest"}
     assert table.visible() == [(key, value) for key, value in found.items() if key != 3]
@@ -206,7 +206,7 @@ def test_a_missing_file_of_the_plan_is_a_conflict_if_its_snapshot_expired(
 def test_a_row_that_another_engine_unmasks_is_a_conflict(table: VectorTable) -> None:
     def show_again() -> None:
         store, entries = table.store, table.live()
-        (masked,) = (entry for entry, place in table.places() if place is not None)
+        (masked,) = (entry for entry, location in table.locations() if location is not None)
         bucket = (masked.partition, masked.bucket)
         names = AttemptNames.new(table.environment.new_uuid)
         positions = {bucket: {masked.file.file_name: BitMap([0])}}
@@ -231,7 +231,7 @@ def test_of_two_compactions_that_mask_rows_of_one_file_one_wins_and_no_row_is_lo
     table.during(other)
     before = {path.name for path in (table.root / "index").glob("*")}
     assert table.compact(full=False).status == "conflict"
-    assert len({path.name for path in (table.root / "index").glob("*")} - before) == 1, "only the winner's is there"
+    assert len({path.name for path in (table.root / "index").glob("*")} - before) == 1, "only the winner's exists"
     assert table.visible() == expected(k7="newest", k8="newest")
     table.check_index()
     assert table.compact(full=False).status == "nothing"
@@ -255,13 +255,13 @@ def test_a_lost_compaction_is_repeated_on_the_newest_snapshot(table: VectorTable
 def test_a_compaction_that_loses_repeatedly_remaps_its_masked_rows_each_time(table: VectorTable) -> None:
     rounds = 3
 
-    def marked(left: int) -> None:
+    def masking(left: int) -> None:
         table.write((left, "newest"))
         assert table.compact(full=False).status == "done"
         if left:
-            table.during(lambda: marked(left - 1))
+            table.during(lambda: masking(left - 1))
 
-    table.during(lambda: marked(rounds))
+    table.during(lambda: masking(rounds))
     result = table.compact()
     assert result.status == "done" and result.rows_remapped > rounds
     assert table.visible() == expected(**{f"k{key}": "newest" for key in range(rounds + 1)})
@@ -274,7 +274,7 @@ def test_remapping_ends_after_as_many_retries_as_commits_have(tmp_path: Path) ->
     table.compact()
     table.write(*rows(0, ROWS // 2, "new"))
     table.compact(full=False)
-    table.during(lambda: mark(table))
+    table.during(lambda: mask(table))
     assert table.compact().status == "conflict"
     assert table.visible() == expected(k7="newest", k2993="newest")
     table.check_index()
@@ -300,17 +300,17 @@ def test_keys_of_several_columns_in_another_order_than_the_columns_are_found(tmp
     table.write(*newest)
     table.during(lambda: table.replay(planned))
     assert table.compact(full=False).rows_remapped == 2
-    found = [row for entry, place in table.places() for row in table.shown(entry, place)]
+    found = [row for entry, location in table.locations() for row in table.shown(entry, location)]
     assert len(found) == ROWS and Counter(row["v"] for row in found)["newest"] == 2
     table.check_index()
 
 
-#: Seeds of histories; `make fuzz` has others, and more.
+#: The seeds of histories; `make fuzz` uses more and other seeds.
 _RACES = seeds(3)
 
 
 class Race:
-    """A history of writes and deletes, of compactions, and of what others commit while these work."""
+    """A history of writes, deletes and compactions, and of commits during the compactions."""
 
     def __init__(self, root: Path, seed: int) -> None:
         self.chance = np.random.default_rng(seed)
@@ -321,8 +321,8 @@ class Race:
     def decides(self, odds: float) -> bool:
         return bool(self.chance.random() < odds)
 
-    def write(self, value: str, most: int) -> None:
-        keys = [int(key) for key in self.chance.choice(4000, self.chance.integers(1, most), replace=False)]
+    def write(self, value: str, max_rows: int) -> None:
+        keys = [int(key) for key in self.chance.choice(4000, self.chance.integers(1, max_rows), replace=False)]
         values = [(key, value) for key in keys]
         if self.decides(0.2):
             self.table.delete(*values)
@@ -341,13 +341,13 @@ class Race:
             self.write(f"{at}", 1500)
         if self.decides(0.4):
             self.compact(self.table.latest, full=False)
-        self.table.during(lambda: self.meanwhile(planned, f"{at} meanwhile"))
+        self.table.during(lambda: self.concurrently(planned, f"{at} concurrently"))
         self.compact(self.table.latest if self.decides(0.8) else planned, full=self.decides(0.5))
         self.table.runner.after_tasks = None
         self.table.visible()
         self.table.check_index()
 
-    def meanwhile(self, planned: Snapshot, value: str) -> None:
+    def concurrently(self, planned: Snapshot, value: str) -> None:
         if self.decides(0.5):
             self.compact(planned, full=self.decides(0.7))
         if self.decides(0.7):

@@ -1,4 +1,4 @@
-"""One task of a compaction, by itself."""
+"""The rewrite task of a compaction."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def task_of(table: LocalTable) -> RewriteTask:
 
 
 def unit_of(table: LocalTable, *, drop_delete: bool = True, sections: int = 1) -> RewriteUnit:
-    """The table's files, one run each, oldest first; cut into sections of equally many."""
+    """Return a unit of all files of the table, one run each, oldest first, in ``sections`` of equal size."""
     entries = sorted(table.live(), key=lambda entry: entry.file.min_sequence_number)
     runs = [
         (

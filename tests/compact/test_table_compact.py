@@ -25,7 +25,7 @@ SCHEMA = "dt STRING, id BIGINT, v STRING"
 
 
 def create(engine: TableEngine, folder: Path, columns: str = SCHEMA, **options: str) -> Table:
-    """A table of two buckets, which compacts after writes unless the options say otherwise."""
+    """A table of two buckets that compacts after writes unless ``options`` disable it."""
     keys = {"bucket": "2", "write-only": "false", **option_keys(options)}
     return engine.create(folder, columns, ["dt", "id"], ["dt"], keys)
 
@@ -39,7 +39,7 @@ def write(
 
 
 def layout(table: Table) -> dict[tuple[str, int], dict[int, int]]:
-    """Files by partition directory and bucket, then level."""
+    """Return the files by partition directory, bucket and level."""
     found: dict[tuple[str, int], Counter[int]] = {}
     for entry in live_entries(table):
         directory = table._store().data_path(entry.partition, entry.bucket, entry.file.file_name).split("/")[-3]
@@ -125,7 +125,7 @@ def test_old_files_are_rewritten_to_the_newest_schema(local: TableEngine, tmp_pa
     before = local.rows(table)
     done = local.compact(table, full=True)
     assert local.rows(table) == before
-    # The bucket without a row of the second write has one file, which moves up as it is.
+    # The bucket without a row of the second write has one file, which is upgraded.
     assert (done.files_written, done.files_upgraded) == (1, 1)
     assert sorted((entry.file.schema_id, entry.file.level) for entry in live_entries(table)) == [(0, 5), (1, 5)]
 

@@ -1,4 +1,4 @@
-"""A compaction task keeps to its memory bound, whatever the bucket's size. Measured in a process of its own."""
+"""A compaction task keeps its memory limit for any size of the bucket. Measured in a separate process."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tests.compact.local_table import LocalTable
 ROOT = Path(__file__).resolve().parents[2]
 MIB = 1 << 20
 BOUND = 32 * MIB
-#: What a process takes beside its rows: codecs, the allocators' reserve, and pages of the files that are open.
+#: The memory of a process besides its rows: codecs, the reserve of allocators, and pages of open files.
 OVERHEAD = 48 * MIB
 
-#: Compacts a table in this process alone and prints by how much its peak grew (bytes), and Arrow's own peak.
+#: Compacts a table in a process and prints the growth of its peak memory (bytes), and the peak of Arrow.
 CHILD = """
 import json, sys
 from pathlib import Path
@@ -44,7 +44,7 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="
 
 
 def rows(ids: np.ndarray) -> pa.Table:
-    """About 2.4 kB a row."""
+    """Return rows of about 2.4 kB each."""
     keys = pa.array(ids)
     return pa.table({"id": keys, "v": pc.binary_repeat(keys.cast(pa.string()), 400)})
 
@@ -73,7 +73,7 @@ def test_a_bucket_ten_times_larger_than_the_bound_is_compacted_within_it(tmp_pat
         table.write_columns(rows(np.arange(remainder, count, 32)))
     assert rows(np.arange(count - 100, count)).nbytes / 100 * count >= 10 * BOUND
     grown, arrow, tasks, written = measured(tmp_path, table)
-    assert (tasks, written) == (1, count), "the whole bucket is one task's work"
+    assert (tasks, written) == (1, count), "one task compacts the whole bucket"
     assert arrow <= BOUND
     assert grown <= BOUND + OVERHEAD
 

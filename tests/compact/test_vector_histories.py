@@ -1,4 +1,4 @@
-"""Whatever happens to a table with deletion vectors, a key has one row that readers see, and it is the right one."""
+"""In any history of a table with deletion vectors, a key has one visible row, and it is the right one."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tests.examples import examples
 def test_a_key_has_one_unmasked_row_and_it_is_the_merge_of_its_records(
     tmp_path_factory: pytest.TempPathFactory, engine: str, seed: int
 ) -> None:
-    """A seed says all of a history, so a failure is repeated by it."""
+    """A seed determines the history, so a failure can be repeated with it."""
     root = tmp_path_factory.mktemp("history")
     history = VectorHistory(seed, engine, root / "t")
     history.run(history.rnd.randrange(3, 9))
-    event(f"rows masked: {min(history.marks // 20, 5) * 20} or more")
+    event(f"rows masked: {min(history.masked_rows // 20, 5) * 20} or more")
     shutil.rmtree(root)

@@ -1,6 +1,6 @@
-"""Random histories of a table with deletion vectors, and beside them a model of its rows, key by key in plain Python.
+"""Random histories of a table with deletion vectors, and a model of its rows, key by key in plain Python.
 
-The model keeps what a compaction leaves visible and what waits on level 0, and merges them with the oracle of engines.
+The model has the visible rows and the rows of level 0, and merges them with the oracle of merge engines.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ Key = tuple[int, int]
 Row = tuple[Any, ...]
 
 
-#: Seconds since 1970: rows of the first are older than any table keeps, those of the second never are.
+#: Seconds since 1970: rows with the first time have expired in any table, rows with the second in none.
 _ANCIENT, _FUTURE = 1_000, 4_000_000_000 // 2
 
 _INT, _TEXT = Column("v", "INT"), Column("t", "STRING")
 _S = Column("s", "INT")
 _SUM, _MAX = Column("v", "INT", "sum"), Column("t", "STRING", "max")
-#: Engines with what Paimon allows under vectors, and the kinds of rows that they take.
+#: The merge engines that Paimon allows with deletion vectors, and the row kinds that they accept.
 ENGINES: Mapping[str, tuple[Table, str]] = {
     "deduplicate": (Table("deduplicate", [_INT, _TEXT]), "+I +I +U -D -U"),
     "deduplicate ignoring deletes": (Table("deduplicate", [_INT], ignore_delete=True), "+I +I -D"),
@@ -60,7 +60,7 @@ ENGINES: Mapping[str, tuple[Table, str]] = {
 
 @dataclass(frozen=True)
 class Layout:
-    """What a history's table is beside its engine."""
+    """The properties of a table of a history besides its engine."""
 
     partitioned: bool
     key_last: bool
@@ -93,7 +93,7 @@ class Layout:
 
 
 class _Table(FileTable):
-    """Opened anew only when its schema has changed."""
+    """The open table. It is opened again only if its schema has changed."""
 
     _opened: TableStore | None = None
 
@@ -109,11 +109,11 @@ class _Table(FileTable):
 
 
 class VectorHistory:
-    """One history of one seed."""
+    """The history of a seed."""
 
     def __init__(self, seed: int, engine: str, root: Path) -> None:
         self.rnd = random.Random(f"{engine} {seed}")
-        self.marks = self.compactions = 0
+        self.masked_rows = self.compactions = 0
         table, self._kinds = ENGINES[engine]
         self._layout = layout = Layout.of(self.rnd, engine)
         columns = [*table.columns, *([Column("at", "INT")] if layout.expires else [])]
@@ -126,19 +126,19 @@ class VectorHistory:
         self.table = _Table.of(root, schema)
         self._shown: dict[Key, Record] = {}
         self._waiting: list[tuple[Key, Record]] = []
-        self._told: dict[Key, Row] = {}
+        self._reported: dict[Key, Row] = {}
         self._added = self._base = 0
         if self.rnd.random() < 0.7:
             self._pad()
 
     def _pad(self) -> None:
-        """A large first run, so that ordinary compactions leave it where it is and mask rows of it."""
+        """Write a large first run, so that automatic compactions do not rewrite it and mask rows of it."""
         keys = [*((p, number) for p in range(2) for number in range(200)), *((0, 10_000 + at) for at in range(500))]
         self._append([(key, Record(at, INSERT, self._row(old=False))) for at, key in enumerate(keys)])
         self.compact(full=True)
 
     def run(self, steps: int) -> None:
-        """Raises AssertionError where the table has not the rows of the model."""
+        """Raise AssertionError if the rows of the table differ from those of the model."""
         for _ in range(steps):
             action = self.rnd.choices([self.write, self.compact, self.evolve, self.overwrite], [10, 3, 1, 0.5])[0]
             action()
@@ -159,7 +159,7 @@ class VectorHistory:
         self._waiting += self._numbered(self._merged(kept))
 
     def overwrite(self) -> None:
-        """All rows are replaced, by rows that come to the top level."""
+        """Overwrite all rows; the new files are on the top level."""
         merged = self._merged([(key, Record(0, INSERT, record.row)) for key, record in self._batch(["+I"], old=False)])
         names = self.table.store.schema.field_names
         rows = [_kinded(names, key, record).values for key, record in merged.items()]
@@ -168,21 +168,21 @@ class VectorHistory:
         self._waiting = []
         assert 0 not in self.table.levels()
         self.table.new_changes()
-        self._told = self._form(self._shown)
+        self._reported = self._form(self._shown)
 
     def compact(self, full: bool | None = None) -> None:
-        memory = self.rnd.choice([1 << 14, 1 << 29])  # With little of it, keys are looked up a few at a time.
+        memory = self.rnd.choice([1 << 14, 1 << 29])  # With little memory, keys are looked up in small groups.
         result = self.table.compact(full=self.rnd.random() < 0.2 if full is None else full, task_memory=memory)
-        self.marks += result.rows_masked
+        self.masked_rows += result.rows_masked
         self.compactions += 1
-        assert 0 not in self.table.levels(), "nothing stays on level 0"
+        assert 0 not in self.table.levels(), "level 0 is empty"
         self._shown = self._after(self._read(fresh=False))
         self._waiting = []
         if self._layout.options["changelog-producer"] == "lookup":
             self._check_changelog()
 
     def evolve(self) -> None:
-        """A column is added, or one that plays no part is renamed, widened or dropped."""
+        """Add a column, or rename, widen or drop one that decides nothing."""
         added = [column for column in self.engine.columns if column.name.startswith("x")]
         choice = self.rnd.choice(["add", "rename", "widen", "drop"]) if added else "add"
         if choice == "add":
@@ -207,7 +207,7 @@ class VectorHistory:
 
     def _columns(self, columns: list[Column]) -> None:
         self.engine = dataclasses.replace(self.engine, columns=columns)
-        self._told = self._form(self._shown)
+        self._reported = self._form(self._shown)
 
     def _change(self, change: SchemaChange, rows: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
         self.table.alter(change)
@@ -221,17 +221,17 @@ class VectorHistory:
             assert self._read(fresh=True) == self._form(self._fresh())
 
     def _check_files(self) -> None:
-        """Above level 0 a key has one row that is not masked, and no retraction; vectors are of such files alone."""
+        """Above level 0 a key has one unmasked row and no retraction; vectors name such files only."""
         table = self.table
         if table.store.snapshots.latest() is None:
             return
         vectors, filesystem = deletion_vectors(table.store, table.latest), table.store.file_io.filesystem()
         entries = [entry for entry in table.live() if entry.file.level > 0]
-        named = {(*bucket, name) for bucket, places in vectors.locations.items() for name in places}
+        named = {(*bucket, name) for bucket, locations in vectors.locations.items() for name in locations}
         assert named <= {(entry.partition, entry.bucket, entry.file.file_name) for entry in entries}
         seen: set[Key] = set()
-        for entry, place in zip(entries, vectors.of(entries)):
-            masked = set() if place is None else set(place.read(filesystem, entry.file.row_count))
+        for entry, location in zip(entries, vectors.of(entries)):
+            masked = set() if location is None else set(location.read(filesystem, entry.file.row_count))
             columns = table.stored(entry).select(["p", "id", "_VALUE_KIND"]).to_pydict()
             for at, (partition, number, kind) in enumerate(zip(*columns.values())):
                 assert not kind & 1, "a retraction above level 0"
@@ -252,20 +252,20 @@ class VectorHistory:
 
     def _check_changelog(self) -> None:
         names = [column.name for column in self.engine.columns]
-        state = self._told
+        state = self._reported
         for change in self.table.new_changes().to_pylist():
             key, row = (change["p"], change["id"]), tuple(change[name] for name in names)
             if change["_VALUE_KIND"] & 1:
-                assert state.pop(key, None) == row, "a retraction of what was not there"
+                assert state.pop(key, None) == row, "a retraction of a missing row"
             else:
-                assert key not in state, "an addition of what was there"
+                assert key not in state, "an addition of an existing row"
                 state[key] = row
         assert state == self._form(self._shown)
 
     def _after(self, found: Mapping[Key, Row]) -> dict[Key, Record]:
-        """The rows after level 0 has been taken in.
+        """Return the visible rows after level 0 is compacted.
 
-        A row of a new key that is alone may stay as it is, where its file moves up, or pass through the engine.
+        The only row of a new key may stay unchanged if its file is upgraded, or pass through the engine.
         """
         rows = dict(self._shown)
         for key, records in self._by_key(self._unexpired()).items():
@@ -308,7 +308,7 @@ class VectorHistory:
         return {keys[at]: record for at, record in found.items()}
 
     def _numbered(self, merged: Mapping[Key, Record]) -> list[tuple[Key, Record]]:
-        """Records with numbers above all that came before."""
+        """Return records with higher sequence numbers than all earlier ones."""
         self._base += 1_000_000
         return [(key, dataclasses.replace(r, number=self._base + r.number)) for key, r in merged.items()]
 
