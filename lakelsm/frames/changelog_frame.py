@@ -71,14 +71,14 @@ def changelog_frame(
     changes = _scanned(spark, store, schemas, plan)
     if plan.merged:
         task = SnapshotGuard(store, plan.ends, MergedChanges(reader, spec, arrow), not plan.reads_states)
-        merged = _of_units(spark, store, plan.merged, lambda unit: unit, task, columns)
-        changes.append(_from_snapshot(merged, None))
+        merged = _task_changes(spark, store, plan.merged, lambda unit: unit, task, columns)
+        changes.append(_with_snapshot(merged, None))
     if plan.compared:
         differences = SnapshotGuard(store, plan.ends, Differences(reader, spec, arrow))
-        compared = _of_units(spark, store, plan.compared, lambda compared: compared.unit, differences, columns)
-        changes.append(_from_snapshot(compared, None))
+        compared = _task_changes(spark, store, plan.compared, lambda compared: compared.unit, differences, columns)
+        changes.append(_with_snapshot(compared, None))
     if not changes:
-        changes.append(_from_snapshot(spark.createDataFrame([], columns), None))
+        changes.append(_with_snapshot(spark.createDataFrame([], columns), None))
     kind = F.get(F.array(*map(F.lit, ROW_KINDS)), F.col(VALUE_KIND).cast("int")).alias(kind_column)
     last = [F.col(SNAPSHOT).alias(SNAPSHOT_ID), F.col(SEQUENCE_NUMBER)] if positions else []
     return reduce(DataFrame.unionAll, changes).select(kind, *quoted_all(store.schema.field_names), *last)
@@ -91,7 +91,7 @@ def _scanned(
     system = (SEQUENCE_NUMBER, VALUE_KIND)
     if len(plan.scanned) <= _MAX_SCANS:
         return [
-            _from_snapshot(part.drop(FILE_NAME), snapshot)
+            _with_snapshot(part.drop(FILE_NAME), snapshot)
             for snapshot, files in plan.scanned
             for part in file_scans(spark, store, schemas, files, system=system)
         ]
@@ -102,11 +102,11 @@ def _scanned(
     return [scan.join(known, FILE_NAME).drop(FILE_NAME).orderBy(SNAPSHOT, *system)]
 
 
-def _from_snapshot(frame: DataFrame, snapshot: int | None) -> DataFrame:
+def _with_snapshot(frame: DataFrame, snapshot: int | None) -> DataFrame:
     return frame.withColumn(SNAPSHOT, F.lit(snapshot).cast("bigint"))
 
 
-def _of_units(
+def _task_changes(
     spark: SparkSession,
     store: TableStore,
     units: Sequence[Unit],

@@ -56,7 +56,7 @@ def safe_cast(source: DataType, target: DataType) -> SafeCast:
     if is_assignable(source, target):
         return SafeCast(lambda column: column.cast(to_spark(target)), lambda column: F.lit(False))
     if isinstance(source, RowType) and isinstance(target, RowType):
-        return _of_row(source, target)
+        return _row_cast(source, target)
     if isinstance(source, ArrayType) and isinstance(target, ArrayType):
         element = safe_cast(source.element, target.element)
         return SafeCast(
@@ -64,9 +64,9 @@ def safe_cast(source: DataType, target: DataType) -> SafeCast:
             lambda column: F.exists(column, lambda one: element.unfit(one)),
         )
     if isinstance(source, MapType) and isinstance(target, (MapType, MultisetType)):
-        return _of_map(source, target)
+        return _map_cast(source, target)
     assert isinstance(source, AtomicType) and isinstance(target, AtomicType)
-    value, fits = _of_text(target) if source.root in STRING_ROOTS else _of_atom(source, target)
+    value, fits = _text_cast(target) if source.root in STRING_ROOTS else _atom_cast(source, target)
     return SafeCast(value, lambda column: column.isNotNull() & ~F.coalesce(fits(column), F.lit(False)))
 
 
@@ -86,7 +86,7 @@ def _shortened(text: Column) -> Column:
     return F.when(F.char_length(line) > SHOWN_VALUE, cut).otherwise(line)
 
 
-def _of_row(source: RowType, target: RowType) -> SafeCast:
+def _row_cast(source: RowType, target: RowType) -> SafeCast:
     members = [
         (given.name, wanted.name, safe_cast(given.type, wanted.type))
         for given, wanted in zip(source.fields, target.fields)
@@ -99,7 +99,7 @@ def _of_row(source: RowType, target: RowType) -> SafeCast:
     return SafeCast(value, lambda row: _any([cast.unfit(row.getField(given)) for given, _, cast in members]))
 
 
-def _of_map(source: MapType, target: MapType | MultisetType) -> SafeCast:
+def _map_cast(source: MapType, target: MapType | MultisetType) -> SafeCast:
     wanted_key, wanted_value = entry_types(target)
     key, value = safe_cast(source.key, wanted_key), safe_cast(source.value, wanted_value)
 
@@ -118,7 +118,7 @@ def _any(flags: Sequence[Column]) -> Column:
     return reduce(Column.__or__, flags)
 
 
-def _of_text(target: AtomicType) -> tuple[ColumnFunction, ColumnFunction]:
+def _text_cast(target: AtomicType) -> tuple[ColumnFunction, ColumnFunction]:
     """Return ISO 8601 text as a date or time, NULL for other texts, and whether it fits."""
     kind = to_spark(target)
 
@@ -136,7 +136,7 @@ def _of_text(target: AtomicType) -> tuple[ColumnFunction, ColumnFunction]:
     return value, fits
 
 
-def _of_atom(source: AtomicType, target: AtomicType) -> tuple[ColumnFunction, ColumnFunction]:
+def _atom_cast(source: AtomicType, target: AtomicType) -> tuple[ColumnFunction, ColumnFunction]:
     """Return a number as another type, or a time as a date, and whether it fits: whether the cast back is equal."""
     given, wanted = to_spark(source), to_spark(target)
 

@@ -238,11 +238,11 @@ def _stored(
         else:
             check_readable(field, source)
             column = evolved(quoted(source.name), source.type, field.type)
-            columns.append(_kept_from_footers(column, to_spark(field.type)).alias(field.name))
+            columns.append(_without_statistics(column, to_spark(field.type)).alias(field.name))
     return T.StructType([*stored, *(T.StructField(name, _SYSTEM_TYPES[name]) for name in system)]), columns
 
 
-def _kept_from_footers(column: Column, kind: T.DataType) -> Column:
+def _without_statistics(column: Column, kind: T.DataType) -> Column:
     """Return the same values in a form that Spark's Parquet reader cannot compare with statistics or dictionaries.
 
     For Spark NaN is the largest number and -0.0 equals 0.0. Parquet's statistics leave out NaN, and its dictionaries

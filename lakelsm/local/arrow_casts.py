@@ -148,7 +148,7 @@ def _cast_atom(values: pa.Array, source: AtomicType, target: AtomicType) -> pa.A
 def _floats(values: pa.Array, source: AtomicType, wanted: pa.DataType) -> pa.Array:
     if source.root in INTEGER_ROOTS:
         floats = values.cast(wanted, safe=False)
-        return _checked(floats, pa.array(_same_whole(values, floats), mask=_mask(values)))
+        return _checked(floats, pa.array(_equal_integers(values, floats), mask=_mask(values)))
     if source.root == "DECIMAL":
         floats = values.cast(pa.string()).cast(wanted)
         return _checked(floats, pc.equal(floats.cast(pa.string()).cast(values.type), values))
@@ -159,7 +159,7 @@ def _floats(values: pa.Array, source: AtomicType, wanted: pa.DataType) -> pa.Arr
     return _checked(floats, same)
 
 
-def _same_whole(values: pa.Array, floats: pa.Array) -> npt.NDArray[np.bool_]:
+def _equal_integers(values: pa.Array, floats: pa.Array) -> npt.NDArray[np.bool_]:
     """Return whether floats equal the whole numbers that they were cast from; arbitrary for NULL."""
     numbers: npt.NDArray[Any] = pc.fill_null(values, 0).cast(pa.int64()).to_numpy()
     found = pc.fill_null(floats, 0).to_numpy().astype(np.float64)

@@ -90,7 +90,7 @@ class ArrowScan:
         stored = stored_schema(self.store, dict.fromkeys((*keys, *self.names)))
         chains = key_chains(self.store, self.units)
         task = self._task(stored, max(TASK_MEMORY // max(len(chains), 1), _MIN_MEMORY))
-        for rows in in_key_order([self._chained(task, chain) for chain in chains], keys):
+        for rows in in_key_order([self._tables(task, chain) for chain in chains], keys):
             yield from output_rows(rows, self.schema).to_batches()
 
     def stored_batches(self, runner: Runner) -> Iterator[pa.RecordBatch]:
@@ -134,7 +134,7 @@ class ArrowScan:
             reader, hidden_rows=hidden, spec=spec, schema=schema, predicate=self.predicate, ordered=self.ordered
         )
 
-    def _chained(self, task: ScanTask, units: Sequence[RunFile | MergeUnit]) -> Iterator[pa.Table]:
+    def _tables(self, task: ScanTask, units: Sequence[RunFile | MergeUnit]) -> Iterator[pa.Table]:
         for unit in units:
             for batch in task(unit):
                 yield pa.Table.from_batches([batch])

@@ -39,9 +39,9 @@ def rows_input(data: object, schema: TableSchema) -> ArrowInput:
     InvalidInputError for any other value, and, when the batch is read, for a value that does not fit.
     """
     if isinstance(data, Mapping):
-        return _of_columns(data, schema, "frame")
+        return _input_of_columns(data, schema, "frame")
     if isinstance(data, (list, tuple)):
-        return _of_rows(data, schema, schema.field_names, "frame")
+        return _input_of_rows(data, schema, schema.field_names, "frame")
     return data if isinstance(data, ArrowInput) else typed_input(data)
 
 
@@ -80,22 +80,22 @@ def keys_input(data: object, schema: TableSchema) -> ArrowInput:
     if is_column(data) and len(names) == 1:
         data = {names[0]: data}
     if isinstance(data, Mapping):
-        return _of_columns(data, schema, "keys")
+        return _input_of_columns(data, schema, "keys")
     if not isinstance(data, (list, range, set, frozenset)):
         return ArrowInput.of(data, "keys", more_forms="a list of key values, ")
     keys = list(data)
     if not keys or isinstance(keys[0], Mapping):
-        return _of_rows(keys, schema, names, "keys")
+        return _input_of_rows(keys, schema, names, "keys")
     if len(names) == 1:
-        return _of_columns({names[0]: keys}, schema, "keys")
+        return _input_of_columns({names[0]: keys}, schema, "keys")
     for row, key in enumerate(keys, 1):
         if not isinstance(key, (tuple, list)) or len(key) != len(names):
                         wanted = f"a tuple of {len(names)} values, those of the primary key {', '.join(names)}"
                         raise wrong_argument(f"keys, row {row}", key, wanted)
-    return _of_columns(dict(zip(names, map(list, zip(*keys)))), schema, "keys")
+    return _input_of_columns(dict(zip(names, map(list, zip(*keys)))), schema, "keys")
 
 
-def _of_rows(rows: Sequence[Any], schema: TableSchema, empty: Sequence[str], argument: str) -> ArrowInput:
+def _input_of_rows(rows: Sequence[Any], schema: TableSchema, empty: Sequence[str], argument: str) -> ArrowInput:
     """Return rows as dicts as an input; ``empty`` are the columns if there are none."""
     names = _names_of_rows(rows, empty, argument)
     return _input({name: partial(_part_of_rows, rows, name) for name in names}, {}, len(rows), schema, argument)
@@ -124,7 +124,7 @@ def _part_of_column(values: Sequence[Any], start: int, size: int) -> Sequence[An
     return values[start : start + size]
 
 
-def _of_columns(columns: Mapping[Any, Any], schema: TableSchema, argument: str) -> ArrowInput:
+def _input_of_columns(columns: Mapping[Any, Any], schema: TableSchema, argument: str) -> ArrowInput:
     typed: dict[str, pa.ChunkedArray] = {}
     parts: dict[str, _Part] = {}
     sizes: dict[str, int] = {}
@@ -185,21 +185,21 @@ def _input(
         if own is not None:
             kinds[name] = schema.field(own).type
         else:
-            whole[name] = pa.chunked_array([_natural(part(0, rows), name, argument)])
+            whole[name] = pa.chunked_array([_inferred_column(part(0, rows), name, argument)])
     fields = [(name, to_arrow(kinds[name]) if name in kinds else whole[name].type) for name in (*typed, *parts)]
 
     def batches() -> Iterator[pa.RecordBatch]:
         for start in range(0, rows, BATCH_ROWS):
             size = min(BATCH_ROWS, rows - start)
             values = {name: contiguous(column.slice(start, size)) for name, column in whole.items()}
-            values.update(_fitted({name: parts[name](start, size) for name in kinds}, kinds, start))
+            values.update(_typed_columns({name: parts[name](start, size) for name in kinds}, kinds, start))
             yield pa.RecordBatch.from_arrays([values[name] for name, _ in fields], schema=pa.schema(fields))
 
     reader = pa.RecordBatchReader.from_batches(pa.schema(fields), batches())
     return ArrowInput.of(reader, argument, fitted=frozenset(kinds))
 
 
-def _fitted(values: Mapping[str, Sequence[Any]], kinds: Mapping[str, DataType], start: int) -> dict[str, pa.Array]:
+def _typed_columns(values: Mapping[str, Sequence[Any]], kinds: Mapping[str, DataType], start: int) -> dict[str, pa.Array]:
     """Return the columns in their types. Raises InvalidInputError for the first row with a value that does not fit."""
     arrays: dict[str, pa.Array] = {}
     unfit: list[tuple[int, str, str]] = []
@@ -214,7 +214,7 @@ def _fitted(values: Mapping[str, Sequence[Any]], kinds: Mapping[str, DataType], 
     return arrays
 
 
-def _natural(values: Sequence[Any], name: str, argument: str) -> pa.Array:
+def _inferred_column(values: Sequence[Any], name: str, argument: str) -> pa.Array:
     """Return a column that the table does not have, with an inferred type."""
     try:
         check_one_kind(values := plain_values(values))

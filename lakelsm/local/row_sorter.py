@@ -62,7 +62,7 @@ class RowSorter:
     def sorted(self) -> list[SortedRows]:
         """Return the rows of each bucket. No more rows can be added."""
         if not self._runs:
-            return list(self._held())
+            return list(self._rows_in_memory())
         if self._batches:
             self._spill()
         while len(self._runs) > _FAN_IN:
@@ -71,7 +71,7 @@ class RowSorter:
             self._runs = [merged, *self._runs[_FAN_IN:]]
         return self._merged(self._runs, _PIECE_BYTES)
 
-    def _held(self, piece_bytes: int = _PIECE_BYTES) -> Iterator[SortedRows]:
+    def _rows_in_memory(self, piece_bytes: int = _PIECE_BYTES) -> Iterator[SortedRows]:
         """Yield the rows in memory, by bucket."""
         if not self._batches:
             return
@@ -83,15 +83,15 @@ class RowSorter:
         step = max(1, int(piece_bytes / max(width, 1)))
         self._size = 0
         for code, members in _members(codes):
-            held = _HeldRows(rows, members, self._keys, step)
+            held = _MemoryRows(rows, members, self._keys, step)
             yield SortedRows(code, int(width * len(members)), held.tables)
 
     def _spill(self) -> None:
         """Write the rows in memory as a run."""
-        held = map(self._counted, self._held(_SCRATCH_BYTES))
+        held = map(self._count_size, self._rows_in_memory(_SCRATCH_BYTES))
         self._runs.append(self._scratch.write((rows.code, table) for rows in held for table in rows.tables()))
 
-    def _counted(self, rows: SortedRows) -> SortedRows:
+    def _count_size(self, rows: SortedRows) -> SortedRows:
         self._sizes[rows.code] = self._sizes.get(rows.code, 0) + rows.size
         return rows
 
@@ -105,7 +105,7 @@ class RowSorter:
 
 
 @dataclass(frozen=True)
-class _HeldRows:
+class _MemoryRows:
     """Some rows of a batch in memory, sorted when they are read."""
 
     rows: pa.RecordBatch

@@ -44,7 +44,7 @@ def times_of_text(texts: pa.Array, target: AtomicType) -> pa.Array:
     if found.null_count != texts.null_count:
         raise TimeTextError
     parts = dict(zip((field.name for field in found.type), found.flatten()))
-    nanos = _whole(pc.utf8_rpad(parts["fraction"], 9, "0"))
+    nanos = _integers(pc.utf8_rpad(parts["fraction"], 9, "0"))
     micros = _seconds(parts) * _MICROS + nanos // 1000
     validity = texts.is_valid() if texts.null_count else None
     if wanted == NANO_TIMESTAMP:
@@ -64,8 +64,8 @@ def _seconds(parts: dict[str, pa.Array]) -> npt.NDArray[np.int64]:
     seconds: npt.NDArray[np.int64] = pc.fill_null(times.cast(pa.int64()), 0).to_numpy()
     if "sign" not in parts:
         return seconds
-    minutes = _whole(_filled(parts["minutes"], "00"))
-    ahead = _whole(_filled(parts["hours"], "00")) * 60 + minutes
+    minutes = _integers(_filled(parts["minutes"], "00"))
+    ahead = _integers(_filled(parts["hours"], "00")) * 60 + minutes
     if ahead.max(initial=0) > _MAX_OFFSET or minutes.max(initial=0) > 59:
         raise TimeTextError
     west = pc.fill_null(pc.equal(parts["sign"], "-"), False).to_numpy(zero_copy_only=False)
@@ -78,7 +78,7 @@ def _filled(texts: pa.Array, instead: str) -> pa.Array:
     return pc.if_else(pc.equal(texts, ""), instead, texts)
 
 
-def _whole(digits: pa.Array) -> npt.NDArray[np.int64]:
+def _integers(digits: pa.Array) -> npt.NDArray[np.int64]:
     """Return the numbers that texts of digits have, 0 for NULL."""
     numbers: npt.NDArray[np.int64] = pc.fill_null(digits.cast(pa.int64()), 0).to_numpy()
     return numbers

@@ -190,7 +190,7 @@ def read_units(
             raise
 
     run.__name__ = _name_of(task)
-    return _raising(run_units(spark, units, run, StructType([*shown, StructField(ERROR, StringType())])))
+    return _raise_errors(run_units(spark, units, run, StructType([*shown, StructField(ERROR, StringType())])))
 
 
 def map_batches(
@@ -216,7 +216,7 @@ def map_batches(
 
     arrow = to_spark_arrow(from_struct(added))
     schema = StructType([*frame.schema, *added, StructField(ERROR, StringType())])
-    return _raising(map_in_arrow(frame, run, schema))
+    return _raise_errors(map_in_arrow(frame, run, schema))
 
 
 def _combined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -227,13 +227,13 @@ def _combined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         waiting.append(batch)
         rows, size = rows + len(batch), size + batch.nbytes
         if rows >= _COMBINED_ROWS or size >= _COMBINED_BYTES:
-            yield from _as_one(waiting)
+            yield from _joined(waiting)
             waiting, rows, size = [], 0, 0
     if waiting:
-        yield from _as_one(waiting)
+        yield from _joined(waiting)
 
 
-def _as_one(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
     """Return batches as one, or as several if a column is too large for one."""
     if len(batches) == 1:
         return batches
@@ -241,7 +241,7 @@ def _as_one(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
     return joined
 
 
-def _raising(frame: DataFrame) -> DataFrame:
+def _raise_errors(frame: DataFrame) -> DataFrame:
     """Return the rows of a frame without the column `ERROR`, and raise each text in it as an error."""
     return frame.where(F.col(ERROR).isNull() | F.raise_error(F.col(ERROR)).cast("boolean")).drop(ERROR)
 

@@ -52,7 +52,7 @@ def refused_write(
     ``lost`` states the effect on the table.
     """
     size = "" if needed is None else f" ({needed} bytes)"
-    free = f"; {_free(path)} bytes are free there" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+    free = f"; {_free_bytes(path)} bytes are free there" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
     return storage_error(
         f"{path} cannot be written{size}: {_reason(error)}{free}. {lost}. {_remedy(error)}, and run it again.", error
     )
@@ -130,7 +130,7 @@ def _remedy(error: OSError) -> str:
     return _REMEDIES.get(error.errno or 0, "Fix the cause")
 
 
-def _free(path: str) -> int:
+def _free_bytes(path: str) -> int:
     folder = os.path.dirname(path)
     while not os.path.isdir(folder) and folder != os.path.dirname(folder):
         folder = os.path.dirname(folder)

@@ -79,9 +79,9 @@ def store_options(location: ObjectLocation, given: Mapping[str, str], session: M
     """
     kind = location.kind
     sources = [
-        _given(kind, given),
+        _from_options(kind, given),
         _from_environment(kind),
-        *(_from_session(kind, settings) for settings in (_of_location(location, session), session)),
+        *(_from_session(kind, settings) for settings in (_location_settings(location, session), session)),
     ]
     found: dict[str, str] = {}
     for source in reversed(sources):
@@ -132,7 +132,7 @@ def _is_address(endpoint: str) -> bool:
         return False
 
 
-def _given(kind: ObjectStoreKind, given: Mapping[str, str]) -> dict[str, str]:
+def _from_options(kind: ObjectStoreKind, given: Mapping[str, str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for key, value in given.items():
         name = _name_of(kind, key, variables=True)
@@ -148,7 +148,7 @@ def _given(kind: ObjectStoreKind, given: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def _of_location(location: ObjectLocation, session: Mapping[str, str]) -> dict[str, str]:
+def _location_settings(location: ObjectLocation, session: Mapping[str, str]) -> dict[str, str]:
     """Return Hadoop's settings for one bucket or account, under the keys of the general ones."""
     if location.kind is ObjectStoreKind.S3:
         own = f"fs.s3a.bucket.{location.bucket}."
