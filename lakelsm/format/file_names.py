@@ -76,7 +76,7 @@ def _number_after(prefix: str, name: str) -> int | None:
 
 
 def tag_of(name: str) -> str | None:
-    """Return the tag of the tag file ``name``; None for any other name."""
+    """Return the tag's name in the file name ``tag-<name>``; None for any other file name."""
     return name.removeprefix(TAG_PREFIX) if name.startswith(TAG_PREFIX) else None
 
 
@@ -86,12 +86,12 @@ def changelog_id_of(name: str) -> int | None:
 
 
 def consumer_of(name: str) -> str | None:
-    """Return the consumer of the consumer file ``name``; None for any other name."""
+    """Return the consumer's id in the file name ``consumer-<id>``; None for any other file name."""
     return name.removeprefix(CONSUMER_PREFIX) if name.startswith(CONSUMER_PREFIX) else None
 
 
 def branch_of(name: str) -> str | None:
-    """Return the branch of the branch directory ``name``; None for any other name."""
+    """Return the branch's name in the directory name ``branch-<name>``; None for any other name."""
     return name.removeprefix(BRANCH_PREFIX) if name.startswith(BRANCH_PREFIX) else None
 
 

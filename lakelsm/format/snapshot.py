@@ -263,7 +263,7 @@ _FILE_NAME_KEYS = (
     "statistics",
 )
 _MAP_KEYS = {"log_offsets": int, "properties": str}
-#: The minimum of each number.
+#: Minimum values of numeric keys.
 _MIN_VALUES = {
     "id": 1,
     "schema_id": 0,
@@ -272,7 +272,7 @@ _MIN_VALUES = {
     "changelog_manifest_list_size": 0,
     "next_row_id": 0,
 }
-#: The years 1 to 9999.
+#: The years 1 to 9999 in epoch milliseconds.
 _FIRST_MILLIS, _LAST_MILLIS = -62_135_596_800_000, 253_402_300_799_999
 #: The fields that both lists below contain, in order. Persisted: do not change
 _STATE = (

@@ -94,7 +94,7 @@ class _Part:
     counts: FileCounts
 
     def taken(self, mask: _Mask) -> _Part:
-        return _Part(self.batch, self.rows[mask], counts=self.counts.taken(mask))
+        return _Part(self.batch, self.rows[mask], counts=self.counts.selected(mask))
 
 
 def _shown(store: TableStore, batch: EntryBatch, rows: _Longs, fresh: bool) -> _Part:

@@ -42,7 +42,7 @@ def nano_timestamps(micros: Longs, nanos: npt.NDArray[Any], validity: pa.Array |
 
 
 def micros_and_nanos(times: pa.Array) -> tuple[Longs, Longs]:
-    """Return the microseconds since the epoch (floored) and the nanoseconds within each; arbitrary for NULL."""
+    """Return the microseconds since the epoch (floored) and the nanoseconds within each; those of NULL are arbitrary."""
     buffer = times.buffers()[1]
     if buffer is None:
         return np.zeros(len(times), dtype=np.int64), np.zeros(len(times), dtype=np.int64)

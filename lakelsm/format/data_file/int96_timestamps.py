@@ -48,7 +48,10 @@ def leaves_of(schema: pq.ParquetSchema, names: Collection[str]) -> list[pq.Colum
 
 
 def from_int96(values: pa.Array) -> pa.Array:
-    """Convert INT96 values to `NANO_TIMESTAMP`. Raises UnsupportedFeatureError for times beyond microseconds' range."""
+    """Convert INT96 values to `NANO_TIMESTAMP`.
+
+    Raises UnsupportedFeatureError for a time outside the range of 64-bit microseconds.
+    """
     days, nanos = _days_and_nanos(values)
     if len(days) and max(int(days.max()), -int(days.min())) > _MAX_DAYS:
         raise timestamp_out_of_range()

@@ -166,7 +166,7 @@ def _refused(path: str) -> Iterator[None]:
 
 
 class _UnfinishedFile:
-    """A Parquet file that is being written, and the figures of its metadata so far."""
+    """A Parquet file that is being written, and its metadata so far."""
 
     def __init__(self, filesystem: arrow_fs.FileSystem, path: str, *, name: str, layout: FileLayout) -> None:
         self.name = name
@@ -223,7 +223,7 @@ class _UnfinishedFile:
         return int(self._sink.tell())
 
     def finish(self, level: int, file_source: FileSource, created: int) -> WrittenFile:
-        """Close the file and return its figures; ``created`` is a time of the local wall clock."""
+        """Close the file and return its metadata; ``created`` is a time of the local wall clock."""
         if self._int96 is not None:
             self._int96.begin_footer()
         self._writer.close()

@@ -73,7 +73,7 @@ class VectorLocation:
         return self.index_path, self.offset, self.length
 
     def damaged(self, problem: str) -> CorruptTableError:
-        """Return the error for a vector that is not valid."""
+        """Return the error for an invalid vector; ``problem`` says what is wrong."""
         return CorruptTableError(
             f"Deletion vector of data file {self.data_file} in index file {self.index_path}: {problem}. Restore the "
             "index file, or read a snapshot from before it."

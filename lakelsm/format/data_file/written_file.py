@@ -15,7 +15,10 @@ from lakelsm.schema.table_schema import TableSchema
 
 @dataclass(frozen=True, kw_only=True)
 class WrittenFile:
-    """The figures of a complete file. ``ends`` has the trimmed primary key of its first and its last row."""
+    """The metadata of a complete file, before keys and statistics are encoded.
+
+    ``ends`` has the trimmed primary key of its first and its last row.
+    """
 
     name: str
     size: int

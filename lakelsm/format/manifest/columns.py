@@ -61,7 +61,7 @@ class FileCounts:
     delete_rows: Longs
     sources: Longs
 
-    def taken(self, mask: npt.NDArray[np.bool_]) -> FileCounts:
+    def selected(self, mask: npt.NDArray[np.bool_]) -> FileCounts:
         """Return the counts of the files that ``mask`` selects."""
         return FileCounts(self.levels[mask], self.rows[mask], self.delete_rows[mask], self.sources[mask])
 

@@ -121,7 +121,7 @@ def null_mask(array: pa.Array) -> Mask | None:
 
 
 def primitive_values(array: pa.Array) -> npt.NDArray[Any]:
-    """Return a view of a fixed-width array's values as signed integers or floats; arbitrary for null."""
+    """Return a view of a fixed-width array's values as signed integers or floats; those of NULL are arbitrary."""
     width = array.type.bit_width // 8
     dtype: Any = array.type.to_pandas_dtype() if pa.types.is_floating(array.type) else f"i{width}"
     buffer = array.buffers()[1]

@@ -35,7 +35,7 @@ def is_nested_type(data_type: DataType) -> bool:
 
 
 def nested_bytes(array: pa.Array, data_type: DataType) -> pa.BinaryArray:
-    """Return the bytes of each value; arbitrary for NULL. Raises InvalidInputError for values of another kind."""
+    """Return the bytes of each value (arbitrary for NULL). Raises InvalidInputError for values of another kind."""
     if isinstance(data_type, RowType) and pa.types.is_struct(array.type):
         members = [_slots(array.field(index), member.type) for index, member in enumerate(data_type.fields)]
         return assembled_rows(members, len(array))

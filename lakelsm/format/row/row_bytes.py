@@ -35,7 +35,7 @@ class RowBytes:
         return cls(padded(data[base : int(offsets[-1])]), offsets[:-1] - base, offsets[1:] - offsets[:-1])
 
     def take(self, indices: npt.NDArray[np.int64]) -> RowBytes:
-        """Return some of the strings."""
+        """Return the strings at ``indices``."""
         return RowBytes(self.buffer, self.starts[indices], self.lengths[indices])
 
 

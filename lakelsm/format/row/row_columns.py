@@ -16,7 +16,7 @@ MILLIS_PER_DAY = 86_400_000
 
 
 def value_column(arrow_type: pa.DataType, values: npt.NDArray[Any], nulls: Mask) -> pa.Array:
-    """Return a column of fixed width with the buffer ``values``; arbitrary for null."""
+    """Return a column of fixed width with the buffer ``values``, which may have any value for NULL."""
     buffers = [validity(nulls), pa.py_buffer(np.ascontiguousarray(values))]
     return pa.Array.from_buffers(arrow_type, len(nulls), buffers)
 

@@ -19,7 +19,7 @@ from lakelsm.format.index.file_index.file_index_container import FileIndexContai
 from lakelsm.options.file_index_options import BITMAP, BLOOM_FILTER
 from lakelsm.types import DataField
 
-#: Row indexes within a file. None means any row.
+#: Row indexes within a file. None means that any row may match.
 Rows: TypeAlias = BitMap | None
 #: Keys that are looked up together. Most files contain one of the first.
 _KEYS_AT_ONCE = 1024
