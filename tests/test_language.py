@@ -36,6 +36,7 @@ REWRITTEN = (
     "docs/check.md",
     "docs/design",
     "docs/differences.md",
+    "docs/format.md",
     "docs/index.md",
     "docs/integrity.md",
     "docs/keys.md",
@@ -46,6 +47,8 @@ REWRITTEN = (
     "docs/query-service.md",
     "docs/system_tables.md",
     "docs/tutorial.md",
+    "lakelsm/format",
+    "lakelsm/types",
     "tools",
 )
 

@@ -363,7 +363,7 @@ def _dump(values: Mapping[str, object]) -> str:
 def newest_at(millis: int, ids: Sequence[int], read: Callable[[int], Snapshot | None]) -> Snapshot | None:
     """Return the newest snapshot that was committed at or before ``millis`` (epoch), by bisection of ascending ``ids``.
 
-    Returns None if there is none. ``read`` returns None for a deleted snapshot; older snapshots are deleted first.
+    Returns None without such a snapshot. ``read`` returns None for a deleted snapshot; older snapshots are deleted first.
     """
     low, high = 0, len(ids) - 1
     best: Snapshot | None = None
