@@ -268,13 +268,13 @@ class TableMaintenance(OpenedTable):
         commit_user: str | None = None,
         engine: str | None = None,
     ) -> AnalyzeResult:
-        """Write statistics of the newest snapshot's merged rows, like Paimon's ANALYZE; system table 'statistics'.
+        """Write statistics of the merged rows of the newest snapshot, like Paimon's ANALYZE.
 
-        For each of ``columns`` (in any case; by default all except nested ones; [] for rows and bytes alone): the
-        number of distinct values (approximate, standard error 2.3 %), minimum and maximum (not of texts and binary),
-        NULLs and lengths. ``commit_user`` is the user of the new snapshot. ``engine`` is 'spark' or 'local' (this
-        process); by default as in `compact`. An empty table gets none. ``dry_run`` writes nothing. Raises
-        InvalidInputError for an unknown or nested column.
+        The system table 'statistics' shows them. For each of ``columns`` (in any case; by default all except nested
+        ones; [] for rows and bytes alone) they have the number of distinct values (approximate, standard error 2.3 %),
+        minimum and maximum (not of texts and binary), NULLs and lengths. ``commit_user`` is the user of the new
+        snapshot. ``engine`` is 'spark' or 'local' (this process); by default as in `compact`. An empty table gets none.
+        ``dry_run`` writes nothing. Raises InvalidInputError for an unknown or nested column.
         """
         from lakelsm.maintain.analyze import analyze, analyzed_columns
 
