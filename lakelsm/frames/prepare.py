@@ -185,7 +185,7 @@ def _normalized_floats(column: Column, target: T.DataType, zeros: bool) -> Colum
 
 
 def _floored(column: Column, kind: DataType) -> Column:
-    """Return a TIMESTAMP(0..3) key in milliseconds, as it is stored, so that finer times are one key from the start."""
+    """Return a TIMESTAMP(0..3) key in milliseconds, the stored form, so that finer times are one key from the start."""
     if not isinstance(kind, AtomicType) or kind.root not in ("TIMESTAMP", "TIMESTAMP_LTZ") or (kind.precision or 0) > 3:
         return column
     if kind.root == "TIMESTAMP_LTZ":

@@ -1,6 +1,6 @@
 """Rows as Python values (a list of dicts, a dict of columns, a list of keys) in the types of a table's columns.
 
-Python values have no column types. Therefore each value is converted by itself and accepted if it fits the column
+Python values have no column types. Therefore each value is converted separately and accepted if it fits the column
 (`lakelsm.schema.row_rules.is_castable`), beside values of other classes: text and dates may share a DATE column.
 """
 

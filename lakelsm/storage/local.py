@@ -150,7 +150,7 @@ class LocalFileIO:
         try:
             os.link(temporary, path)
         except FileExistsError:
-            # On a network file system a repeated request can fail with "exists" because of its own first link.
+            # On a network file system a repeated request can fail with "exists" because the first one succeeded.
             return _is_same_file(temporary, path)
         except OSError as failure:
             if failure.errno in _NO_LINK_SUPPORT and not _is_same_file(temporary, path):

@@ -36,7 +36,7 @@ _LOG = logging.getLogger("lakelsm.storage")
 
 Answer = TypeVar("Answer")
 
-#: The library retries no request by itself: `ObjectClient.send` does, also after an incomplete answer.
+#: The library retries no request: `ObjectClient.send` does, also after an incomplete answer.
 _NO_RETRY = {"max_retries": 0, "retry_timeout": timedelta(seconds=60)}
 #: For parts of long files and for creations, which `send` cannot repeat. The library's waits are random.
 _RETRY = {

@@ -136,7 +136,7 @@ def test_wrong_arguments_and_conditions_that_only_spark_evaluates_are_refused(tm
         table.to_arrow(limit=-1)
     with pytest.raises(InvalidInputError, match="ordered"):
         table.to_arrow(ordered="yes")  # type: ignore[arg-type]
-    with pytest.raises(InvalidInputError, match="'x' of the predicate"):
+    with pytest.raises(InvalidInputError, match="column 'x' does not exist"):
         table.to_arrow("x = 1")
     with pytest.raises(InvalidInputError, match="nope"):
         table.to_arrow(columns=["nope"])
