@@ -1,4 +1,4 @@
-"""Wrong arguments of the public methods: one error that names the argument, the value and the remedy, before any work."""
+"""A wrong argument of a public method raises an error with argument, value and remedy, before any work."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ HALF = "\ud800"
 
 @pytest.fixture
 def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalog:
-    """A catalog with the table db.t, where no session may be asked for."""
-    asked = "lakelsm.frames.spark_engine.resolve_session"
-    monkeypatch.setattr(asked, lambda *_: pytest.fail("a session was asked for"))
+    """A catalog with the table db.t; a call that needs a Spark session fails the test."""
+    resolver = "lakelsm.frames.spark_engine.resolve_session"
+    monkeypatch.setattr(resolver, lambda *_: pytest.fail("a session was requested"))
     catalog = Catalog(str(tmp_path))
     catalog.create_table("db.t", "k INT, dt STRING", primary_key=["k"], options={"bucket": 2})
     return catalog
@@ -73,7 +73,7 @@ WRONG_LOCATIONS: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("location", "message"), WRONG_LOCATIONS)
-def test_a_wrong_location_is_named_with_what_to_write(location: Any, message: str) -> None:
+def test_a_wrong_location_is_refused_with_a_remedy(location: Any, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         Catalog(location)
     with pytest.raises(InvalidInputError, match=message):
@@ -123,13 +123,13 @@ def test_a_wrong_name_of_a_database_is_refused(catalog: Catalog, database: Any) 
             call(database)
 
 
-def test_a_warehouse_that_cannot_hold_a_directory_is_named(tmp_path: Path) -> None:
+def test_a_warehouse_that_is_a_file_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InvalidInputError, match=r"warehouse: the directory .*file.* cannot be created: Not a directory"):
         Catalog(str(tmp_path / "file")).create_table("db.t", "k INT", primary_key=["k"], options={"bucket": "1"})
 
 
-def test_what_the_file_system_does_not_let_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_file_is_reported_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     for call in (Table.for_path, lambda path: Catalog(path).list_databases(), lambda path: Catalog(path).table("db.t")):
         with pytest.raises(StorageError, match=r"loop.* cannot be read: Too many levels of symbolic links"):
@@ -144,7 +144,7 @@ def test_what_the_file_system_does_not_let_read_is_told(tmp_path: Path, monkeypa
         Catalog(str(tmp_path)).table("db.t")
 
 
-def test_a_path_below_a_file_holds_no_table(tmp_path: Path) -> None:
+def test_a_path_below_a_file_has_no_table(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(TableNotFoundError, match="file does not exist"):
         Table.for_path(str(tmp_path / "file"))
@@ -182,7 +182,7 @@ def test_a_wrong_argument_of_a_creation_creates_nothing(
 ) -> None:
     before = sorted(tmp_path.rglob("*"))
     right = {"schema": "k INT, dt STRING", "primary_key": ["k"], "options": {"bucket": "1"}, "if_not_exists": True}
-    for name in ("db.u", "db.t"):  # one that is new and one that exists
+    for name in ("db.u", "db.t"):  # A new table, and an existing one.
         with pytest.raises(InvalidInputError, match=message):
             catalog.create_table(name, **{**right, **changed})
     assert sorted(tmp_path.rglob("*")) == before
@@ -207,7 +207,7 @@ def test_options_may_be_numbers_and_booleans_everywhere(catalog: Catalog) -> Non
         (("DROP COLUMN dt",), "changes: .* got 'DROP COLUMN dt'"),
     ],
 )
-def test_what_is_no_schema_change_changes_nothing(catalog: Catalog, changes: tuple[Any, ...], message: str) -> None:
+def test_a_wrong_schema_change_changes_nothing(catalog: Catalog, changes: tuple[Any, ...], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         catalog.alter_table("db.t", *changes)
     assert catalog.table("db.t").schema.id == 0
@@ -326,7 +326,7 @@ def test_another_file_system_is_refused_by_name() -> None:
     ("given", "numbers"),
     [("0", {0}), ("0,1, 12", {0, 1, 12}), ((3, 3), {3}), (range(2), {0, 1}), ([np.int32(1)], {1}), (None, None)],
 )
-def test_buckets_come_as_numbers_or_as_the_command_lines_text(given: Any, numbers: set[int] | None) -> None:
+def test_buckets_are_numbers_or_a_text_with_commas(given: Any, numbers: set[int] | None) -> None:
     assert checked_buckets("buckets", given) == numbers
 
 
@@ -334,12 +334,12 @@ def test_buckets_come_as_numbers_or_as_the_command_lines_text(given: Any, number
     ("given", "seconds"),
     [(90, 90), (1.5, 1.5), ("90", 90), ("1.5", 1.5), ("30 min", 1800), ("2h", 7200), ("500 ms", 0.5), (None, None)],
 )
-def test_a_length_of_time_is_seconds_or_text_with_a_unit(given: Any, seconds: float | None) -> None:
+def test_a_duration_is_seconds_or_text_with_a_unit(given: Any, seconds: float | None) -> None:
     assert checked_seconds("deadline", given) == seconds
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ({}, "set: expected a mapping of columns"),
         (["a"], "set: expected a mapping of columns"),
@@ -348,9 +348,9 @@ def test_a_length_of_time_is_seconds_or_text_with_a_unit(given: Any, seconds: fl
         ({1: "a"}, "set: expected a mapping of columns"),
     ],
 )
-def test_what_an_update_sets_is_expressions_by_column(given: Any, told: str) -> None:
+def test_the_values_of_an_update_are_expressions_by_column(given: Any, message: str) -> None:
     assert checked_assignments({"a": "5", "b": "NULL"}) == {"a": "5", "b": "NULL"}
-    with pytest.raises(InvalidInputError, match=told):
+    with pytest.raises(InvalidInputError, match=message):
         checked_assignments(given)
 
 
@@ -359,7 +359,7 @@ def test_memory_is_bytes_or_text_with_a_unit(given: Any, size: int) -> None:
     assert checked_task_memory("max_task_memory", given) == size
 
 
-def test_numbers_of_numpy_become_numbers_of_python() -> None:
+def test_numbers_of_numpy_become_python_numbers() -> None:
     assert type(checked_number("id", np.int32(3), min_value=1)) is int
     assert type(checked_point("start", np.int64(3), min_value=1, is_tag=bool)) is int  # type: ignore[arg-type]
     assert option_texts("options", {"bucket": np.int16(3)}) == {"bucket": "3"}
@@ -392,7 +392,7 @@ CHECKS: dict[str, Callable[[Any], object]] = {
 
 
 @pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
-def test_a_check_takes_a_hostile_value_or_refuses_it_in_a_short_message(check: Callable[[Any], object]) -> None:
+def test_a_check_accepts_a_hostile_value_or_raises_a_short_error(check: Callable[[Any], object]) -> None:
     for value in plain_values():
         try:
             check(value)
@@ -400,7 +400,7 @@ def test_a_check_takes_a_hostile_value_or_refuses_it_in_a_short_message(check: C
             assert len(str(error).encode()) < 500
 
 
-def test_the_value_in_a_message_is_short_and_its_own_faults_do_not_matter() -> None:
+def test_the_value_in_a_message_is_short_and_its_repr_may_fail() -> None:
     class Evil:
         def __repr__(self) -> str:
             raise RuntimeError("no representation")
@@ -441,15 +441,15 @@ def test_an_age_may_be_a_moment_in_the_tables_zone() -> None:
 
 
 @pytest.mark.parametrize("text", ["1 fortnight", "yesterday", "12:00", "2025-13-01", "-1 d", "1 d 2 h", "a" * 100_000])
-def test_a_text_that_is_no_age_is_told_with_its_argument(text: str) -> None:
-    with pytest.raises(InvalidInputError, match=r"older_than: '.* is not a duration or a point.*'7 days'.*'2025") as told:
+def test_a_text_that_is_not_an_age_is_refused_with_its_argument(text: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"older_than: '.* is not a duration or a point.*'7 days'") as caught:
         checked_age("older_than", text)
-    assert len(str(told.value)) < 400
+    assert len(str(caught.value)) < 400
 
 
 @pytest.mark.parametrize(
     "given", [-1, "-7 days", True, datetime.timedelta(seconds=-1), float("nan"), float("inf"), "9999999 d", [1]]
 )
-def test_an_age_that_is_none_is_refused(given: object) -> None:
+def test_an_invalid_age_is_refused(given: object) -> None:
     with pytest.raises(InvalidInputError, match=r"^older_than: .* is not a duration"):
         checked_age("older_than", given, moments=False)

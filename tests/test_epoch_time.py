@@ -19,7 +19,7 @@ from lakelsm.errors import CorruptTableError
         (-62_135_596_800_000, datetime(1, 1, 1)),
     ],
 )
-def test_a_time_is_told_to_the_millisecond(millis: int, time: datetime) -> None:
+def test_a_time_is_exact_to_the_millisecond(millis: int, time: datetime) -> None:
     assert wall_time(millis, "it") == time and utc_time(millis, "it") == time.replace(tzinfo=timezone.utc)
 
 

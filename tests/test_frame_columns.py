@@ -1,4 +1,4 @@
-"""The columns of a frame beside those of a table: typed frames by their types, Python's values by value."""
+"""The columns of a frame compared with a table's: typed frames by type, Python values by value."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def types_of(columns: str, frame: Any, *, by_value: bool = True) -> str:
         ("INT", [1, 2**31], "BIGINT"),
         ("INT", [1, 1.0], "INT"),
         ("INT", [1, 1.5], "DOUBLE"),
-        ("BIGINT", [2**70], "BIGINT"),  # No type has it, so the write refuses the value.
+        ("BIGINT", [2**70], "BIGINT"),  # No type can hold the value, so the write refuses it.
         ("INT", ["x", 1], "INT"),
         ("INT", ["x"], "STRING"),
         ("DECIMAL(10, 2)", [1, 1.25, Decimal("1.1")], "DECIMAL(10, 2)"),
@@ -52,7 +52,7 @@ def types_of(columns: str, frame: Any, *, by_value: bool = True) -> str:
         ("MAP<INT, INT>", [{1: 2**40}], "MAP<INT, BIGINT>"),
     ],
 )
-def test_pythons_values_have_the_columns_type_where_they_fit(own: str, values: list[Any], found: str) -> None:
+def test_python_values_have_the_columns_type_if_they_fit(own: str, values: list[Any], found: str) -> None:
     expected = f"v {parse_type(found).sql()}"
     for frame in ([{"v": value} for value in values], {"v": values}, {"v": _objects(values)}):
         assert types_of(f"v {own}", frame).replace("INT NOT NULL", "INT") == expected
@@ -64,7 +64,7 @@ def _objects(values: list[Any]) -> Any:
     return found
 
 
-def test_columns_with_types_have_these_and_pandas_has_no_nanoseconds_and_no_missing_integers() -> None:
+def test_typed_columns_keep_their_types_except_nanoseconds_and_integers_of_pandas() -> None:
     times = pd.to_datetime(["2026-01-01"] * 2).astype("datetime64[ns]")
     own = "v INT, f INT, s STRING, d DECIMAL(10, 2), e DECIMAL(10, 2), t TIMESTAMP(3)"
     columns = {
@@ -88,7 +88,7 @@ def test_columns_with_types_have_these_and_pandas_has_no_nanoseconds_and_no_miss
         assert types_of("v INT, t TIMESTAMP(3)", form) == "v DOUBLE, t TIMESTAMP(9), x NULL"
 
 
-def test_rows_in_memory_are_held_and_a_stream_is_taken_once() -> None:
+def test_rows_in_memory_can_be_read_again_and_a_stream_only_once() -> None:
     rows = pa.table({"id": [1], "t": pa.array([1], pa.time64("us"))})
     for form, is_held in ((rows, True), (rows.to_pandas(), True), (rows.to_pylist(), True), (rows.to_reader(), False)):
         assert FrameColumns.of(form).is_held is is_held
@@ -102,7 +102,7 @@ def test_rows_in_memory_are_held_and_a_stream_is_taken_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("frame", "told"),
+    ("frame", "message"),
     [
         ([{"x": 1}, {"x": "a"}], "column 'x': its values have no common type"),
         ([{"id": 1}, 5], "frame, row 2: expected a dict, got 5."),
@@ -112,8 +112,8 @@ def test_rows_in_memory_are_held_and_a_stream_is_taken_once() -> None:
         (5, "frame: expected rows in memory (a list of dicts, a dict of columns, "),
     ],
 )
-def test_what_has_no_type_is_refused_with_the_column(frame: Any, told: str) -> None:
-    with pytest.raises(InvalidInputError, match=re.escape(told)):
+def test_a_column_without_a_type_is_refused_by_name(frame: Any, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=re.escape(message)):
         types_of("v INT", frame)
 
 

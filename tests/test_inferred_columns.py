@@ -25,7 +25,7 @@ NANOS = ["2020-01-01 00:00:00.123456", None]
 
 
 class Stream:
-    """Rows of another library, which can be taken once."""
+    """Rows of another library, which can be read only once."""
 
     def __init__(self, rows: pa.Table) -> None:
         self.rows: pa.Table | None = rows
@@ -42,7 +42,7 @@ def catalog(tmp_path: Path) -> Catalog:
 
 
 def ddl(catalog: Catalog, given: Any, **more: Any) -> str:
-    """The columns that a table is created with, but for the key's."""
+    """Return the columns that a table is created with, without the key."""
     columns = str(catalog.create_table("db.t", given, primary_key="id", **more).schema).split("\n")
     catalog.drop_table("db.t")
     assert columns[0].startswith("id BIGINT NOT NULL") and columns[-1] == "PRIMARY KEY (id)"
@@ -82,7 +82,7 @@ ARROW = {
 }
 
 
-def test_a_pandas_frame_gives_columns_that_can_be_null_and_microseconds_and_loads_its_rows(catalog: Catalog) -> None:
+def test_a_pandas_frame_makes_nullable_columns_with_microseconds_and_is_loaded(catalog: Catalog) -> None:
     frame = pd.DataFrame({"id": [1, 2], **{column.split()[0]: values for column, values in PANDAS.items()}})
     assert ddl(catalog, frame) == ", ".join(PANDAS)
     table = catalog.create_table("db.t", frame, primary_key="id", load=True)
@@ -94,7 +94,7 @@ def test_a_pandas_frame_gives_columns_that_can_be_null_and_microseconds_and_load
 
 
 @pytest.mark.parametrize("form", ["table", "batch", "reader", "dataset", "stream"])
-def test_rows_of_arrow_give_columns_and_are_loaded_in_each_form(catalog: Catalog, form: str) -> None:
+def test_rows_of_arrow_make_columns_and_are_loaded_in_each_form(catalog: Catalog, form: str) -> None:
     names = ["id", *(column.split()[0] for column in ARROW)]
     key = pa.field("id", pa.int64(), nullable=False)
     fields = [key, *(pa.field(name, values.type, nullable=False) for name, values in zip(names[1:], ARROW.values()))]
@@ -114,7 +114,7 @@ def test_rows_of_arrow_give_columns_and_are_loaded_in_each_form(catalog: Catalog
         ({"id": np.array([1]), "t": pd.to_datetime(["2020-01-01"])}, "t TIMESTAMP(6)", [(1, pd.Timestamp("2020-01-01"))]),
     ],
 )
-def test_rows_of_python_give_columns_and_are_loaded(
+def test_python_rows_make_columns_and_are_loaded(
     catalog: Catalog, given: Any, columns: str, rows: list[tuple[Any, ...]]
 ) -> None:
     assert ddl(catalog, given) == columns
@@ -122,7 +122,7 @@ def test_rows_of_python_give_columns_and_are_loaded(
     assert [tuple(row.values()) for row in table.to_arrow(ordered=True).to_pylist()] == rows
 
 
-def test_types_by_name_and_schemas_keep_what_they_say(catalog: Catalog) -> None:
+def test_types_by_name_and_schemas_are_used_unchanged(catalog: Catalog) -> None:
     types = {"id": "BIGINT", "a b": "INT NOT NULL", "w": parse_type("DECIMAL(9, 2)"), "x": pa.timestamp("s")}
     assert ddl(catalog, types) == "`a b` INT NOT NULL, w DECIMAL(9, 2), x TIMESTAMP(0)"
     schema = pa.schema([("id", pa.int64()), pa.field("v", pa.string(), nullable=False), ("x", pa.timestamp("ns"))])
@@ -141,7 +141,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a large decimal": (pa.table({"id": [1], "x": pa.array([1], pa.decimal256(50, 2))}), "column 'x': precision 50"),
     "a column twice": (pd.DataFrame([[1, 2]], columns=["id", "id"]), "duplicate column id"),
     "no type": ({"id": "BIGINT", "x": "BLAH"}, "column 'x': .*BLAH"),
-    "a type that is none": ({"id": "BIGINT", "x": 5}, "the type of column 'x': expected a text such as 'INT'"),
+    "a wrong type": ({"id": "BIGINT", "x": 5}, "the type of column 'x': expected a text such as 'INT'"),
     "no columns": ({}, "at least one column"),
     "a series": (pd.Series([1]), r"schema.to_frame\(\)"),
     "a number": (5, "schema: expected a DDL text"),
@@ -178,7 +178,7 @@ def test_objects_of_polars_are_refused(catalog: Catalog, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_has_no_type_of_paimons_is_refused_with_the_column_and_creates_nothing(
+def test_a_column_without_a_type_in_paimon_is_refused_and_creates_nothing(
     catalog: Catalog, tmp_path: Path, what: str
 ) -> None:
     given, error = REFUSED[what]
@@ -205,7 +205,7 @@ def test_a_load_that_fails_leaves_no_table(catalog: Catalog, tmp_path: Path, wha
 
 
 def test_a_load_that_fails_after_a_commit_keeps_the_table(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Such as one whose commit has no certain answer, or one that met another writer's commit."""
+    """For example with an unknown outcome of the commit, or after a conflict with another writer."""
     write = Table.write
 
     def failing(table: Table, rows: Any) -> None:
@@ -233,14 +233,14 @@ def test_a_load_needs_rows_and_a_new_table(catalog: Catalog, given: Any, more: d
     assert catalog.list_tables() == []
 
 
-def test_a_load_into_a_table_that_exists_leaves_it_alone(catalog: Catalog) -> None:
+def test_a_load_into_an_existing_table_changes_nothing(catalog: Catalog) -> None:
     catalog.create_table("db.t", pa.table({"id": [1]}), primary_key="id", load=True)
     with pytest.raises(TableAlreadyExistsError):
         catalog.create_table("db.t", pa.table({"id": [2]}), primary_key="id", load=True)
     assert catalog.table("db.t").to_arrow().to_pydict() == {"id": [1]}
 
 
-def test_a_spark_frame_gives_columns_that_can_be_null_and_its_schema_what_it_says(
+def test_a_spark_frame_makes_nullable_columns_and_its_schema_is_used_unchanged(
     spark: SparkSession, catalog: Catalog
 ) -> None:
     frame = spark.sql("SELECT 1L AS id, array(1) AS a, timestamp_ntz'2020-01-01' AS t, 'x' AS v")

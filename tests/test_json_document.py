@@ -1,4 +1,4 @@
-"""The JSON files of a table: any content gives an object or a typed error."""
+"""Any content of a JSON file is parsed to an object or raises a typed error."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ def test_invalid_json_is_refused_with_the_name_of_the_file(text: str | bytes) ->
         parse_object(text, "/t/snapshot-1")
 
 
-def test_an_object_is_parsed_up_to_the_bounds() -> None:
+def test_an_object_is_parsed_up_to_the_limits() -> None:
     document = {"a": [(1 << 63) - 1, -(1 << 63), 0.5, None, True], "ü": {"b": "\U0001f600"}}
     assert parse_object(json.dumps(document), "x") == document
     assert parse_object(deep(200), "x")["a"]["a"]
 
 
-def test_a_list_of_texts_is_taken_as_it_is() -> None:
+def test_a_list_of_texts_is_parsed() -> None:
     assert parse_texts('["a", "\\u00e9"]', "the file") == ["a", "é"]
 
 
 @pytest.mark.parametrize("text", ["", "{}", '"a"', "[1]", "[null]", '[["a"]]', '["\\ud800"]', "[" * 5000])
-def test_what_is_no_list_of_texts_is_refused(text: str) -> None:
+def test_other_json_than_a_list_of_texts_is_refused(text: str) -> None:
     with pytest.raises(CorruptTableError, match="the file"):
         parse_texts(text, "the file")

@@ -59,12 +59,12 @@ def test_a_wrong_schema_change_is_refused_when_it_is_made(make: Callable[[], obj
 @pytest.mark.parametrize(
     "text", ["DECIMAL(10, 2)", "ROW<a INT>", "ARRAY<ROW<a INT, b MAP<STRING, BIGINT>>>", "BIGINT NOT NULL"]
 )
-def test_a_type_as_ddl_text_is_the_type_of_that_text(text: str) -> None:
+def test_a_type_as_ddl_text_is_parsed(text: str) -> None:
     assert AddColumn("x", text) == AddColumn("x", parse_type(text))
     assert AddColumn("x", text).data_type == UpdateColumnType(("r", "x"), text).data_type == parse_type(text)
     assert hash(UpdateColumnType("x", text)) == hash(UpdateColumnType("x", parse_type(text)))
 
 
-def test_what_is_said_of_an_added_column_beside_name_and_type_is_said_by_name() -> None:
+def test_further_arguments_of_an_added_column_are_keyword_only() -> None:
     with pytest.raises(TypeError):
         AddColumn("x", INT, "a comment")  # type: ignore[misc]

@@ -41,7 +41,7 @@ class LookupOptions:
         "lookup.cache-rows",
         LONG,
         10_000,
-        "Number of rows that a cache keeps of recent single lookups, as they were returned.",
+        "Number of result rows of recent single lookups that a cache keeps.",
         low=0,
         per_call=False,
     )

@@ -75,7 +75,7 @@ def check_understood(predicate: Predicate, where: str) -> None:
 
 
 def _too_long(predicate: Predicate) -> str | None:
-    """Return a pattern that is too long for Arrow; None if there is none."""
+    """Return a pattern that is too long for Arrow, or None."""
     if isinstance(predicate, And | Or):
         return next((pattern for pattern in map(_too_long, predicate.children) if pattern is not None), None)
     if isinstance(predicate, IsTrue):

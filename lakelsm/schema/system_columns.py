@@ -59,6 +59,6 @@ ROW = "_KEY__ROW"
 GROUP = "_KEY__GROUP"
 ROW_INDEX = "_KEY__ROW_INDEX"
 
-# In a changelog read: the snapshot of a change. In the output of a task: the error that ended it.
+# In a changelog read: the snapshot of a change. In the output of a task: the error that stopped it.
 SNAPSHOT = "_KEY__SNAPSHOT"
 ERROR = "_KEY__ERROR"

@@ -1,7 +1,7 @@
-"""No option without effect: each is read by something that acts, is refused by name, or says what it waits for.
+"""Each option has an effect, is refused by name, or needs a feature that lakelsm does not support yet.
 
-Found in the syntax of the package: an attribute of TableOptions that is read, or a key that is spelled out. What only
-judges whether a table's options go together is no actor.
+The test searches the source of the package for attributes of TableOptions and for keys as text. Modules that only check
+options do not count.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from lakelsm.schema.table_schema import create_schema
 from lakelsm.schema.unbuilt_features import refuse_unbuilt, refuse_unbuilt_writes
 
 _PACKAGE = Path(lakelsm.__file__).parent
-#: Modules that judge options, and do nothing that they ask for.
-_JUDGES = frozenset({"schema/option_rules.py", "schema/engine_rules.py", "schema/new_values.py"})
+#: Modules that only check options.
+_CHECKS = frozenset({"schema/option_rules.py", "schema/engine_rules.py", "schema/new_values.py"})
 _REFUSAL = "schema/unbuilt_features.py"
-#: Options that nothing but the refusal reads, with a value that it refuses.
+#: Options that only the refusal reads, with a refused value.
 _REFUSED = {
     "branch": "dev",
     "data-evolution.enabled": "true",
@@ -49,7 +49,7 @@ _REFUSED = {
     "sequence.snapshot-ordering": "true",
     "type": "format-table",
 }
-#: What options are called where they are read: `options`, `store.options`, `TableOptions.parse(schema.options)`.
+#: Expressions for options in the source: `options`, `store.options`, `TableOptions.parse(schema.options)`.
 _HOLDER = re.compile(r"(^|[._])options\)?$")
 _KEYS = {key: name for name, option in ATTRIBUTES.items() for key in (option.key, *option.fallback_keys)}
 
@@ -60,7 +60,7 @@ def _tree(path: Path) -> ast.Module:
 
 
 def _derived() -> dict[str, set[str]]:
-    """Properties of TableOptions, and the attributes that each is made of."""
+    """Return the properties of TableOptions with the attributes that each one uses."""
     tree = _tree(_PACKAGE / "options" / "table_options.py")
     (cls,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == TableOptions.__name__)
     return {
@@ -71,7 +71,7 @@ def _derived() -> dict[str, set[str]]:
 
 
 def _read(module: str, tree: ast.Module, derived: dict[str, set[str]]) -> Iterator[str]:
-    # A word such as 'type' is a key only where keys are refused.
+    # A word such as 'type' is a key only in the module that refuses keys.
     keys = {key: name for key, name in _KEYS.items() if module == _REFUSAL or "." in key or "-" in key}
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and _HOLDER.search(ast.unparse(node.value)):
@@ -82,23 +82,23 @@ def _read(module: str, tree: ast.Module, derived: dict[str, set[str]]) -> Iterat
 
 @cache
 def _readers() -> Mapping[str, set[str]]:
-    """Modules that act on each attribute of TableOptions, or refuse it."""
+    """Return the modules that use or refuse each attribute of TableOptions."""
     derived, readers = _derived(), defaultdict(set)
     for path in sorted(_PACKAGE.rglob("*.py")):
         module = path.relative_to(_PACKAGE).as_posix()
-        if not module.startswith("options/") and module not in _JUDGES:
+        if not module.startswith("options/") and module not in _CHECKS:
             for name in _read(module, _tree(path), derived):
                 readers[name].add(module)
     return readers
 
 
-def test_every_declared_option_acts_is_refused_or_waits_for_a_feature() -> None:
+def test_every_declared_option_has_an_effect_is_refused_or_needs_a_missing_feature() -> None:
     readers = _readers()
     idle = [o.key for name, o in ATTRIBUTES.items() if not readers[name] and o.acts_from is None]
-    assert not idle, f"declared, and read by nothing that acts: {idle}"
+    assert not idle, f"declared, but without effect: {idle}"
 
 
-def test_an_option_that_is_only_refused_is_refused_for_each_value_but_the_one_that_holds() -> None:
+def test_a_refused_option_is_refused_by_creation_opening_or_writes() -> None:
     readers = _readers()
     refused = {o.key for name, o in ATTRIBUTES.items() if readers[name] == {_REFUSAL}}
     assert refused <= set(_REFUSED)
@@ -110,13 +110,13 @@ def test_an_option_that_is_only_refused_is_refused_for_each_value_but_the_one_th
             refuse_unbuilt_writes(schema, options)
 
 
-def test_an_option_that_waits_for_a_feature_is_read_by_nothing_yet() -> None:
+def test_an_option_of_a_missing_feature_is_not_read() -> None:
     readers = _readers()
-    stale = {o.key: readers[name] for name, o in ATTRIBUTES.items() if readers[name] and o.acts_from is not None}
-    assert not stale, f"they act: take acts_from out of their declarations: {stale}"
+    active = {o.key: readers[name] for name, o in ATTRIBUTES.items() if readers[name] and o.acts_from is not None}
+    assert not active, f"remove acts_from from the declarations of {active}"
 
 
-def test_an_option_that_one_call_may_have_acts_outside_of_reads_and_schemas() -> None:
+def test_an_option_that_a_write_can_set_is_read_outside_schema() -> None:
     readers = _readers()
     for name, option in ATTRIBUTES.items():
         if option.per_call:
@@ -125,11 +125,11 @@ def test_an_option_that_one_call_may_have_acts_outside_of_reads_and_schemas() ->
 
 
 def _named_in_code(keys: Iterable[str]) -> set[str]:
-    """Of these keys those that a module has as a constant, but for those that declare and judge options."""
+    """Return the keys that modules have as constants, except modules that declare or check options."""
     found: set[object] = set()
     for path in _PACKAGE.rglob("*.py"):
         module = path.relative_to(_PACKAGE).as_posix()
-        if not module.startswith("options/") and module not in _JUDGES:
+        if not module.startswith("options/") and module not in _CHECKS:
             found |= {node.value for node in ast.walk(_tree(path)) if isinstance(node, ast.Constant)}
     return found & set(keys)
 
@@ -138,11 +138,11 @@ def test_every_option_of_a_column_is_read() -> None:
     assert _named_in_code(FIELD_OPTIONS) == set(FIELD_OPTIONS)
 
 
-def test_what_one_list_accepts_no_other_refuses_or_declares() -> None:
+def test_each_key_is_in_only_one_list() -> None:
     refused = {*UNBUILT_KEYS, *FEATURE_KEYS, *WRITE_KEYS, *UPKEEP_KEYS}
     assert not set(ACCEPTED_KEYS) & refused
     assert not {*ACCEPTED_KEYS, *refused} & set(OPTIONS)
 
 
-def test_nothing_reads_a_key_that_is_accepted_without_effect() -> None:
-    assert _named_in_code(ACCEPTED_KEYS) <= {"owner"}, "declare what acts as an option"
+def test_a_key_that_is_accepted_without_effect_is_not_read() -> None:
+    assert _named_in_code(ACCEPTED_KEYS) <= {"owner"}, "declare a key with an effect as an option"

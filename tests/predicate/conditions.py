@@ -1,4 +1,4 @@
-"""Random conditions as SQL text, with a reference that evaluates them in three-valued logic, NOT and all."""
+"""Random conditions as SQL text, with a reference that evaluates them in three-valued logic."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def rows() -> st.SearchStrategy[dict[str, Any]]:
 
 
 def _literal(column: str) -> st.SearchStrategy[tuple[str, Any]]:
-    """(text, value) of a literal that the column's type takes."""
+    """Draw the text and the value of a literal of the column's type."""
     number = st.one_of(_numbers.map(lambda n: (str(n), n)), _amounts.map(lambda d: (str(d), d)))
     by_column: dict[str, st.SearchStrategy[tuple[str, Any]]] = {
         "id": number,
@@ -79,7 +79,7 @@ def _literal(column: str) -> st.SearchStrategy[tuple[str, Any]]:
 
 
 def rank(value: Any) -> tuple[bool, Any]:
-    """Spark's order: NaN equals itself and is above all."""
+    """Return a sort key with Spark's order: NaN equals itself and is above all."""
     return (True, 0) if value != value else (False, value)
 
 
@@ -174,7 +174,7 @@ def _not(inner: Reference) -> Reference:
 
 
 def conditions() -> st.SearchStrategy[Condition]:
-    """Conditions over FIELDS; `id % 2 = 1` stands for what lakelsm does not understand."""
+    """Draw conditions on FIELDS; `id % 2 = 1` is an unsupported part."""
 
     def extend(inner: st.SearchStrategy[Condition]) -> st.SearchStrategy[Condition]:
         return st.one_of(

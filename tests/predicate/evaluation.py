@@ -1,4 +1,4 @@
-"""What a predicate comes out as for a row of exact values: the oracle for parsing, negation and pruning."""
+"""Evaluation of a predicate for a row of exact values: the oracle for parsing, negation and pruning."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lakelsm.predicate.predicate import And, Compare, Constant, In, IsNotNull, I
 
 _TRUE, _FALSE, _NULL = 1, 2, 4
 _ANYTHING = _TRUE | _FALSE | _NULL
-_RANK = {_FALSE: 0, _NULL: 1, _TRUE: 2}  # AND is the minimum of the ranks, OR the maximum
+_RANK = {_FALSE: 0, _NULL: 1, _TRUE: 2}  # AND is the minimum of the ranks, OR the maximum.
 _OUTCOMES = (_FALSE, _NULL, _TRUE)
 
 
@@ -36,9 +36,8 @@ _OR = _combine(max)
 def evaluate(predicate: Predicate, row: Mapping[str, Any]) -> bool | None:
     """Whether the predicate is TRUE for a row of exact values, such as a partition.
 
-    True: surely TRUE. False: surely not TRUE (FALSE or NULL), so no such row is wanted. None: cannot be
-    told, because a part is unknown, a column is missing from `row`, or a value's Python type is not the one
-    that the column's type has. A value None in `row` is NULL.
+    False means FALSE or NULL, so that the row does not match. None means unknown: a part is not supported, a column is
+    missing in `row`, or a value does not have the Python type of the column. A value None in `row` is NULL.
     """
     mask = _outcomes(predicate, row)
     if mask == _TRUE:

@@ -1,4 +1,4 @@
-"""Expressions as text, drawn at random, with rows to evaluate them on."""
+"""Random expressions as text, and rows on which they are evaluated."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DDL = (
     "w DECIMAL(38, 10), v STRING, u STRING, ok BOOLEAN, day DATE, ts TIMESTAMP(6), bin BYTES, arr ARRAY<INT>"
 )
 FIELDS = parse_columns(DDL)
-#: A row a column of values: of each a few that are apt to go wrong.
+#: Some critical values of each column, one list per column.
 ROWS: list[tuple[Any, ...]] = [
     (
         *(1, 2, 3, -2, 4, 1.5, 2.25, Decimal("1.25"), Decimal("3.141593"), Decimal("1234.5678901234"), "a", "it's", True),
@@ -45,7 +45,7 @@ _TYPES = ["TINYINT", "INT", "BIGINT", "DOUBLE", "DECIMAL(10, 3)", "DECIMAL(38, 2
 
 
 def batch() -> pa.RecordBatch:
-    """The rows as the engine has them."""
+    """Return the rows in the engine's types."""
     columns = [
         pa.array([row[at] for row in ROWS], python_arrow(field.type)).cast(to_arrow(field.type))
         for at, field in enumerate(FIELDS)
@@ -54,13 +54,13 @@ def batch() -> pa.RecordBatch:
 
 
 class Drawn:
-    """Draws expressions; each kind of them is a method."""
+    """A generator of expressions, with a method for each kind."""
 
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)
 
     def expression(self) -> str:
-        """An expression of any kind."""
+        """Return an expression of any kind."""
         return self._pick(self.number, self.number, self.number, self.text, self.condition, self.other)(3)
 
     def number(self, depth: int) -> str:

@@ -1,4 +1,4 @@
-"""A predicate on rows in Arrow against plain Python row by row, and at the ends of each type."""
+"""Evaluation of predicates on rows in Arrow, compared with Python row by row, and at the limits of each type."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def table_of(found: list[dict[str, Any]]) -> pa.Table:
     return pa.table({field.name: pa.array([row[field.name] for row in found], to_arrow(field.type)) for field in FIELDS})
 
 
-def judged(sql: str, column: str, values: list[Any] | pa.Array, data_type: AtomicType) -> list[bool]:
+def matches_of(sql: str, column: str, values: list[Any] | pa.Array, data_type: AtomicType) -> list[bool]:
     field = DataField(0, column, data_type)
     array = values if isinstance(values, pa.Array) else pa.array(values, to_arrow(data_type))
     return list(matching(parse_where(sql, (field,), "UTC"), pa.table({column: array})).to_pylist())
 
 
 @given(conditions(), st.lists(rows(), max_size=6))
-def test_rows_match_as_they_do_one_by_one_in_python(condition: Condition, found: list[dict[str, Any]]) -> None:
+def test_rows_match_like_single_rows_in_python(condition: Condition, found: list[dict[str, Any]]) -> None:
     predicate = parse_where(condition.sql, FIELDS)
     if unknown_part(predicate) is not None:
         assert "id % 2" in condition.sql
@@ -53,36 +53,36 @@ def test_a_number_finer_or_larger_than_a_decimal_column_is_compared_exactly(op: 
     values = [Decimal(n) / 100 for n in (-99999999, -1000, -1, 0, 1, 12345, 99999999)]
     number = Decimal(text)
     holds = {"=": "==", "!=": "!="}.get(op, op)
-    found = judged(f"p {op} {text}", "p", [*values, None], AtomicType("DECIMAL", precision=8, scale=2))
+    found = matches_of(f"p {op} {text}", "p", [*values, None], AtomicType("DECIMAL", precision=8, scale=2))
     assert found == [*(eval(f"a {holds} b", {"a": value, "b": number}) for value in values), False]
 
 
-def test_whole_numbers_are_compared_with_fractions_and_with_what_their_type_cannot_hold() -> None:
+def test_integers_are_compared_with_fractions_and_with_numbers_outside_their_type() -> None:
     tiny = AtomicType("TINYINT")
     values = [-128, -1, 0, 1, 2, 127, None]
-    assert judged("i < 1.5", "i", values, tiny) == [True, True, True, True, False, False, False]
-    assert judged("i >= 1.5", "i", values, tiny) == [False, False, False, False, True, True, False]
-    assert judged("i > -0.5", "i", values, tiny) == [False, False, True, True, True, True, False]
-    assert judged("i < 3000", "i", values, tiny) == [True] * 6 + [False]
-    assert judged("i > 3000 OR i = 128 OR i IN (-129, 500)", "i", values, tiny) == [False] * 7
-    assert judged("i != 3000 AND NOT i IN (128)", "i", values, tiny) == [True] * 6 + [False]
+    assert matches_of("i < 1.5", "i", values, tiny) == [True, True, True, True, False, False, False]
+    assert matches_of("i >= 1.5", "i", values, tiny) == [False, False, False, False, True, True, False]
+    assert matches_of("i > -0.5", "i", values, tiny) == [False, False, True, True, True, True, False]
+    assert matches_of("i < 3000", "i", values, tiny) == [True] * 6 + [False]
+    assert matches_of("i > 3000 OR i = 128 OR i IN (-129, 500)", "i", values, tiny) == [False] * 7
+    assert matches_of("i != 3000 AND NOT i IN (128)", "i", values, tiny) == [True] * 6 + [False]
 
 
-def test_nan_is_the_greatest_number_and_zeros_are_one() -> None:
+def test_nan_is_the_greatest_number_and_zeros_are_equal() -> None:
     values = [float("nan"), float("inf"), 0.0, -0.0, None]
     for root in ("FLOAT", "DOUBLE"):
-        assert judged("d > 1e300D", "d", values, AtomicType(root)) == [True, True, False, False, False]
-        zeros = judged("d <= 0 AND d >= -0.0 AND d IN (0, 7)", "d", values, AtomicType(root))
+        assert matches_of("d > 1e300D", "d", values, AtomicType(root)) == [True, True, False, False, False]
+        zeros = matches_of("d <= 0 AND d >= -0.0 AND d IN (0, 7)", "d", values, AtomicType(root))
         assert zeros == [False, False, True, True, False]
-        assert judged("d != 0", "d", values, AtomicType(root)) == [True, True, False, False, False]
+        assert matches_of("d != 0", "d", values, AtomicType(root)) == [True, True, False, False, False]
 
 
 def test_text_is_compared_by_its_bytes_and_patterns_by_characters() -> None:
     text = AtomicType("VARCHAR", length=9)
     values = ["Z", "a", "é", "\uffff", "\U0001f600", "a\nb", None]
-    assert judged("t > 'é'", "t", values, text) == [False, False, False, True, True, False, False]
-    assert judged("t LIKE '_'", "t", values, text) == [True, True, True, True, True, False, False]
-    either = judged("t LIKE 'a_b' OR t LIKE '%\uffff'", "t", values, text)
+    assert matches_of("t > 'é'", "t", values, text) == [False, False, False, True, True, False, False]
+    assert matches_of("t LIKE '_'", "t", values, text) == [True, True, True, True, True, False, False]
+    either = matches_of("t LIKE 'a_b' OR t LIKE '%\uffff'", "t", values, text)
     assert either == [False, False, False, True, False, True, False]
 
 
@@ -90,32 +90,32 @@ def test_times_of_each_unit_are_compared_with_finer_ones() -> None:
     noon = datetime(2020, 1, 1, 12)
     third = [noon, noon + timedelta(milliseconds=1), None]
     milli = AtomicType("TIMESTAMP", precision=3)
-    assert judged("t <= '2020-01-01 12:00:00.0005'", "t", third, milli) == [True, False, False]
-    assert judged("t >= '2020-01-01 12:00:00.0005'", "t", third, milli) == [False, True, False]
-    assert judged("t = '2020-01-01 12:00:00.0005'", "t", third, milli) == [False, False, False]
-    assert judged("t != '2020-01-01 12:00:00.0005'", "t", third, milli) == [True, True, False]
+    assert matches_of("t <= '2020-01-01 12:00:00.0005'", "t", third, milli) == [True, False, False]
+    assert matches_of("t >= '2020-01-01 12:00:00.0005'", "t", third, milli) == [False, True, False]
+    assert matches_of("t = '2020-01-01 12:00:00.0005'", "t", third, milli) == [False, False, False]
+    assert matches_of("t != '2020-01-01 12:00:00.0005'", "t", third, milli) == [True, True, False]
     early = [datetime(1, 1, 1), datetime(9999, 12, 31), None]
-    assert judged("t < '0001-01-01 00:00:00.000001'", "t", early, milli) == [True, False, False]
+    assert matches_of("t < '0001-01-01 00:00:00.000001'", "t", early, milli) == [True, False, False]
     zoned = AtomicType("TIMESTAMP_LTZ", precision=6)
     instants = [noon.replace(tzinfo=timezone.utc), None]
-    assert judged("t = '2020-01-01 13:00:00+01:00'", "t", instants, zoned) == [True, False]
-    assert judged("t IN (TIMESTAMP_LTZ '2020-01-01 12:00:00')", "t", instants, zoned) == [True, False]
+    assert matches_of("t = '2020-01-01 13:00:00+01:00'", "t", instants, zoned) == [True, False]
+    assert matches_of("t IN (TIMESTAMP_LTZ '2020-01-01 12:00:00')", "t", instants, zoned) == [True, False]
 
 
 def test_nanoseconds_are_compared_by_their_microsecond() -> None:
-    micros = np.array([-1, 0, 0, 1, 253_402_300_800_000_000])  # the last lies beyond the year 9999
+    micros = np.array([-1, 0, 0, 1, 253_402_300_800_000_000])  # The last one is after the year 9999.
     times = nano_timestamps(micros, np.array([999, 0, 1, 0, 0]), pa.array([True] * 5))
     nano = AtomicType("TIMESTAMP", precision=9)
-    assert judged("t <= '1970-01-01'", "t", times, nano) == [True, True, True, False, False]
-    assert judged("t = '1970-01-01'", "t", times, nano) == [False, True, True, False, False]
-    assert judged("t > '1970-01-01'", "t", times, nano) == [False, False, False, True, True]
+    assert matches_of("t <= '1970-01-01'", "t", times, nano) == [True, True, True, False, False]
+    assert matches_of("t = '1970-01-01'", "t", times, nano) == [False, True, True, False, False]
+    assert matches_of("t > '1970-01-01'", "t", times, nano) == [False, False, False, True, True]
 
 
 def test_dates_beyond_the_calendar_of_python_are_compared() -> None:
     days = pa.array([-10_000_000, 0, 10_000_000, None], pa.int32()).cast(pa.date32())
     day = AtomicType("DATE")
-    assert judged("d < '0001-01-01'", "d", days, day) == [True, False, False, False]
-    assert judged(f"d > DATE '{date.max}'", "d", days, day) == [False, False, True, False]
+    assert matches_of("d < '0001-01-01'", "d", days, day) == [True, False, False, False]
+    assert matches_of(f"d > DATE '{date.max}'", "d", days, day) == [False, False, True, False]
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_dates_beyond_the_calendar_of_python_are_compared() -> None:
         ("length(Text)", "LENGTH(Text)"),
     ],
 )
-def test_a_part_that_is_not_understood_is_refused_by_its_text(sql: str, named: str) -> None:
+def test_an_unsupported_part_is_refused_with_its_text(sql: str, named: str) -> None:
     with pytest.raises(UnsupportedFeatureError) as caught:
         check_understood(parse(sql), sql)
     assert named in str(caught.value)
@@ -147,7 +147,7 @@ def test_the_columns_of_a_predicate_are_all_that_it_needs() -> None:
 
 
 @pytest.mark.parametrize("sql", ["Text LIKE '{}'", "NOT (i = 1 OR (Text LIKE '{}') IS TRUE)"])
-def test_a_pattern_that_arrow_has_no_room_for_is_refused_before_a_row_is_read(sql: str) -> None:
+def test_a_pattern_that_is_too_long_for_arrow_is_refused_before_rows_are_read(sql: str) -> None:
     check_understood(parse(sql.format("%a" * 100)), sql)
     long = sql.format("%a" * 200_000)
     with pytest.raises(InvalidInputError, match="a LIKE pattern of 400000 characters with 200000 wildcards"):

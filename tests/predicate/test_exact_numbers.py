@@ -1,4 +1,4 @@
-"""Decimals are exact whatever their digits, and round half up."""
+"""Decimals of any number of digits are exact, and are rounded half up."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def decimals(numbers: list[int | None], scale: int) -> pa.Array:
 
 
 @given(st.lists(st.tuples(_unscaled, _unscaled), max_size=5), st.sampled_from("+-*/%"), st.integers(0, 38))
-def test_operations_are_those_of_whole_numbers(pairs: list[tuple[int, int]], op: str, scale: int) -> None:
-    """Each is compared with Python's Decimal, at 6 digits after the point; what 38 digits do not hold overflows."""
+def test_operations_equal_those_of_pythons_decimals(pairs: list[tuple[int, int]], op: str, scale: int) -> None:
+    """Results equal those of Python's Decimal at 6 digits after the point; more than 38 digits overflow."""
     result = AtomicType("DECIMAL", precision=38, scale=6)
     for one, other in pairs:
         if op in "/%" and other == 0:
@@ -33,7 +33,7 @@ def test_operations_are_those_of_whole_numbers(pairs: list[tuple[int, int]], op:
             exact = {"+": left + right, "-": left - right, "*": left * right}.get(op)
             if exact is None:
                 exact = left / right if op == "/" else left % right
-            if op in "*/":  # As Spark does, 38 digits come first.
+            if op in "*/":  # Like Spark, round to 38 digits first.
                 exact = exact.quantize(Decimal(1).scaleb(min(0, exact.adjusted() - 37) if op == "*" else -38))
             wanted = exact.quantize(Decimal("0.000001"))
         sides = decimals([one], scale), decimals([other], scale)
@@ -44,7 +44,7 @@ def test_operations_are_those_of_whole_numbers(pairs: list[tuple[int, int]], op:
             assert computed(op, *sides, result).to_pylist() == [wanted]
 
 
-def test_null_and_slices_pass() -> None:
+def test_null_and_slices_are_supported() -> None:
     values = decimals([None, 150, -5, None], 2).slice(1)
     assert negated(values, parse_type("DECIMAL(38, 2)")).to_pylist() == [Decimal("-1.50"), Decimal("0.05"), None]
     assert decimal_texts(values).to_pylist() == ["1.50", "-0.05", None]
@@ -68,7 +68,7 @@ def test_null_and_slices_pass() -> None:
         (pa.array([True, False, None]), "INT", "1 0 -"),
     ],
 )
-def test_a_cast_rounds_or_has_no_place(values: pa.Array, target: str, expected: str) -> None:
+def test_a_cast_rounds_or_does_not_fit(values: pa.Array, target: str, expected: str) -> None:
     cast = number_cast(values, parse_type(target)).to_pylist()
     found = ["-" if value is None else Decimal(str(value)) for value in cast]
     assert found == ["-" if text == "-" else Decimal(text) for text in expected.split()]

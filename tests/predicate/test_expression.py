@@ -1,4 +1,4 @@
-"""The types that expressions have, by the rules of Spark's ANSI mode."""
+"""Types of expressions, by the rules of Spark's ANSI mode."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_arithmetic_has_the_type_of_both_sides(op: str, left: str, right: str, e
     assert arithmetic_type(op, column(left), column(right)) == parse_type(expected)
 
 
-def test_a_literal_beside_a_decimal_needs_its_own_digits_only() -> None:
+def test_a_literal_next_to_a_decimal_needs_only_its_own_digits() -> None:
     for number, kind, expected in ((100, "INT", "DECIMAL(6, 2)"), (7, "TINYINT", "DECIMAL(6, 2)")):
         assert arithmetic_type("+", column("DECIMAL(4, 2)"), Value(parse_type(kind), number)) == parse_type(expected)
 

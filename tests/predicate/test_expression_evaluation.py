@@ -1,4 +1,4 @@
-"""What expressions give for rows; `test_expressions_against_spark` compares thousands of them with Spark."""
+"""Values of expressions for rows; `test_expressions_against_spark` compares thousands of them with Spark."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_parts_are_evaluated_for_the_rows_that_need_them(sql: str, expected: lis
 
 
 @pytest.mark.parametrize(
-    ("sql", "told"),
+    ("sql", "message"),
     [
         ("n / m", "the divisor of '/' is zero"),
         ("n % m", "the divisor of '%' is zero"),
@@ -64,6 +64,6 @@ def test_parts_are_evaluated_for_the_rows_that_need_them(sql: str, expected: lis
         ("-CAST(n - 2147483647 - 7 AS INT)", "overflows INT"),
     ],
 )
-def test_a_row_that_fails_is_told(sql: str, told: str) -> None:
-    with pytest.raises(InvalidInputError, match=told):
+def test_a_row_that_fails_raises_an_error(sql: str, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
         evaluated(parse_expression(sql, FIELDS), ROWS)

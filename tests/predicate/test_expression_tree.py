@@ -1,4 +1,4 @@
-"""Expressions as text: what is understood, and what is refused by name."""
+"""Conversion of expressions: supported ones, and refused ones by name."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from tests.predicate.expressions import FIELDS
         ("TIMESTAMP '2020-01-01 00:00:00+01:00'", "TIMESTAMP(6) WITH LOCAL TIME ZONE"),
     ],
 )
-def test_an_expression_has_the_type_that_spark_gives_it(sql: str, kind: str) -> None:
+def test_an_expression_has_its_type_in_spark(sql: str, kind: str) -> None:
     assert parse_expression(sql, FIELDS).type.sql() == kind
 
 
@@ -58,13 +58,13 @@ def test_an_expression_has_the_type_that_spark_gives_it(sql: str, kind: str) -> 
         *("(SELECT 1)", "n IN (SELECT 1)", "transform(arr, y -> y + 1)"),
     ],
 )
-def test_what_is_not_evaluated_here_is_refused_by_name(sql: str) -> None:
+def test_an_expression_that_needs_spark_is_refused_by_name(sql: str) -> None:
     with pytest.raises(UnsupportedFeatureError, match=r"the local engine cannot evaluate .* Pass engine='spark'"):
         parse_expression(sql, FIELDS)
 
 
 @pytest.mark.parametrize(
-    ("sql", "told"),
+    ("sql", "message"),
     [
         ("", "it is empty"),
         ("n +", "cannot parse expression 'n \\+': line 1, column 3"),
@@ -74,6 +74,6 @@ def test_what_is_not_evaluated_here_is_refused_by_name(sql: str) -> None:
         ("(" * 200 + "n" + ")" * 200, "nested too deeply"),
     ],
 )
-def test_a_text_that_is_no_expression_is_told_with_its_place(sql: str, told: str) -> None:
-    with pytest.raises(InvalidInputError, match=told):
+def test_an_invalid_expression_is_refused_with_the_position(sql: str, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
         parse_expression(sql, FIELDS)

@@ -1,6 +1,6 @@
-"""The value and the type of an expression in this process are Spark's in ANSI mode, and it fails where Spark does.
+"""An expression of the local engine has its value and type in Spark's ANSI mode, and fails where Spark fails.
 
-Constants that Spark folds before it has a row may differ: 0 / 0 fails there in a branch that no row takes.
+Constants that Spark folds before it reads a row may differ: there 0 / 0 fails also in a branch that no row needs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 DRAWN = 1500
-#: Of expressions that fail here so many are asked on Spark, each alone.
+#: The number of failing expressions that are run on Spark, one query each.
 FAILING = 25
 FIXED = [
     *("n / 0", "1 / (n - n)", "n + 1", "-b", "i8 + i8", "i8 * 100Y", "w * w", "w / e", "e / w", "w % d", "x % 2"),
@@ -38,7 +38,7 @@ FIXED = [
 
 
 def fate(expression: Expression, rows: pa.RecordBatch) -> list[Any] | None:
-    """The values; None where a row fails."""
+    """Return the values; None if a row fails."""
     try:
         return evaluated(expression, rows).to_pylist()
     except InvalidInputError:
@@ -46,7 +46,7 @@ def fate(expression: Expression, rows: pa.RecordBatch) -> list[Any] | None:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Zeros are the same, whose sign Spark loses as it folds constants."""
+    """Whether two values are equal. Zeros are, because Spark loses their sign when it folds constants."""
     if isinstance(one, float) and isinstance(other, float):
         return one == other or (one != one and other != other)
     return bool(one == other) and type(one) is type(other)
@@ -54,7 +54,7 @@ def same(one: Any, other: Any) -> bool:
 
 @pytest.fixture
 def frame(spark: SparkSession, tmp_path: Path) -> DataFrame:
-    """The rows in a file, as those of a table are: what Spark knows before it runs it evaluates in another way."""
+    """The rows in a file, as in a table: Spark evaluates constants in another way."""
     from pyspark.sql import functions as F
 
     from lakelsm.spark.spark_types import to_struct
@@ -66,7 +66,7 @@ def frame(spark: SparkSession, tmp_path: Path) -> DataFrame:
     return spark.read.parquet(str(tmp_path / "rows")).orderBy(F.col("at"))
 
 
-def test_spark_gives_the_same_value_and_type_or_fails_too(spark: SparkSession, frame: DataFrame) -> None:
+def test_spark_returns_the_same_value_and_type_or_also_fails(spark: SparkSession, frame: DataFrame) -> None:
     from pyspark.errors import PySparkException
     from pyspark.sql import functions as F
 

@@ -1,4 +1,4 @@
-"""A literal is taken only where Spark compares the same two values; with all else the outcome is unknown."""
+"""A literal is used only if Spark compares the same two values; otherwise the outcome is unknown."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.predicate.typed_columns import FIELDS, NOON, kind, parse
         "ts3 = '2020-01-01 00:00:00.0001'",
     ],
 )
-def test_equality_with_what_the_type_cannot_hold_is_never_true(sql: str) -> None:
+def test_equality_with_a_value_outside_the_type_is_never_true(sql: str) -> None:
     predicate = parse(sql)
     (name,) = columns(predicate)
     assert evaluate(predicate, {name: None}) is False
@@ -40,14 +40,14 @@ def test_equality_with_what_the_type_cannot_hold_is_never_true(sql: str) -> None
     assert evaluate(inverse, {name: 1}) is True
 
 
-def test_a_timestamp_literal_with_the_sessions_zone_is_compared_with_room_for_a_clock_that_steps() -> None:
+def test_a_timestamp_literal_in_the_sessions_zone_has_a_margin_for_steps_of_the_clock() -> None:
     predicate = parse("ts > TIMESTAMP '2020-01-01 12:00:00'")
     assert evaluate(predicate, {"ts": NOON - timedelta(hours=26)}) is False
     assert evaluate(predicate, {"ts": NOON}) is None
     assert parse("ts > TIMESTAMP '2020-01-01 12:00:00'", "UTC") == Compare("ts", ">", NOON)
 
 
-def test_instants_need_a_zone_whose_clock_does_not_step() -> None:
+def test_instants_need_a_zone_whose_clock_has_no_steps() -> None:
     expected = Compare("instant", "=", datetime(2020, 1, 1, 11, tzinfo=timezone.utc))
     assert parse("instant = '2020-01-01 12:00:00+01:00'") == expected
     assert parse("instant = TIMESTAMP '2020-01-01 11:00:00Z'") == expected
@@ -55,7 +55,7 @@ def test_instants_need_a_zone_whose_clock_does_not_step() -> None:
     assert not is_exact(parse("instant = '2020-01-01 12:00:00'", "Europe/Paris"))
 
 
-def test_nanoseconds_are_compared_as_spark_has_them_which_cuts_them_to_microseconds() -> None:
+def test_nanoseconds_are_compared_in_microseconds_as_in_spark() -> None:
     after = NOON + timedelta(microseconds=1)
     assert parse("ts9 <= '2020-01-01 12:00:00'") == Compare("ts9", "<", after)
     assert parse("ts9 > '2020-01-01 12:00:00'") == Compare("ts9", ">=", after)
@@ -66,7 +66,7 @@ def test_nanoseconds_are_compared_as_spark_has_them_which_cuts_them_to_microseco
     assert not is_exact(parse("ts9 <= '9999-12-31 23:59:59.999999'"))
 
 
-def test_digits_beyond_a_timestamps_precision_are_compared_as_they_are_stored() -> None:
+def test_stored_digits_beyond_a_timestamps_precision_are_compared() -> None:
     for precision, micros in ((0, 500_000), (1, 250_000), (3, 123_000), (4, 123_456)):
         field = DataField(0, "t", kind("TIMESTAMP", precision=precision))
         moment = NOON + timedelta(microseconds=micros)
@@ -89,7 +89,7 @@ OPERATORS = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-#: The greatest and least whole numbers that each type compares exactly, and the kind of literal.
+#: The largest and smallest integers that each type compares exactly, and the kind of literal.
 LAST_EXACT = [
     ("l", Literal("integer", (1 << 63) - 1), Literal("integer", 1 << 63)),
     ("l", Literal("integer", -(1 << 63)), Literal("integer", -(1 << 63) - 1)),
@@ -104,12 +104,12 @@ LAST_EXACT = [
 
 
 def outcomes(predicate: Predicate, value: object) -> tuple[bool | None, bool | None]:
-    """Whether the condition is true, and whether its negation is: neither, where it is NULL."""
+    """Return whether the condition is true, and whether its negation is true; for NULL, neither is."""
     return evaluate(predicate, {"i": value}), evaluate(negate(predicate), {"i": value})
 
 
 @pytest.mark.parametrize(("name", "exact", "beyond"), LAST_EXACT)
-def test_a_number_is_taken_as_long_as_column_and_literal_have_an_exact_type(
+def test_a_number_is_used_if_column_and_literal_have_an_exact_common_type(
     name: str, exact: Literal, beyond: Literal
 ) -> None:
     assert is_exact(compare(BY_NAME[name], "<", exact, None))
@@ -117,7 +117,7 @@ def test_a_number_is_taken_as_long_as_column_and_literal_have_an_exact_type(
 
 
 @given(st.sampled_from(sorted(OPERATORS)), st.integers(-200, 200), st.none() | st.integers(-128, 127))
-def test_a_comparison_with_any_number_says_what_sql_says(op: str, number: int, value: int | None) -> None:
+def test_a_comparison_with_any_number_has_the_result_of_sql(op: str, number: int, value: int | None) -> None:
     field = DataField(0, "i", kind("TINYINT"))
     wanted = value is not None and OPERATORS[op](value, number)
     found = outcomes(compare(field, op, Literal("integer", number), None), value)
@@ -138,14 +138,14 @@ def test_a_comparison_with_any_number_says_what_sql_says(op: str, number: int, v
         ("ts3", Literal("string", "2020-01-01 00:00:00.123"), Literal("string", "2020-01-01 00:00:00.1234")),
     ],
 )
-def test_a_value_can_be_equal_to_what_its_type_holds_alone(name: str, held: Literal, beyond: Literal) -> None:
+def test_only_a_value_of_the_type_can_be_equal(name: str, held: Literal, beyond: Literal) -> None:
     assert isinstance(compare(BY_NAME[name], "=", held, None), Compare)
     never = compare(BY_NAME[name], "=", beyond, None)
     assert is_exact(never) and not isinstance(never, Compare)
 
 
 @pytest.mark.parametrize("name", ["i", "Text", "ts", "arr"])
-def test_null_is_equal_to_nothing_but_by_the_null_safe_operator(name: str) -> None:
+def test_null_is_equal_only_by_the_null_safe_operator(name: str) -> None:
     assert compare(BY_NAME[name], "=", NULL, None) == Constant(None)
     assert null_safe_equal(BY_NAME[name], NULL, None) == IsNull(name)
 
@@ -156,7 +156,7 @@ def test_the_null_safe_operator_is_never_null() -> None:
     assert isinstance(null_safe_equal(BY_NAME["i"], Literal("string", "5"), None), Unknown)
 
 
-def test_a_list_keeps_each_value_once_and_drops_what_the_type_cannot_hold() -> None:
+def test_a_list_has_each_value_once_and_no_value_outside_the_type() -> None:
     numbers = [Literal("integer", number) for number in (2, 1, 2, 1 << 40)]
     assert is_in(BY_NAME["i"], numbers, None) == In("i", (2, 1))
     nothing = is_in(BY_NAME["i"], numbers[3:], None)
@@ -164,7 +164,7 @@ def test_a_list_keeps_each_value_once_and_drops_what_the_type_cannot_hold() -> N
     assert outcomes(nothing, None) == (False, False)
 
 
-def test_a_null_in_a_list_leaves_open_what_is_not_found() -> None:
+def test_with_null_in_a_list_other_values_are_null() -> None:
     predicate = is_in(BY_NAME["i"], [Literal("integer", 2), NULL], None)
     assert [outcomes(predicate, value) for value in (2, 3, None)] == [(True, False), (False, False), (False, False)]
 
@@ -181,7 +181,7 @@ def test_one_literal_of_another_type_makes_the_whole_list_unknown(name: str, lit
     assert isinstance(is_in(BY_NAME[name], [NULL, literal], "UTC"), Unknown)
 
 
-#: Column, kind of literal, its text, the session's zone, and the value that it is compared as (None: not at all).
+#: Column, kind of literal, its text, the session's zone, and the compared value (None: unknown).
 TEXTS: list[tuple[str, str, str, str | None, Any]] = [
     ("day", "string", "2024-02-29", None, date(2024, 2, 29)),
     ("day", "string", "2023-02-29", None, None),
@@ -209,7 +209,7 @@ TEXTS: list[tuple[str, str, str, str | None, Any]] = [
 
 
 @pytest.mark.parametrize(("name", "literal", "text", "zone", "value"), TEXTS)
-def test_a_literal_is_the_value_that_spark_makes_of_it_or_unknown(
+def test_a_literal_has_its_value_in_spark_or_is_unknown(
     name: str, literal: str, text: Any, zone: str | None, value: Any
 ) -> None:
     found = compare(BY_NAME[name], ">=", Literal(literal, text), zone)

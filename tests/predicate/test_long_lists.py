@@ -1,4 +1,4 @@
-"""Conditions with thousands of parts: planned in a second or two, and as short ones are."""
+"""Conditions with thousands of parts are planned within two seconds, with the result of short ones."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from tests.predicate.test_statistics import NAN
 MANY = 100_000
 TERMS = 5_000
 FILES = 5_000
-#: Calls; twice what any of these conditions takes (20 for a value of a list, 700 for a term), and far below one for each
-#: pair of values or of terms.
+#: Maximum number of function calls: twice the maximum of these conditions (20 per value of a list, 700 per term), and far
+#: below one per pair of values or terms.
 CALLS = 8_000_000
 
-#: A condition, and how many files of ten ids each it leaves; names also come in other quotes.
+#: A condition, and the number of files (with ten ids each) that may match. Names also have other quotes.
 CONDITIONS: dict[str, tuple[Callable[[], str], int]] = {
     "numbers": (lambda: f"id IN ({','.join(map(str, range(0, MANY, 1)))})", FILES),
     "sparse numbers": (lambda: f"id IN ({', '.join(str(-at) for at in range(MANY))})", 1),
@@ -45,7 +45,7 @@ CONDITIONS: dict[str, tuple[Callable[[], str], int]] = {
 
 
 @pytest.mark.parametrize("name", CONDITIONS)
-def test_a_long_condition_is_planned_in_calls_that_grow_as_it_does(name: str) -> None:
+def test_the_cost_of_planning_a_long_condition_is_linear(name: str) -> None:
     text, left = CONDITIONS[name]
     sql = text()
     ids = range(0, 10 * FILES, 10)
@@ -65,7 +65,7 @@ def test_a_long_condition_is_planned_in_calls_that_grow_as_it_does(name: str) ->
 
 
 DAYS = range(10, 31)
-#: Rows in turns of ten meet the condition: what it compares with is made ready for each turn.
+#: The condition is evaluated on batches of ten rows; its values are prepared for each batch.
 MATCHED: dict[str, tuple[Callable[[], str], int]] = {
     "numbers": (lambda: f"id IN ({','.join(map(str, range(MANY)))})", 500),
     "texts": (lambda: f"Name IN ({','.join(repr(f'k{at}') for at in range(MANY))})", 500),
@@ -78,7 +78,7 @@ MATCHED: dict[str, tuple[Callable[[], str], int]] = {
 
 
 @pytest.mark.parametrize("name", MATCHED)
-def test_many_batches_of_rows_meet_a_long_condition_in_calls_that_grow_as_it_does(name: str) -> None:
+def test_the_cost_of_a_long_condition_on_many_batches_is_linear(name: str) -> None:
     text, met = MATCHED[name]
     kinds = {field.name: to_arrow(field.type) for field in FIELDS}
     numbers = range(500)
@@ -128,7 +128,7 @@ def test_a_condition_that_is_too_long_for_a_parser_is_refused_before_it_is_parse
     [f"Name = '{'a AND ' * MANY}'", f"Name IN ({','.join(repr(chr(92) * 2 + str(at)) for at in range(MANY // 10))})"],
     ids=["text", "escapes"],
 )
-def test_what_is_quoted_counts_little(sql: str) -> None:
+def test_quoted_texts_do_not_count_as_words(sql: str) -> None:
     assert columns(parse_where(sql, FIELDS)) <= {"Name"}
 
 
@@ -137,12 +137,12 @@ def test_what_is_quoted_counts_little(sql: str) -> None:
     [f"flag{' IS TRUE' * 3_000}", f"id = 5{'::int' * 3_000}", f"{'(' * 3_000}flag{')' * 3_000}", f"{'NOT ' * 3_000}flag"],
     ids=["tests", "casts", "parentheses", "negations"],
 )
-def test_what_is_nested_too_deeply_is_refused(sql: str) -> None:
+def test_a_deeply_nested_condition_is_refused(sql: str) -> None:
     with pytest.raises(InvalidInputError, match="nested too deeply"):
         parse_where(sql, FIELDS)
 
 
-def test_a_number_of_more_digits_than_any_type_has_is_not_understood_in_a_list_either() -> None:
+def test_a_number_with_too_many_digits_is_unknown_also_in_a_list() -> None:
     sql = f"id IN ({','.join(map(str, range(1_000)))}, {'9' * 5_000})"
     assert unknown_part(parse_where(sql, FIELDS)) is not None
 
@@ -153,7 +153,7 @@ def test_an_empty_list_is_refused(sql: str) -> None:
         parse_where(sql, FIELDS)
 
 
-def test_a_fault_in_a_long_condition_is_told_at_its_place_and_briefly() -> None:
+def test_the_error_on_a_long_condition_is_short_and_has_the_position() -> None:
     sql = f"id IN ({','.join(map(str, range(MANY // 10)))}) AND AND id = 1"
     with pytest.raises(InvalidInputError, match=f"column {sql.index('AND AND') + 5}") as raised:
         parse_where(sql, FIELDS)
@@ -183,7 +183,7 @@ def test_lists_are_read_alike_whether_they_are_long_or_not(parts: list[str]) -> 
         assert parse_where(sql, FIELDS) == whole
 
 
-def test_a_text_that_looks_like_the_mark_of_a_list_is_a_text() -> None:
+def test_a_text_like_the_replacement_of_a_list_stays_a_text() -> None:
     values = ",".join(map(str, range(1_000)))
     predicate = parse_where(f"id IN ({values}) AND Name IN ('list0')", FIELDS)
     assert equality_values(predicate, ["Name"]) == (("list0",),)

@@ -1,4 +1,4 @@
-"""Conditions as text: what is refused, what messages show of them, and what they cost where there are none."""
+"""The parser of conditions: refused texts, messages, and the cost of calls without a condition."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.predicate.typed_columns import parse
         ("t.i = 1", r"'t\.i'"),
     ],
 )
-def test_is_refused(sql: str, message: str) -> None:
+def test_an_invalid_condition_is_refused(sql: str, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         parse(sql)
 

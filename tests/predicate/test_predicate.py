@@ -40,7 +40,7 @@ def test_evaluation_agrees_with_sql(condition: Condition, row: dict[str, Any]) -
 
 
 @given(conditions(), rows())
-def test_a_negation_is_true_only_where_the_condition_is_false(
+def test_a_negation_is_true_only_if_the_condition_is_false(
     condition: Condition, row: dict[str, Any]
 ) -> None:
     found = evaluate(negate(parse_where(condition.sql, FIELDS)), row)
@@ -57,13 +57,13 @@ def test_a_restricted_predicate_never_loses_a_row(condition: Condition, row: dic
 
 
 @given(conditions(), rows())
-def test_equality_values_hold_every_row_that_is_true(condition: Condition, row: dict[str, Any]) -> None:
+def test_equality_values_include_every_matching_row(condition: Condition, row: dict[str, Any]) -> None:
     values = equality_values(parse_where(condition.sql, FIELDS), ["id", "Name"])
     if values is not None and condition.reference(row) is True:
         assert (row["id"], row["Name"]) in values
 
 
-def test_equality_values_are_the_cross_product_of_what_each_column_can_be() -> None:
+def test_equality_values_are_the_cross_product_of_the_values_of_each_column() -> None:
     predicate = parse_where("id IN (1, 2) AND (name = 'a' OR name IS NULL) AND amount > 1", FIELDS)
     assert equality_values(predicate, ["id", "Name"]) == ((1, "a"), (1, None), (2, "a"), (2, None))
     assert equality_values(predicate, ["id", "amount"]) is None
@@ -71,13 +71,13 @@ def test_equality_values_are_the_cross_product_of_what_each_column_can_be() -> N
     assert equality_values(Constant(None), ["id"]) == ()
 
 
-def test_equality_values_give_up_above_the_limit() -> None:
+def test_there_are_no_equality_values_above_the_limit() -> None:
     many = In("id", tuple(range(11)))
     assert equality_values(many, ["id"], limit=10) is None
     assert equality_values(And((many, In("Name", ("a", "b")))), ["id", "Name"], limit=21) is None
 
 
-def test_equality_values_are_of_the_columns_type() -> None:
+def test_equality_values_have_the_columns_type() -> None:
     ((value,),) = equality_values(parse_where("id = 5.00", FIELDS), ["id"]) or ()
     assert type(value) is int
     assert equality_values(parse_where("id = 5.5", FIELDS), ["id"]) == ()
@@ -88,7 +88,7 @@ def test_both_zeros_of_a_float_are_listed() -> None:
     assert sorted(math.copysign(1, value) for (value,) in values) == [-1, 1]
 
 
-def test_a_value_of_another_python_type_cannot_be_told() -> None:
+def test_a_value_of_another_python_type_is_unknown() -> None:
     assert evaluate(Compare("day", "=", date(2020, 1, 1)), {"day": "2020-01-01"}) is None
     assert evaluate(In("id", (1, 2)), {"id": "1"}) is None
     assert evaluate(Compare("id", "=", 1), {}) is None
@@ -104,7 +104,7 @@ def test_unknown_is_neither_true_nor_false_but_does_not_hide_the_rest() -> None:
     assert evaluate(IsNull("id"), {"id": None}) is True
 
 
-def test_equalities_of_one_column_are_one_list_where_the_first_of_them_was() -> None:
+def test_equalities_of_one_column_become_one_list_at_the_first_position() -> None:
     ids = [Compare("id", "=", at) for at in (3, 1, 3)]
     name = Compare("Name", "=", "a")
     assert any_of([ids[0], IsNull("id"), ids[1], name, ids[2]]) == Or((In("id", (3, 1)), IsNull("id"), name))

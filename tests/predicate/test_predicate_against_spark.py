@@ -1,4 +1,4 @@
-"""What a predicate says about rows is what Spark answers for the same text, with ANSI mode and without."""
+"""A predicate has the result of Spark for the same text, with and without ANSI mode."""
 
 from __future__ import annotations
 

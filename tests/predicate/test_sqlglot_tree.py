@@ -1,4 +1,4 @@
-"""Trees of conditions: what is understood, and what is left unknown."""
+"""Conversion of conditions: supported parts, and unknown ones."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from tests.predicate.typed_columns import NOON, parse
         ("arr <=> NULL", IsNull("arr")),
     ],
 )
-def test_is_understood(sql: str, expected: Predicate) -> None:
+def test_a_supported_condition_is_converted(sql: str, expected: Predicate) -> None:
     assert parse(sql) == expected
 
 
@@ -73,7 +73,7 @@ def test_is_understood(sql: str, expected: Predicate) -> None:
         "ts = '2020-02-30 00:00:00'",
         "instant = '2020-01-01 12:00:00'",
         "i = CAST(3000000000 AS INT)",
-        "i < 99999999999999999999",  # folded to TRUE, for NULL too
+        "i < 99999999999999999999",  # folded to TRUE, also for NULL
         "i <=> 'x'",
         "i = l",
         "i + 1 = 2",
@@ -94,11 +94,11 @@ def test_is_understood(sql: str, expected: Predicate) -> None:
         "i = :parameter",
     ],
 )
-def test_is_left_unknown(sql: str) -> None:
+def test_an_uncertain_condition_is_unknown(sql: str) -> None:
     assert not is_exact(parse(sql))
 
 
-def test_a_long_chain_of_or_is_no_problem() -> None:
+def test_a_long_chain_of_or_is_supported() -> None:
     predicate = parse(" OR ".join(f"i = {n}" for n in range(3000)))
     assert evaluate(predicate, {"i": 2999}) is True
     assert evaluate(predicate, {"i": 3000}) is False

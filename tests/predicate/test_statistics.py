@@ -1,4 +1,4 @@
-"""Statistics: no file that holds a matching row is ever dropped."""
+"""Statistics never exclude a file with a matching row."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class ColumnStats(NamedTuple):
 
 
 def might_match(predicate: Predicate, stats: Mapping[str, ColumnStats]) -> bool:
-    """`may_match` of one file, from the statistics of its columns by name."""
+    """Return `may_match` for one file, from the statistics of its columns by name."""
     rows = max((one.row_count for one in stats.values()), default=1)
     bounds = {name: ColumnBounds((one.min,), (one.max,), (one.null_count,)) for name, one in stats.items()}
     return may_match(predicate, StatsTable((rows,), bounds))[0]
 
 
 def _bounds(values: list[Any], nan: str) -> tuple[Any, Any]:
-    """Bounds as writers give them: texts cut to one character, NaN ignored, on top, or without bounds."""
+    """Return bounds as writers store them: texts cut to one character; NaN ignored, as maximum, or without bounds."""
     held = [value for value in values if value is not None]
     numbers = [value for value in held if value == value]
     if not numbers:
@@ -98,21 +98,21 @@ def test_bounds_3_to_10_without_nulls(predicate: Any, kept: bool) -> None:
     assert might_match(predicate, {"x": ColumnStats(3, 10, 0, 4)}) is kept
 
 
-def test_one_single_value_is_ruled_out_by_inequality() -> None:
+def test_a_single_value_is_excluded_by_inequality() -> None:
     stats = {"x": ColumnStats(3, 3, 0, 4)}
     assert not might_match(Compare("x", "!=", 3), stats)
     assert not might_match(In("x", (1, 3), negated=True), stats)
     assert might_match(In("x", (1, 2), negated=True), stats)
 
 
-def test_only_nulls_match_nothing_but_is_null() -> None:
+def test_a_file_of_nulls_matches_only_is_null() -> None:
     stats = {"x": ColumnStats(None, None, 4, 4)}
     assert not might_match(Compare("x", "!=", 3), stats)
     assert not might_match(IsNotNull("x"), stats)
     assert might_match(IsNull("x"), stats)
 
 
-def test_prefixes_against_cut_texts() -> None:
+def test_prefixes_are_compared_with_truncated_texts() -> None:
     stats = {"x": ColumnStats("abd", "b", 0, 4)}
     assert might_match(StartsWith("x", "ab"), stats)
     assert might_match(StartsWith("x", "b"), stats)
@@ -121,7 +121,7 @@ def test_prefixes_against_cut_texts() -> None:
     assert not might_match(StartsWith("x", "ab", negated=True), {"x": ColumnStats("abc", "abd", 0, 4)})
 
 
-def test_bounds_of_another_type_drop_nothing() -> None:
+def test_bounds_of_another_type_exclude_no_file() -> None:
     for predicate in (
         Compare("x", "<", date(2020, 1, 1)),
         In("x", (date(2020, 1, 1),)),
@@ -130,7 +130,7 @@ def test_bounds_of_another_type_drop_nothing() -> None:
         assert might_match(predicate, {"x": ColumnStats(3, 4, 0, 4)})
 
 
-def test_numbers_above_may_hide_behind_float_bounds() -> None:
+def test_nan_may_be_outside_float_bounds() -> None:
     stats = {"x": ColumnStats(1.0, 2.0, 0, 4)}
     assert might_match(Compare("x", ">", 5.0), stats)
     assert might_match(Compare("x", "!=", 1.0), {"x": ColumnStats(1.0, 1.0, 0, 4)})

@@ -1,4 +1,4 @@
-"""Columns of every type, and conditions over them."""
+"""Columns of every type, and conditions on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions and sequence groups that cannot work are refused when the table is created."""
+"""Wrong aggregate functions and sequence groups are refused when the table is created."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_an_unknown_function_is_refused_with_the_known_ones(engine: str, key: st
         check(**{"merge-engine": engine, key: "total"})
 
 
-def test_a_default_function_is_judged_on_the_columns_that_it_merges() -> None:
+def test_a_default_function_is_checked_on_the_columns_that_it_merges() -> None:
     with pytest.raises(InvalidInputError, match=r"column 's': .*'sum' does not support.*choose another 'fields\.s\.agg"):
         check(**{"fields.default-aggregate-function": "sum"})
     every = "i,b,y,a,m,r,t"
@@ -50,7 +50,7 @@ def test_a_default_function_is_judged_on_the_columns_that_it_merges() -> None:
 
 
 @pytest.mark.parametrize("function", ["sum", "last_value", "first_value"])
-def test_a_function_outside_of_the_sequence_groups_is_refused_as_paimon_refuses_it(function: str) -> None:
+def test_a_function_outside_the_sequence_groups_is_refused_as_in_paimon(function: str) -> None:
     engine = {"merge-engine": "partial-update", "fields.s.sequence-group": "b"}
     with pytest.raises(InvalidInputError, match=rf"column 'i': .*'{function}' needs a sequence group.*'fields\.i\.agg"):
         check(**engine, **{"fields.i.aggregate-function": function})
@@ -69,7 +69,7 @@ def test_a_function_outside_of_the_sequence_groups_is_refused_as_paimon_refuses_
         ("i", "s,b,s", "'s' is named twice. Name it once"),
     ],
 )
-def test_a_sequence_group_of_columns_that_cannot_be_in_it_is_refused(
+def test_a_sequence_group_with_wrong_columns_is_refused(
     columns: str, governed: str, message: str
 ) -> None:
     with pytest.raises(InvalidInputError, match=message):
@@ -120,7 +120,7 @@ def test_options_of_deletes_that_contradict_each_other_are_named(options: dict[s
     ],
     ids=str,
 )
-def test_a_column_is_in_one_sequence_group_only(groups: dict[str, str]) -> None:
+def test_a_column_in_two_sequence_groups_is_refused(groups: dict[str, str]) -> None:
     options = {f"fields.{columns}.sequence-group": governed for columns, governed in groups.items()}
     with pytest.raises(InvalidInputError, match="is also in the group of"):
         check(**{"merge-engine": "partial-update", **options})
@@ -205,7 +205,7 @@ def test_every_function_is_known_to_the_rules_and_to_the_merge() -> None:
         ("a", "nested_partial_update"),
     ],
 )
-def test_a_function_on_a_type_that_it_cannot_take_is_refused_naming_both(column: str, function: str) -> None:
+def test_a_function_on_an_unsupported_type_is_refused_with_both_names(column: str, function: str) -> None:
     with pytest.raises(InvalidInputError, match=f"column '{column}': .*'{function}' does not support type .* Use "):
         check_column(column, function)
 
@@ -222,7 +222,7 @@ def test_a_function_on_a_type_that_it_cannot_take_is_refused_naming_both(column:
         ("t", "merge_map_with_keytime", {}, "'n'"),
     ],
 )
-def test_members_that_a_function_lacks_are_named(
+def test_unknown_members_of_nested_rows_are_named(
     column: str, function: str, settings: dict[str, str], named: str
 ) -> None:
     with pytest.raises(InvalidInputError, match=named):
@@ -242,7 +242,7 @@ def test_members_that_a_function_lacks_are_named(
         ("t", "merge_map_with_keytime", {"ts_field": "at"}),
     ],
 )
-def test_functions_on_their_types_pass(column: str, function: str, settings: dict[str, str]) -> None:
+def test_functions_on_supported_types_are_accepted(column: str, function: str, settings: dict[str, str]) -> None:
     check_column(column, function, **settings)
 
 

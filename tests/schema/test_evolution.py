@@ -1,4 +1,4 @@
-"""Schema changes: what they do to columns, ids and options, and what is refused."""
+"""Effects of schema changes on columns, ids and options, and refused changes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _apply(*changes: SchemaChange, options: dict[str, str] | None = None) -> Tab
     return apply_changes(_schema(options), changes, now_millis=5)
 
 
-def test_an_added_column_gets_a_new_id_at_the_asked_position() -> None:
+def test_an_added_column_gets_a_new_id_and_the_requested_position() -> None:
     changed = _apply(AddColumn("a", _INT), AddColumn("b", _INT, first=True), AddColumn("c", _INT, after="k"))
     assert changed.field_names == ("b", "dt", "k", "c", "v", "r", "l", "m", "n", "a")
     assert [changed.field(name).id for name in "abc"] == [10, 11, 12]
@@ -162,12 +162,12 @@ def test_a_sequence_column_cannot_be_dropped() -> None:
         _apply(DropColumn("v"), options={"sequence.field": "v"})
 
 
-def test_fixed_options_may_change_before_there_is_data() -> None:
+def test_immutable_options_may_change_before_the_table_has_data() -> None:
     changed = apply_changes(_schema(), [SetOption("bucket", "-1")], 5, has_snapshots=False)
     assert changed.options["bucket"] == "-1"
 
 
-def test_an_unbuilt_feature_cannot_be_switched_on() -> None:
+def test_an_unsupported_feature_cannot_be_enabled() -> None:
     with pytest.raises(UnsupportedFeatureError, match=r"file\.format\.per\.level"):
         _apply(SetOption("file.format.per.level", "0:avro"))
 
@@ -176,7 +176,7 @@ def test_a_table_with_keys_of_other_engines_can_change() -> None:
     assert _apply(AddColumn("a", _INT), options={"other.engine": "x"}).id == 1
 
 
-def test_null_to_not_null_is_possible_where_the_option_allows_it() -> None:
+def test_null_to_not_null_is_possible_with_the_option() -> None:
     options = {"alter-column-null-to-not-null.disabled": "false"}
     assert not _apply(UpdateColumnNullability("v", False), options=options).field("v").type.nullable
 
@@ -200,7 +200,7 @@ def test_null_to_not_null_is_possible_where_the_option_allows_it() -> None:
         ("my.owner", "a", None, "a"),
     ],
 )
-def test_a_name_is_replaced_where_the_option_names_columns_and_nowhere_else(
+def test_a_column_is_renamed_only_in_options_that_name_columns(
     key: str, text: str, new_key: str | None, new_text: str
 ) -> None:
     assert rename_in_options({key: text, "bucket": "2"}, "a", "z") == {new_key or key: new_text, "bucket": "2"}

@@ -1,4 +1,4 @@
-"""Names: what Spark takes for one is one, and what no new column may be called is refused by name."""
+"""Column names are compared as in Spark, and unusable new names are refused."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OPTIONS = {"bucket": "1"}
         ("é", "e", False),
     ],
 )
-def test_names_fold_as_javas_equals_ignore_case(one: str, other: str, same: bool) -> None:
+def test_names_fold_like_javas_equals_ignore_case(one: str, other: str, same: bool) -> None:
     assert (folded(one) == folded(other)) is same
 
 
@@ -39,7 +39,7 @@ def test_folding_keeps_length_and_is_done_once(name: str) -> None:
     assert folded(folded(name)) == folded(name)
 
 
-def test_an_exact_name_is_preferred_and_an_ambiguous_one_is_none() -> None:
+def test_an_exact_name_is_preferred_and_an_ambiguous_one_is_not_found() -> None:
     assert match("a", ["A", "a"]) == "a"
     assert match("ab", ["AB", "c"]) == "AB"
     assert match("ab", ["AB", "Ab"]) is None
@@ -61,19 +61,19 @@ def test_an_exact_name_is_preferred_and_an_ambiguous_one_is_none() -> None:
         (7, "expected a text, got 7"),
     ],
 )
-def test_a_new_name_that_nobody_could_use_is_refused(name: object, message: str) -> None:
+def test_an_unusable_new_name_is_refused(name: object, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         check_new_name(name)
 
 
 @pytest.mark.parametrize("name", ["a\nb", "\x7f", "a\x85b", "a\0"])
-def test_a_name_of_a_directory_has_no_control_characters(name: str) -> None:
+def test_a_directory_name_has_no_control_characters(name: str) -> None:
     with pytest.raises(InvalidInputError, match=r"without (control characters|the NUL character)"):
         checked_file_name("name", name, "a name")
 
 
 @pytest.mark.parametrize("name", ["é" * 127, "a b", "_x", ".x", "a.b", "`", "漢", "\U0001f600", "a\u2028b"])
-def test_other_names_are_free(name: str) -> None:
+def test_other_names_are_accepted(name: str) -> None:
     check_new_name(name)
 
 
@@ -92,7 +92,7 @@ def _table(columns: str) -> TableSchema:
         ("id INT, _LEVEL INT", "'_LEVEL' is reserved"),
     ],
 )
-def test_columns_that_spark_cannot_tell_apart_are_refused_at_creation_and_opening(columns: str, message: str) -> None:
+def test_columns_that_spark_cannot_distinguish_are_refused_at_creation_and_on_opening(columns: str, message: str) -> None:
     schema = _table(columns)
     for validate in (validate_table, validate_existing_table):
         with pytest.raises(InvalidInputError, match=message):
@@ -100,7 +100,7 @@ def test_columns_that_spark_cannot_tell_apart_are_refused_at_creation_and_openin
 
 
 @pytest.mark.parametrize("columns", ["id INT, `a\nb` INT", "id INT, r ROW<`a\0` INT>", f"id INT, `{'x' * 256}` INT"])
-def test_a_table_that_has_an_odd_name_is_opened_and_a_new_one_refused(columns: str) -> None:
+def test_a_table_with_an_unusable_name_can_be_opened_but_not_created(columns: str) -> None:
     with pytest.raises(InvalidInputError, match="name"):
         _table(columns)
     column = parse_columns(columns)[1]
@@ -117,7 +117,7 @@ def test_a_table_that_has_an_odd_name_is_opened_and_a_new_one_refused(columns: s
     )
 
 
-def test_changes_of_a_schema_are_held_to_the_same_names() -> None:
+def test_schema_changes_have_the_same_rules_for_names() -> None:
     schema = _table("id INT, v INT")
     for change in (
         AddColumn("a\n", parse_type("INT")),
@@ -141,6 +141,6 @@ def test_changes_of_a_schema_are_held_to_the_same_names() -> None:
         (["id"], {"fields.V.aggregate-function": "sum"}, "column 'V' does not exist. Write 'v'"),
     ],
 )
-def test_a_name_in_another_case_is_told_how_to_write_it(key: list[str], options: dict[str, str], message: str) -> None:
+def test_an_error_on_another_case_has_the_right_name(key: list[str], options: dict[str, str], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         validate_table(create_schema("id INT, v INT", key, [], _OPTIONS | options))

@@ -1,4 +1,4 @@
-"""Which keys a table can have: their types, and how they go together with partitions."""
+"""The rules for keys of a table: their types, and keys without partition columns."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _schema(key: list[str], by: list[str], **options: str) -> tuple[TableSchema,
         (["p"], ["p"], "has only partition columns"),
     ],
 )
-def test_keys_of_other_types_and_of_partitions_alone_are_refused(key: list[str], by: list[str], reason: str) -> None:
+def test_keys_of_wrong_types_and_of_partition_columns_are_refused(key: list[str], by: list[str], reason: str) -> None:
     with pytest.raises(InvalidInputError, match=reason):
         check_key(*_schema(key, by))
 
@@ -34,7 +34,7 @@ def test_keys_of_other_types_and_of_partitions_alone_are_refused(key: list[str],
 @pytest.mark.parametrize(
     ("key", "lacking"), [(["k"], r"\['p', 'q'\]"), (["k", "p"], r"\['q'\]"), (["q", "k"], r"\['p'\]")]
 )
-def test_a_new_key_without_all_partition_columns_is_refused_unless_it_is_meant(key: list[str], lacking: str) -> None:
+def test_a_new_key_without_all_partition_columns_needs_an_option(key: list[str], lacking: str) -> None:
     with pytest.raises(InvalidInputError, match=f"lacks the partition columns {lacking}.*'lakelsm.key-per-partition'"):
         check_new_key(*_schema(key, ["p", "q"], bucket="1"))
     check_new_key(*_schema(key, ["p", "q"], bucket="1", **_MEANT))
@@ -46,6 +46,6 @@ def test_a_new_key_without_all_partition_columns_is_refused_unless_it_is_meant(k
 @pytest.mark.parametrize(
     ("key", "by", "bucket"), [(["k", "p"], ["p"], "1"), (["k"], [], "1"), (["k"], ["p"], "-1"), (["k", "p"], ["p"], "-1")]
 )
-def test_the_option_is_refused_where_it_permits_nothing(key: list[str], by: list[str], bucket: str) -> None:
+def test_the_option_is_refused_if_it_has_no_effect(key: list[str], by: list[str], bucket: str) -> None:
     with pytest.raises(InvalidInputError, match=r"'true' needs a fixed number of buckets.*Remove the option"):
         check_key_per_partition(*_schema(key, by, bucket=bucket, **_MEANT))

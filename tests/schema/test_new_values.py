@@ -1,4 +1,4 @@
-"""Values that are accepted only to fail later are refused where they are set: at creation, by ALTER, for one call."""
+"""Values that would fail later are refused when they are set: at creation, by ALTER, for one call."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def _schema(options: dict[str, str], by: tuple[str, ...] = ("dt",)) -> TableSche
 
 
 @pytest.mark.parametrize(("key", "text", "reason"), _WRONG)
-def test_it_is_refused_at_creation_and_by_alter(key: str, text: str, reason: str) -> None:
+def test_an_invalid_value_is_refused_at_creation_and_by_alter(key: str, text: str, reason: str) -> None:
     with pytest.raises(InvalidInputError, match=f"option '{key}'.*{reason}"):
         validate_table(_schema({key: text}))
     with pytest.raises(InvalidInputError, match=f"option '{key}'.*{reason}"):
         apply_changes(_schema({}), [SetOption(key, text)], 0, has_snapshots=False)
 
 
-def test_a_formatter_of_java_that_lakelsm_does_not_read_is_not_supported() -> None:
+def test_an_unsupported_formatter_of_java_is_refused() -> None:
     with pytest.raises(UnsupportedFeatureError, match=r"partition\.timestamp-formatter.*'MMM' is not supported"):
         validate_table(_schema({"partition.timestamp-formatter": "yyyy-MMM-dd"}))
 
@@ -56,14 +56,14 @@ def test_expiry_of_partitions_needs_partitions() -> None:
 
 
 @pytest.mark.parametrize(("key", "text", "reason"), [case for case in _WRONG if "ms" not in case[2]])
-def test_a_table_that_another_engine_made_so_is_opened_and_altered(key: str, text: str, reason: str) -> None:
+def test_a_table_of_another_engine_with_such_a_value_can_be_opened_and_altered(key: str, text: str, reason: str) -> None:
     schema = _schema({key: text})
     validate_existing_table(schema)
     apply_changes(schema, [SetOption("write-only", "true")], 0)
 
 
 @pytest.mark.parametrize("key", ["partition.default-name", "partition.legacy-name"])
-def test_names_of_directories_stay_once_there_are_data(key: str) -> None:
+def test_options_of_directory_names_cannot_change_once_the_table_has_data(key: str) -> None:
     change = SetOption(key, "false")
     apply_changes(_schema({}), [change], 0, has_snapshots=False)
     with pytest.raises(LakelsmError, match=f"option '{key}' cannot change from .* once the table has data"):

@@ -72,7 +72,7 @@ def check_schema(schema: TableSchema) -> None:
         ),
     ],
 )
-def test_a_broken_rule_is_told_with_what_it_names(options: dict[str, str], reason: str) -> None:
+def test_a_broken_rule_is_reported_with_its_names(options: dict[str, str], reason: str) -> None:
     with pytest.raises(InvalidInputError, match=reason):
         check(options)
 
@@ -102,14 +102,14 @@ def test_rules_of_keys_and_buckets_name_the_column_or_option(
 @pytest.mark.parametrize(
     "name", ["_KEY_k", "_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "_ROW_ID", "rowkind", " "]
 )
-def test_names_of_the_system_are_refused(name: str) -> None:
+def test_reserved_names_are_refused(name: str) -> None:
     columns = [DataField(-1, "k", parse_type("INT")), DataField(-1, name, parse_type("INT"))]
     with pytest.raises(InvalidInputError, match=r"Choose another name"):
         check_schema(create_schema(columns, ["k"]))
 
 
 @pytest.mark.parametrize("name", ["m", "r", "a"])
-def test_nested_columns_are_no_keys(name: str) -> None:
+def test_nested_columns_are_refused_as_keys(name: str) -> None:
     with pytest.raises(InvalidInputError, match=f"'{name}'"):
         check({}, ("k", name))
     with pytest.raises(InvalidInputError, match=f"'{name}'"):
@@ -125,12 +125,12 @@ def test_nested_columns_are_no_keys(name: str) -> None:
         ("k INT, _key_v INT", "column name '_key_v' is reserved in data files"),
     ],
 )
-def test_names_that_spark_takes_for_one_are_refused(columns: str, clash: str) -> None:
+def test_names_that_are_equal_in_spark_are_refused(columns: str, clash: str) -> None:
     with pytest.raises(InvalidInputError, match=clash):
         check_schema(create_schema(columns, ["k"]))
 
 
-def test_a_mod_bucket_needs_one_whole_number() -> None:
+def test_the_mod_function_needs_one_integer_column() -> None:
     options = {"bucket": "2", "bucket-function.type": "mod"}
     check(options)
     check(options, ("v",))
@@ -160,11 +160,11 @@ def test_a_stored_schema_whose_key_has_only_partition_columns_is_refused() -> No
 
 
 @pytest.mark.parametrize("column", ["k", "v", "t"])
-def test_a_time_of_records_may_be_a_number_or_a_timestamp(column: str) -> None:
+def test_a_record_time_may_be_a_number_or_a_timestamp(column: str) -> None:
     check({"record-level.time-field": column, "record-level.expire-time": "1 m"})
 
 
-#: An option that gives a start, with a text of its kind.
+#: The options for the start of a scan, each with a valid text.
 STARTS = {
     "scan.timestamp-millis": "1",
     "scan.timestamp": "2024-01-01 00:00:00",
@@ -176,7 +176,7 @@ STARTS = {
     "incremental-to-auto-tag": "t",
 }
 WATERMARK = {"scan.watermark": "1"}
-#: The starts that each mode may have, of which it needs one.
+#: The options of a start by mode, of which the mode needs exactly one.
 MODES = {
     "from-timestamp": ["scan.timestamp-millis", "scan.timestamp"],
     "from-snapshot": ["scan.snapshot-id", "scan.tag-name"],
@@ -191,12 +191,12 @@ def check_scan(options: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("key", STARTS)
-def test_a_start_alone_implies_its_mode(key: str) -> None:
+def test_an_option_of_a_start_implies_its_mode(key: str) -> None:
     check_scan({key: STARTS[key]})
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_mode_takes_exactly_one_of_its_starts_and_none_of_another(mode: str) -> None:
+def test_a_mode_needs_exactly_one_of_its_starts_and_no_other_option(mode: str) -> None:
     for key, text in STARTS.items():
         options = {"scan.mode": mode, key: text}
         if key in MODES[mode]:
@@ -218,7 +218,7 @@ def test_a_watermark_is_a_start_of_a_snapshot() -> None:
 
 
 @pytest.mark.parametrize("mode", ["default", "latest-full", "full", "latest", "compacted-full"])
-def test_other_modes_take_no_start(mode: str) -> None:
+def test_other_modes_refuse_options_of_a_start(mode: str) -> None:
     check_scan({"scan.mode": mode})
     for key, text in STARTS.items():
         with pytest.raises(InvalidInputError, match=f"'{key}' cannot be combined with 'scan.mode' = '{mode}'"):
@@ -261,19 +261,19 @@ def test_types_with_an_index_are_those_of_java(kind: str, bloom: bool, bitmap: b
         (BITMAP, "m", "column 'm' of type MAP"),
     ],
 )
-def test_an_index_that_a_column_cannot_have_is_refused_at_creation_by_name(kind: str, column: str, message: str) -> None:
+def test_an_impossible_index_is_refused_at_creation_by_name(kind: str, column: str, message: str) -> None:
     with pytest.raises(InvalidInputError, match=f"option 'file-index.{kind}.columns': {message}"):
         validate_table(create_schema(_INDEXED_COLUMNS, ["k"], (), {f"file-index.{kind}.columns": column}))
 
 
-def test_an_index_of_a_key_of_a_map_is_refused_at_creation_and_tolerated_on_opening() -> None:
+def test_an_index_on_a_key_of_a_map_is_refused_at_creation_and_ignored_on_opening() -> None:
     schema = create_schema(_INDEXED_COLUMNS, ["k"], (), {"file-index.bitmap.columns": "m[a]"})
     with pytest.raises(UnsupportedFeatureError, match="one key of a map"):
         validate_table(schema)
     assert validate_existing_table(schema).file_indexes[0].is_nested
 
 
-def test_a_column_with_an_index_keeps_it_under_a_new_name_and_cannot_be_dropped() -> None:
+def test_a_renamed_column_keeps_its_index_and_an_indexed_column_cannot_be_dropped() -> None:
     options = {"file-index.bitmap.columns": "k,s", "file-index.bitmap.s.version": "1"}
     schema = create_schema(_INDEXED_COLUMNS, ["k"], (), options)
     renamed = apply_changes(schema, [RenameColumn(("s",), "text")], 0, True)

@@ -1,4 +1,4 @@
-"""What rows must be like to be written; tests/row_refusals.py has the words, which rows of both engines meet."""
+"""Rules for rows that are written. tests/row_refusals.py has the texts, which both engines use."""
 
 from __future__ import annotations
 
@@ -49,30 +49,30 @@ def schema_of(columns: str, **options: str) -> TableSchema:
         ("ROW<a INT>", "INT", False),
     ],
 )
-def test_a_type_fits_where_every_value_of_it_does(source: str, target: str, fits: bool) -> None:
+def test_a_type_fits_if_every_value_of_it_fits(source: str, target: str, fits: bool) -> None:
     assert is_assignable(parse_type(source), parse_type(target)) is fits
 
 
-def test_null_alone_fits_every_type_at_any_depth() -> None:
+def test_null_fits_every_type_at_any_depth() -> None:
     assert is_assignable(OnlyNull(), parse_type("ROW<a INT>"))
     assert is_assignable(ArrayType(OnlyNull()), parse_type("ARRAY<INT>"))
     assert not is_assignable(ArrayType(OnlyNull()), parse_type("INT"))
 
 
-def test_names_are_the_tables_in_any_case() -> None:
+def test_names_of_frames_match_in_any_case() -> None:
     schema = schema_of("k INT, `Vé` INT")
     assert names_of_table(["VÉ", "K", "Op"], schema, "oP") == (["Vé", "k", "Op"], "Op")
     assert names_of_table(["k"], schema, "none") == (["k"], "none")
 
 
-def test_only_a_partial_update_leaves_columns_out_and_only_those_that_can_be_null() -> None:
+def test_only_partial_update_may_lack_columns_that_are_nullable() -> None:
     columns = "k INT, v INT, n INT NOT NULL"
     for engine, left_out in (("partial-update", ["v"]), ("deduplicate", [])):
         schema = schema_of(columns, merge_engine=engine)
         assert untouched_columns(["k"], schema, TableOptions.parse(dict(schema.options))) == left_out
 
 
-def test_texts_and_bytes_have_a_bound_unless_they_have_any_length() -> None:
+def test_texts_and_bytes_have_a_maximum_length_unless_unbounded() -> None:
     assert [longest_value(parse_type(text)) for text in ("CHAR(2)", "VARBINARY(7)", "STRING", "BYTES", "INT")] == [
         *(2, 7, None, None, None)
     ]

@@ -1,4 +1,4 @@
-"""Schema changes that a frame asks of a table follow from types alone."""
+"""The schema changes for a frame depend on types only."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def schema_of(own: str) -> TableSchema:
 
 
 def merged(own: str, given: str, *, safe_casts: bool = True) -> str:
-    """The type of the table's column afterwards."""
+    """Return the type of the table's column after the merge."""
     schema = schema_of(own)
     changes = merge_changes(schema, [FrameColumn("V", parse_type(given))], safe_casts=safe_casts)
     after = apply_changes(schema, changes, 0) if changes else schema
@@ -36,7 +36,7 @@ def merged(own: str, given: str, *, safe_casts: bool = True) -> str:
         ("INT NOT NULL", "BIGINT", "BIGINT NOT NULL"),
         ("BIGINT", "INT", "BIGINT"),
         ("TINYINT", "FLOAT", "FLOAT"),
-        ("INT", "FLOAT", "INT"),  # Some INT are no FLOAT: values are cast where they fit.
+        ("INT", "FLOAT", "INT"),  # A FLOAT cannot hold every INT: values are cast if they fit.
         ("BIGINT", "DOUBLE", "BIGINT"),
         ("INT", "DECIMAL(12, 2)", "DECIMAL(12, 2)"),
         ("INT", "DECIMAL(11, 2)", "INT"),
@@ -51,7 +51,7 @@ def merged(own: str, given: str, *, safe_casts: bool = True) -> str:
         ("TIMESTAMP(3)", "TIMESTAMP(6)", "TIMESTAMP(6)"),
         ("TIMESTAMP(6)", "DATE", "TIMESTAMP(6)"),
         ("DATE", "TIMESTAMP(6)", "DATE"),
-        ("TIME(0)", "TIME(3)", "TIME(0)"),  # Paimon's Java reads no table after such a change.
+        ("TIME(0)", "TIME(3)", "TIME(0)"),  # Java Paimon cannot read the table after such a change.
         ("ARRAY<INT NOT NULL>", "ARRAY<BIGINT>", "ARRAY<BIGINT NOT NULL>"),
         ("MAP<STRING, INT>", "MAP<STRING, BIGINT>", "MAP<STRING, BIGINT>"),
         ("MAP<INT, INT>", "MAP<BIGINT, INT>", "MAP<INT, INT>"),
@@ -63,12 +63,12 @@ def merged(own: str, given: str, *, safe_casts: bool = True) -> str:
         ("ARRAY<ROW<a INT>>", "ARRAY<ROW<a INT, b MAP<INT, INT>>>", "ARRAY<ROW<`a` INT, `b` MAP<INT NOT NULL, INT>>>"),
     ],
 )  # fmt: skip
-def test_a_type_is_widened_where_no_old_value_changes(own: str, given: str, after: str) -> None:
+def test_a_type_is_widened_if_no_old_value_changes(own: str, given: str, after: str) -> None:
     assert parse_type(merged(own, given)).sql() == parse_type(after).sql()
 
 
-def test_every_pair_of_types_keeps_old_values_and_is_settled_after_one_merge() -> None:
-    """What strict casts accept then has a place for each value; times are not cut, and nothing narrows."""
+def test_every_pair_of_types_keeps_old_values_and_needs_only_one_merge() -> None:
+    """Afterwards strict casts accept each value, times keep their digits, and no type is narrower."""
     for own in TYPES:
         for given in TYPES:
             try:
@@ -81,7 +81,7 @@ def test_every_pair_of_types_keeps_old_values_and_is_settled_after_one_merge() -
 
 
 @pytest.mark.parametrize(
-    ("own", "given", "safe_casts", "told"),
+    ("own", "given", "safe_casts", "message"),
     [
         ("INT", "STRING", True, "column 'v' is STRING in the frame and INT in the table, and a column of type"),
         ("STRING", "INT", True, "column 'v' is INT in the frame and STRING in the table"),
@@ -96,13 +96,13 @@ def test_every_pair_of_types_keeps_old_values_and_is_settled_after_one_merge() -
     ],
 )
 def test_a_column_that_cannot_be_reconciled_is_refused_with_both_types(
-    own: str, given: str, safe_casts: bool, told: str
+    own: str, given: str, safe_casts: bool, message: str
 ) -> None:
-    with pytest.raises(InvalidInputError, match=re.escape(told)):
+    with pytest.raises(InvalidInputError, match=re.escape(message)):
         merged(own, given, safe_casts=safe_casts)
 
 
-def test_new_columns_are_last_and_nullable_and_key_columns_stay() -> None:
+def test_new_columns_are_last_and_nullable_and_key_columns_do_not_change() -> None:
     schema = schema_of("INT")
     given = [
         FrameColumn("Op", parse_type("STRING")),

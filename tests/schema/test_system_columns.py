@@ -1,4 +1,4 @@
-"""System columns: what they are called in files, and that those within lakelsm clash with nothing."""
+"""System columns: their names in files, and the uniqueness of internal names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_the_columns_of_files_have_paimons_names_ids_and_types() -> None:
     ]
 
 
-def test_no_two_columns_have_one_name_and_no_table_can_have_it() -> None:
+def test_names_of_system_columns_are_unique_and_refused_for_tables() -> None:
     names = [name for key, name in vars(system_columns).items() if key.isupper() and isinstance(name, str)]
     own = [name for name in names if name != KEY_FIELD_PREFIX]
     assert len(set(own)) == len(own) > 20

@@ -28,7 +28,7 @@ def _flights() -> TableSchema:
     )
 
 
-def test_ids_are_unique_and_the_highest_is_kept() -> None:
+def test_ids_are_unique_and_the_highest_is_stored() -> None:
     schema = _flights()
     assert [column.id for column in schema.fields] == [0, 1, 2, 3, 7]
     assert schema.highest_field_id == 7
@@ -40,7 +40,7 @@ def test_key_columns_become_not_null() -> None:
     assert [column.type.nullable for column in schema.fields] == [False, False, True, True, True]
 
 
-def test_key_columns_become_nullable_where_the_option_says_so() -> None:
+def test_key_columns_become_nullable_with_the_option() -> None:
     schema = create_schema("id INT NOT NULL, v INT", ["id"], options={"primary-key.nullable": "true"})
     assert schema.field("id").type.nullable
 
@@ -67,13 +67,13 @@ def test_keys_in_options_are_the_same_as_arguments() -> None:
     assert (schema.primary_keys, schema.partition_keys, dict(schema.options)) == (("a", "b"), ("b",), {})
 
 
-def test_a_schema_survives_its_file_and_a_task() -> None:
+def test_a_schema_is_equal_after_json_and_pickle() -> None:
     schema = _flights()
     assert TableSchema.from_json(schema.to_json()) == schema
     assert pickle.loads(pickle.dumps(schema)) == schema
 
 
-def test_the_schema_file_has_paimons_form() -> None:
+def test_the_schema_file_has_paimons_format() -> None:
     document = json.loads(_flights().to_json())
     assert document["version"] == 3
     assert document["fields"][2] == {"id": 2, "name": "v", "type": "DECIMAL(10, 2)", "description": "text"}
@@ -127,12 +127,12 @@ def test_wrong_columns_and_keys_are_refused(
     assert reason in str(caught.value)
 
 
-def test_a_key_given_as_text_is_explained() -> None:
+def test_a_key_given_as_text_is_refused_with_a_remedy() -> None:
     with pytest.raises(InvalidInputError, match=r"Write \['id'\]"):
         create_schema("id INT", "id")
 
 
-def test_an_unknown_column_lists_the_columns() -> None:
+def test_the_error_on_an_unknown_column_lists_the_columns() -> None:
     with pytest.raises(InvalidInputError, match="dt, id, v, r, w"):
         _flights().field("x")
 

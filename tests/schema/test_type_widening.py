@@ -1,4 +1,4 @@
-"""Which type changes keep every value."""
+"""The type changes that keep every value."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ NO_WIDER = [
 
 
 @pytest.mark.parametrize(("old", "new"), WIDER)
-def test_a_wider_type_holds_every_value_and_the_way_back_does_not(old: str, new: str) -> None:
+def test_a_wider_type_holds_every_value_and_not_the_reverse(old: str, new: str) -> None:
     assert can_widen(parse_type(old), parse_type(new))
     assert can_widen(parse_type(new), parse_type(old)) is (new in ("INT NOT NULL", old))
 
 
 @pytest.mark.parametrize(("old", "new"), NO_WIDER)
-def test_a_type_that_could_lose_or_change_a_value_is_no_wider_one(old: str, new: str) -> None:
+def test_a_type_that_could_lose_or_change_a_value_is_not_wider(old: str, new: str) -> None:
     assert not can_widen(parse_type(old), parse_type(new))
 
 
@@ -76,7 +76,7 @@ def row(text: str, *ids: int) -> RowType:
     return RowType(tuple(type(field)(at, field.name, field.type) for at, field in zip(ids, kind.fields)))
 
 
-def test_members_of_rows_are_matched_by_id_and_may_come_and_go() -> None:
+def test_members_of_rows_are_matched_by_id_and_may_be_added_or_dropped() -> None:
     old = row("ROW<x INT, y STRING>", 1, 2)
     assert can_widen(old, row("ROW<y BIGINT, z DATE>", 1, 3))
     assert not can_widen(old, row("ROW<x BIGINT, y INT>", 1, 2))
@@ -105,7 +105,7 @@ _EACH_ROOT = (
 
 
 @pytest.mark.parametrize("old", _EACH_ROOT)
-def test_only_implicit_casts_change_the_root_so_that_explicit_ones_need_not_be_disabled(old: str) -> None:
+def test_only_implicit_casts_change_the_root_of_a_type(old: str) -> None:
     source = parse_type(old)
     for new in _EACH_ROOT:
         target = parse_type(new)
@@ -113,7 +113,7 @@ def test_only_implicit_casts_change_the_root_so_that_explicit_ones_need_not_be_d
             assert (source.root, target.root) in _IMPLICIT, f"'disable-explicit-type-casting' = 'true' forbids {new}"
 
 
-def test_the_precision_of_time_is_read_but_not_changed_as_java_has_no_such_cast() -> None:
+def test_a_changed_precision_of_time_is_read_but_not_made_because_java_has_no_such_cast() -> None:
     for old, new in (("TIME(0)", "TIME(3)"), ("ARRAY<TIME(0)>", "ARRAY<TIME(3)>"), ("ROW<a TIME>", "ROW<a TIME(3)>")):
         assert can_widen(parse_type(old), parse_type(new))
         assert not can_change(parse_type(old), parse_type(new))
@@ -121,7 +121,7 @@ def test_the_precision_of_time_is_read_but_not_changed_as_java_has_no_such_cast(
     assert can_change(parse_type("ARRAY<INT>"), parse_type("ARRAY<BIGINT>"))
 
 
-def test_a_file_with_values_that_the_new_type_does_not_hold_is_refused_by_name() -> None:
+def test_a_file_with_values_outside_the_new_type_is_refused_by_name() -> None:
     column = DataField(1, "c", parse_type("INT"))
     check_readable(column, DataField(1, "old", parse_type("SMALLINT")))
     with pytest.raises(UnsupportedFeatureError, match="column 'c' is BIGINT in a data file and INT in the table"):

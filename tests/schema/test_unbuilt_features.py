@@ -1,4 +1,4 @@
-"""Features of Paimon that are not built: refused by name at creation, and on opening where rows would be wrong."""
+"""Unsupported features of Paimon are refused by name at creation, and on opening if rows would be wrong."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _REFUSED_EVERYWHERE: tuple[dict[str, str], ...] = (
 
 
 @pytest.mark.parametrize("options", _REFUSED_EVERYWHERE, ids=str)
-def test_an_unbuilt_feature_is_refused_by_name_at_creation_and_on_opening(options: dict[str, str]) -> None:
+def test_an_unsupported_feature_is_refused_by_name_at_creation_and_on_opening(options: dict[str, str]) -> None:
     name = next(iter(options))
     for judge in (creating, opening):
         with pytest.raises(UnsupportedFeatureError) as caught:
@@ -76,7 +76,7 @@ def test_an_unbuilt_feature_is_refused_by_name_at_creation_and_on_opening(option
     ],
     ids=str,
 )
-def test_what_only_concerns_upkeep_is_refused_at_creation_alone(options: dict[str, str]) -> None:
+def test_features_of_maintenance_are_refused_only_at_creation(options: dict[str, str]) -> None:
     opening(_schema(options))
     writing(_schema(options))
     with pytest.raises(UnsupportedFeatureError, match=next(iter(options))):
@@ -95,7 +95,7 @@ def test_what_only_concerns_upkeep_is_refused_at_creation_alone(options: dict[st
     ],
     ids=str,
 )
-def test_what_new_files_and_commits_need_is_refused_at_creation_and_by_writes(options: dict[str, str]) -> None:
+def test_features_of_new_files_and_commits_are_refused_at_creation_and_by_writes(options: dict[str, str]) -> None:
     opening(_schema(options))
     for judge in (creating, writing):
         with pytest.raises(UnsupportedFeatureError, match=next(iter(options))):
@@ -121,12 +121,12 @@ def test_tables_without_primary_key_and_cross_partition_tables_are_refused_by_na
         "MAP<STRING, VARIANT>",
     ],
 )
-def test_columns_that_lakelsm_cannot_hold_are_refused(column: str) -> None:
+def test_columns_of_unsupported_types_are_refused(column: str) -> None:
     with pytest.raises(UnsupportedFeatureError):
         opening(create_schema(f"k INT, x {column}", ["k"]))
 
 
-def test_a_row_without_members_is_read_and_neither_created_nor_written() -> None:
+def test_a_row_type_without_members_can_be_read_but_not_created_or_written() -> None:
     for column in ("ROW<>", "ARRAY<ROW<>>", "MAP<STRING, ROW<x ROW<>>>"):
         schema = create_schema(f"k INT, x {column}", ["k"])
         opening(schema)
@@ -148,11 +148,11 @@ def test_a_row_without_members_is_read_and_neither_created_nor_written() -> None
     ],
     ids=str,
 )
-def test_the_value_that_leaves_a_feature_out_is_accepted(options: dict[str, str]) -> None:
+def test_the_value_that_disables_a_feature_is_accepted(options: dict[str, str]) -> None:
     creating(_schema(options))
 
 
-def test_sketches_are_refused_only_where_their_package_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sketches_are_refused_only_without_their_package(monkeypatch: pytest.MonkeyPatch) -> None:
     sketched = {"merge-engine": "aggregation", "fields.y.aggregate-function": "theta_sketch"}
     monkeypatch.setattr(unbuilt_features, "find_spec", lambda name: None)
     for options in (sketched, {"merge-engine": "aggregation", "fields.default-aggregate-function": "hll_sketch"}):
@@ -171,7 +171,7 @@ def test_a_key_that_a_feature_refuses_is_known_and_refused_at_creation(key: str)
         creating(_schema(options))
 
 
-def test_a_refusal_says_what_cannot_be_done() -> None:
+def test_a_refusal_names_the_operation() -> None:
     schema = _schema({"bucket": "1", "file.format": "orc"})
     with pytest.raises(UnsupportedFeatureError, match="cannot create or change the table: lakelsm does not support"):
         creating(schema)  # Also the check of alter_table, and of the options of a write.

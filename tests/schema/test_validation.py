@@ -1,4 +1,4 @@
-"""What creation, opening and the options of one call refuse, and with which kind of error."""
+"""The errors of creation, opening, and the options of one call."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _schema(
         ({"scan.mode": "from-snapshot"}, "exactly one of"),
     ],
 )
-def test_a_wrong_table_is_called_wrong_even_where_its_feature_is_not_built(
+def test_a_wrong_table_is_reported_as_wrong_before_as_unsupported(
     options: dict[str, str], reason: str
 ) -> None:
     with pytest.raises(InvalidInputError, match=reason):
@@ -64,7 +64,7 @@ def test_harmless_options_are_accepted(options: dict[str, str]) -> None:
     validate_table(_schema(options))
 
 
-def test_foreign_keys_do_not_prevent_opening() -> None:
+def test_unknown_keys_do_not_prevent_opening() -> None:
     assert validate_existing_table(_schema({"my.owner": "x", "bucket": "3"})).bucket == 3
 
 
@@ -98,23 +98,23 @@ def test_the_options_of_a_call_override_the_tables() -> None:
     ],
     ids=str,
 )
-def test_the_options_of_a_call_are_judged(overrides: dict[str, str], error: type[Exception]) -> None:
+def test_the_options_of_a_call_are_checked(overrides: dict[str, str], error: type[Exception]) -> None:
     with pytest.raises(error):
         with_dynamic_options(_schema({"bucket": "2", "other.engine": "x"}), overrides)
 
 
-def test_a_call_may_say_what_the_table_has_and_tune_how_files_are_written() -> None:
+def test_a_call_may_repeat_the_tables_options_and_set_options_of_files() -> None:
     schema = _schema({"bucket": "2"})
     same = {"bucket": " 2", "changelog-producer": "none", "partition.legacy-name": "TRUE", "ignore-delete": "false"}
     tuned = {"target-file-size": "1 mb", "fields.v.stats-mode": "none", "num-sorted-run.compaction-trigger": "2"}
     assert with_dynamic_options(schema, same | tuned)[1].target_file_size == 1 << 20
 
 
-def test_no_call_has_its_own_of_an_option_that_is_fixed() -> None:
+def test_a_call_cannot_set_an_immutable_option() -> None:
     assert not [option.key for option in OPTIONS.values() if option.immutable and option.per_call]
 
 
-def test_a_key_that_lacks_a_partition_column_has_fixed_buckets_where_an_option_says_that_it_is_meant() -> None:
+def test_a_key_without_a_partition_column_needs_fixed_buckets_and_an_option() -> None:
     columns, key, meant = "id INT, p STRING, v INT", ["id"], {"bucket": "2", "lakelsm.key-per-partition": "true"}
     schema = create_schema(columns, key, ["p"], {"bucket": "2"})
     assert schema.cross_partition

@@ -1,4 +1,4 @@
-"""Which compressions are written, which of Paimon's are not, and which texts are none."""
+"""Supported, unsupported and unknown compressions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lakelsm.schema.write_codecs import CODECS, check_codec, check_codecs
 
 
 @pytest.mark.parametrize("key", CODECS)
-def test_each_codec_that_is_written_is_accepted_in_any_case(key: str) -> None:
+def test_each_supported_codec_is_accepted_in_any_case(key: str) -> None:
     for codec in CODECS[key]:
         check_codec(key, f" {codec.upper()} ")
         check_codecs(TableOptions.parse({key: codec.upper()}))
@@ -27,7 +27,7 @@ def test_each_codec_that_is_written_is_accepted_in_any_case(key: str) -> None:
         ("manifest.compression", "", InvalidInputError),
     ],
 )
-def test_another_codec_is_refused_with_those_that_are_written(key: str, text: str, error: type[Exception]) -> None:
+def test_another_codec_is_refused_with_the_supported_ones(key: str, text: str, error: type[Exception]) -> None:
     for judge in (lambda: check_codec(key, text), lambda: check_codecs(TableOptions.parse({key: text}))):
         with pytest.raises(error, match=f"'{key}'.*one of {', '.join(CODECS[key])}"):
             judge()
