@@ -16,7 +16,7 @@ BEGINNINGS = (ROOT, ROOT / "lakelsm", ROOT / "tests", ROOT / "docs")
 MODULES = {path.name for path in (ROOT / "lakelsm").rglob("*.py")}
 
 _SECTIONS = re.compile(r"^#{2,3} (\d+(?:\.\d+)?)\.? ", re.MULTILINE)
-_CITATION = re.compile(r"(?<!\")(docs/)?format\.md(?: ((?:\d+(?:\.\d+)?(?:, | and )?)+))?")
+_CITATION = re.compile(r"(?<![\"/])(docs/)?format\.md(?: ((?:\d+(?:\.\d+)?(?:, | and )?)+))?")
 _PROSE = re.compile(r'"""(.*?)"""|^[^\n"]*?(#[^\n]*)', re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s#:]+)(?:#[^)]*)?\)")
 _PATH = re.compile(r"(?<![\w./<*…-])((?:[\w-]+/)*[\w-]+\.(?:py|md|ipynb))(?![\w/*-])")
