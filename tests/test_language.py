@@ -31,6 +31,7 @@ PLAIN = {
 REWRITTEN = (
     "README.md",
     "ARCHITECTURE.md",
+    "benchmarks",
     "docs/api.md",
     "docs/benchmarks.md",
     "docs/check.md",
@@ -47,8 +48,18 @@ REWRITTEN = (
     "docs/query-service.md",
     "docs/system_tables.md",
     "docs/tutorial.md",
+    "lakelsm/engine.py",
     "lakelsm/format",
+    "lakelsm/frames",
+    "lakelsm/local",
+    "lakelsm/spark",
+    "lakelsm/storage",
     "lakelsm/types",
+    "tests/benchmarks",
+    "tests/frames",
+    "tests/local",
+    "tests/spark",
+    "tests/storage",
     "tools",
 )
 

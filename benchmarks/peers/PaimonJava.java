@@ -1,5 +1,5 @@
-// Java Paimon's core library at work on its own threads. Compiled at run time by Janino, which Spark ships: no lambdas.
-// Each of the threads has its share of the buckets, as parallel writers of an engine have; to find its rows it decodes
+// Java Paimon's core library on its own threads. Janino, which Spark ships, compiles it at run time, so it has no
+// lambdas. Each thread has its share of the buckets, like the parallel writers of an engine. To find its rows, it decodes
 // the whole input, which is a small part of a load.
 
 import java.util.*;
@@ -36,7 +36,7 @@ public class PaimonJava {
         return FileStoreTableFactory.create(files, new Path(path));
     }
 
-    // A table with the columns, keys and options of another one.
+    // Creates a table with the columns, keys and options of another one.
     public void create(String path, String like) throws Exception {
         TableSchema schema = table(like).schema();
         Schema same = new Schema(
@@ -56,7 +56,7 @@ public class PaimonJava {
         });
     }
 
-    // Compacts every bucket in full, as a dedicated compaction of a write-only table does.
+    // Compacts every bucket fully, like a dedicated compaction of a write-only table.
     public void compact(String path) throws Exception {
         final FileStoreTable table = table(path).copy(Collections.singletonMap("write-only", "false"));
         commit(table, new Share() {
@@ -127,7 +127,7 @@ public class PaimonJava {
 
     // -- reads ----------------------------------------------------------------------------------------------------
 
-    // Rows, and the sums of id, quantity and (in cents) amount, of all rows or of those with quantity < below.
+    // Returns the number of rows and the sums of id, quantity and amount (in cents), for all rows or those with quantity < below.
     public long[] read(String path, int below) throws Exception {
         FileStoreTable table = table(path);
         RowType type = table.rowType();
@@ -147,7 +147,7 @@ public class PaimonJava {
         });
     }
 
-    // The rows, of the key column alone.
+    // Counts the rows by reading only the key column.
     public long count(String path) throws Exception {
         ReadBuilder builder = table(path).newReadBuilder().withProjection(new int[] {0});
         return drain(builder, false, new Sums() {
@@ -157,7 +157,7 @@ public class PaimonJava {
         })[0];
     }
 
-    // The rows of a merged table, with every column decoded.
+    // Counts the rows of a merged table and decodes every column.
     public long rows(String path) throws Exception {
         return drain(table(path).newReadBuilder(), false, new Sums() {
             public void add(long[] sums, InternalRow row) {
@@ -208,7 +208,7 @@ public class PaimonJava {
         return total;
     }
 
-    // The results of all of the work, each on a thread of its own.
+    // Returns the results of all tasks, each run in a separate thread.
     private List all(List work) throws Exception {
         ExecutorService pool = Executors.newFixedThreadPool(threads);
         try {

@@ -50,7 +50,7 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def value_type(kind: pa.DataType) -> DataType:
-    """Return the Paimon type for values of a plain type. Raises InvalidInputError if there is none."""
+    """Return the Paimon type for values of a plain type. Raises InvalidInputError for a type without one."""
     if pa.types.is_null(kind):
         return OnlyNull()
     if pa.types.is_struct(kind):

@@ -123,7 +123,7 @@ def _prepare_workers(context: SparkContext) -> None:
 
 
 def _users_python(context: SparkContext) -> str | None:
-    """Return the workers' Python that the user has set, by environment or configuration; None if there is none."""
+    """Return the workers' Python that the user has set, by environment or configuration, or None."""
     if context.pythonExec != _SPARKS_PYTHON or "PYSPARK_PYTHON" in os.environ:
         return str(context.pythonExec)
     return context.getConf().get("spark.pyspark.python")
@@ -185,7 +185,7 @@ def _version_text(java: str) -> str:
 
 
 def _major_version(text: str) -> int | None:
-    """Return the major version in the first quoted text of an output ('1.8.0_292' is 8); None if there is none."""
+    """Return the major version in the first quoted text of an output ('1.8.0_292' is 8), or None."""
     quoted = text.split('"')
     numbers = quoted[1].split(".") if len(quoted) > 1 else []
     if not numbers or not numbers[0].isdigit():

@@ -20,7 +20,7 @@ CONNECTION_KEYS = ("endpoint", "access.key", "secret.key", "session.token", _PRO
 
 
 def connector_root(location: ObjectLocation) -> str | None:
-    """Return the URI for the connector; None if there is none for this store."""
+    """Return the URI for the connector, or None for a store without a connector."""
     is_known = location.kind is ObjectStoreKind.S3 and location.bucket == location.bucket.lower()
     return f"s3a://{location.bucket}" if is_known else None
 
