@@ -1,4 +1,4 @@
-"""Work counted in calls of functions, as many on any machine under any load; seconds are the harness's."""
+"""Counts the function calls of work. Unlike seconds, the count does not depend on the machine or its load."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Result = TypeVar("Result")
 
 
 def counted_calls(work: Callable[[], Result]) -> tuple[Result, int]:
-    """What ``work`` returns, and how many functions, of Python and of C, it calls in this thread."""
+    """Return the result of ``work``, and the number of Python and C functions that it calls in this thread."""
     calls = 0
 
     def count(frame: FrameType, event: str, argument: Any) -> None:

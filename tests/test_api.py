@@ -80,7 +80,7 @@ def called(function: Callable[..., Any]) -> str:
     return str(signature.replace(parameters=parameters, return_annotation=_EMPTY))
 
 
-#: How the page names the classes of namespaces.
+#: The names of namespace classes on the page.
 LABELS: dict[type, str] = {
     TableMaintenance: "Table.maintenance",
     TableTags: "Table.tags",

@@ -1,4 +1,4 @@
-"""docs/lookup.md: its examples answer as they say, and its options are those of lookups."""
+"""docs/lookup.md: its examples have the results on the page, and its options are those of lookups."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lakelsm.options.lookup_options import LookupOptions
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "lookup.md").read_text(encoding="utf-8")
 
 
-def test_the_examples_of_the_page_answer_as_they_say(tmp_path: Path) -> None:
+def test_the_examples_have_the_results_of_the_page(tmp_path: Path) -> None:
     names: dict[str, Any] = {}
     checked = 0
     for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
@@ -24,7 +24,7 @@ def test_the_examples_of_the_page_answer_as_they_say(tmp_path: Path) -> None:
             said = re.search(r"  # (.*)", lines[node.end_lineno - 1]) if isinstance(node, ast.Expr) else None
             if said is not None:
                 checked += 1
-                # An expression that the page tells the value of becomes a check of it.
+                # An expression with a value on the page becomes a check of this value.
                 line = lines[node.lineno - 1]
                 indent = line[: len(line) - len(line.lstrip())]
                 lines[node.lineno - 1] = f"{indent}assert ({ast.unparse(node.value)}) == ({said[1]}), {said[1]!r}"

@@ -37,7 +37,7 @@ _FIRST_SURROGATE, _LAST_SURROGATE = 0xD800, 0xDFFF
 
 @dataclass(frozen=True, slots=True)
 class StatsMode:
-    """Which statistics a column has: none, the null count, or also bounds (of at most ``length`` characters)."""
+    """The kind of statistics of a column: none, the null count, or also bounds (of at most ``length`` characters)."""
 
     counts: bool
     bounds: bool

@@ -271,7 +271,7 @@ def conform(rows: pa.Table, schema: pa.Schema, sources: Mapping[str, str] | None
 
 @dataclass(frozen=True, kw_only=True)
 class FileLayout:
-    """How the data files of a table are written: everything that depends on its schema and options.
+    """The settings for writing the data files of a table, derived from its schema and options.
 
     ``target_file_size`` and ``row_group_bytes`` (in memory) are in bytes. A file is closed after the row group that
     exceeds the target size, and at ``target_file_rows`` rows. ``stats_modes`` has one mode for each column.
