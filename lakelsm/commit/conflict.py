@@ -151,13 +151,13 @@ def _merge(
         else:
             deleted.add(identity)
     found = (
-        (ConflictKind.DUPLICATE_FILE, "adding files that exist", twice),
-        (ConflictKind.MISSING_FILE, "deleting files that are no longer in the table", missing),
+        (ConflictKind.DUPLICATE_FILE, "the commit adds files that the table already has", twice),
+        (ConflictKind.MISSING_FILE, "the commit deletes files that are no longer in the table", missing),
     )
     return list(live.values()), [
         Conflict(
             kind,
-            f"file deletion conflict, {what}: {shown_names(_label(entry) for entry in entries)}",
+            f"{what}: {shown_names(_label(entry) for entry in entries)}",
             tuple(entry.file.file_name for entry in entries),
         )
         for kind, what, entries in found
@@ -194,7 +194,7 @@ def _check_levels(
         for (_, high, one), (low, _, other) in pairwise(spans):
             if high >= low:
                 pair = (files[one].file.file_name, files[other].file.file_name)
-                text = f"LSM conflict, overlapping files on level {level}: {pair[0]} and {pair[1]}"
+                text = f"files on level {level} would overlap: {pair[0]} and {pair[1]}"
                 conflicts.append(Conflict(ConflictKind.LEVEL_OVERLAP, text, pair, partition, bucket=bucket))
                 break
     return conflicts

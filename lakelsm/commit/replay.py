@@ -45,7 +45,7 @@ class ReplayCheck:
         return {HIGHEST_IDENTIFIER_PROPERTY: str(self._highest)}
 
     def before(self) -> CommitOutcome | None:
-        """Return the outcome of this user's commit with this identifier; None if there is none.
+        """Return the outcome of this user's commit with this identifier, or None.
 
         Raises BatchHistoryExpiredError if an expired snapshot may be that commit.
         """

@@ -26,7 +26,7 @@ class ChangelogStore:
         return sorted(number for number in numbers if number is not None)
 
     def try_get(self, snapshot_id: int) -> Snapshot | None:
-        """Return the expired snapshot of a long-lived changelog, or None if there is none with this id.
+        """Return the expired snapshot of a long-lived changelog, or None if there is no changelog with this id.
 
         Of its metadata files, only the changelog manifest list still exists. Raises CorruptTableError if the file is
         damaged.
@@ -38,7 +38,7 @@ class ChangelogStore:
             return None
         snapshot = Snapshot.from_json(data, path)
         if snapshot.id != snapshot_id:
-            raise CorruptTableError(f"{path} is the changelog of snapshot {snapshot.id}. Restore the file.")
+            raise CorruptTableError(f"{path} contains snapshot {snapshot.id}. Restore the file.")
         return snapshot
 
     def at_or_before(self, millis: int) -> Snapshot | None:

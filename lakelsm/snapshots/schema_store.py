@@ -58,7 +58,7 @@ class SchemaStore:
         return self._listed_newest()
 
     def latest(self, known: int | None = None) -> TableSchema:
-        """Return the newest schema. Raises TableNotFoundError if there is none.
+        """Return the newest schema. Raises TableNotFoundError if there is no schema.
 
         Probes the ids after ``known``, an id that existed earlier (default: the schema of the newest snapshot). If that
         schema does not exist any more, or too many follow, all schemas are listed.
@@ -109,7 +109,7 @@ class SchemaStore:
             return None
         schema = TableSchema.from_json(data, path)
         if schema.id != schema_id:
-            raise CorruptTableError(f"{path} is schema {schema.id}. Restore the file.")
+            raise CorruptTableError(f"{path} contains schema {schema.id}. Restore the file.")
         return replace(schema, read_from=(schema_id, _checksum(data, path)))
 
     def check_newest(self, schema: TableSchema, snapshot: Snapshot | None) -> None:

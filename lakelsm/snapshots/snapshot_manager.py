@@ -131,7 +131,7 @@ class SnapshotManager:
         path, data = stored
         snapshot = Snapshot.from_json(data, path)
         if snapshot.id != snapshot_id:
-            raise CorruptTableError(f"{path} is snapshot {snapshot.id}. Restore the file.")
+            raise CorruptTableError(f"{path} contains snapshot {snapshot.id}. Restore the file.")
         return snapshot
 
     def list(self) -> Sequence[Snapshot]:
@@ -142,7 +142,7 @@ class SnapshotManager:
     def at_or_before(self, millis: int) -> Snapshot:
         """Return the newest snapshot that was committed at or before a time (epoch milliseconds), by bisection.
 
-        Raises SnapshotNotFoundError if there is none.
+        Raises SnapshotNotFoundError if no snapshot is old enough.
         """
         best = newest_at(millis, self.ids(), self.try_get)
         if best is None:

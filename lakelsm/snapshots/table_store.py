@@ -71,7 +71,7 @@ class TableStore:
     def open(location: str, name: str | None = None) -> TableStore:
         """Open the table at a path or URI.
 
-        Raises TableNotFoundError if there is none, and UnsupportedFeatureError if lakelsm does not support it.
+        Raises TableNotFoundError if there is no table, and UnsupportedFeatureError if lakelsm does not support it.
         """
         return TableStore.within(*open_storage(location), name)
 

@@ -98,7 +98,7 @@ def test_the_message_names_partition_bucket_level_and_files() -> None:
     conflict = check_changes(COMPACT, [TOP, B], upgrade(B, 5), ranks)[0]
     assert conflict.files == ("top", "b")
     assert str(conflict.error("t", partition_name=lambda stored: "dt=a")).startswith(
-        "Table t, bucket 0 of partition dt=a: LSM conflict, overlapping files on level 5: top and b. Nothing"
+        "Table t, bucket 0 of partition dt=a: files on level 5 would overlap: top and b. Nothing"
     )
 
 

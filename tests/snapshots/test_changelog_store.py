@@ -22,7 +22,7 @@ def test_changelogs_are_snapshots_by_their_ids(tmp_path: Path) -> None:
     table.file_io.write(f"{table.paths.changelog_dir}/LATEST", b"1")
     assert list(changelogs.list()) == [kept]
     table.file_io.write(table.paths.changelog(2), replace(kept, extra={}).to_json().encode())
-    with pytest.raises(CorruptTableError, match="is the changelog of snapshot 1"):
+    with pytest.raises(CorruptTableError, match="contains snapshot 1"):
         changelogs.list()
 
 
