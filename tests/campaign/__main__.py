@@ -14,25 +14,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.campaign.kills import ROUNDS, Life, Tally
-from tests.campaign.places import Place, place
+from tests.campaign.locations import Warehouse, open_warehouse
 from tests.campaign.soak import soaked
 from tests.campaign.spark_driver import SparkDriver
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a campaign and reports. 0: every promise was kept; 1: one was not, and the directory is kept."""
+    """Run a campaign and report. Return 0 if all guarantees held, else 1; the directory is then kept."""
     parser = argparse.ArgumentParser(prog="python -m tests.campaign", description="Kill and load real processes.")
     commands = parser.add_subparsers(dest="command", required=True)
     kills = commands.add_parser("kills", help="kill processes at random moments")
     kills.add_argument("--kills", type=int, default=200, help="how many (200)")
-    kills.add_argument("--first", type=int, default=0, help="the seed of the first table (0); a table bears some kills")
-    kills.add_argument("--where", default="both", help="both (local and s3 by turns), local, s3, or the URI of a bucket")
+    kills.add_argument("--first", type=int, default=0, help="the seed of the first table (0); a table has several kills")
+    kills.add_argument("--where", default="both", help="both (local and s3 in turn), local, s3, or the URI of a bucket")
     kills.add_argument("--spark", type=int, help="how many of them under Spark, on local files (a tenth)")
-    kills.add_argument("--seconds", type=float, help="begin no further kill after so many seconds")
-    soak = commands.add_parser("soak", help="let writers, maintenance and readers work on one table for a while")
+    kills.add_argument("--seconds", type=float, help="start no further kill after this many seconds")
+    soak = commands.add_parser("soak", help="run writers, maintenance and readers on one table for a while")
     soak.add_argument("--minutes", type=float, default=15, help="how long (15)")
     soak.add_argument("--where", default="local", help="local, s3, or the URI of a bucket")
-    soak.add_argument("--seed", type=int, default=0, help="of what is drawn (0)")
+    soak.add_argument("--seed", type=int, default=0, help="of the random numbers (0)")
     options = parser.parse_args(arguments)
     directory = Path(tempfile.mkdtemp(prefix=f"lakelsm-{options.command}-"))
     ok = _kills(options, directory) if options.command == "kills" else _soak(options, directory)
@@ -46,20 +46,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _kills(options: argparse.Namespace, directory: Path) -> bool:
     campaign = _Campaign(time.monotonic(), options.first, options.seconds)
     on_spark = options.kills // 10 if options.spark is None else min(options.spark, options.kills)
-    with ExitStack() as places:
+    with ExitStack() as stack:
         names = ("local", "s3") if options.where == "both" else (options.where,)
-        by_turns = [places.enter_context(place(name, directory)) for name in names]
-        campaign.run(options.kills - on_spark, by_turns)
+        warehouses = [stack.enter_context(open_warehouse(name, directory)) for name in names]
+        campaign.run(options.kills - on_spark, warehouses)
         if on_spark:
             driver = SparkDriver(directory / "spark")
-            places.callback(driver.stop)
-            campaign.run(on_spark, [places.enter_context(place("local", directory))], driver)
-    return campaign.told()
+            stack.callback(driver.stop)
+            campaign.run(on_spark, [stack.enter_context(open_warehouse("local", directory))], driver)
+    return campaign.report()
 
 
 @dataclass
 class _Campaign:
-    """Tables, one after the other."""
+    """A campaign of kills on one table after the other."""
 
     started: float
     seed: int
@@ -68,58 +68,58 @@ class _Campaign:
     failed: int = 0
     tallies: dict[str, Tally] = field(default_factory=dict)
 
-    def run(self, kills: int, by_turns: Sequence[Place], driver: SparkDriver | None = None) -> None:
-        """So many kills at least."""
+    def run(self, kills: int, warehouses: Sequence[Warehouse], driver: SparkDriver | None = None) -> None:
+        """Run at least ``kills`` more kills."""
         end = self.kills + kills
         while self.kills < end and (self.seconds is None or time.monotonic() - self.started < self.seconds):
-            where = by_turns[self.seed % len(by_turns)]
+            where = warehouses[self.seed % len(warehouses)]
             name = "object store" if not where.is_local else "local" if driver is None else "Spark"
-            most = min(ROUNDS, end - self.kills) if driver is not None else ROUNDS
-            self.failed += not _life(where, self.seed, self.tallies.setdefault(name, Tally()), most, driver)
+            max_rounds = min(ROUNDS, end - self.kills) if driver is not None else ROUNDS
+            self.failed += not _life(where, self.seed, self.tallies.setdefault(name, Tally()), max_rounds, driver)
             self.seed, self.tables = self.seed + 1, self.tables + 1
 
     @property
     def kills(self) -> int:
         return sum(tally.kills.total() for tally in self.tallies.values())
 
-    def told(self) -> bool:
-        """Print what was done; tell whether all held."""
+    def report(self) -> bool:
+        """Print what was done; return whether all guarantees held."""
         for name, tally in self.tallies.items():
             counts = (f"{what} {count}" for what, count in sorted(tally.kills.items()))
             print(f"{name}: {tally.kills.total()} kills ({', '.join(counts)}), {tally.late.total()} came too late;")
             print(f"    {tally.published} of them between the publication of a snapshot and the end of its operation;")
             print(f"    {tally.acknowledged} acknowledged batches; kills with leftovers: {dict(tally.with_leftovers)}")
             print(f"    leftovers: {dict(tally.leftovers)}")
-            if tally.told:
-                print(f"    ends of actions whose JVM was killed: {dict(tally.told)}")
+            if tally.outcomes:
+                print(f"    ends of actions whose JVM was killed: {dict(tally.outcomes)}")
         print(f"{self.tables} tables, {self.failed} failed, {time.monotonic() - self.started:.0f} s")
         return self.failed == 0
 
 
 def _soak(options: argparse.Namespace, directory: Path) -> bool:
-    with place(options.where, directory) as where:
+    with open_warehouse(options.where, directory) as where:
         try:
             report = soaked(where, options.minutes, options.seed)
-        except Exception:  # noqa: BLE001 - whatever it is, it is told
+        except Exception:  # noqa: BLE001 - any failure is reported
             traceback.print_exc()
             print(f"failed, at {where.warehouse}, with seed {options.seed}", flush=True)
             return False
     print(", ".join(f"{what} {count}" for what, count in sorted(report.counts.items())))
     for seconds, files, size in report.sizes[:: max(1, len(report.sizes) // 15)]:
         print(f"{seconds:6.0f} s: {files} files, {size} bytes")
-    print(f"{report.told}; {options.minutes:g} minutes, nothing lost or doubled")
+    print(f"{report.summary}; {options.minutes:g} minutes, nothing lost or doubled")
     return True
 
 
-def _life(where: Place, seed: int, total: Tally, rounds: int, driver: SparkDriver | None) -> bool:
-    """One table; False where a promise was broken."""
+def _life(where: Warehouse, seed: int, total: Tally, rounds: int, driver: SparkDriver | None) -> bool:
+    """Run the kills of one table; return False if a guarantee was broken."""
     tally = Tally(seconds=dict(total.seconds))
     try:
-        life = Life.begun(where, seed, tally, driver)
+        life = Life.create(where, seed, tally, driver)
         for _ in range(rounds):
             life.round(remove=life.chance.random() < 0.6)
         return True
-    except Exception:  # noqa: BLE001 - whatever it is, it is told, and the other tables go on
+    except Exception:  # noqa: BLE001 - any failure is reported, and the other tables continue
         traceback.print_exc()
         again = f"make kills FIRST={seed} KILLS={rounds} WHERE={'local' if where.is_local else 's3'}"
         more = f" ARGS='--spark {rounds}'" if driver is not None else " ARGS='--spark 0'"

@@ -1,4 +1,4 @@
-"""What the processes that are killed do to a table."""
+"""The actions on a table of the processes that are killed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lakelsm.errors import TableNotFoundError
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.storage import FileIO
 from tests.campaign.ledger import Batch
-from tests.campaign.places import TablePlace
+from tests.campaign.locations import TableLocation
 from tests.campaign.processes import CampaignError, Voice
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ COLUMNS = "p STRING, k INT, v BIGINT"
 
 @dataclass(frozen=True)
 class Action:
-    """``kind`` is a method of `Doer`. What is not for a kind is left out."""
+    """``kind`` is a method of `Doer`. The other fields are set if the kind needs them."""
 
     kind: str
     batches: tuple[Batch, ...] = ()
@@ -35,16 +35,16 @@ class Action:
     retain_last: int = 0
 
 
-def act(say: Voice, place: TablePlace, action: Action) -> None:
-    """An action in this process, without a JVM. Each snapshot that it publishes is said at once, before anything else."""
-    doer = Doer(say, place.opened(), None)
-    _say_publications(say, place.store().file_io)
+def act(say: Voice, location: TableLocation, action: Action) -> None:
+    """Run an action in this process, without a JVM. Each published snapshot is reported before the next step."""
+    doer = Doer(say, location.opened(), None)
+    _say_publications(say, location.store().file_io)
     say("begin")
     doer.does(action)
 
 
 def _say_publications(say: Voice, file_io: FileIO) -> None:
-    """Say by 'published' the batch of each snapshot of the main branch that a store of this kind creates from now on."""
+    """Make stores of this kind report 'published', with the batch, for each new snapshot of the main branch."""
     kind = type(file_io)
     create = kind.create_if_absent
 
@@ -61,7 +61,7 @@ def _say_publications(say: Voice, file_io: FileIO) -> None:
 
 @dataclass
 class Doer:
-    """Does actions, and says so when they are done."""
+    """Runs actions, and reports when they are done."""
 
     say: Voice
     table: Table
@@ -77,7 +77,7 @@ class Doer:
         return "spark" if self.spark is not None else "local"
 
     def write(self, action: Action) -> None:
-        """Batches, each said to be acknowledged after its call; a replay of one that is in changes nothing."""
+        """Write batches; report each as acknowledged after its call. A replay of a committed batch changes nothing."""
         table = self.table.branches.open(action.branch) if action.branch else self.table
         for batch in action.batches:
             result = self._batch(table, batch)
@@ -105,14 +105,14 @@ class Doer:
 
     def compact(self, action: Action) -> None:
         status = self.table.compact(full=True, engine=self._engine).status
-        _check(status in ("done", "nothing"), f"a compaction that nobody disturbs ends as {status}")
+        _check(status in ("done", "nothing"), f"a compaction without concurrent commits ends as {status}")
 
     def expire(self, action: Action) -> None:
         result = self.table.maintenance.expire_snapshots(retain_last=action.retain_last)
         _check(result.failures == (), f"files could not be deleted: {result.failures}")
 
     def expire_by_options(self, action: Action) -> None:
-        """What follows a commit, where that was killed."""
+        """Run the expiry that follows a commit, in case it was killed."""
         if not self.table._store().options.write_only:
             self.table.maintenance.expire_snapshots()
 
@@ -121,7 +121,7 @@ class Doer:
         _check(result.failures == (), f"files could not be deleted: {result.failures}")
 
     def plant(self, action: Action) -> None:
-        """Leftovers besides those of kills, so that their removal takes a while."""
+        """Write more orphan files than kills leave, so that their removal takes a while."""
         store = self.table._store()
         for number in range(20):
             name = f"data-{uuid4()}-0.parquet"

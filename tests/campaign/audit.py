@@ -1,4 +1,4 @@
-"""What must hold of a table after each kill, looked at by a process that has read nothing of it before."""
+"""The guarantees after each kill, checked by a process that has read nothing of the table before."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from lakelsm import Table
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.snapshots.tag_store import HOLDING_TAG
 from tests.campaign.ledger import Ledger, Rows, State
-from tests.campaign.places import TablePlace
+from tests.campaign.locations import TableLocation
 from tests.campaign.processes import CampaignError, Voice
 from tests.maintain.orphans.table_census import stored, unnamed_of
 
 _STRAY = {"manifest-stray"}
 
 
-def followed(say: Voice, place: TablePlace, ledger: Ledger) -> None:
-    """The result is the ledger, with what snapshots, tags and branches tell, and the states; no row is read."""
-    store = place.store()
+def followed(say: Voice, location: TableLocation, ledger: Ledger) -> None:
+    """Report the ledger, updated from snapshots, tags and branches, and the states; no rows are read."""
+    store = location.store()
     states = ledger.follow(store)
     ledger.latest = states[-1]
     ledger.check_batches(ledger.latest)
@@ -26,16 +26,16 @@ def followed(say: Voice, place: TablePlace, ledger: Ledger) -> None:
     say("result", (ledger, states))
 
 
-def audit(say: Voice, place: TablePlace, ledger: Ledger, remove: bool, settled: bool) -> None:
-    """The result is the ledger, with what it learned, the leftovers by kind, and the states; ``remove``: leftovers go.
+def audit(say: Voice, location: TableLocation, ledger: Ledger, remove: bool, settled: bool) -> None:
+    """Report the updated ledger, the leftovers by kind, and the states. ``remove``: leftovers are removed.
 
-    Until the table is ``settled`` a check may tell of what a kill left half-way: a hint that is behind; an expiry, of
-    which what EARLIEST gave up is not to be read; a rollback; and a branch that is being made or deleted, which nobody
-    can open. A hint stays behind until the next commit: a rerun that finds everything committed makes none. Manifests of
-    killed commits stay until orphans are removed.
-    Raises CampaignError, or whatever a read raises that may not fail.
+    Until the table is ``settled``, a check may find what a kill left unfinished: an outdated hint; an expiry, whose
+    snapshots below EARLIEST must not be read; a rollback; and a branch that is being created or deleted, which cannot be
+    opened. A hint stays outdated until the next commit; a rerun that finds everything committed makes no commit.
+    Manifests of killed commits stay until orphans are removed.
+    Raises CampaignError, or the error of a read that must not fail.
     """
-    table, store = place.opened(), place.store()
+    table, store = location.opened(), location.store()
     states = ledger.follow(store)
     latest = states[-1]
     ledger.check_batches(latest)
@@ -48,7 +48,7 @@ def audit(say: Voice, place: TablePlace, ledger: Ledger, remove: bool, settled: 
     _branches(table, store, ledger)
     check = table.maintenance.check(data="full", engine="local")
     found = {finding.rule for finding in check.findings}
-    # What held a snapshot for a tag stays for its time.
+    # A holding tag stays until its retention time has passed.
     allowed = {"tag-unfinished", "manifest-stray", *(["stale-hint"] if ledger.left_behind == latest else [])}
     if not settled:
         allowed |= {"expiry-unfinished", "rollback-unfinished", "branch-unfinished", "stale-hint"}
@@ -58,7 +58,7 @@ def audit(say: Voice, place: TablePlace, ledger: Ledger, remove: bool, settled: 
     left = unnamed_of(store, stored(store))
     strays = {finding.thing.removeprefix(f"{store.paths.root}/") for finding in check.findings if finding.rule in _STRAY}
     expected = {path for path in left if path.startswith("manifest/") and not path.endswith(".tmp")}
-    # Of an expiry, rollback or tag that is half-way it may not be known which are stray.
+    # With an unfinished expiry, rollback or tag, the check may not know which manifests are stray.
     if strays - expected or (found <= _STRAY and strays != expected):
         raise CampaignError(f"stray manifests: {sorted(strays ^ expected)[:10]}")
     leftovers = _leftovers(table, store, left, remove)
@@ -81,7 +81,7 @@ def _same(found: Rows, expected: Rows, what: str) -> None:
 
 
 def _tags(table: Table | None, store: TableStore, ledger: Ledger) -> None:
-    # A creation of a tag that was killed leaves one that holds its snapshot for a while.
+    # A killed creation of a tag leaves a holding tag for a while.
     names = {name for name in store.tags.names() if not name.startswith(HOLDING_TAG)}
     known = set(ledger.tags)
     if known - ledger.maybe_tags - names or names - known - ledger.maybe_tags:
@@ -111,16 +111,16 @@ def _branches(table: Table | None, store: TableStore, ledger: Ledger) -> None:
 
 
 def _leftovers(table: Table, store: TableStore, left: set[str], remove: bool) -> Counter[str]:
-    """Orphan removal finds what a plain count of names finds, and takes it where it is told to."""
+    """Orphan removal finds the files that a plain listing finds; ``remove``: it deletes them."""
     planned = table.maintenance.remove_orphans(0, force=True, dry_run=True, engine="local")
     if planned.files != len(left):
         raise CampaignError(f"orphans: {planned.files} of {len(left)}: {planned.examples}, {sorted(left)[:10]}")
     if remove:
         before = stored(store)
         removed = table.maintenance.remove_orphans(0, force=True, engine="local")
-        gone = before - stored(store)
-        if {path for path in gone if not path.startswith("service/")} != left or removed.failures:
-            raise CampaignError(f"removed: {sorted(gone ^ left)[:10]}, failures {removed.failures}")
+        removed_paths = before - stored(store)
+        if {path for path in removed_paths if not path.startswith("service/")} != left or removed.failures:
+            raise CampaignError(f"removed: {sorted(removed_paths ^ left)[:10]}, failures {removed.failures}")
         again = table.maintenance.remove_orphans(0, force=True, dry_run=True, engine="local")
         if again.files:
             raise CampaignError(f"a second removal finds {again.examples}")

@@ -1,4 +1,4 @@
-"""Processes are killed at random moments of what they do to a table, and after each kill all must hold."""
+"""Processes are killed at random moments of their work on a table; all guarantees must hold after each kill."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any
 from tests.campaign.actions import COLUMNS, Action, act
 from tests.campaign.audit import audit, followed
 from tests.campaign.ledger import LAYOUTS, Batch, Ledger, State
-from tests.campaign.places import Place, TablePlace
+from tests.campaign.locations import TableLocation, Warehouse
 from tests.campaign.processes import CampaignError, Child, done_by
 from tests.campaign.spark_driver import JVM, SparkDriver
 from tests.campaign.spark_driver import KINDS as SPARK_KINDS
 
-#: What is killed, and how often of so many.
+#: The actions that are killed, and their weights.
 KINDS = {
     "write": 8,
     "compact": 5,
@@ -30,35 +30,35 @@ KINDS = {
     "delete_branch": 1,
     "fast_forward": 3,
 }
-#: What is killed after the publication of a snapshot, which hint, deletions, compaction and expiry follow.
+#: Actions that are killed after the publication of a snapshot, before hints, deletions, compaction or expiry.
 PUBLISHING = {"write": 3, "compact": 1}
-#: Kills that one table has to bear.
+#: Kills of one table.
 ROUNDS = 10
-#: Requests that a killed process has sent may still be carried out by the server for so long.
+#: Seconds for which the server may still run requests of a killed process.
 SERVER_SECONDS = 0.3
 _MAX_SNAPSHOTS = 12
 
 
 @dataclass
 class Tally:
-    """Kills by what was killed while it did what; ``late``: the process was done before; leftovers found by kind.
+    """Counts of kills by victim and action, of those that came too ``late``, and of leftovers by kind.
 
-    ``published``: those between the publication of a snapshot and the end of the operation that published it.
-    ``told``: how actions ended whose JVM was killed.
+    ``published``: kills between the publication of a snapshot and the end of its operation. ``outcomes``: how actions
+    ended whose JVM was killed.
     """
 
     kills: Counter[str] = field(default_factory=Counter)
-    told: Counter[str] = field(default_factory=Counter)
+    outcomes: Counter[str] = field(default_factory=Counter)
     late: Counter[str] = field(default_factory=Counter)
     leftovers: Counter[str] = field(default_factory=Counter)
     with_leftovers: Counter[str] = field(default_factory=Counter)
     acknowledged: int = 0
     published: int = 0
-    #: How long an action of a kind takes, about, by kind and place.
+    #: Approximate seconds of an action, by kind and location.
     seconds: dict[str, float] = field(default_factory=dict)
 
     def add(self, other: Tally) -> None:
-        for name in ("kills", "told", "late", "leftovers", "with_leftovers"):
+        for name in ("kills", "outcomes", "late", "leftovers", "with_leftovers"):
             getattr(self, name).update(getattr(other, name))
         self.acknowledged += other.acknowledged
         self.published += other.published
@@ -67,16 +67,16 @@ class Tally:
 
 @dataclass
 class Life:
-    """A table from its creation on, through kills. Everything is drawn from ``chance``.
+    """A table, from its creation through all kills. ``chance`` decides everything.
 
-    With a ``driver``, what is killed is done under Spark.
+    With a ``driver``, the killed actions run under Spark.
     """
 
-    place: TablePlace
+    location: TableLocation
     ledger: Ledger
     chance: random.Random
     tally: Tally
-    #: Of the retained snapshots, oldest first. Ids come again, so the ledger knows others under the same ones.
+    #: The states of the retained snapshots, oldest first. Ids are reused, so the ledger has older states of the same ids.
     states: list[State] = field(default_factory=list)
     number: int = 0
     driver: SparkDriver | None = None
@@ -86,32 +86,32 @@ class Life:
         return [state.snapshot_id for state in self.states]
 
     @staticmethod
-    def begun(place: Place, seed: int, tally: Tally, driver: SparkDriver | None = None) -> Life:
-        """A new table of some layout, with a few snapshots and a tag."""
+    def create(warehouse: Warehouse, seed: int, tally: Tally, driver: SparkDriver | None = None) -> Life:
+        """Create a table of a random layout, with a few snapshots and a tag."""
         chance = random.Random(seed)
         layout = chance.choice(LAYOUTS)
         options = {**layout.options, "write-only": "true"}
-        if chance.random() < 0.6:  # Compactions follow commits, and expiry, which leaves what the ledger follows.
+        if chance.random() < 0.6:  # Compactions and expiry follow commits; expiry keeps what the ledger needs.
             options |= {
                 "write-only": "false",
                 "num-sorted-run.compaction-trigger": "3",
                 "snapshot.num-retained.min": "10",
                 "snapshot.num-retained.max": "14",
             }
-        table = place.create(
+        table = warehouse.create(
             f"t{seed}", COLUMNS, primary_key=["p", "k"], partition_by=["p"], options=options
         )
         life = Life(table, Ledger(layout), chance, tally, driver=driver)
-        # Of a table without a row a deletion makes no snapshot.
+        # A delete in an empty table makes no snapshot.
         life.does(Action("write", (life.batch("upsert"), *life.batches(2))))
         life.does(Action("compact"))
         life.does(life.tagging())
         return life
 
     def round(self, remove: bool) -> None:
-        """One kill, whatever is needed before it, and all that must hold after it."""
+        """Prepare and run one kill, and check all guarantees after it."""
         kinds = KINDS if self.driver is None else SPARK_KINDS
-        published = self.driver is None and self.chance.random() < 0.6  # Some come too late.
+        published = self.driver is None and self.chance.random() < 0.6  # Some kills come too late.
         if published:
             kinds = PUBLISHING
         kind = self.chance.choices(list(kinds), list(kinds.values()))[0]
@@ -125,22 +125,22 @@ class Life:
         self.audited(remove)
 
     def finished(self, action: Action) -> None:
-        """The same again, by a process that is left alone, finishes it; a batch that is in is not taken twice.
+        """Finish an action by running it again without a kill; a committed batch is not written twice.
 
-        A drop has no batch id: one that is in is not done again, which would drop what came after it.
+        A drop has no batch id: a committed one is not repeated, because that would drop later rows.
         """
         before, known = self.ids, self.ledger.latest.batches | self.ledger.required
         left = tuple(batch for batch in action.batches if batch.kind != "drop" or batch.key not in known)
-        self.does(replace(action, batches=left), begun=True)
+        self.does(replace(action, batches=left), is_started=True)
         if action.kind == "expire":
             earliest = max(before[0], self.ids[-1] - action.retain_last + 1)
             if self.ids[0] != earliest:
                 raise CampaignError(f"the oldest snapshot is {self.ids[0]} and not {earliest}")
 
-    # -- what is done ----------------------------------------------------------------------------------------------
+    # -- actions ---------------------------------------------------------------------------------------------------
 
     def prepared(self, kind: str) -> Action:
-        """An action of a kind that has something to do; what it needs is done before."""
+        """Return an action of a kind, after the preparations that give it work."""
         if len(self.ids) > _MAX_SNAPSHOTS:
             self.does(Action("expire", retain_last=6))
         make: dict[str, Callable[[], Action]] = {
@@ -180,7 +180,7 @@ class Life:
         return Action("create_tag", tag=self.name("tag"), to=self.chance.choice(self.ids))
 
     def untagging(self) -> Action:
-        """Of a tag whose snapshot has expired, so that files go with it."""
+        """The deletion of a tag whose snapshot has expired, so that files are deleted with it."""
         tagging = Action("create_tag", tag=self.name("tag"), to=self.ids[0])
         self.does(tagging)
         self.does(Action("write", self.batches(2)))
@@ -221,15 +221,15 @@ class Life:
         kind, partition = only or self.chance.choice(kinds), self.chance.choice("ab")
         if kind == "drop":
             return Batch(f"drop-{self.number}", -1, kind, partition=partition)
-        places = [(p, k) for p in "ab" for k in range(30) if kind != "overwrite" or p == partition]
-        chosen = self.chance.sample(places, self.chance.randint(3, len(places) // 2))
+        keys = [(p, k) for p in "ab" for k in range(30) if kind != "overwrite" or p == partition]
+        chosen = self.chance.sample(keys, self.chance.randint(3, len(keys) // 2))
         rows = tuple((p, k, self.number) for p, k in chosen)
         return Batch("job", self.number, kind, rows, partition)
 
-    # -- how it is done --------------------------------------------------------------------------------------------
+    # -- execution -------------------------------------------------------------------------------------------------
 
     def begins(self, action: Action) -> None:
-        """From now on the table may be as before the action or as after it."""
+        """Note that the table may be in the state before or after the action."""
         ledger = self.ledger
         if action.kind == "write":
             for batch in action.batches:
@@ -245,12 +245,12 @@ class Life:
             ledger.maybe_branches.add(action.branch)
 
     def ends(self, action: Action) -> None:
-        """From now on it is as after the action."""
+        """Note that the table is in the state after the action."""
         became = None
         if action.kind in ("rollback", "fast_forward"):
             became = self.target(action) if action.kind == "rollback" else self.ledger.branches[action.branch]
             self.ledger.became(became)
-        self.ledger, self.states = done_by(followed, self.place, self.ledger)
+        self.ledger, self.states = done_by(followed, self.location, self.ledger)
         ledger = self.ledger
         if became is not None and ledger.latest != became:
             raise CampaignError(f"the table is at {ledger.latest.snapshot_id} and not at {became.snapshot_id}")
@@ -265,15 +265,15 @@ class Life:
             return self.ledger.tags[action.to]
         return next(state for state in self.states if state.snapshot_id == action.to)
 
-    def does(self, action: Action, begun: bool = False) -> None:
-        """By a process that is left alone."""
-        if not begun:
+    def does(self, action: Action, is_started: bool = False) -> None:
+        """Run an action in a process that is not killed."""
+        if not is_started:
             self.begins(action)
-        child = Child.of(act, self.place, action)
+        child = Child.of(act, self.location, action)
         words = child.all_heard()
         self.hear(action, words)
         if "done" not in dict(words):
-            raise CampaignError(f"{action.kind}: {dict(words).get('raised', 'it ended without a word')}")
+            raise CampaignError(f"{action.kind}: {dict(words).get('raised', 'it ended without a report')}")
         self.ends(action)
 
     def hear(self, action: Action, words: list[tuple[str, Any]]) -> None:
@@ -289,17 +289,17 @@ class Life:
                 self.ledger.published(*value)
 
     def killed(self, action: Action, published: bool) -> bool:
-        """Begin an action in a process and kill it; False where it was done before, or raised.
+        """Start an action in a process and kill it. Return False if it was done before.
 
-        ``published``: not before a snapshot of it is published.
+        ``published``: kill it only after it has published a snapshot.
         """
-        pace = f"{action.kind}{' published' if published else ''} {'local' if self.place.is_local else 'object store'}"
+        pace = f"{action.kind}{' published' if published else ''} {'local' if self.location.is_local else 'object store'}"
         usual = 0.02 if published else 0.1
-        seconds = self.tally.seconds.setdefault(pace, usual if self.place.is_local else 5 * usual)
-        child = Child.of(act, self.place, action)
-        begun = child.heard()
-        if begun is None or begun[0] != "begin":
-            raise CampaignError(f"{action.kind}: {begun}")
+        seconds = self.tally.seconds.setdefault(pace, usual if self.location.is_local else 5 * usual)
+        child = Child.of(act, self.location, action)
+        first = child.heard()
+        if first is None or first[0] != "begin":
+            raise CampaignError(f"{action.kind}: {first}")
         words, count = [], max(1, len(action.batches))
         if published:
             words = child.heard_until("published", self.chance.randint(1, count))
@@ -309,7 +309,7 @@ class Life:
         self.hear(action, words)
         if "raised" in dict(words):
             raise CampaignError(f"{action.kind}: {dict(words)['raised']}")
-        if not self.place.is_local:
+        if not self.location.is_local:
             time.sleep(SERVER_SECONDS)
         if "done" in dict(words):
             self.tally.late[action.kind] += 1
@@ -323,10 +323,10 @@ class Life:
         return True
 
     def killed_on_spark(self, action: Action, driver: SparkDriver) -> bool:
-        """The same by a driver with a session: it is killed, or its JVM, or a worker of a task, which is tried again."""
+        """Do the same under Spark: the driver, its JVM, or the worker of a task is killed; the task is retried."""
         pace, batches = f"{action.kind} Spark", max(1, len(action.batches))
         seconds = self.tally.seconds.setdefault(pace, 2.0)
-        victim, words = driver.killed(self.place, action, seconds * batches, self.chance)
+        victim, words = driver.killed(self.location, action, seconds * batches, self.chance)
         self.hear(action, words)
         ended = dict(words)
         if "done" in ended:
@@ -336,12 +336,12 @@ class Life:
             return False
         self.tally.kills[f"{victim}: {action.kind}"] += 1
         if victim == JVM:
-            self.tally.told[ended.get("refused", "done without the JVM")] += 1
+            self.tally.outcomes[ended.get("refused", "done without the JVM")] += 1
         return True
 
     def audited(self, remove: bool, count: str = "") -> None:
-        """``count``: the kind of action that was killed a moment ago."""
-        self.ledger, leftovers, self.states = done_by(audit, self.place, self.ledger, remove, not count)
+        """Audit the table. ``count``: the kind of the action that has just been killed."""
+        self.ledger, leftovers, self.states = done_by(audit, self.location, self.ledger, remove, not count)
         if count:
             self.tally.leftovers.update(leftovers)
             self.tally.with_leftovers[count] += bool(leftovers)

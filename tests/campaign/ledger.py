@@ -1,6 +1,6 @@
-"""What a table must hold, told by the batches alone: the rows of each snapshot follow from who committed it on what.
+"""The expected content of a table, computed from batches: each snapshot is its base snapshot and one batch.
 
-A snapshot is known by its delta list, whose name no other has: also where a branch or a rollback brings it back.
+A snapshot is identified by the unique name of its delta list, also if a branch or a rollback restores it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Batch:
         return self.user, self.id
 
     def on(self, rows: Rows, sums: bool) -> Rows:
-        """The rows after it."""
+        """Return the rows after the batch."""
         if self.kind in ("overwrite", "drop"):
             rows = {key: value for key, value in rows.items() if key[0] != self.partition}
         after = dict(rows)
@@ -67,7 +67,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class State:
-    """What a snapshot must hold."""
+    """The expected content of a snapshot."""
 
     snapshot_id: int
     rows: Rows
@@ -79,10 +79,10 @@ NOTHING = State(0, {}, frozenset())
 
 @dataclass
 class Ledger:
-    """``required``: acknowledged batches that the newest snapshot must hold; ``tried``: those that it may hold too.
+    """``required``: acknowledged batches that the newest snapshot must have; ``tried``: those that it may have.
 
-    ``loose``: an operation that was killed may have left ids of snapshots out, so they need not follow each other.
-    ``left_behind``: the newest snapshot when a kill left a hint that names an older one.
+    ``loose``: a killed operation may have skipped snapshot ids, so ids need not be consecutive.
+    ``left_behind``: the newest snapshot when a kill left an outdated hint.
     """
 
     layout: Layout
@@ -99,25 +99,25 @@ class Ledger:
     left_behind: State | None = None
 
     def expect(self, batch: Batch) -> None:
-        """A batch that will be tried."""
+        """Note a batch that will be tried."""
         self.batches[batch.key] = batch
         self.tried.add(batch.key)
 
     def acknowledged(self, key: Key, snapshot_id: int | None) -> None:
-        """A batch was said to be committed. It has no snapshot where nothing changed, as when a killed one was in."""
+        """Note an acknowledged batch. It has no snapshot if it changed nothing, for example as a replay."""
         if snapshot_id is not None:
             self.tried.discard(key)
             self.required.add(key)
 
     def published(self, kind: CommitKind, key: Key) -> None:
-        """A snapshot was created: a batch that it is of is in, though nobody was told yet."""
+        """Note a published snapshot: its batch is committed, although it is not acknowledged yet."""
         if kind not in (CommitKind.COMPACT, CommitKind.ANALYZE):
             self.acknowledged(key if key in self.batches else (key[0], -1), 0)
 
     def follow(self, store: TableStore) -> list[State]:
-        """The states of the retained snapshots of a branch, oldest first; CampaignError for what cannot be.
+        """Return the states of the retained snapshots of a branch, oldest first.
 
-        A snapshot that none of our batches made, and one that holds a batch twice, cannot be.
+        Raises CampaignError for a snapshot of an unknown batch, and for one that has a batch twice.
         """
         found: list[State] = []
         for snapshot in store.snapshots.list():
@@ -127,11 +127,11 @@ class Ledger:
             if name not in self.states:
                 before = found[-1] if found else NOTHING
                 if snapshot.id != before.snapshot_id + 1:
-                    raise CampaignError(f"nobody knows what snapshot {snapshot.id} is made on")
+                    raise CampaignError(f"the base of snapshot {snapshot.id} is unknown")
                 self.states[name] = self._after(before, snapshot)
             state = self.states[name]
             if state.snapshot_id != snapshot.id:
-                raise CampaignError(f"snapshot {snapshot.id} is what {state.snapshot_id} was")
+                raise CampaignError(f"snapshot {snapshot.id} has the content of {state.snapshot_id}")
             found.append(state)
         return found
 
@@ -141,35 +141,35 @@ class Ledger:
             return after
         batch = self._batch_of(snapshot)
         if batch.key in before.batches:
-            raise CampaignError(f"snapshot {snapshot.id} holds {batch.key} a second time")
+            raise CampaignError(f"snapshot {snapshot.id} has {batch.key} twice")
         rows = batch.on(before.rows, self.layout.sums)
         return replace(after, rows=rows, batches=before.batches | {batch.key})
 
     def _batch_of(self, snapshot: Snapshot) -> Batch:
         key = (snapshot.commit_user, snapshot.commit_identifier)
-        batch = self.batches.get(key) or self.batches.get((snapshot.commit_user, -1))  # A drop has no id of its own.
+        batch = self.batches.get(key) or self.batches.get((snapshot.commit_user, -1))  # A drop has no batch id.
         if batch is None:
-            raise CampaignError(f"snapshot {snapshot.id} is of {key}, which nobody has tried")
+            raise CampaignError(f"snapshot {snapshot.id} is of {key}, which no process has tried")
         return batch
 
     def check_batches(self, latest: State) -> None:
-        """Every acknowledged batch is in, and none that was not tried."""
+        """The newest snapshot has every acknowledged batch, and none that was not tried."""
         missing = self.required - latest.batches
         if missing:
             raise CampaignError(f"lost: {sorted(missing)}")
         extra = latest.batches - self.required - self.tried
         if extra:
-            raise CampaignError(f"nobody tried, or was taken back: {sorted(extra)}")
+            raise CampaignError(f"not tried, or rolled back: {sorted(extra)}")
 
     def may_become(self, state: State) -> None:
-        """An operation begins that makes the table what it was, or a branch is: until it is finished it is either."""
+        """Note the start of an operation that sets the table to another state: until its end, both states are valid."""
         self.tried |= self.required | state.batches
         self.required &= state.batches
         self.maybe_tags |= {name for name, tag in self.tags.items() if tag.snapshot_id > state.snapshot_id}
         self.loose = True
 
     def became(self, state: State) -> None:
-        """It is finished."""
+        """Note the end of the operation."""
         self.required = set(state.batches)
         self.tried.clear()
         self.loose = False

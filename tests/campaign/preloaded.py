@@ -1,4 +1,4 @@
-"""What processes of a campaign have loaded when they begin: all of the engine."""
+"""The modules that processes of a campaign have loaded at their start: the whole engine."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ for _module in pkgutil.walk_packages(lakelsm.__path__, "lakelsm."):
     if not _module.name.endswith("__main__"):
         importlib.import_module(_module.name)
 
-#: Processes are killed, and no machine is turned off: thousands of files need not wait for the disk.
+#: Only processes are killed, not the machine, so that files need no sync.
 os.fsync = os.fstat  # type: ignore[assignment]

@@ -1,4 +1,4 @@
-"""Processes of a campaign: forked from one that has loaded the engine and done nothing, so that each begins afresh."""
+"""Processes of a campaign, forked from one that has loaded the engine and has no other state."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ PATIENCE = 300.0
 
 
 class CampaignError(AssertionError):
-    """A promise that was broken."""
+    """A guarantee that was broken."""
 
 
 @dataclass
 class Child:
-    """A process that says by (word, value) what it has done."""
+    """A process that reports what it has done as pairs of (word, value)."""
 
     process: BaseProcess
     pipe: Connection
@@ -48,11 +48,11 @@ class Child:
         return self.process.pid
 
     def heard(self, seconds: float = PATIENCE) -> tuple[str, Any] | None:
-        """The next thing that it says, or None where it ended without; where it says nothing, it shows its stacks."""
+        """Return the next report, or None if the process ended. A silent process prints its stacks."""
         if not self.pipe.poll(seconds):
             os.kill(self.pid, signal.SIGUSR1)
             time.sleep(1)
-            raise CampaignError(f"process {self.process.pid} says nothing for {seconds:.0f} s")
+            raise CampaignError(f"process {self.process.pid} has reported nothing for {seconds:.0f} s")
         try:
             word, value = self.pipe.recv()
         except (EOFError, ConnectionResetError):
@@ -60,7 +60,7 @@ class Child:
         return word, value
 
     def heard_until(self, word: str, times: int) -> list[tuple[str, Any]]:
-        """What it says until it has said a word so many times, or ends."""
+        """Return its reports until it has reported ``word`` that many times, or ends."""
         found: list[tuple[str, Any]] = []
         while times and (heard := self.heard()) is not None:
             found.append(heard)
@@ -68,7 +68,7 @@ class Child:
         return found
 
     def all_heard(self) -> list[tuple[str, Any]]:
-        """What it still says until it ends."""
+        """Return all further reports, until it ends."""
         found = []
         while (heard := self.heard()) is not None:
             found.append(heard)
@@ -80,21 +80,21 @@ class Child:
         return self.pipe.poll(seconds)
 
     def kill(self) -> None:
-        with suppress(ProcessLookupError):  # It has ended.
+        with suppress(ProcessLookupError):  # The process has ended.
             os.kill(self.pid, signal.SIGKILL)
 
 
 @dataclass(frozen=True)
 class Voice:
-    """What a child says, and what it is told."""
+    """The pipe of a child process: it sends reports and receives work."""
 
     pipe: Connection
 
     def __call__(self, word: str, value: Any = None) -> None:
         self.pipe.send((word, value))
 
-    def told(self) -> Any:
-        """What it is told next; None where nobody will tell it anything."""
+    def receive(self) -> Any:
+        """Return the next work; None if the parent has closed the pipe."""
         try:
             return self.pipe.recv()
         except (EOFError, ConnectionResetError):
@@ -103,15 +103,15 @@ class Voice:
 
 def _run(pipe: Connection, work: Callable[..., None], arguments: tuple[Any, ...]) -> None:
     say = Voice(pipe)
-    faulthandler.register(signal.SIGUSR1)  # It tells where it stands.
+    faulthandler.register(signal.SIGUSR1)  # It prints its stacks.
     try:
         work(say, *arguments)
-    except BaseException:  # noqa: BLE001 - whatever it is, it is told
+    except BaseException:  # noqa: BLE001 - any failure is reported
         say("raised", traceback.format_exc())
 
 
 def done_by(work: Callable[..., None], *arguments: Any) -> Any:
-    """What a process that is left alone says at its end, by the word 'result'. Raises CampaignError for its error."""
+    """Run a process that is not killed; return the value of its report 'result'. Raises CampaignError for its error."""
     child = Child.of(work, *arguments)
     for word, value in child.all_heard():
         if word == "raised":
@@ -122,7 +122,7 @@ def done_by(work: Callable[..., None], *arguments: Any) -> Any:
 
 
 def descendants(pid: int) -> dict[int, str]:
-    """The processes below one, with the names of their programs."""
+    """Return the descendants of a process, with the names of their programs."""
     known = {each: found for each in _process_ids() if (found := _parent_and_name(each)) is not None}
     found: dict[int, str] = {}
     waiting = [pid]
@@ -135,7 +135,7 @@ def descendants(pid: int) -> dict[int, str]:
 
 
 def wait_for_end(pids: list[int], seconds: float) -> list[int]:
-    """Those that are still there after so many seconds."""
+    """Wait for processes to end; return those that still run after ``seconds``."""
     end = time.monotonic() + seconds
     while (left := [pid for pid in pids if _parent_and_name(pid) is not None]) and time.monotonic() < end:
         time.sleep(0.1)
@@ -147,7 +147,7 @@ def _process_ids() -> list[int]:
 
 
 def _parent_and_name(pid: int) -> tuple[int, str] | None:
-    """Of a process that has not ended."""
+    """Return the parent and the program of a running process, else None."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:

@@ -1,10 +1,10 @@
 """Many processes work on one table for a while: writers, a compactor, expiry, tags, orphan removal and readers.
 
-Batch ``n`` of a writer writes a row of its own, deletes the one of a batch long before, and adds one to the writer's
-count, all in one commit. So whatever is read must have, for each writer, the rows of the newest batches without a gap,
-and their number as the count: a batch that was lost, taken twice or half, or came back, shows at each read. Another
-writer overwrites a partition, whose rows must all be of one batch. Writers are killed now and then, and go on with the
-batch that was not acknowledged.
+Batch ``n`` of a writer writes a new row, deletes the row of a much older batch, and adds one to the writer's
+count, all in one commit. So each read must return, for each writer, the rows of the newest batches without a gap, and
+their number as the count: every read detects a lost, repeated, partial or restored batch. Another writer overwrites a
+partition, whose rows must all be of one batch. Writers are killed from time to time, and continue with the batch that
+was not acknowledged.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ import pyarrow as pa
 
 from lakelsm import Table
 from lakelsm.errors import CommitConflictError, CorruptTableError, SnapshotNotFoundError
-from tests.campaign.places import Place, TablePlace
+from tests.campaign.locations import TableLocation, Warehouse
 from tests.campaign.processes import CampaignError, Child, Voice, done_by
 from tests.maintain.orphans.table_census import stored, unnamed_of
 
 UPSERTING = (0, 1, 2)
 OVERWRITING = 3
-#: A batch deletes the row of the batch so many before.
+#: A batch deletes the row of the batch this many batches before.
 WINDOW = 100
 #: Rows of a batch of the writer that overwrites its partition.
 REPLACED = 20
@@ -53,45 +53,45 @@ _OPTIONS = {
 }
 
 
-def soaked(place: Place, minutes: float, seed: int) -> Report:
-    """Run it all. Raises CampaignError for a promise that was broken."""
-    table = place.create("soak", _COLUMNS, primary_key=["p", "w", "k"], partition_by=["p"], options=_OPTIONS)
+def soaked(location: Warehouse, minutes: float, seed: int) -> Report:
+    """Run the campaign. Raises CampaignError for a broken guarantee."""
+    table = location.create("soak", _COLUMNS, primary_key=["p", "w", "k"], partition_by=["p"], options=_OPTIONS)
     return _Soak(table, time.monotonic() + 60 * minutes, random.Random(seed)).run()
 
 
 @dataclass
 class Report:
-    """``sizes``: seconds since the beginning, files and bytes; ``steady``: from then on they may grow no more."""
+    """``sizes``: seconds since the start, files and bytes; ``steady``: the second after which they must not grow."""
 
     counts: Counter[str] = field(default_factory=Counter)
     sizes: list[tuple[float, int, int]] = field(default_factory=list)
     steady: float | None = None
-    told: str = ""
+    parts: str = ""
 
     def check_sizes(self) -> str:
-        """Compare the first and the last third of what was measured in the steady time, which is told.
+        """Compare the first and the last third of the sizes in the steady time; return a text with both.
 
-        Raises CampaignError where the table grew.
+        Raises CampaignError if the table has grown.
         """
         steady = [each for each in self.sizes if self.steady is not None and each[0] > self.steady]
         third = len(steady) // 3
         if third < 3:
-            return "too short to tell whether the size is bounded"
-        told = []
+            return "too short to decide whether the size is bounded"
+        parts = []
         for what, values in (("files", [each[1] for each in steady]), ("bytes", [each[2] for each in steady])):
             before, after = median(values[:third]), median(values[-third:])
-            told.append(f"{what} {before:.0f} then {after:.0f}")
+            parts.append(f"{what} {before:.0f} then {after:.0f}")
             if after > _GROWTH * before:
-                raise CampaignError(f"the table grows: {', '.join(told)} (medians from {self.steady:.0f} s on)")
-        return f"bounded from {self.steady:.0f} s on (medians of the first and last third: {', '.join(told)})"
+                raise CampaignError(f"the table grows: {', '.join(parts)} (medians from {self.steady:.0f} s on)")
+        return f"bounded from {self.steady:.0f} s on (medians of the first and last third: {', '.join(parts)})"
 
 
 # -- processes ---------------------------------------------------------------------------------------------------------
 
 
-def write(say: Voice, place: TablePlace, writer: int, first: int) -> None:
-    """Batches from ``first`` on, each again until it is in."""
-    table = place.opened()
+def write(say: Voice, location: TableLocation, writer: int, first: int) -> None:
+    """Write batches from ``first`` on; repeat each until it is committed."""
+    table = location.opened()
     n = first
     while not say.pipe.poll():
         try:
@@ -103,9 +103,9 @@ def write(say: Voice, place: TablePlace, writer: int, first: int) -> None:
         n += 1
 
 
-def write_first(say: Voice, place: TablePlace, writer: int) -> None:
-    """The first batch, while nobody else writes."""
-    say("result", _batch(place.opened(), writer, 1).snapshot_id)
+def write_first(say: Voice, location: TableLocation, writer: int) -> None:
+    """Write the first batch, without concurrent writers."""
+    say("result", _batch(location.opened(), writer, 1).snapshot_id)
 
 
 def _batch(table: Table, writer: int, n: int) -> Any:
@@ -126,32 +126,32 @@ def _frame(rows: list[tuple[Any, ...]]) -> pa.Table:
     return pa.table({**columns, "total": pa.array(total, big), "kind": pa.array(kind)})
 
 
-def compact(say: Voice, place: TablePlace) -> None:
-    """Ordinary compactions, and a full one now and then."""
-    table, runs = place.opened(), 0
+def compact(say: Voice, location: TableLocation) -> None:
+    """Run ordinary compactions, and sometimes a full one."""
+    table, runs = location.opened(), 0
     while not say.pipe.poll(0.5):
         runs += 1
         result = table.compact(full=runs % 10 == 0, engine="local")
         say("counted", {f"compactions {result.status}": 1})
 
 
-def expire(say: Voice, place: TablePlace) -> None:
-    """Few snapshots stay."""
-    table = place.opened()
+def expire(say: Voice, location: TableLocation) -> None:
+    """Expire snapshots; keep only a few."""
+    table = location.opened()
     while not say.pipe.poll(1):
         result = table.maintenance.expire_snapshots(retain_last=_RETAINED)
         say("counted", {"snapshots expired": result.snapshots, "files not deleted": len(result.failures)})
 
 
-def tag(say: Voice, place: TablePlace) -> None:
-    """Three tags at most, each new one on the newest snapshot."""
-    table, number = place.opened(), 0
+def tag(say: Voice, location: TableLocation) -> None:
+    """Keep at most three tags; each new tag is on the newest snapshot."""
+    table, number = location.opened(), 0
     while not say.pipe.poll(2):
         names = [each.name for each in table.tags.list()]
         if len(names) >= 3:
             try:
                 say("counted", {"tags deleted": 1, "files not deleted": len(table.tags.delete(names[0]).failures)})
-            except CorruptTableError:  # It looks at a snapshot that expires: told in the figures, and tried again.
+            except CorruptTableError:  # The snapshot expired during the check: counted, and retried.
                 say("counted", {"deletions of tags that met an expiry": 1})
                 continue
         try:
@@ -162,17 +162,17 @@ def tag(say: Voice, place: TablePlace) -> None:
             say("counted", {"tags of an expired snapshot": 1})
 
 
-def remove_orphans(say: Voice, place: TablePlace) -> None:
-    """What writers that were killed left."""
-    table = place.opened()
+def remove_orphans(say: Voice, location: TableLocation) -> None:
+    """Remove the files of killed writers."""
+    table = location.opened()
     while not say.pipe.poll(10):
         result = table.maintenance.remove_orphans(ORPHAN_AGE, force=True, engine="local")
         say("counted", {"orphans removed": result.files, "files not deleted": len(result.failures)})
 
 
-def read(say: Voice, place: TablePlace, seed: int) -> None:
-    """The newest rows, or those of a snapshot or tag that was there: whole, or refused as one that is gone."""
-    table, store, chance = place.opened(), place.store(), random.Random(seed)
+def read(say: Voice, location: TableLocation, seed: int) -> None:
+    """Read the newest rows, or those of a snapshot or tag, which may be refused only if it has expired."""
+    table, store, chance = location.opened(), location.store(), random.Random(seed)
     while not say.pipe.poll(0.2):
         travel: dict[str, Any] = {}
         newest = store.snapshots.latest_id() or 1
@@ -182,18 +182,18 @@ def read(say: Voice, place: TablePlace, seed: int) -> None:
             travel = {"tag": chance.choice(tags)} if by_tag else {"snapshot": chance.choice(ids)}
         try:
             found = table.at(**travel).to_arrow() if travel else table.to_arrow()
-        except SnapshotNotFoundError:  # Nothing else is said of what went.
-            if not _is_gone(place, travel or {"snapshot": newest}):
+        except SnapshotNotFoundError:  # The only error for an expired state.
+            if not _has_expired(location, travel or {"snapshot": newest}):
                 raise
-            say("counted", {"reads of what went meanwhile": 1})
+            say("counted", {"reads of expired states": 1})
             continue
         counts(found)
         say("counted", {f"reads of {next(iter(travel), 'the newest')}": 1})
 
 
-def _is_gone(place: TablePlace, travel: dict[str, Any]) -> bool:
-    """Whether what was read has expired, or an expiry has announced it; the newest one is at least that of before."""
-    store = place.store()
+def _has_expired(location: TableLocation, travel: dict[str, Any]) -> bool:
+    """Return whether the requested state has expired or its expiry is announced; the newest id must not decrease."""
+    store = location.store()
     if "tag" in travel:
         return store.tags.try_get(travel["tag"]) is None
     snapshot_id = travel["snapshot"]
@@ -201,7 +201,7 @@ def _is_gone(place: TablePlace, travel: dict[str, Any]) -> bool:
 
 
 def counts(found: pa.Table) -> dict[int, int]:
-    """How many batches of each writer the rows have; CampaignError where they are not those of whole batches."""
+    """Return the number of batches of each writer. Raises CampaignError if the rows are not whole batches."""
     by_writer: dict[int, dict[int, tuple[int, int]]] = {}
     for row in found.to_pylist():
         by_writer.setdefault(row["w"], {})[row["k"]] = row["n"], row["total"]
@@ -221,22 +221,22 @@ def counts(found: pa.Table) -> dict[int, int]:
     return totals
 
 
-# -- who runs them -----------------------------------------------------------------------------------------------------
+# -- the campaign ------------------------------------------------------------------------------------------------------
 
 
 class _Soak:
-    """The processes, and what they say."""
+    """Runs the processes, and handles their reports."""
 
-    def __init__(self, place: TablePlace, end: float, chance: random.Random) -> None:
-        self._place, self._begun, self._end, self._chance = place, time.monotonic(), end, chance
+    def __init__(self, location: TableLocation, end: float, chance: random.Random) -> None:
+        self._location, self._started, self._end, self._chance = location, time.monotonic(), end, chance
         self._report = Report()
         self._batches = dict.fromkeys((*UPSERTING, OVERWRITING), 0)
         self._children: dict[str, Child] = {}
-        self._last_kill = self._last_size = self._begun
+        self._last_kill = self._last_size = self._started
 
     def run(self) -> Report:
-        for writer in self._batches:  # A new user looks for its batch in all snapshots: for longer than others commit.
-            done_by(write_first, self._place, writer)
+        for writer in self._batches:  # A new user's replay check reads all snapshots, which takes longer than a commit.
+            done_by(write_first, self._location, writer)
             self._batches[writer] = 1
         for writer in self._batches:
             self._start_writer(writer)
@@ -244,9 +244,9 @@ class _Soak:
             "compactor": compact, "expiry": expire, "tags": tag, "orphans": remove_orphans
         }
         for name, work in works.items():
-            self._children[name] = Child.of(work, self._place)
+            self._children[name] = Child.of(work, self._location)
         for seed in (1, 2):
-            self._children[f"reader-{seed}"] = Child.of(read, self._place, seed)
+            self._children[f"reader-{seed}"] = Child.of(read, self._location, seed)
         try:
             while time.monotonic() < self._end:
                 self._hear()
@@ -255,11 +255,11 @@ class _Soak:
         finally:
             self._stop()
         bounded = self._report.check_sizes()
-        self._report.told = f"{done_by(conclude, self._place, self._batches)}; {bounded}"
+        self._report.summary = f"{done_by(conclude, self._location, self._batches)}; {bounded}"
         return self._report
 
     def _start_writer(self, writer: int) -> None:
-        self._children[f"writer-{writer}"] = Child.of(write, self._place, writer, self._batches[writer] + 1)
+        self._children[f"writer-{writer}"] = Child.of(write, self._location, writer, self._batches[writer] + 1)
 
     def _hear(self) -> None:
         for name, child in list(self._children.items()):
@@ -298,8 +298,8 @@ class _Soak:
         if time.monotonic() - self._last_size < 10:
             return
         self._last_size = time.monotonic()
-        files, size = done_by(measure, self._place)
-        seconds = self._last_size - self._begun
+        files, size = done_by(measure, self._location)
+        seconds = self._last_size - self._started
         self._report.sizes.append((seconds, files, size))
         full = min(self._batches[writer] for writer in UPSERTING) > WINDOW
         if full and seconds > _WARM_UP and self._report.counts["compactions done"] > HISTORY:
@@ -308,16 +308,16 @@ class _Soak:
 
     def _stop(self) -> None:
         for child in self._children.values():
-            with suppress(BrokenPipeError):  # It has ended, and said why.
+            with suppress(BrokenPipeError):  # The process has ended, and has reported why.
                 child.pipe.send("stop")
         for name, child in self._children.items():
             for heard in child.all_heard():
                 self._take(name, heard)
 
 
-def measure(say: Voice, place: TablePlace) -> None:
-    """Files and bytes of the table."""
-    store = place.store()
+def measure(say: Voice, location: TableLocation) -> None:
+    """Report the number of files and the bytes of the table."""
+    store = location.store()
     waiting, files, size = [store.paths.root], 0, 0
     while waiting:
         folder = waiting.pop()
@@ -329,19 +329,19 @@ def measure(say: Voice, place: TablePlace) -> None:
     say("result", (files, size))
 
 
-def conclude(say: Voice, place: TablePlace, batches: dict[int, int]) -> None:
-    """Nothing was lost or doubled, each snapshot and tag reads, a check finds nothing, no leftovers stay."""
-    table, store = place.opened(), place.store()
+def conclude(say: Voice, location: TableLocation, batches: dict[int, int]) -> None:
+    """Check that no batch is lost or repeated, that all states can be read, and that check and removal find nothing."""
+    table, store = location.opened(), location.store()
     found = counts(table.to_arrow())
     for writer, n in batches.items():
-        if found[writer] not in (n, n + 1):  # One more: committed, and killed before it could say so.
+        if found[writer] not in (n, n + 1):  # One more: committed, but killed before its report.
             raise CampaignError(f"{n} batches of writer {writer} were acknowledged, and {found[writer]} are there")
     for snapshot_id in store.snapshots.ids():
         counts(table.at(snapshot=snapshot_id).to_arrow())
     for name in store.tags.names():
         counts(table.at(tag=name).to_arrow())
     check = table.maintenance.check(data="full", engine="local")
-    if {finding.rule for finding in check.findings} - {"manifest-stray"}:  # Those of commits that were killed.
+    if {finding.rule for finding in check.findings} - {"manifest-stray"}:  # Manifests of killed commits.
         raise CampaignError(check.as_text())
     removed = table.maintenance.remove_orphans(0, force=True, engine="local")
     left = unnamed_of(store, stored(store))

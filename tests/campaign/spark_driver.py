@@ -1,4 +1,4 @@
-"""A process with a Spark session that does actions and is killed, or its JVM is, or a Python worker of a task."""
+"""A process with a Spark session that runs actions; it, its JVM or a Python worker of a task is killed."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ import lakelsm
 from lakelsm import LakelsmError
 from lakelsm.errors import SparkUnavailableError
 from tests.campaign.actions import Action, Doer
-from tests.campaign.places import TablePlace
+from tests.campaign.locations import TableLocation
 from tests.campaign.processes import PATIENCE, CampaignError, Child, Voice, descendants, wait_for_end
 
-#: What is killed, and how often of so many, while tasks run, and while the driver works alone.
+#: The victims and their weights, while tasks run, and while only the driver works.
 VICTIMS = {"write": (1, 1, 2), "compact": (1, 1, 2), "orphans": (1, 1, 2), "expire": (1, 1, 0), "rollback": (1, 1, 0)}
-#: What is done under Spark, and how often of so many.
+#: The actions under Spark, and their weights.
 KINDS = {"write": 5, "compact": 5, "orphans": 1, "expire": 1, "rollback": 1}
 DRIVER, JVM, WORKER = "driver under Spark", "JVM", "Python worker"
-#: Processes end so soon after the one that they belong to.
+#: Seconds until the children of a killed process have ended.
 _END_SECONDS = 60.0
 
-#: A call of Spark that is the user's and not the engine's, which makes the DataFrame that is written.
+#: A refusal by a Spark call of the user, which makes the DataFrame to write, and not by the engine.
 OWN_CALL = "an error of the user's own call"
 _ENGINE = str(Path(lakelsm.__file__).parent)
 
@@ -38,19 +38,19 @@ Said: TypeAlias = tuple[str, Any]
 
 
 def act_on_spark(say: Voice, scratch: Path) -> None:
-    """Actions that it is told of, one by one, until nobody tells it more."""
+    """Run the actions that the parent sends, until it closes the pipe."""
     from tests.spark_session import build_session
 
     scratch.mkdir(exist_ok=True)
     log = os.open(scratch / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     for descriptor in (1, 2):
         os.dup2(log, descriptor)
-    # A worker that is killed is no failure of the job: its task is tried again.
+    # A killed worker does not fail the job: its task is retried.
     spark = build_session("lakelsm-campaign", scratch, spark__master="local[2, 4]")
     say("ready")
-    while (told := say.told()) is not None:
-        place, action = told
-        doer = Doer(say, place.opened(spark), spark)
+    while (received := say.receive()) is not None:
+        location, action = received
+        doer = Doer(say, location.opened(spark), spark)
         say("begin")
         try:
             doer.does(action)
@@ -65,13 +65,13 @@ def act_on_spark(say: Voice, scratch: Path) -> None:
 
 @dataclass
 class SparkDriver:
-    """Starts a session where none is at hand; one lives on where only a worker was killed."""
+    """Starts a driver with a session when needed; it survives if only a worker is killed."""
 
     scratch: Path
     child: Child | None = None
 
     def killed(
-        self, place: TablePlace, action: Action, seconds: float, chance: random.Random
+        self, location: TableLocation, action: Action, seconds: float, chance: random.Random
     ) -> tuple[str, list[Said]]:
         """Begin an action, and kill something after at most so many seconds.
 
@@ -79,16 +79,16 @@ class SparkDriver:
         CampaignError where it ended with another error than the one for a JVM that is gone.
         """
         try:
-            return self._killed(place, action, seconds, chance)
+            return self._killed(location, action, seconds, chance)
         except BaseException:
             self.stop()
             raise
 
     def _killed(
-        self, place: TablePlace, action: Action, seconds: float, chance: random.Random
+        self, location: TableLocation, action: Action, seconds: float, chance: random.Random
     ) -> tuple[str, list[Said]]:
         child = self._running()
-        child.pipe.send((place, action))
+        child.pipe.send((location, action))
         _expect(child, "begin")
         victim = chance.choices((DRIVER, JVM, WORKER), VICTIMS[action.kind])[0]
         end, words = time.monotonic() + chance.uniform(0, seconds), list[Said]()
@@ -98,7 +98,7 @@ class SparkDriver:
             return "", words
         if victim == WORKER:
             _kill(chance.choice(_workers(child)))
-            while not _is_done(words):  # The task is tried again.
+            while not _is_done(words):  # The task is retried.
                 words += _heard(child, PATIENCE)
             return victim, words
         below = descendants(child.pid)
@@ -113,7 +113,7 @@ class SparkDriver:
         return victim, words
 
     def stop(self) -> None:
-        """End the session."""
+        """End the driver."""
         if self.child is not None:
             below = descendants(self.child.pid)
             self.child.kill()
@@ -133,14 +133,14 @@ def _is_done(words: list[Said]) -> bool:
 
 
 def _heard(child: Child, seconds: float = 0.02, may_be_refused: bool = False) -> list[Said]:
-    """What a driver says within so many seconds."""
+    """Return the reports of a driver within ``seconds``."""
     if not child.says_within(seconds):
         if seconds >= PATIENCE:
             raise CampaignError(f"a driver says nothing for {seconds:.0f} s")
         return []
     heard = child.heard()
-    told_well = may_be_refused and heard is not None and heard[1] in (SparkUnavailableError.__name__, OWN_CALL)
-    if heard is None or heard[0] == "raised" or (heard[0] == "refused" and not told_well):
+    is_expected = may_be_refused and heard is not None and heard[1] in (SparkUnavailableError.__name__, OWN_CALL)
+    if heard is None or heard[0] == "raised" or (heard[0] == "refused" and not is_expected):
         raise CampaignError(f"a driver ended an action with {heard}")
     return [heard]
 
@@ -152,18 +152,18 @@ def _expect(child: Child, word: str) -> None:
 
 
 def _workers(child: Child) -> list[int]:
-    """The Python processes that run tasks: below a daemon that forks them, which is below the JVM."""
+    """Return the Python processes that run tasks: children of the daemon that the JVM starts."""
     java = [pid for pid, name in descendants(child.pid).items() if name == "java"]
     return [worker for pid in java for daemon in descendants(pid) for worker in descendants(daemon)]
 
 
 def _kill(pid: int) -> None:
-    with suppress(ProcessLookupError):  # It has ended.
+    with suppress(ProcessLookupError):  # The process has ended.
         os.kill(pid, signal.SIGKILL)
 
 
 def _await_end(below: Iterable[int]) -> None:
-    """Tasks of a JVM write until it ends."""
+    """Wait for the end of a JVM, because its tasks write until then."""
     left = wait_for_end(list(below), _END_SECONDS)
     if left:
         raise CampaignError(f"processes {left} are still there after their driver or JVM was killed")

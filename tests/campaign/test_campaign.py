@@ -1,4 +1,4 @@
-"""What the campaigns hold tables to sees what is wrong; `make kills` and `make soak` run them."""
+"""The checks of the campaigns detect errors; `make kills` and `make soak` run the campaigns."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ def test_rows_of_whole_batches_are_counted() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [rows([1, 3], 3, 3), rows([1, 2, 3], 3, 4), rows([1, 2, 3, 4], 3, 3), rows([1, 2, 3], 4, 4)],
-    ids=["a batch is lost", "a batch is taken twice", "half of a batch is there", "the other half is"],
+    ids=["a batch is lost", "a batch is repeated", "half of a batch", "the other half"],
 )
-def test_batches_that_are_lost_doubled_or_half_are_seen(wrong: pa.Table) -> None:
+def test_lost_repeated_and_partial_batches_are_detected(wrong: pa.Table) -> None:
     with pytest.raises(CampaignError, match="writer 0"):
         counts(wrong)
 
 
-def test_batches_follow_on_each_other_in_the_model() -> None:
+def test_the_model_applies_one_batch_after_the_other() -> None:
     before = {("a", 1): 1, ("b", 1): 2}
     assert Batch("u", 1, "upsert", (("a", 1, 5),)).on(before, sums=True) == {("a", 1): 6, ("b", 1): 2}
     assert Batch("u", 1, "delete", (("a", 1, 0),)).on(before, sums=False) == {("b", 1): 2}
     assert Batch("u", 1, "overwrite", (("a", 9, 7),), "a").on(before, sums=True) == {("a", 9): 7, ("b", 1): 2}
 
 
-def test_a_table_that_grows_is_seen_and_one_that_varies_is_not() -> None:
+def test_a_growing_table_is_detected_and_a_varying_one_is_accepted() -> None:
     def measured(growth: int) -> Report:
         sizes = [(10.0 * n, 500 + 40 * (n % 3) + growth * n, 70_000) for n in range(1, 60)]
         return Report(sizes=sizes, steady=130.0)

@@ -15,7 +15,7 @@ from lakelsm.format.avro.container import read_container, write_container
 from lakelsm.format.manifest.avro_schemas import INDEX_MANIFEST_SCHEMA, MANIFEST_LIST_SCHEMA, MANIFEST_SCHEMA
 from tests.format.avro.test_container import PACKERS, container, number
 from tests.hostile.hostile_table import HostileTable
-from tests.hostile.test_places import tell_manifest_sizes
+from tests.hostile.test_replaced_paths import tell_manifest_sizes
 
 #: What a table of these sizes may cost the driver at most, in bytes.
 MEMORY = 128 << 20

@@ -14,7 +14,7 @@ from lakelsm.errors import CorruptTableError, UnsupportedFeatureError
 from lakelsm.format.index.index_manifest import IndexManifestEntry, decode_index_manifest, encode_index_manifest
 from tests.examples import examples
 from tests.hostile.hostile_table import HostileTable
-from tests.hostile.test_places import REPLACEMENTS
+from tests.hostile.test_replaced_paths import REPLACEMENTS
 from tests.hostile.test_wild_values import wild_avro
 
 Make = Callable[[], HostileTable]

@@ -16,7 +16,7 @@ from lakelsm.errors import CorruptTableError
 from lakelsm.format.avro.container import read_container, read_records, write_container
 from tests.examples import examples
 from tests.hostile.hostile_table import HostileTable
-from tests.hostile.test_places import tell_manifest_sizes
+from tests.hostile.test_replaced_paths import tell_manifest_sizes
 
 Make = Callable[[], HostileTable]
 

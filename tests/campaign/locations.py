@@ -1,4 +1,4 @@
-"""Where the tables of a campaign lie: directories, or a bucket of a server of S3 that is a process of its own."""
+"""The locations of the tables of a campaign: directories, or a bucket of an S3 server in its own process."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BUCKET = "campaign"
 
 
 @dataclass(frozen=True)
-class Place:
+class Warehouse:
     """A warehouse, and the `storage_options` that reach it."""
 
     warehouse: str
@@ -34,35 +34,35 @@ class Place:
     def is_local(self) -> bool:
         return "://" not in self.warehouse
 
-    def create(self, name: str, columns: str, **more: Any) -> TablePlace:
-        """Make a table."""
+    def create(self, name: str, columns: str, **more: Any) -> TableLocation:
+        """Create a table."""
         Catalog(self.warehouse, storage_options=self.options or None).create_table(f"db.{name}", columns, **more)
-        return TablePlace(f"{self.warehouse}/db.db/{name}", self.options)
+        return TableLocation(f"{self.warehouse}/db.db/{name}", self.options)
 
 
 @dataclass(frozen=True)
-class TablePlace:
-    """A table, as a process is told of it."""
+class TableLocation:
+    """The location of a table, in the form that is sent to processes."""
 
-    location: str
+    uri: str
     options: dict[str, str]
 
     def opened(self, spark: SparkSession | None = None) -> Table:
-        return Table.for_path(self.location, spark, storage_options=self.options or None)
+        return Table.for_path(self.uri, spark, storage_options=self.options or None)
 
     def store(self) -> TableStore:
-        return TableStore.within(*open_storage(self.location, self.options))
+        return TableStore.within(*open_storage(self.uri, self.options))
 
     @property
     def is_local(self) -> bool:
-        return "://" not in self.location
+        return "://" not in self.uri
 
 
 @contextmanager
-def place(where: str, directory: Path) -> Iterator[Place]:
-    """'local': below a directory. 's3': in a bucket of a server of its own. A URI: there, as the environment says."""
+def open_warehouse(where: str, directory: Path) -> Iterator[Warehouse]:
+    """Yield a warehouse: 'local' below a directory, 's3' in a bucket of a new server, or at a URI of the environment."""
     if where == "local":
-        yield Place(str(directory))
+        yield Warehouse(str(directory))
     elif where == "s3":
         with _server() as port:
             options = {
@@ -71,9 +71,9 @@ def place(where: str, directory: Path) -> Iterator[Place]:
                 "s3.secret-key": "test-secret",
                 "s3.path.style.access": "true",
             }
-            yield Place(f"s3://{BUCKET}/{uuid4()}", options)
+            yield Warehouse(f"s3://{BUCKET}/{uuid4()}", options)
     else:
-        yield Place(f"{where.rstrip('/')}/{uuid4()}")
+        yield Warehouse(f"{where.rstrip('/')}/{uuid4()}")
 
 
 @contextmanager
@@ -99,5 +99,5 @@ def _serve(pipe: Connection) -> None:
     server = ObjectServer()
     server.start()
     pipe.send(server.port)
-    while not pipe.poll(5):  # Until it is killed, or who started it is gone; what was asked for is counted by nobody.
+    while not pipe.poll(5):  # Until it is killed or its parent has ended. Requests are not counted.
         server.requests.clear()
