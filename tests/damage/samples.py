@@ -83,7 +83,7 @@ class SampleTable(FileTable):
         status = table_status(store, latest, 0, 0, max_buckets=9)
         return [repr(rows), repr([status.rows, status.rows_masked, status.level0_rows, status.worst_buckets != ()])]
 
-    def told(self) -> Answer:
+    def kept_changes(self) -> Answer:
         """Return all changes that the changelog producer kept."""
         store = self.store
         plan = plan_changelog(store, 0, store.snapshots.latest_id() or 0, ChangelogMode.CHANGELOG, None)
@@ -156,11 +156,11 @@ Question = Callable[[SampleTable], Answer]
 
 def questions(name: str) -> dict[str, Question]:
     """Return the questions to a sample."""
-    asked: dict[str, Question] = {"read": SampleTable.answer, "tag": SampleTable.tagged}
+    by_name: dict[str, Question] = {"read": SampleTable.answer, "tag": SampleTable.tagged}
     if "deletion_vectors__enabled" in SAMPLES[name]:
-        asked |= {"fresh": SampleTable.fresh, "count": SampleTable.counted}
+        by_name |= {"fresh": SampleTable.fresh, "count": SampleTable.counted}
     if "file_index__in_manifest_threshold" in SAMPLES[name]:
-        asked["found"] = SampleTable.found
+        by_name["found"] = SampleTable.found
     if SAMPLES[name].get("changelog_producer", ChangelogProducer.NONE.value) != ChangelogProducer.NONE.value:
-        asked["changelog"] = SampleTable.told
-    return asked
+        by_name["changelog"] = SampleTable.kept_changes
+    return by_name

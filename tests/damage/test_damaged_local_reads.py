@@ -41,7 +41,7 @@ def counted(table: Table) -> int:
     return int(table.count(_WHERE, engine="local"))
 
 
-def told(table: Table) -> list[str]:
+def changes(table: Table) -> list[str]:
     return sorted(map(repr, plain_rows(table.changelog_reader(mode="diff").read_all())))
 
 
@@ -53,12 +53,12 @@ def deleted(table: Table) -> int | None:
     return table.delete(_WHERE, engine="local").matched_rows
 
 
-ASKED: dict[str, Callable[[Table], Any]] = {
+QUESTIONS: dict[str, Callable[[Table], Any]] = {
     "rows": rows,
     "found": found,
     "in key order": in_key_order,
     "counted": counted,
-    "told": told,
+    "changes": changes,
     "audited": audited,
 }
 #: Operations that change the table: run last, on tables that support deletes.
@@ -76,12 +76,12 @@ def verdict(ask: Callable[[Table], Any], root: Path, file: Path, expected: Any) 
 
 @pytest.mark.property
 def test_a_damaged_data_file_gives_no_wrong_answer(tmp_path: Path) -> None:
-    asked = {name: ASKED | ({"deleted": CHANGED[name]} if name in CHANGED else {}) for name in SAMPLES}
+    questions = {name: QUESTIONS | ({"deleted": CHANGED[name]} if name in CHANGED else {}) for name in SAMPLES}
     answers = {}
     for name in SAMPLES:
         build(tmp_path / name, SAMPLES[name]).append(batch(40, 9, "f", (4,)))
         whole = shutil.copytree(tmp_path / name, tmp_path / "whole" / name)
-        answers[name] = {question: ask(Table.for_path(str(whole))) for question, ask in asked[name].items()}
+        answers[name] = {question: ask(Table.for_path(str(whole))) for question, ask in questions[name].items()}
     counts: Counter[str] = Counter()
     faults = []
     for number in _TRIALS:
@@ -96,7 +96,7 @@ def test_a_damaged_data_file_gives_no_wrong_answer(tmp_path: Path) -> None:
         file.unlink()
         if data is not None:
             file.write_bytes(data)
-        for question, ask in asked[name].items():
+        for question, ask in questions[name].items():
             said = verdict(ask, root, file, answers[name][question])
             counts[said[:7]] += 1
             if said not in ("right", "refused"):

@@ -40,8 +40,8 @@ def verdict(table: Table, file: Path, expected: list[str]) -> str:
         # Damage that Spark's own reader finds has Spark's message: no expression comes between. If several stages
         # fail at the same time, Spark's message begins with their number.
         said = str(error)
-        told = "FAILED_READ_FILE" in said or "lakelsm.errors.CorruptTableError" in said
-        return "refused" if told and str(file) in said else f"untyped: {said}"
+        is_reported = "FAILED_READ_FILE" in said or "lakelsm.errors.CorruptTableError" in said
+        return "refused" if is_reported and str(file) in said else f"untyped: {said}"
     return "right" if rows == expected else f"silent: {rows}"
 
 

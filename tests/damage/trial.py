@@ -49,11 +49,11 @@ def prepare(folder: Path, name: str, build: Callable[[Path, Mapping[str, str]], 
     """Build a sample and record its answers."""
     root = folder / name
     table = build(root, SAMPLES[name])
-    asked = questions(name)
-    before = {question: ask(table) for question, ask in asked.items()}
+    by_name = questions(name)
+    before = {question: ask(table) for question, ask in by_name.items()}
     copy = _copied(root, folder / f"{name}-written")
     change(copy)
-    after = {question: ask(copy) for question, ask in asked.items()}
+    after = {question: ask(copy) for question, ask in by_name.items()}
     files = sorted(path.relative_to(root) for path in root.rglob("*") if path.is_file())
     kinds: dict[str, list[Path]] = {}
     for path in files:
@@ -97,20 +97,21 @@ def run(sample: Sample, folder: Path, chance: Random) -> tuple[str, list[Finding
     (root / target).unlink()  # The copy shares the sample's files by hard links.
     if damaged is not None:
         (root / target).write_bytes(damaged)
-    asked = questions(sample.name)
-    findings = [_judged(step, partial(ask, table), sample.before[step]) for step, ask in asked.items()]
-    findings.append(_judged("write and compact", partial(change, table), None))
+    by_name = questions(sample.name)
+    findings = [_compared(step, partial(ask, table), sample.before[step]) for step, ask in by_name.items()]
+    findings.append(_compared("write and compact", partial(change, table), None))
     if findings[-1].verdict == "right":
-        findings += [_judged(f"{step} after", partial(ask, table), sample.after[step]) for step, ask in asked.items()]
-    else:  # It stayed as it was, or the write is in it.
+        findings += [_compared(f"{step} after", partial(ask, table), sample.after[step]) for step, ask in by_name.items()]
+    else:  # The copy is unchanged, or contains the write.
         (root / target).unlink(missing_ok=True)
         (root / target).write_bytes(data)
-        once_more = [_judged("read when restored", table.answer, rows["read"]) for rows in (sample.before, sample.after)]
-        findings.append(min(once_more, key=lambda finding: finding.verdict != "right"))
+        expected = [rows["read"] for rows in (sample.before, sample.after)]
+        restored = [_compared("read when restored", table.answer, rows) for rows in expected]
+        findings.append(min(restored, key=lambda finding: finding.verdict != "right"))
     return done, findings
 
 
-def _judged(step: str, act: Callable[[], Answer | None], expected: Answer | None) -> Finding:
+def _compared(step: str, act: Callable[[], Answer | None], expected: Answer | None) -> Finding:
     try:
         with time_limit(_PATIENCE, _TookTooLongError()):
             found = act()

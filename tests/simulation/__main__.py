@@ -45,13 +45,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     warnings.simplefilter("ignore")  # The simulation causes failures after commits.
     logging.getLogger("lakelsm").setLevel(logging.CRITICAL)
     if options.seed is not None:
-        return _one(options.seed, options.only)
+        return _run_seed(options.seed, options.only)
     if options.planted:
-        return _planted([options.only] if options.only else list(PLANTED_FAULTS), options.first, options.workers)
-    return _many(options.first, options.seeds, options.workers, options.seconds)
+        return _run_planted([options.only] if options.only else list(PLANTED_FAULTS), options.first, options.workers)
+    return _run_seeds(options.first, options.seeds, options.workers, options.seconds)
 
 
-def _one(seed: int, fault: str | None) -> int:
+def _run_seed(seed: int, fault: str | None) -> int:
     with planted(fault) if fault else nullcontext():
         failing = scenario(seed)
         failure = failure_of(failing)
@@ -68,7 +68,7 @@ def _one(seed: int, fault: str | None) -> int:
         return 1
 
 
-def _many(first: int, count: int, workers: int, seconds: float | None) -> int:
+def _run_seeds(first: int, count: int, workers: int, seconds: float | None) -> int:
     started = last_report = time.monotonic()
     chunks = [range(start, min(start + _CHUNK, first + count)) for start in range(first, first + count, _CHUNK)]
     failed = done = 0
@@ -95,21 +95,21 @@ def _in_processes(
         for chunk in chunks:
             if seconds is not None and time.monotonic() - started > seconds:
                 return
-            yield _chunk(chunk)
+            yield _run_chunk(chunk)
         return
     with ProcessPoolExecutor(workers) as pool:
         running: set[Future[_Ran]] = set()
         for chunk in chunks:
             if seconds is not None and time.monotonic() - started > seconds:
                 break
-            running.add(pool.submit(_chunk, chunk))
+            running.add(pool.submit(_run_chunk, chunk))
             if len(running) >= 2 * workers:
                 ended, running = wait(running, return_when=FIRST_COMPLETED)
                 yield from (future.result() for future in ended)
         yield from (future.result() for future in running)
 
 
-def _chunk(seeds: range) -> _Ran:
+def _run_chunk(seeds: range) -> _Ran:
     failures, outcomes = [], Counter[str]()
     gc.disable()  # Saves a sixth of the time. The garbage of a chunk is small, and is freed at its end.
     try:
@@ -123,7 +123,7 @@ def _chunk(seeds: range) -> _Ran:
     return len(seeds), failures, outcomes
 
 
-def _planted(names: Sequence[str], first: int, workers: int) -> int:
+def _run_planted(names: Sequence[str], first: int, workers: int) -> int:
     found = 0
     with ProcessPoolExecutor(workers) as pool:
         for name, (count, text) in zip(names, pool.map(_seeds_to_find, names, [first] * len(names))):

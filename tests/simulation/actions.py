@@ -92,9 +92,9 @@ class ActorRun:
     def _attempt(self, action: Action) -> bool:
         """Try an action. Return whether it is done and was acknowledged."""
         self._tries += 1
-        self._process.was_hurt = self._process.is_refusing
+        self._process.had_fault = self._process.is_refusing
         self._process.only_looks = False
-        losses, is_loose = self._ledger.losses, self._ledger.has_loose_ends
+        losses, had_unacknowledged = self._ledger.losses, self._ledger.has_unacknowledged
         try:
             self._table = self._main.on_branch(action.branch) if action.branch else self._main
             getattr(self, f"_{action.kind}")(action)
@@ -110,7 +110,7 @@ class ActorRun:
         except (StorageError, TimeoutError, CommitOutcomeUnknownError) as error:
             # After a rollback freed a snapshot id, it is unknown whose snapshot has the id.
             is_unknown = isinstance(error, CommitOutcomeUnknownError) and self._ledger.rolls_back
-            if not self._process.was_hurt and not is_unknown:
+            if not self._process.had_fault and not is_unknown:
                 raise
             return False
         except InvalidInputError:
@@ -118,7 +118,7 @@ class ActorRun:
                 raise
             return False
         except (CorruptTableError, FileNotFoundError):
-            if self._ledger.losses == losses and not self._ledger.has_loose_ends and not is_loose:
+            if self._ledger.losses == losses and not self._ledger.has_unacknowledged and not had_unacknowledged:
                 raise
             return False  # The snapshot has expired, or the tag was never acknowledged.
         return True
@@ -215,7 +215,7 @@ class ActorRun:
         result = compactor.compact(CompactionScope(full=action.amount == 1), commit_user=self._process.actor.name)
         if result.status is CompactionStatus.CONFLICT:
             raise CommitConflictError("a compaction lost")
-        if result.status is CompactionStatus.DONE and not result.snapshot_ids and not self._process.was_hurt:
+        if result.status is CompactionStatus.DONE and not result.snapshot_ids and not self._process.had_fault:
             raise Violation("a compaction reports success, but published nothing")
 
     def _java(self, action: Action) -> None:
@@ -273,9 +273,9 @@ class ActorRun:
         if names:
             name = names[int(self._process.chance() * len(names))]
             path = self._table.paths.tag(name)
-            if path in self._ledger.firm:
+            if path in self._ledger.protected:
                 tag = self._table.tags.get(name)
-                if path in self._ledger.firm:
+                if path in self._ledger.protected:
                     self._check_read(tag.snapshot)
 
     # -- upkeep ------------------------------------------------------------------------------------------------------
@@ -319,14 +319,14 @@ class ActorRun:
         environment = self._process.environment
         making = partial(make, self._table, action.name, environment=environment)
         tag_snapshot(self._table, self._some_id(action), making, environment)
-        self._ledger.hold(self._table.paths.tag(action.name), f"tag {action.name}")
+        self._ledger.record_acknowledged(self._table.paths.tag(action.name), f"tag {action.name}")
 
     def _retag(self, action: Action) -> None:
         self._tag(action, replace_tag)
 
     def _rename_tag(self, action: Action) -> None:
         rename_tag(self._table, action.name, f"{action.name}-renamed", environment=self._process.environment)
-        self._ledger.hold(self._table.paths.tag(f"{action.name}-renamed"), f"tag {action.name}-renamed")
+        self._ledger.record_acknowledged(self._table.paths.tag(f"{action.name}-renamed"), f"tag {action.name}-renamed")
 
     def _untag(self, action: Action) -> None:
         delete_tags(self._table, [action.name])
@@ -337,12 +337,12 @@ class ActorRun:
 
     def _branch(self, action: Action) -> None:
         tag = self._main.paths.tag(action.partition or "")
-        was_firm = tag in self._ledger.firm
+        was_protected = tag in self._ledger.protected
         create_branch(self._main, action.name, action.partition)
-        if not was_firm:
+        if not was_protected:
             return  # The tag was never acknowledged.
         for path in self._ledger.kept_below(self._main.paths.of_branch(action.name).branch_root):
-            self._ledger.hold(path, f"branch {action.name}")
+            self._ledger.record_acknowledged(path, f"branch {action.name}")
 
     def _unbranch(self, action: Action) -> None:
         delete_branch(self._main, action.name)

@@ -85,7 +85,7 @@ class Ledger:
         self.suspects: dict[str, Suspect] = {}
         #: The uuids of existing snapshot and tag files, by path; and the paths whose needed files are protected.
         self.kept: dict[str, str] = {}
-        self.firm: set[str] = set()
+        self.protected: set[str] = set()
         #: Counts of done and failed actions, by kind.
         self.outcomes: Counter[str] = Counter()
         #: The number of snapshot and tag files that lost their protection, never had it, or were removed by their writer.
@@ -122,13 +122,13 @@ class Ledger:
             raise Violation(f"snapshot {snapshot.id} with uuid {snapshot.uuid} was never published")
         return version.state
 
-    def is_firm(self, uuid: str | None) -> bool:
+    def is_protected(self, uuid: str | None) -> bool:
         """Whether a retained file protects a snapshot."""
-        return any(self.kept[path] == uuid for path in self.firm)
+        return any(self.kept[path] == uuid for path in self.protected)
 
     def stands(self, intent: Intent, directory: str) -> bool:
         """Whether a snapshot of a batch exists and is protected."""
-        there = {self.kept[path] for path in self.firm if path.startswith(f"{directory}/")} - self._cut_off
+        there = {self.kept[path] for path in self.protected if path.startswith(f"{directory}/")} - self._cut_off
         return any(uuid in there for uuid in intent.published)
 
     def kept_below(self, directory: str) -> list[str]:
@@ -141,24 +141,24 @@ class Ledger:
         if suspect is not None:
             raise Violation(f"{where} was acknowledged: {suspect.reason}")
 
-    def hurt(self, writer: str) -> None:
+    def record_fault(self, writer: str) -> None:
         """Record that a fault hit an actor, which may therefore never remove its suspect snapshots."""
         self._left_to_others.update(uuid for uuid, suspect in self.suspects.items() if suspect.writer == writer)
 
-    def hold(self, path: str, what: str) -> None:
+    def record_acknowledged(self, path: str, what: str) -> None:
         """Record that a tag or branch was acknowledged. Raise Violation if it exists without the files it needs."""
         uuid = self.kept.get(path)
-        if uuid is None or path in self.firm or uuid in self.suspects:
+        if uuid is None or path in self.protected or uuid in self.suspects:
             return
         missing = [file for file in self.versions[uuid].files if file not in self._store.files]
         if missing:
             raise Violation(f"{what} was acknowledged, but these of its files do not exist: {missing}")
-        self._make_firm(path)
+        self._protect(path)
 
     @property
-    def has_loose_ends(self) -> bool:
+    def has_unacknowledged(self) -> bool:
         """Whether an unacknowledged tag or branch may name deleted files."""
-        return any(path not in self.firm for path in self.kept)
+        return any(path not in self.protected for path in self.kept)
 
     def unneeded(self) -> list[str]:
         """Return data and metadata files that no retained state names, not even in DELETE entries.
@@ -166,7 +166,7 @@ class Ledger:
         A tag that was removed because expiry saw it leaves such entries until manifests are merged.
         """
         root, paths = self._table.paths.root, self._table.paths
-        states = [self.versions[self.kept[path]].snapshot for path in self.firm]
+        states = [self.versions[self.kept[path]].snapshot for path in self.protected]
         named = {data_path(paths, entry) for state in states for entry in self._entries.named(state)}
         return [
             path
@@ -183,7 +183,7 @@ class Ledger:
 
     def check_end(self) -> None:
         """Raise Violation unless all retained states are complete and have no gaps."""
-        for path in self.firm:
+        for path in self.protected:
             missing = [file for file in self.versions[self.kept[path]].files if file not in self._store.files]
             if missing:
                 raise Violation(f"{path} exists, but these of its files do not: {missing}")
@@ -220,11 +220,11 @@ class Ledger:
         """See `Watch.deleted`."""
         if path in self.kept:
             number = snapshot_id_of(path.rsplit("/", 1)[1])
-            if number is not None and path in self.firm:
+            if number is not None and path in self.protected:
                 self._cut_off.update(self.kept[above] for above in self.kept_above(path.rsplit("/", 1)[0], number))
             self._forget(path)
         elif self._needed.get(path):
-            owners = [kept for kept in self.firm if path in self.versions[self.kept[kept]].files]
+            owners = [kept for kept in self.protected if path in self.versions[self.kept[kept]].files]
             self._stop(Violation(f"{path} was deleted, but {owners} need it"))
 
     # -- protection --------------------------------------------------------------------------------------------------
@@ -233,27 +233,27 @@ class Ledger:
         """Record that a file names a snapshot. It protects the needed files if another file protected them until now."""
         if uuid not in self.versions and uuid not in self.suspects:
             raise Violation(f"{path} names a snapshot that was never published")
-        was_firm = self.is_firm(uuid)
+        was_protected = self.is_protected(uuid)
         self.kept[path] = self._last[path] = uuid
-        if was_firm:
-            self._make_firm(path)
+        if was_protected:
+            self._protect(path)
         else:
             self.losses += 1
 
-    def _make_firm(self, path: str) -> None:
-        self.firm.add(path)
+    def _protect(self, path: str) -> None:
+        self.protected.add(path)
         for file in self.versions[self.kept[path]].files:
             self._needed[file] = self._needed.get(file, 0) + 1
 
     def _forget(self, path: str) -> None:
-        self._soften(path)
+        self._unprotect(path)
         if self.kept.pop(path, None) in self.suspects:
             self.losses += 1
 
-    def _soften(self, path: str) -> None:
-        if path in self.firm:
+    def _unprotect(self, path: str) -> None:
+        if path in self.protected:
             self.losses += 1
-            self.firm.remove(path)
+            self.protected.remove(path)
             for file in self.versions[self.kept[path]].files:
                 self._needed[file] -= 1
 
@@ -265,12 +265,12 @@ class Ledger:
             return  # Checked once the snapshot exists: a rollback writes EARLIEST before it restores a snapshot.
         ids = sorted(int(path[len(prefix) :]) for path in self.kept if path.startswith(prefix))
         min_kept = 1 if self.rolls_back else self.min_retained.get(directory)
-        expiring = [number for number in ids if number < earliest and f"{prefix}{number}" in self.firm]
+        expiring = [number for number in ids if number < earliest and f"{prefix}{number}" in self.protected]
         if expiring and (min_kept is None or len(ids) - ids.index(expiring[-1]) - 1 < min_kept):
             raise Violation(f"snapshots {expiring} of {ids} expire, but at least {min_kept} must stay")
         for number in expiring:
             self._expired.add(self.kept[f"{prefix}{number}"])
-            self._soften(f"{prefix}{number}")
+            self._unprotect(f"{prefix}{number}")
 
     # -- checks of a snapshot ----------------------------------------------------------------------------------------
 
@@ -299,7 +299,7 @@ class Ledger:
         if snapshot.commit_kind is not CommitKind.COMPACT:
             self.intents[snapshot.commit_user, snapshot.commit_identifier].published.append(uuid)
         self.kept[path] = self._last[path] = uuid
-        self._make_firm(path)
+        self._protect(path)
 
     def _checked(self, path: str, number: int, snapshot: Snapshot, before: Version | None) -> Version:
         state: State = {} if before is None else before.state
@@ -336,7 +336,7 @@ class Ledger:
         return next((after for after in possible if after == actual), possible[0])
 
     def _versions_of(self, directory: str, user: str, above: int) -> list[int]:
-        paths = (path for path in self.firm if path.startswith(f"{directory}/"))
+        paths = (path for path in self.protected if path.startswith(f"{directory}/"))
         there = (self.versions[self.kept[path]].snapshot for path in paths)
         return [one.id for one in there if one.commit_user == user and one.commit_identifier > above]
 

@@ -38,7 +38,7 @@ class Process:
         self.actor = actor
         self.is_dead = False
         self.is_ended = False
-        self.was_hurt = False
+        self.had_fault = False
         self.only_looks = False
         self._scheduler = scheduler
         self._faults = list(actor.faults)
@@ -83,14 +83,14 @@ class Process:
             scheduler.stop(AssertionError(f"{self.actor.name} was to change nothing, and {path} is about to change"))
         if not self._faults and not self._refusing:
             return
-        self._befall(kind, path, land)
+        self._apply_faults(kind, path, land)
 
     def restarted(self) -> None:
         """Continue the work in a new process."""
         self.is_dead = False
         self._refusing = 0
 
-    def _befall(self, kind: str, path: str, land: Callable[[], object]) -> None:
+    def _apply_faults(self, kind: str, path: str, land: Callable[[], object]) -> None:
         counts = self._counts
         counts["any"] = counts.get("any", 0) + 1
         counts[kind] = counts.get(kind, 0) + 1
@@ -98,14 +98,14 @@ class Process:
                       and fault.counted in ("any", kind)), None)
         if fault is not None:
             self._faults.remove(fault)
-            self._do(fault, path, land)
+            self._apply(fault, path, land)
         if self._refusing:
             self._refusing -= 1
             self._scheduler.on_fault(self.actor.name)
             raise TimeoutError(f"{path}: refused")
 
-    def _do(self, fault: Fault, path: str, land: Callable[[], object]) -> None:
-        self.was_hurt = True
+    def _apply(self, fault: Fault, path: str, land: Callable[[], object]) -> None:
+        self.had_fault = True
         kind = fault.kind
         if kind == "late" and (not self._scheduler.lands_late(path)):
             kind = "refused"

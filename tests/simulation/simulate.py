@@ -61,7 +61,7 @@ class Simulation:
         self.store.watch = self.ledger
         amounts = [action.amount for actor in scenario.actors for action in actor.actions if action.kind == "expire"]
         self.ledger.min_retained = {paths.snapshot_dir: min(amounts, default=1 << 30)}
-        self.scheduler.on_fault = self.ledger.hurt
+        self.scheduler.on_fault = self.ledger.record_fault
         self.scheduler.lands_late = self._lands_late
         self._scenario = scenario
 
@@ -78,7 +78,7 @@ class Simulation:
 
     def _clean_up(self) -> None:
         """Remove all leftovers. Raises Violation if an unneeded file stays."""
-        if self.ledger.has_loose_ends:
+        if self.ledger.has_unacknowledged:
             return
         self.scheduler.now += _LONG
         cleaner = Actor("last-cleaner", (Action("remove_orphans", 1, amount=_LONG // 2),), steady=1.0)

@@ -110,7 +110,7 @@ class BranchStates:
         for before, after in pairwise(ids):
             if after != before + 1 and (end is None or before < end):
                 directory = path_of(before).rsplit("/", 1)[0]
-                self._findings.add(gap, directory, f"there is none between {before} and {after}", path_of(before))
+                self._findings.add(gap, directory, f"ids {before + 1} to {after - 1} are missing", path_of(before))
 
     def _unfinished_rollback(self) -> int | None:
         """Return the target of an unfinished rollback. Above it there may be a gap."""

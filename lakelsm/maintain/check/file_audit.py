@@ -240,7 +240,7 @@ def _index_path(file: AuditedFile) -> str:
 
 
 def _wrong_column(index: FileIndex, schema: TableSchema, start: int, rows: pa.Table) -> str | None:
-    """Return a column whose index excludes one of the first values of a batch; None if there is none."""
+    """Return a column whose index excludes one of the first values of a batch; None if all match."""
     compared = rows.slice(0, _COMPARED_ROWS)
     for field in schema.fields:
         if field.name in index.columns:

@@ -74,7 +74,7 @@ def test_an_earliest_hint_copied_from_a_branch_is_no_unfinished_expiry(tmp_path:
     branch.write_text(branch.read_text() + " ")
     findings = Findings()
     assert list(Hints(store, findings).kept(store.snapshots.ids())) == [2, 3]
-    assert [rule for rule, _ in findings._found] == ["expiry-unfinished"], "another history's"
+    assert [rule for rule, _ in findings._found] == ["expiry-unfinished"], "the snapshots are of another history"
 
 
 def test_a_gap_of_long_lived_changelogs_is_reported(tmp_path: Path) -> None:

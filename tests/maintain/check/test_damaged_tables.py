@@ -94,7 +94,7 @@ def second_vector(entries: list[IndexManifestEntry]) -> list[IndexManifestEntry]
     return [replace(first, file=replace(first.file, dv_ranges=(first.file.dv_ranges or ())[:1] * 2)), *others]
 
 
-def vector_of_nobody(entries: list[IndexManifestEntry]) -> list[IndexManifestEntry]:
+def vector_without_file(entries: list[IndexManifestEntry]) -> list[IndexManifestEntry]:
     first, *others = entries
     one, *more = first.file.dv_ranges or ()
     ranges = (replace(one, data_file_name="data-missing-0.parquet"), *more)
@@ -188,7 +188,7 @@ METADATA: dict[str, tuple[str, Damage, str]] = {
     "a sequence number beyond the bound": ("lookup", of_file(max_sequence_number=1 << 40), "sequence-range"),
     "another number of buckets": ("partial-update", of_file(total_buckets=3), "bucket-count"),
     "two vectors of a file": ("vectors", lambda t: t.edit_index(second_vector), "vector-place"),
-    "a vector of no file": ("vectors", lambda t: t.edit_index(vector_of_nobody), "vector-without-file"),
+    "a vector of no file": ("vectors", lambda t: t.edit_index(vector_without_file), "vector-without-file"),
     "a bucket without a HASH index": ("dynamic", lambda t: t.edit_index(lambda entries: entries[1:]), "hash-index-place"),
     "a bucket with two HASH indexes": (
         "dynamic", lambda t: t.edit_index(lambda entries: [*entries, entries[0]]), "hash-index-place",
@@ -344,7 +344,7 @@ def test_damaged_metadata_breaks_exactly_one_rule(sample: Sample, what: str) -> 
 def test_a_vector_without_a_file_is_no_finding_if_another_engine_has_written(sample: Sample) -> None:
     """Java does not change the vector of a file that it rewrites, and its later writers keep it."""
     table = sample("vectors")
-    table.edit_index(vector_of_nobody)
+    table.edit_index(vector_without_file)
     assert [finding.rule for finding in table.check().findings] == ["vector-without-file"]
     table.edit_snapshot(commitUser="java")
     assert not table.check().findings

@@ -278,7 +278,7 @@ def test_a_concurrently_created_tag_is_seen_or_refused(tmp_path: Path) -> None:
 
         def tag(plain: TableStore = plain, state: Snapshot = state) -> None:
             try:
-                create_tag(plain, "meanwhile", state)
+                create_tag(plain, "concurrent", state)
                 outcomes.add("done")
             except SnapshotNotFoundError:
                 outcomes.add("refused")

@@ -162,7 +162,7 @@ def test_a_concurrently_expired_snapshot_is_not_an_error(table: LocalTable) -> N
     orphan(table)
     assert removed(table, expire).files >= 1
     assert table.rows() == [("a", 1, "y"), ("b", 1, "x"), ("b", 2, "y")]
-    assert removed(table).files >= 1, "what the snapshot alone named"
+    assert removed(table).files >= 1, "the files that only the snapshot named"
     assert unnamed(table.root) == set()
 
 
@@ -210,7 +210,7 @@ def test_files_named_by_a_tag_a_branch_or_a_long_lived_changelog_are_kept(table:
     before = census(root)
     result = removed(table)
     deleted = before - census(root)
-    assert deleted and all(path.startswith("manifest/manifest-list") for path in deleted), "what the second named alone"
+    assert deleted and all(path.startswith("manifest/manifest-list") for path in deleted), "of the second"
     assert result.files == len(deleted) and unnamed(root) == set()
     for path in kept:
         path.unlink()

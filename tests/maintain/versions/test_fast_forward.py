@@ -240,12 +240,12 @@ def test_states_that_the_branch_deletes_concurrently_are_not_copied(tmp_path: Pa
             partial(branch.tags.delete, "t2"),
         ]
 
-        def let_go(calls: list[Callable[[], object]] = going) -> None:
+        def delete_states(calls: list[Callable[[], object]] = going) -> None:
             for call in calls:
                 call()
 
         with pytest.raises(CommitConflictError, match="deleted snapshots or tags of the branch"):
-            fast_forward(replace(table._store(), file_io=before_change(at, let_go)), "b")
+            fast_forward(replace(table._store(), file_io=before_change(at, delete_states)), "b")
         for name in table._store().tags.names():
             rows(table.at(tag=name))
         table.branches.fast_forward("b")

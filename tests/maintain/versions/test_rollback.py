@@ -334,13 +334,13 @@ class LostAnswer(LocalFileIO):
 def test_a_commit_with_a_lost_answer_that_was_rolled_back_is_not_repeated_with_deleted_files(
     table: Table, finished: bool
 ) -> None:
-    def go_back() -> None:
+    def roll_back_concurrently() -> None:
         table.rollback(5)
         if not finished:
             store.file_io.write(store.paths.consumer(f"{ROLLBACK_CONSUMER}5"), consumer_text(5))
 
     store, engine = table._store(), local_engine()
-    late = with_file_io(store, LostAnswer(go_back))
+    late = with_file_io(store, LostAnswer(roll_back_concurrently))
     with pytest.raises(CommitOutcomeUnknownError, match="a rollback may have deleted the snapshot"):
         BatchWriter(engine.writer(late), late).append(engine.prepared_rows(late, rows((1, "late")), None), "late", 1)
     assert values(table) == ROWS[5] and store.snapshots.latest_id() == 5
@@ -350,12 +350,12 @@ def test_a_commit_with_a_lost_answer_that_was_rolled_back_is_not_repeated_with_d
 def test_a_commit_with_a_lost_answer_that_others_build_on_is_not_removed(table: Table) -> None:
     """The consumer belongs to a rollback that was killed before it removed anything."""
 
-    def go_on() -> None:
+    def commit_more() -> None:
         table.write(rows((2, "next")))
         store.file_io.write(store.paths.consumer(f"{ROLLBACK_CONSUMER}5"), consumer_text(5))
 
     store, engine = table._store(), local_engine()
-    late = with_file_io(store, LostAnswer(go_on, "no answer"))
+    late = with_file_io(store, LostAnswer(commit_more, "no answer"))
     done = BatchWriter(engine.writer(late), late).append(engine.prepared_rows(late, rows((1, "late")), None), "late", 1)
     assert done.outcome.snapshot is not None and done.outcome.snapshot.id == 6 and store.snapshots.latest_id() == 7
     assert table.maintenance.check(data="full").ok

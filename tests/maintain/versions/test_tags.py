@@ -258,11 +258,11 @@ def test_a_holding_tag_of_a_killed_process_is_not_relied_on_and_expires(table: T
 
 
 def test_a_tag_that_outlasts_its_holding_tag_is_not_created(table: Table) -> None:
-    def let_go() -> None:
+    def delete_holding_tag() -> None:
         for held in file_of(table, "q").parent.glob(f"tag-{HOLDING_TAG}*"):
             held.unlink()
 
-    store = interrupted(table, let_go, "/tag-q$", after=True)
+    store = interrupted(table, delete_holding_tag, "/tag-q$", after=True)
     with pytest.raises(SnapshotNotFoundError, match="took longer than 3600 s"):
         create_tag(store, "q", store.snapshots.get(3))
     assert table.tags.list() == []
