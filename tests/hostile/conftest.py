@@ -17,11 +17,11 @@ def _sound_table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def make(tmp_path_factory: pytest.TempPathFactory, _sound_table: Path) -> Callable[[], HostileTable]:
-    """Makes copies of one small table, to tamper with."""
+    """Return a function that copies a small table for tests to tamper with."""
     return lambda: hostile_table(tmp_path_factory.mktemp("hostile"), _sound_table)
 
 
 @pytest.fixture(scope="session")
 def make_masked(tmp_path_factory: pytest.TempPathFactory, _sound_table: Path) -> Callable[[], HostileTable]:
-    """Makes copies of one small table with deletion vectors."""
+    """Return a function that copies a small table with deletion vectors."""
     return lambda: hostile_table(tmp_path_factory.mktemp("hostile"), _sound_table, masked=True)

@@ -1,4 +1,4 @@
-"""A small table that someone has tampered with, and beside it a directory that nobody may touch. No JVM."""
+"""A small table that is tampered with, and a directory outside of it that no operation may touch. No JVM."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from tests.compact.local_table import LocalTable, Row
 from tests.read.file_engine import FileTable
 from tests.time_limit import time_limit
 
-#: No operation on a table of a few rows takes so long, on however busy a machine.
+#: Maximum seconds of an operation on a table of a few rows, also on a busy machine.
 SECONDS = 300
 
-#: What is in the table: partition, key, value, list.
+#: The rows of the table: partition, key, value, list.
 ROWS: list[Row] = [
     *(("a", key, f"again {key}", [key]) for key in range(4)),
     *(("a", key, f"v{key}", [key, key]) for key in range(4, 12)),
     *(("b", key, f"v{key}", [key, key]) for key in range(6)),
 ]
-#: What each judged write adds.
+#: The row that each write of `judge` adds.
 NEW_ROW: Row = ("a", 100, "new", None)
 
 
@@ -53,7 +53,7 @@ class HostileTable:
         self._untouched = self._traces()
 
     def files(self, pattern: str) -> list[Path]:
-        """The files of the table that match, oldest first."""
+        """Return the files of the table that match a pattern, oldest first."""
         return sorted(self.root.glob(pattern), key=lambda path: (path.lstat().st_mtime_ns, path.name))
 
     @property
@@ -75,10 +75,10 @@ class HostileTable:
         }
 
     def judge(self, *operations: str, keeps_rows: bool = False) -> dict[str, LakelsmError | None]:
-        """Run operations (all of OPERATIONS by default): each ends in time, with a typed error or none.
+        """Run operations (all of OPERATIONS by default): each must end in time, with a typed error or none.
 
-        With ``keeps_rows`` a read that succeeds has the right rows. Nothing outside is
-        touched. Returns the error of each operation.
+        With ``keeps_rows`` a successful read must return the right rows. No file outside may be touched.
+        Return the error of each operation.
         """
         outcomes: dict[str, LakelsmError | None] = {}
         for name in operations or OPERATIONS:
@@ -90,20 +90,20 @@ class HostileTable:
                 outcomes[name] = error
                 continue
             finally:
-                assert self._traces() == self._untouched, f"{name} touched what lies outside of the table"
+                assert self._traces() == self._untouched, f"{name} touched files outside of the table"
             outcomes[name] = None
             if found is not None and keeps_rows:
                 assert sorted(row for row in found if row != NEW_ROW) == sorted(ROWS)
         return outcomes
 
     def refused(self, *operations: str) -> list[LakelsmError]:
-        """As `judge`, and every operation is refused. Returns the errors."""
+        """Do as `judge`; every operation must be refused. Return the errors."""
         outcomes = self.judge(*operations)
         assert None not in outcomes.values(), [name for name, error in outcomes.items() if error is None]
         return [error for error in outcomes.values() if error is not None]
 
     def _traces(self) -> dict[str, tuple[int, int, int]]:
-        """Of every file outside: its size, and when it was changed and read. Looking at them leaves no trace."""
+        """Return size, modification time and access time of every file outside. This does not change them."""
         found = {}
         for folder, _, names in os.walk(self.outside):
             for name in names:
@@ -113,7 +113,7 @@ class HostileTable:
 
 
 def read_index_entries_of(root: Path) -> list[str]:
-    """The names of the newest snapshot's index files."""
+    """Return the names of the index files of the newest snapshot."""
     store = LocalTable(root).store
     latest = store.snapshots.latest()
     assert latest is not None
@@ -122,7 +122,7 @@ def read_index_entries_of(root: Path) -> list[str]:
 
 def _read(root: Path) -> list[Row]:
     table = FileTable(root)
-    table.is_sound = False  # Changed metadata may forget a deletion vector, and nothing in the format tells.
+    table.is_sound = False  # Changed metadata may lack a deletion vector, which the format cannot detect.
     return table.read(None, None)
 
 
@@ -143,7 +143,7 @@ def _looked_at(root: Path) -> None:
         plan_read(store, snapshot, None)
     store.snapshots.at_or_before(1 << 45)
     store.tags.names()
-    Committer(store).committed("nobody", 5)
+    Committer(store).committed("unknown", 5)
 
 
 def _count(root: Path) -> None:
@@ -155,7 +155,7 @@ def _count(root: Path) -> None:
 
 
 def _write(root: Path) -> None:
-    """A row as the table's schema has it now, if it can be one."""
+    """Write a row of the table's present schema, if it can be converted."""
     table = LocalTable(root)
     values = dict(zip(("p", "id", "v", "a"), NEW_ROW))
     try:
@@ -170,7 +170,7 @@ def _compact(root: Path) -> None:
     LocalTable(root).compact(full=True)
 
 
-#: What a table is asked to do. Those that return rows return all of the table.
+#: The operations on a table. Those that return rows return all rows of the table.
 OPERATIONS: dict[str, Callable[[Path], list[Row] | None]] = {
     "read": _read,
     "read a tag": _read_tag,
@@ -185,7 +185,7 @@ OPERATIONS: dict[str, Callable[[Path], list[Row] | None]] = {
 
 @cache
 def _template(folder: Path) -> Path:
-    """The sound table, made once a run."""
+    """Create the undamaged table, once for each run."""
     root = folder / "table"
     columns = "p STRING NOT NULL, id INT NOT NULL, v STRING, a ARRAY<INT>"
     options: dict[str, Any] = {"bucket": "-1", "dynamic-bucket__target-row-num": "5", "changelog-producer": "input"}
@@ -205,7 +205,7 @@ def _template(folder: Path) -> Path:
 
 @cache
 def _masked_template(folder: Path) -> Path:
-    """The same rows with deletion vectors, of which one file of a bucket has two."""
+    """Create the same rows with deletion vectors; one index file of a bucket has two."""
     root = folder / "masked"
     options = {"deletion_vectors__enabled": "true", "compaction__size_ratio": "0", "target_file_size": "1 b"}
     columns = "p STRING NOT NULL, id INT NOT NULL, v STRING, a ARRAY<INT>"
@@ -226,7 +226,7 @@ def _masked_template(folder: Path) -> Path:
 
 
 def forget_checksums(root: Path) -> None:
-    """Leave the table without checksums and sizes of its metadata, as other writers do and as whoever tampers can."""
+    """Remove checksums and sizes of metadata, which other writers leave out and an attacker can remove."""
     for path in root.glob("manifest/manifest-list-*"):
         metas = decode_manifest_list(path.read_bytes(), path.name)
         path.write_bytes(encode_manifest_list([replace(meta, checksum=None) for meta in metas]))
@@ -241,7 +241,7 @@ def forget_checksums(root: Path) -> None:
 
 
 def hostile_table(folder: Path, template_folder: Path, masked: bool = False) -> HostileTable:
-    """A fresh copy of the table, or of that with deletion vectors, in ``folder``, with decoys of its files beside it."""
+    """Copy the table, or the one with deletion vectors, to ``folder``, with decoys of its files beside it."""
     template = (_masked_template if masked else _template)(template_folder)
     root, outside = folder / "warehouse" / "t", folder / "outside"
     shutil.copytree(template, root)
@@ -250,6 +250,6 @@ def hostile_table(folder: Path, template_folder: Path, masked: bool = False) -> 
         if path.is_file():
             decoy = outside / path.name
             shutil.copy(path, decoy)
-            # Read long before it was changed: file systems note the next reading of such a file.
+            # An access time before the modification time: file systems then record the next access.
             os.utime(decoy, (1_000_000_000, 1_600_000_000))
     return HostileTable(root, outside)

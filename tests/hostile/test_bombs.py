@@ -1,4 +1,4 @@
-"""Small files that would become large ones: refused in bounded memory and time."""
+"""Small files that would expand to large ones are refused in bounded memory and time."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from lakelsm.format.avro.container import read_container, write_container
 from lakelsm.format.manifest.avro_schemas import INDEX_MANIFEST_SCHEMA, MANIFEST_LIST_SCHEMA, MANIFEST_SCHEMA
 from tests.format.avro.test_container import PACKERS, container, number
 from tests.hostile.hostile_table import HostileTable
-from tests.hostile.test_replaced_paths import tell_manifest_sizes
+from tests.hostile.test_replaced_paths import record_manifest_sizes
 
-#: What a table of these sizes may cost the driver at most, in bytes.
+#: Maximum memory of the driver for a table of this size, in bytes.
 MEMORY = 128 << 20
 
 SCHEMAS = {
@@ -29,7 +29,7 @@ SCHEMAS = {
 
 
 def zeros(codec: str, records: int) -> Callable[[str, bytes], bytes]:
-    """More zeros than that in one block, which are so many records with empty fields."""
+    """One block of zeros, which decodes to more than ``records`` records with empty fields."""
     return lambda kind, found: container([(records, packed_zeros(codec))], codec, SCHEMAS[kind])
 
 
@@ -39,7 +39,7 @@ def packed_zeros(codec: str) -> bytes:
 
 
 def copies(kind: str, found: bytes) -> bytes:
-    """A file's own records, 200,000 times."""
+    """The file's records, repeated 200,000 times."""
     opened = read_container(found, kind)
     block = opened.blocks[0]
     times = 200 // block.count
@@ -48,7 +48,7 @@ def copies(kind: str, found: bytes) -> bytes:
 
 
 def claims(count: int) -> Callable[[str, bytes], bytes]:
-    """The file's own bytes, said to be so many records."""
+    """The file's bytes, with a record count of ``count``."""
 
     def made(kind: str, found: bytes) -> bytes:
         return container([(count, bytes(read_container(found, kind).blocks[0].data))], "null", SCHEMAS[kind])
@@ -57,7 +57,7 @@ def claims(count: int) -> Callable[[str, bytes], bytes]:
 
 
 def long_text(kind: str, found: bytes) -> bytes:
-    """A text that says it is 2**60 bytes long."""
+    """A text with a length of 2**60 bytes."""
     return container([(1, b"\4\4" + number(1 << 60) + b"abc")], "null", SCHEMAS[kind])
 
 
@@ -80,7 +80,7 @@ def test_an_avro_file_that_expands_without_bound_is_refused(
     path = table.kinds[kind]
     path.write_bytes(AVRO_BOMBS[bomb](kind, path.read_bytes()))
     if kind == "manifest":
-        tell_manifest_sizes(table.root)
+        record_manifest_sizes(table.root)
     (error,) = refused_in_little_memory(table, "write" if kind == "index manifest" else "read")
     assert str(path) in str(error)
 
@@ -118,10 +118,10 @@ def test_a_type_of_a_schema_nested_without_end_is_refused(make: Callable[[], Hos
         assert str(path) in str(error) and len(str(error)) < 1000
 
 
-def test_a_record_that_is_there_a_million_times_says_so_before_objects_are_made(
+def test_a_record_repeated_a_million_times_is_refused_before_objects_are_made(
     make: Callable[[], HostileTable],
 ) -> None:
-    """Nothing of the file is wrong but its counts: no writer's names take so few bytes."""
+    """Only the counts of the file are wrong: real names need more bytes."""
     table = make()
     path = table.kinds["index manifest"]
     record = {"_VERSION": 1, "_KIND": 0, "_PARTITION": b"", "_BUCKET": 0, "_INDEX_TYPE": "HASH", "_FILE_NAME": "x"}

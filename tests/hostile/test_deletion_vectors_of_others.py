@@ -1,4 +1,4 @@
-"""Deletion vectors that someone has tampered with: what cannot be is refused by name, and nothing of it is followed."""
+"""Deletion vectors that are tampered with: invalid ones are refused by name, and not used."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.hostile.test_wild_values import wild_avro
 Make = Callable[[], HostileTable]
 _Change = Callable[[IndexManifestEntry], IndexManifestEntry]
 
-#: Whatever looks at the vectors of the newest snapshot.
+#: The operations that read the vectors of the newest snapshot.
 PLANS = ("read", "read a tag", "count", "compact")
 _LARGEST = 2**31 - 1
 
@@ -47,12 +47,12 @@ def of_vector(**values: Any) -> _Change:
     return changed
 
 
-def test_a_sound_table_with_vectors_does_all_that_it_is_asked(make_masked: Make) -> None:
+def test_all_operations_succeed_on_an_undamaged_table_with_vectors(make_masked: Make) -> None:
     assert set(make_masked().judge(keeps_rows=True).values()) == {None}
 
 
 @pytest.mark.parametrize("name", ["../../../outside/LATEST", "/etc/passwd", "a/b", "..", ".", "", "a\0b"])
-def test_an_index_files_name_is_no_path(make_masked: Make, name: str) -> None:
+def test_the_name_of_an_index_file_must_not_be_a_path(make_masked: Make, name: str) -> None:
     table = make_masked()
     change(table, of_file(file_name=name))
     for error in table.refused(*PLANS):
@@ -66,10 +66,10 @@ def test_vectors_at_external_paths_are_refused_by_name(make_masked: Make) -> Non
         assert isinstance(error, UnsupportedFeatureError) and str(table.outside) in str(error)
 
 
-#: What no index file has, whatever lies in it: no plan is made.
+#: Values that no index file can have: they are refused during planning.
 IMPOSSIBLE: Mapping[str, _Change] = {
     "negative size": of_file(file_size=-1),
-    "no places": of_file(dv_ranges=None),
+    "no ranges": of_file(dv_ranges=None),
     "negative offset": of_vector(offset=-1),
     "offset beyond the file": of_vector(offset=_LARGEST),
     "negative length": of_vector(length=-1),
@@ -82,7 +82,7 @@ IMPOSSIBLE: Mapping[str, _Change] = {
 }
 
 
-#: What the index file contradicts: whatever reads it refuses it.
+#: Values that contradict the index file: they are refused when it is read.
 CONTRADICTED: Mapping[str, _Change] = {
     "another size": of_file(file_size=1),
     "another offset": of_vector(offset=0),
@@ -92,7 +92,7 @@ CONTRADICTED: Mapping[str, _Change] = {
 
 
 @pytest.mark.parametrize("what", [*IMPOSSIBLE, *CONTRADICTED])
-def test_what_cannot_be_is_refused_by_whatever_looks_at_vectors(make_masked: Make, what: str) -> None:
+def test_impossible_values_are_refused_by_all_operations_that_read_vectors(make_masked: Make, what: str) -> None:
     table = make_masked()
     name = change(table, {**IMPOSSIBLE, **CONTRADICTED}[what])
     for error in table.refused(*(PLANS if what in IMPOSSIBLE else ("read", "read a tag", "compact"))):
@@ -100,7 +100,7 @@ def test_what_cannot_be_is_refused_by_whatever_looks_at_vectors(make_masked: Mak
 
 
 @pytest.mark.parametrize("replacement", REPLACEMENTS)
-def test_what_takes_an_index_files_place_is_neither_opened_nor_waited_for(make_masked: Make, replacement: str) -> None:
+def test_a_replacement_of_an_index_file_is_neither_opened_nor_waited_for(make_masked: Make, replacement: str) -> None:
     table = make_masked()
     entries = decode_index_manifest(table.kinds["index manifest"].read_bytes(), "index manifest")
     path = table.root / "index" / entries[0].file.file_name
@@ -113,7 +113,7 @@ def test_what_takes_an_index_files_place_is_neither_opened_nor_waited_for(make_m
 
 @examples(8)
 @given(draw=st.data())
-def test_whatever_an_index_manifest_says_every_operation_ends_with_a_typed_error_or_none(
+def test_with_any_index_manifest_every_operation_ends_with_a_typed_error_or_none(
     make_masked: Make, draw: st.DataObject
 ) -> None:
     table = make_masked()

@@ -1,4 +1,4 @@
-"""Tables whose metadata or links lead elsewhere: nothing outside of the table's directory is read or written."""
+"""Tables whose metadata or links lead elsewhere: no file outside of the table's directory is read or written."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def rewrite_manifests(table_root: Path, change: Callable[[ManifestEntry], Manife
         if "list" not in path.name:
             entries = [change(entry) for entry in decode_manifest(path.read_bytes(), "manifest")]
             path.write_bytes(encode_manifest(entries))
-    tell_manifest_sizes(table_root)
+    record_manifest_sizes(table_root)
 
 
-def tell_manifest_sizes(table_root: Path) -> None:
-    """Give the manifest lists the sizes that manifests have now."""
+def record_manifest_sizes(table_root: Path) -> None:
+    """Record the present sizes of the manifests in the manifest lists."""
     for path in (table_root / "manifest").glob("manifest-list-*"):
         metas = decode_manifest_list(path.read_bytes(), "list")
         sizes = [(path.parent / meta.file_name).stat().st_size for meta in metas]
@@ -68,7 +68,7 @@ def rename_in_index_manifest(path: Path, name: str) -> None:
     path.write_bytes(encode_index_manifest([replace(first, file=replace(first.file, file_name=name)), *others]))
 
 
-#: Which file names another, how to make it name ``name``, and which operations must meet it.
+#: The file that names another one, a function that changes the name, and the operations that must refuse it.
 HOLDERS: dict[str, tuple[str, Callable[[Path, str], None], tuple[str, ...]]] = {
     "baseManifestList": ("snapshot", rename_in_snapshot("baseManifestList"), ("read", "write", "compact", "look at")),
     "deltaManifestList": ("snapshot", rename_in_snapshot("deltaManifestList"), ("read", "write", "compact", "look at")),
@@ -146,7 +146,7 @@ def test_no_option_leads_out_of_the_table(make: Make, options: dict[str, str]) -
 
 def _socket(path: Path) -> None:
     here = Path.cwd()
-    os.chdir(path.parent)  # The path of a socket is short.
+    os.chdir(path.parent)  # The length of a socket's path is limited.
     try:
         with socket.socket(socket.AF_UNIX) as one:
             one.bind(path.name)
@@ -159,7 +159,7 @@ def _sparse(path: Path) -> None:
         file.truncate(1 << 42)
 
 
-#: What takes a file's place.
+#: Replacements of a file.
 REPLACEMENTS: dict[str, Callable[[Path, Path], object]] = {
     "FIFO": lambda path, outside: os.mkfifo(path),
     "directory": lambda path, outside: path.mkdir(),
@@ -171,8 +171,8 @@ REPLACEMENTS: dict[str, Callable[[Path, Path], object]] = {
     "sparse file of 4 TB": lambda path, outside: _sparse(path),
 }
 
-#: Files without which an operation does its work all the same.
-SPARED = {
+#: Operations that do not need a kind of file.
+NOT_NEEDED = {
     "latest hint": {"read", "write", "compact"},
     "tag": {"read", "write", "compact"},
     "hash index": {"read", "compact"},
@@ -185,7 +185,7 @@ SPARED = {
     "kind",
     ["schema", "snapshot", "latest hint", "tag", "base list", "manifest", "index manifest", "data file", "hash index"],
 )
-def test_what_takes_a_files_place_is_neither_opened_nor_waited_for(make: Make, kind: str, replacement: str) -> None:
+def test_a_replacement_of_a_file_is_neither_opened_nor_waited_for(make: Make, kind: str, replacement: str) -> None:
     table = make()
     path = table.kinds[kind]
     path.unlink()
@@ -193,20 +193,20 @@ def test_what_takes_a_files_place_is_neither_opened_nor_waited_for(make: Make, k
     outcomes = table.judge("read", "read a tag", "write", "compact", keeps_rows=True)
     for operation, error in outcomes.items():
         if error is not None:
-            assert operation not in SPARED.get(kind, ()), error
-    if kind not in SPARED and "nothing" not in replacement:
+            assert operation not in NOT_NEEDED.get(kind, ()), error
+    if kind not in NOT_NEEDED and "nothing" not in replacement:
         assert outcomes["read"] is not None and str(path) in str(outcomes["read"])
 
 
 @examples(10)
 @given(draw=st.data())
-def test_whatever_takes_the_place_of_any_files_or_directories(make: Make, draw: st.DataObject) -> None:
+def test_any_replacements_of_files_and_directories_are_survived(make: Make, draw: st.DataObject) -> None:
     table = make()
     everything = sorted(path.relative_to(table.root) for path in table.root.rglob("*"))
-    for place in draw.draw(st.lists(st.sampled_from(everything), min_size=1, max_size=3, unique=True)):
-        path = table.root / place
+    for name in draw.draw(st.lists(st.sampled_from(everything), min_size=1, max_size=3, unique=True)):
+        path = table.root / name
         if path.is_symlink() or not path.exists():
-            continue  # Below one that is gone.
+            continue  # Its directory was replaced.
         shutil.rmtree(path) if path.is_dir() else path.unlink()
         REPLACEMENTS[draw.draw(st.sampled_from(sorted(REPLACEMENTS)))](path, table.outside)
     outcomes = table.judge()
@@ -214,7 +214,7 @@ def test_whatever_takes_the_place_of_any_files_or_directories(make: Make, draw: 
 
 
 @pytest.mark.parametrize("name", ["schema", "snapshot", "manifest", "index", "p=a", "p=a/bucket-0", "tag"])
-def test_a_directory_that_is_a_link_out_is_neither_read_nor_written_to(make: Make, name: str) -> None:
+def test_a_directory_that_links_outside_is_neither_read_nor_written(make: Make, name: str) -> None:
     table = make()
     directory = table.root / name
     directory.rename(table.root / "moved")
@@ -242,13 +242,13 @@ def test_a_warehouse_that_is_a_link_is_followed(make: Make, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("text", [b"9" * 63, b"9" * 10_000, b"-1", b"\xff", b"", b"../../x", b"1e3", "٣".encode()])
-def test_a_hint_that_is_no_number_is_passed_over(make: Make, text: bytes) -> None:
+def test_a_hint_that_is_not_a_number_is_ignored(make: Make, text: bytes) -> None:
     table = make()
     table.kinds["latest hint"].write_bytes(text)
     assert set(table.judge("read", "write", keeps_rows=True).values()) == {None}
 
 
-def test_a_sound_table_does_all_that_it_is_asked(make: Make) -> None:
+def test_all_operations_succeed_on_an_undamaged_table(make: Make) -> None:
     table = make()
     assert set(table.judge(keeps_rows=True).values()) == {None}
     assert NEW_ROW in LocalTable(table.root).rows()

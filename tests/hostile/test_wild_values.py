@@ -1,4 +1,4 @@
-"""Tables whose metadata have values that no writer writes: every operation ends, with a typed error or without."""
+"""Tables whose metadata has values that no writer writes: every operation ends with a typed error or none."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from lakelsm.errors import CorruptTableError
 from lakelsm.format.avro.container import read_container, read_records, write_container
 from tests.examples import examples
 from tests.hostile.hostile_table import HostileTable
-from tests.hostile.test_replaced_paths import tell_manifest_sizes
+from tests.hostile.test_replaced_paths import record_manifest_sizes
 
 Make = Callable[[], HostileTable]
 
-#: Values of JSON that stand where another is expected, and extremes of what is.
+#: JSON values of unexpected types, and extreme values of expected types.
 WILD_JSON: list[Any] = [
     None,
     True,
@@ -77,8 +77,8 @@ INTS = {
 FILES = ["schema", "snapshot", "tag", "base list", "delta list", "manifest", "index manifest"]
 
 
-def places(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The way to each value in a document."""
+def paths_in(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the path to each value in a document."""
     items: Iterator[tuple[Any, Any]] = iter(())
     if isinstance(document, dict):
         items = iter(document.items())
@@ -86,7 +86,7 @@ def places(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...
         items = enumerate(document)  # type: ignore[assignment]
     for key, value in items:
         yield (*path, key)
-        yield from places(value, (*path, key))
+        yield from paths_in(value, (*path, key))
 
 
 def value_at(document: Any, path: tuple[Any, ...]) -> Any:
@@ -102,7 +102,7 @@ def put(document: Any, path: tuple[Any, ...], value: Any) -> None:
 def wild_json(path: Path, draw: st.DataObject) -> str:
     """Replace, remove or add one value of a JSON file; return what was done."""
     document = json.loads(path.read_bytes())
-    where = draw.draw(st.sampled_from(sorted(places(document), key=str)))
+    where = draw.draw(st.sampled_from(sorted(paths_in(document), key=str)))
     if draw.draw(st.integers(0, 9)) == 0:
         del value_at(document, where[:-1])[where[-1]]
         text = json.dumps(document)
@@ -122,7 +122,7 @@ def wild_avro(path: Path, draw: st.DataObject) -> str:
     records = read_records(container)
     if not records:
         return "nothing"
-    where = draw.draw(st.sampled_from(sorted(places(records), key=str)))
+    where = draw.draw(st.sampled_from(sorted(paths_in(records), key=str)))
     old = value_at(records, where)
     value: Any = old
     if isinstance(old, bool) or old is None:
@@ -148,7 +148,7 @@ def wild_avro(path: Path, draw: st.DataObject) -> str:
 
 @examples(15)
 @given(draw=st.data())
-def test_whatever_the_metadata_say_every_operation_ends_with_a_typed_error_or_none(
+def test_with_any_metadata_every_operation_ends_with_a_typed_error_or_none(
     make: Make, draw: st.DataObject
 ) -> None:
     table = make()
@@ -157,19 +157,19 @@ def test_whatever_the_metadata_say_every_operation_ends_with_a_typed_error_or_no
     change = wild_json if kind in ("schema", "snapshot", "tag") else wild_avro
     note(f"{kind}: {change(path, draw)}")
     if kind == "manifest":
-        tell_manifest_sizes(table.root)
+        record_manifest_sizes(table.root)
     outcomes = table.judge()
     event(f"{kind}: {sum(error is not None for error in outcomes.values())} refused")
 
 
 def refusals_of(table: HostileTable, change: Callable[[dict[str, Any]], object]) -> list[str]:
-    """What reads and compactions say where the first entry of a manifest is another."""
+    """Change the first entry of a manifest; return the errors of reads and compactions."""
     path = table.kinds["manifest"]
     container = read_container(path.read_bytes(), path.name)
     records = read_records(container)
     change(records[0])
     path.write_bytes(write_container(fastavro.schema.parse_schema(dict(container.schema)), records, "zstd"))
-    tell_manifest_sizes(table.root)
+    record_manifest_sizes(table.root)
     errors = table.refused("read", "compact", "count")
     assert all(isinstance(error, CorruptTableError) for error in errors)
     return [str(error) for error in errors]
@@ -179,13 +179,13 @@ def refusals_of(table: HostileTable, change: Callable[[dict[str, Any]], object])
 def test_a_number_that_no_writer_writes_is_damage_to_reads_and_compactions(make: Make, field: str, value: int) -> None:
     table = make()
     manifest = table.kinds["manifest"].name
-    for told in refusals_of(table, lambda entry: entry["_FILE"].update({field: value})):
-        assert manifest in told and f"{field} {value}" in told
+    for refused in refusals_of(table, lambda entry: entry["_FILE"].update({field: value})):
+        assert manifest in refused and f"{field} {value}" in refused
 
 
 @pytest.mark.parametrize("at", range(4, 12))
 def test_a_partition_whose_header_no_writer_writes_is_damage(make: Make, at: int) -> None:
-    """`make fuzz` found: the same partition in other bytes was another one to one of two readers."""
+    """Found by `make fuzz`: one of two readers took equal partitions with other bytes for different ones."""
 
     def change(entry: dict[str, Any]) -> None:
         entry["_PARTITION"] = entry["_PARTITION"][:at] + b"\xff" + entry["_PARTITION"][at + 1 :]
