@@ -37,24 +37,24 @@ def pack_in_order(items: Iterable[Item], weight: Callable[[Item], int], target: 
     return bins
 
 
-def reads_raw_as_a_whole(files: Sequence[FileRange], *, no_merge: bool = False) -> bool:
+def reads_without_merge(files: Sequence[FileRange], *, unique_keys: bool = False) -> bool:
     """Return whether all files of a bucket can be read without a merge.
 
-    They must be above level 0, without retractions (an unknown count may be some), and on one level; with `no_merge`
-    (deletion vectors, first-row) on any levels.
+    They must be above level 0, without retractions (an unknown count may be some), and on one level. With `unique_keys`
+    (deletion vectors, first-row) they may be on several levels, because no key is on two of them.
     """
     levels = {file.level for file in files}
-    if 0 in levels or (len(levels) > 1 and not no_merge):
+    if 0 in levels or (len(levels) > 1 and not unique_keys):
         return False
     return all(file.delete_rows == 0 for file in files)
 
 
-def read_units(files: Sequence[FileRange], *, no_merge: bool = False) -> ReadUnits:
+def read_units(files: Sequence[FileRange], *, unique_keys: bool = False) -> ReadUnits:
     """Divide the files of one bucket into those that are read unchanged and sections that must be merged.
 
     A section of one file without retractions is read unchanged, also on level 0: a file contains a key once.
     """
-    if reads_raw_as_a_whole(files, no_merge=no_merge):
+    if reads_without_merge(files, unique_keys=unique_keys):
         return ReadUnits(tuple(files), ())
     raw: list[FileRange] = []
     merge: list[Section] = []

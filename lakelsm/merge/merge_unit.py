@@ -53,8 +53,8 @@ class MergeUnit:
 
     Only rows with ``lower`` <= key < ``upper`` belong to the unit (None: no bound). ``looked_up`` are runs below the
     output of a compaction: they do not change, and the merge looks up keys of the unit in them, which are all within
-    ``reach`` (both ends inclusive). The manifest entries prove two properties of ``runs``. ``adds_only``: no row is a
-    retraction. ``newest_last``: each row has a larger sequence number than all rows of earlier runs.
+    ``reach`` (both ends inclusive). The manifest entries prove two properties of ``runs``. ``has_only_adds``: no row is
+    a retraction. ``is_newest_last``: each row has a larger sequence number than all rows of earlier runs.
     """
 
     runs: tuple[tuple[RunFile, ...], ...]
@@ -63,18 +63,18 @@ class MergeUnit:
     upper: Key | None = None
     looked_up: tuple[tuple[RunFile, ...], ...] = ()
     reach: tuple[Key, Key] | None = None
-    adds_only: bool = False
-    newest_last: bool = False
+    has_only_adds: bool = False
+    is_newest_last: bool = False
 
     @property
-    def every_run(self) -> tuple[tuple[RunFile, ...], ...]:
+    def all_runs(self) -> tuple[tuple[RunFile, ...], ...]:
         """The runs that are looked up, then the runs that are merged."""
         return (*self.looked_up, *self.runs)
 
     @cached_property
     def files(self) -> tuple[RunFile, ...]:
-        """The files of `every_run`; `FILE_NUMBER` of a row is an index into them."""
-        return tuple(file for run in self.every_run for file in run)
+        """The files of `all_runs`; `FILE_NUMBER` of a row is an index into them."""
+        return tuple(file for run in self.all_runs for file in run)
 
     @cached_property
     def levels(self) -> npt.NDArray[np.int64]:

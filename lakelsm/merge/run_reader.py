@@ -51,17 +51,17 @@ class RunReader:
     memory_bytes: int
 
     def open_runs(self, unit: MergeUnit, positions: bool = False, system: bool = True) -> list[Iterator[pa.Table]]:
-        """Return one iterator for each of ``unit.every_run``.
+        """Return one iterator for each of ``unit.all_runs``.
 
         With ``positions`` rows have `FILE_NUMBER` and `POSITION`, with ``system`` the system columns of files.
         """
-        shares = _Shares([max(file.row_count for file in run) for run in unit.every_run], self.memory_bytes // _COPIES)
+        shares = _Shares([max(file.row_count for file in run) for run in unit.all_runs], self.memory_bytes // _COPIES)
         masked = {file: (file.vector, file.row_count) for file in unit.files if file.vector is not None}
         masks = dict(zip(masked, read_vectors(self.file_io.filesystem(), masked.values())))
         checks = self._checks(unit.files)
         runs: list[Iterator[pa.Table]] = []
         first = 0
-        for number, run in enumerate(unit.every_run):
+        for number, run in enumerate(unit.all_runs):
             reach = unit.reach if number < len(unit.looked_up) else None
             runs.append(self._read_run(unit, number, first if positions else None, shares, reach, masks, checks, system))
             first += len(run)
@@ -85,8 +85,8 @@ class RunReader:
         if reach is not None:
             low, high = reach[0][0], reach[1][0]
         may_hold = partial(_overlaps, low, high)
-        for index, file in enumerate(unit.every_run[number]):
-            reader = self._opened(file, checks.get(file), len(unit.every_run), system)
+        for index, file in enumerate(unit.all_runs[number]):
+            reader = self._opened(file, checks.get(file), len(unit.all_runs), system)
             masked = masks.get(file)
             for start, table in reader.batches(shares.bytes, leading, may_hold):
                 shares.measured(number, table)

@@ -120,8 +120,8 @@ class MergeUnits:
                     upper=self._key(high),
                     looked_up=tuple(tuple(map(self._looked_up, run)) for run in found if run),
                     reach=self._reach(first, last) if any(found) else None,
-                    adds_only=all(file.delete_rows == 0 for file in files),
-                    newest_last=_newest_last([run for run in inside if run]),
+                    has_only_adds=all(file.delete_rows == 0 for file in files),
+                    is_newest_last=_is_newest_last([run for run in inside if run]),
                 )
             )
         return units
@@ -160,7 +160,7 @@ def _within(run: Sequence[FileRange], low: FileRange | None, high: FileRange | N
     )
 
 
-def _newest_last(runs: Sequence[Sequence[FileRange]]) -> bool:
+def _is_newest_last(runs: Sequence[Sequence[FileRange]]) -> bool:
     """Return whether all sequence numbers of each run are larger than those of the run before."""
     return all(
         max(file.max_seq for file in older) < min(file.min_seq for file in newer) for older, newer in pairwise(runs)

@@ -115,7 +115,7 @@ def plan_read(
     units = MergeUnits(store, entries, deletion_vectors(store, snapshot, buckets).of(entries))
     target = store.options.source_split_target_size
     for files in buckets.values():
-        parts = read_units(files, no_merge=has_one_row_per_key(store.options))
+        parts = read_units(files, unique_keys=has_one_row_per_key(store.options))
         raw.extend(map(units.file, parts.raw_files))
         for section in parts.merge_sections:
             merged.extend(map(units.file, section.files))

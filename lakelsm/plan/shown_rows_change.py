@@ -17,16 +17,16 @@ from lakelsm.snapshots.table_store import TableStore
 
 @dataclass(frozen=True)
 class ShownFile:
-    """A file in which two snapshots show different rows. ``had``: the first one has the file; ``has``: the second one.
+    """A file in which two snapshots show different rows. ``in_before`` and ``in_after``: the snapshots that have it.
 
-    A snapshot shows the rows that its vector does not mask. ``before`` is the vector in the first snapshot,
+    A snapshot shows the rows that its vector does not mask. ``vector_before`` is the vector in the first snapshot,
     ``file.vector`` that in the second one, or in the first one if the second one does not have the file.
     """
 
     file: RunFile
-    had: bool
-    has: bool
-    before: VectorLocation | None = None
+    in_before: bool
+    in_after: bool
+    vector_before: VectorLocation | None = None
 
 
 def shows_rows_of_files(options: TableOptions) -> bool:
@@ -42,13 +42,18 @@ def plan_shown_rows(
     ``only``: the buckets to consider (None: all).
     """
     old, new = (_by_name(live_files(store, snapshot, None, only).values()) for snapshot in (before, after))
-    alike = unchanged_files(store, old, new)
-    changed = [(old.get(name), new.get(name)) for name in {**old, **new} if name not in alike]
-    listed = [(had, has, live) for had, has in changed if (live := has or had) is not None]
+    unchanged = unchanged_files(store, old, new)
+    changed = [(old.get(name), new.get(name)) for name in {**old, **new} if name not in unchanged]
+    listed = [(first, second, live) for first, second in changed if (live := second or first) is not None]
     make = MergeUnits(store, [live.entry for _, _, live in listed])
     return tuple(
-        ShownFile(make.file_of(live.entry, live.vector), had is not None, has is not None, had.vector if had else None)
-        for had, has, live in listed
+        ShownFile(
+            make.file_of(live.entry, live.vector),
+            in_before=first is not None,
+            in_after=second is not None,
+            vector_before=first.vector if first else None,
+        )
+        for first, second, live in listed
     )
 
 

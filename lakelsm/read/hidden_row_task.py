@@ -82,7 +82,7 @@ class HiddenRowTask:
         If rows are combined, all rows of a contested key are hidden, and their order does not matter.
         """
         last_wins = self.spec.engine is MergeEngine.DEDUPLICATE and not self.spec.sequence_columns
-        return unit.adds_only and (not self.spec.keeps_rows or (last_wins and unit.newest_last))
+        return unit.has_only_adds and (not self.spec.keeps_rows or (last_wins and unit.is_newest_last))
 
     def _of_unit(self, unit: MergeUnit) -> Iterator[pa.RecordBatch]:
         pending: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]] = []

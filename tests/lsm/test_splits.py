@@ -20,9 +20,9 @@ def _files(*ranges: tuple[int, int, int]) -> list[FileRange]:
     ]
 
 
-def _shape(files: list[FileRange], *, no_merge: bool = False) -> tuple[list[int], list[list[int]]]:
+def _shape(files: list[FileRange], *, unique_keys: bool = False) -> tuple[list[int], list[list[int]]]:
     """Return the files that are read unchanged, and those of each section, by index."""
-    units = read_units(files, no_merge=no_merge)
+    units = read_units(files, unique_keys=unique_keys)
     return [f.index for f in units.raw_files], [sorted(f.index for f in part.files) for part in units.merge_sections]
 
 
@@ -41,7 +41,7 @@ def test_files_are_merged_where_keys_overlap_on_level_0_on_several_levels_and_wi
 
 
 def test_without_a_merge_several_levels_are_read_unchanged() -> None:
-    assert _shape(_files((1, 0, 10), (2, 10, 20)), no_merge=True) == ([1, 2], [])
+    assert _shape(_files((1, 0, 10), (2, 10, 20)), unique_keys=True) == ([1, 2], [])
 
 
 def test_a_single_file_is_read_unchanged_on_level_0_too_unless_it_may_contain_deletes() -> None:

@@ -13,7 +13,7 @@ THIRD = RunFile("/t/bucket-0/c", schema_id=0, row_count=10, file_size=1000, leve
 
 def test_the_files_are_those_looked_up_first_and_then_the_runs_in_order() -> None:
     unit = MergeUnit(((FIRST,), (SECOND,)), looked_up=((THIRD,),))
-    assert unit.every_run == ((THIRD,), (FIRST,), (SECOND,))
+    assert unit.all_runs == ((THIRD,), (FIRST,), (SECOND,))
     assert unit.files == (THIRD, FIRST, SECOND)
     assert unit.levels.tolist() == [5, 0, 0]
     assert MergeUnit(()).files == ()

@@ -236,8 +236,8 @@ def test_the_properties_that_units_state_of_their_rows_are_true(
     for unit in plan_read(table.store, table.latest, None).units:
         runs = [pa.concat_tables(pq.ParquetFile(file.path).read() for file in run) for run in unit.runs]
         sequences = [run.column(SEQUENCE_NUMBER).to_numpy() for run in runs]
-        assert unit.adds_only == all(max(run.column(VALUE_KIND).to_pylist()) == 0 for run in runs)
-        assert unit.newest_last == all(old.max() < new.min() for old, new in pairwise(sequences))
+        assert unit.has_only_adds == all(max(run.column(VALUE_KIND).to_pylist()) == 0 for run in runs)
+        assert unit.is_newest_last == all(old.max() < new.min() for old, new in pairwise(sequences))
 
 
 def test_files_with_an_untrusted_count_of_deletes_prove_nothing(tmp_path: Path) -> None:
@@ -246,4 +246,4 @@ def test_files_with_an_untrusted_count_of_deletes_prove_nothing(tmp_path: Path) 
         table.write((1, "+I"))
         table.write((1, "+U"))
         (unit,) = plan_read(table.store, table.latest, None).units
-        assert (unit.adds_only, unit.newest_last) == (proved, True)
+        assert (unit.has_only_adds, unit.is_newest_last) == (proved, True)

@@ -28,11 +28,11 @@ def test_files_are_added_and_deleted_and_vectors_mask_rows(tmp_path: Path) -> No
     assert changes(table, 2, 3) == (), "level 0 is not shown"
     table.compact(full=False)
     found = sorted(changes(table, 2, 4), key=lambda change: change.file.row_count)
-    assert [(one.file.row_count, one.had, one.has) for one in found] == [(1, False, True), (50, True, True)]
-    assert found[1].before is None and found[1].file.vector is not None
+    assert [(one.file.row_count, one.in_before, one.in_after) for one in found] == [(1, False, True), (50, True, True)]
+    assert found[1].vector_before is None and found[1].file.vector is not None
     table.write((2, "c"))
     table.compact(full=True)
-    assert {(one.had, one.has) for one in changes(table, 2, 6)} == {(False, True), (True, False)}
+    assert {(one.in_before, one.in_after) for one in changes(table, 2, 6)} == {(False, True), (True, False)}
     assert changes(table, 6, 6) == () and changes(table, 2, 6, {7}) == ()
 
 

@@ -84,7 +84,7 @@ def test_the_hidden_rows_are_the_losing_rows_and_the_retractions(
     )
     bounds = [None, *((cut,) for cut in cuts), None]
     units = [MergeUnit(tuple(written), lower=low, upper=high) for low, high in pairwise(bounds)]
-    proved = [replace(unit, adds_only=True, newest_last=True) for unit in units]
+    proved = [replace(unit, has_only_adds=True, is_newest_last=True) for unit in units]
     shown = {change.value for change in engine.rows(changes)}
     wanted: dict[str, set[int]] = {}
     for change in changes:
@@ -109,16 +109,16 @@ def test_only_keys_are_read_if_the_plan_proves_that_they_decide(tmp_path: Path) 
     """The sequence numbers and kinds of these rows contradict the plan, and are not read."""
     old = write_run(tmp_path, SCHEMA, [(9, 0, {"id": 1}), (9, 0, {"id": 2})])
     new = write_run(tmp_path, SCHEMA, [(0, 3, {"id": 1})])
-    proved = MergeUnit((old, new), adds_only=True, newest_last=True)
+    proved = MergeUnit((old, new), has_only_adds=True, is_newest_last=True)
     reader, by_field = reader_of(SCHEMA, ["id", "s"]), MergeSpec(("id",), sequence_columns=("s",))
     aggregation = MergeSpec(("id",), engine=MergeEngine.AGGREGATION)
     name, other = old[0].name, new[0].name
     assert hidden_rows(HiddenRowTask(reader, MergeSpec(("id",))), [proved]) == {name: {0}}
     combined = HiddenRowTask(reader, aggregation)
-    assert hidden_rows(combined, [replace(proved, newest_last=False)]) == {name: {0}, other: {0}}
+    assert hidden_rows(combined, [replace(proved, is_newest_last=False)]) == {name: {0}, other: {0}}
     for spec, unit in (
-        (MergeSpec(("id",)), replace(proved, newest_last=False)),
-        (MergeSpec(("id",)), replace(proved, adds_only=False)),
+        (MergeSpec(("id",)), replace(proved, is_newest_last=False)),
+        (MergeSpec(("id",)), replace(proved, has_only_adds=False)),
         (by_field, proved),
     ):
         assert hidden_rows(HiddenRowTask(reader, spec), [unit]) == {other: {0}}

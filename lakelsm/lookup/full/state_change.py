@@ -113,12 +113,12 @@ class ChangedRowsTask:
             yield from MergedChanges(self.reader, self.spec, self.schema)([unit])
         elif isinstance(unit, DifferenceUnit):
             yield from Differences(self.reader, self.spec, self.schema)([unit])
-        elif not unit.has:
-            yield from self._rows(unit.file, self._masked_rows(unit.file, unit.before), DELETE)
-        elif not unit.had:
+        elif not unit.in_after:
+            yield from self._rows(unit.file, self._masked_rows(unit.file, unit.vector_before), DELETE)
+        elif not unit.in_before:
             yield from self._rows(unit.file, self._masked_rows(unit.file, unit.file.vector), INSERT)
         else:
-            before, now = (self._masked_rows(unit.file, vector) for vector in (unit.before, unit.file.vector))
+            before, now = (self._masked_rows(unit.file, vector) for vector in (unit.vector_before, unit.file.vector))
             every = BitMap(range(unit.file.row_count))
             yield from self._rows(unit.file, every - (now - before), DELETE)
             yield from self._rows(unit.file, every - (before - now), INSERT)
