@@ -119,9 +119,9 @@ def _rows_with_sequence(table: pa.Table, spec: MergeSpec) -> dict[SequenceGroup,
 
 def _retracts_a_column(table: pa.Table, spec: MergeSpec) -> Mask:
     """Return which rows change a column of `aggregation` when they are applied as retractions."""
-    found = np.zeros(len(table), dtype=bool)
+    mask = np.zeros(len(table), dtype=bool)
     for rule in spec.columns:
         if not rule.ignore_retract:
             sets_always = rule.function in (LAST_VALUE, PRIMARY_KEY) and rule.name not in spec.sequence_columns
-            found |= True if sets_always else table.column(rule.name).is_valid().to_numpy()
-    return found
+            mask |= True if sets_always else table.column(rule.name).is_valid().to_numpy()
+    return mask

@@ -84,9 +84,9 @@ def merge_with_lookup(
     if not present.any():
         return MergedRange(rows.slice(0, 0), None)
     replaced = np.flatnonzero((levels > output_level) & (fresh & present)[groups.ids])
-    found = above & (levels == lowest[groups.ids])
-    before = groups.row_of(found)
-    merging = present[groups.ids] & ((levels == 0) | found)
+    looked_up = above & (levels == lowest[groups.ids])
+    before = groups.row_of(looked_up)
+    merging = present[groups.ids] & ((levels == 0) | looked_up)
     merged = _merged(rows, groups, merging, spec, fresh if rewrites else None)
     if rule is None:
         return MergedRange(merged.drop_columns(GROUP), None, replaced)
@@ -183,7 +183,7 @@ def _after(merged: pa.Table, counted: Mask) -> Indices:
 
 def _added(table: pa.Table, row_indexes: Indices) -> Mask:
     """Return which row indexes are those of a row that is not a retraction; -1 means no row."""
-    found = np.zeros(len(row_indexes), dtype=bool)
+    added = np.zeros(len(row_indexes), dtype=bool)
     exists = row_indexes >= 0
-    found[exists] = ~is_retract(table.column(VALUE_KIND))[row_indexes[exists]]
-    return found
+    added[exists] = ~is_retract(table.column(VALUE_KIND))[row_indexes[exists]]
+    return added

@@ -54,19 +54,19 @@ class GroupedRows:
 
     def last(self, mask: Mask) -> Indices:
         """Return the last position of each group that ``mask`` selects, -1 for none."""
-        found: Indices = np.maximum.reduceat(np.where(mask, self.positions, -1), self.starts)
-        return found
+        result: Indices = np.maximum.reduceat(np.where(mask, self.positions, -1), self.starts)
+        return result
 
     def first(self, mask: Mask) -> Indices:
         """Return the first position of each group that ``mask`` selects, -1 for none."""
         none = len(self.rows)
-        found = np.minimum.reduceat(np.where(mask, self.positions, none), self.starts)
-        return np.where(found == none, -1, found)
+        result = np.minimum.reduceat(np.where(mask, self.positions, none), self.starts)
+        return np.where(result == none, -1, result)
 
     def any(self, mask: Mask) -> Mask:
         """Return which groups have a position that ``mask`` selects."""
-        found: Mask = np.logical_or.reduceat(mask, self.starts)
-        return found
+        result: Mask = np.logical_or.reduceat(mask, self.starts)
+        return result
 
     def narrowed(self, mask: Mask) -> tuple[Indices, Indices, Indices]:
         """Return the positions that ``mask`` selects, the index among them of each group's first, and these groups."""
@@ -113,16 +113,16 @@ def ranks(columns: list[pa.ChunkedArray], limit: int = 2**62) -> Indices:
         if len(keys) and keys.dtype.kind == "u":
             smallest = keys.min()
             if int(keys.max()) - int(smallest) + 1 < limit:
-                found = np.zeros(len(valid), dtype=np.int64)
-                found[valid] = (keys - smallest + np.uint64(1)).astype(np.int64)
-                return found
+                result = np.zeros(len(valid), dtype=np.int64)
+                result[valid] = (keys - smallest + np.uint64(1)).astype(np.int64)
+                return result
     return np.unique(order_keys(columns), return_inverse=True)[1].astype(np.int64).reshape(-1)
 
 
 def _priority(column: pa.ChunkedArray, descending: bool) -> Indices:
     """Return ranks of the values of one sequence field: a higher rank wins; NULL has the lowest."""
-    found = ranks([column])
+    priority = ranks([column])
     if descending:
-        found = -found
+        priority = -priority
     valid = column.is_valid().to_numpy()
-    return np.where(valid, found, np.iinfo(np.int64).min)
+    return np.where(valid, priority, np.iinfo(np.int64).min)

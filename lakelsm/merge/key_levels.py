@@ -48,14 +48,14 @@ class KeyGroups:
         """Return the smallest value of each group's rows."""
         if not self.count:
             return np.empty(0, dtype=np.int64)
-        found: Indices = np.minimum.reduceat(values[self.order], self.starts)
-        return found
+        result: Indices = np.minimum.reduceat(values[self.order], self.starts)
+        return result
 
     def any(self, mask: Mask) -> Mask:
         """Return which groups have a row that the mask selects."""
-        found = np.zeros(self.count, dtype=bool)
-        found[self.ids[mask]] = True
-        return found
+        result = np.zeros(self.count, dtype=bool)
+        result[self.ids[mask]] = True
+        return result
 
     def row_of(self, mask: Mask) -> Indices:
         """Return the row index that the mask selects in each group (the last of several), -1 for none."""

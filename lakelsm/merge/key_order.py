@@ -182,8 +182,8 @@ def _text_words(column: pa.Array) -> list[tuple[npt.NDArray[np.uint64], int]]:
     for position in range(0, longest, 8):
         width = min(8, longest - position)
         left = np.clip(lengths - position, 0, width)
-        at = np.minimum(offsets.astype(np.int64) + position, len(data))
-        words = np.ascontiguousarray(windows[at]).view(">u8").reshape(-1).astype(np.uint64)
+        starts = np.minimum(offsets.astype(np.int64) + position, len(data))
+        words = np.ascontiguousarray(windows[starts]).view(">u8").reshape(-1).astype(np.uint64)
         parts.append((_leading_bytes(words, left, width), width))
     # The length decides between a value and the same value followed by NUL bytes.
     parts.append((lengths.astype(np.uint64), 1))

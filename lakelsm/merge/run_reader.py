@@ -174,7 +174,7 @@ class _Bounds:
             return None
         names = schema.trimmed_primary_keys
         rows = tuple(
-            pa.array([key[at] for key in keys], to_arrow(schema.field(name).type)) for at, name in enumerate(names)
+            pa.array([key[index] for key in keys], to_arrow(schema.field(name).type)) for index, name in enumerate(names)
         )
         return _Bounds(names, rows, unit.lower is not None, unit.upper is not None)
 

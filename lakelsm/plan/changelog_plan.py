@@ -123,14 +123,14 @@ def plan_difference(
             files_and_sides.append((new[identity], (True, True)))
             continue
         had, has = old.get(identity), new.get(identity)
-        found = ((had, (True, False)), (has, (False, True)))
-        files_and_sides += [(file, sides) for file, sides in found if file is not None]
-    listed = [file.entry for file, _ in files_and_sides]
+        versions = ((had, (True, False)), (has, (False, True)))
+        files_and_sides += [(file, sides) for file, sides in versions if file is not None]
+    entries = [file.entry for file, _ in files_and_sides]
     sides = [[side[state] for _, side in files_and_sides] for state in range(2)]
-    make = MergeUnits(store, listed, [file.vector for file, _ in files_and_sides])
+    make = MergeUnits(store, entries, [file.vector for file, _ in files_and_sides])
     target = store.options.source_split_target_size
     units: list[DifferenceUnit] = []
-    for files in by_bucket(store, listed).values():
+    for files in by_bucket(store, entries).values():
         for group in overlap_groups(files):
             if all(sides[0][file.index] and sides[1][file.index] for file in group):
                 continue
@@ -145,13 +145,13 @@ def plan_state(store: TableStore, snapshot: Snapshot | None) -> ChangelogPlan:
     """Plan the rows of a snapshot (None: an empty table), with retractions that no compaction has dropped."""
     with store.while_read(snapshot):
         live = list(live_files(store, snapshot, None, None).values())
-    listed = [file.entry for file in live]
-    make = MergeUnits(store, listed, [file.vector for file in live])
+    entries = [file.entry for file in live]
+    make = MergeUnits(store, entries, [file.vector for file in live])
     target = store.options.source_split_target_size
     return ChangelogPlan(
         merged=tuple(
             unit
-            for files in by_bucket(store, listed).values()
+            for files in by_bucket(store, entries).values()
             for group in overlap_groups(files)
             for unit in make.of_section(Section(fewest_runs(group)), target)
         ),
@@ -204,15 +204,15 @@ def unchanged_files(store: TableStore, old: Mapping[_Name, LiveFile], new: Mappi
 def _between(store: TableStore, start: int, end: int, mode: ChangelogMode) -> Iterator[Snapshot]:
     """Yield the snapshots after ``start`` up to ``end``, also expired ones whose changes the mode can still read."""
     for snapshot_id in range(start + 1, end + 1):
-        found = store.snapshots.try_get(snapshot_id)
-        if found is None:
-            found = _long_lived(store, snapshot_id, mode)
+        snapshot = store.snapshots.try_get(snapshot_id)
+        if snapshot is None:
+            snapshot = _long_lived(store, snapshot_id, mode)
         try:
-            found = found or store.snapshots.get(snapshot_id)
+            snapshot = snapshot or store.snapshots.get(snapshot_id)
         except SnapshotNotFoundError as error:
             error.was_removed = True  # The range was made of retained snapshots and changelogs.
             raise
-        yield found
+        yield snapshot
 
 
 def _long_lived(store: TableStore, snapshot_id: int, mode: ChangelogMode) -> Snapshot | None:
@@ -240,17 +240,17 @@ def _changelog_files(
 
 
 def _delta(store: TableStore, snapshots: Iterable[Snapshot], keep: PartitionFilter | None) -> ChangelogPlan:
-    listed = [
+    entries = [
         entry
         for snapshot in snapshots
         if snapshot.commit_kind is CommitKind.APPEND
         for entry in read_delta_entries(store.file_io, store.paths, snapshot, keep_partitions=keep)
     ]
-    make = MergeUnits(store, listed)
+    make = MergeUnits(store, entries)
     target = store.options.source_split_target_size
     scanned: list[RunFile] = []
     merged: list[MergeUnit] = []
-    for files in by_bucket(store, listed).values():
+    for files in by_bucket(store, entries).values():
         for group in overlap_groups(files):
             if len(group) == 1:
                 scanned.append(make.file(group[0]))

@@ -55,9 +55,9 @@ def metadata_count(
     if snapshot is None:
         return 0
     store.check_schema(snapshot)
-    found = read_live_counts(store.file_io, store.paths, snapshot, partition_filter(store, predicate))
+    batches = read_live_counts(store.file_io, store.paths, snapshot, partition_filter(store, predicate))
     vectors = deletion_vectors(store, snapshot)
-    parts = [_shown(store, batch, rows, fresh) for batch, rows in found]
+    parts = [_shown(store, batch, rows, fresh) for batch, rows in batches]
     if predicate is not None:
         verdicts = [_matches(store, predicate, part.batch.partitions) for part in parts]
         if any(verdict is None for verdict in verdicts):
@@ -130,8 +130,8 @@ def _all_raw(store: TableStore, parts: Sequence[_Part]) -> bool:
     partitions: dict[bytes, int] = {}
     codes = []
     for part in parts:
-        known = np.array([partitions.setdefault(value, len(partitions)) for value in part.batch.partitions], np.int64)
-        codes.append(known[part.batch.partition_codes[part.rows]] * _BUCKETS + part.batch.buckets[part.rows])
+        numbers = np.array([partitions.setdefault(value, len(partitions)) for value in part.batch.partitions], np.int64)
+        codes.append(numbers[part.batch.partition_codes[part.rows]] * _BUCKETS + part.batch.buckets[part.rows])
     buckets = np.unique(np.concatenate(codes), return_inverse=True)[1].astype(np.int64).reshape(-1)
     levels = np.concatenate([part.counts.levels for part in parts])
     lowest, highest = np.full(len(buckets), np.iinfo(np.int64).max), np.zeros(len(buckets), np.int64)
@@ -162,15 +162,15 @@ def _masked_rows(part: _Part, vectors: DeletionVectors) -> int | None:
         return 0
     codes, buckets = part.batch.partition_codes[part.rows], part.batch.buckets[part.rows]
     pairs, inverse = np.unique(codes * _BUCKETS + buckets, return_inverse=True)
-    known = [(part.batch.partitions[pair // _BUCKETS], pair % _BUCKETS) for pair in pairs.tolist()]
+    bucket_ids = [(part.batch.partitions[pair // _BUCKETS], pair % _BUCKETS) for pair in pairs.tolist()]
     total = 0
-    for number, bucket in enumerate(known):
+    for number, bucket in enumerate(bucket_ids):
         locations = vectors.of_bucket(*bucket)
         if locations:
-            here = inverse.reshape(-1) == number
-            files = zip(part.batch.file_names(part.rows[here]), part.counts.rows[here].tolist())
-            found = [locations[name].recorded_cardinality(rows) for name, rows in files if name in locations]
-            if None in found:
+            in_bucket = inverse.reshape(-1) == number
+            files = zip(part.batch.file_names(part.rows[in_bucket]), part.counts.rows[in_bucket].tolist())
+            counts = [locations[name].recorded_cardinality(rows) for name, rows in files if name in locations]
+            if None in counts:
                 return None
-            total += sum(filter(None, found))
+            total += sum(filter(None, counts))
     return total

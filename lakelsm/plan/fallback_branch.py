@@ -64,8 +64,8 @@ def check_fallback(paths: TablePaths, branches: BranchStore, old: Mapping[str, s
     if not name or name == old.get(_OPTION, "").strip():
         return
     if name == paths.branch or name not in branches.names() or not branches.is_whole(name):
-        known = ", ".join(branches.names()) or "none"
-        raise InvalidInputError(f"option '{_OPTION}': {name!r} is not another branch of the table. Branches: {known}.")
+        existing = ", ".join(branches.names()) or "none"
+        raise InvalidInputError(f"option '{_OPTION}': {name!r} is not another branch of the table. Branches: {existing}.")
 
 
 def combined_plan(plans: Sequence[ReadPlan]) -> ReadPlan:
@@ -97,9 +97,9 @@ def _partitions(own: ReadState, predicate: Predicate | None) -> frozenset[bytes]
     store, snapshot = own.store, own.snapshot
     if snapshot is None:
         return frozenset()
-    found = read_live_counts(store.file_io, store.paths, snapshot, partition_filter(store, predicate))
+    batches = read_live_counts(store.file_io, store.paths, snapshot, partition_filter(store, predicate))
     return frozenset(
-        batch.partitions[code] for batch, rows in found for code in np.unique(batch.partition_codes[rows]).tolist()
+        batch.partitions[code] for batch, rows in batches for code in np.unique(batch.partition_codes[rows]).tolist()
     )
 
 

@@ -60,10 +60,10 @@ class FileIndexPruning:
         filesystem = self._store.file_io.filesystem()
 
         def evaluate(index: int, location: FileIndexLocation) -> tuple[bool, bool]:
-            file_index, found = location.read(filesystem), columns[entries[index].file.schema_id]
-            if _any(self._rows(self._predicate, file_index, found)):
+            file_index, file_columns = location.read(filesystem), columns[entries[index].file.schema_id]
+            if _any(self._rows(self._predicate, file_index, file_columns)):
                 return True, True
-            return _any(self._rows(self._by_keys, file_index, found)), False
+            return _any(self._rows(self._by_keys, file_index, file_columns)), False
 
         with ThreadPoolExecutor(_THREADS) as pool:
             for index, (key, value) in zip(locations, pool.map(evaluate, locations.keys(), locations.values())):
@@ -72,7 +72,7 @@ class FileIndexPruning:
 
     def _locations(self, entries: Sequence[ManifestEntry], wanted: Sequence[int]) -> dict[int, FileIndexLocation]:
         """Return the locations of the indexes of the wanted entries, for entries that have some."""
-        found: dict[int, FileIndexLocation] = {}
+        locations: dict[int, FileIndexLocation] = {}
         directories: dict[tuple[bytes, int], str] = {}
         files_to_open = 0
         for index in wanted:
@@ -89,8 +89,8 @@ class FileIndexPruning:
             if location.path is not None:
                 self._store.file_io.check_file(location.path)
                 files_to_open += 1
-            found[index] = location
-        return found
+            locations[index] = location
+        return locations
 
     def _answerable(self, predicate: Predicate) -> Iterator[tuple[Leaf, tuple[pa.Array, Hashes | None]]]:
         """Yield the parts of a predicate that an index can answer, with their values and the hashes of these."""

@@ -59,12 +59,12 @@ class MergeUnits:
 
     def directory(self, partition: bytes, bucket: int) -> str:
         """Return the directory of a bucket's files."""
-        known = self._directories.get((partition, bucket))
-        if known is None:
-            known = self._store.paths.bucket_dir(self._store.partition_text(partition), bucket)
-            self._store.file_io.check_directory(known)
-            self._directories[(partition, bucket)] = known
-        return known
+        directory = self._directories.get((partition, bucket))
+        if directory is None:
+            directory = self._store.paths.bucket_dir(self._store.partition_text(partition), bucket)
+            self._store.file_io.check_directory(directory)
+            self._directories[(partition, bucket)] = directory
+        return directory
 
     def file(self, planned: FileRange) -> RunFile:
         """Return a planned file in the form that tasks read."""
@@ -109,7 +109,7 @@ class MergeUnits:
             if not files:
                 continue
             first, last = min(files, key=lambda file: file.min_key), max(files, key=lambda file: file.max_key)
-            found = [
+            looked_up = [
                 tuple(file for file in run if file.max_key >= first.min_key and file.min_key <= last.max_key)
                 for run in (_within(run.files, low, high) for run in reversed(below))
             ]
@@ -118,8 +118,8 @@ class MergeUnits:
                     self._runs(inside),
                     lower=self._key(low),
                     upper=self._key(high),
-                    looked_up=tuple(tuple(map(self._looked_up, run)) for run in found if run),
-                    reach=self._reach(first, last) if any(found) else None,
+                    looked_up=tuple(tuple(map(self._looked_up, run)) for run in looked_up if run),
+                    reach=self._reach(first, last) if any(looked_up) else None,
                     has_only_adds=all(file.delete_rows == 0 for file in files),
                     is_newest_last=_is_newest_last([run for run in inside if run]),
                 )

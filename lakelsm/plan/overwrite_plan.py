@@ -59,10 +59,10 @@ def checked_partition(store: TableStore, partition: object) -> dict[str, object]
     fixed = {match(name, keys) or name: value for name, value in given.items()}
     unknown = [name for name in fixed if name not in keys]
     if unknown:
-        known = ", ".join(keys) or "none"
+        columns = ", ".join(keys) or "none"
         names = ", ".join(map(repr, unknown))
         raise InvalidInputError(
-            f"Table {store.name}: partition: {names} is not a partition column. Partition columns: {known}."
+            f"Table {store.name}: partition: {names} is not a partition column. Partition columns: {columns}."
         )
     return {name: _partition_value(store.schema.field(name), value) for name, value in fixed.items()}
 

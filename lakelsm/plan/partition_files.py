@@ -61,11 +61,11 @@ def chosen_partitions(store: TableStore, snapshot: Snapshot | None, predicate: P
     partitions, sums = _sums(read_live_batches(store.file_io, store.paths, snapshot, keep))
     labels = partition_labels(partitions, store.schema.partition_keys, store.partition_types)
     columns = (sums[name].to_pylist() for name in _SUMMED)
-    found = [
+    chosen = [
         PartitionFiles(partition=partition, label=label, rows=rows, files=files, bytes=size, updated=updated)
         for partition, label, rows, files, size, updated in zip(partitions, labels, *columns)
     ]
-    return sorted(found, key=attrgetter("label"))
+    return sorted(chosen, key=attrgetter("label"))
 
 
 def _sums(live: Iterable[tuple[EntryBatch, npt.NDArray[np.int64]]]) -> tuple[list[bytes], pa.Table]:

@@ -150,19 +150,19 @@ def _bucket_key_filter(store: TableStore, predicate: Predicate | None) -> Bucket
     def keep(buckets: npt.NDArray[np.int64], totals: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         mask = np.zeros(len(buckets), dtype=bool)
         for total in np.unique(totals).tolist():
-            here = totals == total
+            same_total = totals == total
             if total <= 0:
-                mask |= here
+                mask |= same_total
                 continue
             allowed = bucket_ids(arrays, [f.type for f in fields], total, store.options.bucket_function_type.value)
-            mask |= here & np.isin(buckets, allowed)
+            mask |= same_total & np.isin(buckets, allowed)
         return mask
 
     return keep
 
 
 def _arrays(rows: Sequence[tuple[Any, ...]], fields: Sequence[DataField]) -> list[pa.Array]:
-    return [pa.array([row[at] for row in rows], python_arrow(field.type)) for at, field in enumerate(fields)]
+    return [pa.array([row[index] for row in rows], python_arrow(field.type)) for index, field in enumerate(fields)]
 
 
 def _prune_files(

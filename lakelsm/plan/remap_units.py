@@ -53,8 +53,8 @@ def moved_positions(
 def remap_units(store: TableStore, buckets: Mapping[BucketId, MovedPositions]) -> Iterator[KeySearch]:
     """Yield the units of all buckets: each file with moved positions, and the files whose key range overlaps its own."""
     make = MergeUnits(store, ())
-    for bucket, known in buckets.items():
-        for source, rows, found_in in known.moved:
+    for bucket, positions in buckets.items():
+        for source, rows, found_in in positions.moved:
             (own, *others) = by_bucket(store, [source, *found_in])[bucket]
             near = [file for file in others if file.max_key >= own.min_key and file.min_key <= own.max_key]
             if near and rows:

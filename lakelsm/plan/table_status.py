@@ -89,20 +89,20 @@ class _Tally:
 
 def _values(tallies: Iterable[_Tally], now_millis: int) -> dict[str, Any]:
     """Return the totals of one or several buckets by the names of `FileTotals`."""
-    found = list(tallies)
-    oldest = [tally.oldest for tally in found if tally.oldest is not None]
-    masked = [rows for tally in found for rows in tally.masked]
+    all_tallies = list(tallies)
+    oldest = [tally.oldest for tally in all_tallies if tally.oldest is not None]
+    masked = [rows for tally in all_tallies for rows in tally.masked]
     return {
-        "files": sum(tally.files for tally in found),
-        "rows": sum(tally.rows for tally in found),
-        "bytes": sum(tally.bytes for tally in found),
-        "sorted_runs": max((len(tally.runs) for tally in found), default=0),
-        "level0_files": sum(tally.level0_files for tally in found),
-        "level0_rows": sum(tally.level0_rows for tally in found),
-        "level0_bytes": sum(tally.level0_bytes for tally in found),
+        "files": sum(tally.files for tally in all_tallies),
+        "rows": sum(tally.rows for tally in all_tallies),
+        "bytes": sum(tally.bytes for tally in all_tallies),
+        "sorted_runs": max((len(tally.runs) for tally in all_tallies), default=0),
+        "level0_files": sum(tally.level0_files for tally in all_tallies),
+        "level0_rows": sum(tally.level0_rows for tally in all_tallies),
+        "level0_bytes": sum(tally.level0_bytes for tally in all_tallies),
         "level0_age_seconds": max(now_millis - min(oldest), 0) / 1000 if oldest else None,
-        "small_files": sum(tally.small_files for tally in found),
-        "small_bytes": sum(tally.small_bytes for tally in found),
+        "small_files": sum(tally.small_files for tally in all_tallies),
+        "small_bytes": sum(tally.small_bytes for tally in all_tallies),
         "files_masked": len(masked),
         "rows_masked": None if None in masked else sum(filter(None, masked)),
     }
@@ -112,17 +112,17 @@ def _next_compaction(plan: CompactionPlan) -> PlannedCompaction | None:
     """Return what an ordinary compaction does in buckets where it takes files of level 0; None if there are none."""
     files: list[ManifestEntry] = []
     count = 0
-    found: set[str] = set()
+    reasons: set[str] = set()
     for bucket in plan.buckets:
-        taken = [plan.entries[file.index] for file in (*bucket.rewritten_files, *bucket.plan.upgrades)]
-        if any(entry.file.level == 0 for entry in taken):
+        compacted = [plan.entries[file.index] for file in (*bucket.rewritten_files, *bucket.plan.upgrades)]
+        if any(entry.file.level == 0 for entry in compacted):
             count += 1
-            files += taken
-            found.add(bucket.plan.reason)
+            files += compacted
+            reasons.add(bucket.plan.reason)
     if not files:
         return None
     return PlannedCompaction(
-        reasons=tuple(sorted(found)),
+        reasons=tuple(sorted(reasons)),
         buckets=count,
         files=len(files),
         rows=sum(entry.file.row_count for entry in files),

@@ -165,15 +165,15 @@ def _named(store: TableStore, values: Mapping[str, str]) -> dict[str, str]:
     """Return the values by the column names of the table."""
     named: dict[str, str] = {}
     for name, value in values.items():
-        known = match(name, store.schema.field_names)
-        if known is None:
+        column = match(name, store.schema.field_names)
+        if column is None:
             raise InvalidInputError(
                 f"Table {store.name}: set: column '{name}' does not exist. Columns: "
                 f"{', '.join(store.schema.field_names)}."
             )
-        if known in named:
-            raise InvalidInputError(f"Table {store.name}: set: column '{known}' occurs twice. Name it once.")
-        named[known] = value
+        if column in named:
+            raise InvalidInputError(f"Table {store.name}: set: column '{column}' occurs twice. Name it once.")
+        named[column] = value
     return named
 
 

@@ -50,17 +50,17 @@ def check_vector_switch(store: TableStore, before: TableSchema, after: TableSche
 
 def _refuse_unmerged_rows(store: TableStore, snapshot: Snapshot) -> None:
     entries = read_live_entries(store.file_io, store.paths, snapshot)
-    found: dict[BucketId, str] = {}
+    reasons: dict[BucketId, str] = {}
     forced = ""
     for bucket, files in sorted(by_bucket(store, entries).items()):
         reason = _unmerged(files)
         if reason:
-            found[bucket] = reason
+            reasons[bucket] = reason
         top = level_count(files, store.options.num_levels) - 1
         if any(file.level == top and file.may_hold_deletes for file in files):
             forced = " Set 'compaction.force-rewrite-all-files' = 'true' first: the highest level has retractions."
-    if found:
-        named = [f"{_bucket(store, bucket)} ({reason})" for bucket, reason in found.items()]
+    if reasons:
+        named = [f"{_bucket(store, bucket)} ({reason})" for bucket, reason in reasons.items()]
         raise InvalidInputError(
             f"Table {store.name}: {_OPTION} cannot become 'true' while rows are not merged, because reads would lose or "
             f"repeat them: {_listed(named)}. Call compact(full=True), then change the option.{forced}"
@@ -95,6 +95,6 @@ def _bucket(store: TableStore, bucket: BucketId) -> str:
 
 
 def _listed(names: Iterable[str]) -> str:
-    known = list(names)
-    more = len(known) - _MAX_BUCKETS
-    return ", ".join(known[:_MAX_BUCKETS]) + (f" and {more} more" if more > 0 else "")
+    all_names = list(names)
+    more = len(all_names) - _MAX_BUCKETS
+    return ", ".join(all_names[:_MAX_BUCKETS]) + (f" and {more} more" if more > 0 else "")

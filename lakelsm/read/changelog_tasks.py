@@ -27,13 +27,13 @@ POSITION_COLUMNS = (SNAPSHOT_ID, SEQUENCE_NUMBER)
 
 def check_added_columns(schema: TableSchema, kind_column: str, positions: bool) -> None:
     """Raise InvalidInputError if the table has a column of a name that a read of its changes adds."""
-    taken = match(kind_column, (*schema.field_names, *POSITION_COLUMNS))
-    if taken is not None:
-        raise InvalidInputError(f"kind_column: {taken!r} is the name of another column. Choose another name.")
-    own = match(SNAPSHOT_ID, schema.field_names) if positions else None
-    if own is not None:
+    other = match(kind_column, (*schema.field_names, *POSITION_COLUMNS))
+    if other is not None:
+        raise InvalidInputError(f"kind_column: {other!r} is the name of another column. Choose another name.")
+    added = match(SNAPSHOT_ID, schema.field_names) if positions else None
+    if added is not None:
         raise InvalidInputError(
-            f"positions=True adds a column {own!r}, which the table has. Rename the column, or leave positions out."
+            f"positions=True adds a column {added!r}, which the table has. Rename the column, or leave positions out."
         )
 
 

@@ -73,6 +73,6 @@ def visible_row_count(runner: Runner, store: TableStore, plan: ReadPlan) -> int 
     schemas = store.schemas_of((file.schema_id for file in plan.merged_files), plan.snapshot)
     task = HiddenCount(HiddenRowTask.of(store, schemas))
     units = pack_for_tasks(store.options, plan.units, lambda unit: unit.files)
-    found = runner.batches(units, task, HIDDEN_COUNT_SCHEMA, store.paths)
-    hidden: list[int] = [number for batch in found for number in batch.column(0).to_pylist()]
+    batches = runner.batches(units, task, HIDDEN_COUNT_SCHEMA, store.paths)
+    hidden: list[int] = [number for batch in batches for number in batch.column(0).to_pylist()]
     return rows - sum(hidden)

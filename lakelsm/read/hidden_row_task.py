@@ -153,11 +153,11 @@ def hidden_chunks(
     starts = np.flatnonzero(np.append(True, (np.diff(numbers) != 0) | (np.diff(chunks) != 0)))
     words = [_bitmap(part & ((1 << CHUNK_BITS) - 1)) for part in np.split(positions, starts[1:])]
     offsets = np.cumsum([0, *(len(part) for part in words)])
-    found = [files[number] for number in numbers[starts].tolist()]
+    chunk_files = [files[number] for number in numbers[starts].tolist()]
     return pa.RecordBatch.from_arrays(
         [
-            pa.array([file.name for file in found], pa.string()),
-            pa.array([file.file_size for file in found], pa.int64()),
+            pa.array([file.name for file in chunk_files], pa.string()),
+            pa.array([file.file_size for file in chunk_files], pa.int64()),
             pa.array(chunks[starts]),
             pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(np.concatenate(words))),
         ],

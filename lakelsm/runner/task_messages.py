@@ -52,9 +52,9 @@ class TaskMessages:
         self.ignored_rows += other.ignored_rows
         self.ignored_deletes += other.ignored_deletes
         for bucket, files in other.positions.items():
-            known = self.positions.setdefault(bucket, {})
+            own = self.positions.setdefault(bucket, {})
             for name, rows in files.items():
-                known[name] = known[name] | rows if name in known else rows
+                own[name] = own[name] | rows if name in own else rows
 
     def to_batch(self) -> pa.RecordBatch:
         """Return the messages as one row of `MESSAGE_SCHEMA`."""

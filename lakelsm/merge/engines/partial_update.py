@@ -100,8 +100,8 @@ class _Sequence:
         effective = np.where((self.empty | ~moves) & ~starts, -1, self.rank)
         base = (np.cumsum(starts) - 1) * (int(self.rank.max(initial=0)) + 2)
         newest = np.maximum.accumulate(effective + 1 + base) - base - 1
-        found: Mask = (self.rank >= newest) & ~self.empty
-        return found
+        accepted: Mask = (self.rank >= newest) & ~self.empty
+        return accepted
 
 
 def _removals(records: _Records, acting: Mask, sequences: list[_Sequence], spec: MergeSpec) -> Mask:
@@ -109,23 +109,23 @@ def _removals(records: _Records, acting: Mask, sequences: list[_Sequence], spec:
     if spec.remove_on_delete:
         return records.deletes & acting
     removals = np.zeros(len(acting), dtype=bool)
-    listed = [sequence for sequence in sequences if spec.remove_on_groups & set(sequence.group.sequence)]
-    if not listed:
+    removing_sequences = [sequence for sequence in sequences if spec.remove_on_groups & set(sequence.group.sequence)]
+    if not removing_sequences:
         return removals
     key_starts = np.zeros(len(acting), dtype=bool)
     key_starts[records.groups.starts] = True
     while True:
         starts = key_starts | removals
-        accepted = np.logical_or.reduce([sequence.accepted(starts, acting) for sequence in listed])
-        found = accepted & records.deletes & acting & ~removals
-        if not found.any():
+        accepted = np.logical_or.reduce([sequence.accepted(starts, acting) for sequence in removing_sequences])
+        removing = accepted & records.deletes & acting & ~removals
+        if not removing.any():
             return removals
-        if len(listed) > 1:
+        if len(removing_sequences) > 1:
             # A removal also changes the sequences of the other groups: only the first one after each start is certain.
-            candidates = np.flatnonzero(found)
-            found = np.zeros_like(found)
-            found[candidates[group_starts(np.cumsum(starts)[candidates])]] = True
-        removals |= found
+            candidates = np.flatnonzero(removing)
+            removing = np.zeros_like(removing)
+            removing[candidates[group_starts(np.cumsum(starts)[candidates])]] = True
+        removals |= removing
 
 
 def _result_numbers(table: pa.Table, groups: GroupedRows, acting: Mask) -> npt.NDArray[np.int64]:

@@ -53,12 +53,12 @@ def last_non_null_value(values: Values, events: Events, rule: ColumnRule) -> Ind
     groups, live, valid = events.groups, events.live, values.valid
     sets = (((live == ADD) | (live == RETRACT)) & valid) | events.seeded
     last = groups.last(sets)
-    found = np.where((last >= 0) & valid[last] & (live[last] != RETRACT), last, -1)
+    result = np.where((last >= 0) & valid[last] & (live[last] != RETRACT), last, -1)
     late = (live == REVERSED) & valid
     if late.any():
         late &= groups.positions > last[groups.ids]
-        found = np.where(found < 0, groups.first(late), found)
-    return found
+        result = np.where(result < 0, groups.first(late), result)
+    return result
 
 
 def first_value(values: Values, events: Events, rule: ColumnRule) -> Indices:
@@ -75,11 +75,11 @@ def first_non_null_value(values: Values, events: Events, rule: ColumnRule) -> In
     groups = events.groups
     first = groups.first((events.ops == ADD) & values.valid)
     opened = (first >= 0) & (events.live[first] == ADD)
-    found = np.where(opened, first, events.seeds)
+    result = np.where(opened, first, events.seeds)
     late = groups.any(events.ops == REVERSED)
     if late.any():
-        found[late] = _first_non_null_out_of_order(values, events)[late]
-    return found
+        result[late] = _first_non_null_out_of_order(values, events)[late]
+    return result
 
 
 def _first_non_null_out_of_order(values: Values, events: Events) -> Indices:
@@ -88,14 +88,14 @@ def _first_non_null_out_of_order(values: Values, events: Events) -> Indices:
     current = np.full(groups.count, -1)
     filled = np.zeros(groups.count, dtype=bool)
     restarts = events.seeded if events.restarts is None else events.restarts
-    for active, at in by_rank(groups.starts, groups.sizes):
-        current[active] = np.where(restarts[at], at, current[active])
-        ops = events.ops[at]
-        opens = (ops == ADD) & valid[at] & ~filled[active]
+    for active, positions in by_rank(groups.starts, groups.sizes):
+        current[active] = np.where(restarts[positions], positions, current[active])
+        ops = events.ops[positions]
+        opens = (ops == ADD) & valid[positions] & ~filled[active]
         older = ops == REVERSED
         has_value = (current[active] >= 0) & valid[current[active]]
         confirms = older & ~filled[active] & has_value
-        current[active] = np.where(opens | (older & ~confirms), at, current[active])
+        current[active] = np.where(opens | (older & ~confirms), positions, current[active])
         filled[active] |= opens | confirms
     return current
 
@@ -113,9 +113,9 @@ def minimum(values: Values, events: Events, rule: ColumnRule) -> Indices:
 def _extreme(values: Values, events: Events, greatest: bool) -> Indices:
     groups = events.groups
     chosen, firsts, _ = groups.narrowed(events.added & values.valid)
-    found = np.full(groups.count, -1)
+    result = np.full(groups.count, -1)
     if not len(chosen):
-        return found
+        return result
     keys = order_keys([values.at(chosen)], signed_zeros=True)
     if keys.dtype.kind != "u":
         keys = np.unique(keys, return_inverse=True)[1].reshape(-1)
@@ -123,8 +123,8 @@ def _extreme(values: Values, events: Events, greatest: bool) -> Indices:
     sizes = np.diff(firsts, append=len(chosen))
     hits = np.flatnonzero(keys == np.repeat(best, sizes))
     owner = groups.ids[chosen[hits]]
-    found[owner[::-1]] = chosen[hits][::-1]  # The first of equals stays.
-    return found
+    result[owner[::-1]] = chosen[hits][::-1]  # The first of equals stays.
+    return result
 
 
 def bool_and(values: Values, events: Events, rule: ColumnRule) -> Indices:

@@ -32,8 +32,8 @@ def fold_groups(items: Items, values: Sequence[Any], count: int, fold: Fold) -> 
     ops = items.ops.tolist()
     for group, first, size in zip(items.owners.tolist(), items.firsts.tolist(), items.sizes.tolist()):
         accumulator = None
-        for at in range(first, first + size):
-            accumulator = values[at] if ops[at] == SEED else fold(accumulator, values[at], ops[at])
+        for index in range(first, first + size):
+            accumulator = values[index] if ops[index] == SEED else fold(accumulator, values[index], ops[index])
         result[group] = accumulator
     return result
 

@@ -106,7 +106,7 @@ def nested_partial_update(values: Values, events: Events, rule: ColumnRule) -> p
     items = Items.of(events)
     array = values.at(items.positions)
     rows = _NestedRows(array.values, rule)
-    members = [rows.elements.field(at) for at in range(rows.elements.type.num_fields)]
+    members = [rows.elements.field(column) for column in range(rows.elements.type.num_fields)]
     filled = [member.is_valid().to_pylist() for member in members]
     # A row of the result is a number; its members are indexes into the columns of the members (-1: NULL).
     sources = [[index if valid[index] else -1 for valid in filled] for index in range(len(rows.elements))]
@@ -132,6 +132,6 @@ def nested_partial_update(values: Values, events: Events, rule: ColumnRule) -> p
 
     folded = fold_groups(items, element_indexes(array), events.groups.count, fold)
     indexes = np.array(sources, dtype=np.int64).reshape(len(sources), len(members))
-    columns = [member.take(pa.array(at, mask=at < 0)) for member, at in zip(members, indexes.T)]
-    fields = [rows.elements.type.field(at) for at in range(len(members))]
+    columns = [member.take(pa.array(column, mask=column < 0)) for member, column in zip(members, indexes.T)]
+    fields = [rows.elements.type.field(column) for column in range(len(members))]
     return lists_of(array.type, folded, pa.StructArray.from_arrays(columns, fields=fields))

@@ -98,9 +98,9 @@ def _integer_sums(array: pa.Array, items: Items, retracted: Mask, rule: ColumnRu
 def _float_sums(numbers: Numbers, items: Items) -> Numbers:
     sums = np.zeros(len(items.firsts), dtype=numbers.dtype)
     with np.errstate(all="ignore"):
-        for active, at in by_rank(items.firsts, np.minimum(items.sizes, _SIDE_BY_SIDE)):
-            first = at == items.firsts[active]
-            sums[active] = np.where(first, numbers[at], sums[active] + numbers[at])
+        for active, positions in by_rank(items.firsts, np.minimum(items.sizes, _SIDE_BY_SIDE)):
+            first = positions == items.firsts[active]
+            sums[active] = np.where(first, numbers[positions], sums[active] + numbers[positions])
         for group in np.flatnonzero(items.sizes > _SIDE_BY_SIDE).tolist():
             rest = numbers[items.firsts[group] + _SIDE_BY_SIDE : items.firsts[group] + items.sizes[group]]
             # np.add.accumulate adds from left to right; np.sum does not.
@@ -112,8 +112,8 @@ def _float_products(numbers: Numbers, items: Items, retracted: Mask) -> tuple[Nu
     products = np.zeros(len(items.firsts), dtype=numbers.dtype)
     valid = np.zeros(len(items.firsts), dtype=bool)
     with np.errstate(all="ignore"):
-        for active, at in by_rank(items.firsts, items.sizes):
-            product, value, divides = products[active], numbers[at], retracted[at]
+        for active, positions in by_rank(items.firsts, items.sizes):
+            product, value, divides = products[active], numbers[positions], retracted[positions]
             opens = ~valid[active] & ~divides
             stepped = np.where(divides, product / value, product * value)
             products[active] = np.where(opens, value, np.where(valid[active], stepped, product))

@@ -35,12 +35,12 @@ def row_codes(elements: pa.StructArray, members: tuple[str, ...]) -> tuple[list[
 
 def differs(left: pa.Table, right: pa.Table, columns: Sequence[str]) -> npt.NDArray[np.bool_]:
     """Return which rows of two tables differ in a column; NULL equals NULL, floats are equal as in `element_codes`."""
-    found = np.zeros(len(left), dtype=bool)
+    different = np.zeros(len(left), dtype=bool)
     for name in columns:
         one, other = left.column(name).combine_chunks(), right.column(name).combine_chunks()
         if pa.types.is_nested(one.type):
             codes = np.array(element_codes(pa.concat_arrays([one, other])), dtype=np.int64)
-            found |= codes[: len(one)] != codes[len(one) :]
+            different |= codes[: len(one)] != codes[len(one) :]
             continue
         valid, other_valid = (array.is_valid().to_numpy(zero_copy_only=False) for array in (one, other))
         if pa.types.is_floating(one.type):
@@ -48,8 +48,8 @@ def differs(left: pa.Table, right: pa.Table, columns: Sequence[str]) -> npt.NDAr
             one, other = (pc.if_else(pc.is_nan(array), math.nan, array) for array in (one, other))
             one, other = (array.view(pa.int64() if one.type.bit_width == 64 else pa.int32()) for array in (one, other))
         unequal = pc.not_equal(one, other).fill_null(False).to_numpy(zero_copy_only=False)
-        found |= unequal | (valid != other_valid)
-    return found
+        different |= unequal | (valid != other_valid)
+    return different
 
 
 def hashable(value: Any) -> Hashable:
@@ -66,5 +66,5 @@ def hashable(value: Any) -> Hashable:
 
 
 def _codes_of(values: list[Any]) -> list[int]:
-    known: dict[Hashable, int] = {}
-    return [known.setdefault(value, len(known)) for value in values]
+    codes: dict[Hashable, int] = {}
+    return [codes.setdefault(value, len(codes)) for value in values]
