@@ -150,7 +150,7 @@ def checked_scope(
 ) -> CompactionScope:
     """Return the scope of a requested compaction. Raises InvalidInputError for an unknown bucket or partition."""
     if partitions is not None:
-        check_whole_partitions(store, partitions, "a compaction takes whole partitions")
+        check_whole_partitions(store, partitions, "a compaction")
     if buckets is not None:
         _check_buckets(store, buckets)
     return CompactionScope(full, partitions=partitions, buckets=buckets)

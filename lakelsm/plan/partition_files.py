@@ -39,13 +39,13 @@ class PartitionFiles:
     updated: int | None
 
 
-def check_whole_partitions(store: TableStore, predicate: Predicate, why: str) -> None:
-    """Raise InvalidInputError for a condition that does not select whole partitions; ``why`` ends the message."""
+def check_whole_partitions(store: TableStore, predicate: Predicate, operation: str) -> None:
+    """Raise InvalidInputError for a condition that does not select whole partitions, as ``operation`` requires."""
     keys = store.schema.partition_keys
     if not columns(predicate) <= set(keys) or not is_exact(predicate):
         raise InvalidInputError(
-            f"where: only conditions on partition columns ({', '.join(keys) or 'none'}) with literals are allowed, "
-            f"because {why}."
+            f"where: {operation} selects whole partitions. Use a condition that compares partition columns "
+            f"({', '.join(keys) or 'none'}) with literals."
         )
 
 
@@ -87,7 +87,7 @@ def _sums(live: Iterable[tuple[EntryBatch, npt.NDArray[np.int64]]]) -> tuple[lis
 
 
 def _exactly(store: TableStore, predicate: Predicate) -> PartitionFilter:
-    check_whole_partitions(store, predicate, "partitions are taken as a whole")
+    check_whole_partitions(store, predicate, "this call")
     names = columns(predicate)
     floored = next((field.name for field in store.schema.partition_fields if has_nanoseconds(field.type)), None)
     if floored in names:
