@@ -148,7 +148,7 @@ class _Shares:
         self._needs[run] = self._rows[run] * self._widths[run]
 
     def bytes(self) -> int:
-        """Return the share of a run that needs more than its share."""
+        """Return the bytes for a batch of a run that can use its full share."""
         left, share = float(self._total), 0.0
         for fewer, need in enumerate(sorted(self._needs)):
             share = left / (len(self._needs) - fewer)

@@ -76,7 +76,10 @@ def is_shown(options: TableOptions, level: int, fresh: bool = False) -> bool:
 
 
 def has_one_row_per_key(options: TableOptions) -> bool:
-    """Return whether no key is on two levels above 0: compactions leave older rows out (`first-row`) or mask them."""
+    """Return whether no key has rows on two levels above 0.
+
+    A compaction leaves out rows whose key is on a level below (`first-row`), or masks the rows below (deletion vectors).
+    """
     return options.merge_engine is MergeEngine.FIRST_ROW or options.deletion_vectors_enabled
 
 

@@ -18,9 +18,9 @@ from lakelsm.runner.task_failures import known_failure
 class OrderedPool(Generic[Unit]):
     """Runs some units once.
 
-    Units are started in order. A thread waits while ``read_ahead`` bytes wait for the consumer, unless none of them are
-    of the unit that the consumer takes next. With ``fail_fast`` the first failure cancels all units, else only later
-    ones, so that the batches before the failure do not depend on timing.
+    Units are started in order. A thread waits while ``read_ahead`` bytes wait for the consumer, except with the next
+    batch that the consumer takes. With ``fail_fast`` the first failure cancels all units, else only later ones, so that
+    the batches before the failure do not depend on timing.
     """
 
     def __init__(
