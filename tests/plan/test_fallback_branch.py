@@ -110,7 +110,7 @@ def test_a_fallback_with_other_columns_or_without_a_branch_is_refused(tmp_path: 
     assert len(rows_of(table)) == 3
     store = table._store()
     store.file_io.delete_dir(store.paths.of_branch("stream").branch_root)
-    with pytest.raises(TableNotFoundError, match="no branch 'stream'"):
+    with pytest.raises(TableNotFoundError, match="branch 'stream' does not exist"):
         table.count()
 
 

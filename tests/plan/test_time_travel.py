@@ -203,7 +203,7 @@ def test_changelogs_that_outlive_their_snapshots_are_read(outlived: Table) -> No
     assert ids(4, 6) == [5, 6]
     assert ids(6) == [7]
     assert ids(None) == [6, 7], "without a start: the retained snapshots"
-    with pytest.raises(SnapshotNotFoundError, match="snapshot 0 of"):
+    with pytest.raises(SnapshotNotFoundError, match="snapshot 0 does not exist"):
         ids(0)
     with pytest.raises(SnapshotNotFoundError):
         outlived.at(snapshot=3).to_arrow()
