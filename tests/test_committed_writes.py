@@ -100,7 +100,7 @@ def tried(base: Path, root: Path, action: str, plan: Plan) -> Any:
 
 def _await_upkeep() -> None:
     """Wait for the end of the upkeep that commits started in the background."""
-    after_commit._BESIDE._pool.submit(lambda: None).result()
+    after_commit._BACKGROUND._pool.submit(lambda: None).result()
 
 
 @pytest.fixture(autouse=True)
@@ -243,7 +243,7 @@ def test_upkeep_that_cannot_be_started_is_in_the_result_of_the_commit(
     def refused(work: object) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(after_commit._BESIDE, "submit", refused)
+    monkeypatch.setattr(after_commit._BACKGROUND, "submit", refused)
     table = Table.for_path(str(made(tmp_path, batches=0, **{"snapshot.expire.execution-mode": "async"})))
     with pytest.warns(UserWarning, match="can't start new thread"):
         assert [each.error for each in table.write(BATCH).after_commit_failures] == ["RuntimeError"]

@@ -77,7 +77,7 @@ def test_each_tag_has_its_snapshot_and_its_retention_time(table: CommitTable) ->
     kept = Tag(snapshot, create_time=(2026, 9, 30, 12, 0, 1, 999_999_999), time_retained_seconds=93_600.0)
     for name, tag in (("b", Tag(snapshot)), ("a", kept), ("damaged", replace(kept, create_time=(2026, 13)))):
         table.file_io.write(table.paths.tag(name), tag.to_json().encode())
-    with pytest.raises(CorruptTableError, match=r"Tag 'damaged' has \[2026, 13\]"):
+    with pytest.raises(CorruptTableError, match=r"Tag 'damaged': tagCreateTime \[2026, 13\]"):
         shown(table, TAGS)
     table.file_io.delete(table.paths.tag("damaged"))
     first, second = shown(table, TAGS)
