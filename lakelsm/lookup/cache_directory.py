@@ -228,7 +228,7 @@ def _remove_orphans(root: Path) -> None:
         if not name.startswith(_PREFIX):
             continue
         path = root / name
-        with suppress(OSError):  # Another user's, or another process has removed it.
+        with suppress(OSError):  # It belongs to another user, or another process has removed it.
             status = path.lstat()
             if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or not (path / _OWNER).exists():
                 continue

@@ -192,7 +192,7 @@ def lookup_join(
         store, found, key, where=where, refresh=refresh, cache=cache, options=options
     )
     if policy.interval is None:
-        # The cache of another query would answer this one, and each process would have its own snapshot.
+        # Without an interval, the cache of another query would answer, and processes would have different snapshots.
         raise wrong_argument("refresh", refresh, "seconds or a duration such as '10 s'", "Joins share caches.")
     lookup = SharedLookup(store, definition, policy, opens=opened_cache)
     buckets = named.buckets_of(store) if checked_flag("by_bucket", by_bucket) else None

@@ -126,7 +126,7 @@ class LiveBuckets:
 
     @staticmethod
     def newest(spec: LookupSpec) -> LiveBuckets:
-        """Read the manifests of the newest snapshot. If it is removed meanwhile, read those of the new newest one."""
+        """Read the manifests of the newest snapshot. If it is removed during the read, read the next newest."""
 
         def read() -> LiveBuckets:
             snapshot = spec.store.snapshots.latest()

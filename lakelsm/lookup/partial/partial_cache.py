@@ -32,7 +32,7 @@ _MASK_SHARE = 4
 
 
 class PartialCache(Cache):
-    """Answers lookups by the whole primary key. `open` makes one."""
+    """Answers lookups by the whole primary key. Use `open` to make one."""
 
     kind = "partial"
 

@@ -255,7 +255,7 @@ class QueryServer(flight.FlightServerBase):  # type: ignore[misc]
             if self._calls.started != answered and not len(self._calls):
                 answered = self._calls.started
                 _release_memory()
-            with suppress(OSError):  # No free descriptor to check the others: there will be some when clients disconnect.
+            with suppress(OSError):  # No descriptor is free to check the connections; disconnecting clients free some.
                 closed = self._calls.close_overdue(self.address.port)
                 if closed:
                     self._warn(

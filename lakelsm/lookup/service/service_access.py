@@ -98,7 +98,7 @@ def readable_addresses(store: TableStore) -> tuple[ServerAddress, ...] | None:
 def publish(store: TableStore, addresses: Sequence[ServerAddress]) -> None:
     """Publish the addresses of the table's servers in one step, replacing others."""
     texts = ", ".join(json.dumps(str(address)) for address in addresses)
-    store.file_io.write(store.paths.lookup_service, f"[ {texts} ]".encode())  # The layout of Jackson.
+    store.file_io.write(store.paths.lookup_service, f"[ {texts} ]".encode())  # Laid out as Jackson writes a list.
 
 
 def withdraw(store: TableStore, addresses: Sequence[ServerAddress]) -> bool:

@@ -141,7 +141,7 @@ class HashStore(LookupStore):
         return offsets
 
     def _may_have(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
-        """Return for each hash whether a key may have it, according to the bloom filter if there is one."""
+        """Return for each hash whether a key may have it. Without a bloom filter, a key may have any hash."""
         if not self._bloom_section.size:
             return np.ones(len(hashes), bool)
         self._bloom_section.check(0, self._bloom_section.size)

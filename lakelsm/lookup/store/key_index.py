@@ -42,10 +42,10 @@ MAX_ROWS = (1 << 32) - 1
 _PART_ENTRIES = 1 << 17
 _BLOCK_ENTRIES = 1 << 18
 _MAX_PART_BITS = 12
-#: Up to so many entries with the same leading bits are compared one by one.
+#: Maximum entries with the same leading bits that are compared one by one; more are searched.
 _FEW = 8
-#: Up to so many entries, an index has a filter in memory. Minimum bits of it for each entry: one hash of 16 is a false
-#: positive.
+#: Maximum entries of an index with a filter in memory, and minimum bits of the filter for each entry: one hash of 16 is
+#: a false positive.
 _FILTERED_ENTRIES = 1 << 20
 _FILTER_BITS = 16
 #: Hashes that are searched at a time: their arrays stay in the processor's cache.

@@ -32,7 +32,7 @@ from lakelsm.types import DataField, DataType, contiguous, to_arrow
 _STEP_BYTES = 8 << 20
 #: Maximum rows and bytes that are encoded and decoded at a time (except for a larger single row).
 _BATCH_ROWS, _BATCH_BYTES = 1 << 16, 16 << 20
-#: Up to so many entries, in all and for each key, all entries are decoded instead of a dozen for each key.
+#: Maximum entries, in all and for each key, of which all are decoded; of more, a search decodes a dozen for each key.
 _FEW_ROWS, _ROWS_OF_A_KEY = 1 << 13, 8
 
 
