@@ -1,4 +1,4 @@
-"""Bad input gets one clear error that names the thing and the remedy, and the table's files stay as they were."""
+"""Bad input raises an error with its name and a remedy, and the table's files do not change."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ GOOD = (DAY, 7, "g", "x", 7)
 
 @dataclass
 class Tables:
-    """A warehouse with a table that has rows, and an engine that works on it."""
+    """A warehouse with a table that has rows, and an engine."""
 
     engine: TableEngine
     warehouse: Path
@@ -65,7 +65,7 @@ class Tables:
         self.engine.compact(self.table, **more)
 
     def listing(self) -> dict[str, int]:
-        """Every file of the warehouse with its size."""
+        """Return all files of the warehouse with their sizes."""
         return {str(path): path.stat().st_size for path in self.warehouse.rglob("*") if path.is_file()}
 
     @contextmanager
@@ -98,7 +98,7 @@ def good(tables: Tables) -> Any:
 
 Call = Callable[[Tables], Any]
 
-#: On any engine: one of each check that a call makes. All that the checks refuse: tests/row_refusals.py,
+#: One case of each check of a call, for each engine. All cases of the checks are in tests/row_refusals.py,
 #: tests/test_arguments.py, tests/commit/test_commit_identity.py, tests/options.
 INVALID: dict[str, tuple[Call, str]] = {
     "a null key": (lambda t: t.table.write(t.rows((DAY, None, "v", "x", 1))), "key column 'k' is NULL .* Remove or fill"),
@@ -114,7 +114,7 @@ INVALID: dict[str, tuple[Call, str]] = {
         lambda t: t.table.write(t.rows((*GOOD, "X"), columns=f"{FRAME}, op STRING"), row_kind="op"),
         r"row kind column 'op': expected \+I, -U, \+U or -D, got X",
     ),
-    "a commit user that is no text": (
+    "a commit user that is not a text": (
         lambda t: t.table.write(good(t), commit_user=5),  # type: ignore[arg-type]
         "commit_user: expected a text",
     ),
@@ -123,7 +123,7 @@ INVALID: dict[str, tuple[Call, str]] = {
         lambda t: t.compact(commit_user="a\ud800"),
         r"commit_user: 'a\\ud800' has the character",
     ),
-    "a batch that is a truth value": (
+    "a batch id that is a boolean": (
         lambda t: t.delete("k = 1", commit_user="u", batch_id=True),
         "batch_id: expected a whole number",
     ),
@@ -131,7 +131,7 @@ INVALID: dict[str, tuple[Call, str]] = {
         lambda t: t.table.write(good(t), options={"bukket": "2"}),
         "option 'bukket' = .* is unknown. Use 'bucket'",
     ),
-    "an option of one write that is fixed": (
+    "an immutable option of one write": (
         lambda t: t.table.write(good(t), options={"merge-engine": "first-row"}),
         "'merge-engine' cannot change from its default",
     ),
@@ -156,7 +156,7 @@ INVALID: dict[str, tuple[Call, str]] = {
         lambda t: t.table.overwrite(good(t), {"dt": NEXT_DAY}),
         "a row is not in the overwritten partition, where column 'dt' is '2020-01-02'",
     ),
-    "a condition that is no SQL": (lambda t: t.read(where="k = = 1"), "cannot parse condition 'k = = 1'"),
+    "a condition that is not SQL": (lambda t: t.read(where="k = = 1"), "cannot parse condition 'k = = 1'"),
     "a condition on an unknown column": (
         lambda t: t.read(where="kk = 1"),
         "condition: column 'kk' does not exist. Columns: dt, k",
@@ -167,26 +167,26 @@ INVALID: dict[str, tuple[Call, str]] = {
         r"where: a compaction selects whole partitions.*partition columns \(dt\)",
     ),
     "an unknown column to read": (lambda t: t.read(columns=["x"]), "column 'x' does not exist. Columns: dt, k"),
-    "a time that is none": (
+    "an invalid time": (
         lambda t: t.table.at(timestamp="yesterday-ish"),
         "timestamp: 'yesterday-ish' is not a point in time. Use a datetime, or a text such as ",
     ),
 }
 
-#: What of it is tried on Spark too: a kind of each check.
+#: The cases that also run on Spark: one of each kind of check.
 TRIED_ON_SPARK = (
     "a null key",
     "a wrong type",
     "an unknown row kind",
     "a row outside the overwritten partition",
-    "a condition that is no SQL",
+    "a condition that is not SQL",
     "a condition of a delete",
     "a condition of a compaction on values",
     "an unknown column to read",
-    "a time that is none",
+    "an invalid time",
 )
 
-#: What only Spark's frames and conditions can be.
+#: Cases that only Spark's frames and conditions have.
 INVALID_ON_SPARK: dict[str, tuple[Call, str]] = {
     "a column twice": (
         lambda t: t.table.write(good(t).selectExpr("*", "n")),
@@ -200,7 +200,7 @@ INVALID_ON_SPARK: dict[str, tuple[Call, str]] = {
         lambda t: t.read(where=good(t)["k"] == 1),  # type: ignore[arg-type]
         "where: expected an SQL condition as text",
     ),
-    "a condition that is no truth value": (lambda t: t.read(where="k"), "Condition 'k' is not valid: .*not a boolean"),
+    "a condition that is not boolean": (lambda t: t.read(where="k"), "Condition 'k' is not valid: .*not a boolean"),
     "a condition that fails on a row": (lambda t: t.delete("CAST(v AS INT) = 1"), "fails on a row .*cannot be"),
     "a condition that Spark alone refuses": (lambda t: t.read(where="v COLLATE x = 'a'"), "Condition .* is not valid"),
 }
@@ -227,7 +227,7 @@ def test_a_frame_of_another_session_of_the_application_is_written(tables: Tables
 
 
 @LOCALLY
-def test_an_unknown_table_is_told_with_those_that_there_are(tables: Tables) -> None:
+def test_the_error_on_an_unknown_table_lists_the_tables(tables: Tables) -> None:
     with tables.unchanged(), pytest.raises(TableNotFoundError, match=r"db.nope does not exist. The database has db.t"):
         tables.catalog.table("db.nope")
     with tables.unchanged(), pytest.raises(TableNotFoundError, match=r"does not exist\. The database has no tables"):
@@ -237,7 +237,7 @@ def test_an_unknown_table_is_told_with_those_that_there_are(tables: Tables) -> N
 
 
 @LOCALLY
-def test_a_path_that_is_no_table_is_refused(tables: Tables, tmp_path: Path) -> None:
+def test_a_path_without_a_table_is_refused(tables: Tables, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     for path in (tmp_path / "nothing", tmp_path / "file", tables.warehouse, tables.root / "snapshot"):
         with tables.unchanged(), pytest.raises(TableNotFoundError, match=f"Table {path} does not exist"):
@@ -247,7 +247,7 @@ def test_a_path_that_is_no_table_is_refused(tables: Tables, tmp_path: Path) -> N
 
 
 @LOCALLY
-def test_a_snapshot_that_expired_is_told_from_one_that_never_was(tables: Tables) -> None:
+def test_an_expired_snapshot_is_distinguished_from_one_that_never_existed(tables: Tables) -> None:
     (tables.root / "snapshot" / "snapshot-1").unlink()
     with tables.unchanged():
         with pytest.raises(SnapshotNotFoundError, match=r"snapshot 1 has expired\. The table has snapshots 2 to 2"):
@@ -260,7 +260,7 @@ def test_a_snapshot_that_expired_is_told_from_one_that_never_was(tables: Tables)
             tables.table.at(tag="x").read()
 
 
-def test_an_empty_frame_writes_nothing_and_an_overwrite_with_it_empties_the_partition(tables: Tables) -> None:
+def test_an_empty_frame_writes_nothing_and_an_overwrite_with_it_deletes_the_rows_of_the_partition(tables: Tables) -> None:
     with tables.unchanged():
         result = tables.table.write(tables.rows())
     assert result.snapshot_id is None and not result.already_committed and result.files == 0
@@ -274,7 +274,7 @@ def test_an_empty_frame_writes_nothing_and_an_overwrite_with_it_empties_the_part
 
 
 @LOCALLY
-def test_a_table_whose_bucket_number_changed_is_written_by_an_overwrite_only(tables: Tables) -> None:
+def test_a_table_with_a_changed_number_of_buckets_is_written_only_by_an_overwrite(tables: Tables) -> None:
     tables.catalog.alter_table("db.t", SetOption("bucket", "3"))
     with tables.unchanged(), pytest.raises(InvalidInputError, match="has files with 1 buckets"):
         tables.table.write(good(tables))
@@ -336,7 +336,7 @@ def test_a_damaged_snapshot_or_schema_file_is_named(tables: Tables, how: str) ->
 
 
 def data_files(tables: Tables) -> list[Path]:
-    """The files of the first day (its directory has the days since 1970), the oldest first."""
+    """Return the files of the first day (its directory name is the days since 1970), oldest first."""
     store = tables.table._store()
     latest = store.snapshots.latest()
     assert latest is not None
@@ -365,7 +365,7 @@ def test_a_damaged_data_file_fails_a_read_and_is_named(tables: Tables, how: str)
         tables.read()
 
 
-def test_a_compaction_that_fails_after_a_write_is_told_in_the_result_of_the_write(tables: Tables) -> None:
+def test_a_compaction_that_fails_after_a_write_is_in_the_result_of_the_write(tables: Tables) -> None:
     victim = data_files(tables)[0]
     damage(victim, "cut off")
     options = {"write-only": "false", "num-sorted-run.compaction-trigger": "2"}

@@ -46,7 +46,7 @@ ZONE = Kind("time zone", parse_zone)
 PERIODS = Kind("periods", parse_periods)
 STATS_MODE = Kind("statistics mode", parse_stats_mode)
 
-#: The maximum of waits and of calendar periods, in milliseconds.
+#: 100 years in milliseconds, the maximum of waits and of calendar periods.
 CENTURY = 36_525 * 86_400_000
 
 
@@ -87,7 +87,7 @@ def codec_kind(*written: str) -> Kind:
 class Option:
     """One option; `low` and `high` are inclusive.
 
-    `immutable`: it cannot change once the table has data. Other options can, because no file depends on them.
+    `immutable`: it cannot change once the table has data. Other options can change if no file depends on them.
     `per_call`: a single write can set it. An option that is not `per_call` applies to the whole table: it decides where
     rows are stored or what they mean, on which all writers and readers must agree, or it has no effect on a write.
     `for_writes` (by default as `per_call`): reads ignore its value, also an invalid one.

@@ -59,7 +59,7 @@ class ScanMode(Enum):
 
 
 class LookupCompact(Enum):
-    """When a compaction that looks rows up must take level 0: always, or only when level 0 is large."""
+    """When a compaction that looks rows up takes level 0: always, or only when level 0 has grown enough."""
 
     RADICAL = "radical"
     GENTLE = "gentle"

@@ -232,7 +232,7 @@ def _exact_number(data_type: AtomicType, literal: Literal) -> int | Decimal | No
     elif literal.kind in ("integer", "decimal"):
         number = Decimal(literal.value)
         scale, whole = _digits(number)
-        if literal.kind == "integer":  # counted as INT or BIGINT, not by its own digits
+        if literal.kind == "integer":  # It counts as INT or BIGINT, not by its own digits.
             whole = 10 if whole < 10 else max(20, whole)
         type_scale = data_type.scale or 0
         type_whole = 20 if data_type.root in INTEGER_BITS else (data_type.precision or 0) - type_scale

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from lakelsm.errors import InvalidInputError
 
-#: In UTF-8: names of partition columns become names of directories.
+#: The maximum length of a name in UTF-8, because names of partition columns become names of directories.
 _MAX_BYTES = 255
 
 

@@ -52,7 +52,7 @@ def _directory_value(schema: TableSchema, key: str, text: str) -> None:
     room = LONGEST_NAME - max((len(f"{name}=".encode()) for name in schema.partition_keys), default=0)
     if not text.strip() or len(text.encode(errors="replace")) > room:
         raise InvalidInputError(
-            f"option '{key}': {text!r} is not a directory name of 1 to {room} bytes that is not blank."
+            f"option '{key}': {text!r} is blank, or not a directory name of 1 to {room} bytes."
         )
 
 

@@ -255,7 +255,7 @@ def check_scan_mode(options: TableOptions) -> None:
     present = [key for key in wanted if options.is_set(key)]
     if wanted and len(present) != 1:
         raise InvalidInputError(
-            f"option 'scan.mode' = '{mode.value}' needs exactly one of {', '.join(wanted)}; set are "
+            f"option 'scan.mode' = '{mode.value}' needs exactly one of {', '.join(wanted)}, found "
             f"{', '.join(present) or 'none'}."
         )
     for key in forbidden:

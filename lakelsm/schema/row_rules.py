@@ -122,7 +122,7 @@ def key_schema(schema: TableSchema, given: Sequence[str]) -> TableSchema:
     if others or missing:
         wrong = f"{', '.join(missing)} is missing" if missing else f"{', '.join(others)} is not one of them"
         raise InvalidInputError(
-            f"keys: expected the columns of the primary key ({', '.join(schema.primary_keys)}), and {wrong}."
+            f"keys: expected the columns of the primary key ({', '.join(schema.primary_keys)}); {wrong}."
         )
     return replace(schema, fields=tuple(field for field in schema.fields if field.name in schema.primary_keys))
 

@@ -44,8 +44,8 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 SCHEMA_VERSION = 3  # Persisted: do not change.
 
-_VERSION_BUCKET_DEFAULT_ONE = 1  # schema files up to this version mean bucket=1 when the option is missing
-_VERSION_FORMAT_DEFAULT_ORC = 2  # schema files up to this version mean file.format=orc when it is missing
+_VERSION_BUCKET_DEFAULT_ONE = 1  # Up to this version, a schema file without the option means bucket=1.
+_VERSION_FORMAT_DEFAULT_ORC = 2  # Up to this version, a schema file without the option means file.format=orc.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -302,7 +302,7 @@ def _keys(argument: str, names: Sequence[str], from_option: str | None) -> tuple
     if from_option is None:
         return tuple(names)
     if names:
-        raise InvalidInputError(f"{argument}: an option sets the same. Remove the option.")
+        raise InvalidInputError(f"{argument}: an option also sets it. Remove the option.")
     return tuple(name.strip() for name in from_option.split(",") if name.strip())
 
 

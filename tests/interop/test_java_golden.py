@@ -20,7 +20,7 @@ REFUSED = {
     ("all_orc", "2.1"): "other than parquet",
     ("part", "2.1"): "tables without a primary key",
     ("part2", "2.1"): "tables without a primary key",
-    ("postpone", "2.1"): "'bucket' = '-2' (postpone)",
+    ("postpone", "2.1"): "'bucket' = '-2' (postponed buckets)",
     ("snapseq", "2.1"): "'sequence.snapshot-ordering' = 'true'",
 }
 SUPPORTED = [

@@ -65,8 +65,8 @@ def test_times_in_keys_are_compared_in_stored_form() -> None:
 @pytest.mark.parametrize(
     ("frame", "text"),
     [
-        (pa.table({"k": [1]}), "keys: expected the columns of the primary key (k, p), and p is missing."),
-        (pa.table({"k": [1], "p": ["a"], "v": ["b"]}), "(k, p), and v is not one of them."),
+        (pa.table({"k": [1]}), "keys: expected the columns of the primary key (k, p); p is missing."),
+        (pa.table({"k": [1], "p": ["a"], "v": ["b"]}), "(k, p); v is not one of them."),
         (pa.table({"k": pa.array([None], pa.int64()), "p": ["a"]}), "key column 'k' is NULL"),
         (pa.table({"k": ["1"], "p": ["a"]}), "column 'k' is string in the frame and int64 in the table"),
     ],

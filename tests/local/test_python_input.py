@@ -116,7 +116,7 @@ def test_keys_are_values_or_tuples_or_rows(tmp_path: Path) -> None:
         (["a"], "row 1, column 'id': 'a' does not fit INT"),
         ([6, 2**40], "row 2, column 'id': 1099511627776 does not fit INT"),
         ([6, None], "key column 'id' is NULL"),
-        ([{"id": 6, "price": 1}], "(id), and price is not one of them"),
+        ([{"id": 6, "price": 1}], "(id); price is not one of them"),
     ):
         with pytest.raises(InvalidInputError, match=re.escape(message)):
             table.delete(keys=wrong)

@@ -202,7 +202,7 @@ def test_a_mode_needs_exactly_one_of_its_starts_and_no_other_option(mode: str) -
         if key in MODES[mode]:
             check_scan(options)
         else:
-            with pytest.raises(InvalidInputError, match=f"'scan.mode' = '{mode}' needs exactly one of .* set are none"):
+            with pytest.raises(InvalidInputError, match=f"'scan.mode' = '{mode}' needs exactly one of .* found none"):
                 check_scan(options)
     for others in (MODES[mode], [MODES[mode][0], next(key for key in STARTS if key not in MODES[mode])]):
         if len(others) > 1:
@@ -213,7 +213,7 @@ def test_a_mode_needs_exactly_one_of_its_starts_and_no_other_option(mode: str) -
 def test_a_watermark_is_a_start_of_a_snapshot() -> None:
     check_scan(WATERMARK)
     check_scan({"scan.mode": "from-snapshot", **WATERMARK})
-    with pytest.raises(InvalidInputError, match=r"set are scan.snapshot-id, scan.watermark"):
+    with pytest.raises(InvalidInputError, match=r"found scan.snapshot-id, scan.watermark"):
         check_scan({"scan.snapshot-id": "1", **WATERMARK})
 
 
