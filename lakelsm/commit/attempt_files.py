@@ -1,4 +1,4 @@
-"""The files of one attempt of a write or a compaction, and the rule which of them are deleted.
+"""The files of one attempt of a write or a compaction, and the rule that decides which of them are deleted.
 
 A file is deleted only if it is certain that no snapshot names it:
 
