@@ -15,7 +15,7 @@ from numbers import Integral, Real
 from typing import TypeVar
 
 from lakelsm.errors import InvalidInputError
-from lakelsm.moment import MOMENT_FORMS, Age, Moment, is_wrong_time
+from lakelsm.moment import MOMENT_FORMS, Age, Moment, is_invalid_time
 from lakelsm.options.option_values import parse_duration, parse_size
 from lakelsm.options.other_keys import holds_secret
 from lakelsm.secret_values import ShownRepr
@@ -264,7 +264,7 @@ def checked_point(
         try:
             moment = Moment.of_text(value)
         except ValueError:
-            if "/" in value and is_wrong_time(value):  # Its time zone is unknown.
+            if "/" in value and is_invalid_time(value):  # Its time zone is unknown.
                 raise invalid_argument(argument, f"the time zone of {_shown(value)} is unknown.", _USE_TIME) from None
             return checked_tag(argument, value, optional=False)
         if is_tag(value):

@@ -52,12 +52,12 @@ _TIMES = ("TIMESTAMP", "TIMESTAMP_LTZ")
 class FrameColumns:
     """A frame and its columns: `of_schema` returns them for a given schema of the table.
 
-    Python values have no type: a column of them has the type of the table's column if each value fits it. ``is_held``:
+    Python values have no type: a column of them has the type of the table's column if each value fits it. ``is_in_memory``:
     the rows are in memory and can be read more than once.
     """
 
     of_schema: Callable[[TableSchema], list[FrameColumn]]
-    is_held: bool
+    is_in_memory: bool
     _take: Callable[[], Any]
 
     @staticmethod
@@ -72,10 +72,10 @@ class FrameColumns:
         python = python_columns(frame)
         if python is not None:
             return FrameColumns(partial(_of_python, python), True, lambda: frame)
-        is_held = is_pandas(frame) or is_polars(frame) or isinstance(frame, (pa.Table, pa.RecordBatch))
+        is_in_memory = is_pandas(frame) or is_polars(frame) or isinstance(frame, (pa.Table, pa.RecordBatch))
         rows = typed_input(frame)
-        take = partial(typed_input, frame) if is_held else lambda: rows
-        return FrameColumns(partial(_of_arrow, frame, rows.schema, by_value), is_held, take)
+        take = partial(typed_input, frame) if is_in_memory else lambda: rows
+        return FrameColumns(partial(_of_arrow, frame, rows.schema, by_value), is_in_memory, take)
 
     def rows(self, new: Mapping[str, DataType]) -> Any:
         """Return the rows for `Engine.prepared`, for a table to which the ``new`` columns were added.
@@ -158,7 +158,7 @@ def _of_values(name: str, values: pa.ChunkedArray | Sequence[Any], own: DataType
     if isinstance(values, pa.ChunkedArray) or own is None:
         return _typed(name, values, is_new=own is None)
     try:
-        return _beside(name, values, own)
+        return _type_for(name, values, own)
     except InvalidInputError:  # The values have no common type: the write names the one that does not fit.
         return own
 
@@ -189,22 +189,22 @@ def _is_finer(values: Sequence[Any], own: DataType, stored: pa.Array) -> bool:
     return bool(pc.any(pc.not_equal(exact, stored.cast(exact.type)), min_count=0).as_py())
 
 
-def _beside(name: str, values: Sequence[Any], own: DataType) -> DataType:
+def _type_for(name: str, values: Sequence[Any], own: DataType) -> DataType:
     """Return the type of values for a column of type ``own``: ``own`` for parts that fit it, else the inferred type."""
     if _fits(values, own):
         return own
     known = [value for value in values if value is not None]
     if isinstance(own, RowType) and all(isinstance(value, Mapping) for value in known):
-        return _row_beside(name, known, own)
+        return _row_type_for(name, known, own)
     if isinstance(own, ArrayType) and all(isinstance(value, (list, tuple, np.ndarray)) for value in known):
-        return ArrayType(_beside(name, list(chain.from_iterable(known)), own.element))
+        return ArrayType(_type_for(name, list(chain.from_iterable(known)), own.element))
     if isinstance(own, MapType) and all(isinstance(value, Mapping) for value in known):
         keys, items = (list(chain.from_iterable(part)) for part in (known, (value.values() for value in known)))
-        return MapType(_beside(name, keys, own.key), _beside(name, items, own.value))
+        return MapType(_type_for(name, keys, own.key), _type_for(name, items, own.value))
     return _typed(name, values, is_new=False)
 
 
-def _row_beside(name: str, values: Sequence[Mapping[Any, Any]], own: RowType) -> RowType:
+def _row_type_for(name: str, values: Sequence[Mapping[Any, Any]], own: RowType) -> RowType:
     """Return the members of the type, then the new ones. Names of members are compared without case."""
     given = dict.fromkeys(chain.from_iterable(values))
     by_name = {folded(each): each for each in given if isinstance(each, str)}
@@ -214,7 +214,7 @@ def _row_beside(name: str, values: Sequence[Mapping[Any, Any]], own: RowType) ->
     for member in own.fields:
         key = by_name.pop(folded(member.name), None)
         part = [value.get(key) for value in values]
-        members.append(replace(member, type=_beside(f"{name}.{member.name}", part, member.type)))
+        members.append(replace(member, type=_type_for(f"{name}.{member.name}", part, member.type)))
     for key in by_name.values():
         kind = _typed(f"{name}.{key}", [value.get(key) for value in values], is_new=True)
         members.append(DataField(UNASSIGNED_ID, key, kind))

@@ -23,20 +23,20 @@ from lakelsm.schema.row_rules import (
     OnlyNull,
     check_columns,
     does_not_fit,
+    invalid_time_of_day,
     is_assignable,
     is_castable,
     kind_column,
-    kinds_are_no_text,
     longest_value,
     names_of_table,
-    no_row_kind,
-    no_time_of_day,
     not_assignable,
     null_column,
     null_part,
     other_partition,
     too_long,
+    unknown_row_kind,
     untouched_columns,
+    wrong_row_kind_type,
 )
 from lakelsm.schema.system_columns import SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.schema.table_schema import TableSchema
@@ -229,9 +229,9 @@ def _kind_column(
     if name is None:
         return F.lit(INSERT).cast("tinyint")
     if not isinstance(sources.get(name), T.StringType):
-        raise kinds_are_no_text(name)
+        raise wrong_row_kind_type(name)
     column = quoted(name)
-    wrong = F.concat(F.lit(CHECK_PREFIX + no_row_kind(name)), F.coalesce(column, F.lit("NULL")))
+    wrong = F.concat(F.lit(CHECK_PREFIX + unknown_row_kind(name)), F.coalesce(column, F.lit("NULL")))
     code = F.raise_error(wrong).cast("int")
     for number, text in enumerate(ROW_KINDS):
         code = F.when(column == text, number).otherwise(code)
@@ -259,7 +259,7 @@ def value_faults(kind: DataType, path: str) -> list[tuple[FaultTest, str]]:
         keys = _in_elements(F.map_keys, key.with_nullable(True), f"{path}.key")  # Spark has no map with a NULL key.
         return keys + _in_elements(F.map_values, value, f"{path}.value")
     if kind.root == "TIME":
-        return [(lambda column: (column < 0) | (column >= DAY_MILLIS), no_time_of_day(path, kind))]
+        return [(lambda column: (column < 0) | (column >= DAY_MILLIS), invalid_time_of_day(path, kind))]
     return []
 
 

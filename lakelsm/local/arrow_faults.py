@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelsm.schema.row_rules import DAY_MILLIS, no_time_of_day, null_part, refused_rows
+from lakelsm.schema.row_rules import DAY_MILLIS, invalid_time_of_day, null_part, refused_rows
 from lakelsm.types import ArrayType, AtomicType, DataType, MapType, MultisetType, RowType
 
 _COUNT = AtomicType("INT", nullable=False)
@@ -39,7 +39,7 @@ def check_values(values: pa.Array, kind: DataType, path: str) -> None:
     elif kind.root == "TIME":
         millis = values.cast(pa.int32())
         outside = pc.or_(pc.less(millis, 0), pc.greater_equal(millis, DAY_MILLIS))
-        refuse_any(outside, no_time_of_day(path, kind))
+        refuse_any(outside, invalid_time_of_day(path, kind))
 
 
 def entries(maps: pa.MapArray) -> pa.StructArray:

@@ -29,17 +29,17 @@ from lakelsm.schema.row_rules import (
     is_assignable,
     is_castable,
     kind_column,
-    kinds_are_no_text,
     longest_value,
     names_of_table,
-    no_row_kind,
     not_assignable,
     null_column,
     other_partition,
     refused_rows,
     too_long,
     unfit_value,
+    unknown_row_kind,
     untouched_columns,
+    wrong_row_kind_type,
 )
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.types import STRING_ROOTS, DataField, DataType, output_arrow, python_arrow, to_arrow
@@ -256,14 +256,14 @@ def _kinds(schema: pa.Schema, indexes: Mapping[str, int], name: str | None) -> _
         return _ConstantColumn(pa.scalar(INSERT, pa.int8()))
     kind = plain_type(schema.field(indexes[name]).type) if name in indexes else pa.null()
     if not pa.types.is_string(kind):
-        raise kinds_are_no_text(name)
+        raise wrong_row_kind_type(name)
 
     def codes(batch: pa.RecordBatch) -> pa.Array:
         texts = plain_array(batch.column(indexes[name]))
         found = pc.index_in(texts, _KINDS)
         if found.null_count:
             wrong = texts.filter(found.is_null())[0].as_py()
-            raise refused_rows(no_row_kind(name) + ("NULL" if wrong is None else wrong))
+            raise refused_rows(unknown_row_kind(name) + ("NULL" if wrong is None else wrong))
         return found.cast(pa.int8())
 
     return codes

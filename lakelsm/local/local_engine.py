@@ -17,7 +17,7 @@ from lakelsm.local.arrow_writer import ArrowWriter
 from lakelsm.local.key_set import KeySet
 from lakelsm.local.python_input import keys_input, rows_input
 from lakelsm.plan.read_plan import plan_read
-from lakelsm.predicate.evaluation import check_understood
+from lakelsm.predicate.evaluation import check_supported
 from lakelsm.predicate.parser import parse_where
 from lakelsm.predicate.predicate import Predicate, columns
 from lakelsm.read.hidden_count import count_rows
@@ -94,5 +94,5 @@ class LocalEngine:
         if where is None:
             return None
         predicate = self.predicate(store, where)
-        check_understood(predicate, where)
+        check_supported(predicate, where)
         return predicate

@@ -54,7 +54,7 @@ _NULL = pa.scalar(None, pa.bool_())
 _WIDE = Context(prec=100)
 
 
-def check_understood(predicate: Predicate, where: str) -> None:
+def check_supported(predicate: Predicate, where: str) -> None:
     """Raise UnsupportedFeatureError unless all parts of the condition ``where`` are supported.
 
     Raises InvalidInputError for a LIKE pattern that is too long.
@@ -93,7 +93,7 @@ def matching(predicate: Predicate, rows: Rows) -> pa.Array | pa.ChunkedArray:
     """Return, for each row, whether the predicate is TRUE, as a mask without NULL.
 
     ``rows`` have the predicate's columns in the types of `types.to_arrow`, and all parts of the predicate are supported
-    (`check_understood`).
+    (`check_supported`).
     """
     outcome = outcomes(predicate, rows)
     if isinstance(outcome, pa.Scalar):
@@ -222,4 +222,4 @@ def compared(left: _Values, op: str, right: _Values) -> _Values:
     return pc.or_kleene(found, above)
 
 
-__all__ = ["Rows", "check_understood", "compared", "matching", "outcomes"]
+__all__ = ["Rows", "check_supported", "compared", "matching", "outcomes"]

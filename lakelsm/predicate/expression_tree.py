@@ -11,7 +11,7 @@ from typing import Any
 from sqlglot import exp
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
-from lakelsm.predicate.evaluation import check_understood
+from lakelsm.predicate.evaluation import check_supported
 from lakelsm.predicate.expression import (
     BOOLEAN,
     BYTES,
@@ -279,7 +279,7 @@ class _Converter:
         """Convert a condition that WHERE supports, or a comparison of two expressions."""
         predicate = self._scope.convert(node)
         if unknown_part(predicate) is None:
-            check_understood(predicate, self._sql)
+            check_supported(predicate, self._sql)
             return Condition(BOOLEAN, predicate)
         if isinstance(node, exp.And | exp.Or):
             op = "and" if isinstance(node, exp.And) else "or"

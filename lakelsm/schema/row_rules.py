@@ -271,7 +271,7 @@ def null_part(path: str) -> str:
     return f"'{path}', which is NOT NULL, is NULL in a row. Remove or fill such rows"
 
 
-def no_time_of_day(path: str, kind: DataType) -> str:
+def invalid_time_of_day(path: str, kind: DataType) -> str:
     """Return the text on a number that is not a time of day."""
     return f"'{path}' ({kind.sql()}) has a number outside 0 to {DAY_MILLIS - 1} (milliseconds) in a row"
 
@@ -281,11 +281,11 @@ def other_partition(name: str, fixed: object) -> str:
     return f"a row is not in the overwritten partition, where column '{name}' is '{fixed}'"
 
 
-def kinds_are_no_text(name: str) -> InvalidInputError:
+def wrong_row_kind_type(name: str) -> InvalidInputError:
     """Return the error for a row kind column that is not a text."""
     return InvalidInputError(f"row kind column '{name}': expected texts, {_KINDS}.")
 
 
-def no_row_kind(name: str) -> str:
+def unknown_row_kind(name: str) -> str:
     """Return the text on an unknown row kind, which the caller appends."""
     return f"row kind column '{name}': expected {_KINDS}, got "

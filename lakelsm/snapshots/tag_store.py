@@ -9,7 +9,7 @@ from lakelsm.errors import CorruptTableError, SnapshotNotFoundError
 from lakelsm.format.file_names import tag_of
 from lakelsm.format.paths import TablePaths
 from lakelsm.format.snapshot import Snapshot, Tag
-from lakelsm.moment import is_wrong_time
+from lakelsm.moment import is_invalid_time
 from lakelsm.snapshots.snapshot_manager import MAX_SNAPSHOT_BYTES
 from lakelsm.storage import FileIO
 
@@ -52,7 +52,7 @@ class TagStore:
         tag = self.try_get(name)
         if tag is None:
             known = ", ".join(self.names()) or "none"
-            hint = f" {name!r} is not a time either; write 'YYYY-MM-DD HH:MM:SS'." if is_wrong_time(name) else ""
+            hint = f" {name!r} is not a time either; write 'YYYY-MM-DD HH:MM:SS'." if is_invalid_time(name) else ""
             raise SnapshotNotFoundError(f"Table {self._paths.name}: tag {name!r} does not exist. Tags: {known}.{hint}")
         return tag
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
-from lakelsm.predicate.evaluation import check_understood, matching
+from lakelsm.predicate.evaluation import check_supported, matching
 from lakelsm.predicate.parser import parse_where
 from lakelsm.predicate.predicate import Predicate, columns, negate, unknown_part
 from lakelsm.types import AtomicType, DataField, to_arrow
@@ -133,14 +133,14 @@ def test_dates_beyond_the_calendar_of_python_are_compared() -> None:
 )
 def test_an_unsupported_part_is_refused_with_its_text(sql: str, named: str) -> None:
     with pytest.raises(UnsupportedFeatureError) as caught:
-        check_understood(parse(sql), sql)
+        check_supported(parse(sql), sql)
     assert named in str(caught.value)
     assert "Table.read" in str(caught.value)
 
 
 def test_the_columns_of_a_predicate_are_all_that_it_needs() -> None:
     predicate: Predicate = parse("(i = l) IS TRUE AND Text LIKE '%a' OR flag")
-    check_understood(predicate, "")
+    check_supported(predicate, "")
     assert columns(predicate) == {"i", "l", "Text", "flag"}
     rows = pa.table({"i": [1], "l": [1], "Text": ["ba"], "flag": [False]})
     assert matching(predicate, rows).to_pylist() == [True]
@@ -148,7 +148,7 @@ def test_the_columns_of_a_predicate_are_all_that_it_needs() -> None:
 
 @pytest.mark.parametrize("sql", ["Text LIKE '{}'", "NOT (i = 1 OR (Text LIKE '{}') IS TRUE)"])
 def test_a_pattern_that_is_too_long_for_arrow_is_refused_before_rows_are_read(sql: str) -> None:
-    check_understood(parse(sql.format("%a" * 100)), sql)
+    check_supported(parse(sql.format("%a" * 100)), sql)
     long = sql.format("%a" * 200_000)
     with pytest.raises(InvalidInputError, match="a LIKE pattern of 400000 characters with 200000 wildcards"):
-        check_understood(parse(long), long)
+        check_supported(parse(long), long)

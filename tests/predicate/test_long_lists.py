@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from lakelsm.errors import InvalidInputError
 from lakelsm.lsm.pruning import files_that_may_match, partitions_that_may_match
 from lakelsm.predicate import long_lists
-from lakelsm.predicate.evaluation import check_understood, matching
+from lakelsm.predicate.evaluation import check_supported, matching
 from lakelsm.predicate.parser import parse_where
 from lakelsm.predicate.predicate import Compare, In, Predicate, columns, equality_values, unknown_part
 from lakelsm.predicate.statistics import ColumnBounds, StatsTable, may_match
@@ -95,7 +95,7 @@ def test_the_cost_of_a_long_condition_on_many_batches_is_linear(name: str) -> No
 
     def matched() -> int:
         predicate = parse_where(sql, FIELDS)
-        check_understood(predicate, sql)
+        check_supported(predicate, sql)
         return sum(matching(predicate, batch).true_count for batch in rows.to_batches(max_chunksize=10))
 
     found, calls = counted_calls(matched)
