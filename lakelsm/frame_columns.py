@@ -52,8 +52,8 @@ _TIMES = ("TIMESTAMP", "TIMESTAMP_LTZ")
 class FrameColumns:
     """A frame and its columns: `of_schema` returns them for a given schema of the table.
 
-    Python values have no type: a column of them has the type of the table's column if each value fits it. ``is_in_memory``:
-    the rows are in memory and can be read more than once.
+    Python values have no type: a column of them has the type of the table's column if each value fits it. Rows that are
+    in memory (``is_in_memory``) can be read more than once.
     """
 
     of_schema: Callable[[TableSchema], list[FrameColumn]]

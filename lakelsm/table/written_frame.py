@@ -55,7 +55,7 @@ class WrittenFrame:
 
         def check(after: TableSchema) -> None:
             prepared = self._on(after, rows()).prepared()
-            if changes and columns.is_in_memory:  # Check rows first: a refused row would leave a schema change without rows.
+            if changes and columns.is_in_memory:  # Check rows first: a refused row must not leave a schema change.
                 for _ in prepared:
                     pass
 
