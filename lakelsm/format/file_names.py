@@ -121,7 +121,7 @@ def check_name(name: object, what: str, source: str) -> str:
     Raises CorruptTableError otherwise, because another name could lead out of the table's directory.
     """
     if not isinstance(name, str) or not is_plain(name):
-        raise CorruptTableError(f"{source} has {name!r} as {what}, which is not a plain file name: restore the file.")
+        raise CorruptTableError(f"{source} is damaged: {what} is {name!r}, not a plain file name. Restore it.")
     return name
 
 

@@ -213,7 +213,7 @@ class Tag:
                 time_retained_seconds=None if retained is None else _seconds(retained),
             )
         except (TypeError, ValueError) as error:
-            raise CorruptTableError(f"{source} has an invalid tagCreateTime or tagTimeRetained: restore it.") from error
+            raise CorruptTableError(f"{source} is damaged: tagCreateTime or tagTimeRetained is wrong.") from error
 
     def to_json(self) -> str:
         """Return the text of the tag file: the snapshot's keys and the tag's own keys, if set."""
@@ -321,21 +321,21 @@ def _snapshot(values: Mapping[str, Any], source: str) -> Snapshot:
     known: dict[str, Any] = {name: values.get(key) for name, key in _JSON_KEYS.items()}
     for name in _REQUIRED:
         if known[name] is None:
-            raise CorruptTableError(f"{source} has no key {_JSON_KEYS[name]}: restore the file.")
+            raise CorruptTableError(f"{source} is damaged: it has no key {_JSON_KEYS[name]}. Restore the file.")
     for name, value in known.items():
         expected = str if name in _TEXT_KEYS else dict if name in _MAP_KEYS else int
         if value is not None and (not isinstance(value, expected) or isinstance(value, bool)):
-            raise CorruptTableError(f"{source} has {value!r} under {_JSON_KEYS[name]}: restore the file.")
+            raise CorruptTableError(f"{source} is damaged: {_JSON_KEYS[name]} is {value!r}. Restore the file.")
     for name, minimum in _MIN_VALUES.items():
         if known[name] is not None and known[name] < minimum:
             key = _JSON_KEYS[name]
-            raise CorruptTableError(f"{source} has {known[name]} under {key}, less than {minimum}: restore the file.")
+            raise CorruptTableError(f"{source} is damaged: {key} is {known[name]}, less than {minimum}. Restore it.")
     for name, kind in _MAP_KEYS.items():
         wrong = next((value for value in (known[name] or {}).values() if type(value) is not kind), None)
         if wrong is not None:
-            raise CorruptTableError(f"{source} has {wrong!r} in {_JSON_KEYS[name]}: restore the file.")
+            raise CorruptTableError(f"{source} is damaged: {_JSON_KEYS[name]} has {wrong!r}. Restore the file.")
     if not _FIRST_MILLIS <= known["time_millis"] <= _LAST_MILLIS:
-        raise CorruptTableError(f"{source} has {known['time_millis']!r} under timeMillis: restore the file.")
+        raise CorruptTableError(f"{source} is damaged: timeMillis is {known['time_millis']!r}. Restore the file.")
     for name in _FILE_NAME_KEYS:
         if known[name] is not None:
             check_name(known[name], _JSON_KEYS[name], source)

@@ -43,7 +43,7 @@ class TableStatistics:
         document = parse_object(data, source)
         columns = document.get("colStats")
         if not isinstance(columns, dict) or not all(isinstance(each, dict) for each in columns.values()):
-            raise CorruptTableError(f"{source} has no statistics under colStats: restore it, or run analyze again.")
+            raise CorruptTableError(f"{source} is damaged: it has no colStats. Restore it, or run analyze again.")
         return TableStatistics(
             snapshot_id=_number(document, "snapshotId", source, required=True) or 0,
             schema_id=_number(document, "schemaId", source, required=True) or 0,
@@ -94,14 +94,14 @@ def _text(values: Mapping[str, Any], key: str, source: str) -> str | None:
     value = values.get(key)
     if isinstance(value, (str, type(None))):
         return value
-    raise CorruptTableError(f"{source} has {value!r} under {key}, which is not text: restore it, or run analyze again.")
+    raise CorruptTableError(f"{source} is damaged: {key} is {value!r}, not text. Restore it, or run analyze again.")
 
 
 def _number(values: Mapping[str, Any], key: str, source: str, required: bool = False) -> int | None:
     value = values.get(key)
     if type(value) is int or (value is None and not required):
         return value
-    raise CorruptTableError(f"{source} has {value!r} under {key}, which is no integer: restore it, or run analyze again.")
+    raise CorruptTableError(f"{source} is damaged: {key} is {value!r}, not an integer. Restore it, or run analyze again.")
 
 
 def _pretty(document: Mapping[str, Any]) -> str:

@@ -87,7 +87,7 @@ def test_only_exact_names_have_an_id(name: str, snapshot: int | None, schema: in
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/etc/passwd", "../../x", "a\0b", 5, None])
 def test_a_name_that_could_lead_out_of_its_directory_is_refused_with_the_file_that_gives_it(name: object) -> None:
-    with pytest.raises(CorruptTableError, match=r"/t/manifest/m has .* as _FILE_NAME, which is not a plain file name"):
+    with pytest.raises(CorruptTableError, match=r"/t/manifest/m is damaged: _FILE_NAME is .*, not a plain file name"):
         check_name(name, "_FILE_NAME", "/t/manifest/m")
     if isinstance(name, str):
         with pytest.raises(CorruptTableError, match=re.escape(repr(name))):

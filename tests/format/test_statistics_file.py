@@ -58,5 +58,5 @@ def test_a_file_is_read_and_has_javas_bytes() -> None:
     ],
 )
 def test_a_damaged_file_is_refused_by_its_name_and_key(old: str, new: str, named: str) -> None:
-    with pytest.raises(CorruptTableError, match=f"^the file has .*{named}"):
+    with pytest.raises(CorruptTableError, match=f"^the file is damaged: .*{named}"):
         TableStatistics.from_json(TEXT.replace(old, new).encode(), "the file")

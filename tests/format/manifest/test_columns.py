@@ -128,5 +128,5 @@ def test_a_file_name_that_leads_elsewhere_is_refused_when_it_is_read() -> None:
     columns = EntryColumns([read_container(data, "m")])
     assert columns.file_names(np.array([0])) == ["data-1.parquet"]
     for ask in (columns.file_names, columns.identities, columns.entries):
-        with pytest.raises(CorruptTableError, match=r"m has '../data-2.parquet' as _FILE_NAME"):
+        with pytest.raises(CorruptTableError, match=r"m is damaged: _FILE_NAME is '../data-2.parquet'"):
             ask(np.array([1]))

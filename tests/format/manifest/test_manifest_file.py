@@ -258,7 +258,7 @@ def test_a_manifest_with_another_number_of_entries_than_in_its_list_is_refused()
 @pytest.mark.parametrize("pack", [encode_manifest, manifest_of_small_blocks])
 def test_a_name_that_leads_elsewhere_is_refused_in_both_forms(pack: Callable[[list[ManifestEntry]], bytes]) -> None:
     bad = pack([entry(f"../data-{at}.parquet") for at in range(40)])
-    with pytest.raises(CorruptTableError, match=r"m has '../data-\d+.parquet' as _FILE_NAME"):
+    with pytest.raises(CorruptTableError, match=r"m is damaged: _FILE_NAME is '../data-\d+.parquet'"):
         [batch.file_names(np.arange(batch.count)) for batch in open_manifests([(bad, "m", None)])]
 
 
