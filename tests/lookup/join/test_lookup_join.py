@@ -67,7 +67,7 @@ ON = {"r": "region", "i": "id"}
         ({"cache": "some"}, "cache: .*'some'"),
         ({"options": {"bucket": "4"}}, "options"),
         ({"where": 5}, "where: .*5"),
-        ({"where": "nothing = 1"}, "column 'nothing' of the predicate"),
+        ({"where": "nothing = 1"}, "column 'nothing' does not exist"),
         ({"by_bucket": 1}, "by_bucket: .*1"),
         ({"on": {"i": "id"}, "by_bucket": True}, r"on lacks region of the bucket key of table db.c \(region, id\)"),
     ],
