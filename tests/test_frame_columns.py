@@ -122,5 +122,5 @@ def test_a_spark_frame_has_the_types_of_its_schema(spark: SparkSession) -> None:
     frame = spark.sql("SELECT 1L AS v, NULL AS n, array(NULL) AS a, timestamp'2026-01-01' AS t")
     found = "v BIGINT, n NULL, a ARRAY<NULL>, t TIMESTAMP(6) WITH LOCAL TIME ZONE"
     assert types_of("v INT", frame) == found and FrameColumns.of(frame).rows({}) is frame
-    with pytest.raises(InvalidInputError, match="Column 'i': Spark type interval"):
+    with pytest.raises(InvalidInputError, match="column 'i': Spark type interval"):
         types_of("v INT", spark.sql("SELECT INTERVAL 1 DAY AS i"))

@@ -136,7 +136,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "no values": (pd.DataFrame({"id": [1], "x": [None]}), "column 'x': all values are NULL"),
     "no values within": (pa.table({"id": [1], "x": NULLS}), "column 'x': all values are NULL"),
     "a duration": (pd.DataFrame({"id": [1], "x": [dt.timedelta(1)]}), "column 'x': Arrow type duration.* has no"),
-    "mixed objects": (pd.DataFrame({"id": [1, 2], "x": [1, "a"]}), "Column 'x' of the DataFrame has no Arrow type"),
+    "mixed objects": (pd.DataFrame({"id": [1, 2], "x": [1, "a"]}), "column 'x' of the DataFrame has no Arrow type"),
     "an extension": (pd.DataFrame({"id": [1], "x": PERIODS}), "column 'x'"),
     "a large decimal": (pa.table({"id": [1], "x": pa.array([1], pa.decimal256(50, 2))}), "column 'x': precision 50"),
     "a column twice": (pd.DataFrame([[1, 2]], columns=["id", "id"]), "duplicate column id"),
@@ -248,5 +248,5 @@ def test_a_spark_frame_makes_nullable_columns_and_its_schema_is_used_unchanged(
     assert ddl(catalog, frame.schema) == "a ARRAY<INT NOT NULL> NOT NULL, t TIMESTAMP(6) NOT NULL, v STRING NOT NULL"
     table = catalog.create_table("db.u", frame, primary_key="id", load=True)
     assert table.to_arrow().to_pydict()["a"] == [[1]]
-    with pytest.raises(InvalidInputError, match="Column 'x': Spark type void"):
+    with pytest.raises(InvalidInputError, match="column 'x': Spark type void"):
         catalog.create_table("db.v", spark.sql("SELECT 1L AS id, NULL AS x"), primary_key="id")

@@ -124,7 +124,7 @@ def test_nanoseconds_are_refused_with_the_argument_only_outside_their_range(tmp_
     for name, call in _CALLS.items():
         exact = call(narrow).column("t").cast(pa.int64()).to_pylist()
         assert exact == [*_NARROW, None], name
-        with pytest.raises(UnsupportedFeatureError, match=r"Column 't'.* 2261.*timestamps='us'.*timestamps='text'"):
+        with pytest.raises(UnsupportedFeatureError, match=r"column 't'.* 2261.*timestamps='us'.*timestamps='text'"):
             call(wide)
             pytest.fail(name)
     with pytest.raises(UnsupportedFeatureError, match="timestamps='us'"):

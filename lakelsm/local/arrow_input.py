@@ -102,7 +102,7 @@ def _refuse_objects(frame: Any) -> None:
     if polars is not None and isinstance(frame, polars.DataFrame):
         for name, kind in frame.schema.items():
             if kind == polars.Object:
-                raise InvalidInputError(f"Column '{name}': Polars type Object has no Paimon type. Cast it first.")
+                raise InvalidInputError(f"column '{name}': Polars type Object has no Paimon type. Cast it first.")
 
 
 def _pandas_reader(frame: Any) -> pa.RecordBatchReader:
@@ -135,7 +135,7 @@ def _pandas_field(frame: Any, name: str) -> pa.Field:
         return pa.Schema.from_pandas(frame[[name]], preserve_index=False).field(0)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise InvalidInputError(
-            f"Column '{name}' of the DataFrame has no Arrow type ({_reason(error)}). Give its values one type."
+            f"column '{name}' of the DataFrame has no Arrow type ({_reason(error)}). Give its values one type."
         ) from error
 
 

@@ -183,7 +183,7 @@ class _GivenColumn:
         Raises InvalidInputError if the table's column does not accept its type.
         """
         is_own_type = own_types and kind == to_arrow(field.type)
-        with error_context(f"Column '{field.name}'"):
+        with error_context(f"column '{field.name}'"):
             source = field.type if is_own_type else value_type(plain_type(kind))
         is_exact = is_assignable(source, field.type)
         if not is_exact and not (safe_casts and is_castable(source, field.type)):
@@ -212,7 +212,7 @@ class _GivenColumn:
         field = self.field
         try:
             given.validate(full=True)
-            with error_context(f"Column '{field.name}'"):
+            with error_context(f"column '{field.name}'"):
                 values = plain_array(given)
                 if not self.is_exact:
                     return cast_values(values, self.source, field.type)

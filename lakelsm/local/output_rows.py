@@ -36,7 +36,7 @@ def output_rows(rows: pa.Table, schema: pa.Schema) -> pa.Table:
         try:
             columns.append(cast_column(rows.column(field.name), field.type))
         except UnsupportedFeatureError as error:
-            raise UnsupportedFeatureError(f"Column '{field.name}': {error}") from error
+            raise UnsupportedFeatureError(f"column '{field.name}': {error}") from error
     return pa.Table.from_arrays(columns, schema=schema)
 
 

@@ -181,4 +181,4 @@ def _from_spark(spark_type: T.DataType, where: str) -> DataType:
         return MapType(_from_spark(spark_type.keyType, where).with_nullable(False), value)
     if isinstance(spark_type, T.StructType):
         return RowType(from_struct(spark_type))
-    raise InvalidInputError(f"Column '{where}': Spark type {spark_type.simpleString()} has no Paimon type.")
+    raise InvalidInputError(f"column '{where}': Spark type {spark_type.simpleString()} has no Paimon type.")

@@ -96,7 +96,7 @@ def test_other_values_are_refused_with_the_remedy(frame: object, remedy: str) ->
 
 
 def test_a_pandas_column_of_many_types_is_refused_by_name() -> None:
-    with pytest.raises(InvalidInputError, match="Column 'v' of the DataFrame has no Arrow type"):
+    with pytest.raises(InvalidInputError, match="column 'v' of the DataFrame has no Arrow type"):
         ArrowInput.of(pd.DataFrame({"k": [1, 2], "v": ["a", 3]}))
 
 

@@ -23,7 +23,7 @@ def test_nanoseconds_are_arrow_timestamps() -> None:
 
 def test_a_time_outside_the_range_of_nanoseconds_is_refused_with_its_column() -> None:
     stored = pa.table({"n": pa.array([1], pa.int32()), "t": times_of_nanos([10**20])})
-    with pytest.raises(UnsupportedFeatureError, match="Column 't': a timestamp is outside the years 1678 to 2261"):
+    with pytest.raises(UnsupportedFeatureError, match="column 't': a timestamp is outside the years 1678 to 2261"):
         output_rows(stored, output_schema(FIELDS))
 
 
