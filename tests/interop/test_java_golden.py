@@ -17,7 +17,7 @@ Golden = Callable[..., GoldenTable]
 
 #: What each refused table needs, as the refusal names it.
 REFUSED = {
-    ("all_orc", "2.1"): "other than parquet",
+    ("all_orc", "2.1"): "lakelsm reads only Parquet",
     ("part", "2.1"): "tables without a primary key",
     ("part2", "2.1"): "tables without a primary key",
     ("postpone", "2.1"): "'bucket' = '-2' (postponed buckets)",
