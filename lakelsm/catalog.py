@@ -10,8 +10,8 @@ from functools import wraps
 from html import escape
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from lakelsm.arguments import checked_flag, checked_location, option_texts
-from lakelsm.engine import checked_session, forget_table, opened_storage
+from lakelsm.arguments import checked_choice, checked_flag, checked_location, checked_text, option_texts
+from lakelsm.engine import ENGINES, checked_session, forget_table, opened_storage
 from lakelsm.environment import SYSTEM
 from lakelsm.errors import (
     CommitOutcomeUnknownError,
@@ -204,6 +204,22 @@ class Catalog:
             forget_table(root)
         current_line().add(lambda: {"new_name": new_name})
         return self.table(new_name)
+
+    def sql(self, text: str, engine: str | None = None, **frames: Any) -> Any:
+        """Run one SQL statement, in Spark's dialect, on the tables of the catalog (docs/sql.md).
+
+        A query returns a DataFrame on Spark, else a `QueryResult`. SHOW and DESCRIBE return a `ResultTable`; other
+        statements return what the call of the table or the catalog returns. ``frames`` are tables by name: Spark
+        DataFrames, Arrow tables, pandas or Polars frames. ``engine`` is 'spark' or 'local' (this process, with the extra
+        ``lakelsm[sql]``); by default Spark if a frame is a DataFrame or a session is given, active, or that of
+        spark-submit. A name without a database is one of ``frames`` or of the database 'default'. Raises
+        InvalidInputError, with line and column, for text that is no statement, and UnsupportedFeatureError for a
+        statement or an expression that the engine does not run.
+        """
+        from lakelsm.sql.run import run_sql
+
+        checked_text("text", text, "a SQL statement as text")
+        return run_sql(self, text, checked_choice("engine", engine, ENGINES), self._spark, frames)
 
     def table_exists(self, name: str) -> bool:
         """Return whether a table, or a branch of one, has this name. lakelsm may be unable to open it."""

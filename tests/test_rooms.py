@@ -57,6 +57,7 @@ _SPANNING = frozenset(
         "read/vector_histories",
         "snapshots/checksums",
         "spark/all_types",
+        "sql/expressions_beside_spark",
         "write/interleaved_rows",
         "write/level0_engines",
         "storage/requests",

@@ -110,6 +110,7 @@ MAY_START: dict[str, tuple[Call, str]] = {
 JOIN = "Table.lookup_join"
 #: The calls with an argument ``engine``: they may start a session only with 'spark'.
 BY_ENGINE: dict[str, CallByEngine] = {
+    "Catalog.sql": lambda at, engine: at.warehouse_of_table.sql("SELECT id FROM db.t", engine),
     "Table.count": lambda at, engine: at.table.count("v = 'x'", engine=engine),
     "TableView.count": lambda at, engine: at.view.count("v = 'x'", engine=engine),
     "Table.delete": lambda at, engine: at.table.delete("id = 1", engine=engine),

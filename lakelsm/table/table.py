@@ -265,3 +265,10 @@ class Table(ReadableTable, WritableTable, ChangesReader, CompactableTable):
     def _read_state(self) -> tuple[TableStore, ReadState, int | None]:
         store = self._store()
         return store, ReadState(store, store.snapshots.latest()), None
+
+
+def newest_view(table: Table) -> ReadableTable:
+    """Return a view of the newest snapshot; the table itself if it has none."""
+    store = table._store()
+    newest = store.snapshots.latest()
+    return table if newest is None else TableView(store, table._spark, newest.id)

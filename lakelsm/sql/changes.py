@@ -1,0 +1,170 @@
+"""INSERT, UPDATE, DELETE and TRUNCATE executed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.results import CommitResult
+from lakelsm.sql.context import SqlContext
+from lakelsm.sql.local.query_result import QueryResult
+from lakelsm.sql.syntax import statements as sql
+from lakelsm.sql.syntax.tokens import TokenKind, Tokens, tokenize
+from lakelsm.sql.tables import literal_value, partition_condition
+from lakelsm.table.table import Table
+
+
+def insert(context: SqlContext, statement: sql.Insert) -> CommitResult:
+    """INSERT INTO and INSERT OVERWRITE: columns of the query are taken by position, or by name."""
+    table = context.table(statement.table)
+    partition = _partition(table, statement.partition)
+    fixed = {name: value for name, value in partition.items() if value is not None}
+    names = _target_columns(table, statement, fixed)
+    found = context.query(statement.query.text)
+    if isinstance(found, QueryResult):
+        rows: Any = _renamed(found.to_reader(), names, table.name)
+    else:
+        rows = _renamed_frame(found, names, table.name)
+    if not statement.overwrite:
+        return table.write(_with_values(rows, table, fixed))
+    if fixed:
+        return table.overwrite(rows, {name: literal_value(value) for name, value in fixed.items()})
+    return table.overwrite(rows)
+
+
+def _partition(table: Table, partition: Mapping[str, str | None]) -> dict[str, str | None]:
+    known = {name.lower(): name for name in table.schema.partition_keys}
+    for name in partition:
+        if name.lower() not in known:
+            raise InvalidInputError(
+                f"Table {table.name}: {name!r} is not a partition column. Partition columns: {', '.join(known.values())}."
+            )
+    return {known[name.lower()]: value for name, value in partition.items()}
+
+
+def _target_columns(table: Table, statement: sql.Insert, fixed: Mapping[str, str]) -> list[str] | None:
+    """The columns that those of the query are for, in order; None by name."""
+    if statement.by_name:
+        return None
+    wanted = [name for name in table.schema.field_names if name not in fixed]
+    if statement.columns is None:
+        dynamic = [name for name in statement.partition if name not in fixed]
+        return [name for name in wanted if name not in dynamic] + [name for name in wanted if name in dynamic]
+    known = {name.lower(): name for name in table.schema.field_names}
+    names = []
+    for name in statement.columns:
+        if name.lower() not in known:
+            raise InvalidInputError(f"Table {table.name}: column {name!r} does not exist.")
+        if known[name.lower()] in names:
+            raise InvalidInputError(f"Table {table.name}: column {name!r} of INSERT is given twice.")
+        names.append(known[name.lower()])
+    return names
+
+
+def _renamed(reader: pa.RecordBatchReader, names: Sequence[str] | None, table: str) -> pa.RecordBatchReader:
+    if names is None:
+        return reader
+    _check_count(len(reader.schema), names, table)
+    schema = pa.schema([pa.field(name, each.type) for name, each in zip(names, reader.schema)])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in reader:
+            yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def _renamed_frame(frame: Any, names: Sequence[str] | None, table: str) -> Any:
+    if names is None:
+        return frame
+    _check_count(len(frame.columns), names, table)
+    return frame.toDF(*names)
+
+
+def _check_count(count: int, names: Sequence[str], table: str) -> None:
+    if count != len(names):
+        raise InvalidInputError(
+            f"Table {table}: the query has {count} columns, and INSERT needs {len(names)}: {', '.join(names)}."
+        )
+
+
+def _with_values(rows: Any, table: Table, fixed: Mapping[str, str]) -> Any:
+    """Rows with the columns that they lack: those of PARTITION, and NULL for the others."""
+    values = {name: literal_value(value) for name, value in fixed.items()}
+    if isinstance(rows, pa.RecordBatchReader):
+        have = {name.lower() for name in rows.schema.names}
+    else:
+        have = {name.lower() for name in rows.columns}
+    partial = table.schema.options.get("merge-engine") == "partial-update"
+    for name in table.schema.field_names:
+        if name.lower() not in have and name not in values and not partial:
+            values[name] = None
+    if not values:
+        return rows
+    if not isinstance(rows, pa.RecordBatchReader):
+        from lakelsm.frames.sql_frame import with_literals
+
+        return with_literals(rows, values)
+    return _with_constants(rows, values)
+
+
+def _with_constants(rows: pa.RecordBatchReader, values: Mapping[str, Any]) -> pa.RecordBatchReader:
+    constants = {name: pa.scalar(value) for name, value in values.items()}
+    added = [pa.field(name, value.type) for name, value in constants.items()]
+    schema = pa.schema([*rows.schema, *added])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in rows:
+            columns = [*batch.columns, *(pa.repeat(value, len(batch)) for value in constants.values())]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def delete(context: SqlContext, statement: sql.Delete) -> CommitResult:
+    """DELETE FROM."""
+    table = context.table(statement.table)
+    where = "TRUE" if statement.where is None else _unqualified(statement.where, statement.table[-1], statement.alias)
+    return table.delete(where, engine=context.engine)
+
+
+def update(context: SqlContext, statement: sql.Update) -> CommitResult:
+    """UPDATE."""
+    table = context.table(statement.table)
+    name, alias = statement.table[-1], statement.alias
+    values = {column: _unqualified(text, name, alias) for column, text in statement.values.items()}
+    where = "TRUE" if statement.where is None else _unqualified(statement.where, name, alias)
+    return table.update(values, where, engine=context.engine)
+
+
+def _unqualified(text: str, table: str, alias: str | None) -> str:
+    """An expression without the table's name or alias before its columns. Raises UnsupportedFeatureError for queries."""
+    tokens = tokenize(text)
+    parts, position, at = [], 0, 0
+    while at < len(tokens):
+        token = tokens[at]
+        if token.is_word("SELECT"):
+            raise UnsupportedFeatureError(f"SQL: a query within {text[:100]!r} is not supported there.")
+        name = token.text.strip("`").lower() if token.kind in (TokenKind.NAME, TokenKind.QUOTED) else None
+        if name == (alias or table).lower() and tokens[min(at + 1, len(tokens) - 1)].is_word("."):
+            parts.append(text[position : token.start])
+            position = tokens[at + 1].end
+            at += 1
+        at += 1
+    return "".join([*parts, text[position:]])
+
+
+def truncate(context: SqlContext, statement: sql.Truncate) -> Any:
+    """TRUNCATE TABLE: drops all partitions, or those named; a table without partitions is overwritten by no rows."""
+    table = context.table(statement.table)
+    if statement.partition:
+        return table.maintenance.drop_partitions(partition_condition(table, statement.partition))
+    if table.schema.partition_keys:
+        return table.maintenance.drop_partitions("TRUE")
+    return table.overwrite(table.to_reader("FALSE"))
+
+
+__all__ = ["Tokens", "delete", "insert", "truncate", "update"]

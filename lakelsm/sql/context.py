@@ -1,0 +1,125 @@
+"""What statements run on: a catalog, the frames that the caller passes, and the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from lakelsm.engine import spark_session
+from lakelsm.errors import InvalidInputError
+from lakelsm.sql.local.local_query import local_query
+from lakelsm.sql.local.query_result import QueryResult
+from lakelsm.sql.pushdown import needs
+from lakelsm.sql.query_sources import INCREMENTAL, ChangesSource, FrameSource, QuerySource, ResultSource, table_source
+from lakelsm.sql.syntax.query_text import QueryText, TableReference
+from lakelsm.sql.syntax.statements import Name
+from lakelsm.table.table import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from lakelsm.schema_changes import SchemaChange
+
+#: The database of names without one, as in Paimon.
+DEFAULT_DATABASE = "default"
+#: What SQL can do without Spark.
+_WITHOUT_SPARK = "pass engine='local'"
+
+
+class SqlCatalog(Protocol):
+    """The calls of a catalog that statements become."""
+
+    def table(self, name: str) -> Table: ...
+    def table_exists(self, name: str) -> bool: ...
+    def list_databases(self) -> list[str]: ...
+    def list_tables(self, database: str | None = None) -> list[str]: ...
+    def create_table(
+        self,
+        name: str,
+        schema: object,
+        *,
+        primary_key: str | Sequence[str],
+        partition_by: Sequence[str] = (),
+        options: Mapping[str, object] | None = None,
+        comment: str | None = None,
+        if_not_exists: bool = False,
+        load: bool = False,
+    ) -> Table: ...
+    def alter_table(self, name: str, *changes: SchemaChange) -> Table: ...
+    def drop_table(self, name: str) -> None: ...
+    def rename_table(self, name: str, new_name: str) -> Table: ...
+    def create_database(self, name: str, *, if_not_exists: bool = False) -> None: ...
+    def drop_database(self, name: str, *, cascade: bool = False, if_exists: bool = False) -> None: ...
+
+
+@dataclass(frozen=True)
+class SqlContext:
+    """A catalog with frames by name. ``engine`` is 'spark' or 'local'."""
+
+    catalog: SqlCatalog
+    frames: Mapping[str, Any]
+    engine: str
+    spark: SparkSession | None
+
+    def full_name(self, name: Name) -> str:
+        """The name of a table as 'database.table'."""
+        if len(name) > 2:
+            raise InvalidInputError(f"SQL: table {'.'.join(name)!r}: write the name as database.table.")
+        if any("." in part for part in name):
+            raise InvalidInputError(f"SQL: table {'.'.join(name)!r}: a name has no dot within backticks.")
+        return f"{DEFAULT_DATABASE}.{name[0]}" if len(name) == 1 else ".".join(name)
+
+    def table(self, name: Name) -> Table:
+        """Open a table, or a branch by 'table$branch_name'."""
+        return self.catalog.table(self.full_name(name))
+
+    def query(self, text: str) -> DataFrame | QueryResult:
+        """Plan a query: a DataFrame on Spark, else the rows of a query in this process."""
+        query = QueryText.of(text)
+        found = ((each, self._source(each)) for each in query.references)
+        sources = {each.start: source for each, source in found if source is not None}
+        return self._frame(query, sources) if self.engine == "spark" else local_query(query, sources)
+
+    def session(self) -> SparkSession:
+        """The session that runs queries."""
+        return spark_session(self.spark, _WITHOUT_SPARK)
+
+    def _frame(self, query: QueryText, sources: Mapping[int, QuerySource]) -> DataFrame:
+        from lakelsm.frames.sql_frame import query_frame, session_time_zone
+
+        session = self.session()
+        wanted = needs(query, {start: source.fields for start, source in sources.items()}, session_time_zone(session))
+        names = {start: f"lakelsm_table_{at}_" for at, start in enumerate(sorted(sources))}
+        frames = {names[start]: source.frame(session, wanted[start]) for start, source in sources.items()}
+        return query_frame(session, query.replaced(names), frames)
+
+    def _source(self, reference: TableReference) -> QuerySource | None:
+        """What a name in a query stands for; None for what only the Spark session may know."""
+        name = reference.name
+        if reference.arguments is not None:
+            return self._function(reference)
+        if len(name) == 1 and name[0] in self.frames:
+            return FrameSource(name[0], self.frames[name[0]])
+        if len(name) > 2 and self.engine == "spark":
+            return None
+        table, _, suffix = name[-1].partition("$")
+        branch, _, system = suffix.partition("$") if suffix.startswith("branch_") else ("", "", suffix)
+        full = self.full_name((*name[:-1], f"{table}${branch}" if branch else table))
+        if self.engine == "spark" and not self.catalog.table_exists(full):
+            return None
+        opened = self.catalog.table(full)
+        if not system:
+            return table_source(opened, reference)
+        source = table_source(opened, reference) if reference.version or reference.timestamp else None
+        inspected: Any = opened if source is None else source.table  # type: ignore[attr-defined]
+        return ResultSource(inspected.inspect.system(system))
+
+    def _function(self, reference: TableReference) -> QuerySource | None:
+        """The rows of a table function of Paimon; None for other functions."""
+        name, arguments = reference.name[-1].lower(), reference.arguments or ()
+        if name not in INCREMENTAL:
+            return None
+        if len(arguments) != INCREMENTAL[name] or not isinstance(arguments[0], str):
+            raise InvalidInputError(f"SQL: {name} takes a table's name as text, a start and an end.")
+        return ChangesSource(self.table(tuple(arguments[0].split("."))), arguments[1], arguments[2])

@@ -1,0 +1,1 @@
+"""Queries in this process, on DuckDB."""

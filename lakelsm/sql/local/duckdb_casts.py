@@ -1,0 +1,109 @@
+"""Casts of expressions in DuckDB's SQL, as Spark's ANSI mode has them.
+
+A cast that the two do differently is written in other words, or is refused by returning None.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakelsm.predicate.expression import NULL_TYPE, Expression, Value, is_number
+from lakelsm.sql.local.duckdb_types import literal, text_literal, type_text
+from lakelsm.types import INTEGER_ROOTS, AtomicType, DataType
+
+_FLOATS = ("FLOAT", "DOUBLE")
+#: Decimal digits that a DOUBLE holds exactly.
+_EXACT_DIGITS = 15
+#: Texts that cast to a type on both engines; others are an error here.
+_TEXTS = {
+    **dict.fromkeys(INTEGER_ROOTS, r"[\x00-\x20]*[+-]?[0-9]+[\x00-\x20]*"),
+    "DOUBLE": r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?",
+    "DECIMAL": r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)",
+    "DATE": r"[0-9]{4}-[0-9]{2}-[0-9]{2}",
+    "TIMESTAMP": r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?)?",
+    "BOOLEAN": r"(?i)true|false",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DuckExpression(Expression):
+    """An expression in DuckDB's SQL. ``sql`` is in parentheses where it is not a call or a name."""
+
+    sql: str
+
+
+def text_of(expression: Expression) -> str:
+    """An expression in DuckDB's SQL: literals are written with their type."""
+    if isinstance(expression, DuckExpression):
+        return expression.sql
+    assert isinstance(expression, Value)
+    return "NULL" if expression.type == NULL_TYPE else literal(expression.value, expression.type)
+
+
+def cast(child: Expression, target: DataType) -> Expression | None:
+    """``CAST(child AS target)``; None for a cast that is not the same on both engines."""
+    source = child.type
+    if source == target:
+        return child
+    if source == NULL_TYPE:
+        return Value(target, None)
+    text = text_of(child)
+    found = _cast_text(text, source, target)
+    return None if found is None else DuckExpression(target, found)
+
+
+def _cast_text(text: str, source: DataType, target: DataType) -> str | None:
+    if not (isinstance(source, AtomicType) and isinstance(target, AtomicType)):
+        return None
+    plain = f"CAST({text} AS {type_text(target)})"
+    if is_number(source) and is_number(target):
+        return _number(text, source, target, plain)
+    if source.root == "BOOLEAN":
+        return plain if (is_number(target) and target.root != "DECIMAL") or target.root == "VARCHAR" else None
+    if target.root == "BOOLEAN" and is_number(source):
+        return f"({text} <> 0)"
+    if target.root == "VARCHAR":
+        return _to_text(text, source, plain)
+    if source.root == "VARCHAR":
+        return _from_text(text, target, plain)
+    if {source.root, target.root} <= {"DATE", "TIMESTAMP"}:
+        if source.root == target.root and (source.precision or 0) > (target.precision or 0):
+            return f"date_trunc('microsecond', {text})::TIMESTAMP"
+        return plain
+    return None
+
+
+def _number(text: str, source: AtomicType, target: AtomicType, plain: str) -> str | None:
+    to_integer = target.root in INTEGER_ROOTS
+    if to_integer and source.root not in INTEGER_ROOTS:
+        return f"CAST(trunc({text}) AS {type_text(target)})"
+    if source.root in _FLOATS and target.root == "DECIMAL":
+        return None
+    if source.root == "DECIMAL" and target.root in _FLOATS:
+        return plain if target.root == "DOUBLE" and (source.precision or 0) <= _EXACT_DIGITS else None
+    return plain
+
+
+def _to_text(text: str, source: AtomicType, plain: str) -> str | None:
+    if source.root in INTEGER_ROOTS or source.root == "DECIMAL":
+        return plain
+    if source.root in ("DATE", "TIMESTAMP") and (source.precision or 0) <= 6:
+        return f"CASE WHEN year({text}) NOT BETWEEN 1 AND 9999 THEN {failure('year')} ELSE {plain} END"
+    return None
+
+
+def _from_text(text: str, target: AtomicType, plain: str) -> str | None:
+    pattern = _TEXTS.get(target.root)
+    if pattern is None or (target.root == "TIMESTAMP" and (target.precision or 0) > 6):
+        return None
+    matches = f"regexp_full_match({text}, {text_literal(pattern)})"
+    trimmed = plain.replace(text, f"trim({text}, {text_literal(_SPACES)})", 1) if target.root in INTEGER_ROOTS else plain
+    return f"CASE WHEN {text} IS NULL OR {matches} THEN {trimmed} ELSE {failure(f'cast to {target.sql()}')} END"
+
+
+_SPACES = "".join(map(chr, range(1, 33)))
+
+
+def failure(reason: str) -> str:
+    """An expression that fails where it is evaluated; `local_query` has the messages."""
+    return f"error({text_literal('lakelsm: ' + reason)})"

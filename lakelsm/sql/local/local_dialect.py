@@ -1,0 +1,84 @@
+"""The tree that sqlglot makes of a query, with functions as calls by their names and literals as Spark reads them."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any, ClassVar
+
+import sqlglot
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import SqlglotError
+
+from lakelsm.errors import InvalidInputError
+from lakelsm.predicate.expression import DOUBLE, STRING, Value, decimal
+from lakelsm.sql.syntax.tokens import TokenKind, text_value, tokenize
+from lakelsm.types import AtomicType
+
+
+class PlainSpark(Spark):
+    """Spark's dialect without the functions that sqlglot has classes for: each is a call with a name and arguments."""
+
+    class Parser(Spark.Parser):  # type: ignore[misc, valid-type]
+        """The parser of queries."""
+
+        FUNCTIONS: ClassVar[Any] = {}
+        FUNCTION_PARSERS: ClassVar[Any] = {
+            name: Spark.Parser.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST", "EXTRACT")
+        }
+        NO_PAREN_FUNCTION_PARSERS: ClassVar[Any] = {"CASE": Spark.Parser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
+        NO_PAREN_FUNCTIONS: ClassVar[Any] = {}
+
+
+_INTEGERS = {"Y": ("TINYINT", 8), "S": ("SMALLINT", 16), "L": ("BIGINT", 64)}
+
+
+class QueryTree:
+    """A parsed query. ``values`` are literals that sqlglot reads otherwise, by the texts that stand for them."""
+
+    def __init__(self, sql: str) -> None:
+        self.values: dict[str, Value] = {}
+        self._prefix = "literal "
+        while self._prefix in sql:
+            self._prefix += "-"
+        try:
+            self.root: Any = sqlglot.parse_one(self._plain(sql), dialect=PlainSpark)
+        except SqlglotError as error:
+            raise InvalidInputError(f"SQL: {str(error).splitlines()[0]}") from error
+        except RecursionError as error:
+            raise InvalidInputError("SQL: the query is nested too deeply.") from error
+
+    def _plain(self, sql: str) -> str:
+        """The text with a plain literal in place of each text with quotes or escapes, and each typed number."""
+        parts, position = [], 0
+        for token in tokenize(sql):
+            value = None
+            if token.kind is TokenKind.TEXT:
+                content = token.text[1:-1]
+                if token.text[0] in "rR" or "\\" in content or token.text[0] in content or "'" in content:
+                    value = Value(STRING, text_value(token.text))
+            elif token.kind is TokenKind.NUMBER and token.text[-1].isalpha():
+                value = _number(token.text)
+            if value is not None:
+                name = f"{self._prefix}{len(self.values)}"
+                self.values[name] = value
+                parts += [sql[position : token.start], f"'{name}'"]
+                position = token.end
+        return "".join([*parts, sql[position:]])
+
+
+def _number(text: str) -> Value | None:
+    """A number with a letter for its type; None for one whose letters are an exponent."""
+    suffix = text[-1].upper()
+    if text[-2:].upper() == "BD":
+        number = Decimal(text[:-2])
+        digits, exponent = len(number.as_tuple().digits), int(number.as_tuple().exponent)
+        scale = max(0, -exponent)
+        return Value(decimal(max(digits + max(exponent, 0), scale), scale), number)
+    if suffix in _INTEGERS and text[:-1].isdigit():
+        root, bits = _INTEGERS[suffix]
+        if int(text[:-1]) >= 1 << (bits - 1):
+            raise InvalidInputError(f"SQL: {text} does not fit {root}.")
+        return Value(AtomicType(root), int(text[:-1]))
+    if suffix == "D":
+        return Value(DOUBLE, float(text[:-1]))
+    return Value(AtomicType("FLOAT"), float(text[:-1])) if suffix == "F" else None

@@ -1,0 +1,156 @@
+"""Queries in this process, on DuckDB (extra ``lakelsm[sql]``).
+
+DuckDB reads tables as Arrow streams with the columns and conditions that the query needs, and spills to a directory of
+its own where its memory does not suffice. It can read a stream again, so each scan opens a new one of the same snapshot.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from lakelsm.errors import InvalidInputError, LakelsmError
+from lakelsm.runner.process_limits import usable_cores, usable_memory
+from lakelsm.sql.local.local_dialect import QueryTree
+from lakelsm.sql.local.query_binder import bind_query
+from lakelsm.sql.local.query_result import QueryResult
+from lakelsm.sql.local.relation_binder import BoundQuery
+from lakelsm.sql.pushdown import needs
+from lakelsm.sql.query_sources import QuerySource, numbered_stream, stream_type
+from lakelsm.sql.syntax.query_text import QueryText
+
+#: The share of the process's memory that a query may use before it spills.
+_MEMORY_SHARE = 4
+_BATCH_ROWS = 1 << 16
+#: What `duckdb_casts.failure` marks its messages with.
+_FAILURE = "lakelsm: "
+
+
+def local_query(query: QueryText, sources: Mapping[int, QuerySource]) -> QueryResult:
+    """Bind a query to its sources, by the starts of their references. It runs when its rows are taken.
+
+    Raises InvalidInputError for names and types that are wrong, UnsupportedFeatureError for what this process does not
+    evaluate.
+    """
+    fields = {start: source.fields for start, source in sources.items()}
+    wanted = needs(query, fields, None)
+    names = {start: f"table{at}" for at, start in enumerate(sorted(sources))}
+    tree = QueryTree(query.replaced(names))
+    bound = bind_query(tree, {names[start]: columns for start, columns in fields.items()})
+    streams = {
+        names[start]: _Stream(partial(numbered_stream, source, wanted[start])) for start, source in sources.items()
+    }
+    return QueryResult(partial(_run, bound, streams))
+
+
+class _Stream:
+    """A table for DuckDB, which opens a new stream for each scan. ``error`` is what a stream raised."""
+
+    def __init__(self, open_reader: Callable[[], pa.RecordBatchReader]) -> None:
+        self._open = open_reader
+        self.error: Exception | None = None
+        self._schema: pa.Schema | None = None
+
+    def __arrow_c_schema__(self) -> object:
+        if self._schema is None:
+            self._schema = self._open().schema
+        return self._schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        try:
+            reader = self._open()
+        except Exception as error:
+            self.error = error
+            raise
+        batches = pa.RecordBatchReader.from_batches(reader.schema, self._batches(reader))
+        return batches.__arrow_c_stream__(requested_schema)
+
+    def _batches(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from reader
+        except Exception as error:
+            self.error = error
+            raise
+
+
+def _run(bound: BoundQuery, streams: Mapping[str, _Stream], limit: int | None = None) -> pa.RecordBatchReader:
+    duckdb = _duckdb()
+    scratch = tempfile.mkdtemp(prefix="lakelsm-sql-")
+    try:
+        connection = duckdb.connect(":memory:", config=_settings(scratch))
+        connection.execute("SET TimeZone = 'UTC'")
+        for name, stream in streams.items():
+            connection.register(name, stream)
+        text = bound.sql if limit is None else f"SELECT * FROM ({bound.sql}) LIMIT {limit}"
+        with_errors = partial(_raised, duckdb, streams)
+        try:
+            reader = connection.sql(text).to_arrow_reader(_BATCH_ROWS)
+        except duckdb.Error as error:
+            raise with_errors(error) from error
+    except BaseException:
+        shutil.rmtree(scratch, ignore_errors=True)
+        raise
+    kinds = [stream_type(column.type) for column in bound.columns]
+    schema = pa.schema([pa.field(column.name, kind) for column, kind in zip(bound.columns, kinds)])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        try:
+            for batch in reader:
+                columns = [_as_type(each, kind) for each, kind in zip(batch.columns, kinds)]
+                yield pa.RecordBatch.from_arrays(columns, schema=schema)
+        except (duckdb.Error, OSError, pa.ArrowException) as error:
+            raise with_errors(error) from error
+        finally:
+            connection.close()
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def _as_type(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_null(kind):
+        return pa.nulls(len(values))
+    return values if values.type == kind else values.cast(kind)
+
+
+def _duckdb() -> Any:
+    try:
+        import duckdb
+    except ImportError as error:
+        raise InvalidInputError(
+            "SQL in this process needs DuckDB, which is not installed. Install lakelsm[sql], or pass engine='spark'."
+        ) from error
+    return duckdb
+
+
+def _settings(scratch: str) -> dict[str, str]:
+    return {
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+        "memory_limit": f"{usable_memory() // _MEMORY_SHARE // 1024}KiB",
+        "threads": str(usable_cores()),
+        "temp_directory": scratch,
+        "preserve_insertion_order": "false",
+    }
+
+
+def _raised(duckdb: Any, streams: Mapping[str, _Stream], error: Exception) -> BaseException:
+    """What a caller sees of an error: that of a table's read, or a wrong value of the query."""
+    for stream in streams.values():
+        if stream.error is not None:
+            return stream.error
+    text = str(error).partition("\n")[0]
+    if _FAILURE in text:
+        return InvalidInputError(f"SQL: {text.partition(_FAILURE)[2].rstrip('.')}.")
+    if isinstance(error, LakelsmError):
+        return error
+    if isinstance(error, duckdb.OutOfMemoryException):
+        from lakelsm.errors import OutOfMemoryError
+
+        return OutOfMemoryError(f"SQL: the query needs more memory or disk space than it may use: {text}.")
+    return InvalidInputError(f"SQL: {text.rstrip('.')}.")

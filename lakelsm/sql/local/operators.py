@@ -1,0 +1,318 @@
+"""Operators of queries in DuckDB's SQL: arithmetic, comparisons, conditions, CASE, casts, elements of arrays and maps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlglot import exp
+
+from lakelsm.errors import InvalidInputError
+from lakelsm.predicate.expression import (
+    BOOLEAN,
+    BYTES,
+    DOUBLE,
+    NULL_TYPE,
+    STRING,
+    Expression,
+    Value,
+    arithmetic_type,
+    common_type,
+    decimal,
+    decimal_of,
+    is_number,
+    is_ordered,
+)
+from lakelsm.sql.local.duckdb_casts import DuckExpression, cast, failure, text_of
+from lakelsm.sql.local.duckdb_functions import BIGINT, SCALAR
+from lakelsm.sql.local.duckdb_types import type_text
+from lakelsm.sql.local.expression_binder import ExpressionBinder, Handlers, Node, shown
+from lakelsm.types import INTEGER_ROOTS, ArrayType, AtomicType, DataType, MapType, parse_type
+
+_ARITHMETIC: dict[Any, str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
+_COMPARISONS: dict[Any, str] = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
+_CAST_TYPES = {
+    "TINYINT": "TINYINT",
+    "SMALLINT": "SMALLINT",
+    "INT": "INT",
+    "BIGINT": "BIGINT",
+    "FLOAT": "FLOAT",
+    "DOUBLE": "DOUBLE",
+    "BOOLEAN": "BOOLEAN",
+    "DATE": "DATE",
+    "TEXT": "STRING",
+    "VARCHAR": "STRING",
+    "TIMESTAMPNTZ": "TIMESTAMP(6)",
+}
+
+
+def arithmetic(binder: ExpressionBinder, node: Node) -> Expression | None:
+    """``+ - * / %``, and days added to a date."""
+    op, left, right = _ARITHMETIC[type(node)], binder.bind(node.this), binder.bind(node.expression)
+    if left.type.root == "DATE" and op in "+-":
+        return SCALAR["date_add" if op == "+" else "date_sub" if right.type.root != "DATE" else "none"]([left, right])
+    if not (is_number(left.type) and is_number(right.type)):
+        return None
+    kind = arithmetic_type(op, left, right)
+    if kind.root == "DECIMAL":
+        return decimal_arithmetic(op, left, right, kind)
+    sides = [cast(left, kind), cast(right, kind)]
+    if sides[0] is None or sides[1] is None:
+        return None
+    one, other = text_of(sides[0]), text_of(sides[1])
+    if op in "/%":
+        divided = f"CASE WHEN {other} = 0 THEN {failure('division by zero')} ELSE {one} {op} {other} END"
+        return DuckExpression(kind, divided)
+    return DuckExpression(kind, f"({one} {op} {other})")
+
+
+def decimal_arithmetic(op: str, left: Expression, right: Expression, kind: AtomicType) -> Expression | None:
+    """Sums and products of decimals whose exact results have at most 38 digits; quotients are refused."""
+    sides = [Value(kind, None) if side.type == NULL_TYPE else side for side in (left, right)]
+    types = [decimal_of(side) for side in sides]
+    scales = [each.scale or 0 for each in types]
+    whole = [(each.precision or 0) - (each.scale or 0) for each in types]
+    if op in "+-":
+        exact = decimal(max(whole) + max(scales) + 1, max(scales))
+        types = [exact, exact]
+        fits = max(whole) + max(scales) + 1 <= 38
+    else:
+        exact, fits = decimal(sum(whole) + sum(scales), sum(scales)), sum(whole) + sum(scales) < 38
+    casts = [cast(side, each) for side, each in zip(sides, types)]
+    if op not in "+-*" or not fits or casts[0] is None or casts[1] is None:
+        return None
+    found = DuckExpression(exact, f"CAST({text_of(casts[0])} {op} {text_of(casts[1])} AS {type_text(exact)})")
+    return cast(found, kind)
+
+
+def integer_division(binder: ExpressionBinder, node: Node) -> Expression | None:
+    """``a DIV b`` of integers: BIGINT."""
+    left, right = binder.bind(node.this), binder.bind(node.expression)
+    if not {left.type.root, right.type.root} <= {*INTEGER_ROOTS}:
+        return None
+    one, other = (text_of(side) for side in (cast(left, BIGINT), cast(right, BIGINT)) if side is not None)
+    divided = f"CASE WHEN {other} = 0 THEN {failure('division by zero')} ELSE {one} // {other} END"
+    return DuckExpression(BIGINT, divided)
+
+
+def negative(binder: ExpressionBinder, node: Node) -> Expression | None:
+    """``-x``."""
+    child = binder.bind(node.this)
+    if child.type == NULL_TYPE:
+        return Value(DOUBLE, None)
+    return DuckExpression(child.type, f"(-{text_of(child)})") if is_number(child.type) else None
+
+
+def comparison(binder: ExpressionBinder, node: Node) -> Expression | None:
+    """``= <> < <= > >=``."""
+    return compared(_COMPARISONS[type(node)], binder.bind(node.this), binder.bind(node.expression))
+
+
+def compared(op: str, left: Expression, right: Expression) -> Expression | None:
+    """Return a comparison of two expressions of one common type; None where they have none, or it has no order."""
+    sides = alike([left, right])
+    if sides is None or not is_ordered(sides[0].type):
+        return None
+    return DuckExpression(BOOLEAN, f"({text_of(sides[0])} {op} {text_of(sides[1])})")
+
+
+def alike(expressions: Sequence[Expression]) -> list[Expression] | None:
+    """Expressions as their common type; None where they have none."""
+    kind = common_type(each.type for each in expressions)
+    if kind is None:
+        return None
+    found = [cast(each, BOOLEAN if kind == NULL_TYPE else kind) for each in expressions]
+    known = [each for each in found if each is not None]
+    return known if len(known) == len(found) else None
+
+
+def null_safe_equal(binder: ExpressionBinder, node: Node) -> Expression | None:
+    """``a <=> b``."""
+    return compared("IS NOT DISTINCT FROM", binder.bind(node.this), binder.bind(node.expression))
+
+
+def distinct_from(binder: ExpressionBinder, node: Node) -> Expression | None:
+    """``a IS DISTINCT FROM b``."""
+    return compared("IS DISTINCT FROM", binder.bind(node.this), binder.bind(node.expression))
+
+
+def connected(binder: ExpressionBinder, node: Node) -> Expression | None:
+    """AND and OR; a long chain is deep on its left."""
+    kind, word = type(node), "AND" if isinstance(node, exp.And) else "OR"
+    parts, pending = [], [node]
+    while pending:
+        one = pending.pop()
+        if type(one) is kind:
+            pending += [one.expression, one.this]
+        else:
+            parts.append(binder.condition(one))
+    return DuckExpression(BOOLEAN, "(" + f" {word} ".join(parts) + ")")
+
+
+def inverted(binder: ExpressionBinder, node: Node) -> Expression | None:
+    """``NOT a``."""
+    return DuckExpression(BOOLEAN, f"(NOT {binder.condition(node.this)})")
+
+
+def is_test(binder: ExpressionBinder, node: Node) -> Expression | None:
+    """``a IS NULL``, ``a IS TRUE``."""
+    if isinstance(node.expression, exp.Null):
+        return DuckExpression(BOOLEAN, f"({text_of(binder.bind(node.this))} IS NULL)")
+    if isinstance(node.expression, exp.Boolean):
+        word = "TRUE" if node.expression.this else "FALSE"
+        return DuckExpression(BOOLEAN, f"({binder.condition(node.this)} IS NOT DISTINCT FROM {word})")
+    return None
+
+
+def between(binder: ExpressionBinder, node: Node) -> Expression | None:
+    """``a BETWEEN b AND c``."""
+    value, low, high = binder.bind(node.this), binder.bind(node.args["low"]), binder.bind(node.args["high"])
+    tests = [compared(">=", value, low), compared("<=", value, high)]
+    if tests[0] is None or tests[1] is None or node.args.get("symmetric"):
+        return None
+    return DuckExpression(BOOLEAN, f"({text_of(tests[0])} AND {text_of(tests[1])})")
+
+
+def within(binder: ExpressionBinder, node: Node) -> Expression | None:
+    """``a IN (values)`` and ``a IN (query)``."""
+    value = binder.bind(node.this)
+    query = node.args.get("query")
+    if query is not None:
+        sql, columns = binder.bind_query(query.this if isinstance(query, exp.Subquery) else query, binder.scope)
+        if len(columns) != 1 or columns[0].type != value.type or not is_ordered(value.type):
+            return None
+        return DuckExpression(BOOLEAN, f"({text_of(value)} IN ({sql}))")
+    found = alike([value, *(binder.bind(each) for each in node.expressions)])
+    if found is None or len(found) < 2 or not is_ordered(found[0].type):
+        return None
+    return DuckExpression(BOOLEAN, f"({text_of(found[0])} IN ({', '.join(map(text_of, found[1:]))}))")
+
+
+def exists(binder: ExpressionBinder, node: Node) -> Expression | None:
+    """``EXISTS (query)``."""
+    return DuckExpression(BOOLEAN, f"EXISTS ({binder.bind_query(node.this, binder.scope)[0]})")
+
+
+def scalar_query(binder: ExpressionBinder, node: Node) -> Expression | None:
+    """A query in parentheses with one column, as a value."""
+    sql, columns = binder.bind_query(node.this, binder.scope)
+    if len(columns) != 1:
+        raise InvalidInputError(f"SQL: {shown(node)!r} has {len(columns)} columns, and a value has one.")
+    return DuckExpression(columns[0].type, f"({sql})")
+
+
+def like(binder: ExpressionBinder, node: Node) -> Expression | None:
+    """``a LIKE 'pattern'`` with Spark's escape character."""
+    value, pattern = binder.bind(node.this), binder.bind(node.expression)
+    if value.type not in (STRING, NULL_TYPE) or not isinstance(pattern, Value) or pattern.type != STRING:
+        return None
+    return DuckExpression(BOOLEAN, f"({text_of(value)} LIKE {text_of(pattern)} ESCAPE '\\')")
+
+
+def joined(binder: ExpressionBinder, node: Node) -> Expression | None:
+    """``a || b``."""
+    return concatenated([binder.bind(node.this), binder.bind(node.expression)])
+
+
+def concatenated(parts: Sequence[Expression]) -> Expression | None:
+    """Return texts, or bytes, one after the other; None for a part that is not text."""
+    kinds = {part.type for part in parts} - {NULL_TYPE}
+    kind = BYTES if kinds == {BYTES} else STRING
+    if BYTES in kinds and kind == STRING:
+        return None
+    found = [cast(part, kind) for part in parts]
+    texts = [text_of(part) for part in found if part is not None]
+    return DuckExpression(kind, f"({' || '.join(texts)})") if len(texts) == len(parts) > 0 else None
+
+
+def case(binder: ExpressionBinder, node: Node) -> Expression | None:
+    """``CASE WHEN c THEN a ELSE b END``, and CASE of a value."""
+    tests, values = [], []
+    for each in node.args["ifs"]:
+        test = each.this if node.this is None else exp.EQ(this=node.this.copy(), expression=each.this.copy())
+        if isinstance(test, exp.Null):
+            raise InvalidInputError("SQL: CASE WHEN NULL: NULL is not a condition.")
+        tests.append(binder.condition(test))
+        values.append(binder.bind(each.args["true"]))
+    default = node.args.get("default")
+    return chosen(tests, [*values, Value(NULL_TYPE, None) if default is None else binder.bind(default)])
+
+
+def chosen(tests: Sequence[str], values: Sequence[Expression]) -> Expression | None:
+    """Return the value of the first test that is TRUE, else the last value; None where they have no common type."""
+    sides = alike(values)
+    if sides is None:
+        return None
+    kind = common_type(each.type for each in values)
+    if kind == NULL_TYPE:
+        return Value(NULL_TYPE, None)
+    branches = " ".join(f"WHEN {test} THEN {text_of(value)}" for test, value in zip(tests, sides))
+    return DuckExpression(sides[0].type, f"CASE {branches} ELSE {text_of(sides[-1])} END")
+
+
+def cast_to(binder: ExpressionBinder, node: Node) -> Expression | None:
+    """``CAST(a AS type)``, ``DATE '…'``."""
+    if isinstance(node, exp.TryCast) and not isinstance(node.parent, exp.Dot) and node.args.get("safe"):
+        return None
+    target = cast_target(node)
+    return None if target is None else cast(binder.bind(node.this), target)
+
+
+def extract(binder: ExpressionBinder, node: Node) -> Expression | None:
+    """``EXTRACT(field FROM a)``."""
+    name = str(node.this.name).lower()
+    names = {"dow": "dayofweek", "doy": "dayofyear", "week": "weekofyear"}
+    call = SCALAR.get(names.get(name, name))
+    known = ("year", "quarter", "month", "week", "day", "dow", "doy", "hour", "minute")
+    return call([binder.bind(node.expression)]) if call is not None and name in known else None
+
+
+def element(binder: ExpressionBinder, node: Node) -> Expression | None:
+    """``array[index]`` from 0, and ``map[key]``."""
+    holder, index = binder.bind(node.this), binder.bind(node.expressions[0])
+    if isinstance(holder.type, MapType):
+        key = cast(index, holder.type.key)
+        return None if key is None else DuckExpression(holder.type.value, f"{text_of(holder)}[{text_of(key)}]")
+    if not isinstance(holder.type, ArrayType) or index.type.root not in INTEGER_ROOTS:
+        return None
+    array, at = text_of(holder), text_of(index)
+    outside = f"({at} < 0 OR {at} >= len({array}))"
+    value = f"{array}[CAST({at} AS BIGINT) + 1]"
+    return DuckExpression(
+        holder.type.element, f"CASE WHEN {outside} THEN {failure('array index out of bounds')} ELSE {value} END"
+    )
+
+
+def cast_target(node: Node) -> DataType | None:
+    """The type of a CAST; None for one that is not evaluated here."""
+    name = str(getattr(node.to.this, "value", node.to.this))
+    if name == "DECIMAL":
+        digits = [int(one.this.this) for one in node.to.expressions]
+        return AtomicType("DECIMAL", precision=(digits or [10])[0], scale=(digits[1:] or [0])[0])
+    return parse_type(_CAST_TYPES[name]) if name in _CAST_TYPES and not node.to.expressions else None
+
+
+#: The handlers of this module, by the class of the node.
+OPERATORS: Handlers = {
+    **dict.fromkeys(_ARITHMETIC, arithmetic),
+    **dict.fromkeys(_COMPARISONS, comparison),
+    exp.And: connected,
+    exp.Or: connected,
+    exp.Between: between,
+    exp.Bracket: element,
+    exp.Case: case,
+    exp.Cast: cast_to,
+    exp.TryCast: cast_to,
+    exp.DPipe: joined,
+    exp.Exists: exists,
+    exp.Extract: extract,
+    exp.In: within,
+    exp.IntDiv: integer_division,
+    exp.Is: is_test,
+    exp.Like: like,
+    exp.Neg: negative,
+    exp.Not: inverted,
+    exp.NullSafeEQ: null_safe_equal,
+    exp.NullSafeNEQ: distinct_from,
+    exp.Subquery: scalar_query,
+}

@@ -1,0 +1,371 @@
+"""Queries -> DuckDB's SQL: relations, joins, groups, order and set operations, with the columns of the result.
+
+Each relation and each column of the SQL has a name of its own (``t0``, ``c0``), so that no name of the user reaches it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlglot import exp
+
+from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.predicate.expression import BOOLEAN, NULL_TYPE, Expression, Value, common_type, is_ordered
+from lakelsm.sql.local.duckdb_casts import DuckExpression, cast, text_of
+from lakelsm.sql.local.duckdb_functions import AGGREGATES
+from lakelsm.sql.local.expression_binder import ExpressionBinder, QueryScope, ScopeColumn, shown
+from lakelsm.sql.local.local_dialect import QueryTree
+from lakelsm.sql.local.relation_binder import HANDLERS, BoundQuery, CommonTables, OutputColumn, RelationBinder
+from lakelsm.types import DataField
+
+Node = Any
+#: Parts of a SELECT that are bound; others are refused.
+_KNOWN_PARTS = frozenset(
+    [
+        "kind", "expressions", "from", "from_", "joins", "where", "group", "having", "order", "limit", "offset",
+        "distinct", "with", "with_", "hint", "operation_modifiers"
+    ]
+)
+_OPERATIONS: dict[Any, str] = {exp.Union: "UNION", exp.Intersect: "INTERSECT", exp.Except: "EXCEPT"}
+#: How deep queries may be nested.
+_MAX_DEPTH = 60
+
+
+def bind_query(tree: QueryTree, tables: Mapping[str, Sequence[DataField]]) -> BoundQuery:
+    """Bind a query on some tables, by the names that the query has for them.
+
+    Raises InvalidInputError for names that do not exist or are ambiguous, and UnsupportedFeatureError for what is not
+    evaluated in this process.
+    """
+    try:
+        return _QueryBinder(tree, tables).query(tree.root, {}, None)
+    except RecursionError as error:
+        raise InvalidInputError("SQL: the query is nested too deeply.") from error
+
+
+class _QueryBinder(RelationBinder):
+    """Binds queries within each other."""
+
+    def __init__(self, tree: QueryTree, tables: Mapping[str, Sequence[DataField]]) -> None:
+        super().__init__(tree, tables)
+        self._depth = 0
+
+    def query(self, node: Node, common: CommonTables, parent: QueryScope | None) -> BoundQuery:
+        """A SELECT, a set operation, VALUES, or one of these in parentheses."""
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise InvalidInputError("SQL: the query is nested too deeply.")
+        try:
+            return self._query(node, common, parent)
+        finally:
+            self._depth -= 1
+
+    def _query(self, node: Node, common: CommonTables, parent: QueryScope | None) -> BoundQuery:
+        definitions, common = self._common_tables(node, common, parent)
+        if isinstance(node, exp.Subquery):
+            found = self._ordered(self.query(node.this, common, parent), node, common, parent)
+        elif isinstance(node, exp.Select):
+            found = self._select(node, common, parent)
+        elif type(node) in _OPERATIONS:
+            found = self._ordered(self._set_operation(node, common, parent), node, common, parent)
+        elif isinstance(node, exp.Values):
+            found = self._values(node, parent)
+        else:
+            raise UnsupportedFeatureError(f"SQL: {shown(node)!r} is not a query that this process evaluates.")
+        return BoundQuery(definitions + found.sql, found.columns)
+
+    def _common_tables(
+        self, node: Node, common: CommonTables, parent: QueryScope | None
+    ) -> tuple[str, CommonTables]:
+        """The WITH clause of a query in SQL, and what is in scope after it. Each is evaluated once."""
+        clause = node.args.get("with_") or node.args.get("with")
+        if clause is None:
+            return "", common
+        if clause.args.get("recursive"):
+            raise UnsupportedFeatureError("SQL: WITH RECURSIVE is not evaluated in this process. Pass engine='spark'.")
+        parts, known = [], dict(common)
+        for each in clause.expressions:
+            bound = self.query(each.this, known, parent)
+            name = self.new_name("w")
+            names = [column.name for column in each.args["alias"].columns]
+            parts.append(f"{name} AS MATERIALIZED ({bound.sql})")
+            known[each.alias.lower()] = BoundQuery(name, self._renamed(bound.columns, names, each))
+        return f"WITH {', '.join(parts)} ", known
+
+    def _renamed(self, columns: Sequence[OutputColumn], names: Sequence[str], node: Node) -> list[OutputColumn]:
+        if names and len(names) != len(columns):
+            raise InvalidInputError(f"SQL: {shown(node)!r} has {len(names)} names for {len(columns)} columns.")
+        return [OutputColumn(name, each.type) for name, each in zip(names, columns)] if names else list(columns)
+
+    # -- SELECT ------------------------------------------------------------------------------------------------------
+
+    def _select(self, node: Node, common: CommonTables, parent: QueryScope | None) -> BoundQuery:
+        for part, value in node.args.items():
+            if value and part not in _KNOWN_PARTS:
+                unknown = value[0] if isinstance(value, list) else value
+                raise UnsupportedFeatureError(
+                    f"SQL: {shown(unknown) if isinstance(unknown, exp.Expression) else part!r} is not evaluated in this "
+                    "process. Pass engine='spark' to evaluate it on Spark."
+                )
+        source, columns = self.sources(node, common, parent)
+        scope = QueryScope(columns, parent)
+        binder = ExpressionBinder(self.tree, scope, self.subquery(common), HANDLERS)
+        parts = [source] if source else []
+        where = node.args.get("where")
+        if where is not None:
+            parts.append(f"WHERE {binder.condition(where.this)}")
+        items = self._items(node, binder, columns)
+        if not items:
+            raise InvalidInputError("SQL: SELECT has no columns.")
+        group = self._group(node, binder, items)
+        if group:
+            parts.append(group)
+        outputs = self._outputs(binder, items)
+        having = node.args.get("having")
+        if having is not None:
+            scope.aliases = {each.name.lower(): bound for each, bound in outputs}
+            parts.append(f"HAVING {binder.condition(having.this)}")
+        distinct = node.args.get("distinct")
+        if distinct is not None and distinct.args.get("on") is not None:
+            raise UnsupportedFeatureError("SQL: DISTINCT ON is not evaluated in this process.")
+        order = node.args.get("order")
+        if order is not None:
+            parts.append(self._order(order, binder, outputs, bool(distinct)))
+        limit = self._limit(node)
+        texts = [f"{text_of(_storable(bound))} AS c{at}" for at, (_, bound) in enumerate(outputs)]
+        sql = f"SELECT {'DISTINCT ' if distinct else ''}{', '.join(texts)} {' '.join(parts)}{limit}"
+        return BoundQuery(sql, [each for each, _ in outputs])
+
+    def _items(self, node: Node, binder: ExpressionBinder, columns: Sequence[ScopeColumn]) -> list[tuple[str, Node]]:
+        """The expressions of the SELECT list with their names; ``*`` stands for the columns in scope."""
+        items: list[tuple[str, Node]] = []
+        for each in node.expressions:
+            star = each.this if isinstance(each, exp.Column) and isinstance(each.this, exp.Star) else each
+            if isinstance(star, exp.Star):
+                items += self._starred(each, star, columns)
+            elif isinstance(each, exp.Alias):
+                items.append((each.alias, each.this))
+            elif isinstance(each, exp.Column):
+                items.append((each.parts[-1].name, each))
+            else:
+                items.append((shown(each), each))
+        return items
+
+    def _starred(self, node: Node, star: Node, columns: Sequence[ScopeColumn]) -> list[tuple[str, Node]]:
+        qualifier = node.table.lower() if isinstance(node, exp.Column) else ""
+        hidden = {each.name.lower() for each in star.args.get("except_") or star.args.get("except") or ()}
+        if star.args.get("replace") or star.args.get("rename"):
+            raise UnsupportedFeatureError(f"SQL: {shown(node)!r} is not evaluated in this process.")
+        found = [each for each in columns if not qualifier or (each.qualifier or "").lower() == qualifier]
+        if not found:
+            raise InvalidInputError(f"SQL: {shown(node)!r}: there are no such columns.")
+        return [(each.name, _Known(each)) for each in found if each.name.lower() not in hidden]
+
+    def _outputs(
+        self, binder: ExpressionBinder, items: Sequence[tuple[str, Node]]
+    ) -> list[tuple[OutputColumn, Expression]]:
+        """The bound SELECT list. An alias can be used in the items after it, where no column has its name."""
+        found = []
+        for name, node in items:
+            bound = self._item(binder, node)
+            found.append((OutputColumn(name, bound.type), bound))
+            binder.scope.aliases = {**binder.scope.aliases, name.lower(): bound}
+        return found
+
+    def _item(self, binder: ExpressionBinder, node: Node) -> Expression:
+        if isinstance(node, _Known):
+            groups = binder.scope.groups
+            if groups is not None and node.column.sql not in groups:
+                raise InvalidInputError(f"SQL: column {node.column.name!r} of * is not in GROUP BY.")
+            return DuckExpression(node.column.type, node.column.sql)
+        return binder.bind(node)
+
+    # -- groups, order and limit --------------------------------------------------------------------------------------
+
+    def _group(self, node: Node, binder: ExpressionBinder, items: Sequence[tuple[str, Node]]) -> str:
+        """The GROUP BY clause; afterwards the scope of the binder is that of groups, if there are any."""
+        clause = node.args.get("group")
+        if clause is None:
+            nodes = [each for _, each in items if not isinstance(each, _Known)]
+            having = node.args.get("having")
+            if any(map(_has_aggregate, [*nodes, *([having] if having is not None else [])])):
+                binder.scope.groups = {}
+            return ""
+        for part in ("cube", "rollup", "grouping_sets", "totals"):
+            if clause.args.get(part):
+                raise UnsupportedFeatureError(
+                    f"SQL: GROUP BY with {part.upper().replace('_', ' ')} is not evaluated in this process. "
+                    "Pass engine='spark' to evaluate it on Spark."
+                )
+        wanted = list(clause.expressions)
+        if clause.args.get("all"):
+            wanted = [each for _, each in items if not isinstance(each, _Known) and not _has_aggregate(each)]
+        bound = [self._grouped(each, binder, items) for each in wanted]
+        for each, expression in zip(wanted, bound):
+            if not is_ordered(expression.type):
+                binder.refuse(each)
+        binder.scope.groups = {text_of(each): each for each in bound}
+        binder.scope.aliases = {}
+        return f"GROUP BY {', '.join(text_of(_storable(each)) for each in bound)}" if bound else ""
+
+    def _grouped(self, node: Node, binder: ExpressionBinder, items: Sequence[tuple[str, Node]]) -> Expression:
+        """An expression of GROUP BY: one of the SELECT list by its number or alias, or any other."""
+        if isinstance(node, exp.Literal) and not node.is_string:
+            return self._item(binder, self._numbered(node, [each for _, each in items], "GROUP BY"))
+        if isinstance(node, exp.Column) and len(node.parts) == 1:
+            names = {column.name.lower() for column in binder.scope.columns}
+            aliased = [each for name, each in items if name.lower() == node.name.lower()]
+            if node.name.lower() not in names and aliased:
+                return self._item(binder, aliased[0])
+        return binder.bind(node)
+
+    def _numbered(self, node: Node, choices: Sequence[Any], clause: str) -> Any:
+        number = int(node.this) if str(node.this).isdigit() else 0
+        if not 1 <= number <= len(choices):
+            raise InvalidInputError(f"SQL: {clause} {node.this}: the query has {len(choices)} columns.")
+        return choices[number - 1]
+
+    def _order(
+        self,
+        clause: Node,
+        binder: ExpressionBinder,
+        outputs: Sequence[tuple[OutputColumn, Expression]],
+        outputs_only: bool,
+    ) -> str:
+        """The ORDER BY clause: columns of the result by number or name, and other expressions."""
+        aliases = {each.name.lower(): bound for each, bound in reversed(outputs)}
+        parts = []
+        for each in clause.expressions:
+            child = each.this
+            bound = None
+            if isinstance(child, exp.Literal) and not child.is_string:
+                bound = self._numbered(child, [found for _, found in outputs], "ORDER BY")
+            elif isinstance(child, exp.Column) and len(child.parts) == 1:
+                bound = aliases.get(child.name.lower())
+            if bound is None:
+                binder.scope.aliases = aliases
+                bound = binder.bind(child)
+            texts = [text_of(found) for _, found in outputs]
+            if outputs_only and text_of(bound) not in texts:
+                raise InvalidInputError(f"SQL: ORDER BY {shown(child)!r} is not a column of SELECT DISTINCT.")
+            if not is_ordered(bound.type):
+                binder.refuse(child)
+            text = f"c{texts.index(text_of(bound))}" if outputs_only else text_of(_storable(bound))
+            parts.append(_sorted(text, each))
+        return f"ORDER BY {', '.join(parts)}"
+
+    def _limit(self, node: Node) -> str:
+        parts = []
+        for part, word in (("limit", "LIMIT"), ("offset", "OFFSET")):
+            clause = node.args.get(part)
+            if clause is None or (part == "limit" and str(clause.expression).upper() == "ALL"):
+                continue
+            number = clause.expression
+            if not isinstance(number, exp.Literal) or not str(number.this).isdigit():
+                raise InvalidInputError(f"SQL: {word} takes a whole number, not {shown(number)!r}.")
+            parts.append(f" {word} {int(number.this)}")
+        return "".join(parts)
+
+    def _ordered(self, query: BoundQuery, node: Node, common: CommonTables, parent: QueryScope | None) -> BoundQuery:
+        """The ORDER BY and LIMIT of a set operation or a query in parentheses."""
+        order, limit = node.args.get("order"), self._limit(node)
+        if order is None and not limit:
+            return query
+        name = self.new_name("t")
+        columns = [
+            ScopeColumn(each.name, None, each.type, f"{name}.c{at}") for at, each in enumerate(query.columns)
+        ]
+        binder = ExpressionBinder(self.tree, QueryScope(columns, parent), self.subquery(common), HANDLERS)
+        outputs = [(each, DuckExpression(each.type, column.sql)) for each, column in zip(query.columns, columns)]
+        clause = "" if order is None else f" {self._order(order, binder, outputs, False)}"
+        return BoundQuery(f"SELECT {name}.* FROM ({query.sql}) AS {name}{clause}{limit}", query.columns)
+
+    # -- set operations and values ------------------------------------------------------------------------------------
+
+    def _set_operation(self, node: Node, common: CommonTables, parent: QueryScope | None) -> BoundQuery:
+        sides = [self.query(side, common, parent) for side in (node.this, node.expression)]
+        if node.args.get("by_name"):
+            raise UnsupportedFeatureError("SQL: UNION BY NAME is not evaluated in this process. Pass engine='spark'.")
+        if len({len(side.columns) for side in sides}) > 1:
+            counts = " and ".join(str(len(side.columns)) for side in sides)
+            raise InvalidInputError(f"SQL: the queries of a {_OPERATIONS[type(node)]} have {counts} columns.")
+        columns = []
+        for one, other in zip(*(side.columns for side in sides)):
+            kind = common_type(iter((one.type, other.type)))
+            if kind is None:
+                raise UnsupportedFeatureError(
+                    f"SQL: column {one.name!r} of a {_OPERATIONS[type(node)]} is {one.type.sql()} and "
+                    f"{other.type.sql()}. Cast one of them."
+                )
+            columns.append(OutputColumn(one.name, kind))
+        texts = [self._as_types(side, columns) for side in sides]
+        every = "" if node.args.get("distinct", True) else " ALL"
+        return BoundQuery(f"({texts[0]}) {_OPERATIONS[type(node)]}{every} ({texts[1]})", columns)
+
+    def _as_types(self, query: BoundQuery, columns: Sequence[OutputColumn]) -> str:
+        if [each.type for each in query.columns] == [each.type for each in columns]:
+            return query.sql
+        name = self.new_name("t")
+        texts = []
+        for at, (each, column) in enumerate(zip(query.columns, columns)):
+            found = cast(DuckExpression(each.type, f"{name}.c{at}"), column.type)
+            if found is None:
+                raise UnsupportedFeatureError(
+                    f"SQL: column {each.name!r} is {each.type.sql()} and {column.type.sql()}. Cast one of them."
+                )
+            texts.append(f"{text_of(_storable(found))} AS c{at}")
+        return f"SELECT {', '.join(texts)} FROM ({query.sql}) AS {name}"
+
+    def _values(self, node: Node, parent: QueryScope | None) -> BoundQuery:
+        binder = ExpressionBinder(self.tree, QueryScope((), parent), self.subquery({}), HANDLERS)
+        rows = [
+            [binder.bind(value) for value in (each.expressions if isinstance(each, exp.Tuple) else [each])]
+            for each in node.expressions
+        ]
+        if len({len(row) for row in rows}) != 1:
+            raise InvalidInputError("SQL: the rows of VALUES have different numbers of columns.")
+        columns, texts = [], []
+        for at in range(len(rows[0])):
+            kind = common_type(row[at].type for row in rows)
+            if kind is None:
+                raise UnsupportedFeatureError(f"SQL: column {at + 1} of VALUES has several types. Cast its values.")
+            columns.append(OutputColumn(f"col{at + 1}", kind))
+        for row in rows:
+            values = [cast(value, column.type) for value, column in zip(row, columns)]
+            if any(value is None for value in values):
+                raise UnsupportedFeatureError("SQL: a column of VALUES has several types. Cast its values.")
+            texts.append(", ".join(f"{text_of(_storable(value))} AS c{at}" for at, value in enumerate(values) if value))
+        names = [column.name for column in node.args["alias"].columns] if node.args.get("alias") else []
+        sql = " UNION ALL ".join(f"SELECT {text}" for text in texts)
+        return BoundQuery(sql, self._renamed(columns, names, node))
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A column that ``*`` stands for."""
+
+    column: ScopeColumn
+
+
+def _storable(expression: Expression) -> Expression:
+    """An expression that can be a column: NULL without a type is a BOOLEAN there."""
+    return Value(BOOLEAN, None) if expression.type == NULL_TYPE else expression
+
+
+def _has_aggregate(node: Node) -> bool:
+    """Whether a node has an aggregate function that is neither a window function nor one of a subquery."""
+    if isinstance(node, exp.Window):
+        return any(map(_has_aggregate, [*(node.args.get("partition_by") or ()), *getattr(node.this, "expressions", ())]))
+    if isinstance(node, exp.Select):
+        return False
+    if isinstance(node, exp.Anonymous) and str(node.this).lower() in AGGREGATES:
+        return True
+    return any(_has_aggregate(child) for child in node.iter_expressions())
+
+
+def _sorted(text: str, node: Node) -> str:
+    descending, nulls_first = bool(node.args.get("desc")), node.args.get("nulls_first")
+    first = (not descending) if nulls_first is None else bool(nulls_first)
+    return f"{text} {'DESC' if descending else 'ASC'} NULLS {'FIRST' if first else 'LAST'}"

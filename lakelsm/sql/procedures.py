@@ -1,0 +1,287 @@
+"""Procedures of Paimon, as CALL names them: their arguments, and the calls of a table that do the work."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.sql.syntax.statements import Call
+from lakelsm.table.table import Table
+
+#: Opens a table by the text that names it.
+OpenTable: TypeAlias = Callable[[str], Table]
+_Arguments: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Procedure:
+    """A procedure: the names and types of its arguments in their order, how many of them are required, and its work."""
+
+    arguments: Mapping[str, type]
+    required: int
+    run: Callable[[Table, _Arguments, str | None], Any]
+
+
+def call_procedure(call: Call, open_table: OpenTable, engine: str | None) -> Any:
+    """Run a procedure, and return what the call of the table returns.
+
+    Raises InvalidInputError for an unknown procedure or wrong arguments, UnsupportedFeatureError for a procedure of
+    Paimon that lakelsm has not built.
+    """
+    procedure = PROCEDURES.get(call.procedure)
+    if procedure is None:
+        if call.procedure in UNSUPPORTED:
+            raise UnsupportedFeatureError(f"SQL: procedure sys.{call.procedure} is not supported.")
+        near = difflib.get_close_matches(call.procedure, PROCEDURES, n=1)
+        remedy = f" Did you mean sys.{near[0]}?" if near else f" Procedures: {', '.join(sorted(PROCEDURES))}."
+        raise InvalidInputError(f"SQL: procedure sys.{call.procedure} does not exist.{remedy}")
+    arguments = _arguments(call, procedure)
+    return procedure.run(open_table(arguments.pop("table")), arguments, engine)
+
+
+def _arguments(call: Call, procedure: Procedure) -> dict[str, Any]:
+    names = list(procedure.arguments)
+    lowered = {name.lower(): name for name in names}
+    if len(call.positional) > len(names):
+        raise InvalidInputError(f"SQL: CALL sys.{call.procedure} takes {len(names)} arguments: {', '.join(names)}.")
+    given = dict(zip(names, call.positional))
+    for name, value in call.named.items():
+        known = lowered.get(name.lower())
+        if known is None:
+            raise InvalidInputError(
+                f"SQL: CALL sys.{call.procedure}: argument {name} does not exist. Arguments: {', '.join(names)}."
+            )
+        if known in given:
+            raise InvalidInputError(f"SQL: CALL sys.{call.procedure}: argument {name} is given twice.")
+        given[known] = value
+    known_values = {
+        name: _typed(call.procedure, name, value, procedure.arguments[name])
+        for name, value in given.items()
+        if value is not None
+    }
+    for name in names[: procedure.required]:
+        if name not in known_values:
+            raise InvalidInputError(f"SQL: CALL sys.{call.procedure} needs the argument {name}.")
+    return known_values
+
+
+def _typed(procedure: str, name: str, value: Any, wanted: type) -> Any:
+    """An argument of its type. Numbers are taken as text where text is wanted, as tags may be numbers."""
+    if wanted is str and isinstance(value, int | Decimal) and not isinstance(value, bool):
+        return str(value)
+    if wanted is int and isinstance(value, str) and value.isdigit():
+        return int(value)
+    if type(value) is not wanted:
+        kinds = {str: "text", int: "a whole number", bool: "TRUE or FALSE"}
+        raise InvalidInputError(
+            f"SQL: CALL sys.{procedure}: argument {name} is {value!r}, and {kinds[wanted]} is expected."
+        )
+    return value
+
+
+def _only(procedure: str, given: _Arguments, *known: str) -> None:
+    """Raise UnsupportedFeatureError for arguments of Paimon that have no effect here."""
+    for name in given:
+        if name not in known:
+            raise UnsupportedFeatureError(f"SQL: CALL sys.{procedure}: argument {name} is not supported.")
+
+
+def partitions_condition(text: str) -> str:
+    """The condition of Paimon's partition texts: 'a=1,b=2;a=3', where ',' is AND and ';' is OR."""
+    found = []
+    for partition in text.split(";"):
+        parts = []
+        for each in partition.split(","):
+            name, equals, value = each.partition("=")
+            if not equals or not name.strip():
+                raise InvalidInputError(
+                    f"SQL: partitions: {each!r} is not a partition. Write, for example, 'dt=2024-01-01'."
+                )
+            quoted = value.strip().replace("\\", "\\\\").replace("'", "\\'")
+            parts.append(f"`{name.strip().replace('`', '``')}` = '{quoted}'")
+        found.append(" AND ".join(parts))
+    return " OR ".join(f"({each})" for each in found)
+
+
+def _where(procedure: str, given: _Arguments) -> str | None:
+    if "partitions" in given and "where" in given:
+        raise InvalidInputError(f"SQL: CALL sys.{procedure}: partitions and where exclude each other.")
+    return partitions_condition(given["partitions"]) if "partitions" in given else given.get("where")
+
+
+def _compact(table: Table, given: _Arguments, engine: str | None) -> Any:
+    _only("compact", given, "partitions", "where", "compact_strategy")
+    strategy = given.get("compact_strategy", "full")
+    if strategy not in ("full", "minor"):
+        raise InvalidInputError(f"SQL: CALL sys.compact: compact_strategy is {strategy!r}; use 'full' or 'minor'.")
+    return table.compact(full=strategy == "full", where=_where("compact", given), engine=engine)
+
+
+def _expire_snapshots(table: Table, given: _Arguments, engine: str | None) -> Any:
+    _only("expire_snapshots", given, "retain_max", "retain_min", "older_than", "max_deletes")
+    return table.maintenance.expire_snapshots(
+        given.get("retain_min"),
+        given.get("older_than"),
+        retain_max=given.get("retain_max"),
+        max_deletes=given.get("max_deletes"),
+    )
+
+
+def _expire_partitions(table: Table, given: _Arguments, engine: str | None) -> Any:
+    _only("expire_partitions", given, "expiration_time", "expire_strategy")
+    return table.maintenance.expire_partitions(given.get("expiration_time"), strategy=given.get("expire_strategy"))
+
+
+def _remove_orphans(table: Table, given: _Arguments, engine: str | None) -> Any:
+    _only("remove_orphan_files", given, "older_than", "dry_run")
+    older_than = given.get("older_than")
+    more = {} if older_than is None else {"older_than": older_than}
+    return table.maintenance.remove_orphans(**more, dry_run=given.get("dry_run", False), engine=engine)
+
+
+def _rollback(table: Table, given: _Arguments, engine: str | None) -> Any:
+    points = [given[name] for name in ("version", "snapshot", "tag") if name in given]
+    if len(points) != 1:
+        raise InvalidInputError("SQL: CALL sys.rollback needs one of the arguments version, snapshot and tag.")
+    point = points[0]
+    if "tag" in given or (isinstance(point, str) and not point.isdigit()):
+        return table.rollback(f"tag:{point}")
+    return table.rollback(int(point))
+
+
+def _time(millis: int) -> datetime:
+    return datetime.fromtimestamp(millis / 1000, timezone.utc)
+
+
+def _create_branch(table: Table, given: _Arguments, engine: str | None) -> Any:
+    exists = given.get("ignoreIfExists", False)
+    return table.branches.create(given["branch"], given.get("tag"), ignore_if_exists=exists)
+
+
+def _delete_each(text: str, delete: Callable[[str], Any]) -> list[Any]:
+    """Delete things whose names are separated by commas."""
+    return [delete(name.strip()) for name in text.split(",")]
+
+
+def _reset_consumer(table: Table, given: _Arguments, engine: str | None) -> Any:
+    if "nextSnapshotId" in given:
+        return table.consumers.record(given["consumerId"], given["nextSnapshotId"])
+    return table.consumers.delete(given["consumerId"])
+
+
+def _mark_done(table: Table, given: _Arguments, engine: str | None) -> Any:
+    return table.maintenance.mark_partitions_done(partitions_condition(given["partitions"]))
+
+
+def _drop_partition(table: Table, given: _Arguments, engine: str | None) -> Any:
+    return table.maintenance.drop_partitions(partitions_condition(given["partitions"]))
+
+
+def _names(text: str | None) -> Sequence[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",")]
+
+
+PROCEDURES: Mapping[str, Procedure] = {
+    "compact": Procedure(
+        {
+            "table": str,
+            "partitions": str,
+            "compact_strategy": str,
+            "order_strategy": str,
+            "order_by": str,
+            "where": str,
+            "options": str,
+            "partition_idle_time": str,
+        },
+        1,
+        _compact,
+    ),
+    "expire_snapshots": Procedure(
+        {"table": str, "retain_max": int, "retain_min": int, "older_than": str, "max_deletes": int, "options": str},
+        1,
+        _expire_snapshots,
+    ),
+    "expire_partitions": Procedure(
+        {
+            "table": str,
+            "expiration_time": str,
+            "timestamp_formatter": str,
+            "timestamp_pattern": str,
+            "expire_strategy": str,
+            "max_expires": int,
+            "options": str,
+        },
+        1,
+        _expire_partitions,
+    ),
+    "remove_orphan_files": Procedure(
+        {"table": str, "older_than": str, "dry_run": bool, "parallelism": int, "mode": str}, 1, _remove_orphans
+    ),
+    "rollback": Procedure({"table": str, "version": str, "snapshot": int, "tag": str}, 1, _rollback),
+    "rollback_to_timestamp": Procedure(
+        {"table": str, "timestamp": int}, 2, lambda table, given, engine: table.rollback(_time(given["timestamp"]))
+    ),
+    "create_tag": Procedure(
+        {"table": str, "tag": str, "snapshot": int, "time_retained": str},
+        2,
+        lambda table, given, engine: table.tags.create(
+            given["tag"], given.get("snapshot"), time_retained=given.get("time_retained")
+        ),
+    ),
+    "replace_tag": Procedure(
+        {"table": str, "tag": str, "snapshot": int, "time_retained": str},
+        2,
+        lambda table, given, engine: table.tags.replace(
+            given["tag"], given.get("snapshot"), time_retained=given.get("time_retained")
+        ),
+    ),
+    "rename_tag": Procedure(
+        {"table": str, "tag": str, "target_tag": str},
+        3,
+        lambda table, given, engine: table.tags.rename(given["tag"], given["target_tag"]),
+    ),
+    "delete_tag": Procedure(
+        {"table": str, "tag": str}, 2, lambda table, given, engine: _delete_each(given["tag"], table.tags.delete)
+    ),
+    "expire_tags": Procedure(
+        {"table": str, "older_than": str}, 1, lambda table, given, engine: table.tags.expire(given.get("older_than"))
+    ),
+    "create_branch": Procedure({"table": str, "branch": str, "tag": str, "ignoreIfExists": bool}, 2, _create_branch),
+    "delete_branch": Procedure(
+        {"table": str, "branch": str},
+        2,
+        lambda table, given, engine: _delete_each(given["branch"], table.branches.delete),
+    ),
+    "rename_branch": Procedure(
+        {"table": str, "from_branch": str, "to_branch": str},
+        3,
+        lambda table, given, engine: table.branches.rename(given["from_branch"], given["to_branch"]),
+    ),
+    "fast_forward": Procedure(
+        {"table": str, "branch": str}, 2, lambda table, given, engine: table.branches.fast_forward(given["branch"])
+    ),
+    "reset_consumer": Procedure({"table": str, "consumerId": str, "nextSnapshotId": int}, 2, _reset_consumer),
+    "mark_partition_done": Procedure({"table": str, "partitions": str}, 2, _mark_done),
+    "drop_partition": Procedure({"table": str, "partitions": str}, 2, _drop_partition),
+    "analyze": Procedure(
+        {"table": str, "columns": str},
+        1,
+        lambda table, given, engine: table.maintenance.analyze(_names(given.get("columns")), engine=engine),
+    ),
+}
+#: Procedures of Paimon that are not built.
+UNSUPPORTED = frozenset(
+    [
+        "alter_function", "alter_view_dialect", "clear_consumers", "compact_chain_table", "compact_database",
+        "compact_manifest", "copy", "create_function", "create_global_index", "create_tag_from_timestamp",
+        "create_tag_from_watermark", "drop_function", "drop_global_index", "materialize_deletion_vectors",
+        "merge_branch", "migrate_database", "migrate_table", "purge_files", "reassign_row_id",
+        "remove_unexisting_files", "repair", "repair_earliest_snapshot", "rescale", "rewrite_file_index",
+        "rollback_to_watermark", "trigger_tag_automatic_creation"
+    ]
+)

@@ -1,0 +1,169 @@
+"""What a query needs of each of its tables: columns and conditions that the read of the table gets.
+
+The query itself keeps its text and its conditions. So a column or condition that is not found here costs time only, and
+each condition that is found must hold for every row of the table that the answer can depend on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from lakelsm.errors import LakelsmError
+from lakelsm.predicate.parser import parse_where
+from lakelsm.predicate.predicate import unknown_part
+from lakelsm.sql.syntax.query_text import QueryBlock, QueryText, Relation
+from lakelsm.sql.syntax.tokens import Token, TokenKind
+from lakelsm.types import DataField
+
+#: Words of queries that may use columns which they do not name.
+_ALL_COLUMNS = frozenset(["NATURAL", "PIVOT", "UNPIVOT", "TABLE", "|>", "MAP_FROM_ENTRIES"])
+#: Joins that keep the rows of what precedes them, or drop them; the others add rows of NULLs.
+_KEEP_LEFT = frozenset(["cross", "inner", "left", "semi", "anti"])
+_KEEP_RIGHT = frozenset(["cross", "inner", "right"])
+
+
+@dataclass(frozen=True)
+class Need:
+    """What is read of a table: ``columns`` (None: all; else at least one), and conditions that are joined by AND."""
+
+    columns: Sequence[str] | None
+    where: str | None
+
+
+def needs(query: QueryText, fields: Mapping[int, Sequence[DataField]], time_zone: str | None) -> dict[int, Need]:
+    """What a query needs of each table, by the start of its reference; ``fields`` are the tables' columns."""
+    names = _used_names(query)
+    conditions = dict(_conditions(query, fields, time_zone))
+    found = {}
+    for start, columns in fields.items():
+        used = None if names is None else [field.name for field in columns if field.name.lower() in names]
+        if used is not None and len(used) == len(columns):
+            used = None
+        elif used is not None:
+            used = used or [columns[0].name]  # Rows are counted by a column.
+        found[start] = Need(used, " AND ".join(f"({each})" for each in conditions.get(start, ())) or None)
+    return found
+
+
+def _used_names(query: QueryText) -> frozenset[str] | None:
+    """All names in the query, in lower case; None if it uses columns that it does not name.
+
+    A column that has the name of something else in the query is read too, which does no harm.
+    """
+    words = [token.text.upper() for token in query.tokens]
+    names = set()
+    for at, token in enumerate(query.tokens):
+        if token.kind is TokenKind.NAME:
+            names.add(token.text.lower())
+        elif token.kind is TokenKind.QUOTED:
+            names.add(token.text[1:-1].replace("``", "`").lower())
+        elif token.is_word("*") and _is_star(words, at):
+            return None
+        if token.kind is not TokenKind.QUOTED and words[at] in _ALL_COLUMNS:
+            return None
+    return None if "SELECT" not in words else frozenset(names)
+
+
+def _is_star(words: Sequence[str], at: int) -> bool:
+    """Whether ``*`` stands for columns: it is neither a product nor in count(*)."""
+    before = words[at - 1] if at else ""
+    if before == "(":
+        return words[at - 2 : at - 1] != ["COUNT"]
+    return before in ("SELECT", "DISTINCT", "ALL", ",", ".") or before.endswith("*/")
+
+
+def _conditions(
+    query: QueryText, fields: Mapping[int, Sequence[DataField]], time_zone: str | None
+) -> Iterator[tuple[int, list[str]]]:
+    for block in query.blocks:
+        conjuncts = list(_conjuncts(block.where))
+        for at, relation in enumerate(block.relations):
+            if relation.table is None or relation.table.start not in fields or not _keeps_rows(block, at):
+                continue
+            columns = fields[relation.table.start]
+            texts = (_condition(each, relation, len(block.relations) == 1, columns) for each in conjuncts)
+            yield (
+                relation.table.start,
+                [text for text in texts if text is not None and _is_understood(text, columns, time_zone)],
+            )
+
+
+def _keeps_rows(block: QueryBlock, at: int) -> bool:
+    """Whether each row of a relation that fails a condition of WHERE adds nothing to the answer.
+
+    A join that adds rows of NULLs for the relation would add one for each row that the condition drops.
+    """
+    relation, later = block.relations[at], block.relations[at + 1 :]
+    own = not at or relation.join in _KEEP_RIGHT
+    return relation.is_plain and own and all(each.join in _KEEP_LEFT for each in later)
+
+
+def _conjuncts(where: Sequence[Token]) -> Iterator[Sequence[Token]]:
+    """The parts of a condition between its outermost ANDs; none for a condition with OR beside them."""
+    depth, between, start = 0, False, 0
+    parts = []
+    for at, token in enumerate(where):
+        if token.text in ("(", "[") or token.is_word("CASE"):
+            depth += 1
+        elif token.text in (")", "]") or token.is_word("END"):
+            depth -= 1
+        elif depth:
+            continue
+        elif token.is_word("OR"):
+            yield where
+            return
+        elif token.is_word("BETWEEN"):
+            between = True
+        elif token.is_word("AND") and between:
+            between = False
+        elif token.is_word("AND"):
+            parts.append(where[start:at])
+            start = at + 1
+    yield from (*parts, where[start:])
+
+
+def _condition(
+    conjunct: Sequence[Token], relation: Relation, is_only_one: bool, columns: Sequence[DataField]
+) -> str | None:
+    """A condition on one relation without its qualifiers; None if it uses anything else.
+
+    Where there are other relations, only qualified names are known to be the relation's.
+    """
+    known = {field.name.lower() for field in columns}
+    qualifier = (relation.qualifier or "").lower()
+    if qualifier in known:
+        return None
+    parts: list[str] = []
+    skipped = 0
+    for at, token in enumerate(conjunct):
+        if skipped:
+            skipped -= 1
+            continue
+        name = _name(token)
+        if token.is_word("SELECT") or token.kind is TokenKind.HINT:
+            return None
+        if name is not None and name == qualifier and [each.text for each in conjunct[at + 1 : at + 2]] == ["."]:
+            if _name(conjunct[at + 2]) not in known:
+                return None
+            parts.append(conjunct[at + 2].text)
+            skipped = 2
+        elif name is not None and name in known and not is_only_one:
+            return None
+        else:
+            parts.append(token.text)
+    return " ".join(parts) or None
+
+
+def _name(token: Token) -> str | None:
+    if token.kind is TokenKind.NAME:
+        return token.text.lower()
+    return token.text[1:-1].replace("``", "`").lower() if token.kind is TokenKind.QUOTED else None
+
+
+def _is_understood(text: str, columns: Sequence[DataField], time_zone: str | None) -> bool:
+    """Whether every part of a condition is one that reads evaluate themselves: columns compared with literals."""
+    try:
+        return unknown_part(parse_where(text, columns, time_zone)) is None
+    except LakelsmError:
+        return False

@@ -1,0 +1,223 @@
+"""What a query reads: tables at one snapshot, system tables, changes, and frames that the caller passes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelsm.errors import InvalidInputError, SnapshotNotFoundError, UnsupportedFeatureError
+from lakelsm.predicate.expression import NULL_TYPE, reduced
+from lakelsm.sql.pushdown import Need
+from lakelsm.sql.syntax.query_text import TableReference
+from lakelsm.table.readable_table import ReadableTable
+from lakelsm.table.result_table import ResultTable
+from lakelsm.table.table import Table, newest_view
+from lakelsm.types import DataField, DataType, from_arrow, output_arrow
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: Options of a hint that a read understands; the others are refused.
+_POINTS = {"scan.snapshot-id": "snapshot", "scan.tag-name": "tag", "scan.timestamp": "timestamp"}
+_FRESH = "deletion-vectors.merge-on-read"
+#: Table functions of Paimon, with the numbers of their arguments.
+INCREMENTAL = {"paimon_incremental_query": 3, "paimon_incremental_between_timestamp": 3}
+
+
+class QuerySource(Protocol):
+    """A relation that a query names."""
+
+    @property
+    def fields(self) -> Sequence[DataField]:
+        """The columns."""
+
+    def reader(self, need: Need) -> pa.RecordBatchReader:
+        """The needed columns, in their order in ``fields``, read in this process; each call reads again."""
+
+    def frame(self, spark: SparkSession, need: Need) -> DataFrame:
+        """The needed columns as a Spark DataFrame."""
+
+
+@dataclass(frozen=True)
+class TableSource:
+    """The rows of a table at one snapshot."""
+
+    table: ReadableTable
+    fresh: bool
+
+    @property
+    def fields(self) -> Sequence[DataField]:
+        """The columns of the table."""
+        return self.table.schema.fields
+
+    def reader(self, need: Need) -> pa.RecordBatchReader:
+        """See `QuerySource.reader`."""
+        return self.table.to_reader(need.where, need.columns, fresh=self.fresh)
+
+    def frame(self, spark: SparkSession, need: Need) -> DataFrame:
+        """See `QuerySource.frame`."""
+        return self.table.read(need.where, need.columns, fresh=self.fresh)
+
+
+@dataclass(frozen=True)
+class ResultSource:
+    """The rows of a system table."""
+
+    rows: ResultTable
+
+    @property
+    def fields(self) -> Sequence[DataField]:
+        """The columns."""
+        return fields_of(self.rows.to_arrow().schema)
+
+    def reader(self, need: Need) -> pa.RecordBatchReader:
+        """See `QuerySource.reader`."""
+        rows = self.rows.to_arrow()
+        return (rows if need.columns is None else rows.select(need.columns)).to_reader()
+
+    def frame(self, spark: SparkSession, need: Need) -> DataFrame:
+        """See `QuerySource.frame`."""
+        return self.rows.to_spark()
+
+
+@dataclass(frozen=True)
+class ChangesSource:
+    """The rows that changes between two snapshots add: inserts and updates, without the deleted rows, as in Paimon."""
+
+    table: Table
+    start: int | str
+    end: int | str
+
+    @property
+    def fields(self) -> Sequence[DataField]:
+        """The columns of the table."""
+        return self.table.schema.fields
+
+    def reader(self, need: Need) -> pa.RecordBatchReader:
+        """See `QuerySource.reader`."""
+        changes = self.table.changelog_reader(self.start, self.end, kind_column="rowkind")
+        names = [field.name for field in self.fields if need.columns is None or field.name in need.columns]
+        schema = pa.schema([changes.schema.field(name) for name in names])
+
+        def added() -> Iterator[pa.RecordBatch]:
+            for batch in changes:
+                kinds = batch.column("rowkind")
+                kept = pc.is_in(kinds, value_set=pa.array(["+I", "+U"], kinds.type))
+                yield batch.filter(kept).select(names)
+
+        return pa.RecordBatchReader.from_batches(schema, added())
+
+    def frame(self, spark: SparkSession, need: Need) -> DataFrame:
+        """See `QuerySource.frame`."""
+        changes = self.table.changelog(self.start, self.end, kind_column="rowkind")
+        return changes.where("rowkind IN ('+I', '+U')").drop("rowkind")
+
+
+@dataclass(frozen=True)
+class FrameSource:
+    """Rows that the caller passes by name: an Arrow, pandas or Polars frame, or a Spark DataFrame."""
+
+    name: str
+    given: Any
+
+    @property
+    def fields(self) -> Sequence[DataField]:
+        """The columns, of the types that Paimon has for them."""
+        return fields_of(self._arrow().schema)
+
+    def reader(self, need: Need) -> pa.RecordBatchReader:
+        """See `QuerySource.reader`."""
+        rows = self._arrow()
+        return (rows if need.columns is None else rows.select(need.columns)).to_reader()
+
+    def frame(self, spark: SparkSession, need: Need) -> DataFrame:
+        """See `QuerySource.frame`."""
+        if hasattr(self.given, "sparkSession"):
+            frame: DataFrame = self.given
+            return frame
+        from lakelsm.frames.system_frames import shown_frame
+
+        return shown_frame(spark, self._arrow())
+
+    def _arrow(self) -> pa.Table:
+        given = self.given
+        if isinstance(given, pa.Table):
+            return given
+        if isinstance(given, pa.RecordBatch):
+            return pa.Table.from_batches([given])
+        if type(given).__module__.partition(".")[0] == "pandas":
+            return pa.Table.from_pandas(given, preserve_index=False)
+        if hasattr(given, "__arrow_c_stream__") and not isinstance(given, pa.RecordBatchReader):
+            return pa.table(given)
+        raise InvalidInputError(
+            f"{self.name}: expected a Spark DataFrame, a pyarrow Table, or a pandas or Polars DataFrame, "
+            f"got {type(given).__name__!r}. A stream can be read once, and a query may read it more often."
+        )
+
+
+def table_source(table: Table, reference: TableReference) -> QuerySource:
+    """The source of a table's name with time travel and hints. The newest snapshot is fixed now."""
+    options = dict(reference.options)
+    fresh = options.pop(_FRESH, "false").lower() == "true"
+    points: dict[str, Any] = {_POINTS[key]: value for key, value in options.items() if key in _POINTS}
+    unknown = sorted(set(options) - set(_POINTS))
+    if unknown:
+        raise UnsupportedFeatureError(
+            f"SQL: option {unknown[0]!r} of a hint is not supported. Supported: {', '.join([*_POINTS, _FRESH])}."
+        )
+    if "snapshot" in points:
+        points["snapshot"] = int(points["snapshot"])
+    if reference.version is not None:
+        points.update(_version(table, reference.version))
+    if reference.timestamp is not None:
+        points["timestamp"] = _time(reference.timestamp)
+    if points:
+        return TableSource(table.at(**points), fresh)
+    return TableSource(newest_view(table), fresh)
+
+
+def _version(table: Table, version: int | str) -> Mapping[str, Any]:
+    """A tag if there is one of the name, else a snapshot id."""
+    names = {tag.name for tag in table.tags.list()}
+    if str(version) in names:
+        return {"tag": str(version)}
+    if isinstance(version, int) or version.isdigit():
+        return {"snapshot": int(version)}
+    raise SnapshotNotFoundError(f"Table {table.name}: tag {version!r} does not exist. Tags: {', '.join(sorted(names))}.")
+
+
+def _time(value: int | str) -> Any:
+    """A time of TIMESTAMP AS OF: text, or seconds since 1970."""
+    if isinstance(value, str):
+        return value
+    return datetime.fromtimestamp(value, timezone.utc)
+
+
+def fields_of(schema: pa.Schema) -> list[DataField]:
+    """The columns of an Arrow schema, with the types that Paimon has for them."""
+    return [DataField(at, each.name, from_arrow(each.type)) for at, each in enumerate(schema)]
+
+
+def stream_type(kind: DataType) -> pa.DataType:
+    """Return the Arrow type that an expression's values have outside of lakelsm."""
+    return pa.null() if kind == NULL_TYPE else output_arrow(reduced(kind))
+
+
+def numbered_stream(source: QuerySource, need: Need) -> pa.RecordBatchReader:
+    """Return the needed columns, with the types of expressions and with their numbers in ``fields`` for names."""
+    wanted = [each for each in enumerate(source.fields) if need.columns is None or each[1].name in need.columns]
+    reader = source.reader(Need([field.name for _, field in wanted], need.where))
+    kinds = [stream_type(field.type) for _, field in wanted]
+    schema = pa.schema([(str(number), kind) for (number, _), kind in zip(wanted, kinds)])
+
+    def converted() -> Iterator[pa.RecordBatch]:
+        for batch in reader:
+            columns = [each if each.type == kind else each.cast(kind) for each, kind in zip(batch.columns, kinds)]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    return pa.RecordBatchReader.from_batches(schema, converted())

@@ -1,0 +1,1 @@
+"""Text in Spark's dialect -> statements, and the tables that a query names."""

@@ -1,0 +1,388 @@
+"""The tables that a query names, and where: found in its tokens, so that the rest of the text stays as it is written.
+
+A query is a tree of blocks: SELECT … FROM relations WHERE …. A block knows its relations and the range of its WHERE
+clause. Names of common table expressions are not tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.sql.syntax.statements import Name
+from lakelsm.sql.syntax.tokens import Token, TokenKind, located, text_value, tokenize
+
+_SET_OPERATIONS = frozenset(["UNION", "INTERSECT", "EXCEPT", "MINUS"])
+_CLAUSES = frozenset(
+    ["WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET", "WINDOW", "SELECT"]
+)
+_JOINS = frozenset(["JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "NATURAL", "SEMI", "ANTI"])
+#: Words that follow a relation, and are no alias of it.
+_NO_ALIAS = (
+    _SET_OPERATIONS | _CLAUSES | _JOINS | frozenset(["ON", "USING", "LATERAL", "TABLESAMPLE", "PIVOT", "UNPIVOT"])
+)
+_QUERY_STARTS = frozenset(["SELECT", "WITH", "VALUES", "FROM", "TABLE"])
+_VERSION, _TIMESTAMP = frozenset(["VERSION", "SYSTEM_VERSION"]), frozenset(["TIMESTAMP", "SYSTEM_TIME"])
+#: How deep queries may be nested: each level takes some of Python's stack.
+_MAX_DEPTH = 100
+
+
+@dataclass(frozen=True)
+class TableReference:
+    """A table name of a query, and what follows it there.
+
+    ``start`` and ``end`` are its range of characters, with time travel and hint. ``version`` is a snapshot id or a tag,
+    ``timestamp`` a time as text or in seconds since 1970. ``arguments`` are those of a table function (None: a table).
+    """
+
+    name: Name
+    start: int
+    end: int
+    version: int | str | None = None
+    timestamp: int | str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    arguments: tuple[int | str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A relation of FROM: a table or something else (``table`` None).
+
+    ``join`` is how it is joined with the relations before it: 'inner', 'cross', 'left', 'right', 'full', 'semi', 'anti'.
+    ``is_plain``: its rows are the table's, neither sampled nor pivoted. ``takes_alias``: an alias can follow its name.
+    """
+
+    table: TableReference | None
+    alias: str | None
+    join: str
+    is_plain: bool = True
+    takes_alias: bool = True
+
+    @property
+    def qualifier(self) -> str | None:
+        """The name that columns are qualified with."""
+        return self.alias or (self.table.name[-1] if self.table else None)
+
+
+@dataclass(frozen=True)
+class QueryBlock:
+    """A SELECT with its relations; ``where`` are the tokens of its WHERE clause."""
+
+    relations: Sequence[Relation]
+    where: Sequence[Token] = ()
+
+
+@dataclass(frozen=True)
+class QueryText:
+    """A query, its tokens, and the blocks that were found in it."""
+
+    text: str
+    tokens: Sequence[Token]
+    blocks: Sequence[QueryBlock]
+
+    @staticmethod
+    def of(text: str) -> QueryText:
+        """Scan a query. Raises InvalidInputError for parentheses that do not match, or too many levels of them."""
+        tokens = tokenize(text)
+        scan = _Scan(text, tokens)
+        scan.query(0, len(tokens) - 1, frozenset())
+        return QueryText(text, tokens, scan.blocks)
+
+    @property
+    def references(self) -> list[TableReference]:
+        """The tables, in the order of the text."""
+        found = [each.table for block in self.blocks for each in block.relations if each.table is not None]
+        return sorted(found, key=lambda table: table.start)
+
+    def replaced(self, names: Mapping[int, str]) -> str:
+        """The text with other names in place of references, by their ``start``.
+
+        A table without an alias gets its own name as one, so that qualified columns are found.
+        """
+        relations = (each for block in self.blocks for each in block.relations)
+        named = {each.table.start for each in relations if each.table and not each.alias and each.takes_alias}
+        parts, position = [], 0
+        for reference in self.references:
+            if reference.start in names:
+                alias = f" AS {quoted(reference.name[-1])}" if reference.start in named else ""
+                parts += [self.text[position : reference.start], names[reference.start], alias]
+                position = reference.end
+        return "".join([*parts, self.text[position:]])
+
+
+def quoted(name: str) -> str:
+    """A name in backticks."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+class _Scan:
+    """Collects the blocks of a query. Positions are indexes of tokens, ends are exclusive."""
+
+    def __init__(self, text: str, tokens: Sequence[Token]) -> None:
+        self.blocks: list[QueryBlock] = []
+        self._text = text
+        self._tokens = tokens
+        self._words = [token.text.upper() if token.kind is not TokenKind.QUOTED else "" for token in tokens]
+        self._closing = self._matched()
+        self._depth = 0
+
+    def _matched(self) -> dict[int, int]:
+        """The closing parenthesis of each opening one."""
+        matched: dict[int, int] = {}
+        opened: list[int] = []
+        for at, token in enumerate(self._tokens):
+            if token.is_word("("):
+                opened.append(at)
+            elif token.is_word(")"):
+                if not opened:
+                    raise located(self._text, token.start, "')' has no opening '('")
+                matched[opened.pop()] = at
+        if opened:
+            raise located(self._text, self._tokens[opened[-1]].start, "'(' has no closing ')'")
+        return matched
+
+    def query(self, start: int, end: int, known: frozenset[str]) -> None:
+        """A query between two tokens; ``known`` are the names of common table expressions, in lower case."""
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise InvalidInputError("SQL: the query is nested too deeply.")
+        at = start
+        if self._is(at, end, "WITH"):
+            at, known = self._common_tables(at + 1, end, known)
+        while at < end:
+            at = self._block(at, end, known)
+        self._depth -= 1
+
+    def _is(self, at: int, end: int, *words: str) -> bool:
+        return at < end and self._words[at] in words
+
+    def _name_at(self, at: int) -> str:
+        token = self._tokens[at]
+        if token.kind not in (TokenKind.NAME, TokenKind.QUOTED):
+            raise located(self._text, token.start, f"expected a name, found {token.text[:40]!r}")
+        return token.text if token.kind is TokenKind.NAME else token.text[1:-1].replace("``", "`")
+
+    def _common_tables(self, at: int, end: int, known: frozenset[str]) -> tuple[int, frozenset[str]]:
+        """WITH [RECURSIVE] name [(columns)] AS (query), …; returns what follows, and the names."""
+        if self._is(at, end, "RECURSIVE"):
+            known |= {self._name_at(at + 1).lower()}
+            at += 1
+        while True:
+            name = self._name_at(at).lower()
+            at += 1
+            if self._is(at, end, "("):
+                at = self._closing[at] + 1
+            if self._is(at, end, "AS"):
+                at += 1
+            if not self._is(at, end, "("):
+                raise located(self._text, self._tokens[at].start, "expected '(' and a query after the name")
+            self.query(at + 1, self._closing[at], known)
+            known |= {name}
+            at = self._closing[at] + 1
+            if not self._is(at, end, ","):
+                return at, known
+            at += 1
+
+    def _block(self, at: int, end: int, known: frozenset[str]) -> int:
+        """One SELECT with its clauses, up to a set operation, which is taken; returns what follows."""
+        relations: list[Relation] = []
+        where: Sequence[Token] = ()
+        while at < end and (self._words[at] not in _SET_OPERATIONS or self._is_member(at)):
+            if self._is_member(at):
+                at += 1
+            elif self._words[at] == "FROM" and not self._is_distinct_from(at):
+                at = self._relations(at + 1, end, known, relations)
+            elif self._words[at] == "TABLE" and self._tokens[at + 1].kind in (TokenKind.NAME, TokenKind.QUOTED):
+                at, table = self._table(at + 1, end, known)
+                relations.append(Relation(table, None, "cross", takes_alias=False))
+            elif self._words[at] == "WHERE":
+                start = at + 1
+                at = self._expression(start, end, known, _CLAUSES | _SET_OPERATIONS)
+                where = self._tokens[start:at]
+            else:
+                at = self._skip(at, known)
+        self.blocks.append(QueryBlock(relations, where))
+        while self._is(at, end, *_SET_OPERATIONS, "ALL", "DISTINCT"):
+            at += 1
+        return at
+
+    def _is_distinct_from(self, at: int) -> bool:
+        """Whether FROM belongs to IS [NOT] DISTINCT FROM."""
+        return self._words[at - 1] == "DISTINCT" and self._words[at - 2] in ("IS", "NOT")
+
+    def _skip(self, at: int, known: frozenset[str]) -> int:
+        """Pass a token, or a whole pair of parentheses, in which queries are scanned."""
+        if at not in self._closing:
+            return at + 1
+        end = self._closing[at]
+        if self._starts_query(at + 1):
+            self.query(at + 1, end, known)
+        else:
+            inner = at + 1
+            while inner < end:
+                inner = self._skip(inner, known)
+        return end + 1
+
+    def _starts_query(self, at: int) -> bool:
+        while self._words[at] == "(":
+            at += 1
+        return self._words[at] in _QUERY_STARTS
+
+    def _expression(self, at: int, end: int, known: frozenset[str], stops: frozenset[str]) -> int:
+        """Pass an expression up to one of some keywords."""
+        while at < end and (self._words[at] not in stops or self._is_member(at)):
+            at = self._skip(at, known)
+        return at
+
+    def _is_member(self, at: int) -> bool:
+        """Whether a keyword is a name here: after a dot."""
+        return at > 0 and self._words[at - 1] == "."
+
+    # -- relations ---------------------------------------------------------------------------------------------------
+
+    def _relations(self, at: int, end: int, known: frozenset[str], found: list[Relation]) -> int:
+        """The relations of FROM, with their joins."""
+        at = self._relation(at, end, known, found, "cross")
+        while at < end:
+            if self._is(at, end, ","):
+                at = self._relation(at + 1, end, known, found, "cross")
+            elif self._is(at, end, "LATERAL") and self._words[at + 1] == "VIEW":
+                at = self._expression(at + 1, end, known, _CLAUSES | _SET_OPERATIONS | _JOINS | {"LATERAL", ","})
+            elif self._is(at, end, *_JOINS):
+                at = self._join(at, end, known, found)
+            else:
+                break
+        return at
+
+    def _join(self, at: int, end: int, known: frozenset[str], found: list[Relation]) -> int:
+        words = set()
+        while self._words[at] != "JOIN":
+            words.add(self._words[at])
+            at += 1
+            if at >= end or len(words) > 4:
+                raise located(self._text, self._tokens[min(at, end)].start, "expected JOIN")
+        kinds = (kind for kind in ("SEMI", "ANTI", "FULL", "LEFT", "RIGHT", "CROSS") if kind in words)
+        at = self._relation(at + 1, end, known, found, next(kinds, "INNER").lower())
+        if self._is(at, end, "ON"):
+            return self._expression(at + 1, end, known, _CLAUSES | _SET_OPERATIONS | _JOINS | {"LATERAL", ","})
+        if self._is(at, end, "USING"):
+            at = self._skip(at + 1, known)
+        return at
+
+    def _relation(self, at: int, end: int, known: frozenset[str], found: list[Relation], join: str) -> int:
+        if self._is(at, end, "LATERAL"):
+            at += 1
+        table: TableReference | None = None
+        if at >= end:
+            raise located(self._text, self._tokens[end].start, "expected a table after FROM or JOIN")
+        if self._words[at] == "(" and not self._starts_query(at + 1):
+            # Joins in parentheses: conditions of the block are not read with these tables.
+            inner: list[Relation] = []
+            self._relations(at + 1, self._closing[at], known, inner)
+            self.blocks.append(QueryBlock(inner))
+            at = self._closing[at] + 1
+        elif self._words[at] == "(":
+            at = self._skip(at, known)
+        elif self._words[at] == "VALUES":
+            at = self._expression(at + 1, end, known, _CLAUSES | _SET_OPERATIONS | _JOINS | {"AS"})
+        else:
+            at, table = self._table(at, end, known)
+        is_plain = True
+        while self._is(at, end, "TABLESAMPLE", "PIVOT", "UNPIVOT"):
+            is_plain = False
+            at += 1
+            while at < end and self._words[at] != "(":
+                at += 1
+            at = self._skip(at, known)
+        at, alias = self._alias(at, end)
+        while self._is(at, end, "TABLESAMPLE", "PIVOT", "UNPIVOT"):
+            is_plain = False
+            at = self._skip(at + 1, known)
+        found.append(Relation(table, alias, join, is_plain))
+        return at
+
+    def _alias(self, at: int, end: int) -> tuple[int, str | None]:
+        if self._is(at, end, "AS"):
+            at += 1
+        elif at >= end or self._tokens[at].kind not in (TokenKind.NAME, TokenKind.QUOTED) or self._words[at] in _NO_ALIAS:
+            return at, None
+        alias = self._name_at(at)
+        at += 1
+        return (self._closing[at] + 1 if self._is(at, end, "(") else at), alias
+
+    def _table(self, at: int, end: int, known: frozenset[str]) -> tuple[int, TableReference | None]:
+        """A table name with time travel and hint, or a function; None for a common table expression."""
+        first, name = at, [self._name_at(at)]
+        at += 1
+        while self._is(at, end, "."):
+            name.append(self._name_at(at + 1))
+            at += 2
+        start = self._tokens[first].start
+        if self._is(at, end, "("):
+            arguments = self._arguments(at)
+            at = self._skip(at, known)
+            if arguments is None:
+                return at, None
+            return at, TableReference(tuple(name), start, self._tokens[at - 1].end, arguments=arguments)
+        if len(name) == 1 and name[0].lower() in known:
+            return at, None
+        at, version, timestamp = self._time_travel(at, end)
+        options: Mapping[str, str] = {}
+        if at < end and self._tokens[at].kind is TokenKind.HINT:
+            options = hint_options(self._text, self._tokens[at])
+            at += 1
+        return at, TableReference(tuple(name), start, self._tokens[at - 1].end, version, timestamp, options)
+
+    def _arguments(self, at: int) -> tuple[int | str, ...] | None:
+        """The literals of a function's parentheses; None if it has other arguments."""
+        found: list[int | str] = []
+        for index in range(at + 1, self._closing[at]):
+            token = self._tokens[index]
+            if token.is_word(","):
+                continue
+            if token.kind is TokenKind.TEXT:
+                found.append(text_value(token.text))
+            elif token.kind is TokenKind.NUMBER and token.text.isdigit():
+                found.append(int(token.text))
+            else:
+                return None
+        return tuple(found)
+
+    def _time_travel(self, at: int, end: int) -> tuple[int, int | str | None, int | str | None]:
+        """[FOR] VERSION AS OF v, [FOR] TIMESTAMP AS OF t."""
+        start = at + 1 if self._is(at, end, "FOR") else at
+        is_version, is_time = self._is(start, end, *_VERSION), self._is(start, end, *_TIMESTAMP)
+        if not (is_version or is_time) or not self._is(start + 1, end, "AS") or not self._is(start + 2, end, "OF"):
+            return at, None, None
+        at = start + 3
+        if is_time and self._is(at, end, "TIMESTAMP") and self._tokens[at + 1].kind is TokenKind.TEXT:
+            at += 1
+        token = self._tokens[at]
+        if token.kind is TokenKind.TEXT:
+            value: int | str = text_value(token.text)
+        elif token.kind is TokenKind.NUMBER and token.text.rstrip("lL").isdigit():
+            value = int(token.text.rstrip("lL"))
+        else:
+            raise UnsupportedFeatureError(
+                f"SQL: {self._words[start]} AS OF {token.text[:40]}: only a number or a text is supported there."
+            )
+        return at + 1, value if is_version else None, None if is_version else value
+
+
+def hint_options(text: str, hint: Token) -> dict[str, str]:
+    """The options of a hint /*+ OPTIONS('key' = 'value', …) */ after a table."""
+    parts = list(_hint_tokens(hint))
+    texts = [token.kind is TokenKind.TEXT for token in parts]
+    words = [token.text.upper() for token in parts]
+    pairs = [parts[at : at + 3] for at in range(2, len(parts) - 1, 4)]
+    is_well_formed = words[:2] == ["OPTIONS", "("] and words[-1] == ")" and all(
+        len(pair) == 3 and pair[1].text == "=" and pair[0].kind is pair[2].kind is TokenKind.TEXT for pair in pairs
+    )
+    if not is_well_formed or not any(texts):
+        raise located(text, hint.start, "expected /*+ OPTIONS('key' = 'value') */ after a table")
+    return {text_value(key.text): text_value(value.text) for key, _, value in pairs}
+
+
+def _hint_tokens(hint: Token) -> Iterator[Token]:
+    return (token for token in tokenize(hint.text[3:-2]) if token.kind is not TokenKind.END)

@@ -1,0 +1,250 @@
+"""CREATE and DROP of tables and databases. The first keyword is taken already."""
+
+from __future__ import annotations
+
+import re
+
+from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.sql.syntax.change_parser import TABLE
+from lakelsm.sql.syntax.statements import (
+    Column,
+    CreateDatabase,
+    CreateTable,
+    DropDatabase,
+    DropTable,
+    Query,
+    Statement,
+)
+from lakelsm.sql.syntax.tokens import TokenKind, Tokens
+from lakelsm.types import DataType, parse_type
+
+#: Formats of CREATE TABLE … USING: the only kind of table there is.
+_PROVIDERS = frozenset(["paimon", "lakelsm"])
+#: Spark's names of types, and the same in Paimon's type text: Spark's TIMESTAMP has the session's time zone.
+_SPARK_TYPES = {
+    "TIMESTAMP": "TIMESTAMP(6) WITH LOCAL TIME ZONE",
+    "TIMESTAMP_LTZ": "TIMESTAMP(6) WITH LOCAL TIME ZONE",
+    "TIMESTAMP_NTZ": "TIMESTAMP(6)",
+    "LONG": "BIGINT",
+    "SHORT": "SMALLINT",
+    "BYTE": "TINYINT",
+    "REAL": "FLOAT",
+    "BINARY": "BYTES",
+}
+_TYPE_WORD = re.compile(r"`[^`]*`|\b(" + "|".join(_SPARK_TYPES) + r")\b(?!\s*[(:])", re.IGNORECASE)
+DATABASE = ("DATABASE", "SCHEMA", "NAMESPACE")
+
+
+def create(tokens: Tokens) -> Statement:
+    """CREATE [OR REPLACE] TABLE, or CREATE DATABASE."""
+    replace = tokens.accept("OR", "REPLACE")
+    if not replace and tokens.accept_one(*DATABASE):
+        return _create_database(tokens)
+    for word in ("EXTERNAL", "TEMPORARY", "TEMP", "GLOBAL"):
+        if tokens.has(word):
+            raise UnsupportedFeatureError(f"SQL: CREATE {word} is not supported.")
+    for word in ("VIEW", "FUNCTION"):
+        if tokens.has(word):
+            raise UnsupportedFeatureError(f"SQL: CREATE {word} is not supported. Spark sessions have views of their own.")
+    if not tokens.accept("TABLE"):
+        tokens.fail("TABLE or DATABASE")
+    return _create_table(tokens, replace)
+
+
+def replace(tokens: Tokens) -> Statement:
+    """REPLACE TABLE."""
+    raise UnsupportedFeatureError("SQL: REPLACE TABLE is not supported. Use CREATE OR REPLACE TABLE.")
+
+
+def _create_database(tokens: Tokens) -> CreateDatabase:
+    if_not_exists = tokens.accept("IF", "NOT", "EXISTS")
+    name = tokens.name("the name of a database")
+    for clause in ("COMMENT", "LOCATION", "WITH"):
+        if tokens.has(clause):
+            raise UnsupportedFeatureError(f"SQL: CREATE DATABASE … {clause} is not supported.")
+    return CreateDatabase(name, if_not_exists)
+
+
+def _create_table(tokens: Tokens, replace: bool) -> CreateTable:
+    if_not_exists = tokens.accept("IF", "NOT", "EXISTS")
+    if replace and if_not_exists:
+        raise InvalidInputError("SQL: CREATE OR REPLACE TABLE and IF NOT EXISTS exclude each other.")
+    table = tokens.qualified_name(TABLE)
+    like = tokens.qualified_name(TABLE) if tokens.accept("LIKE") else None
+    columns, key = _columns(tokens) if like is None and tokens.accept("(") else ((), ())
+    partition_by: tuple[str, ...] = ()
+    properties: dict[str, str] = {}
+    comment = None
+    while not tokens.at_end and not tokens.has("AS"):
+        if tokens.accept("USING"):
+            _check_provider(tokens)
+        elif tokens.accept("PARTITIONED", "BY"):
+            partition_by = _partition_columns(tokens)
+        elif tokens.accept("TBLPROPERTIES") or tokens.accept("OPTIONS"):
+            properties.update(key_values(tokens))
+        elif tokens.accept("COMMENT"):
+            comment = tokens.text("the comment as text")
+        elif tokens.has("LOCATION") or tokens.has("CLUSTERED") or tokens.has("CLUSTER"):
+            raise UnsupportedFeatureError(f"SQL: CREATE TABLE … {tokens.peek().text.upper()} is not supported.")
+        elif tokens.peek().is_word("SELECT") or tokens.peek().is_word("WITH"):
+            break
+        else:
+            tokens.fail("PARTITIONED BY, TBLPROPERTIES, COMMENT or AS")
+    if key:
+        if "primary-key" in properties:
+            raise InvalidInputError("SQL: PRIMARY KEY and the property 'primary-key' exclude each other.")
+        properties["primary-key"] = ",".join(key)
+    query = None
+    if not tokens.at_end:
+        tokens.accept("AS")
+        query = Query(tokens.rest())
+        if columns or like:
+            raise InvalidInputError("SQL: CREATE TABLE … AS takes its columns from the query. Remove the others.")
+    if not (columns or query or like):
+        tokens.fail("columns in parentheses, LIKE or AS")
+    return CreateTable(
+        table,
+        columns=columns,
+        partition_by=partition_by,
+        properties=properties,
+        comment=comment,
+        if_not_exists=if_not_exists,
+        replace=replace,
+        query=query,
+        like=like,
+    )
+
+
+def _check_provider(tokens: Tokens) -> None:
+    provider = tokens.name("paimon")
+    if provider.lower() not in _PROVIDERS:
+        raise UnsupportedFeatureError(f"SQL: USING {provider} is not supported. Use USING paimon, or leave it out.")
+
+
+def _columns(tokens: Tokens) -> tuple[tuple[Column, ...], tuple[str, ...]]:
+    """The columns, and the primary key if there is one of PRIMARY KEY (…)."""
+    columns: list[Column] = []
+    key: tuple[str, ...] = ()
+    while True:
+        if tokens.accept("CONSTRAINT"):
+            tokens.name("the name of a constraint")
+        if tokens.accept("PRIMARY", "KEY"):
+            key = _names_in_parentheses(tokens)
+            if tokens.accept("NOT"):
+                tokens.expect("ENFORCED")
+        else:
+            columns.append(_column(tokens))
+        if not tokens.accept(","):
+            break
+    tokens.expect(")")
+    return tuple(columns), key
+
+
+def _column(tokens: Tokens) -> Column:
+    name = tokens.name("the name of a column")
+    kind = column_type(tokens, name)
+    comment = None
+    while not tokens.has(",") and not tokens.has(")"):
+        if tokens.accept("NOT", "NULL"):
+            kind = kind.with_nullable(False)
+        elif tokens.accept("COMMENT"):
+            comment = tokens.text("the comment as text")
+        elif tokens.has("DEFAULT") or tokens.has("GENERATED"):
+            raise UnsupportedFeatureError(f"SQL: column '{name}': {tokens.peek().text.upper()} is not supported.")
+        else:
+            tokens.fail("NOT NULL, COMMENT, ',' or ')'")
+    return Column(name, kind, comment)
+
+
+def column_type(tokens: Tokens, column: str) -> DataType:
+    """A type in Spark's words, up to the words that may follow it."""
+    stops = ((",",), ("NOT",), ("COMMENT",), ("DEFAULT",), ("GENERATED",), ("FIRST",), ("AFTER",))
+    depth, text = 0, ""
+    while not tokens.at_end:
+        if not depth and (tokens.has(")") or any(tokens.has(*stop) for stop in stops)):
+            break
+        token = tokens.take()
+        depth += token.text.count("<") + token.text.count("(") - token.text.count(">") - token.text.count(")")
+        text += f"{token.text} "
+    if not text:
+        tokens.fail("a type")
+    try:
+        return parse_type(_TYPE_WORD.sub(lambda word: _SPARK_TYPES.get(word[0].upper(), word[0]), text.strip()))
+    except InvalidInputError as error:
+        raise InvalidInputError(f"SQL: column '{column}': {error}") from (error.__cause__ or error)
+
+
+def _partition_columns(tokens: Tokens) -> tuple[str, ...]:
+    names = []
+    tokens.expect("(")
+    while True:
+        names.append(tokens.name("the name of a partition column"))
+        if tokens.peek().kind is TokenKind.NAME or tokens.has("("):
+            raise UnsupportedFeatureError(
+                f"SQL: PARTITIONED BY ({names[-1]} …): types and transforms are not supported. Name columns of the table."
+            )
+        if not tokens.accept(","):
+            break
+    tokens.expect(")")
+    return tuple(names)
+
+
+def _names_in_parentheses(tokens: Tokens) -> tuple[str, ...]:
+    tokens.expect("(")
+    names = [tokens.name("the name of a column")]
+    while tokens.accept(","):
+        names.append(tokens.name("the name of a column"))
+    tokens.expect(")")
+    return tuple(names)
+
+
+def property_key(tokens: Tokens) -> str:
+    """The key of a property: text, or names with dots between them."""
+    if tokens.peek().kind is TokenKind.TEXT:
+        return tokens.text("a key")
+    return ".".join(tokens.qualified_name("a key as text"))
+
+
+def property_value(tokens: Tokens) -> str:
+    """The value of a property as text; numbers and booleans are taken as they are written."""
+    token = tokens.peek()
+    if token.kind is TokenKind.TEXT:
+        return tokens.text("a value")
+    sign = "-" if tokens.accept("-") else ""
+    if tokens.peek().kind is TokenKind.NUMBER or tokens.has("TRUE") or tokens.has("FALSE"):
+        return sign + tokens.take().text
+    tokens.fail("a value as text")
+
+
+def key_values(tokens: Tokens) -> dict[str, str]:
+    """('key' = 'value', …)."""
+    tokens.expect("(")
+    found: dict[str, str] = {}
+    while True:
+        key = property_key(tokens)
+        if key in found:
+            raise InvalidInputError(f"SQL: property {key!r} is given twice.")
+        tokens.accept("=")
+        found[key] = property_value(tokens)
+        if not tokens.accept(","):
+            break
+    tokens.expect(")")
+    return found
+
+
+def drop(tokens: Tokens) -> Statement:
+    """DROP TABLE or DROP DATABASE."""
+    if tokens.accept_one(*DATABASE):
+        if_exists = tokens.accept("IF", "EXISTS")
+        name = tokens.name("the name of a database")
+        cascade = tokens.accept_one("CASCADE", "RESTRICT") == "CASCADE"
+        return DropDatabase(name, if_exists, cascade)
+    for word in ("VIEW", "FUNCTION", "TEMPORARY"):
+        if tokens.has(word):
+            raise UnsupportedFeatureError(f"SQL: DROP {word} is not supported.")
+    if not tokens.accept("TABLE"):
+        tokens.fail("TABLE or DATABASE")
+    if_exists = tokens.accept("IF", "EXISTS")
+    table = tokens.qualified_name(TABLE)
+    tokens.accept("PURGE")
+    return DropTable(table, if_exists)

@@ -1,0 +1,173 @@
+"""CREATE, ALTER and DROP executed: of tables, databases, partitions and tags."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.results import CommitResult, PartitionDropResult, TagInfo
+from lakelsm.sql.context import SqlContext
+from lakelsm.sql.local.query_result import QueryResult
+from lakelsm.sql.syntax import statements as sql
+from lakelsm.sql.syntax.query_text import quoted
+from lakelsm.sql.syntax.tokens import TokenKind, text_value, tokenize
+from lakelsm.table.table import Table
+from lakelsm.types import DataField
+
+#: Properties of CREATE TABLE that are not options of the table.
+_PRIMARY_KEY, _PARTITION, _COMMENT = "primary-key", "partition", "comment"
+
+
+def create_table(context: SqlContext, statement: sql.CreateTable) -> Table | CommitResult:
+    """CREATE TABLE, with columns, as a query, or like another table."""
+    name = context.full_name(statement.table)
+    if statement.replace:
+        raise UnsupportedFeatureError(f"SQL: CREATE OR REPLACE TABLE {name} is not supported. Use DROP TABLE first.")
+    if statement.query is not None and statement.if_not_exists and context.catalog.table_exists(name):
+        return context.catalog.table(name)
+    properties = dict(statement.properties)
+    key = _names(properties.pop(_PRIMARY_KEY, None))
+    partition_by = statement.partition_by or _names(properties.pop(_PARTITION, None))
+    comment = statement.comment if statement.comment is not None else properties.pop(_COMMENT, None)
+    if statement.like is not None:
+        return _create_like(context, statement, name, properties)
+    rows: Any = None
+    if statement.query is None:
+        schema: Any = [
+            DataField(at, column.name, column.type, column.comment) for at, column in enumerate(statement.columns)
+        ]
+    else:
+        found = context.query(statement.query.text)
+        rows = schema = found.to_arrow() if isinstance(found, QueryResult) else found
+    if not key:
+        raise UnsupportedFeatureError(
+            f"SQL: CREATE TABLE {name} has no primary key, and append tables are not supported. "
+            "Add TBLPROPERTIES ('primary-key' = '…')."
+        )
+    return context.catalog.create_table(
+        name,
+        schema,
+        primary_key=key,
+        partition_by=partition_by,
+        options=properties or None,
+        comment=comment,
+        if_not_exists=statement.if_not_exists and rows is None,
+        load=rows is not None,
+    )
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    return () if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _create_like(
+    context: SqlContext, statement: sql.CreateTable, name: str, properties: Mapping[str, str]
+) -> Table:
+    assert statement.like is not None
+    schema = context.table(statement.like).schema
+    return context.catalog.create_table(
+        name,
+        list(schema.fields),
+        primary_key=schema.primary_keys,
+        partition_by=schema.partition_keys,
+        options={**schema.options, **properties} or None,
+        comment=schema.comment,
+        if_not_exists=statement.if_not_exists,
+    )
+
+
+def drop_table(context: SqlContext, statement: sql.DropTable) -> None:
+    """DROP TABLE."""
+    name = context.full_name(statement.table)
+    if not statement.if_exists or context.catalog.table_exists(name):
+        context.catalog.drop_table(name)
+
+
+def rename_table(context: SqlContext, statement: sql.RenameTable) -> Table:
+    """ALTER TABLE … RENAME TO: a new name without a database stays in the database."""
+    name = context.full_name(statement.table)
+    new_name = statement.new_name
+    if len(new_name) == 1:
+        new_name = (name.partition(".")[0], *new_name)
+    return context.catalog.rename_table(name, context.full_name(new_name))
+
+
+def alter_table(context: SqlContext, statement: sql.AlterTable) -> Table:
+    """ALTER TABLE with changes of columns or properties."""
+    return context.catalog.alter_table(context.full_name(statement.table), *statement.changes)
+
+
+def partition_condition(table: Table, partition: Mapping[str, str]) -> str:
+    """The condition that selects a partition of a PARTITION clause. Values are literals."""
+    known = {name.lower(): name for name in table.schema.partition_keys}
+    parts = []
+    for name, value in partition.items():
+        if name.lower() not in known:
+            raise InvalidInputError(
+                f"Table {table.name}: {name!r} is not a partition column. Partition columns: {', '.join(known.values())}."
+            )
+        literal_value(value)
+        parts.append(f"{quoted(known[name.lower()])} = {value}")
+    return " AND ".join(parts)
+
+
+def literal_value(text: str) -> Any:
+    """The value of a literal as it is written in a PARTITION clause: text, a whole number, a boolean or NULL."""
+    tokens = [token for token in tokenize(text) if token.kind is not TokenKind.END]
+    if tokens and tokens[0].text.upper() in ("DATE", "TIMESTAMP") and len(tokens) == 2:
+        tokens = tokens[1:]
+    negative = len(tokens) == 2 and tokens[0].text == "-"
+    token = tokens[-1] if tokens and (len(tokens) == 1 or negative) else None
+    if token is not None and token.kind is TokenKind.TEXT and not negative:
+        return text_value(token.text)
+    if token is not None and token.kind is TokenKind.NUMBER and token.text.isdigit():
+        return -int(token.text) if negative else int(token.text)
+    words = {"TRUE": True, "FALSE": False, "NULL": None}
+    if token is not None and token.text.upper() in words and not negative:
+        return words[token.text.upper()]
+    raise UnsupportedFeatureError(f"SQL: PARTITION value {text!r} is not a literal.")
+
+
+def drop_partition(context: SqlContext, statement: sql.DropPartition) -> PartitionDropResult:
+    """ALTER TABLE … DROP PARTITION."""
+    table = context.table(statement.table)
+    conditions = [partition_condition(table, each) for each in statement.partitions]
+    result = table.maintenance.drop_partitions(" OR ".join(f"({each})" for each in conditions), dry_run=True)
+    if not result.partitions and not statement.if_exists:
+        raise InvalidInputError(f"Table {table.name}: the partition to drop does not exist. Add IF EXISTS to ignore it.")
+    return table.maintenance.drop_partitions(" OR ".join(f"({each})" for each in conditions))
+
+
+def create_tag(context: SqlContext, statement: sql.CreateTag) -> TagInfo:
+    """ALTER TABLE … CREATE TAG, REPLACE TAG, CREATE OR REPLACE TAG."""
+    tags = context.table(statement.table).tags
+    exists = statement.replace and statement.create and statement.tag in {tag.name for tag in tags.list()}
+    if exists or not statement.create:
+        return tags.replace(statement.tag, statement.snapshot, time_retained=statement.retain)
+    return tags.create(
+        statement.tag, statement.snapshot, time_retained=statement.retain, if_not_exists=statement.if_not_exists
+    )
+
+
+def delete_tag(context: SqlContext, statement: sql.DeleteTag) -> list[Any]:
+    """ALTER TABLE … DELETE TAG, of several tags separated by commas."""
+    tags = context.table(statement.table).tags
+    known = {tag.name for tag in tags.list()}
+    names = [name.strip() for name in statement.tag.split(",")]
+    return [tags.delete(name) for name in names if name in known or not statement.if_exists]
+
+
+def rename_tag(context: SqlContext, statement: sql.RenameTag) -> TagInfo:
+    """ALTER TABLE … RENAME TAG."""
+    return context.table(statement.table).tags.rename(statement.tag, statement.new_name)
+
+
+def create_database(context: SqlContext, statement: sql.CreateDatabase) -> None:
+    """CREATE DATABASE."""
+    context.catalog.create_database(statement.name, if_not_exists=statement.if_not_exists)
+
+
+def drop_database(context: SqlContext, statement: sql.DropDatabase) -> None:
+    """DROP DATABASE."""
+    context.catalog.drop_database(statement.name, cascade=statement.cascade, if_exists=statement.if_exists)

@@ -1,0 +1,51 @@
+"""Calls: aggregates with DISTINCT, FILTER and OVER, windows, and what is refused."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from tests.sql.local.bound import table_of
+
+ROWS = pa.table({"g": ["a", "a", "b"], "v": pa.array([1, 2, 4], pa.int32())})
+
+
+@pytest.mark.parametrize(
+    ("select", "rows"),
+    [
+        ("g, sum(v) FILTER (WHERE v > 1) FROM t GROUP BY g ORDER BY g", [("a", 2), ("b", 4)]),
+        ("count(DISTINCT g), count(DISTINCT g, v), count(*) FROM t", [(2, 3, 3)]),
+        ("v, sum(v) OVER (PARTITION BY g ORDER BY v) FROM t ORDER BY v", [(1, 1), (2, 3), (4, 4)]),
+        ("v, first_value(v) OVER (ORDER BY v DESC) FROM t ORDER BY v", [(1, 4), (2, 4), (4, 4)]),
+        ("v, lead(v, 1, -1) OVER (ORDER BY v) FROM t ORDER BY v", [(1, 2), (2, 4), (4, -1)]),
+        ("v, cume_dist() OVER (ORDER BY g) FROM t ORDER BY v", [(1, 2 / 3), (2, 2 / 3), (4, 1.0)]),
+        (
+            "v, count(*) OVER (ORDER BY v ROWS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING) FROM t ORDER BY v",
+            [(1, 2), (2, 3), (4, 3)],
+        ),
+    ],
+)
+def test_calls(select: str, rows: list[tuple[object, ...]]) -> None:
+    assert list(zip(*table_of(f"SELECT {select}", ROWS).to_pydict().values())) == rows
+
+
+@pytest.mark.parametrize(
+    "select",
+    [
+        "row_number() OVER (PARTITION BY g) FROM t",
+        "lag(v) OVER () FROM t",
+        "sum(DISTINCT v) OVER (ORDER BY v) FROM t",
+        "sum(v) OVER (ORDER BY v RANGE BETWEEN 1 PRECEDING AND CURRENT ROW) FROM t",
+        "collect_list(v) FROM t",
+        "percentile_cont(0.5) WITHIN GROUP (ORDER BY v) FROM t",
+    ],
+)
+def test_what_is_not_built_is_refused_by_name(select: str) -> None:
+    with pytest.raises(UnsupportedFeatureError, match="engine='spark'"):
+        table_of(f"SELECT {select}", ROWS)
+
+
+def test_an_aggregate_without_a_group_is_an_error_where_it_has_none() -> None:
+    with pytest.raises(InvalidInputError, match="not allowed here"):
+        table_of("SELECT v FROM t WHERE count(*) > 1", ROWS)

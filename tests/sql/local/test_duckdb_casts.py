@@ -1,0 +1,57 @@
+"""Casts as Spark's ANSI mode has them; `test_operators_beside_spark` compares random ones."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from decimal import Decimal
+
+import pytest
+
+from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from tests.sql.local.bound import type_of, value_of
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("CAST(-1.9D AS INT)", -1),
+        ("CAST(1.95 AS DECIMAL(3, 1))", Decimal("2.0")),
+        ("CAST(' 12\t' AS BIGINT)", 12),
+        ("CAST('1e3' AS DOUBLE)", 1000.0),
+        ("CAST(TRUE AS INT)", 1),
+        ("CAST(0.0D AS BOOLEAN)", False),
+        ("CAST(1.50 AS STRING)", "1.50"),
+        ("CAST(DATE '2024-02-29' AS STRING)", "2024-02-29"),
+        ("CAST(TIMESTAMP_NTZ '2024-01-01 10:00:00.120' AS STRING)", "2024-01-01 10:00:00.12"),
+        ("CAST('2024-02-29' AS DATE)", date(2024, 2, 29)),
+        ("CAST('2024-02-29T10:30:00' AS TIMESTAMP_NTZ)", datetime(2024, 2, 29, 10, 30)),
+        ("CAST(NULL AS INT)", None),
+    ],
+)
+def test_casts(expression: str, value: object) -> None:
+    assert value_of(expression) == value
+
+
+def test_a_literal_has_the_type_that_spark_gives_it() -> None:
+    texts = ["1", "3000000000", "1.50", "1e0", "'x'", "1L", "1S", "1BD", "X'00'", "DATE '2024-01-01'", "NULL"]
+    assert [type_of(text) for text in texts] == [
+        "int32", "int64", "decimal128(3, 2)", "double", "string", "int64", "int16", "decimal128(1, 0)", "binary",
+        "date32[day]", "null",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "expression", ["CAST('1.5' AS INT)", "CAST('x' AS DATE)", "CAST(300 AS TINYINT)", "CAST('Infinity' AS DOUBLE)"]
+)
+def test_a_value_that_does_not_fit_is_an_error(expression: str) -> None:
+    with pytest.raises(InvalidInputError, match="SQL: "):
+        value_of(expression)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["CAST(1.5D AS DECIMAL(3, 1))", "CAST(1.5D AS STRING)", "CAST(array(1) AS STRING)", "TRY_CAST('x' AS INT)"],
+)
+def test_a_cast_that_differs_is_refused_by_name(expression: str) -> None:
+    with pytest.raises(UnsupportedFeatureError, match="engine='spark'"):
+        value_of(expression)

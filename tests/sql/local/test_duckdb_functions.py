@@ -1,0 +1,63 @@
+"""Functions by their names in Spark; `test_operators_beside_spark` compares random calls."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from tests.sql.local.bound import table_of, type_of, value_of
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("upper('abc')", "ABC"),
+        ("length('a\\u00df')", 2),
+        ("octet_length('\\u00df')", 2),
+        ("trim(' a\t ')", "a\t"),
+        ("replace('abc', '', 'x')", "abc"),
+        ("reverse('ab')", "ba"),
+        ("dayofweek(DATE '2024-01-07')", 1),
+        ("weekday(DATE '2024-01-07')", 6),
+        ("weekofyear(DATE '2024-12-31')", 1),
+        ("add_months(DATE '2024-01-31', 1)", date(2024, 2, 29)),
+        ("datediff(DATE '2024-03-01', DATE '2024-02-28')", 2),
+        ("round(2.345, 2)", Decimal("2.35")),
+        ("floor(-1.5D)", -2),
+        ("greatest(1, NULL, 2.5)", Decimal("2.5")),
+        ("sign(-0.5)", -1.0),
+        ("date_add(CAST(NULL AS DATE), 1)", None),
+    ],
+)
+def test_scalar_functions(expression: str, value: object) -> None:
+    assert value_of(expression) == value
+
+
+def test_results_have_the_types_of_spark() -> None:
+    texts = ["length('a')", "year(DATE '2024-01-01')", "ceil(1.5D)", "sqrt(4)", "abs(-1S)", "datediff(NULL, NULL)"]
+    assert [type_of(text) for text in texts] == ["int32", "int32", "int64", "double", "int16", "int32"]
+
+
+def test_aggregates_of_decimals_and_integers_have_spark_s_types_and_overflow() -> None:
+    rows = pa.table({"p": pa.array([Decimal("1.50")], pa.decimal128(10, 2)), "l": [2**63 - 1]})
+    found = table_of("SELECT sum(p), sum(CAST(1 AS TINYINT)), avg(l), count(*) FROM t", rows)
+    assert [str(kind) for kind in found.schema.types] == ["decimal128(20, 2)", "int64", "double", "int64"]
+    with pytest.raises(InvalidInputError, match="SQL: "):
+        table_of("SELECT sum(l) FROM (SELECT l FROM t UNION ALL SELECT l FROM t)", rows)
+
+
+@pytest.mark.parametrize(
+    "expression", ["soundex('x')", "upper(1)", "length('a', 'b')", "round(1.5D)", "date_add('2024-01-01', 1)", "avg(1.5)"]
+)
+def test_other_functions_and_types_are_refused_by_name(expression: str) -> None:
+    with pytest.raises(UnsupportedFeatureError, match="engine='spark'"):
+        value_of(expression)
+
+
+def test_letters_whose_case_duckdb_changes_otherwise_are_an_error() -> None:
+    with pytest.raises(InvalidInputError, match="upper"):
+        value_of("upper('\\u00df')")

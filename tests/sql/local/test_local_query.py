@@ -1,0 +1,81 @@
+"""Queries run on DuckDB: each run reads one snapshot again, errors are those of the reads, and nothing is left over."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lakelsm import Catalog
+from lakelsm.errors import CorruptTableError, InvalidInputError, UnsupportedFeatureError
+from tests.sql.local.bound import ONE_ROW, table_of
+from tests.sql.queries import catalog
+
+
+def test_a_result_keeps_its_snapshot_and_runs_again(tmp_path: Path) -> None:
+    c = catalog(str(tmp_path))
+    found = c.sql("SELECT count(*) FROM db.flights a JOIN db.flights b ON a.id = b.id", engine="local")
+    c.table("db.flights").delete("id = 1", engine="local")
+    for _ in range(2):
+        assert found.to_arrow().column(0).to_pylist() == [5]
+
+
+def test_a_damaged_file_is_the_error_of_the_read(tmp_path: Path) -> None:
+    c = catalog(str(tmp_path))
+    for path in tmp_path.rglob("data-*.parquet"):
+        path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(CorruptTableError, match=r"data-.*parquet"):
+        c.sql("SELECT sum(seats) FROM db.flights", engine="local").to_arrow()
+
+
+def test_a_failed_and_an_abandoned_query_leave_no_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(InvalidInputError, match="division by zero"):
+        table_of("SELECT 1 / 0 FROM t")
+    rows = pa.concat_tables([ONE_ROW] * 10)
+    assert table_of("SELECT one FROM t", rows).num_rows == 10
+    assert list(tmp_path.glob("lakelsm-sql-*")) == []
+
+
+def test_a_query_cannot_read_files_or_call_functions_of_duckdb(tmp_path: Path) -> None:
+    c = Catalog(str(tmp_path))
+    for text in (
+        "SELECT * FROM read_csv('/etc/passwd')",
+        "SELECT * FROM '/etc/passwd'",
+        "SELECT getenv('HOME')",
+        "SELECT * FROM duckdb_settings()",
+    ):
+        with pytest.raises((InvalidInputError, UnsupportedFeatureError), match="SQL"):
+            c.sql(text, engine="local")
+
+
+def test_without_the_extra_the_error_names_it(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['duckdb'] = None\n"
+        "from lakelsm import Catalog\n"
+        f"print(Catalog({str(tmp_path)!r}).sql('SELECT 1', engine='local').to_arrow())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "lakelsm[sql]" in done.stderr
+
+
+def test_a_query_starts_no_spark(tmp_path: Path) -> None:
+    code = (
+        "import sys\nfrom lakelsm import Catalog\n"
+        f"Catalog({str(tmp_path)!r}).sql('SELECT 1', engine='local').to_arrow()\n"
+        "print('pyspark' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_names_of_tables_and_values_are_no_sql(tmp_path: Path) -> None:
+    c = Catalog(str(tmp_path))
+    name = 'a"; DROP TABLE x; --'
+    c.create_table("db.t", f"`{name}` INT", primary_key=name).write([{name: 7}])
+    found = c.sql(f"SELECT `{name}` AS `x';--` FROM db.t WHERE `{name}` <> 1 AND 'a'';--' <> ''", engine="local")
+    assert found.to_arrow().to_pylist() == [{"x';--": 7}]

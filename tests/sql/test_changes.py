@@ -1,0 +1,59 @@
+"""INSERT, UPDATE and DELETE in this process: columns by position and name, values of PARTITION, qualified names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lakelsm import Catalog
+from lakelsm.errors import InvalidInputError, LakelsmError, UnsupportedFeatureError
+
+
+@pytest.fixture
+def c(tmp_path: Path) -> Catalog:
+    found = Catalog(str(tmp_path))
+    options = {"bucket": "1"}
+    found.create_table("default.t", "k INT, p INT, v STRING", primary_key=["p", "k"], partition_by=["p"], options=options)
+    return found
+
+
+def run(c: Catalog, text: str) -> list[tuple[object, ...]]:
+    c.sql(text, engine="local")
+    return sorted(zip(*c.table("default.t").to_arrow().to_pydict().values()))
+
+
+def test_columns_of_an_insert(c: Catalog) -> None:
+    assert run(c, "INSERT INTO t SELECT 1, 2, 'a'") == [(1, 2, "a")]
+    assert run(c, "INSERT INTO t (V, k, p) SELECT 'b', 2, 2") == [(1, 2, "a"), (2, 2, "b")]
+    assert run(c, "INSERT INTO t BY NAME SELECT 2 AS p, 3 AS K")[2] == (3, 2, None)
+    assert run(c, "INSERT INTO t PARTITION (p) SELECT 4, 'd', 2")[3] == (4, 2, "d")
+    assert run(c, "INSERT OVERWRITE t PARTITION (p = 2) VALUES (5, 'e')") == [(5, 2, "e")]
+    assert run(c, "INSERT INTO t PARTITION (p = -3) SELECT 6, NULL") == [(5, 2, "e"), (6, -3, None)]
+
+
+def test_names_in_conditions_may_be_qualified(c: Catalog) -> None:
+    run(c, "INSERT INTO t VALUES (1, 1, 'a.t'), (2, 1, 'b')")
+    assert run(c, "UPDATE default.t SET t.v = t.v || 't.x' WHERE t.k = 1") == [(1, 1, "a.tt.x"), (2, 1, "b")]
+    assert run(c, "DELETE FROM t AS `x` WHERE `x`.v = 'b'") == [(1, 1, "a.tt.x")]
+    assert run(c, "DELETE FROM t") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "problem"),
+    [
+        ("INSERT INTO t SELECT 1", InvalidInputError, "has 1 columns, and INSERT needs 3: k, p, v"),
+        ("INSERT INTO t (k, K) SELECT 1, 2", InvalidInputError, "'K' of INSERT is given twice"),
+        ("INSERT INTO t PARTITION (v = 1) SELECT 1, 2", InvalidInputError, "Partition columns: p"),
+        ("INSERT INTO t PARTITION (p = 1 + 1) SELECT 1, 'x'", UnsupportedFeatureError, "'1 . 1' is not a literal"),
+        ("INSERT INTO t SELECT 'x', 1, 'y'", InvalidInputError, "(?i)column 'k'"),
+        ("DELETE FROM t WHERE k IN (SELECT 1)", UnsupportedFeatureError, "a query within"),
+        ("UPDATE t SET p = 2", LakelsmError, "'p'"),
+        ("TRUNCATE TABLE t PARTITION (v = 1)", InvalidInputError, "Partition columns: p"),
+    ],
+)
+def test_wrong_changes_leave_the_table_as_it_is(c: Catalog, text: str, error: type[LakelsmError], problem: str) -> None:
+    c.sql("INSERT INTO t VALUES (1, 1, 'a')", engine="local")
+    with pytest.raises(error, match=problem):
+        c.sql(text, engine="local")
+    assert (c.table("default.t").count().rows, len(c.table("default.t").inspect.snapshots())) == (1, 1)

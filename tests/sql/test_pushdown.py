@@ -1,0 +1,65 @@
+"""Columns and conditions that reach the reads of a query's tables."""
+
+from __future__ import annotations
+
+import pytest
+
+from lakelsm.sql.pushdown import needs
+from lakelsm.sql.syntax.query_text import QueryText
+from lakelsm.types import parse_columns
+
+FIELDS = parse_columns("a INT, b STRING, c DATE")
+
+
+def pushed(text: str) -> list[tuple[list[str] | None, str | None]]:
+    query = QueryText.of(text)
+    found = needs(query, {each.start: FIELDS for each in query.references}, "UTC")
+    return [(None if need.columns is None else list(need.columns), need.where) for _, need in sorted(found.items())]
+
+
+def conditions(text: str) -> list[str | None]:
+    return [where for _, where in pushed(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("SELECT a FROM t", ["a"]),
+        ("SELECT A + 1 FROM t ORDER BY `b`", ["a", "b"]),
+        ("SELECT * FROM t", None),
+        ("SELECT t.* FROM t", None),
+        ("SELECT a, * FROM t", None),
+        ("SELECT count(*) FROM t", ["a"]),
+        ("SELECT a * 2, count( * ) FROM t", ["a"]),
+        ("SELECT a FROM t NATURAL JOIN (SELECT 1 AS a)", None),
+        ("SELECT a, b, c FROM t", None),
+        ("SELECT 1 FROM t", ["a"]),
+        ("TABLE t", None),
+    ],
+)
+def test_named_columns_are_read(text: str, columns: list[str] | None) -> None:
+    assert [found for found, _ in pushed(text)] == [columns]
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("SELECT a FROM t WHERE a > 1 AND b = 'x'", ["(a > 1) AND (b = 'x')"]),
+        ("SELECT a FROM t WHERE a > 1 AND b = 'x''y'", ["(a > 1)"]),
+        ("SELECT a FROM t x WHERE x.a BETWEEN 1 AND 2 AND upper(b) = 'X'", ["(a BETWEEN 1 AND 2)"]),
+        ("SELECT a FROM t WHERE a = 1 OR b = 'x'", ["(a = 1 OR b = 'x')"]),
+        ("SELECT a FROM t WHERE a = (SELECT 1)", [None]),
+        ("SELECT x.a FROM t x JOIN t y ON x.a = y.a WHERE x.b = 'p' AND y.b = 'q'", ["(b = 'p')", "(b = 'q')"]),
+        ("SELECT x.a FROM t x, t y WHERE a = 1", [None, None]),
+        ("SELECT x.a FROM t x LEFT JOIN t y ON x.a = y.a WHERE x.b = 'p' AND y.b IS NULL", ["(b = 'p')", None]),
+        ("SELECT x.a FROM t x RIGHT JOIN t y ON x.a = y.a WHERE x.b = 'p' AND y.b = 'q'", [None, "(b = 'q')"]),
+        ("SELECT x.a FROM t x FULL JOIN t y ON x.a = y.a WHERE x.b = 'p' AND y.b = 'q'", [None, None]),
+        ("SELECT x.a FROM t x LEFT ANTI JOIN t y ON x.a = y.a WHERE x.b = 'p'", ["(b = 'p')", None]),
+        ("SELECT a FROM t TABLESAMPLE (10 PERCENT) WHERE a = 1", [None]),
+        ("SELECT a FROM t WHERE a > rand() AND b = 'x'", ["(b = 'x')"]),
+        ("SELECT a FROM (SELECT a FROM t WHERE b = 'x') WHERE a = 1", ["(b = 'x')"]),
+        ("SELECT a FROM t a WHERE a.a = 1", [None]),
+    ],
+)
+def test_conditions_reach_the_tables_whose_rows_they_decide(text: str, where: list[str | None]) -> None:
+    assert conditions(text) == where

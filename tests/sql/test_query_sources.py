@@ -1,0 +1,64 @@
+"""Sources of a query: points in time, hints, and streams with numbered columns."""
+
+from __future__ import annotations
+
+from datetime import time
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lakelsm import Catalog
+from lakelsm.errors import LakelsmError, SnapshotNotFoundError, UnsupportedFeatureError
+from lakelsm.sql.pushdown import Need
+from lakelsm.sql.query_sources import FrameSource, numbered_stream, stream_type, table_source
+from lakelsm.sql.syntax.query_text import QueryText
+from lakelsm.types import parse_type
+from tests.sql.queries import catalog
+
+
+def count(c: Catalog, suffix: str) -> int:
+    (reference,) = QueryText.of(f"SELECT * FROM db.flights {suffix}").references
+    source = table_source(c.table("db.flights"), reference)
+    return source.reader(Need(["id"], None)).read_all().num_rows
+
+
+def test_points_in_time(tmp_path: Path) -> None:
+    c = catalog(str(tmp_path))
+    flights = c.table("db.flights")
+    flights.tags.create("2", 1)
+    assert [count(c, suffix) for suffix in ("", "VERSION AS OF 1", "VERSION AS OF '1'", "VERSION AS OF 2")] == [5, 3, 3, 3]
+    assert count(c, "/*+ OPTIONS('scan.snapshot-id' = '1') */") == 3
+    assert count(c, "/*+ OPTIONS('scan.tag-name' = '2') */") == 3
+    assert count(c, "TIMESTAMP AS OF '2999-01-01'") == 5
+    assert count(c, "TIMESTAMP AS OF 32472144000") == 5
+
+
+@pytest.mark.parametrize(
+    ("suffix", "error", "problem"),
+    [
+        ("VERSION AS OF 9", SnapshotNotFoundError, "9"),
+        ("VERSION AS OF 'nope'", SnapshotNotFoundError, "tag 'nope' does not exist"),
+        ("TIMESTAMP AS OF '1999-01-01'", SnapshotNotFoundError, "1999"),
+        ("TIMESTAMP AS OF 'x'", LakelsmError, "'x'"),
+        ("/*+ OPTIONS('scan.mode' = 'latest') */", UnsupportedFeatureError, "'scan.mode' of a hint is not supported"),
+    ],
+)
+def test_points_that_do_not_exist(tmp_path: Path, suffix: str, error: type[LakelsmError], problem: str) -> None:
+    with pytest.raises(error, match=problem):
+        count(catalog(str(tmp_path)), suffix)
+
+
+def test_fresh_rows_of_a_table_with_deletion_vectors_are_read_on_request(tmp_path: Path) -> None:
+    options = {"deletion-vectors.enabled": "true", "write-only": "true"}
+    c = Catalog(str(tmp_path))
+    c.create_table("db.flights", {"id": "INT"}, primary_key="id", options=options).write([{"id": 1}])
+    assert count(c, "") == 0
+    assert count(c, "/*+ OPTIONS('deletion-vectors.merge-on-read' = 'true') */") == 1
+
+
+def test_streams_have_numbers_for_names_and_the_types_of_expressions() -> None:
+    rows = pa.table({"a": pa.array([1], pa.int32()), "t": pa.array([time(0, 0, 1)], pa.time32("ms")), "b": ["x"]})
+    stream = numbered_stream(FrameSource("f", rows), Need(["t", "b"], None))
+    assert stream.read_all().to_pydict() == {"1": [1000], "2": ["x"]}
+    assert str(stream_type(parse_type("TIMESTAMP(9)"))) == "timestamp[ns]"
