@@ -36,7 +36,8 @@ ROWS = pa.table(
         "d": pa.array([date(2020, 1, 1), date(2020, 2, 29), date(1999, 12, 31), date(1970, 1, 1), None, date(2024, 6, 15),
                        date(2000, 1, 31), date(1900, 3, 1)]),
         "m": pa.array([datetime(2020, 1, 1), datetime(2020, 2, 29, 13, 14, 15, 123456),
-                       datetime(1999, 12, 31, 23, 59, 59), datetime(1969, 12, 31, 23, 59, 59, 999999), None, datetime(2024, 6, 15, 1, 2, 3),
+                       datetime(1999, 12, 31, 23, 59, 59), datetime(1969, 12, 31, 23, 59, 59, 999999), None,
+                       datetime(2024, 6, 15, 1, 2, 3),
                        datetime(2000, 1, 31), datetime(1900, 3, 1)], pa.timestamp("us")),
     }
 )  # fmt: skip
@@ -51,12 +52,12 @@ FIELDS = [
     "year", "month", "day", "dayofmonth", "quarter", "dayofyear",
     "weekofyear", "dayofweek", "weekday", "hour", "minute", "second",
 ]
-#: Templates of expressions: N is a number, I an integer, T a text, C a condition, D a date, M a date or time, P a pattern,
-#: F a field, O a comparison.
+#: Templates of expressions: N is a number, I an integer, T a text, C a condition, D a date, M a date or time, P a
+#: pattern, F a field, O a comparison.
 TEMPLATES = {
     "N": [
-        "(N + N)", "(N - N)", "(N * N)", "(N / N)", "(N % N)", "(I DIV I)", "abs(N)", "-(N)", "ceil(N)", "floor(N)", "sqrt(N)",
-        "sign(N)", "round(N, 1)", "round(N)", "greatest(N, N)", "least(N, N)", "coalesce(N, N)", "nullif(N, N)",
+        "(N + N)", "(N - N)", "(N * N)", "(N / N)", "(N % N)", "(I DIV I)", "abs(N)", "-(N)", "ceil(N)", "floor(N)",
+        "sqrt(N)", "sign(N)", "round(N, 1)", "round(N)", "greatest(N, N)", "least(N, N)", "coalesce(N, N)", "nullif(N, N)",
         "CASE WHEN C THEN N ELSE N END", "CASE N WHEN N THEN N END", "if(C, N, N)", "length(T)", "instr(T, T)", "F(M)",
         "extract(year FROM M)", "datediff(D, D)", "CAST(N AS INT)", "CAST(N AS BIGINT)", "CAST(N AS DOUBLE)",
         "CAST(N AS DECIMAL(12, 3))", "CAST(N AS SMALLINT)", "CAST(N AS FLOAT)", "CAST(T AS INT)", "CAST(T AS DOUBLE)",
