@@ -57,7 +57,8 @@ FIELDS = [
 TEMPLATES = {
     "N": [
         "(N + N)", "(N - N)", "(N * N)", "(N / N)", "(N % N)", "(I DIV I)", "abs(N)", "-(N)", "ceil(N)", "floor(N)",
-        "sqrt(N)", "sign(N)", "round(N, 1)", "round(N)", "greatest(N, N)", "least(N, N)", "coalesce(N, N)", "nullif(N, N)",
+        "sqrt(N)", "sign(N)",
+        "round(N, 1)", "round(N)", "greatest(N, N)", "least(N, N)", "coalesce(N, N)", "nullif(N, N)",
         "CASE WHEN C THEN N ELSE N END", "CASE N WHEN N THEN N END", "if(C, N, N)", "length(T)", "instr(T, T)", "F(M)",
         "extract(year FROM M)", "datediff(D, D)", "CAST(N AS INT)", "CAST(N AS BIGINT)", "CAST(N AS DOUBLE)",
         "CAST(N AS DECIMAL(12, 3))", "CAST(N AS SMALLINT)", "CAST(N AS FLOAT)", "CAST(T AS INT)", "CAST(T AS DOUBLE)",
