@@ -75,7 +75,8 @@ TEMPLATES = {
     ],
     "C": [
         "(N O N)", "(T O T)", "(D O M)", "(C AND C)", "(C OR C)", "(NOT C)", "(N IN (N, N))", "(N BETWEEN N AND N)",
-        "(T IS NULL)", "(N IS NOT NULL)", "(T LIKE 'P')", "(C IS TRUE)", "(C IS NOT FALSE)", "isnan(N)", "startswith(T, T)",
+        "(T IS NULL)", "(N IS NOT NULL)", "(T LIKE 'P')", "(C IS TRUE)", "(C IS NOT FALSE)", "isnan(N)",
+        "startswith(T, T)",
         "endswith(T, T)", "contains(T, T)", "(N IS DISTINCT FROM N)", "isnotnull(T)",
     ],
 }  # fmt: skip
@@ -92,7 +93,8 @@ def expression(kind: str, depth: int, choose: Callable[[Sequence[str]], str]) ->
     while at < len(words):
         alone = not words[at - 1 : at].isalnum() and not words[at + 1 : at + 2].isalnum()
         is_name = words[at] == "F" and words[at + 1 : at + 2] == "("
-        parts.append(expression(words[at], depth - 1, choose) if (words[at] in LEAVES and alone) or is_name else words[at])
+        is_kind = is_name or (words[at] in LEAVES and alone)
+        parts.append(expression(words[at], depth - 1, choose) if is_kind else words[at])
         at += 1
     return "".join(parts)
 

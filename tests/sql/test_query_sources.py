@@ -27,7 +27,8 @@ def test_points_in_time(tmp_path: Path) -> None:
     c = catalog(str(tmp_path))
     flights = c.table("db.flights")
     flights.tags.create("2", 1)
-    assert [count(c, suffix) for suffix in ("", "VERSION AS OF 1", "VERSION AS OF '1'", "VERSION AS OF 2")] == [5, 3, 3, 3]
+    versions = ("", "VERSION AS OF 1", "VERSION AS OF '1'", "VERSION AS OF 2")
+    assert [count(c, suffix) for suffix in versions] == [5, 3, 3, 3]
     assert count(c, "/*+ OPTIONS('scan.snapshot-id' = '1') */") == 3
     assert count(c, "/*+ OPTIONS('scan.tag-name' = '2') */") == 3
     assert count(c, "TIMESTAMP AS OF '2999-01-01'") == 5

@@ -49,7 +49,8 @@ def test_if_exists_and_if_not_exists(c: Catalog) -> None:
 def test_a_table_like_another_has_its_schema_and_own_properties(c: Catalog) -> None:
     run(c, "CREATE TABLE u LIKE db.t TBLPROPERTIES ('write-only' = 'false')")
     schema = c.table("default.u").schema
-    assert (list(schema.field_names), list(schema.primary_keys), schema.options) == (["id"], ["id"], {"write-only": "false"})
+    assert (list(schema.field_names), list(schema.primary_keys)) == (["id"], ["id"])
+    assert schema.options == {"write-only": "false"}
 
 
 def test_a_new_name_stays_in_the_database(c: Catalog) -> None:
@@ -63,10 +64,11 @@ def test_tags(c: Catalog) -> None:
     run(c, "INSERT INTO db.t VALUES (3)")
     run(c, "ALTER TABLE db.t CREATE OR REPLACE TAG a RETAIN 2 HOURS")
     run(c, "ALTER TABLE db.t CREATE TAG b AS OF VERSION 1")
-    assert [(tag.name, tag.snapshot_id, tag.time_retained) for tag in tags.list()] == [("b", 1, None), ("a", 2, timedelta(hours=2))]
+    found = [(tag.name, tag.snapshot_id, tag.time_retained) for tag in tags.list()]
+    assert found == [("b", 1, None), ("a", 2, timedelta(hours=2))]
     run(c, "ALTER TABLE db.t DELETE TAG `a,b`")
     assert tags.list() == []
-    with pytest.raises(LakelsmError, match="tag 'a'|'a'"):
+    with pytest.raises(LakelsmError, match="'a'"):
         run(c, "ALTER TABLE db.t REPLACE TAG a")
 
 
@@ -75,13 +77,14 @@ def test_partitions_are_dropped_by_their_values(c: Catalog) -> None:
     run(c, "INSERT INTO p VALUES (1, DATE '2024-01-01'), (2, DATE '2024-01-02'), (3, DATE '2024-01-03')")
     run(c, "ALTER TABLE p DROP PARTITION (d = DATE '2024-01-01'), PARTITION (D = '2024-01-02')")
     assert c.table("default.p").to_arrow().column("id").to_pylist() == [3]
-    with pytest.raises(InvalidInputError, match="does not exist. Add IF EXISTS"):
+    with pytest.raises(InvalidInputError, match=r"does not exist\. Add IF EXISTS"):
         run(c, "ALTER TABLE p DROP PARTITION (d = '1999-01-01')")
     run(c, "ALTER TABLE p DROP IF EXISTS PARTITION (d = '1999-01-01')")
 
 
 @pytest.mark.parametrize(
-    ("text", "value"), [("'it''s'", "it's"), ("-7", -7), ("DATE '2024-01-01'", "2024-01-01"), ("true", True), ("NULL", None)]
+    ("text", "value"),
+    [("'it''s'", "it's"), ("-7", -7), ("DATE '2024-01-01'", "2024-01-01"), ("true", True), ("NULL", None)],
 )
 def test_literals_of_a_partition(text: str, value: object) -> None:
     assert literal_value(text) == value
