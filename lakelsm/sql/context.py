@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lakelsm.engine import spark_session
-from lakelsm.errors import InvalidInputError
-from lakelsm.sql.local.local_query import local_query
+from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.sql.local.local_query import local_plan, local_query
 from lakelsm.sql.local.query_result import QueryResult
 from lakelsm.sql.pushdown import needs
 from lakelsm.sql.query_sources import INCREMENTAL, ChangesSource, FrameSource, QuerySource, ResultSource, table_source
@@ -77,22 +77,43 @@ class SqlContext:
     def query(self, text: str) -> DataFrame | QueryResult:
         """Plan a query: a DataFrame on Spark, else the rows of a query in this process."""
         query = QueryText.of(text)
-        found = ((each, self._source(each)) for each in query.references)
-        sources = {each.start: source for each, source in found if source is not None}
+        sources = self._sources(query)
         return self._frame(query, sources) if self.engine == "spark" else local_query(query, sources)
+
+    def explain(self, text: str, mode: str | None) -> list[str]:
+        """Return the lines of a query's plan: what the read of each table opens, and then the plan of the engine."""
+        query = QueryText.of(text)
+        sources = self._sources(query)
+        fields = {start: source.fields for start, source in sources.items()}
+        if self.engine == "spark":
+            from lakelsm.frames.sql_frame import session_time_zone
+
+            zone = session_time_zone(self.session())
+            (row,) = self._frame(query, sources, f"EXPLAIN {mode or ''} ").collect()
+            plan = str(row[0])
+        elif mode is not None:
+            raise UnsupportedFeatureError(f"SQL: EXPLAIN {mode.upper()} is supported on Spark only.")
+        else:
+            zone, plan = None, local_plan(query, sources)
+        wanted = needs(query, fields, zone)
+        return [*(sources[start].plan(wanted[start]) for start in sorted(sources)), "", *plan.splitlines()]
+
+    def _sources(self, query: QueryText) -> dict[int, QuerySource]:
+        found = ((each, self._source(each)) for each in query.references)
+        return {each.start: source for each, source in found if source is not None}
 
     def session(self) -> SparkSession:
         """The session that runs queries."""
         return spark_session(self.spark, _WITHOUT_SPARK)
 
-    def _frame(self, query: QueryText, sources: Mapping[int, QuerySource]) -> DataFrame:
+    def _frame(self, query: QueryText, sources: Mapping[int, QuerySource], before: str = "") -> DataFrame:
         from lakelsm.frames.sql_frame import query_frame, session_time_zone
 
         session = self.session()
         wanted = needs(query, {start: source.fields for start, source in sources.items()}, session_time_zone(session))
         names = {start: f"lakelsm_table_{at}_" for at, start in enumerate(sorted(sources))}
         frames = {names[start]: source.frame(session, wanted[start]) for start, source in sources.items()}
-        return query_frame(session, query.replaced(names), frames)
+        return query_frame(session, before + query.replaced(names), frames)
 
     def _source(self, reference: TableReference) -> QuerySource | None:
         """What a name in a query stands for; None for what only the Spark session may know."""
@@ -113,7 +134,7 @@ class SqlContext:
             return table_source(opened, reference)
         source = table_source(opened, reference) if reference.version or reference.timestamp else None
         inspected: Any = opened if source is None else source.table  # type: ignore[attr-defined]
-        return ResultSource(inspected.inspect.system(system))
+        return ResultSource(f"{full}${system}", inspected.inspect.system(system))
 
     def _function(self, reference: TableReference) -> QuerySource | None:
         """The rows of a table function of Paimon; None for other functions."""

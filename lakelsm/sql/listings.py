@@ -178,6 +178,11 @@ def describe(context: SqlContext, statement: sql.Describe) -> ResultTable:
     return _result(context, "describe", {name: [row[at] for row in rows] for at, name in enumerate(names)})
 
 
+def explain(context: SqlContext, statement: sql.Explain) -> ResultTable:
+    """EXPLAIN: a line for each table of the query, then the lines of the engine's plan."""
+    return _result(context, "plan", {"plan": context.explain(statement.query.text, statement.mode)})
+
+
 def history(context: SqlContext, statement: sql.DescribeHistory) -> ResultTable:
     """DESCRIBE HISTORY: the newest snapshots, newest first."""
     table = context.table(statement.table)

@@ -42,6 +42,9 @@ class QuerySource(Protocol):
     def frame(self, spark: SparkSession, need: Need) -> DataFrame:
         """The needed columns as a Spark DataFrame."""
 
+    def plan(self, need: Need) -> str:
+        """What the read of the needed rows opens, as a line of text."""
+
 
 @dataclass(frozen=True)
 class TableSource:
@@ -63,11 +66,25 @@ class TableSource:
         """See `QuerySource.frame`."""
         return self.table.read(need.where, need.columns, fresh=self.fresh)
 
+    def plan(self, need: Need) -> str:
+        """See `QuerySource.plan`."""
+        plan = self.table.explain(need.where, fresh=self.fresh)
+        parts = [
+            f"table {self.table.name}",
+            "no snapshot" if plan.snapshot_id is None else f"snapshot {plan.snapshot_id}",
+            f"columns {'*' if need.columns is None else ', '.join(need.columns)}",
+            *([] if need.where is None else [f"where {need.where}"]),
+            f"{plan.files_scanned} of {plan.files_live} files ({len(plan.raw_files)} without a merge, "
+            f"{len(plan.merged_files)} merged in {len(plan.units)} units)",
+        ]
+        return "; ".join(parts)
+
 
 @dataclass(frozen=True)
 class ResultSource:
     """The rows of a system table."""
 
+    name: str
     rows: ResultTable
 
     @property
@@ -83,6 +100,10 @@ class ResultSource:
     def frame(self, spark: SparkSession, need: Need) -> DataFrame:
         """See `QuerySource.frame`."""
         return self.rows.to_spark()
+
+    def plan(self, need: Need) -> str:
+        """See `QuerySource.plan`."""
+        return f"system table {self.name}: rows from metadata"
 
 
 @dataclass(frozen=True)
@@ -117,6 +138,10 @@ class ChangesSource:
         changes = self.table.changelog(self.start, self.end, kind_column="rowkind")
         return changes.where("rowkind IN ('+I', '+U')").drop("rowkind")
 
+    def plan(self, need: Need) -> str:
+        """See `QuerySource.plan`."""
+        return f"changes of table {self.table.name} after {self.start!r} up to {self.end!r}"
+
 
 @dataclass(frozen=True)
 class FrameSource:
@@ -143,6 +168,10 @@ class FrameSource:
         from lakelsm.frames.system_frames import shown_frame
 
         return shown_frame(spark, self._arrow())
+
+    def plan(self, need: Need) -> str:
+        """See `QuerySource.plan`."""
+        return f"frame {self.name}"
 
     def _arrow(self) -> pa.Table:
         given = self.given

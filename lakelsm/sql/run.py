@@ -10,7 +10,7 @@ from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.local.arrow_input import is_spark_frame
 from lakelsm.sql.changes import delete, insert, truncate, update
 from lakelsm.sql.context import SqlCatalog, SqlContext
-from lakelsm.sql.listings import describe, history, listing
+from lakelsm.sql.listings import describe, explain, history, listing
 from lakelsm.sql.procedures import call_procedure
 from lakelsm.sql.syntax import statements as sql
 from lakelsm.sql.syntax.parser import parse_statement
@@ -48,10 +48,6 @@ def _query(context: SqlContext, statement: sql.Query) -> Any:
     return context.query(statement.text)
 
 
-def _explain(context: SqlContext, statement: sql.Explain) -> Any:
-    raise UnsupportedFeatureError("SQL: EXPLAIN is not supported. Use Table.explain.")
-
-
 def _merge(context: SqlContext, statement: sql.Merge) -> Any:
     raise UnsupportedFeatureError("SQL: MERGE INTO is not supported. Use INSERT INTO, which upserts by the primary key.")
 
@@ -66,7 +62,7 @@ def _call(context: SqlContext, statement: sql.Call) -> Any:
 
 _RUNS: Mapping[type, Callable[[SqlContext, Any], Any]] = {
     sql.Query: _query,
-    sql.Explain: _explain,
+    sql.Explain: explain,
     sql.Insert: insert,
     sql.Delete: delete,
     sql.Update: update,

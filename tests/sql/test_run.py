@@ -98,6 +98,16 @@ def test_tags_and_procedures(tmp_path: Path, engine: TableEngine) -> None:
     assert rows(run(c, engine, "SHOW TAGS db.flights")) == []
 
 
+def test_explain_shows_what_each_table_opens_and_the_plan_of_the_engine(tmp_path: Path, engine: TableEngine) -> None:
+    c = catalog(str(tmp_path))
+    text = "EXPLAIN SELECT name FROM db.flights JOIN db.carriers ON carrier = code WHERE db.flights.id > 3"
+    lines = [line for (line,) in rows(run(c, engine, text.replace("db.flights.id", "id")))]
+    files = "2 of 2 files (0 without a merge, 2 merged in 1 units)"
+    assert lines[0] == f"table db.flights; snapshot 2; columns id, carrier; {files}"
+    assert lines[1].startswith("table db.carriers; snapshot 1; columns *; 1 of 1 files")
+    assert "join" in " ".join(lines[2:]).lower()
+
+
 def test_frames_are_tables_by_name(tmp_path: Path, engine: TableEngine) -> None:
     c = catalog(str(tmp_path))
     codes = pa.table({"code": ["AA", "DL"], "rank": [1, 2]})
@@ -119,7 +129,7 @@ def test_frames_are_tables_by_name(tmp_path: Path, engine: TableEngine) -> None:
         ("SELECT soundex(carrier) FROM db.flights", UnsupportedFeatureError, "engine='spark'"),
         ("SELECT 1 / (id - 1) FROM db.flights", InvalidInputError, "division by zero"),
         ("MERGE INTO db.flights USING c ON TRUE WHEN MATCHED THEN DELETE", UnsupportedFeatureError, "MERGE INTO"),
-        ("EXPLAIN SELECT 1", UnsupportedFeatureError, "EXPLAIN"),
+        ("EXPLAIN FORMATTED SELECT 1", UnsupportedFeatureError, "EXPLAIN FORMATTED is supported on Spark only"),
         ("CREATE TABLE db.x (a INT)", UnsupportedFeatureError, "no primary key"),
         ("INSERT INTO db.carriers SELECT 'x'", InvalidInputError, "1 columns, and INSERT needs 2: code, name"),
         ("INSERT INTO db.carriers (code, nope) SELECT 1, 2", InvalidInputError, "column 'nope' does not exist"),

@@ -37,6 +37,25 @@ def local_query(query: QueryText, sources: Mapping[int, QuerySource]) -> QueryRe
     Raises InvalidInputError for names and types that are wrong, UnsupportedFeatureError for what this process does not
     evaluate.
     """
+    return QueryResult(partial(_run, *_bound(query, sources)))
+
+
+def local_plan(query: QueryText, sources: Mapping[int, QuerySource]) -> str:
+    """Return DuckDB's plan of a query. Raises as `local_query`."""
+    bound, streams = _bound(query, sources)
+    duckdb = _duckdb()
+    connection = duckdb.connect(":memory:")
+    try:
+        for name, stream in streams.items():
+            connection.register(name, stream)
+        return str(connection.execute(f"EXPLAIN {bound.sql}").fetchall()[0][1])
+    except duckdb.Error as error:
+        raise _raised(duckdb, streams, error) from error
+    finally:
+        connection.close()
+
+
+def _bound(query: QueryText, sources: Mapping[int, QuerySource]) -> tuple[BoundQuery, Mapping[str, _Stream]]:
     fields = {start: source.fields for start, source in sources.items()}
     wanted = needs(query, fields, None)
     names = {start: f"table{at}" for at, start in enumerate(sorted(sources))}
@@ -45,7 +64,7 @@ def local_query(query: QueryText, sources: Mapping[int, QuerySource]) -> QueryRe
     streams = {
         names[start]: _Stream(partial(numbered_stream, source, wanted[start])) for start, source in sources.items()
     }
-    return QueryResult(partial(_run, bound, streams))
+    return bound, streams
 
 
 class _Stream:
