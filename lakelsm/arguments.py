@@ -1,8 +1,8 @@
 """Checks of the arguments of public calls, before any work. A wrong argument raises InvalidInputError.
 
 The message names the argument, its value and the remedy. Each check returns the value in the form that the engine uses.
-``optional`` accepts None, for an argument that may be left out. Checks that need the table (does it have this column,
-this tag?) are made where the table is open.
+``optional`` accepts None, for an argument that may be left out. Checks that need the table (whether it has a column or a
+tag) are made where the table is open.
 """
 
 from __future__ import annotations

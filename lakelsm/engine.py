@@ -1,4 +1,4 @@
-"""Which engine a call uses, Spark or this process, and the protocol of the parts that differ between the two."""
+"""The choice of the engine of a call, Spark or this process, and the protocol of the parts in which they differ."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _WORK_HERE = "pass engine='local'"
 
 
 class Engine(Protocol):
-    """What an operation needs from its engine. Only the engine's own writer knows the form of prepared rows."""
+    """The parts of an operation that depend on the engine. Only the engine's writer knows the form of prepared rows."""
 
     @property
     def runner(self) -> Runner:

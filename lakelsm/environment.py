@@ -66,7 +66,7 @@ SYSTEM = Environment()
 
 
 def is_submitted() -> bool:
-    """Whether spark-submit started this program: it sets the address of its JVM in an environment variable."""
+    """Return whether spark-submit started this program: it sets the address of its JVM in an environment variable."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 

@@ -26,8 +26,8 @@ def logged_text(error: BaseException) -> str:
 def warn_after_commit(text: str) -> None:
     """Issue a failure after a commit as a UserWarning, and log it if a handler is installed.
 
-    Without a handler, logging would print it on standard error beside the UserWarning. No Exception is raised, neither if
-    warnings are errors, nor by a logging handler or a `warnings.showwarning` of the user.
+    Without a handler, logging would print it on standard error beside the UserWarning. No Exception is raised, even if
+    warnings are errors, or if a logging handler or a `warnings.showwarning` of the user raises one.
     """
     warn_and_log(_LOG, text)
 

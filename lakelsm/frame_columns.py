@@ -130,7 +130,7 @@ def _of_arrow(frame: Any, given: pa.Schema, by_value: bool, schema: TableSchema)
 
 
 def _is_whole(column: Any, kind: pa.DataType, own: DataType | None) -> bool:
-    """Whether a pandas column has floats for an integer column, and each is missing or a value of the integer type."""
+    """Return whether a pandas column has floats for an integer column, each missing or a value of that type."""
     if own is None or own.root not in INTEGER_ROOTS or not pa.types.is_floating(kind):
         return False
     values, limit = column.to_numpy(dtype=np.float64, na_value=np.nan), 2.0 ** (to_arrow(own).bit_width - 1)
@@ -175,7 +175,7 @@ def _typed(name: str, values: pa.ChunkedArray | Sequence[Any], is_new: bool) -> 
 
 
 def _fits(values: Sequence[Any], own: DataType) -> bool:
-    """Whether a type can hold all values with all digits of times."""
+    """Return whether a type can hold all values with all digits of times."""
     try:
         return not _is_finer(values, own, column_of(values, own))
     except UnfitValueError:

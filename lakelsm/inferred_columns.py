@@ -92,7 +92,7 @@ def _of_type(name: Any, kind: str | DataType | pa.DataType) -> DataField:
 
 
 def _is_frame(given: Any) -> bool:
-    """Whether `ArrowInput` accepts the value, or raises an error with a remedy."""
+    """Return whether `ArrowInput` accepts the value, or raises an error with a remedy."""
     package = type(given).__module__.split(".")[0]
     has_stream = not isinstance(given, type) and hasattr(given, "__arrow_c_stream__")
     return has_stream or package in ("pandas", "polars", "pyarrow", "pyspark")
@@ -130,19 +130,19 @@ def natural_array(name: str, values: Any) -> pa.Array:
 
 
 def _is_object(values: Any) -> bool:
-    """Whether a column of numpy or pandas has Python objects."""
+    """Return whether a column of numpy or pandas has Python objects."""
     dtype = getattr(values, "dtype", None)
     return isinstance(dtype, np.dtype) and dtype.hasobject
 
 
 def is_pandas(frame: Any) -> bool:
-    """Whether a frame is a pandas DataFrame, without importing pandas."""
+    """Return whether a frame is a pandas DataFrame, without importing pandas."""
     pandas = sys.modules.get("pandas")
     return pandas is not None and isinstance(frame, pandas.DataFrame)
 
 
 def is_polars(frame: Any) -> bool:
-    """Whether a frame is a Polars DataFrame, without importing Polars."""
+    """Return whether a frame is a Polars DataFrame, without importing Polars."""
     polars = sys.modules.get("polars")
     return polars is not None and isinstance(frame, polars.DataFrame)
 
@@ -166,7 +166,7 @@ def _of_frame(frame: Any, finest: int) -> GivenColumns:
 
 
 def has_objects(frame: Any, at: int) -> bool:
-    """Whether a column of a pandas DataFrame has Python objects, so that Arrow infers its type from the values."""
+    """Return whether a column of a pandas DataFrame has Python objects, so that Arrow infers its type from the values."""
     return is_pandas(frame) and isinstance(frame.dtypes.iloc[at], np.dtype) and frame.dtypes.iloc[at].hasobject
 
 
@@ -184,7 +184,7 @@ def coarsened(kind: DataType, finest: int) -> DataType:
 
 
 def is_coarser(kind: DataType, given: pa.DataType) -> bool:
-    """Whether the type of a column has fewer digits of times than the frame."""
+    """Return whether the type of a column has fewer digits of times than the frame."""
     if not isinstance(kind, AtomicType) or not (pa.types.is_timestamp(given) or pa.types.is_time64(given)):
         return False
     return {"us": 6, "ns": 9}.get(given.unit, 0) > (kind.precision or 0)

@@ -36,7 +36,7 @@ _FIRST_MOMENT = FIRST_MILLIS + 86_400_000
 
 
 def is_invalid_time(text: str) -> bool:
-    """Whether a text is meant as a time, but is not valid, such as '2026-02-30'."""
+    """Return whether a text is meant as a time, but is not valid, such as '2026-02-30'."""
     if _DAY.match(text) is None:
         return False
     try:

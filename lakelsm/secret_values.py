@@ -23,7 +23,7 @@ _PARAMETER = re.compile(r"([?&;])([^=&;#?]*)=([^&#]*)")
 
 
 def is_secret(key: str) -> bool:
-    """Whether the value of a key may be a secret, judged by the name of the key."""
+    """Return whether the value of a key may be a secret, judged by the name of the key."""
     return key.lower() == "sig" or _WORD.search(key) is not None
 
 
@@ -49,7 +49,7 @@ def shown_text(text: str) -> str:
 
 
 def _is_plain(scheme: str, user: str) -> bool:
-    """Whether the text before '@' is the container of an Azure location, or part of a path."""
+    """Return whether the text before '@' is the container of an Azure location, or part of a path."""
     if scheme in ("abfs", "abfss"):
         return _CONTAINER.fullmatch(user) is not None
     return scheme == "file" and user.startswith("/")

@@ -296,7 +296,7 @@ def test_steps_and_retries_are_debug_lines(
     for wanted in (
         r"lakelsm.write Table db.t: 1 files of a batch are written",
         r"lakelsm.local \d+ bytes of rows beyond write-buffer-size are in a scratch file",
-        r"lakelsm.commit Table db.t: attempt 1 is snapshot 2",
+        r"lakelsm.commit Table db.t: attempt 1 prepared snapshot 2",
         r"lakelsm.commit Table db.t: snapshot 2 was published by another commit",
         r"lakelsm.commit Attempt 1 of a commit failed; the next one begins in 0\.\d+ s",
         r"lakelsm.write Table db.t: a batch is written again: .*sequence numbers",

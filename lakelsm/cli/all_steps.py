@@ -63,7 +63,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
         metavar="STEP,STEP…",
         type=checked(_step_names),
         default=list(UPKEEP_STEPS),
-        help="steps to run, such as expire,orphans (default: all of the list below)",
+        help="steps to run, such as expire,orphans (default: all, in the order of the list below)",
     )
     parser.add_argument(
         "--orphans-older-than",

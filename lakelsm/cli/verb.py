@@ -74,7 +74,7 @@ class Verb:
         parser.set_defaults(verb=self, parser=parser)
 
     def report(self, arguments: Namespace) -> Report:
-        """Run on the table that the arguments name."""
+        """Run the verb on the table that the arguments name."""
         return self.run(open_table(arguments), arguments)
 
 
@@ -101,7 +101,7 @@ class CatalogVerb:
         parser.set_defaults(verb=self, parser=parser)
 
     def report(self, arguments: Namespace) -> Report:
-        """Run on the catalog that the arguments name."""
+        """Run the verb on the catalog that the arguments name."""
         return self.run(open_catalog(arguments), arguments)
 
 
@@ -165,7 +165,7 @@ def _run_on_all(arguments: Namespace) -> int:
 
 
 def _run_on_one(arguments: Namespace, passed: float) -> Report:
-    """Run on one table, within the rest of the deadline; ``passed`` is in seconds."""
+    """Run the verb on one table, within the rest of the deadline; ``passed`` is in seconds."""
     verb: Verb | CatalogVerb = arguments.verb
     if getattr(arguments, "deadline", None) is not None:
         if passed > arguments.deadline:

@@ -77,7 +77,7 @@ class AttemptChanges:
         return CommitOutcome(None, True, attempts) if found else None
 
     def is_known(self, latest: Snapshot | None) -> bool:
-        """Whether the manifests of a snapshot name new files of the message, including files that were deleted since."""
+        """Return whether the manifests of a snapshot name new files of the message, deleted ones included."""
         names = self._request.message.new_file_names
         return latest is not None and any(entry.file.file_name in names for entry in self._live.entries(latest))
 

@@ -40,7 +40,7 @@ def delete_unpublished(file_io: FileIO, paths: Iterable[str]) -> None:
 
 
 def keeps_files(error: BaseException) -> bool:
-    """Whether a snapshot or a tag may name files of a commit that failed with this error."""
+    """Return whether a snapshot or a tag may name files of a commit that failed with this error."""
     return isinstance(error, LakelsmError) and error.keeps_files
 
 

@@ -68,7 +68,7 @@ class CommitMessage:
     overwrite_as_of: int | None = None
 
     def is_based_on(self, snapshot: Snapshot | None) -> bool:
-        """Whether the message is based on this very snapshot, and not on one that had its id before a rollback."""
+        """Return whether the message is based on this very snapshot, and not on one that had its id before a rollback."""
         if snapshot is None or snapshot.id != self.base_snapshot_id:
             return False
         return self.base_fingerprint in (None, snapshot.fingerprint)

@@ -113,7 +113,7 @@ class CommitRun:
                 return earlier
             self._store.schemas.check_newest(self._store.schema, latest)
             made = self._next.prepare(latest, self._changes.on(latest), self._replay.properties, before)
-            log_step(_LOG, "%s: attempt %d is snapshot %d", self._table, tries.failed + 1, made.snapshot.id)
+            log_step(_LOG, "%s: attempt %d prepared snapshot %d", self._table, tries.failed + 1, made.snapshot.id)
             return made
         except CorruptTableError:
             if latest is None or self._store.snapshots.is_kept(latest):
@@ -191,11 +191,11 @@ class CommitRun:
                     ) from error
                 log_step(_LOG, "%s: the check of snapshot %d is repeated: %s", self._table, snapshot.id, error)
                 self._environment.sleep(wait)
-        raise AssertionError("the last check returns or raises")
+        raise AssertionError("the loop ended without a result or an error")
 
     def _unknown(self, error: Exception) -> CommitOutcomeUnknownError:
         return CommitOutcomeUnknownError(
-            f"{self._table}: the commit failed, and its snapshot may be visible ({error}). {_RERUN}"
+            f"{self._table}: the commit failed ({error}), and its snapshot may be visible. {_RERUN}"
         )
 
     def _wait_for(self, obstacle: Obstacle, is_seen_again: bool, tries: Tries) -> None:

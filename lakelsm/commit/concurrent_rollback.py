@@ -93,7 +93,7 @@ def find_obstacle(store: TableStore, latest: Snapshot) -> Obstacle | None:
 
 
 def is_in_history(store: TableStore, changes: AttemptChanges, base: Snapshot | None, published: Snapshot) -> bool:
-    """Whether a snapshot that was just published on ``base`` is in the history (step 3)."""
+    """Return whether a snapshot that was just published on ``base`` is in the history (step 3)."""
     now = None if base is None else store.snapshots.try_get(base.id)
     if base is not None and base.matches(now):
         return True
@@ -110,7 +110,7 @@ def remove_snapshot(store: TableStore, snapshot: Snapshot) -> None:
 
 
 def may_be_needed(store: TableStore, removed: Snapshot) -> bool:
-    """Whether a tag or a branch may retain a deleted snapshot, or one that was committed on it (step 4)."""
+    """Return whether a tag or a branch may retain a deleted snapshot, or one that was committed on it (step 4)."""
     try:
         retained = store.branches.retained()
     except Exception:  # noqa: BLE001  It is unknown what is retained.
@@ -127,6 +127,6 @@ def remove_unless_followed(store: TableStore, snapshot: Snapshot) -> None:
 
 
 def may_be_rolled_back(store: TableStore, snapshot: Snapshot) -> bool:
-    """Whether a rollback may have deleted a snapshot whose request had no answer (step 5)."""
+    """Return whether a rollback may have deleted a snapshot whose request had no answer (step 5)."""
     delta_list = store.paths.manifest(snapshot.delta_manifest_list)
     return store.consumers.is_rolled_back(snapshot.id) or not store.file_io.exists(delta_list)

@@ -103,7 +103,7 @@ class LiveFiles:
 
 
 def _may_hold(meta: ManifestFileMeta, accepts: ReplacedPartitions) -> bool:
-    """Whether a manifest may have an accepted partition. Only a manifest of one partition can be excluded."""
+    """Return whether a manifest may have an accepted partition. Only a manifest of one partition can be excluded."""
     stats = meta.partition_stats
     known = bool(stats.null_counts) and all(count == 0 for count in stats.null_counts or ())
     return not known or stats.min_values != stats.max_values or accepts(stats.min_values)

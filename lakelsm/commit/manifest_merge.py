@@ -61,12 +61,12 @@ def merge_manifests(
 
 
 def must_change(meta: ManifestFileMeta, policy: MergePolicy) -> bool:
-    """Whether a full merge must rewrite a manifest: it has deletes, or is smaller than the target size."""
+    """Return whether a full merge must rewrite a manifest: it has deletes, or is smaller than the target size."""
     return meta.num_deleted_files > 0 or meta.file_size < policy.target_size
 
 
 def needs_full_merge(metas: Sequence[ManifestFileMeta], policy: MergePolicy) -> bool:
-    """Whether the manifests that must change have reached the threshold of a full merge."""
+    """Return whether the manifests that must change have reached the threshold of a full merge."""
     return sum(meta.file_size for meta in metas if must_change(meta, policy)) >= policy.full_threshold
 
 

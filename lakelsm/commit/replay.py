@@ -98,12 +98,12 @@ class ReplayCheck:
         return None
 
     def _history_is_complete(self) -> bool:
-        """Whether no snapshot has expired: expiry begins with snapshot 1."""
+        """Return whether no snapshot has expired: expiry begins with snapshot 1."""
         ids = self._snapshots.ids()
         return list(ids) == list(range(1, len(ids) + 1))
 
     def _is_same(self, snapshot: Snapshot) -> bool:
-        """Whether a snapshot is this write. Updates the user's highest identifier."""
+        """Return whether a snapshot is this write. Updates the user's highest identifier."""
         if snapshot.commit_user != self._request.commit_user:
             return False
         same = snapshot.commit_kind in _WRITES and snapshot.commit_identifier == self._request.identifier
@@ -119,7 +119,7 @@ class ReplayCheck:
         return CommitOutcome(snapshot, True, attempts, files_published=self._names_our_files(snapshot))
 
     def _names_our_files(self, snapshot: Snapshot) -> bool:
-        """Whether the earlier commit may name the files of this message, because the message was committed twice."""
+        """Return whether the earlier commit may name the files of this message: the message was committed twice."""
         ours = self._request.message.new_file_names
         if not ours:
             return False

@@ -163,7 +163,7 @@ class RewriteTask:
         """Return a section of at most about `_FAN_IN` runs with the same merged rows.
 
         Its oldest runs are merged to scratch files first, because a task keeps a batch of each run in memory. The files
-        exist until ``scratch`` closes. If the merge depends on levels, only runs of level 0 are merged so.
+        exist until ``scratch`` closes. If the merge depends on levels, only runs of level 0 are merged in this way.
         """
         by_level = unit.looks_up or unit.masks or unit.changelog or self.spec.lookup
         while len(section.runs) > _FAN_IN:

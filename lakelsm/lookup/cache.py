@@ -27,7 +27,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class LookupSpec:
-    """Which rows and columns of a table a lookup finds, and by which key. It can be pickled.
+    """The rows and columns of a table that a lookup finds, and its key. It can be pickled.
 
     ``store`` has the table's options, overridden by those of the call. ``key`` are the key columns in the order in which
     values are given, ``columns`` those of the result; both have the table's names. ``predicate`` (Paimon's cache row

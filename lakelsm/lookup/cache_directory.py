@@ -211,7 +211,7 @@ def _is_link(entry: Path, *, is_last: bool) -> bool:
     else:
         return is_link
     raise InvalidInputError(
-        f"{entry} {what}, so a lookup cannot trust files there. Fix that ({remedy}), or name another directory."
+        f"{entry} {what}, so a lookup cannot trust its files. Fix this ({remedy}), or use another directory."
     )
 
 

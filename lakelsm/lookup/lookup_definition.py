@@ -55,7 +55,7 @@ _KEYS = {
 
 @dataclass(frozen=True, kw_only=True)
 class RefreshPolicy:
-    """How a lookup is kept fresh.
+    """The policy that keeps a lookup fresh.
 
     ``interval``: seconds between checks for a newer snapshot (0: before each lookup, None: never).
     ``in_background``: lookups answer from the older snapshot during a refresh, unless that is more than

@@ -289,7 +289,7 @@ def _stored_value(field: DataField, value: Any, zeros: bool) -> Any:
     try:
         found = stored[0].as_py()
         if found is not None and pa.types.is_time(stored.type) and pa.scalar(found, stored.type) != stored[0]:
-            raise ValueError("it is not within a day")
+            raise ValueError("it is not between 00:00 and 24:00")
         return found
     except (ValueError, OverflowError) as error:
         raise UnsupportedFeatureError(

@@ -158,7 +158,7 @@ def shown_option(key: str, text: str) -> str:
 
 
 def holds_secret(key: str) -> bool:
-    """Whether an option may hold a secret; the options that lakelsm knows hold none."""
+    """Return whether an option may hold a secret; the options that lakelsm knows hold none."""
     return (
         is_secret(key) and key not in _known_keys() and split_field_key(key) is None and split_index_key(key) is None
     )

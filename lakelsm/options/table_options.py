@@ -129,7 +129,7 @@ class TableOptions(
             raise InvalidInputError(f"{self.unusable[0]} Change or remove the option.")
 
     def is_set(self, key: str) -> bool:
-        """Whether the table sets the declared option of this key, also by a fallback key."""
+        """Return whether the table sets the declared option of this key, also by a fallback key."""
         if key not in OPTIONS:
             raise InvalidInputError(f"option '{key}' is not declared.")
         return key in self.explicit

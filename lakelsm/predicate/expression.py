@@ -189,7 +189,7 @@ def decimal(precision: int, scale: int) -> AtomicType:
 
 
 def is_number(kind: DataType) -> bool:
-    """Whether values are numbers; NULL counts as one."""
+    """Return whether values are numbers; NULL counts as one."""
     return kind.root in _INTEGERS or kind.root in _FLOATS or kind.root in ("DECIMAL", NULL_TYPE.root)
 
 
@@ -227,7 +227,7 @@ def common_type(kinds: Iterator[DataType]) -> DataType | None:
 
 
 def is_ordered(kind: DataType) -> bool:
-    """Whether values can be compared by order."""
+    """Return whether values can be compared by order."""
     return is_number(kind) or kind.root in _ORDERED
 
 

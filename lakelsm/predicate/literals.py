@@ -156,7 +156,7 @@ def time_value(literal: Literal, session_zone: str | None) -> tuple[DataType, da
 
 
 def compares_directly(one: DataType, other: DataType) -> bool:
-    """Whether Spark compares the values of two columns without a lossy or session-dependent cast."""
+    """Return whether Spark compares the values of two columns without a lossy or session-dependent cast."""
     if not isinstance(one, AtomicType) or not isinstance(other, AtomicType):
         return False
     if one.root in INTEGER_ROOTS and other.root in INTEGER_ROOTS:
@@ -342,7 +342,7 @@ def _instant(data_type: AtomicType, literal: Literal, session_zone: str | None) 
 
 
 def _fits(data_type: DataType, value: Any) -> bool:
-    """Whether the column's type has a value that equals the literal's value."""
+    """Return whether the column's type has a value that equals the literal's value."""
     if not isinstance(data_type, AtomicType):
         return True
     root, precision = data_type.root, data_type.precision or 0

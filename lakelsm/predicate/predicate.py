@@ -207,7 +207,7 @@ def columns(predicate: Predicate) -> frozenset[str]:
 
 
 def is_exact(predicate: Predicate) -> bool:
-    """Whether statistics decide every part for rows with equal values, such as the rows of a partition."""
+    """Return whether statistics decide every part for rows with equal values, such as the rows of a partition."""
     if isinstance(predicate, And | Or):
         return all(is_exact(child) for child in predicate.children)
     return not isinstance(predicate, Unknown | Like | CompareColumns | IsTrue)
@@ -239,7 +239,7 @@ def _restrict(predicate: Predicate, to: frozenset[str]) -> Predicate:
 
 
 def holds(op: str, order: int) -> bool:
-    """Whether `left op right` is true, given the order of left and right: -1, 0 or 1."""
+    """Return whether `left op right` is true, given the order of left and right: -1, 0 or 1."""
     if op in ("=", "!="):
         return (order == 0) == (op == "=")
     if op in ("<", "<="):

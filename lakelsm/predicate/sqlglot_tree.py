@@ -371,7 +371,7 @@ def _own_columns(tree: Node) -> Iterator[exp.Column]:
 
 
 def is_plain(node: Node, *arguments: str) -> bool:
-    """Whether the node has only the given arguments, without others such as a negation or a modifier."""
+    """Return whether the node has only the given arguments, without others such as a negation or a modifier."""
     return not any(value for name, value in node.args.items() if name not in arguments and name != "_type")
 
 

@@ -162,7 +162,7 @@ class _Column:
         return found
 
     def _hides_nan(self, value: Any) -> bool:
-        """Whether a file may have a NaN, which is above every number, outside its bounds."""
+        """Return whether a file may have a NaN, which is above every number, outside its bounds."""
         return isinstance(value, float) and not self._bounds.exact
 
     def _in_any(self, values: Sequence[Any]) -> Mask:

@@ -275,7 +275,7 @@ def _roots(*roots: str) -> Callable[[DataType], bool]:
 
 
 def has_order(data_type: DataType) -> bool:
-    """Whether lakelsm can compare values of the type."""
+    """Return whether lakelsm can compare values of the type."""
     return isinstance(data_type, AtomicType) and data_type.root not in ("VARIANT", "BLOB")
 
 

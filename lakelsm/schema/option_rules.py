@@ -290,7 +290,7 @@ _INDEXED_ROOTS: Mapping[str, frozenset[str]] = {
 
 
 def can_have_index(kind: str, data_type: DataType) -> bool:
-    """Whether a column of the type can have an index of a kind that lakelsm writes."""
+    """Return whether a column of the type can have an index of a kind that lakelsm writes."""
     return isinstance(data_type, AtomicType) and data_type.root in _INDEXED_ROOTS[kind]
 
 

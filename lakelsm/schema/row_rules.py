@@ -155,7 +155,7 @@ class OnlyNull(DataType):
 
 
 def is_assignable(source: DataType, target: DataType) -> bool:
-    """Whether ``target`` can hold every value of ``source``.
+    """Return whether ``target`` can hold every value of ``source``.
 
     NULL and lengths are checked row by row. Times that are finer than the column are rounded down.
     """
@@ -163,7 +163,7 @@ def is_assignable(source: DataType, target: DataType) -> bool:
 
 
 def is_castable(source: DataType, target: DataType) -> bool:
-    """Whether values of ``source`` may be written to a column ``target`` if each of them fits (``cast='safe'``).
+    """Return whether values of ``source`` may be written to a column ``target`` if each of them fits (``cast='safe'``).
 
     A number fits if the column can hold the same number. For a float as a DECIMAL, and for a DECIMAL or DOUBLE as another
     float, the number is that of the float's shortest decimal text (0.1). Floats from `WHOLE_FLOATS` on do not fit a
@@ -210,7 +210,7 @@ def _is_assignable_atom(source: AtomicType, target: AtomicType) -> bool:
 
 
 def is_comparable(source: DataType, target: DataType) -> bool:
-    """Whether values of the types can be compared for equality without an explicit cast by the user."""
+    """Return whether values of the types can be compared for equality without an explicit cast by the user."""
     numbers = (*INTEGER_ROOTS, "DECIMAL")
     return is_assignable(source, target) or (source.root in numbers and target.root in numbers)
 

@@ -30,7 +30,7 @@ _EXACT = frozenset([*_INTEGER_ORDER, "DECIMAL"])
 
 
 def can_widen(old: DataType, new: DataType) -> bool:
-    """Whether values of `old` can be read as `new`: the same type or a wider one, regardless of nullability.
+    """Return whether values of `old` can be read as `new`: the same type or a wider one, regardless of nullability.
 
     Members of a ROW are matched by field id; they may have been added or dropped.
     """
@@ -38,7 +38,7 @@ def can_widen(old: DataType, new: DataType) -> bool:
 
 
 def can_change(old: DataType, new: DataType) -> bool:
-    """Whether a column may change from `old` to `new`: its values can be widened, and Java can read them afterwards.
+    """Return whether a column may change from `old` to `new`: its values can be widened, and Java can read them then.
 
     Java accepts a change of TIME's precision, but has no such cast, and cannot read the table's files afterwards.
     """

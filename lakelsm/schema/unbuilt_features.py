@@ -25,7 +25,7 @@ class _Case:
     options: TableOptions
 
     def key(self, key: str, *harmless: str) -> bool:
-        """Whether the option is set to a text that is not one of ``harmless``."""
+        """Return whether the option is set to a text that is not one of ``harmless``."""
         text = self.schema.options.get(key)
         return text is not None and text.strip().lower() not in harmless
 
@@ -66,7 +66,7 @@ _SCAN_STARTS = (
 
 
 def _aggregates(case: _Case, *functions: str) -> bool:
-    """Whether a column of a table that aggregates has one of the functions."""
+    """Return whether a column of a table that aggregates has one of the functions."""
     if case.options.merge_engine not in (MergeEngine.AGGREGATION, MergeEngine.PARTIAL_UPDATE):
         return False
     default = case.options.default_aggregate_function
@@ -84,7 +84,7 @@ def _other_than(key: str, text: str) -> str:
 
 
 def _given(key: str) -> Callable[[_Case], bool]:
-    """Whether a declared option is set, by its key or a fallback key."""
+    """Return whether a declared option is set, by its key or a fallback key."""
     return lambda case: case.options.is_set(key)
 
 
@@ -93,7 +93,7 @@ def _column_of(root: str) -> Callable[[_Case], bool]:
 
 
 def _has_type(schema: TableSchema, holds: Callable[[DataType], bool]) -> bool:
-    """Whether the type of a column, or a type within it, fulfils ``holds``."""
+    """Return whether the type of a column, or a type within it, fulfils ``holds``."""
     return any(_contains(column.type, holds) for column in schema.fields)
 
 

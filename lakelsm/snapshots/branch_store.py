@@ -44,7 +44,7 @@ class BranchStore:
         return sorted(branch for branch in branches if branch is not None)
 
     def is_whole(self, branch: str) -> bool:
-        """Whether a branch is complete: its first schema is written last at creation and deleted first at deletion."""
+        """Return whether a branch is complete: a creation writes its first schema last, a deletion deletes it first."""
         return self._file_io.exists(self._paths.of_branch(branch).schema_file(0))
 
     def paths(self) -> Sequence[TablePaths]:
@@ -77,7 +77,7 @@ class BranchStore:
         )
 
     def _is_all(self, found: Sequence[RetainedBranch]) -> bool:
-        """Whether ``found`` is complete, except for snapshots that were published since."""
+        """Return whether ``found`` is complete, except for snapshots that were published since."""
         branches = {branch.paths.branch: branch for branch in found}
         for paths in self.paths():
             branch = branches.get(paths.branch)

@@ -38,7 +38,7 @@ class ChangelogStore:
             return None
         snapshot = Snapshot.from_json(data, path)
         if snapshot.id != snapshot_id:
-            raise CorruptTableError(f"{path} contains snapshot {snapshot.id}. Restore the file.")
+            raise CorruptTableError(f"{path} is damaged: it contains snapshot {snapshot.id}. Restore the file.")
         return snapshot
 
     def at_or_before(self, millis: int) -> Snapshot | None:

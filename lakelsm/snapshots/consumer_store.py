@@ -37,7 +37,7 @@ class ConsumerStore:
         return sorted(consumer for consumer in consumers if consumer)
 
     def is_rolled_back(self, snapshot_id: int) -> bool:
-        """Whether a rollback to a snapshot below this one is running or was interrupted."""
+        """Return whether a rollback to a snapshot below this one is running or was interrupted."""
         goals = (name.removeprefix(ROLLBACK_CONSUMER) for name in self.names() if name.startswith(ROLLBACK_CONSUMER))
         return any(not goal.isdecimal() or int(goal) < snapshot_id for goal in goals)
 
@@ -57,7 +57,7 @@ class ConsumerStore:
             except CorruptTableError:
                 if attempt == _TRIES - 1:
                     raise
-        raise AssertionError("the last attempt returns or raises")
+        raise AssertionError("the loop ended without a result or an error")
 
     def all(self) -> dict[str, int]:
         """Return the next snapshot of each consumer, without consumers that are deleted during the call.

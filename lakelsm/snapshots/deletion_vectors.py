@@ -1,4 +1,4 @@
-"""The deletion vectors of a snapshot: which rows of which data files are masked (docs/format.md 13.5)."""
+"""The deletion vectors of a snapshot: the masked rows of its data files (docs/format.md 13.5)."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ _ANY = object()
 
 
 def _inside(low: Any, high: Any, smallest: Any, largest: Any, nulls: int | None) -> bool:
-    """Whether a column with these bounds and null count may have a value from ``low`` to ``high``."""
+    """Return whether a column with these bounds and null count may have a value from ``low`` to ``high``."""
     if low is _ANY:
         return True
     if low is None:

@@ -20,7 +20,7 @@ def record_rollback(file_io: FileIO, paths: TablePaths, target: Snapshot) -> Non
 
 
 def is_left_by_rollback(file_io: FileIO, paths: TablePaths, newest: Snapshot | None) -> bool:
-    """Whether LATEST, which names a snapshot above the newest one, names one that a rollback deleted.
+    """Return whether LATEST, which names a snapshot above the newest one, names one that a rollback deleted.
 
     True if the newest snapshot is the target of the last rollback, and no manifest list was written between its record
     and the write of LATEST, so that no snapshot was published. The times are those of the store.
@@ -38,7 +38,7 @@ def is_left_by_rollback(file_io: FileIO, paths: TablePaths, newest: Snapshot | N
 
 
 def _is_last_rollback_to(file_io: FileIO, paths: TablePaths, snapshot: Snapshot) -> bool:
-    """Whether the record of the last rollback names a snapshot. A damaged record names none."""
+    """Return whether the record of the last rollback names a snapshot. A damaged record names none."""
     path = paths.last_rollback
     try:
         values = parse_object(file_io.read(path, _MAX_BYTES), path)

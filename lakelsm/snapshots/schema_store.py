@@ -109,7 +109,7 @@ class SchemaStore:
             return None
         schema = TableSchema.from_json(data, path)
         if schema.id != schema_id:
-            raise CorruptTableError(f"{path} contains schema {schema.id}. Restore the file.")
+            raise CorruptTableError(f"{path} is damaged: it contains schema {schema.id}. Restore the file.")
         return replace(schema, read_from=(schema_id, _checksum(data, path)))
 
     def check_newest(self, schema: TableSchema, snapshot: Snapshot | None) -> None:

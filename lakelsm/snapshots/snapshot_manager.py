@@ -131,7 +131,7 @@ class SnapshotManager:
         path, data = stored
         snapshot = Snapshot.from_json(data, path)
         if snapshot.id != snapshot_id:
-            raise CorruptTableError(f"{path} contains snapshot {snapshot.id}. Restore the file.")
+            raise CorruptTableError(f"{path} is damaged: it contains snapshot {snapshot.id}. Restore the file.")
         return snapshot
 
     def list(self) -> Sequence[Snapshot]:
@@ -210,7 +210,7 @@ class SnapshotManager:
             self._file_io.write(self._paths.earliest_hint, str(snapshot_id).encode("ascii"))
 
     def is_expiring(self, snapshot_id: int) -> bool:
-        """Whether an existing snapshot is expiring: EARLIEST names a later one, which exists.
+        """Return whether an existing snapshot is expiring: EARLIEST names a later one, which exists.
 
         Raises the errors of the store: an EARLIEST that cannot be read may announce the expiry. If the snapshot that it
         names is missing, it is read again: the next expiry raises EARLIEST before it deletes that snapshot, a rollback
@@ -234,7 +234,7 @@ class SnapshotManager:
         record_rollback(self._file_io, self._paths, target)
 
     def is_linked(self, snapshot: Snapshot) -> bool:
-        """Whether a snapshot is not orphaned: its base is the snapshot below it, or has expired.
+        """Return whether a snapshot is not orphaned: its base is the snapshot below it, or has expired.
 
         A rollback deleted the base of an orphaned snapshot. Such a snapshot is not in the history of the table, though it
         may seem to be if ids are used again. Its writer deletes it, unless the writer crashed. A commit can only have
@@ -251,7 +251,7 @@ class SnapshotManager:
         return before is None and self.earliest_id() == snapshot.id
 
     def is_kept(self, snapshot: Snapshot) -> bool:
-        """Whether a snapshot still exists with its files: it is neither expiring nor orphaned.
+        """Return whether a snapshot still exists with its files: it is neither expiring nor orphaned.
 
         The writer of an orphaned snapshot deletes it before LATEST names it.
         """

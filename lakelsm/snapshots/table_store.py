@@ -249,7 +249,7 @@ class TableStore:
             ) from error
 
     def _is_kept(self, snapshot: Snapshot, changes: bool) -> bool:
-        """Whether a snapshot exists and is not expiring, or a tag keeps it; also true if that is unknown."""
+        """Return whether a snapshot exists and is not expiring, or a tag keeps it; also true if that is unknown."""
         try:
             if self.snapshots.is_kept(snapshot):
                 return True

@@ -1,4 +1,4 @@
-"""How Hadoop's connector, through which Spark reads files, reaches the bucket of a table.
+"""The settings with which Hadoop's connector, through which Spark reads files, reaches the bucket of a table.
 
 Only the connector of S3, `s3a`, is used: its settings can apply to one bucket and leave others alone. Those of Google
 and Azure apply to the whole process.

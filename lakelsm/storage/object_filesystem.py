@@ -175,7 +175,7 @@ class _ObjectReader:
                 part = window.data[start - window.start : end - window.start]
                 window.used = max(window.used, start - window.start + len(part))
                 self._windows.remove(window)
-                if window.used < len(window.data):  # Else it is done: a column is read from beginning to end.
+                if window.used < len(window.data):  # Else nothing is left: columns are read in order.
                     self._windows.append(window)
                 return part
         if end - start >= self._ahead:
@@ -183,7 +183,7 @@ class _ObjectReader:
         data = self._fetched(start, min(start + self._ahead, self._size - len(self._tail)))
         self._windows.append(_Window(start, data, end - start))
         while sum(len(window.data) for window in self._windows) > _MAX_WINDOW_BYTES:
-            self._windows.pop(0)  # Read in vain: with so many columns side by side, each must read less ahead.
+            self._windows.pop(0)  # Fetched for nothing: many columns are read side by side, so each reads less ahead.
             self._ahead = max(self._ahead // 2, _MIN_AHEAD)
         return data[: end - start]
 

@@ -19,7 +19,7 @@ _WRONG_CREDENTIALS = frozenset(
 )
 _NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")
 _THROTTLED = ("429", "503")
-#: Answers after which the same request may succeed. So are all 5xx but 501.
+#: Answers after which the same request may succeed, besides all 5xx except 501.
 _TEMPORARY_STATUS = ("408", "429")
 _TEMPORARY_CODES = frozenset(
     {
@@ -28,7 +28,7 @@ _TEMPORARY_CODES = frozenset(
         *("ServerBusy", "OperationTimedOut"),
     }
 )
-#: How often a request is repeated; the first and longest wait, which doubles, and the time for all, in seconds.
+#: Maximum repetitions of a request; the first and the longest wait, which doubles, and the time for all, in seconds.
 RETRIES = 8
 _FIRST_WAIT, _MAX_WAIT, _RETRIED_SECONDS = 0.25, 8.0, 60.0
 _CREDENTIALS_REMEDY = (

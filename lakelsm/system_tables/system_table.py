@@ -89,7 +89,7 @@ def columns_of(rows: Iterable[tuple[Any, ...]], count: int) -> Sequence[Sequence
 
 
 def _are_times(values: pa.Array | pa.ChunkedArray) -> bool:
-    """Whether all times are within the years 1 to 9999."""
+    """Return whether all times are within the years 1 to 9999."""
     ends = pc.min_max(values.cast(pa.int64()))
     a_second = _TICKS[values.type.unit]
     low, high = ends["min"].as_py(), ends["max"].as_py()

@@ -218,7 +218,7 @@ class ReadableTable(OpenedTable):
             )
         )
 
-    # -- inside ----------------------------------------------------------------------------------------------------
+    # -- internal --------------------------------------------------------------------------------------------------
 
     def _table(self, line: OperationLine, request: RowsRequest) -> pa.Table:
         """Return the rows of a request in memory."""

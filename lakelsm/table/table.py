@@ -260,7 +260,7 @@ class Table(ReadableTable, WritableTable, ChangesReader, CompactableTable):
             by_bucket=by_bucket,
         )
 
-    # -- inside ----------------------------------------------------------------------------------------------------
+    # -- internal --------------------------------------------------------------------------------------------------
 
     def _read_state(self) -> tuple[TableStore, ReadState, int | None]:
         store = self._store()

@@ -25,7 +25,7 @@ from lakelsm.snapshots.table_store import TableStore
 def others_wrote_keys(
     runner: Runner, store: TableStore, ours: Sequence[ManifestEntry], after: int, upto: int
 ) -> bool:
-    """Whether a snapshot with an id in (``after``, ``upto``] wrote a key of the files ``ours``.
+    """Return whether a snapshot with an id in (``after``, ``upto``] wrote a key of the files ``ours``.
 
     Also true if it is unknown: a snapshot has expired, or an overwrite deleted files in the range of the keys.
     """

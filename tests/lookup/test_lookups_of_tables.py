@@ -143,7 +143,7 @@ def test_a_deleted_table_is_reported_and_its_rows_are_found_until_then(table: Ta
 
 @pytest.mark.parametrize("cache", ["full", "partial", "memory"])
 def test_a_table_that_was_created_again_is_looked_up_with_its_own_options(tmp_path: Path, cache: str) -> None:
-    catalog = Catalog(str(tmp_path / "anew"))
+    catalog = Catalog(str(tmp_path / "other"))
 
     def make(**options: str) -> Table:
         every = {"bucket": "1", "write-only": "true", **options}

@@ -89,7 +89,7 @@ def test_a_missing_damaged_or_misnamed_schema_is_named(table: CommitTable) -> No
     with pytest.raises(CorruptTableError, match="schema-4 is missing"):
         table.schemas.get(4)
     table.file_io.write(table.paths.schema_file(5), table.schema.to_json().encode())
-    with pytest.raises(CorruptTableError, match="schema-5 contains schema 0"):
+    with pytest.raises(CorruptTableError, match="schema-5 is damaged: it contains schema 0"):
         table.schemas.get(5)
     table.file_io.write(table.paths.schema_file(1), b"{")
     with pytest.raises(CorruptTableError, match="schema-1"):

@@ -1,4 +1,4 @@
-"""How a full cache moves to the newest snapshot: from its directory, by applying changes, or by loading it again.
+"""Moves a full cache to the newest snapshot: from its directory, by applying changes, or by loading it again.
 
 A cache is loaded again if its snapshot is no longer in the history of the table: it was expired, rolled back or
 replaced under the same id. So changes are only computed between two existing snapshots, one based on the other.
@@ -31,7 +31,7 @@ from lakelsm.runner.process_limits import usable_cores
 
 _LOG = logging.getLogger(__name__)
 
-#: What a task returns about the segment that it wrote.
+#: The description that a task returns of the segment that it wrote.
 _WRITTEN = pa.schema([("name", pa.string()), ("rows", pa.int64()), ("stamp", pa.list_(pa.uint64()))])
 _Unit: TypeAlias = RunFile | MergeUnit
 

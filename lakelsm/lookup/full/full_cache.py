@@ -80,7 +80,8 @@ class FullCache(Cache):
     def _now(self) -> _Loaded:
         loaded = self._loaded
         if loaded is None:
-            raise InvalidInputError(f"Table {self.spec.store.name}: the lookup is closed. Open another one.")
+            name = self.spec.store.name
+            raise InvalidInputError(f"Table {name}: the lookup is closed. Open another one with Table.lookup.")
         return loaded
 
     def _upkeep(self) -> CacheUpkeep:

@@ -184,7 +184,7 @@ class LookupFiles:
                 remote={file: found for file in missing if copies and (found := self._remote(file)) is not None},
             )
             for _ in runner.batches([*missing], build, pa.schema([]), store.paths):
-                raise AssertionError("a build yields nothing")
+                raise AssertionError("the build of a store yielded a batch")
 
     def _open_store(self, name: str, file: RunFile, runner: LocalRunner) -> _OpenFile:
         """Open a store of the directory; build it again if it cannot be opened."""

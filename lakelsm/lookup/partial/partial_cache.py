@@ -109,7 +109,8 @@ class PartialCache(Cache):
     def _current(self) -> LocalTableQuery:
         query = self._query
         if query is None:
-            raise InvalidInputError(f"Table {self.spec.store.name}: the lookup is closed. Open another one.")
+            name = self.spec.store.name
+            raise InvalidInputError(f"Table {name}: the lookup is closed. Open another one with Table.lookup.")
         return query
 
     def _take_newest(self) -> None:

@@ -43,7 +43,7 @@ _COPIED_BYTES = 4 << 20
 
 
 class ValueProcessor(Enum):
-    """What Paimon stores of each row, by the processor's identifier in the file name. Persisted: do not change."""
+    """The parts of a row that Paimon stores, by the processor's identifier in the file name. Persisted: do not change."""
 
     VALUE = "value"
     VALUE_AND_POSITION = "position-and-value"
@@ -53,7 +53,7 @@ class ValueProcessor(Enum):
 
 @dataclass(frozen=True)
 class ValueTails:
-    """What follows the columns in the bytes of rows. ``positions`` is None if the processor stores none."""
+    """The bytes of rows after their columns. ``positions`` is None if the processor stores none."""
 
     sequences: Longs
     _: KW_ONLY
@@ -64,7 +64,7 @@ class ValueTails:
 
 @dataclass(frozen=True)
 class PersistedValues:
-    """What a processor stores of a data file's rows: all ``fields``, sequence number, row kind, and the row index."""
+    """The stored parts of a data file's rows: all ``fields``, sequence number, row kind, and the row index."""
 
     processor: ValueProcessor
     fields: tuple[DataField, ...]
@@ -78,7 +78,7 @@ class PersistedValues:
         return (*(field.name for field in self.fields), *position, SEQUENCE_NUMBER, VALUE_KIND)
 
     def decode(self, values: RowBytes) -> pa.Table:
-        """Do as `ValueForm.decode`, for a processor that stores rows."""
+        """Do the same as `ValueForm.decode`, for a processor that stores rows."""
         tails = self.tails(values)
         rows = RowBytes(values.buffer, values.starts, values.lengths - tails.size)
         table = CompactedValues(self.fields).decode(rows)
@@ -88,7 +88,7 @@ class PersistedValues:
         return table.append_column(VALUE_KIND, pa.array(tails.kinds.astype(np.int8)))
 
     def tails(self, values: RowBytes) -> ValueTails:
-        """Decode what follows the columns. Raises CorruptTableError for invalid bytes."""
+        """Decode the bytes after the columns. Raises CorruptTableError for invalid bytes."""
         ends = values.starts + values.lengths
         positioned = self.processor is ValueProcessor.VALUE_AND_POSITION
         size = _SEQUENCE_BYTES + _KIND_BYTES + (_POSITION_BYTES if positioned else 0)

@@ -332,7 +332,7 @@ def _checked_batch(reader: Any, wanted: pa.Schema, max_bytes: int) -> pa.Table:
             )
         batch.validate(full=True)
     except (StopIteration, pa.ArrowException, flight.FlightError, OSError) as error:
-        raise InvalidInputError(f"the request has no keys that can be read: {_first_line(error)}") from error
+        raise InvalidInputError(f"the keys of the request cannot be read: {_first_line(error)}") from error
     for name, column in zip(wanted.names, batch.columns):
         if column.null_count:
             raise InvalidInputError(f"key column {name!r}: NULL is not allowed.")

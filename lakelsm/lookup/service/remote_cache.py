@@ -176,7 +176,8 @@ class RemoteCache(Cache):
     def _called(self, call: Callable[[_Servers], Answer]) -> Answer:
         """Call; if a server does not answer, read the addresses again and repeat the call once."""
         if self._closed:
-            raise InvalidInputError(f"Table {self.spec.store.name}: the lookup is closed. Open another one.")
+            name = self.spec.store.name
+            raise InvalidInputError(f"Table {name}: the lookup is closed. Open another one with Table.lookup.")
         servers = self._servers
         try:
             return call(servers)

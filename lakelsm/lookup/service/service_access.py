@@ -88,7 +88,7 @@ def published_addresses(store: TableStore) -> tuple[ServerAddress, ...] | None:
 
 
 def readable_addresses(store: TableStore) -> tuple[ServerAddress, ...] | None:
-    """Do as `published_addresses`, but return None for a damaged file."""
+    """Do the same as `published_addresses`, but return None for a damaged file."""
     try:
         return published_addresses(store)
     except CorruptTableError:
@@ -153,7 +153,7 @@ def leases(store: TableStore) -> list[ServerLease]:
 
 @dataclass(frozen=True, kw_only=True)
 class ServerAccess:
-    """What a server requires: a token, and TLS with ``certificate`` and ``private_key`` (PEM; both or none)."""
+    """The requirements of a server: a token, and TLS with ``certificate`` and ``private_key`` (PEM; both or none)."""
 
     token: str | None = field(default=None, repr=False)
     certificate: bytes | None = None

@@ -57,7 +57,7 @@ class KeyRuns:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with suppress(OSError):  # What a full disk refused is lost with the file.
+        with suppress(OSError):  # Content that a full disk refused is lost with the file.
             self._files.close()
 
     def add(self, entries: Entries) -> None:

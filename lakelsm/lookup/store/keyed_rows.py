@@ -67,7 +67,7 @@ class KeyedRows:
         return None if key_hash is None else self.rows_of_hash(key, key_hash)
 
     def rows_of_hash(self, key: Sequence[Any], key_hash: int) -> list[int]:
-        """Do as `rows_of`, for a key and its `hash_of`, which is the same for all rows with these key columns."""
+        """Do the same as `rows_of`, for a key and its `hash_of`, which is equal for all rows with these key columns."""
         self.index.file.check()
         rows = self.index.rows_of(key_hash)
         if not rows:

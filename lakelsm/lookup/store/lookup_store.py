@@ -1,4 +1,4 @@
-"""What all lookup stores have in common: one file each, written once from sorted rows, then searched by key."""
+"""The protocol of lookup stores: one file each, written once from sorted rows, then searched by key."""
 
 from __future__ import annotations
 

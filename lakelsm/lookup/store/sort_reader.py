@@ -29,7 +29,7 @@ _VERIFIED_BYTES = 4 << 20
 class SortFileReader:
     """An open file. Each block is checked when it is read, and kept in the ``cache``. Several threads may use it.
 
-    ``digest`` is the expected digest (None: any). ``has_digest``: whether the file has one, which files of Java have not.
+    ``digest`` is the expected digest (None: any). ``has_digest``: whether the file has one, which Java's files lack.
     ``bloom`` is None if the file has no filter, or one without a checksum, as in Java's files: a flipped bit would hide
     a key. ``last_keys`` has the last key of each block.
     Raises CorruptStoreError, with the file and the part, for missing or damaged parts.

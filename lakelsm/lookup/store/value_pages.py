@@ -26,7 +26,7 @@ _AT_ONCE = 2 << 20
 
 
 def row_words(rows: pa.BinaryArray) -> tuple[Longs, Words]:
-    """Return the start of each row in the words, with the end of the last, and the words. ``rows`` is no slice."""
+    """Return the start of each row in the words, with the end of the last, and the words. ``rows`` is not a slice."""
     starts = np.frombuffer(rows.buffers()[1], np.int32, len(rows) + 1).astype(np.int64) >> 3
     return starts, np.frombuffer(rows.buffers()[2], np.uint64)
 
@@ -38,7 +38,7 @@ class ValueWriter:
         self._file = file
         self._page_words = page_bytes // 8
         self._compression = compression
-        #: Where each page begins, and the waiting one: words of the stream, bytes of the section.
+        #: The start of each page, and of the waiting one: in words of the stream, and in bytes of the section.
         self._starts = [(0, 0)]
         self._waiting: Words = np.empty(0, np.uint64)
         self._ends: Longs = np.empty(0, np.int64)

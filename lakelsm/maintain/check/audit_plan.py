@@ -28,7 +28,7 @@ _FOOTERS_A_TASK = 256
 
 
 class CheckedData(str, Enum):
-    """What a check opens beside metadata: nothing, footers of data files, also all rows of a sample, or all rows."""
+    """The data files that a check opens: none, only their footers, also all rows of a sample, or all rows."""
 
     NONE = "none"
     FOOTERS = "footers"

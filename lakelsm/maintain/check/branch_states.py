@@ -170,14 +170,14 @@ class Hints:
         return kept
 
     def _are_newer(self, below: Sequence[int]) -> bool:
-        """Whether the files of all these snapshots were written after EARLIEST."""
+        """Return whether the files of all these snapshots were written after EARLIEST."""
         paths = self._store.paths
         times = {entry.name: entry.modified for entry in self._store.file_io.entries(paths.snapshot_dir)}
         hint, files = _name(paths.earliest_hint), [_name(paths.snapshot_file(snapshot_id)) for snapshot_id in below]
         return hint in times and all(times.get(file, 0) > times[hint] for file in files)
 
     def _is_of_a_branch(self, earliest: int) -> bool:
-        """Whether a fast-forward has copied the hint and its snapshot from a branch."""
+        """Return whether a fast-forward has copied the hint and its snapshot from a branch."""
         paths, file_io = self._store.paths, self._store.file_io
         if paths.branch != MAIN_BRANCH:
             return False

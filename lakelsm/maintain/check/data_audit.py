@@ -120,7 +120,7 @@ class DataAudit:
         return AuditedBucket(files=tuple(files), hash_index=None if is_faulty else index)
 
     def _is_sound(self, unit: MergeUnit) -> bool:
-        """Whether the files of a unit and their vectors have no known fault."""
+        """Return whether the files of a unit and their vectors have no known fault."""
         indexes = {file.vector.index_path for file in unit.files if file.vector is not None}
         return not any(map(self._findings.has_fault, (*indexes, *(file.path for file in unit.files))))
 

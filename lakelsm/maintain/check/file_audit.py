@@ -203,7 +203,7 @@ class FileAudit:
             return None
 
     def _matches(self, index: FileIndex, file: AuditedFile, start: int, rows: pa.Table, report: AuditReport) -> bool:
-        """Whether the indexes of a file match the next rows."""
+        """Return whether the indexes of a file match the next rows."""
         try:
             wrong = _wrong_column(index, self.schemas[file.file.schema_id], start, rows)
         except LakelsmError as error:

@@ -59,7 +59,7 @@ class Findings:
             self.add(rule, thing, str(error), owner)
 
     def has_fault(self, thing: str) -> bool:
-        """Whether a thing has a finding."""
+        """Return whether a thing has a finding."""
         return thing in self._things
 
     @property

@@ -54,7 +54,7 @@ class SuspectFile:
 
 @dataclass(frozen=True, kw_only=True)
 class ManifestDigest:
-    """What a check keeps of a manifest: hashes of the identities it adds and deletes, and the values that lists record.
+    """The parts of a manifest that a check keeps: hashes of added and deleted identities, and the values in lists.
 
     ``rows``: rows of added files minus rows of deleted files.
     """
@@ -248,7 +248,7 @@ def live_files(digests: Sequence[ManifestDigest]) -> Longs:
 
 
 def _leaves_out(column: pa.Array, known: npt.NDArray[np.bool_]) -> bool:
-    """Whether the first two values of a column, its bounds, leave out one of the other values."""
+    """Return whether the first two values of a column, its bounds, leave out one of the other values."""
     order = order_keys([column.filter(pa.array(known))], signed_zeros=True)
     return len(order) > 2 and bool((order[2:] < order[0]).any() or (order[2:] > order[1]).any())
 

@@ -172,7 +172,7 @@ class _Check:
         return len(entries)
 
     def _has_time(self) -> bool:
-        """Whether there is time left. If not, the check is incomplete."""
+        """Return whether there is time left. If not, the check is incomplete."""
         deadline = self._scope.deadline
         if deadline is not None and self._monotonic() - self._began > deadline:
             self._complete = False

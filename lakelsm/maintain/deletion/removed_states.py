@@ -35,7 +35,7 @@ _TRIES = 5
 
 
 def are_retained(store: TableStore, branches: Sequence[RetainedBranch]) -> bool:
-    """Whether all states that branches retained when they were read still exist and are not expiring."""
+    """Return whether all states that branches retained when they were read still exist and are not expiring."""
     return _fingerprints(store, branches) <= _fingerprints(store, store.branches.retained())
 
 

@@ -199,7 +199,7 @@ class ExpiredFiles:
             self._count(f"tag {name}", needed.keep_tag(name, state, may_hold))
 
     def _may_hold(self, state: Snapshot, in_history: bool, nearest: Mapping[int, int | None], key: FileKey) -> bool:
-        """Whether a tag may need a file that was deleted later. ``nearest``: the last tag id before each deletion."""
+        """Return whether a tag may need a file deleted later. ``nearest``: the last tag id before each deletion."""
         deleted_at = self._deleted_at[key]
         if in_history and deleted_at <= state.id:
             return False
@@ -233,7 +233,7 @@ def _lists(snapshot: Snapshot) -> tuple[str, str]:
 
 
 def _ever_without_changelog_files(store: TableStore) -> bool:
-    """Whether appended files may be the table's changelog, by the options of its newest or an older schema."""
+    """Return whether appended files may be the table's changelog, by the options of its newest or an older schema."""
     if store.options.changelog_producer is ChangelogProducer.NONE:
         return True
     schemas = map(store.schemas.get, store.schemas.ids())

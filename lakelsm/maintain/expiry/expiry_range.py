@@ -23,7 +23,7 @@ _SHARE = 20
 
 @dataclass(frozen=True, kw_only=True)
 class ExpiryRange:
-    """What one run of expiry deletes. All sequences ascend by id.
+    """The choice of one run of expiry. All sequences ascend by id.
 
     ``snapshots`` expire, and ``first`` is the oldest snapshot that stays. Those in ``new_changelogs`` stay as long-lived
     changelogs. ``changelogs`` are the long-lived changelogs that expire, ``kept_changelogs`` the ids of the existing ones
@@ -88,7 +88,7 @@ def _newest(store: TableStore, ids: Sequence[int]) -> int:
 
 
 def is_due(store: TableStore, retention: Retention) -> bool:
-    """Whether enough snapshots are past ``retention`` for an expiry, whatever else may keep them.
+    """Return whether enough snapshots are past ``retention`` for an expiry, whatever else may keep them.
 
     It reads a few files and lists nothing. The first call on a table lists once and writes EARLIEST, as Java does.
     An expiry reads all snapshots that stay, so it waits until a twentieth of the retained ones may expire (one if there

@@ -1,4 +1,4 @@
-"""Which snapshots and long-lived changelogs are kept, as in Paimon: by number, age, consumers and the limit of a run."""
+"""The retention of snapshots and long-lived changelogs, as in Paimon: number, age, consumers, the limit of a run."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def changelog_retention(options: TableOptions, now: int) -> Retention:
 
 
 def outlives_snapshots(options: TableOptions) -> bool:
-    """Whether changelogs are kept longer than snapshots, by number or by age."""
+    """Return whether changelogs are kept longer than snapshots, by number or by age."""
     snapshots, changelogs = snapshot_retention(options, 0), changelog_retention(options, 0)
     return (
         changelogs.max_count > snapshots.max_count

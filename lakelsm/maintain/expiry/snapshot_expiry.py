@@ -68,8 +68,8 @@ def expire_snapshots(
             if attempt + 1 < _TRIES:
                 continue  # Another process expired the same snapshots, or deleted a tag or branch that was read.
             raise CommitConflictError(
-                f"Table {store.name}: other processes keep expiring or deleting what it retains. This expiry deleted "
-                "nothing: run it again."
+                f"Table {store.name}: other processes expire or delete states while this expiry reads them. Nothing was "
+                "deleted: run it again."
             ) from None
         deleted = DeletedFiles() if dry_run else _Deletion(store, expiring, candidates).run()
         done = _result(store, expiring, files, deleted, dry_run, environment.monotonic() - started)
@@ -129,7 +129,7 @@ def _added(total: ExpiryResult | None, result: ExpiryResult) -> ExpiryResult:
 
 
 def _check_not_rolled_back(store: TableStore, expiring: ExpiryRange) -> None:
-    """Raise if a rollback to an expiring snapshot has begun since, or removed the first snapshot that was to stay."""
+    """Raise if a rollback to an expiring snapshot has begun since, or removed the oldest snapshot to keep."""
     names = (name for name in store.consumers.names() if name.startswith(ROLLBACK_CONSUMER))
     held = {name: store.consumers.try_get(name) for name in names if name not in expiring.rollbacks}
     is_held = any(number is not None and number < expiring.first.id for number in held.values())
@@ -147,7 +147,7 @@ def _check_not_rolled_back(store: TableStore, expiring: ExpiryRange) -> None:
 
 
 def _was_overtaken(store: TableStore, expiring: ExpiryRange) -> bool:
-    """Whether another expiry goes further: it expires the first snapshot that was to stay here."""
+    """Return whether another expiry expires the oldest snapshot that this one keeps."""
     first = expiring.first.id
     return store.snapshots.is_expiring(first) or store.snapshots.try_get(first) is None
 
@@ -183,7 +183,7 @@ class _Deletion:
         return delete_unneeded(self.store.file_io, paths)
 
     def _check_first(self) -> None:
-        """Raise if the oldest snapshot that was to stay was rolled back since: other files may then be needed."""
+        """Raise if the oldest snapshot to keep was rolled back since: other files may then be needed."""
         first = self.expiring.first
         if not first.matches(self.store.snapshots.try_get(first.id)) and not self.store.snapshots.is_expiring(first.id):
             raise CommitConflictError(

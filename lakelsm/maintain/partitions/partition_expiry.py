@@ -143,7 +143,7 @@ def _on_partitions_clock(store: TableStore, bound: int, strategy: str, environme
 
 
 def _is_due(store: TableStore, now: int) -> bool:
-    """Whether a commit checks for expired partitions: each batch if the option says so, else the first of an interval."""
+    """Return whether a commit checks for expired partitions: each batch by the option, else the first of an interval."""
     interval = store.options.partition_expiration_check_interval
     if not interval or store.options.end_input_check_partition_expire:
         return True

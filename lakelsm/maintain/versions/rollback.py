@@ -266,7 +266,7 @@ def _tags_without_snapshot(store: TableStore, target: Snapshot) -> tuple[str, ..
 
 
 def _is_later(name: str, tag: Tag, target: Snapshot) -> bool:
-    """Whether a tag is removed. A holding tag stays: another tag is created of its snapshot after this rollback."""
+    """Return whether a tag is removed. A holding tag stays, because another tag of its snapshot is being created."""
     return tag.snapshot.id > target.id and not name.startswith(HOLDING_TAG)
 
 

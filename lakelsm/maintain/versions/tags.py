@@ -29,7 +29,7 @@ from lakelsm.snapshots.tag_store import HOLDING_TAG, created_at
 _EPOCH = datetime(1970, 1, 1)
 #: Other writers may set retention times that are too long for a timedelta.
 _MAX_SECONDS = timedelta.max.days * 86_400
-#: The retention time of a holding tag, in case that its creator is killed.
+#: The retention time of a holding tag, in case its creator is killed.
 _HELD_SECONDS = 3600.0
 _ORPHANS = "table.maintenance.remove_orphans() deletes them."
 _TAG_STANDS = f"Nothing to do, unless its creation took longer than {_HELD_SECONDS:.0f} s: then create it again."
@@ -350,7 +350,7 @@ def _holding(store: TableStore, snapshot: Snapshot, step: str, environment: Envi
 
 
 def _is_kept(store: TableStore, snapshot: Snapshot) -> bool:
-    """Whether a snapshot, or a tag that a user created, keeps the files of a snapshot."""
+    """Return whether a snapshot, or a tag that a user created, keeps the files of a snapshot."""
     now = store.snapshots.try_get(snapshot.id)
     if snapshot.matches(now) and not store.snapshots.is_expiring(snapshot.id) and store.snapshots.is_linked(snapshot):
         return True

@@ -79,7 +79,7 @@ def test_an_answer_has_key_indexes_rows_and_the_snapshot(table: LocalTable) -> N
 @pytest.mark.parametrize(
     ("keys", "reason"),
     [
-        (None, "no keys"),
+        (None, "keys of the request cannot be read"),
         (pa.RecordBatch.from_pydict({"id": pa.array([1], pa.int64())}), "id int64 instead of id int32"),
         (pa.RecordBatch.from_pydict({"key": pa.array([1], pa.int32())}), "key int32"),
         (pa.RecordBatch.from_pydict({"id": pa.array([1], pa.int32()), "v": ["x"]}), "v string"),
