@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from decimal import Decimal
 from typing import Any, TypeAlias
 
-from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.errors import InvalidInputError, SnapshotNotFoundError, UnsupportedFeatureError
 from lakelsm.sql.syntax.statements import Call
-from lakelsm.table.table import Table
+from lakelsm.table.table import Table, first_snapshot_since
 
 #: Opens a table by the text that names it.
 OpenTable: TypeAlias = Callable[[str], Table]
@@ -158,6 +159,13 @@ def _time(millis: int) -> datetime:
     return datetime.fromtimestamp(millis / 1000, timezone.utc)
 
 
+def _create_tag_from_timestamp(table: Table, given: _Arguments, engine: str | None) -> Any:
+    snapshot = first_snapshot_since(table, given["timestamp"])
+    if snapshot is None:
+        raise SnapshotNotFoundError(f"Table {table.name}: no snapshot was committed at {given['timestamp']} or later.")
+    return table.tags.create(given["tag"], snapshot, time_retained=given.get("time_retained"))
+
+
 def _create_branch(table: Table, given: _Arguments, engine: str | None) -> Any:
     exists = given.get("ignoreIfExists", False)
     return table.branches.create(given["branch"], given.get("tag"), ignore_if_exists=exists)
@@ -172,6 +180,24 @@ def _reset_consumer(table: Table, given: _Arguments, engine: str | None) -> Any:
     if "nextSnapshotId" in given:
         return table.consumers.record(given["consumerId"], given["nextSnapshotId"])
     return table.consumers.delete(given["consumerId"])
+
+
+def _clear_consumers(table: Table, given: _Arguments, engine: str | None) -> list[str]:
+    """Delete the consumers whose names match one pattern and not the other; the empty pattern is that of all."""
+    included = _pattern("includingConsumers", given.get("includingConsumers") or ".*")
+    excluded = _pattern("excludingConsumers", given["excludingConsumers"]) if given.get("excludingConsumers") else None
+    names = [each.name for each in table.consumers.list()]
+    cleared = [name for name in names if included.fullmatch(name) and not (excluded and excluded.fullmatch(name))]
+    for name in cleared:
+        table.consumers.delete(name)
+    return cleared
+
+
+def _pattern(name: str, text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise InvalidInputError(f"SQL: CALL sys.clear_consumers: {name} is no regular expression: {error}.") from error
 
 
 def _mark_done(table: Table, given: _Arguments, engine: str | None) -> Any:
@@ -233,6 +259,9 @@ PROCEDURES: Mapping[str, Procedure] = {
             given["tag"], given.get("snapshot"), time_retained=given.get("time_retained")
         ),
     ),
+    "create_tag_from_timestamp": Procedure(
+        {"table": str, "tag": str, "timestamp": int, "time_retained": str}, 3, _create_tag_from_timestamp
+    ),
     "replace_tag": Procedure(
         {"table": str, "tag": str, "snapshot": int, "time_retained": str},
         2,
@@ -266,6 +295,9 @@ PROCEDURES: Mapping[str, Procedure] = {
         {"table": str, "branch": str}, 2, lambda table, given, engine: table.branches.fast_forward(given["branch"])
     ),
     "reset_consumer": Procedure({"table": str, "consumerId": str, "nextSnapshotId": int}, 2, _reset_consumer),
+    "clear_consumers": Procedure(
+        {"table": str, "includingConsumers": str, "excludingConsumers": str}, 1, _clear_consumers
+    ),
     "mark_partition_done": Procedure({"table": str, "partitions": str}, 2, _mark_done),
     "drop_partition": Procedure({"table": str, "partitions": str}, 2, _drop_partition),
     "analyze": Procedure(
@@ -277,9 +309,8 @@ PROCEDURES: Mapping[str, Procedure] = {
 #: Procedures of Paimon that are not built.
 UNSUPPORTED = frozenset(
     [
-        "alter_function", "alter_view_dialect", "clear_consumers", "compact_chain_table", "compact_database",
-        "compact_manifest", "copy", "create_function", "create_global_index", "create_tag_from_timestamp",
-        "create_tag_from_watermark", "drop_function", "drop_global_index", "materialize_deletion_vectors",
+        "alter_function", "alter_view_dialect", "compact_chain_table", "compact_database",
+        "compact_manifest", "copy", "create_function", "create_global_index", "create_tag_from_watermark", "drop_function", "drop_global_index", "materialize_deletion_vectors",
         "merge_branch", "migrate_database", "migrate_table", "purge_files", "reassign_row_id",
         "remove_unexisting_files", "repair", "repair_earliest_snapshot", "rescale", "rewrite_file_index",
         "rollback_to_watermark", "trigger_tag_automatic_creation"

@@ -272,3 +272,14 @@ def newest_view(table: Table) -> ReadableTable:
     store = table._store()
     newest = store.snapshots.latest()
     return table if newest is None else TableView(store, table._spark, newest.id)
+
+
+def first_snapshot_since(table: Table, millis: int) -> int | None:
+    """Return the id of the first snapshot, also one of a tag, that was committed at a time or later, or None.
+
+    ``millis`` is in milliseconds since 1970.
+    """
+    store = table._store()
+    states = [*store.snapshots.list(), *(tag.snapshot for tag in store.tags.all().values())]
+    found = min(((state.time_millis, state.id) for state in states if state.time_millis >= millis), default=None)
+    return None if found is None else found[1]

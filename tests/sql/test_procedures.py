@@ -41,6 +41,14 @@ def test_each_procedure_does_what_its_call_of_the_table_does(tmp_path: Path) -> 
     call(c, "reset_consumer(table => 'db.t', consumerId => 'x', nextSnapshotId => 2)")
     assert [each.name for each in table.consumers.list()] == ["x"]
     call(c, "reset_consumer('db.t', 'x')")
+    for name in ("a1", "a2", "b1"):
+        table.consumers.record(name, 1)
+    assert call(c, "clear_consumers('db.t', 'a.*', 'a2')") == ["a1"]
+    assert call(c, "clear_consumers(table => 'db.t', excludingConsumers => 'b.*')") == ["a2"]
+    assert call(c, "clear_consumers('db.t')") == ["b1"]
+    call(c, "create_tag_from_timestamp('db.t', 'first', 0)")
+    assert [tag.snapshot_id for tag in table.tags.list() if tag.name == "first"] == [1]
+    call(c, "delete_tag('db.t', 'first')")
     table.write([{"k": 9, "p": "c"}])
     assert call(c, "mark_partition_done('db.t', 'p=a;p=b')") == ["p=a", "p=b"]
     call(c, "drop_partition('db.t', 'p=c')")
@@ -71,6 +79,8 @@ def test_partitions_are_conditions() -> None:
         ("compact('db.t', order_strategy => 'zorder')", UnsupportedFeatureError, "order_strategy is not supported"),
         ("compact('db.t', compact_strategy => 'x')", InvalidInputError, "use 'full' or 'minor'"),
         ("compact('db.t', partitions => 'p=a', where => 'TRUE')", InvalidInputError, "exclude each other"),
+        ("clear_consumers('db.t', '(')", InvalidInputError, "includingConsumers is no regular expression"),
+        ("create_tag_from_timestamp('db.t', 'x', 32503680000000)", LakelsmError, "no snapshot was committed"),
         ("rollback('db.t')", InvalidInputError, "needs one of the arguments version, snapshot and tag"),
         ("rescale('db.t')", UnsupportedFeatureError, r"sys\.rescale is not supported"),
         ("compact('db.none')", LakelsmError, r"Table db\.none does not exist"),
