@@ -309,10 +309,10 @@ PROCEDURES: Mapping[str, Procedure] = {
 #: Procedures of Paimon that are not built.
 UNSUPPORTED = frozenset(
     [
-        "alter_function", "alter_view_dialect", "compact_chain_table", "compact_database",
-        "compact_manifest", "copy", "create_function", "create_global_index", "create_tag_from_watermark", "drop_function", "drop_global_index", "materialize_deletion_vectors",
-        "merge_branch", "migrate_database", "migrate_table", "purge_files", "reassign_row_id",
-        "remove_unexisting_files", "repair", "repair_earliest_snapshot", "rescale", "rewrite_file_index",
-        "rollback_to_watermark", "trigger_tag_automatic_creation"
+        "alter_function", "alter_view_dialect", "compact_chain_table", "compact_database", "compact_manifest", "copy",
+        "create_function", "create_global_index", "create_tag_from_watermark", "drop_function", "drop_global_index",
+        "materialize_deletion_vectors", "merge_branch", "migrate_database", "migrate_table", "purge_files",
+        "reassign_row_id", "remove_unexisting_files", "repair", "repair_earliest_snapshot", "rescale",
+        "rewrite_file_index", "rollback_to_watermark", "trigger_tag_automatic_creation"
     ]
 )
