@@ -104,7 +104,7 @@ def test_a_failure_after_publishing_is_an_unknown_outcome_and_deletes_nothing(ta
         if name == "snapshot-published":
             raise RuntimeError("lost")
 
-    with pytest.raises(CommitOutcomeUnknownError, match=rf"{table.root}: .* may be visible \(lost\)"):
+    with pytest.raises(CommitOutcomeUnknownError, match=rf"{table.root}: .* failed \(lost\), and .* may be visible"):
         table.committer(step).commit(APPEND, CommitMessage([add(file("a"))]), "u")
     assert table.live_names() == {"a@0"} and table.named_metadata() == table.metadata_names()
 
