@@ -56,17 +56,17 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument(
-        "--files", type=_files, default=100_000, help=f"files of the synthetic metadata, {_MIN_FILES:,} at least"
+        "--files", type=_files, default=100_000, help=f"files of the synthetic metadata, at least {_MIN_FILES:,}"
     )
     parser.add_argument("--driver-memory", default="4g")
     parser.add_argument(
-        "--floor-codec", default="", help="parquet codec of what floors write (default: Spark's own default)"
+        "--floor-codec", default="", help="Parquet codec of the floors' files (default: Spark's own default)"
     )
     parser.add_argument(
         "--slow-seconds", type=float, default=60.0, help="a slower warm-up is the only, cold measurement"
     )
     parser.add_argument(
-        "--max-seconds", type=float, default=12.0, help="limit of all measurements of a contender (default %(default)s)"
+        "--max-seconds", type=float, default=12.0, help="seconds for all runs of a contender (default %(default)s)"
     )
     parser.add_argument(
         "--only",

@@ -113,7 +113,8 @@ def named_operations(names: str) -> tuple[str, ...]:
     wanted: list[str] = []
     for name in names.split(","):
         if name not in OPERATIONS and name not in GROUPS:
-            raise ValueError(f"unknown operation. Operations: {', '.join(OPERATIONS)}; groups: {', '.join(GROUPS)}")
+            known = f"Operations: {', '.join(OPERATIONS)}; groups: {', '.join(GROUPS)}"
+            raise ValueError(f"{name!r} is not an operation. {known}")
         wanted += GROUPS.get(name, (name,))
     return tuple(dict.fromkeys(wanted))
 

@@ -23,7 +23,7 @@ from benchmarks.workspace import build, check_count, copy_table, remove
 
 
 class ModeTables:
-    """For each mode, a loaded table and one after all upserts."""
+    """Two tables for each mode: a loaded one, and one after all upserts."""
 
     def __init__(self, config: BenchConfig, spark: SparkSession) -> None:
         self.config = config

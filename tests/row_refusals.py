@@ -51,7 +51,7 @@ REFUSALS = (
     Refusal("k INT, v STRING", (K, V, ("V", "STRING")), (1, "a", "b"), "column V, v occurs more than once in the frame."),
     Refusal("k INT, v STRING", (K,), (1,), "lacks column v of the table. Add it (NULL where a row has no value)."),
     Refusal("k INT", (K, V), (1, "a"), "the table has no column v. Drop it from the frame, or add it to the table"),
-    Refusal("k INT", (K,), (1,), "row kind column 'op' is not in the frame. Columns: k.", row_kind="op"),
+    Refusal("k INT", (K,), (1,), "row_kind: column 'op' is not in the frame. Columns: k.", row_kind="op"),
     Refusal("k INT", (K, ("op", "INT")), (1, 2), f"row kind column 'op': expected texts, {_KINDS}.", row_kind="op"),
     Refusal(
         "k INT, v STRING",

@@ -200,9 +200,9 @@ INVALID_ON_SPARK: dict[str, tuple[Call, str]] = {
         lambda t: t.read(where=good(t)["k"] == 1),  # type: ignore[arg-type]
         "where: expected an SQL condition as text",
     ),
-    "a condition that is not boolean": (lambda t: t.read(where="k"), "Condition 'k' is not valid: .*not a boolean"),
+    "a condition that is not boolean": (lambda t: t.read(where="k"), "condition 'k' is not valid: .*not a boolean"),
     "a condition that fails on a row": (lambda t: t.delete("CAST(v AS INT) = 1"), "fails on a row .*cannot be"),
-    "a condition that Spark alone refuses": (lambda t: t.read(where="v COLLATE x = 'a'"), "Condition .* is not valid"),
+    "a condition that Spark alone refuses": (lambda t: t.read(where="v COLLATE x = 'a'"), "condition .* is not valid"),
 }
 
 

@@ -2,7 +2,6 @@
 
 PySpark's environment has the launcher, which downloads the jar, and the libraries that Paimon needs. There is no Spark
 session. The tables are copies of lakelsm's prepared ones, which must exist.
-Spark session. It opens copies of lakelsm's prepared tables, so it needs those.
 """
 
 from __future__ import annotations

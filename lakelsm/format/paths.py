@@ -168,7 +168,7 @@ class TablePaths:
     def consumer(self, consumer_id: str) -> str:
         """Return the path of a consumer's file. Raises InvalidInputError for a name that leaves the directory."""
         if not consumer_id.strip() or not is_plain(consumer_id):
-            raise InvalidInputError(f"Consumer id {consumer_id!r} is blank, or contains a slash or NUL: use another id.")
+            raise InvalidInputError(f"Consumer id {consumer_id!r} is blank, or contains a slash or NUL. Use another id.")
         return f"{self.consumer_dir}/{CONSUMER_PREFIX}{consumer_id}"
 
     def manifest(self, name: str) -> str:
@@ -186,7 +186,7 @@ class TablePaths:
     def tag(self, name: str) -> str:
         """Return the path of a tag file. Raises InvalidInputError for a name that leaves the directory."""
         if not name.strip() or not is_plain(name):
-            raise InvalidInputError(f"Tag name {name!r} is blank, or contains a slash or NUL: use another name.")
+            raise InvalidInputError(f"Tag name {name!r} is blank, or contains a slash or NUL. Use another name.")
         return f"{self.tag_dir}/{TAG_PREFIX}{name}"
 
     def partition_dir(self, partition: PartitionText) -> str:

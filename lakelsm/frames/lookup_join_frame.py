@@ -101,8 +101,8 @@ class FrameJoin:
         if not _is_comparable(given.dataType, key):
             wanted, kind = to_spark(key.type).simpleString(), given.dataType.simpleString()
             raise InvalidInputError(
-                f"Fact column '{given.name}' is {kind}, but column '{key.name}' of {self.table}, {key.type.sql()}, is "
-                f"{wanted} in Spark. Cast it before the join: F.col('{given.name}').cast('{wanted}')."
+                f"on: fact column '{given.name}' is {kind}, but column '{key.name}' of {self.table}, {key.type.sql()}, "
+                f"is {wanted} in Spark. Cast it before the join: F.col('{given.name}').cast('{wanted}')."
             )
 
     def _check_names(self, names: list[str]) -> None:
@@ -110,12 +110,12 @@ class FrameJoin:
         twice = sorted({name for name in names if known[folded(name)] > 1})
         if twice:
             raise InvalidInputError(
-                f"The facts have column {', '.join(twice)} more than once (Spark ignores case). Rename or drop one."
+                f"facts: column {', '.join(twice)} occurs more than once. Rename or drop one (Spark ignores case)."
             )
         for name, field in self.columns.items():
             if folded(name) in known:
                 raise InvalidInputError(
-                    f"The facts and the rows of {self.table} both have a column '{name}'. Rename one, for example with "
+                    f"columns: '{name}' of {self.table} is also a column of the facts. Rename one, for example with "
                     f"columns={{'{field.name}': '{name}_of_table', ...}}, or leave it out of columns."
                 )
 

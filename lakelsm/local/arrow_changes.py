@@ -54,7 +54,7 @@ class ChangesTask:
 
     @property
     def memory_bytes(self) -> int:
-        """The memory that one unit needs at most."""
+        """The maximum memory of one unit, in bytes."""
         return self.reader.memory_bytes
 
     def __call__(self, unit: _Unit) -> Iterator[pa.RecordBatch]:

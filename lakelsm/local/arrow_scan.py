@@ -25,7 +25,7 @@ from lakelsm.runner.task_failures import known_failure
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import arrow_field
 
-#: Bytes for each of the streams that are merged in key order, at least.
+#: Minimum bytes for each of the streams that are merged in key order.
 _MIN_MEMORY = 2 << 20
 
 

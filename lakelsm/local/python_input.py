@@ -46,7 +46,7 @@ def rows_input(data: object, schema: TableSchema) -> ArrowInput:
 
 
 def typed_input(data: object) -> ArrowInput:
-    """As `ArrowInput.of`, with an error that also names the forms of Python values."""
+    """Return `ArrowInput.of` the rows. Its error also names the forms of Python values."""
     return ArrowInput.of(data, more_forms="a list of dicts, a dict of columns, ")
 
 

@@ -39,7 +39,7 @@ _SIMPLE: dict[type, pa.DataType] = {
 
 @dataclass(frozen=True)
 class _Form:
-    """How values of some classes become an array of the wanted type. Classes with one name are converted together."""
+    """The conversion of values of some classes to the wanted type. Classes with one name are converted together."""
 
     name: str
     array: Callable[[Sequence[Any], DataType], pa.Array]

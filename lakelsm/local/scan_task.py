@@ -67,7 +67,7 @@ class ScanTask:
 
     @property
     def memory_bytes(self) -> int:
-        """The memory that one unit needs at most."""
+        """The maximum memory of one unit, in bytes."""
         return self.reader.memory_bytes
 
     def __call__(self, unit: RunFile | MergeUnit) -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""What a compaction does with each file of a unit: rewrite it, upgrade it, or leave it unchanged."""
+"""Plans the work on each file of a unit: a compaction rewrites it, upgrades it, or leaves it unchanged."""
 
 from __future__ import annotations
 

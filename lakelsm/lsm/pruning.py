@@ -29,7 +29,7 @@ from lakelsm.predicate.statistics import ColumnBounds, StatsTable, may_match
 
 
 class VersionRule(Enum):
-    """How the row of a key follows from its versions in several files."""
+    """The rule by which the row of a key follows from its versions in several files."""
 
     LAST_BY_SEQUENCE = "last by sequence number"
     """deduplicate without `sequence.field`: the version with the largest sequence number."""

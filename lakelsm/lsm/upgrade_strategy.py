@@ -1,4 +1,4 @@
-"""What a compaction does for an upgraded file: write its changelog, rewrite it, both or nothing.
+"""The work of a compaction on an upgraded file: write its changelog, rewrite it, both or nothing.
 
 The rules are those of Paimon's ``MergeTreeCompactRewriter`` and its subclasses (docs/format.md 13.5).
 """
@@ -12,7 +12,7 @@ from lakelsm.options import ChangelogProducer, MergeEngine, TableOptions
 
 
 class UpgradeStrategy(Enum):
-    """What a compaction does for an upgraded file."""
+    """The work of a compaction on an upgraded file."""
 
     NOTHING = "no changelog, no rewrite"
     CHANGELOG = "changelog, no rewrite"
@@ -20,7 +20,7 @@ class UpgradeStrategy(Enum):
 
 
 def upgrade_strategy(options: TableOptions, file: FileRange, output_level: int, top_level: int) -> UpgradeStrategy:
-    """Return what a compaction does for ``file`` when it upgrades the file to ``output_level``.
+    """Return the work of a compaction that upgrades ``file`` to ``output_level``.
 
     ``top_level`` is the highest level of the bucket. CHANGELOG includes the look-up of the rows below that the file
     replaces.

@@ -20,7 +20,7 @@ from lakelsm.schema.system_columns import GROUP, VALUE_KIND
 
 
 class ChangelogSource(Enum):
-    """Where the row before a change comes from, and which keys can have changed."""
+    """The source of the row before a change, and the keys that can have changed."""
 
     #: The row of the lowest level above 0, looked up below the output if needed. Keys with a row on level 0 can change.
     LOOKUP = "lookup"
@@ -30,7 +30,7 @@ class ChangelogSource(Enum):
 
 @dataclass(frozen=True)
 class ChangelogRule:
-    """Which changes a compaction records.
+    """The changes that a compaction records.
 
     Only changes of the columns ``compared`` count (``changelog-producer.row-deduplicate``). None: every written row
     counts as a change.

@@ -45,14 +45,14 @@ class Events:
 
     @cached_property
     def seeded(self) -> Mask:
-        """Which positions are seeds."""
+        """A mask of the positions that are seeds."""
         mask = np.zeros(len(self.ops), dtype=bool)
         mask[self.seeds[self.seeds >= 0]] = True
         return mask
 
     @property
     def added(self) -> Mask:
-        """Which positions add their value, in either direction, or are seeds."""
+        """A mask of the positions that add their value, in either direction, or are seeds."""
         mask: Mask = (self.live == ADD) | (self.live == REVERSED) | self.seeded
         return mask
 
@@ -106,7 +106,7 @@ class Values:
 
     @cached_property
     def valid(self) -> Mask:
-        """Which positions have a value that is not NULL."""
+        """A mask of the positions whose value is not NULL."""
         if self.column.null_count == 0:
             return np.ones(len(self.groups.rows), dtype=bool)
         mask: Mask = self.column.is_valid().to_numpy()[self.groups.rows]

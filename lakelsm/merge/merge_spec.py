@@ -18,7 +18,7 @@ _NO_LIMIT = 2**31 - 1
 
 @dataclass(frozen=True)
 class ColumnRule:
-    """How the values of one column merge.
+    """The rule by which the values of one column merge.
 
     ``function`` is the aggregate function, None for a column of `partial-update` without one. ``not_null``: the column
     is NOT NULL. The other attributes are the column's options (``fields.<column>.<option>``).

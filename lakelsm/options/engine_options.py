@@ -42,7 +42,7 @@ class EngineOptions:
         "sequence.field.sort-order",
         enum_kind(SortOrder),
         SortOrder.ASCENDING,
-        "Which value of sequence.field wins: the largest (ascending) or the smallest (descending).",
+        "Value of sequence.field that wins: the largest (ascending) or the smallest (descending).",
         per_call=False,
     )
     sequence_snapshot_ordering: bool = option(

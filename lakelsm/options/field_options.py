@@ -87,5 +87,5 @@ def parse_field_options(
             continue
         found.setdefault(columns, {})[name] = text
     if "" in found:
-        raise InvalidInputError(f"an option '{FIELDS_PREFIX}…' names no column. Write fields.<column>.<option>.")
+        raise InvalidInputError(f"option '{FIELDS_PREFIX}…' names no column. Write fields.<column>.<option>.")
     return found, raw.get(DEFAULT_AGGREGATE_KEY)

@@ -207,7 +207,7 @@ class MaintenanceOptions:
         "snapshot.expire.execution-mode",
         enum_kind(ExpireMode),
         ExpireMode.SYNC,
-        "Whether a commit waits for the maintenance that follows it (sync), or a separate thread does it (async).",
+        "Thread of the maintenance that follows a commit: the committing thread (sync) or a separate one (async).",
     )
     snapshot_clean_empty_directories: bool = option(
         "snapshot.clean-empty-directories",

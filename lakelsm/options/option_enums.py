@@ -27,7 +27,7 @@ class ChangelogProducer(Enum):
 
 
 class SortOrder(Enum):
-    """Which sequence value wins: the largest (ascending) or the smallest (descending)."""
+    """The sequence value that wins: the largest (ascending) or the smallest (descending)."""
 
     ASCENDING = "ascending"
     DESCENDING = "descending"
@@ -59,7 +59,7 @@ class ScanMode(Enum):
 
 
 class LookupCompact(Enum):
-    """When a compaction that looks rows up takes level 0: always, or only when level 0 has grown enough."""
+    """The rule by which a compaction that looks rows up takes level 0: always, or only when it has grown enough."""
 
     RADICAL = "radical"
     GENTLE = "gentle"

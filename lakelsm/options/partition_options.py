@@ -36,7 +36,7 @@ class PartitionOptions:
         "partition.expiration-strategy",
         TEXT,
         "values-time",
-        "What the age of a partition is computed from: its values ('values-time') or its newest file ('update-time').",
+        "Source of the age of a partition: its values ('values-time') or its newest file ('update-time').",
         per_call=False,
     )
     partition_expiration_max_num: int = option(
@@ -70,8 +70,8 @@ class PartitionOptions:
         "partition.timestamp-pattern",
         TEXT,
         None,
-        "How the time of a partition is composed of its columns, such as '$dt $hour:00:00'; by default the first "
-        "column.",
+        "Pattern that composes the time of a partition of its columns, such as '$dt $hour:00:00'; by default the "
+        "first column.",
         per_call=False,
     )
     end_input_check_partition_expire: bool = option(
@@ -86,7 +86,7 @@ class PartitionOptions:
         "partition.mark-done-action",
         TEXT,
         SUCCESS_FILE,
-        "How a partition is marked as done: 'success-file' writes _SUCCESS into its directory.",
+        "Action that marks a partition as done: 'success-file' writes _SUCCESS into its directory.",
         per_call=False,
     )
     partition_end_input_to_done: bool = option(

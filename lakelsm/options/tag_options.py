@@ -21,8 +21,8 @@ class TagOptions:
         "tag.automatic-creation",
         enum_kind(TagCreation),
         TagCreation.NONE,
-        "When commits create tags: never (none), once for each period by the time of commits (process-time) or by "
-        "their watermark (watermark), or for each day with a commit (batch).",
+        "Automatic tags of commits: none, one for each period by the time of commits (process-time) or by their "
+        "watermark (watermark), or one for each day with a commit (batch).",
     )
     tag_creation_period: TagPeriod = option(
         "tag.creation-period", enum_kind(TagPeriod), TagPeriod.DAILY, "Period of automatic tags."

@@ -1,4 +1,4 @@
-"""What an incremental read reads: changelog files, new data files, or two states of a table."""
+"""Plans an incremental read: of changelog files, of new data files, or of two states of a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to compact: the scope after a write, and the files of each bucket, from the manifests of one snapshot."""
+"""Plans compactions: the scope after a write, and the files of each bucket, from the manifests of one snapshot."""
 
 from __future__ import annotations
 
@@ -171,8 +171,8 @@ def _check_buckets(store: TableStore, numbers: Collection[int]) -> None:
     count = max([count, *(entry.total_buckets for entry in entries)])
     beyond = sorted(number for number in numbers if number >= count)
     if beyond:
-        named = ", ".join(map(str, beyond))
-        raise InvalidInputError(f"buckets: table {store.name} has the buckets 0 to {count - 1}, not {named}.")
+        named = f"{', '.join(map(str, beyond))} {'do' if len(beyond) > 1 else 'does'} not exist"
+        raise InvalidInputError(f"buckets: {named}. Table {store.name} has the buckets 0 to {count - 1}.")
 
 
 def plan_bucket(

@@ -1,4 +1,4 @@
-"""What a read reads: the branch itself, and from its ``scan.fallback-branch`` the partitions that it lacks.
+"""The states that a read combines: the branch itself, and the partitions that it lacks from ``scan.fallback-branch``.
 
 The rules are those of Paimon's `FallbackReadFileStoreTable`: a partition with any file is read whole from the branch
 itself. Writes, deletes and changelogs use the branch alone.

@@ -91,7 +91,9 @@ def _exactly(store: TableStore, predicate: Predicate) -> PartitionFilter:
     names = columns(predicate)
     floored = next((field.name for field in store.schema.partition_fields if has_nanoseconds(field.type)), None)
     if floored in names:
-        raise UnsupportedFeatureError(f"where: column {floored!r} is compared only to the microsecond.")
+        raise UnsupportedFeatureError(
+            f"where: column {floored!r} cannot select partitions, because conditions compare only microseconds."
+        )
 
     def keep(partitions: Sequence[bytes]) -> Sequence[bool]:
         values = store.comparable_partitions(partitions)

@@ -1,4 +1,4 @@
-"""Which rows of files became visible or hidden between two snapshots, if each row of a read is a row of one file."""
+"""Finds rows of files that became visible or hidden between two snapshots, if each row of a read is one of a file."""
 
 from __future__ import annotations
 

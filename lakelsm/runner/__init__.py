@@ -1,1 +1,1 @@
-"""The one thing that runs planned units: its protocol, and the runner of this process."""
+"""Runners of planned units: their protocol, and the runner of this process."""

@@ -20,7 +20,7 @@ def known_failure(error: BaseException, table: str) -> BaseException:
     if isinstance(error, LakelsmError):
         return error
     reason = " ".join(str(error).split()) or type(error).__name__
-    if isinstance(error, MemoryError):  # Arrow's own is one.
+    if isinstance(error, MemoryError):  # Arrow's error is a subclass.
         return OutOfMemoryError(
             f"Table {table}: a task ran out of memory ({reason}). Provide more memory, or lower max_task_memory of a "
             "compaction, and run it again."

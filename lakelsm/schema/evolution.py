@@ -241,9 +241,9 @@ def _refuse_key(schema: TableSchema, path: tuple[str, ...], action: str, primary
     if len(path) > 1:
         return
     if path[0] in schema.partition_keys:
-        raise InvalidInputError(f"cannot {action} the partition column '{path[0]}'. Create a new table.")
+        raise InvalidInputError(f"column '{path[0]}': cannot {action} a partition column. Create a new table.")
     if primary and path[0] in schema.primary_keys:
-        raise InvalidInputError(f"cannot {action} the primary key column '{path[0]}'. Create a new table.")
+        raise InvalidInputError(f"column '{path[0]}': cannot {action} a primary key column. Create a new table.")
 
 
 _NAMES_IN_VALUE = (

@@ -100,7 +100,7 @@ def check_columns(
 ) -> None:
     """Raise InvalidInputError unless a frame has the table's columns; those of ``fixed`` may be missing."""
     if row_kind is not None and row_kind not in given:
-        raise InvalidInputError(f"row kind column '{row_kind}' is not in the frame. Columns: {', '.join(given)}.")
+        raise InvalidInputError(f"row_kind: column '{row_kind}' is not in the frame. Columns: {', '.join(given)}.")
     missing = [name for name in schema.field_names if name not in given and name not in fixed]
     if missing:
         raise InvalidInputError(

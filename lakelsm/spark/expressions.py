@@ -50,7 +50,7 @@ def filtered(frame: DataFrame, where: str) -> DataFrame:
             return frame.where(where)
         return frame.where(F.expr(where).eqNullSafe(True))
     except (PySparkException, Py4JJavaError) as error:
-        raise InvalidInputError(f"Condition {shown_condition(where)} is not valid: {first_line(error)}") from error
+        raise InvalidInputError(f"condition {shown_condition(where)} is not valid: {first_line(error)}") from error
 
 
 #: Up to this precision, Paimon stores a decimal as one 64-bit number.

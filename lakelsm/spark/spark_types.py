@@ -148,7 +148,7 @@ def _spark_member(name: str, data_type: DataType) -> pa.Field:
 
 
 def from_struct_type(schema: T.DataType) -> tuple[DataField, ...]:
-    """As `from_struct`. Raises InvalidInputError for a Spark type that is not a struct."""
+    """Return the columns, as `from_struct` does. Raises InvalidInputError for a Spark type that is not a struct."""
     if not isinstance(schema, T.StructType):
         raise wrong_argument("schema", schema, "a StructType, a pyarrow Schema or DDL")
     return from_struct(schema)

@@ -170,7 +170,7 @@ def read_units(
     task: Callable[[Unit], Iterator[pa.RecordBatch]],
     schema: StructType,
 ) -> DataFrame:
-    """As `run_units`, for a DataFrame that a user runs; all its columns are nullable.
+    """Return the batches as `run_units` does, for a DataFrame that a user runs; all its columns are nullable.
 
     Spark's error for an exception of a Python task begins with a traceback. Therefore a LakelsmError is also returned
     as a row, from which an expression raises an error with the message in its first line. The exception itself follows:

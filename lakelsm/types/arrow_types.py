@@ -131,9 +131,9 @@ def from_arrow(arrow_type: pa.DataType, nullable: bool = True) -> DataType:
     if parsed is not None:
         return parsed.with_nullable(nullable)
     remedy = (
-        "cast it to a wider signed integer" if pa.types.is_unsigned_integer(arrow_type) else "cast it first"
+        "Cast it to a wider signed integer." if pa.types.is_unsigned_integer(arrow_type) else "Cast it first."
     )
-    raise InvalidInputError(f"Arrow type {arrow_type} has no Paimon type; {remedy}")
+    raise InvalidInputError(f"Arrow type {arrow_type} has no Paimon type. {remedy}")
 
 
 def field_from_arrow(field: pa.Field) -> DataField:

@@ -97,7 +97,7 @@ class AtomicType(DataType):
         elif self.root in _PLAIN_ROOTS:
             self._only()
         else:
-            raise InvalidInputError(f"'{self.root}' is not a type; use one of {', '.join(sorted(ATOMIC_ROOTS))}")
+            raise InvalidInputError(f"'{self.root}' is not a type. Use one of {', '.join(sorted(ATOMIC_ROOTS))}.")
 
     def _default(self, attribute: str, value: int) -> None:
         if getattr(self, attribute) is None:
@@ -106,12 +106,12 @@ class AtomicType(DataType):
     def _check(self, attribute: str, low: int, high: int) -> None:
         value = getattr(self, attribute)
         if not low <= value <= high:
-            raise InvalidInputError(f"{attribute} {value} of type {self.root} is out of range; use {low} to {high}")
+            raise InvalidInputError(f"{attribute} {value} of type {self.root} is out of range. Use {low} to {high}.")
 
     def _only(self, *allowed: str) -> None:
         for attribute in ("length", "precision", "scale"):
             if attribute not in allowed and getattr(self, attribute) is not None:
-                raise InvalidInputError(f"type {self.root} has no {attribute}; remove it")
+                raise InvalidInputError(f"type {self.root} has no {attribute}. Remove it.")
 
     def _text(self) -> str:
         if self.root in _LENGTH_ROOTS:
@@ -239,7 +239,7 @@ def check_nesting(name: str, data_type: DataType) -> None:
 
 def too_deep(what: str) -> InvalidInputError:
     """Return the error for a type with too many nested levels; ``what`` names the type."""
-    return InvalidInputError(f"{what} has more than {MAX_NESTING} levels of nested types; use fewer")
+    return InvalidInputError(f"{what} has more than {MAX_NESTING} levels of nested types. Use fewer.")
 
 
 def _parts(data_type: DataType) -> Sequence[DataType]:

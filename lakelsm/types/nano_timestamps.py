@@ -93,8 +93,8 @@ def _nanoseconds(micros: Longs, nanos: Longs, times: pa.Array) -> Longs:
         micros = np.where(times.is_valid().to_numpy(zero_copy_only=False), micros, 0)
     if len(micros) and (int(micros.max()) > _MAX_MICROS or int(micros.min()) < -_MAX_MICROS):
         raise UnsupportedFeatureError(
-            "a timestamp is outside the years 1678 to 2261, the range of Arrow's nanoseconds: leave the column out, "
-            "or pass timestamps='us' (microseconds) or timestamps='text' to a call that returns Arrow"
+            "a timestamp is outside the years 1678 to 2261, the range of Arrow's nanoseconds. Leave the column out, "
+            "or pass timestamps='us' (microseconds) or timestamps='text' to a call that returns Arrow."
         )
     return micros * 1_000 + nanos
 

@@ -141,8 +141,8 @@ def _from_json(document: Mapping[str, Any]) -> DataType:
         if root == "ROW":
             return RowType(tuple(field_from_json(field) for field in document["fields"]), nullable)
     except KeyError as missing:
-        raise InvalidInputError(f"type object {root} has no {missing}") from missing
-    raise InvalidInputError(f"'{head}' is not a type object; use one of ARRAY, MAP, MULTISET, ROW, VECTOR")
+        raise InvalidInputError(f"type object {root} has no {missing}. Add it.") from missing
+    raise InvalidInputError(f"'{head}' is not a type object. Use one of ARRAY, MAP, MULTISET, ROW, VECTOR.")
 
 
 class _Parser:

@@ -116,11 +116,11 @@ def _broken(spec: LookupSpec, shared: Path | None) -> ScannedCache:
     ("facts", "columns", "text"),
     [
         ("id BIGINT", None, "on: the facts have no column 'code'. Columns: id. If the names"),
-        ("id STRING, code STRING", None, "Fact column 'id' is string, but column 'id' of db.customers, BIGINT NOT"),
+        ("id STRING, code STRING", None, "on: fact column 'id' is string, but column 'id' of db.customers, BIGINT NOT"),
         ("id DOUBLE, code STRING", None, r"Cast it before the join: F.col\('id'\).cast\('bigint'\)"),
-        ("id BIGINT, code STRING, Name INT", None, "The facts and the rows of db.customers both have a column 'name'"),
+        ("id BIGINT, code STRING, Name INT", None, "columns: 'name' of db.customers is also a column of the facts"),
         ("id BIGINT, code STRING", ["id"], "columns={'id': 'id_of_table', ...}"),
-        ("id BIGINT, code STRING, ID INT", ["name"], "The facts have column ID, id more than once"),
+        ("id BIGINT, code STRING, ID INT", ["name"], "facts: column ID, id occurs more than once"),
     ],
 )
 def test_unsuitable_facts_are_refused_before_the_query_runs(

@@ -172,7 +172,7 @@ _OUTSIDE = "column 'v': a timestamp is outside the years"
         (pa.array([2**31 - 1], pa.int32()).cast(pa.date32()), "TIMESTAMP(6)", _OUTSIDE),
         (pa.array([2**61], pa.timestamp("s")), "TIMESTAMP(6)", _OUTSIDE),
         (pa.array([2**61], pa.timestamp("s")), "TIMESTAMP(9)", _OUTSIDE),
-        (pa.array([1], pa.duration("s")), "BIGINT", r"column 'v': Arrow type duration\[s\] has no Paimon type; cast it"),
+        (pa.array([1], pa.duration("s")), "BIGINT", r"column 'v': Arrow type duration\[s\] has no Paimon type\. Cast it"),
     ],
 )
 def test_an_unfit_value_is_refused_with_its_column(array: pa.Array, target: str, message: str) -> None:

@@ -6,5 +6,5 @@ from importlib.util import find_spec
 
 
 def sketches_installed() -> bool:
-    """Whether the package ``datasketches`` is installed, which theta_sketch and hll_sketch need."""
+    """Return whether the package ``datasketches`` is installed, which theta_sketch and hll_sketch need."""
     return find_spec("datasketches") is not None

@@ -34,7 +34,7 @@ _OR = _combine(max)
 
 
 def evaluate(predicate: Predicate, row: Mapping[str, Any]) -> bool | None:
-    """Whether the predicate is TRUE for a row of exact values, such as a partition.
+    """Return whether the predicate is TRUE for a row of exact values, such as a partition.
 
     False means FALSE or NULL, so that the row does not match. None means unknown: a part is not supported, a column is
     missing in `row`, or a value does not have the Python type of the column. A value None in `row` is NULL.

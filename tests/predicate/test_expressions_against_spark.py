@@ -46,7 +46,7 @@ def fate(expression: Expression, rows: pa.RecordBatch) -> list[Any] | None:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two values are equal. Zeros are, because Spark loses their sign when it folds constants."""
+    """Return whether two values are equal. Zeros are, because Spark loses their sign when it folds constants."""
     if isinstance(one, float) and isinstance(other, float):
         return one == other or (one != one and other != other)
     return bool(one == other) and type(one) is type(other)

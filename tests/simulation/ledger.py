@@ -123,11 +123,11 @@ class Ledger:
         return version.state
 
     def is_protected(self, uuid: str | None) -> bool:
-        """Whether a retained file protects a snapshot."""
+        """Return whether a retained file protects a snapshot."""
         return any(self.kept[path] == uuid for path in self.protected)
 
     def stands(self, intent: Intent, directory: str) -> bool:
-        """Whether a snapshot of a batch exists and is protected."""
+        """Return whether a snapshot of a batch exists and is protected."""
         there = {self.kept[path] for path in self.protected if path.startswith(f"{directory}/")} - self._cut_off
         return any(uuid in there for uuid in intent.published)
 

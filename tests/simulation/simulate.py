@@ -94,7 +94,7 @@ class Simulation:
         return process
 
     def _lands_late(self, path: str) -> bool:
-        """Whether a failed request may take effect later: not if a rollback or deletion could free its name."""
+        """Return whether a failed request may take effect later: not if a rollback or deletion could free its name."""
         return "/tag/" not in path and "/branch/" not in path and not (self.ledger.rolls_back and "/snapshot/" in path)
 
 

@@ -61,7 +61,7 @@ def test_a_condition_that_spark_cannot_analyse_is_an_error_of_one_line() -> None
     failing = Frame(AnalysisException("[UNRESOLVED_COLUMN] no column `x`\n'Filter ('x = 1)\n+- Relation"))
     with pytest.raises(InvalidInputError) as raised:
         filtered(failing, "x = 1")  # type: ignore[arg-type]
-    assert str(raised.value) == "Condition 'x = 1' is not valid: [UNRESOLVED_COLUMN] no column `x`"
+    assert str(raised.value) == "condition 'x = 1' is not valid: [UNRESOLVED_COLUMN] no column `x`"
 
 
 def test_texts_of_times_in_a_predicate_are_in_the_sessions_zone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -121,7 +121,7 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     ([{**ROWS[0], "d": 1.005}], {}, "row 1, column 'd': 1.005 does not fit DECIMAL(4, 2)"),
     (pa.Table.from_pylist([{**ROWS[0], "id": None}]), {}, "key column 'id' is NULL"),
     (pd.DataFrame({**ROWS[0], "t": pd.to_datetime([1])}), {}, "column 't': 1970-01-01 00:00:00.000000001 is finer"),
-    (ROWS, {"row_kind": "op"}, "row kind column 'op' is not in the frame"),
+    (ROWS, {"row_kind": "op"}, "row_kind: column 'op' is not in the frame"),
     (ROWS, {"options": {"write-buffer-size": "x"}}, "write-buffer-size"),
     (ROWS, {"merge_schema": 1}, "merge_schema: expected True or False"),
 ]

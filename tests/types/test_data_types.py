@@ -45,16 +45,16 @@ def test_missing_parameters_are_paimons_defaults(root: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("values", "fault"),
     [
-        ({"root": "VARCHAR", "length": 0}, "length 0 of type VARCHAR is out of range; use 1 to 2147483647"),
+        ({"root": "VARCHAR", "length": 0}, "length 0 of type VARCHAR is out of range. Use 1 to 2147483647"),
         ({"root": "BINARY", "length": MAX_LENGTH + 1}, "length 2147483648 of type BINARY"),
-        ({"root": "DECIMAL", "precision": 39}, "precision 39 of type DECIMAL is out of range; use 1 to 38"),
-        ({"root": "DECIMAL", "precision": 5, "scale": 6}, "scale 6 of type DECIMAL is out of range; use 0 to 5"),
-        ({"root": "TIMESTAMP", "precision": 10}, "precision 10 of type TIMESTAMP is out of range; use 0 to 9"),
+        ({"root": "DECIMAL", "precision": 39}, "precision 39 of type DECIMAL is out of range. Use 1 to 38"),
+        ({"root": "DECIMAL", "precision": 5, "scale": 6}, "scale 6 of type DECIMAL is out of range. Use 0 to 5"),
+        ({"root": "TIMESTAMP", "precision": 10}, "precision 10 of type TIMESTAMP is out of range. Use 0 to 9"),
         ({"root": "TIME", "precision": -1}, "precision -1 of type TIME"),
-        ({"root": "INT", "length": 4}, "type INT has no length; remove it"),
-        ({"root": "CHAR", "scale": 1}, "type CHAR has no scale; remove it"),
-        ({"root": "DATE", "precision": 3}, "type DATE has no precision; remove it"),
-        ({"root": "UUID"}, "'UUID' is not a type; use one of BIGINT, BINARY"),
+        ({"root": "INT", "length": 4}, "type INT has no length. Remove it."),
+        ({"root": "CHAR", "scale": 1}, "type CHAR has no scale. Remove it."),
+        ({"root": "DATE", "precision": 3}, "type DATE has no precision. Remove it."),
+        ({"root": "UUID"}, "'UUID' is not a type. Use one of BIGINT, BINARY"),
     ],
 )
 def test_a_parameter_out_of_range_is_refused_with_the_range(values: dict[str, Any], fault: str) -> None:
@@ -137,6 +137,6 @@ def test_the_maximum_nesting_is_accepted_and_one_level_more_is_refused() -> None
         data_type = ArrayType(data_type)
     check_nesting("a", data_type)
     with pytest.raises(
-        InvalidInputError, match="the type of column 'a' has more than 64 levels of nested types; use fewer"
+        InvalidInputError, match=r"the type of column 'a' has more than 64 levels of nested types\. Use fewer\."
     ):
         check_nesting("a", ArrayType(data_type))

@@ -69,7 +69,7 @@ class Block:
 class Container:
     """A decoded container file. ``schema`` is the writer's, without logical types, so that values stay plain.
 
-    ``metadata`` is that of the header.
+    ``metadata`` is from the header.
     """
 
     source: str

@@ -59,7 +59,7 @@ class StatsMode:
         match = _TRUNCATE.fullmatch(upper)
         if match is None or int(match[1]) == 0:
             raise InvalidInputError(
-                f"unknown statistics mode {text!r}: use none, counts, truncate(n) with n > 0, or full"
+                f"statistics mode {text!r} is unknown. Use none, counts, truncate(n) with n > 0, or full."
             )
         return cls(True, True, int(match[1]))
 

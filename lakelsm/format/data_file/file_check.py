@@ -214,7 +214,7 @@ def _other_columns(stored: pq.ParquetSchema, schema: TableSchema) -> tuple[set[s
     found = set(stored.names)
     if not (found - known or needed - found):
         return set(), set()
-    # These are names of leaves: some columns are nested, or it is another file. Names may contain dots, as paths do.
+    # Nested columns (or a wrong file): these are names of leaves. Names of columns may contain dots, as paths do.
     roots = {path: known & _starts(path) for path in (stored.column(at).path for at in range(len(stored)))}
     return needed.difference(*roots.values()), {path for path, names in roots.items() if not names}
 

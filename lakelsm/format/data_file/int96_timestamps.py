@@ -41,7 +41,7 @@ def have_int96(schema: pq.ParquetSchema, names: Collection[str]) -> bool:
 
 
 def leaves_of(schema: pq.ParquetSchema, names: Collection[str]) -> list[pq.ColumnSchema]:
-    """Return the leaves of top-level columns. Names may contain dots, as paths do, so a leaf may be one too many."""
+    """Return the leaves of top-level columns. Column `a` also gets the leaf of a column `a.b`, whose path is equal."""
     starts = tuple(f"{name}." for name in names)
     leaves = (schema.column(at) for at in range(len(schema)))
     return [leaf for leaf in leaves if f"{leaf.path}.".startswith(starts)]

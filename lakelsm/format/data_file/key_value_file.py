@@ -132,7 +132,8 @@ class KeyValueReader:
         except (InvalidInputError, StorageError):
             raise
         except UnsupportedFeatureError as error:
-            raise UnsupportedFeatureError(f"Data file {self._path} cannot be read: {error}.") from error
+            reason = str(error).removesuffix(".")
+            raise UnsupportedFeatureError(f"Data file {self._path} cannot be read: {reason}.") from error
         except PARQUET_ERRORS as error:
             raise unreadable(self._path, error) from error
 

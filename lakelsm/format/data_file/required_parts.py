@@ -75,7 +75,7 @@ def _member(array: pa.StructArray, at: int, member: pa.Field, path: str) -> pa.A
 def _refuse(violated: bool, path: str) -> None:
     if violated:
         raise InvalidInputError(
-            f"column '{path}' is NOT NULL, but a row of the table, or a merge result, is NULL there: make it nullable."
+            f"column '{path}': it is NOT NULL, but a row of the table or a merge result has NULL. Make it nullable."
         )
 
 

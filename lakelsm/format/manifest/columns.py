@@ -89,7 +89,7 @@ class EntryColumns:
             raise refuse_version(int(wrong[0]), MANIFEST_VERSION, self._source)
         self.kinds = self._fields.longs("_KIND")
         if self.count and not 0 <= self.kinds.min() <= self.kinds.max() <= FileKind.DELETE:
-            raise CorruptTableError(f"{self._source} has an entry that is neither ADD nor DELETE: restore it.")
+            raise CorruptTableError(f"{self._source} has an entry that is neither ADD nor DELETE. Restore the file.")
         self.buckets = self._fields.longs("_BUCKET")
         self.total_buckets = self._fields.longs("_TOTAL_BUCKETS")
         self._numbers(decoded).check()

@@ -27,9 +27,9 @@ def checksums_of(container: Container, count: int) -> list[int | None]:
     try:
         checksums = [None if text == "-" else int(text, 16) for text in texts]
     except ValueError as error:
-        raise CorruptTableError(f"{container.source} has damaged checksums in its header: restore the file.") from error
+        raise CorruptTableError(f"{container.source} has damaged checksums in its header. Restore the file.") from error
     if checksums and len(checksums) != count:
         raise CorruptTableError(
-            f"{container.source} has {count} records, but {len(checksums)} checksums in its header: restore the file."
+            f"{container.source} has {count} records, but {len(checksums)} checksums in its header. Restore the file."
         )
     return checksums or [None] * count

@@ -180,7 +180,7 @@ def open_manifests(
 def _checked(container: Container, count: int | None) -> Container:
     if count is not None and container.record_count != count:
         raise CorruptTableError(
-            f"{container.source} has {container.record_count} entries instead of {count}: restore it."
+            f"{container.source} has {container.record_count} entries instead of {count}. Restore the file."
         )
     return container
 

@@ -89,10 +89,10 @@ def _check_numbers(meta: ManifestFileMeta, source: str) -> None:
         or any(low < minimum or high < low for low, high, minimum in known)
     ):
         raise CorruptTableError(
-            f"{source}: the entry of {meta.file_name} has numbers out of range: size {meta.file_size}, "
+            f"{source} is damaged: the entry of {meta.file_name} has numbers out of range: size {meta.file_size}, "
             f"{meta.num_added_files} and {meta.num_deleted_files} entries, schema {meta.schema_id}, buckets "
             f"{meta.min_bucket} to {meta.max_bucket}, levels {meta.min_level} to {meta.max_level}, row ids "
-            f"{meta.min_row_id} to {meta.max_row_id}. The list is damaged: restore it, or read an older snapshot."
+            f"{meta.min_row_id} to {meta.max_row_id}. Restore the file, or read an older snapshot."
         )
 
 

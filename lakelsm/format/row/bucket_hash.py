@@ -121,7 +121,9 @@ def _remainder(values: UInts, divisor: int) -> Hashes:
 def _mod_buckets(arrays: Sequence[Column], types: Sequence[DataType], num_buckets: int) -> Hashes:
     roots = [require_row_type(data_type).root for data_type in types]
     if len(arrays) != 1 or roots not in (["INT"], ["BIGINT"]):
-        raise InvalidInputError(f"bucket-function.type 'mod' needs one INT or BIGINT bucket key, not {roots}")
+        raise InvalidInputError(
+            f"option 'bucket-function.type' = 'mod' needs one bucket key of type INT or BIGINT, not {roots}."
+        )
     out = np.empty(len(arrays[0]), dtype=np.int32)
     first = 0
     for (block,) in column_blocks(arrays, 1 << 16):

@@ -79,8 +79,8 @@ def require_compacted_type(name: str, data_type: DataType) -> None:
             require_compacted_type(name, member.type)
     elif not (is_row_type(data_type) or is_nested_type(data_type)):
         raise UnsupportedFeatureError(
-            f"column {name!r} is of type {data_type.sql()}, which 'sort' lookup stores do not support: set "
-            "'lookup.local-file-type' = 'arrow', or omit the column"
+            f"column {name!r}: 'sort' lookup stores do not support type {data_type.sql()}. Set "
+            "'lookup.local-file-type' = 'arrow', or leave the column out."
         )
 
 

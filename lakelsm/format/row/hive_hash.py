@@ -45,7 +45,9 @@ def hive_hashes(arrays: Sequence[pa.Array], types: Sequence[DataType]) -> UInts:
 def _field_hashes(array: pa.Array, data_type: DataType) -> UInts:
     atomic = require_row_type(data_type)
     if atomic.root in TIMESTAMP_ROOTS:
-        raise UnsupportedFeatureError(f"bucket-function.type 'hive' does not support {atomic.sql()}")
+        raise UnsupportedFeatureError(
+            f"option 'bucket-function.type' = 'hive': a bucket key of type {atomic.sql()} is not supported."
+        )
     plain = normalise(array, atomic)
     nulls = null_mask(plain)
     if atomic.root in STRING_ROOTS or atomic.root in BINARY_ROOTS:

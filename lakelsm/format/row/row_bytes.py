@@ -16,7 +16,7 @@ from lakelsm.format.row.binary_row_slots import Longs, Mask, Words, byte_layout
 
 #: Bytes after the last one that loads may touch. Their values are never used.
 PADDING = 16
-_VARINT_BYTES = 10  # of 64 bits
+_VARINT_BYTES = 10  # The maximum of a number of 64 bits.
 
 
 @dataclass(frozen=True, slots=True)

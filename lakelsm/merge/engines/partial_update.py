@@ -171,7 +171,7 @@ class _GroupFold:
 
     @cached_property
     def _idle(self) -> Mask:
-        """Which records do not change the group."""
+        """A mask of the records that do not change the group."""
         return self.sequence.empty | ~self.acting | self.removals
 
     @cached_property

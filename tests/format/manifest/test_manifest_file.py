@@ -251,7 +251,7 @@ def test_a_manifest_with_another_number_of_entries_than_in_its_list_is_refused()
     data = encode_manifest(varied_entries(3))
     [batch] = open_manifests([(data, "manifest-7", 3)])
     assert batch.count == 3
-    with pytest.raises(CorruptTableError, match=r"^manifest-7 has 3 entries instead of 4: restore it"):
+    with pytest.raises(CorruptTableError, match=r"^manifest-7 has 3 entries instead of 4\. Restore the file"):
         open_manifests([(data, "manifest-7", 4)])
 
 

@@ -141,7 +141,7 @@ def test_mod_is_the_floored_remainder_and_null_is_zero(data_type: AtomicType) ->
 def test_mod_refuses_other_keys_by_name() -> None:
     with pytest.raises(InvalidInputError, match="VARCHAR"):
         bucket_ids([pa.array(["a"])], [STRING], 4, "mod")
-    with pytest.raises(InvalidInputError, match="one INT or BIGINT"):
+    with pytest.raises(InvalidInputError, match="one bucket key of type INT or BIGINT"):
         bucket_ids([pa.array([1]), pa.array([2])], [BIGINT, BIGINT], 4, "mod")
 
 

@@ -53,7 +53,7 @@ class FileIndex:
         return None if bitmaps is None else bitmaps.rows_of(values)
 
     def rows_without(self, column: DataField, values: pa.Array) -> Rows:
-        """Return the rows that have another value. NULL is no value."""
+        """Return the rows that have another value. Rows with NULL are left out."""
         bitmaps = self._bitmaps(column)
         return None if bitmaps is None else self._all_rows() - bitmaps.rows_of(values) - bitmaps.nulls()
 
