@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lakelsm.engine import spark_session
@@ -143,4 +144,13 @@ class SqlContext:
             return None
         if len(arguments) != INCREMENTAL[name] or not isinstance(arguments[0], str):
             raise InvalidInputError(f"SQL: {name} takes a table's name as text, a start and an end.")
-        return ChangesSource(self.table(tuple(arguments[0].split("."))), arguments[1], arguments[2])
+        table, (_, start, end) = self.table(tuple(arguments[0].split("."))), arguments
+        if name == "paimon_incremental_between_timestamp":
+            return ChangesSource(table, _time(start), _time(end))
+        return ChangesSource(table, start, end)
+
+
+def _time(value: int | str) -> str | datetime:
+    """A time as text, or in milliseconds since 1970."""
+    text = str(value)
+    return datetime.fromtimestamp(int(text) / 1000, timezone.utc) if text.isdigit() else text

@@ -111,8 +111,8 @@ class ChangesSource:
     """The rows that changes between two snapshots add: inserts and updates, without the deleted rows, as in Paimon."""
 
     table: Table
-    start: int | str
-    end: int | str
+    start: int | str | datetime
+    end: int | str | datetime
 
     @property
     def fields(self) -> Sequence[DataField]:
@@ -217,7 +217,8 @@ def _version(table: Table, version: int | str) -> Mapping[str, Any]:
         return {"tag": str(version)}
     if isinstance(version, int) or version.isdigit():
         return {"snapshot": int(version)}
-    raise SnapshotNotFoundError(f"Table {table.name}: tag {version!r} does not exist. Tags: {', '.join(sorted(names))}.")
+    known = f"Tags: {', '.join(sorted(names))}" if names else "The table has no tags"
+    raise SnapshotNotFoundError(f"Table {table.name}: tag {version!r} does not exist. {known}.")
 
 
 def _time(value: int | str) -> Any:

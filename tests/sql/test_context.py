@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from lakelsm import Catalog
-from lakelsm.errors import InvalidInputError, LakelsmError
+from lakelsm.errors import InvalidInputError, LakelsmError, SnapshotNotFoundError
 from tests.sql.queries import catalog
 
 
@@ -36,6 +36,16 @@ def test_a_frame_goes_before_a_table_of_the_default_database(tmp_path: Path) -> 
     assert values(c, "SELECT k FROM t") == [1]
     assert values(c, "SELECT k FROM t", t=pd.DataFrame({"k": [7]})) == [7]
     assert values(c, "SELECT k FROM default.t", t=pa.table({"k": [7]})) == [1]
+
+
+def test_changes_between_times_are_read_by_text_and_by_milliseconds(tmp_path: Path) -> None:
+    c = catalog(str(tmp_path))
+    text = "SELECT count(*) FROM paimon_incremental_between_timestamp('db.carriers', {})"
+    texts, numbers = "'1999-01-01 00:00:00', '2999-01-01 00:00:00'", "'915148800000', '32472144000000'"
+    for times in (texts, numbers, "0, 32472144000000"):
+        assert values(c, text.format(times)) == [3]
+    with pytest.raises(SnapshotNotFoundError, match="9"):
+        values(c, "SELECT count(*) FROM paimon_incremental_query('db.carriers', 1, 9)")
 
 
 @pytest.mark.parametrize("frame", [[{"k": 1}], pa.table({"k": [1]}).to_reader(), 7])

@@ -77,17 +77,20 @@ class _Stream:
 
     def __arrow_c_schema__(self) -> object:
         if self._schema is None:
-            self._schema = self._open().schema
+            self._schema = self._opened().schema
         return self._schema.__arrow_c_schema__()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        reader = self._opened()
+        batches = pa.RecordBatchReader.from_batches(reader.schema, self._batches(reader))
+        return batches.__arrow_c_stream__(requested_schema)
+
+    def _opened(self) -> pa.RecordBatchReader:
         try:
-            reader = self._open()
+            return self._open()
         except Exception as error:
             self.error = error
             raise
-        batches = pa.RecordBatchReader.from_batches(reader.schema, self._batches(reader))
-        return batches.__arrow_c_stream__(requested_schema)
 
     def _batches(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
         try:
@@ -103,11 +106,11 @@ def _run(bound: BoundQuery, streams: Mapping[str, _Stream], limit: int | None = 
     try:
         connection = duckdb.connect(":memory:", config=_settings(scratch))
         connection.execute("SET TimeZone = 'UTC'")
-        for name, stream in streams.items():
-            connection.register(name, stream)
         text = bound.sql if limit is None else f"SELECT * FROM ({bound.sql}) LIMIT {limit}"
         with_errors = partial(_raised, duckdb, streams)
         try:
+            for name, stream in streams.items():
+                connection.register(name, stream)
             reader = connection.sql(text).to_arrow_reader(_BATCH_ROWS)
         except duckdb.Error as error:
             raise with_errors(error) from error
