@@ -24,7 +24,7 @@ from typing import ClassVar
 
 
 class ErrorKind(Enum):
-    """What the caller of a failed operation must do. Schedulers depend on the texts: do not change them."""
+    """The reaction that a failed operation needs from its caller. Schedulers depend on the texts: do not change them."""
 
     #: Another commit won, or a store or server is unavailable. Nothing is committed: run the same operation again.
     RETRY = "retry"

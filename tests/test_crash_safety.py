@@ -45,7 +45,7 @@ class Killed(BaseException):
     """The end of the simulated process."""
 
 
-def _commit_and_die(root: str, work: bytes, fatal: str) -> None:
+def _commit_and_exit(root: str, work: bytes, fatal: str) -> None:
     """Run the commit in the process that is killed."""
 
     def step(name: str) -> None:
@@ -124,7 +124,7 @@ def prepared(action: Action, root: Path, engine: TableEngine) -> bytes:
 
 def kill(root: Path, work: bytes, step: str) -> None:
     """Run the commit in a process that crashes after a step."""
-    assert ended(started(_commit_and_die, str(root), work, step)) == 9, f"the commit did not take the step {step}"
+    assert ended(started(_commit_and_exit, str(root), work, step)) == 9, f"the commit did not take the step {step}"
 
 
 @each_case("name", ["write", "overwrite", "compact"], on_spark=["overwrite"])

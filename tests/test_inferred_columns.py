@@ -205,7 +205,7 @@ def test_a_load_that_fails_leaves_no_table(catalog: Catalog, tmp_path: Path, wha
 
 
 def test_a_load_that_fails_after_a_commit_keeps_the_table(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For example with an unknown outcome of the commit, or after a conflict with another writer."""
+    """The outcome of the commit may be unknown, or another writer may have caused a conflict."""
     write = Table.write
 
     def failing(table: Table, rows: Any) -> None:

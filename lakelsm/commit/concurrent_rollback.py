@@ -43,7 +43,7 @@ from lakelsm.snapshots.table_store import TableStore
 
 
 class ObstacleKind(Enum):
-    """Why no commit can follow the newest snapshot now."""
+    """The reasons why no commit can follow the newest snapshot now."""
 
     #: A rollback is running or was interrupted.
     ROLLBACK = "rollback"

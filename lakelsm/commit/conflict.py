@@ -29,7 +29,7 @@ BucketKey = tuple[bytes, int]
 
 
 class ConflictKind(Enum):
-    """Why a commit cannot be published on the newest snapshot."""
+    """The reasons why a commit cannot be published on the newest snapshot."""
 
     DUPLICATE_FILE = "an added file is in the table already"
     MISSING_FILE = "a deleted file is no longer in the table"

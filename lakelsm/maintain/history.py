@@ -27,7 +27,7 @@ _MAX_FILES, _MAX_BYTES = 100, 4096
 
 @dataclass
 class RunTotals:
-    """What a run has deleted or written so far. ``complete`` is False if a deadline ended the run.
+    """The totals of files that a run has deleted or written so far. ``complete`` is False if a deadline ended the run.
 
     ``is_recorded`` is False if there was nothing to do, for example because a tag existed already.
     """

@@ -1,4 +1,4 @@
-"""What statements run on: a catalog, the frames that the caller passes, and the engine."""
+"""The context in which statements run: a catalog, the frames that the caller passes, and the engine."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class SqlContext:
         return query_frame(session, before + query.replaced(names), frames)
 
     def _source(self, reference: TableReference) -> QuerySource | None:
-        """What a name in a query stands for; None for what only the Spark session may know."""
+        """Return the source that a name in a query stands for; None for a name that only the Spark session may know."""
         name = reference.name
         if reference.arguments is not None:
             return self._function(reference)

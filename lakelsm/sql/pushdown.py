@@ -1,4 +1,4 @@
-"""What a query needs of each of its tables: columns and conditions that the read of the table gets.
+"""The columns and conditions of a query that the read of each of its tables gets.
 
 The query itself keeps its text and its conditions. So a column or condition that is not found here costs time only, and
 each condition that is found must hold for every row of the table that the answer can depend on.
@@ -25,14 +25,14 @@ _KEEP_RIGHT = frozenset(["cross", "inner", "right"])
 
 @dataclass(frozen=True)
 class Need:
-    """What is read of a table: ``columns`` (None: all; else at least one), and conditions that are joined by AND."""
+    """The part of a table to read: ``columns`` (None: all; else at least one), and conditions that are joined by AND."""
 
     columns: Sequence[str] | None
     where: str | None
 
 
 def needs(query: QueryText, fields: Mapping[int, Sequence[DataField]], time_zone: str | None) -> dict[int, Need]:
-    """What a query needs of each table, by the start of its reference; ``fields`` are the tables' columns."""
+    """Return the needed part of each table, by the start of its reference; ``fields`` are the tables' columns."""
     names = _used_names(query)
     conditions = dict(_conditions(query, fields, time_zone))
     found = {}

@@ -1,4 +1,4 @@
-"""What a query reads: tables at one snapshot, system tables, changes, and frames that the caller passes."""
+"""The sources of a query: tables at one snapshot, system tables, changes, and frames that the caller passes."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class QuerySource(Protocol):
         """The needed columns, in their order in ``fields``, read in this process; each call reads again."""
 
     def frame(self, spark: SparkSession, need: Need) -> DataFrame:
-        """The needed columns as a Spark DataFrame."""
+        """Return the needed columns as a Spark DataFrame."""
 
     def plan(self, need: Need) -> str:
-        """What the read of the needed rows opens, as a line of text."""
+        """Return a line of text on the files that the read of the needed rows opens."""
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ def third_commit(
     return table.committer(step).commit(APPEND, message, "job", 7)
 
 
-def _die_at(root: str, fatal: str) -> None:
+def _exit_at(root: str, fatal: str) -> None:
     def step(name: str) -> None:
         if name == fatal:
             os._exit(9)
@@ -65,7 +65,7 @@ def test_a_kill_at_any_step_leaves_the_table_as_before_or_after_and_a_rerun_succ
     tmp_path: Path, fatal: str
 ) -> None:
     table = prepared(tmp_path)
-    process = multiprocessing.get_context("fork").Process(target=_die_at, args=(str(tmp_path), fatal))
+    process = multiprocessing.get_context("fork").Process(target=_exit_at, args=(str(tmp_path), fatal))
     process.start()
     process.join(PATIENCE)
     assert process.exitcode == 9

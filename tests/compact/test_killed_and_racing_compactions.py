@@ -23,7 +23,7 @@ _OPTIONS = {"deletion_vectors__enabled": "true", "write_only": "true", "changelo
 _BATCHES, _BATCH_ROWS, _KEYS = 8, 40, 600
 
 
-def compact_and_die(root: Path, last: int) -> None:
+def compact_and_exit(root: Path, last: int) -> None:
     """Compact, and kill the process after the ``last`` written file; the first files are those of tasks."""
     files = 0
 
@@ -77,7 +77,7 @@ def test_a_compaction_that_is_killed_after_any_file_changes_no_row_and_a_rerun_c
     code: int | None = 9
     while code == 9:
         copy = VectorTable(shutil.copytree(table.root, tmp_path / f"{len(outcomes)}", copy_function=os.link))
-        code = ended(started(compact_and_die, copy.root, len(outcomes) + 1))
+        code = ended(started(compact_and_exit, copy.root, len(outcomes) + 1))
         published = copy.latest.id > planned
         outcomes.append(published)
         assert copy.visible() == (after if published else before)

@@ -168,7 +168,7 @@ def spark_ddl(data_type: DataType) -> str:
 
 @dataclass(frozen=True)
 class Comparison:
-    """How values of a case compare, in addition to their types."""
+    """The comparison of values of a case, in addition to their types."""
 
     array_unordered: bool = False
     """The arrays that are columns compare as multisets."""

@@ -222,12 +222,12 @@ def statements(path: Path) -> dict[tuple[bytes, str, str], str]:
         for key, both in zip(keys, ends):
             found[entry.partition, "range", key.name] = repr(both)
         for about, stats, fields in (("key", file.key_stats, keys), ("value", file.value_stats, values)):
-            for name, told in columns_told(stats, fields):
-                found[entry.partition, about, name] = told
+            for name, text in recorded_columns(stats, fields):
+                found[entry.partition, about, name] = text
     return found
 
 
-def columns_told(stats: SimpleStats, fields: Sequence[DataField]) -> Iterator[tuple[str, str]]:
+def recorded_columns(stats: SimpleStats, fields: Sequence[DataField]) -> Iterator[tuple[str, str]]:
     """Return null count and bounds of each column; if bounds differ (docs/differences.md), only the count."""
     types = [each.type if is_row_type(each.type) else AtomicType("BIGINT") for each in fields]
     bounds = zip(*(decode_row(row, types) for row in (stats.min_values, stats.max_values)))

@@ -1,4 +1,4 @@
-"""What caches have in common: the lookup that they answer, and the form of the rows found."""
+"""The common properties of all caches: the lookup that they answer, and the form of the rows found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files of a bucket are read unchanged, which are merged, and packing."""
+"""The files of a bucket that are read unchanged, those that are merged, and packing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a compaction does for an upgraded file, for each of Paimon's rules."""
+"""The work of a compaction on an upgraded file, for each of Paimon's rules."""
 
 from __future__ import annotations
 

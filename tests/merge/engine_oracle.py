@@ -32,7 +32,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Table:
-    """What a merge depends on. ``groups`` are pairs of sequence columns and governed columns."""
+    """The rules of a table for merges. ``groups`` are pairs of sequence columns and governed columns."""
 
     engine: str
     columns: Sequence[Column]

@@ -102,7 +102,7 @@ class TrackedRun:
     """A run whose tables are counted while anything refers to them."""
 
     def __init__(self, tables: int, rows: int, step: int, offset: int) -> None:
-        self.alive = self.most = 0
+        self.alive = self.max_alive = 0
         self._tables, self._rows, self._step, self._offset = tables, rows, step, offset
 
     def __iter__(self) -> Iterator[pa.Table]:
@@ -113,13 +113,13 @@ class TrackedRun:
     def _table(self, keys: np.ndarray) -> pa.Table:
         memory = _Memory(keys.tobytes())
         self.alive += 1
-        self.most = max(self.most, self.alive)
-        weakref.finalize(memory, self._gone)
+        self.max_alive = max(self.max_alive, self.alive)
+        weakref.finalize(memory, self._freed)
         column = pa.Array.from_buffers(pa.int64(), len(keys), [None, pa.py_buffer(memory)])
         kinds = pa.array(np.zeros(len(keys), dtype=np.int8))
         return pa.table({"k": column, "_SEQUENCE_NUMBER": pa.array(keys), "_VALUE_KIND": kinds})
 
-    def _gone(self) -> None:
+    def _freed(self) -> None:
         self.alive -= 1
 
 
@@ -136,7 +136,7 @@ def test_at_most_one_table_of_each_run_is_in_memory(runs: int) -> None:
         assert max(run.alive for run in tracked) <= 1
         del item
     assert rows == sum(20 * (10 + number) for number in range(runs))
-    assert [run.most for run in tracked] == [1] * runs
+    assert [run.max_alive for run in tracked] == [1] * runs
 
 
 def test_a_merge_reads_ahead_only_as_its_rows_are_taken() -> None:
@@ -145,4 +145,4 @@ def test_a_merge_reads_ahead_only_as_its_rows_are_taken() -> None:
     merged = merge_runs([iter(run) for run in tracked], MergeSpec(("k",)), drop_deletes=False)
     first = next(merged)
     assert len(first) <= 10
-    assert sum(run.most for run in tracked) <= 3
+    assert sum(run.max_alive for run in tracked) <= 3

@@ -1,4 +1,4 @@
-"""Which options of an existing table can change, and which ones a single write can set."""
+"""The options of an existing table that can change, and those that a single write can set."""
 
 from __future__ import annotations
 

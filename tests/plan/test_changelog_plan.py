@@ -1,4 +1,4 @@
-"""What an incremental read reads, from metadata alone."""
+"""Plans of incremental reads, from metadata alone."""
 
 from __future__ import annotations
 

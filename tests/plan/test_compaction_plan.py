@@ -1,4 +1,4 @@
-"""Which buckets a compaction includes, from metadata alone."""
+"""The buckets that a compaction includes, from metadata alone."""
 
 from __future__ import annotations
 

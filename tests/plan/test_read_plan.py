@@ -1,4 +1,4 @@
-"""What a read reads, from metadata alone."""
+"""Plans of reads, from metadata alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In which files two snapshots of a table with deletion vectors show different rows."""
+"""The files in which two snapshots of a table with deletion vectors show different rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a check is ok, and the text of its result."""
+"""The conditions under which a check is ok, and the text of its result."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def _replay_search_ends_at_the_users_newest() -> Planted:
 
 
 def _lower_identifiers_taken_for_committed() -> Planted:
-    """As Java does."""
+    """Treat every lower identifier as committed, as Java does."""
 
     def matches(check: Any, snapshot: Any) -> bool:
         mine = snapshot.commit_user == check._request.commit_user and snapshot.commit_kind in replay._WRITES

@@ -236,7 +236,7 @@ def snapshots_of(table: Table) -> Sequence[Snapshot]:
 
 
 def test_a_branch_keeps_the_schema_files_of_its_snapshots(tmp_path: Path) -> None:
-    """In the format of another engine, because a fast-forward copies the files unchanged."""
+    """The files have the format of another engine, because a fast-forward copies them unchanged."""
     table = altered(tmp_path)
     paths = table._opened.paths
     for number in (0, 1):

@@ -1,4 +1,4 @@
-"""Which session is used, and the errors if none can be used."""
+"""The choice of a session, and the errors if none can be used."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def test_workers_run_the_python_of_this_program_by_default(
 
 
 def test_a_session_of_another_python_on_the_path_runs_tasks_in_this_one(tmp_path: Path) -> None:
-    """As in a notebook, without any setting: the python3 of the PATH has no lakelsm."""
+    """A notebook may have no setting, and the python3 of its PATH no lakelsm."""
     python(tmp_path, "echo 3.2")
     program = """
 import os, sys

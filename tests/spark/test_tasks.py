@@ -1,4 +1,4 @@
-"""What tasks do in a worker, and how their messages are collected."""
+"""The work of tasks in a worker, and the collection of their messages."""
 
 from __future__ import annotations
 

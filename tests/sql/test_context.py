@@ -1,4 +1,4 @@
-"""What names in a query stand for: tables, branches, system tables, frames and functions."""
+"""The meaning of names in a query: tables, branches, system tables, frames and functions."""
 
 from __future__ import annotations
 

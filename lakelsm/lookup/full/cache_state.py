@@ -29,7 +29,7 @@ _NO_ROWS = ("lookup.", "cache-page-size", "continuous.", "scan.partitions")
 
 @dataclass(frozen=True)
 class CacheContents:
-    """What a full cache contains: the ``layout`` of its rows; ``key_position`` is that of the lookup's key in it.
+    """The content of a full cache: the ``layout`` of its rows; ``key_position`` is that of the lookup's key in it.
 
     ``unique``: each key has one row. ``found`` are the columns of a result, ``read`` those that changes must have.
     ``fingerprint`` is different for other rows, columns, types, or options that may change rows.

@@ -38,7 +38,7 @@ Problem: TypeAlias = tuple[Rule, str]
 
 @dataclass(frozen=True)
 class ExpectedRows:
-    """What the rows of a file must match beside its entry.
+    """The rules that the rows of a file must match beside its entry.
 
     ``function`` computes their bucket. ``hashes``: those of the bucket's HASH index, ascending; None without one.
     ``in_order``: the rows ascend by key, and no key occurs twice. This does not hold for a changelog file.

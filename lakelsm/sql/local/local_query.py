@@ -162,7 +162,7 @@ def _settings(scratch: str) -> dict[str, str]:
 
 
 def _raised(duckdb: Any, streams: Mapping[str, _Stream], error: Exception) -> BaseException:
-    """What a caller sees of an error: that of a table's read, or a wrong value of the query."""
+    """Return the error to raise: that of a table's read, or one for a wrong value of the query."""
     for stream in streams.values():
         if stream.error is not None:
             return stream.error

@@ -36,7 +36,7 @@ _MAX_SHOWN = 40
 
 
 class TokenKind(Enum):
-    """What a token is."""
+    """The kinds of tokens."""
 
     NAME = "name"
     QUOTED = "quoted name"

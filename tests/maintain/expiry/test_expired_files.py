@@ -62,7 +62,7 @@ def test_an_unreadable_tag_stops_expiry_before_any_deletion(tmp_path: Path) -> N
 def test_no_manifests_of_old_tags_are_read_if_all_files_are_younger(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of the tags before the nearest one, only the manifest lists are read."""
+    """Expiry reads only the manifest lists of the tags before the nearest one."""
     monkeypatch.setattr(expired_files, "_YOUNGER", 0)
     file_io = ReadingFileIO()
     table = ExpiryTable(tmp_path / "t", {"manifest.merge-min-count": "1000"}, file_io=file_io)

@@ -1,4 +1,4 @@
-"""How many snapshots are kept, and which: Paimon's rules of numbers, ages, consumers and limits."""
+"""The number and choice of the snapshots that expiry keeps: Paimon's rules of numbers, ages, consumers and limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the result of a query gives: Arrow, pandas, a stream, and a text."""
+"""The forms of the result of a query: Arrow, pandas, a stream, and a text."""
 
 from __future__ import annotations
 
