@@ -147,8 +147,8 @@ class RewriteTask:
                 rows, keys, levels, unit.output_level, self.spec, rule, unit.writes_data, expired
             )
             if unit.masks and merged.replaced is not None:
-                places = rows.select([FILE_NUMBER, POSITION]).take(pa.array(merged.replaced))
-                replaced.add_positions([file.name for file in section.files], places)
+                positions = rows.select([FILE_NUMBER, POSITION]).take(pa.array(merged.replaced))
+                replaced.add_positions([file.name for file in section.files], positions)
         return replace(merged, rows=without_retractions(merged.rows)) if unit.drop_delete else merged
 
     def _open(self, section: MergeUnit, positions: bool = False) -> list[Iterator[pa.Table]]:

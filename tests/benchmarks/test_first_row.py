@@ -22,7 +22,7 @@ def test_the_timed_region_ends_with_the_row(tmp_path, monkeypatch) -> None:  # t
         monkeypatch,
         "import sys\nprint(tuple(range(10)), flush=True)\nassert sys.stdin.read() == ''\n",
     )
-    contender = first_row_contender("x", "engine", "place")
+    contender = first_row_contender("x", "engine", "location")
     # The process runs until its input is closed, after the timed region.
     (result,) = measure("first-row", [contender], Turns(1, 60))
     assert result.error == "" and len(result.seconds) == 1
@@ -30,7 +30,7 @@ def test_the_timed_region_ends_with_the_row(tmp_path, monkeypatch) -> None:  # t
 
 def test_a_process_without_a_row_is_a_failure(tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     script(tmp_path, monkeypatch, "raise SystemExit('no engine')\n")
-    (result,) = measure("first-row", [first_row_contender("x", "engine", "place")], Turns(1, 60))
+    (result,) = measure("first-row", [first_row_contender("x", "engine", "location")], Turns(1, 60))
     assert result.error.startswith("AssertionError: no row")
 
 

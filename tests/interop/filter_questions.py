@@ -224,7 +224,7 @@ class FilterTable:
 
     def later_rows(self) -> pa.Table:
         """Return the rows of a later commit: new keys if columns are keys, else other values of existing keys."""
-        later = [(p, at + 1, place) for p, at, place in self._partition(0)[::2]]
+        later = [(p, at + 1, position) for p, at, position in self._partition(0)[::2]]
         return self._rows(later, first=1000 if self.keys else 0)
 
     def _partition(self, p: int) -> list[tuple[int, int, int]]:
@@ -241,7 +241,7 @@ class FilterTable:
 
     def _value(self, kind: str, p: int, at: int) -> Any:
         known = self._values[kind]
-        kept = known if len(known) < 4 else [value for place, value in enumerate(known) if place % 4 != 1]
+        kept = known if len(known) < 4 else [value for position, value in enumerate(known) if position % 4 != 1]
         nothing = kept[0] if self.keys else None
         half = (len(kept) + 1) // 2
         of_partition = {

@@ -273,8 +273,8 @@ class JavaPaimon(_Engine):
     def read(
         self, path: Path, where: Where | None = None, branch: str | None = None, tag: str | None = None
     ) -> Rows:
-        place = _of_branch(path, branch) + (f"$tag_{tag}" if tag else "")
-        answer = self._side.call("read", path=place, where=where)
+        location = _of_branch(path, branch) + (f"$tag_{tag}" if tag else "")
+        answer = self._side.call("read", path=location, where=where)
         return rows_of_notation(answer, _fields(path))
 
     def ask(self, path: Path, questions: Sequence[Question]) -> list[tuple[int, list[int], list[int]]]:

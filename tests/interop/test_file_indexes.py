@@ -59,10 +59,10 @@ def test_java_and_lakelsm_write_equal_indexes_of_the_same_rows(
     java.write(path, all_types_rows())
     table = LocalTable(path)
     (entry,) = table.live()
-    place = FileIndexLocation.of(entry.file, str(table.path_of(entry).parent))
-    assert place is not None
-    assert (place.path is None) == (threshold == "1 mb")
-    theirs = FileIndexContainer.decode(place.embedded or Path(str(place.path)).read_bytes(), "theirs").bodies
+    location = FileIndexLocation.of(entry.file, str(table.path_of(entry).parent))
+    assert location is not None
+    assert (location.path is None) == (threshold == "1 mb")
+    theirs = FileIndexContainer.decode(location.embedded or Path(str(location.path)).read_bytes(), "theirs").bodies
     schema = table.store.schema
     builder = FileIndexBuilder([(index, schema.field(index.column).type) for index in table.store.options.file_indexes])
     mapping = [(field, field) for field in schema.fields]

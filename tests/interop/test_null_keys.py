@@ -21,7 +21,7 @@ def _rows(first: int) -> pa.Table:
     """Return rows whose keys have no NULL, one NULL in each column, and only NULLs."""
     keys = [[typed.values[1] for typed in _TYPES], [None] * len(_TYPES)]
     for at in range(len(_TYPES)):
-        keys.append([None if place == at else typed.values[0] for place, typed in enumerate(_TYPES)])
+        keys.append([None if position == at else typed.values[0] for position, typed in enumerate(_TYPES)])
     columns = {f"k{at}": list(values) for at, values in enumerate(zip(*keys))}
     arrays = [pa.array(columns[f"k{at}"], output_arrow(typed.type)) for at, typed in enumerate(_TYPES)]
     numbers = pa.array([first + at for at in range(len(keys))], pa.int32())

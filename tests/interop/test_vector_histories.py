@@ -113,13 +113,13 @@ class Turns:
         store = self.ours.store
         vectors = deletion_vectors(store, store.snapshots.latest())
         live = {(e.partition, e.bucket, e.file.file_name): e.file for e in self.ours.live()}
-        for bucket, places in vectors.locations.items():
+        for bucket, locations in vectors.locations.items():
             assert len(vectors.entries[bucket]) == 1
-            for name, place in places.items():
+            for name, location in locations.items():
                 file = live.get((*bucket, name))
                 # Java keeps the last vector of a bucket after it deletes the data file.
                 if file is not None:
-                    assert file.level > 0 and len(place.read(store.file_io.filesystem(), file.row_count)) > 0
+                    assert file.level > 0 and len(location.read(store.file_io.filesystem(), file.row_count)) > 0
 
     def _read(self, table: FileTable) -> pa.Table:
         store = table.store
@@ -199,8 +199,8 @@ def test_vectors_of_java_without_their_files_are_not_findings(
         live = {each.rpartition("/")[2] for each in table.inspect.system("files").to_arrow()["file_path"].to_pylist()}
         assert table.maintenance.check(data="full", engine="local").findings == ()
         assert java.read(path) == ours.read(path)
-        places = deletion_vectors(store, store.snapshots.latest()).places.values()
-        return sum(name not in live for bucket in places for name in bucket)
+        locations = deletion_vectors(store, store.snapshots.latest()).locations.values()
+        return sum(name not in live for bucket in locations for name in bucket)
 
     java.write(path, rows_of(columns, {"k": [0, 1], "v": ["a", "b"]}))
     java.compact(path)

@@ -47,14 +47,14 @@ def test_each_data_file_has_the_location_of_its_vector_and_vectors_of_missing_fi
     with_index_files(table, first, second, hash_index("hashes"))
     vectors = deletion_vectors(store, latest(table))
     live = table.live()
-    found = {entry.file.file_name: place for entry, place in zip(live, vectors.of(live))}
+    found = {entry.file.file_name: location for entry, location in zip(live, vectors.of(live))}
     assert found["two"] is None
     wanted = {"one": (first, [1, 2]), "three": (second, [7])}
     for name, (entry, positions) in wanted.items():
-        place = found[name]
-        assert place is not None and (place.data_file, place.cardinality) == (name, len(positions))
-        assert place.index_path == f"{table.root}/index/{entry.file.file_name}"
-        assert list(place.read(store.file_io.filesystem(), 10)) == positions
+        location = found[name]
+        assert location is not None and (location.data_file, location.cardinality) == (name, len(positions))
+        assert location.index_path == f"{table.root}/index/{entry.file.file_name}"
+        assert list(location.read(store.file_io.filesystem(), 10)) == positions
     assert set(vectors.of_bucket(partition("a"), 0)) == {"one", "gone"}
     assert vectors.of_bucket(partition("b"), 0) == {}
     assert [kept.file for kept in vectors.entries[partition("a"), 0]] == [first.file]
@@ -66,8 +66,8 @@ def test_each_snapshot_has_its_own_vectors(table: CommitTable) -> None:
         commit_vectors(store, index_entry(table.root, {"one": range(count)}, partition("a"), 0))
     counts = []
     for number in range(1, 5):
-        place = deletion_vectors(store, store.snapshots.get(number)).of_bucket(partition("a"), 0).get("one")
-        counts.append(place and place.cardinality)
+        location = deletion_vectors(store, store.snapshots.get(number)).of_bucket(partition("a"), 0).get("one")
+        counts.append(location and location.cardinality)
     assert counts == [None, 1, 2, 3]
 
 

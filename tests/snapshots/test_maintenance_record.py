@@ -113,7 +113,7 @@ def test_the_newest_records_are_kept_within_the_limits() -> None:
         snapshot = replace(snapshot, id=number + 1, properties=properties).signed()
         assert len(properties[MAINTENANCE_PROPERTY]) <= 8192
     kept = records_of(properties[MAINTENANCE_PROPERTY])
-    assert [record.run for record in kept] == [str(299 - place) for place in range(len(kept))]
+    assert [record.run for record in kept] == [str(299 - position) for position in range(len(kept))]
     assert 40 < len(kept) <= 100 and kept[0].user == "u" * 64 and len(kept[0].snapshot_ids) == 8
 
 

@@ -198,7 +198,7 @@ def test_a_schema_file_that_differs_from_that_of_a_snapshot_is_damage(
     else:
         assert damage(content) != content
         file.write_text(damage(content))
-    refused = uses(table) if schema_id else [uses(table)[place] for place in (0, 6)]
+    refused = uses(table) if schema_id else [uses(table)[position] for position in (0, 6)]
     for use in refused:
         with pytest.raises((CorruptTableError, InvalidInputError), match=rf"schema-{schema_id} is|[Cc]olumn|first-row"):
             use()

@@ -120,8 +120,8 @@ def write(root: Path, rows: Sequence[Row], size: int = 1 << 30, **more: Any) -> 
 def test_the_file_of_a_bucket_has_one_row_for_each_key_in_key_order(tmp_path: Path) -> None:
     rows = [("a", 0, 5, "old", 0), ("a", 1, 4, "x", 0), ("b", 0, 5, "y", 0), ("a", 0, 2, "z", 0), ("a", 0, 5, "new", 2)]
     written = write(tmp_path, rows)
-    places = [(decode_row(entry.partition, [STRING])[0], entry.bucket) for entry in written.entries]
-    assert places == [("a", 0), ("a", 1), ("b", 0)]
+    buckets = [(decode_row(entry.partition, [STRING])[0], entry.bucket) for entry in written.entries]
+    assert buckets == [("a", 0), ("a", 1), ("b", 0)]
     first = written.entries[0]
     assert [(row["_KEY_k"], row["k"], row["v"], row["_VALUE_KIND"]) for row in written.rows(first)] == [
         (2, 2, "z", 0),

@@ -27,7 +27,7 @@ from lakelsm.sql.syntax.query_text import QueryText
 #: The share of the process's memory that a query may use before it spills.
 _MEMORY_SHARE = 4
 _BATCH_ROWS = 1 << 16
-#: What `duckdb_casts.failure` marks its messages with.
+#: What `duckdb_casts.failure` puts before its messages.
 _FAILURE = "lakelsm: "
 
 

@@ -52,8 +52,8 @@ def test_the_file_does_not_depend_on_batches() -> None:
 def test_a_digest_follows_the_bloom_filter_and_changes_nothing_else() -> None:
     entries = [(b"%06d" % number, b"value") for number in range(100)]
     form = BlockForm(300, bloom_fpp=0.05)
-    plain, marked = written(entries, form), written(entries, form, b"m" * 16)
+    plain, with_digest = written(entries, form), written(entries, form, b"m" * 16)
     index = struct.unpack("<q", plain[-16:-8])[0]
-    assert marked[:index] == plain[:index]
-    assert marked[index : index + 16] == b"m" * 16
-    assert marked[index + 20 : -36] == plain[index:-36]
+    assert with_digest[:index] == plain[:index]
+    assert with_digest[index : index + 16] == b"m" * 16
+    assert with_digest[index + 20 : -36] == plain[index:-36]
