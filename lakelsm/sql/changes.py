@@ -1,4 +1,4 @@
-"""INSERT, UPDATE, DELETE and TRUNCATE executed."""
+"""Execution of INSERT, UPDATE, DELETE and TRUNCATE."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lakelsm.table.table import Table
 
 
 def insert(context: SqlContext, statement: sql.Insert) -> CommitResult:
-    """INSERT INTO and INSERT OVERWRITE: columns of the query are taken by position, or by name."""
+    """Execute INSERT INTO and INSERT OVERWRITE: columns of the query are taken by position, or by name."""
     table = context.table(statement.table)
     partition = _partition(table, statement.partition)
     fixed = {name: value for name, value in partition.items() if value is not None}
@@ -46,7 +46,7 @@ def _partition(table: Table, partition: Mapping[str, str | None]) -> dict[str, s
 
 
 def _target_columns(table: Table, statement: sql.Insert, fixed: Mapping[str, str]) -> list[str] | None:
-    """The columns that those of the query are for, in order; None by name."""
+    """Return the columns that those of the query are for, in order; None by name."""
     if statement.by_name:
         return None
     wanted = [name for name in table.schema.field_names if name not in fixed]
@@ -92,7 +92,7 @@ def _check_count(count: int, names: Sequence[str], table: str) -> None:
 
 
 def _with_values(rows: Any, table: Table, fixed: Mapping[str, str]) -> Any:
-    """Rows with the columns that they lack: those of PARTITION, and NULL for the others."""
+    """Return rows with the columns that they lack: those of PARTITION, and NULL for the others."""
     values = {name: literal_value(value) for name, value in fixed.items()}
     if isinstance(rows, pa.RecordBatchReader):
         have = {name.lower() for name in rows.schema.names}
@@ -125,14 +125,14 @@ def _with_constants(rows: pa.RecordBatchReader, values: Mapping[str, Any]) -> pa
 
 
 def delete(context: SqlContext, statement: sql.Delete) -> CommitResult:
-    """DELETE FROM."""
+    """Execute DELETE FROM."""
     table = context.table(statement.table)
     where = "TRUE" if statement.where is None else _unqualified(statement.where, statement.table[-1], statement.alias)
     return table.delete(where, engine=context.engine)
 
 
 def update(context: SqlContext, statement: sql.Update) -> CommitResult:
-    """UPDATE."""
+    """Execute UPDATE."""
     table = context.table(statement.table)
     name, alias = statement.table[-1], statement.alias
     values = {column: _unqualified(text, name, alias) for column, text in statement.values.items()}
@@ -141,7 +141,7 @@ def update(context: SqlContext, statement: sql.Update) -> CommitResult:
 
 
 def _unqualified(text: str, table: str, alias: str | None) -> str:
-    """An expression without the table's name or alias before its columns. Raises UnsupportedFeatureError for queries."""
+    """Return an expression without the qualifiers of its columns. Raises UnsupportedFeatureError for queries."""
     tokens = tokenize(text)
     parts, position, at = [], 0, 0
     while at < len(tokens):
@@ -158,7 +158,7 @@ def _unqualified(text: str, table: str, alias: str | None) -> str:
 
 
 def truncate(context: SqlContext, statement: sql.Truncate) -> Any:
-    """TRUNCATE TABLE: drops all partitions, or those named; a table without partitions is overwritten by no rows."""
+    """Execute TRUNCATE TABLE: drop all or the named partitions, or overwrite an unpartitioned table with no rows."""
     table = context.table(statement.table)
     if statement.partition:
         return table.maintenance.drop_partitions(partition_condition(table, statement.partition))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 #: The database of names without one, as in Paimon.
 DEFAULT_DATABASE = "default"
-#: What SQL can do without Spark.
+#: The remedy without Spark, for messages.
 _WITHOUT_SPARK = "pass engine='local'"
 
 
@@ -64,7 +64,7 @@ class SqlContext:
     spark: SparkSession | None
 
     def full_name(self, name: Name) -> str:
-        """The name of a table as 'database.table'."""
+        """Return the name of a table as 'database.table'."""
         if len(name) > 2:
             raise InvalidInputError(f"SQL: table {'.'.join(name)!r}: write the name as database.table.")
         if any("." in part for part in name):
@@ -104,7 +104,7 @@ class SqlContext:
         return {each.start: source for each, source in found if source is not None}
 
     def session(self) -> SparkSession:
-        """The session that runs queries."""
+        """Return the session that runs queries."""
         return spark_session(self.spark, _WITHOUT_SPARK)
 
     def _frame(self, query: QueryText, sources: Mapping[int, QuerySource], before: str = "") -> DataFrame:
@@ -138,7 +138,7 @@ class SqlContext:
         return ResultSource(f"{full}${system}", inspected.inspect.system(system))
 
     def _function(self, reference: TableReference) -> QuerySource | None:
-        """The rows of a table function of Paimon; None for other functions."""
+        """Return the rows of a table function of Paimon; None for other functions."""
         name, arguments = reference.name[-1].lower(), reference.arguments or ()
         if name not in INCREMENTAL:
             return None
@@ -151,6 +151,6 @@ class SqlContext:
 
 
 def _time(value: int | str) -> str | datetime:
-    """A time as text, or in milliseconds since 1970."""
+    """Return a time as text, or in milliseconds since 1970."""
     text = str(value)
     return datetime.fromtimestamp(int(text) / 1000, timezone.utc) if text.isdigit() else text

@@ -1,4 +1,4 @@
-"""SHOW and DESCRIBE executed: their rows as `ResultTable`, with the columns that Spark has for them."""
+"""Execution of SHOW and DESCRIBE: their rows as `ResultTable`, with the columns that Spark has for them."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def _result(context: SqlContext, name: str, columns: Mapping[str, Sequence[Any]]
 
 
 def listing(context: SqlContext, statement: sql.Show) -> ResultTable:
-    """SHOW."""
+    """Execute SHOW."""
     return _LISTINGS[statement.what](context, statement)
 
 
 def _is_like(pattern: str | None, name: str) -> bool:
-    """Spark's patterns of SHOW: ``*`` is any text, ``|`` separates alternatives, and case does not matter."""
+    """Return whether a name matches a pattern of SHOW: ``*`` is any text, ``|`` separates alternatives, in any case."""
     if pattern is None:
         return True
     parts = (re.escape(part.strip()).replace(r"\*", ".*") for part in pattern.split("|"))
@@ -82,7 +82,7 @@ def _key_properties(table: Table) -> dict[str, str]:
 
 
 def _options(table: Table) -> dict[str, str]:
-    """The options of a table; those that may hold a secret are hidden."""
+    """Return the options of a table; those that may hold a secret are hidden."""
     return {key: REDACTED if holds_secret(key) else text for key, text in table.schema.options.items()}
 
 
@@ -115,7 +115,7 @@ def _text(value: str) -> str:
 
 
 def _spark_type(kind: DataType) -> str:
-    """A type in Spark's words; NOT NULL follows a type that excludes NULL."""
+    """Return a type in Spark's words; NOT NULL follows a type that excludes NULL."""
     text = kind.with_nullable(True).sql()
     if isinstance(kind, AtomicType) and kind.root in ("TIMESTAMP", "TIMESTAMP_LTZ"):
         text = "TIMESTAMP_NTZ" if kind.root == "TIMESTAMP" else "TIMESTAMP"
@@ -156,7 +156,7 @@ _LISTINGS = {
 
 
 def describe(context: SqlContext, statement: sql.Describe) -> ResultTable:
-    """DESCRIBE: the columns with their types, partition columns, and with EXTENDED what else the schema has."""
+    """Execute DESCRIBE: the columns with their types, partition columns, and with EXTENDED what else the schema has."""
     table = context.table(statement.table)
     schema = table.schema
     rows = [(field.name, _spark_type(field.type), field.description) for field in schema.fields]
@@ -179,11 +179,11 @@ def describe(context: SqlContext, statement: sql.Describe) -> ResultTable:
 
 
 def explain(context: SqlContext, statement: sql.Explain) -> ResultTable:
-    """EXPLAIN: a line for each table of the query, then the lines of the engine's plan."""
+    """Execute EXPLAIN: a line for each table of the query, then the lines of the engine's plan."""
     return _result(context, "plan", {"plan": context.explain(statement.query.text, statement.mode)})
 
 
 def history(context: SqlContext, statement: sql.DescribeHistory) -> ResultTable:
-    """DESCRIBE HISTORY: the newest snapshots, newest first."""
+    """Execute DESCRIBE HISTORY: the newest snapshots, newest first."""
     table = context.table(statement.table)
     return table.inspect.history() if statement.limit is None else table.inspect.history(statement.limit)

@@ -72,7 +72,7 @@ def _arguments(call: Call, procedure: Procedure) -> dict[str, Any]:
 
 
 def _typed(procedure: str, name: str, value: Any, wanted: type) -> Any:
-    """An argument of its type. Numbers are taken as text where text is wanted, as tags may be numbers."""
+    """Return an argument of its type. Numbers are taken as text where text is wanted, as tags may be numbers."""
     if wanted is str and isinstance(value, int | Decimal) and not isinstance(value, bool):
         return str(value)
     if wanted is int and isinstance(value, str) and value.isdigit():
@@ -93,7 +93,7 @@ def _only(procedure: str, given: _Arguments, *known: str) -> None:
 
 
 def partitions_condition(text: str) -> str:
-    """The condition of Paimon's partition texts: 'a=1,b=2;a=3', where ',' is AND and ';' is OR."""
+    """Return the condition of Paimon's partition texts: 'a=1,b=2;a=3', where ',' is AND and ';' is OR."""
     found = []
     for partition in text.split(";"):
         parts = []

@@ -47,7 +47,7 @@ def needs(query: QueryText, fields: Mapping[int, Sequence[DataField]], time_zone
 
 
 def _used_names(query: QueryText) -> frozenset[str] | None:
-    """All names in the query, in lower case; None if it uses columns that it does not name.
+    """Return all names in the query, in lower case; None if it uses columns that it does not name.
 
     A column that has the name of something else in the query is read too, which does no harm.
     """
@@ -66,7 +66,7 @@ def _used_names(query: QueryText) -> frozenset[str] | None:
 
 
 def _is_star(words: Sequence[str], at: int) -> bool:
-    """Whether ``*`` stands for columns: it is neither a product nor in count(*)."""
+    """Return whether ``*`` stands for columns: it is neither a product nor in count(*)."""
     before = words[at - 1] if at else ""
     if before == "(":
         return words[at - 2 : at - 1] != ["COUNT"]
@@ -90,7 +90,7 @@ def _conditions(
 
 
 def _keeps_rows(block: QueryBlock, at: int) -> bool:
-    """Whether each row of a relation that fails a condition of WHERE adds nothing to the answer.
+    """Return whether each row of a relation that fails a condition of WHERE adds nothing to the answer.
 
     A join that adds rows of NULLs for the relation would add one for each row that the condition drops.
     """
@@ -100,7 +100,7 @@ def _keeps_rows(block: QueryBlock, at: int) -> bool:
 
 
 def _conjuncts(where: Sequence[Token]) -> Iterator[Sequence[Token]]:
-    """The parts of a condition between its outermost ANDs; none for a condition with OR beside them."""
+    """Return the parts of a condition between its outermost ANDs; none for a condition with OR beside them."""
     depth, between, start = 0, False, 0
     parts = []
     for at, token in enumerate(where):
@@ -126,7 +126,7 @@ def _conjuncts(where: Sequence[Token]) -> Iterator[Sequence[Token]]:
 def _condition(
     conjunct: Sequence[Token], relation: Relation, is_only_one: bool, columns: Sequence[DataField]
 ) -> str | None:
-    """A condition on one relation without its qualifiers; None if it uses anything else.
+    """Return a condition on one relation without its qualifiers; None if it uses anything else.
 
     Where there are other relations, only qualified names are known to be the relation's.
     """
@@ -162,7 +162,7 @@ def _name(token: Token) -> str | None:
 
 
 def _is_understood(text: str, columns: Sequence[DataField], time_zone: str | None) -> bool:
-    """Whether every part of a condition is one that reads evaluate themselves: columns compared with literals."""
+    """Return whether every part of a condition is one that reads evaluate themselves: columns compared with literals."""
     try:
         return unknown_part(parse_where(text, columns, time_zone)) is None
     except LakelsmError:

@@ -37,7 +37,7 @@ class QuerySource(Protocol):
         """The columns."""
 
     def reader(self, need: Need) -> pa.RecordBatchReader:
-        """The needed columns, in their order in ``fields``, read in this process; each call reads again."""
+        """Return the needed columns, in their order in ``fields``, read in this process; each call reads again."""
 
     def frame(self, spark: SparkSession, need: Need) -> DataFrame:
         """Return the needed columns as a Spark DataFrame."""
@@ -190,7 +190,7 @@ class FrameSource:
 
 
 def table_source(table: Table, reference: TableReference) -> QuerySource:
-    """The source of a table's name with time travel and hints. The newest snapshot is fixed now."""
+    """Return the source of a table's name with time travel and hints. The newest snapshot is fixed now."""
     options = dict(reference.options)
     fresh = options.pop(_FRESH, "false").lower() == "true"
     points: dict[str, Any] = {_POINTS[key]: value for key, value in options.items() if key in _POINTS}
@@ -211,7 +211,7 @@ def table_source(table: Table, reference: TableReference) -> QuerySource:
 
 
 def _version(table: Table, version: int | str) -> Mapping[str, Any]:
-    """A tag if there is one of the name, else a snapshot id."""
+    """Return a tag if there is one of the name, else a snapshot id."""
     names = {tag.name for tag in table.tags.list()}
     if str(version) in names:
         return {"tag": str(version)}
@@ -222,14 +222,14 @@ def _version(table: Table, version: int | str) -> Mapping[str, Any]:
 
 
 def _time(value: int | str) -> Any:
-    """A time of TIMESTAMP AS OF: text, or seconds since 1970."""
+    """Return a time of TIMESTAMP AS OF: text, or seconds since 1970."""
     if isinstance(value, str):
         return value
     return datetime.fromtimestamp(value, timezone.utc)
 
 
 def fields_of(schema: pa.Schema) -> list[DataField]:
-    """The columns of an Arrow schema, with the types that Paimon has for them."""
+    """Return the columns of an Arrow schema, with the types that Paimon has for them."""
     return [DataField(at, each.name, from_arrow(each.type)) for at, each in enumerate(schema)]
 
 

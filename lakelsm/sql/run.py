@@ -1,4 +1,4 @@
-"""Statements executed on a catalog: queries, and calls of the catalog or of a table."""
+"""Execution of statements on a catalog: queries, and calls of the catalog or of a table."""
 
 from __future__ import annotations
 

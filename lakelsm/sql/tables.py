@@ -1,4 +1,4 @@
-"""CREATE, ALTER and DROP executed: of tables, databases, partitions and tags."""
+"""Execution of CREATE, ALTER and DROP: of tables, databases, partitions and tags."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PRIMARY_KEY, _PARTITION, _COMMENT = "primary-key", "partition", "comment"
 
 
 def create_table(context: SqlContext, statement: sql.CreateTable) -> Table | CommitResult:
-    """CREATE TABLE, with columns, as a query, or like another table."""
+    """Execute CREATE TABLE, with columns, as a query, or like another table."""
     name = context.full_name(statement.table)
     if statement.replace:
         raise UnsupportedFeatureError(f"SQL: CREATE OR REPLACE TABLE {name} is not supported. Use DROP TABLE first.")
@@ -78,14 +78,14 @@ def _create_like(
 
 
 def drop_table(context: SqlContext, statement: sql.DropTable) -> None:
-    """DROP TABLE."""
+    """Execute DROP TABLE."""
     name = context.full_name(statement.table)
     if not statement.if_exists or context.catalog.table_exists(name):
         context.catalog.drop_table(name)
 
 
 def rename_table(context: SqlContext, statement: sql.RenameTable) -> Table:
-    """ALTER TABLE … RENAME TO: a new name without a database stays in the database."""
+    """Execute ALTER TABLE … RENAME TO: a new name without a database stays in the database."""
     name = context.full_name(statement.table)
     new_name = statement.new_name
     if len(new_name) == 1:
@@ -94,12 +94,12 @@ def rename_table(context: SqlContext, statement: sql.RenameTable) -> Table:
 
 
 def alter_table(context: SqlContext, statement: sql.AlterTable) -> Table:
-    """ALTER TABLE with changes of columns or properties."""
+    """Execute ALTER TABLE with changes of columns or properties."""
     return context.catalog.alter_table(context.full_name(statement.table), *statement.changes)
 
 
 def partition_condition(table: Table, partition: Mapping[str, str]) -> str:
-    """The condition that selects a partition of a PARTITION clause. Values are literals."""
+    """Return the condition that selects a partition of a PARTITION clause. Values are literals."""
     known = {name.lower(): name for name in table.schema.partition_keys}
     parts = []
     for name, value in partition.items():
@@ -113,7 +113,7 @@ def partition_condition(table: Table, partition: Mapping[str, str]) -> str:
 
 
 def literal_value(text: str) -> Any:
-    """The value of a literal as it is written in a PARTITION clause: text, a whole number, a boolean or NULL."""
+    """Return the value of a literal as it is written in a PARTITION clause: text, a whole number, a boolean or NULL."""
     tokens = [token for token in tokenize(text) if token.kind is not TokenKind.END]
     if tokens and tokens[0].text.upper() in ("DATE", "TIMESTAMP") and len(tokens) == 2:
         tokens = tokens[1:]
@@ -130,7 +130,7 @@ def literal_value(text: str) -> Any:
 
 
 def drop_partition(context: SqlContext, statement: sql.DropPartition) -> PartitionDropResult:
-    """ALTER TABLE … DROP PARTITION."""
+    """Execute ALTER TABLE … DROP PARTITION."""
     table = context.table(statement.table)
     conditions = [partition_condition(table, each) for each in statement.partitions]
     result = table.maintenance.drop_partitions(" OR ".join(f"({each})" for each in conditions), dry_run=True)
@@ -140,7 +140,7 @@ def drop_partition(context: SqlContext, statement: sql.DropPartition) -> Partiti
 
 
 def create_tag(context: SqlContext, statement: sql.CreateTag) -> TagInfo:
-    """ALTER TABLE … CREATE TAG, REPLACE TAG, CREATE OR REPLACE TAG."""
+    """Execute ALTER TABLE … CREATE TAG, REPLACE TAG, CREATE OR REPLACE TAG."""
     tags = context.table(statement.table).tags
     exists = statement.replace and statement.create and statement.tag in {tag.name for tag in tags.list()}
     if exists or not statement.create:
@@ -151,7 +151,7 @@ def create_tag(context: SqlContext, statement: sql.CreateTag) -> TagInfo:
 
 
 def delete_tag(context: SqlContext, statement: sql.DeleteTag) -> list[Any]:
-    """ALTER TABLE … DELETE TAG, of several tags separated by commas."""
+    """Execute ALTER TABLE … DELETE TAG, of several tags separated by commas."""
     tags = context.table(statement.table).tags
     known = {tag.name for tag in tags.list()}
     names = [name.strip() for name in statement.tag.split(",")]
@@ -159,15 +159,15 @@ def delete_tag(context: SqlContext, statement: sql.DeleteTag) -> list[Any]:
 
 
 def rename_tag(context: SqlContext, statement: sql.RenameTag) -> TagInfo:
-    """ALTER TABLE … RENAME TAG."""
+    """Execute ALTER TABLE … RENAME TAG."""
     return context.table(statement.table).tags.rename(statement.tag, statement.new_name)
 
 
 def create_database(context: SqlContext, statement: sql.CreateDatabase) -> None:
-    """CREATE DATABASE."""
+    """Execute CREATE DATABASE."""
     context.catalog.create_database(statement.name, if_not_exists=statement.if_not_exists)
 
 
 def drop_database(context: SqlContext, statement: sql.DropDatabase) -> None:
-    """DROP DATABASE."""
+    """Execute DROP DATABASE."""
     context.catalog.drop_database(statement.name, cascade=statement.cascade, if_exists=statement.if_exists)

@@ -19,7 +19,7 @@ _MAX_INT = 2147483647
 
 
 def call(binder: ExpressionBinder, node: Node) -> Expression | None:
-    """A function by its name."""
+    """Bind the call of a function by its name."""
     name = str(node.this).lower()
     if name in AGGREGATES or name in ("any_value", "first", "last"):
         return _aggregate(binder, node, "", "")
@@ -46,7 +46,7 @@ def call(binder: ExpressionBinder, node: Node) -> Expression | None:
 
 
 def _substring(binder: ExpressionBinder, arguments: Sequence[Expression]) -> Expression | None:
-    """substring(text, position [, length]): position 0 is 1, and a negative one counts from the end."""
+    """Bind substring(text, position [, length]): position 0 is 1, and a negative one counts from the end."""
     if not 2 <= len(arguments) <= 3 or arguments[0].type != STRING:
         return None
     if any(each.type.root not in ("TINYINT", "SMALLINT", "INT") for each in arguments[1:]):
@@ -62,7 +62,7 @@ def _substring(binder: ExpressionBinder, arguments: Sequence[Expression]) -> Exp
 
 
 def _aggregate(binder: ExpressionBinder, node: Node, condition: str, over: str) -> Expression | None:
-    """An aggregate function with FILTER and OVER, both as DuckDB writes them."""
+    """Return an aggregate function with FILTER and OVER, both as DuckDB writes them."""
     name = str(node.this).lower()
     if not over and (binder.scope.groups is None or binder.in_aggregate):
         raise InvalidInputError(f"SQL: aggregate function {shown(node)!r} is not allowed here.")
@@ -81,7 +81,7 @@ def _aggregate(binder: ExpressionBinder, node: Node, condition: str, over: str) 
 
 
 def _arguments(binder: ExpressionBinder, nodes: Sequence[Node], over: bool) -> list[Expression]:
-    """The arguments of an aggregate: of a window, they may be groups and aggregates."""
+    """Return the arguments of an aggregate: of a window, they may be groups and aggregates."""
     before, binder.in_aggregate = binder.in_aggregate, binder.in_aggregate or not over
     try:
         return [binder.bind(each) for each in nodes]
@@ -90,7 +90,7 @@ def _arguments(binder: ExpressionBinder, nodes: Sequence[Node], over: bool) -> l
 
 
 def filtered(binder: ExpressionBinder, node: Node) -> Expression | None:
-    """``aggregate FILTER (WHERE condition)``."""
+    """Bind ``aggregate FILTER (WHERE condition)``."""
     before, binder.in_aggregate = binder.in_aggregate, True
     try:
         condition = binder.condition(node.expression.this)
@@ -100,7 +100,7 @@ def filtered(binder: ExpressionBinder, node: Node) -> Expression | None:
 
 
 def window(binder: ExpressionBinder, node: Node) -> Expression | None:
-    """``function OVER (PARTITION BY … ORDER BY … ROWS …)``."""
+    """Bind ``function OVER (PARTITION BY … ORDER BY … ROWS …)``."""
     if node.args.get("alias") is not None or node.args.get("first") is not None:
         return None
     parts = []
@@ -126,7 +126,7 @@ def window(binder: ExpressionBinder, node: Node) -> Expression | None:
 
 
 def ordered(binder: ExpressionBinder, node: Node) -> str:
-    """An expression of ORDER BY: NULL comes first in ascending order, unless the query says otherwise."""
+    """Return an expression of ORDER BY: NULL comes first in ascending order, unless the query says otherwise."""
     child, descending = (node.this, bool(node.args.get("desc"))) if isinstance(node, exp.Ordered) else (node, False)
     nulls_first = node.args.get("nulls_first") if isinstance(node, exp.Ordered) else None
     first = (not descending) if nulls_first is None else bool(nulls_first)

@@ -1,6 +1,6 @@
 """Casts of expressions in DuckDB's SQL, as Spark's ANSI mode has them.
 
-A cast that the two do differently is written in other words, or is refused by returning None.
+A cast that the two evaluate differently is written in another form, or refused: the result is None.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class DuckExpression(Expression):
 
 
 def text_of(expression: Expression) -> str:
-    """An expression in DuckDB's SQL: literals are written with their type."""
+    """Return an expression in DuckDB's SQL: literals are written with their type."""
     if isinstance(expression, DuckExpression):
         return expression.sql
     assert isinstance(expression, Value)
@@ -41,7 +41,7 @@ def text_of(expression: Expression) -> str:
 
 
 def cast(child: Expression, target: DataType) -> Expression | None:
-    """``CAST(child AS target)``; None for a cast that is not the same on both engines."""
+    """Bind ``CAST(child AS target)``; None for a cast that is not the same on both engines."""
     source = child.type
     if source == target:
         return child
@@ -105,5 +105,5 @@ _SPACES = "".join(map(chr, range(1, 33)))
 
 
 def failure(reason: str) -> str:
-    """An expression that fails where it is evaluated; `local_query` has the messages."""
+    """Return an expression that fails where it is evaluated; `local_query` has the messages."""
     return f"error({text_literal('lakelsm: ' + reason)})"

@@ -35,7 +35,7 @@ Call: TypeAlias = Callable[[Sequence[Expression]], Expression | None]
 
 
 def _function(template: str, parameters: str, result: DataType) -> Call:
-    """A function with fixed types: ``parameters`` has a letter for each.
+    """Return a function with fixed types: ``parameters`` has a letter for each.
 
     s: text, i: INT, b: BIGINT, d: DATE, t: DATE or TIMESTAMP, n: any number as DOUBLE, z: BOOLEAN. A ``?`` ends the
     parameters that must be given.
@@ -56,7 +56,7 @@ def _function(template: str, parameters: str, result: DataType) -> Call:
 
 
 def _accepted(argument: Expression, kind: str) -> Expression | None:
-    """An argument as a parameter takes it: numbers are widened, and NULL has any type."""
+    """Return an argument as a parameter takes it: numbers are widened, and NULL has any type."""
     root = argument.type.root
     if kind == "s":
         return cast(argument, STRING) if root == "VARCHAR" or argument.type == NULL_TYPE else None
@@ -80,7 +80,7 @@ def _field(name: str) -> Call:
 
 
 def _same_type(template: str, accepts: Callable[[DataType], bool]) -> Call:
-    """A function of one argument whose result has its type."""
+    """Return a function of one argument whose result has its type."""
 
     def call(arguments: Sequence[Expression]) -> Expression | None:
         if len(arguments) != 1 or not accepts(arguments[0].type) or arguments[0].type == NULL_TYPE:
@@ -91,7 +91,7 @@ def _same_type(template: str, accepts: Callable[[DataType], bool]) -> Call:
 
 
 def _extreme(name: str) -> Call:
-    """greatest and least: NULL is left out, and NaN is the greatest, as on both engines."""
+    """Return the maker of greatest and least: NULL is left out, and NaN is the greatest, as on both engines."""
 
     def call(arguments: Sequence[Expression]) -> Expression | None:
         kind = common_type(argument.type for argument in arguments)
@@ -105,7 +105,7 @@ def _extreme(name: str) -> Call:
 
 
 def _rounded(arguments: Sequence[Expression]) -> Expression | None:
-    """round(decimal or integer [, digits]): half up. Digits of a double are rounded by its decimal text in Spark."""
+    """Bind round(decimal or integer [, digits]): half up. Digits of a double are rounded by its decimal text in Spark."""
     if not 1 <= len(arguments) <= 2:
         return None
     kind, digits = arguments[0].type, arguments[1] if len(arguments) == 2 else Value(INT, 0)
@@ -123,7 +123,7 @@ def _rounded(arguments: Sequence[Expression]) -> Expression | None:
 
 
 def _whole(name: str) -> Call:
-    """ceil and floor."""
+    """Return the maker of ceil and floor."""
 
     def call(arguments: Sequence[Expression]) -> Expression | None:
         if len(arguments) != 1:
@@ -201,7 +201,7 @@ def _absolute(arguments: Sequence[Expression]) -> Expression | None:
 
 
 def _case(template: str, name: str, arguments: Sequence[Expression]) -> Expression | None:
-    """upper and lower of ASCII; Spark has rules for other letters that DuckDB lacks, such as that of 'ß'."""
+    """Bind upper and lower of ASCII; Spark has rules for other letters that DuckDB lacks, such as that of 'ß'."""
     if len(arguments) != 1:
         return None
     given = _accepted(arguments[0], "s")
@@ -302,7 +302,7 @@ RANKS: Mapping[str, DataType] = {
 
 
 def neighbour(name: str, arguments: Sequence[Expression]) -> AggregateCall | None:
-    """lag and lead with an offset and a default, first_value and last_value; None for others and for wrong types."""
+    """Bind lag and lead with an offset and a default, first_value and last_value; None for others and for wrong types."""
     if name in ("first_value", "last_value", "first", "last") and len(arguments) == 1:
         return AggregateCall(arguments[0].type, f"{name.removesuffix('_value')}_value({text_of(arguments[0])})")
     if name not in ("lag", "lead") or not 1 <= len(arguments) <= 3:

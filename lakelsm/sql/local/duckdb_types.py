@@ -24,7 +24,7 @@ _PLAIN = {
 
 
 def type_text(kind: DataType) -> str:
-    """The name of a type of expressions. Raises UnsupportedFeatureError for one that has no equal."""
+    """Return the name of a type of expressions. Raises UnsupportedFeatureError for one that has no equal."""
     kind = reduced(kind)
     if kind == NULL_TYPE:
         return '"NULL"'
@@ -47,12 +47,12 @@ def type_text(kind: DataType) -> str:
 
 
 def identifier(name: str) -> str:
-    """A name in quotes."""
+    """Return a name in quotes."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def text_literal(text: str) -> str:
-    """A text literal."""
+    """Return a text literal."""
     if "\0" in text:
         parts = (f"'{part}'" for part in text.replace("'", "''").split("\0"))
         return "(" + " || chr(0) || ".join(parts) + ")"
@@ -60,7 +60,7 @@ def text_literal(text: str) -> str:
 
 
 def literal(value: Any, kind: DataType) -> str:
-    """A value of a type, as `lakelsm.predicate.expression.Value` has it."""
+    """Return a value of a type, as `lakelsm.predicate.expression.Value` has it."""
     if value is None:
         return f"CAST(NULL AS {type_text(kind)})"
     if isinstance(value, bytes):

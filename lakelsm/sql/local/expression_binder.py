@@ -1,7 +1,8 @@
-"""Expressions of a query -> DuckDB's SQL, with the types that Spark gives them in ANSI mode: names and literals.
+"""Conversion of a query's expressions to DuckDB's SQL, with their types in Spark's ANSI mode: names and literals.
 
-Each expression is bound to the columns that are in scope, and typed. What DuckDB does differently is written in other
-words, or refused by name. No text of the user reaches DuckDB: names are quoted, and literals are written by value.
+Each expression is bound to the columns that are in scope, and typed. If DuckDB evaluates one differently, it is written
+in another form, or refused by name. No text of the user reaches DuckDB: names are quoted, and literals are written by
+value.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class ExpressionBinder:
         self._level = 0
 
     def bind(self, node: Node) -> Expression:
-        """The expression of a node. Raises UnsupportedFeatureError for a part that is refused."""
+        """Return the expression of a node. Raises UnsupportedFeatureError for a part that is refused."""
         self._level += 1
         if self._level > _MAX_LEVELS:
             raise InvalidInputError("SQL: an expression is nested too deeply.")
@@ -97,7 +98,7 @@ class ExpressionBinder:
         return found
 
     def condition(self, node: Node) -> str:
-        """A condition in DuckDB's SQL."""
+        """Return a condition in DuckDB's SQL."""
         found = self.bind(node)
         if found.type == NULL_TYPE:
             return "CAST(NULL AS BOOLEAN)"
@@ -125,7 +126,7 @@ class ExpressionBinder:
     # -- names -------------------------------------------------------------------------------------------------------
 
     def _column(self, node: Node) -> Expression | None:
-        """A column by its name, with a relation's name before it, and fields of rows after it."""
+        """Return a column by its name, with a relation's name before it, and fields of rows after it."""
         names = [part.name for part in node.parts]
         scope: QueryScope | None = self.scope
         while scope is not None:
@@ -175,7 +176,7 @@ class ExpressionBinder:
         return found
 
     def _within_group(self, node: Node) -> bool:
-        """Whether an enclosing expression is one of the groups."""
+        """Return whether an enclosing expression is one of the groups."""
         groups = self.scope.groups or {}
         scope = QueryScope(self.scope.columns, self.scope.parent, None, self.scope.aliases)
         ungrouped = ExpressionBinder(self._tree, scope, self.bind_query, self._handlers)
@@ -222,7 +223,7 @@ class ExpressionBinder:
 
 
 def shown(node: Node) -> str:
-    """A part of the query, for messages."""
+    """Return a part of the query, for messages."""
     try:
         return str(node.sql(dialect="spark"))[:_SHOWN]
     except RecursionError:
@@ -230,7 +231,7 @@ def shown(node: Node) -> str:
 
 
 def _number(text: str) -> Value | None:
-    """A number without a letter for its type, with Spark's type."""
+    """Return a number without a letter for its type, with Spark's type."""
     if text.isdigit():
         value = int(text)
         for root in ("INT", "BIGINT"):

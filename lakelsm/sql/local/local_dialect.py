@@ -48,7 +48,7 @@ class QueryTree:
             raise InvalidInputError("SQL: the query is nested too deeply.") from error
 
     def _plain(self, sql: str) -> str:
-        """The text with a plain literal in place of each text with quotes or escapes, and each typed number."""
+        """Return the text with a plain literal in place of each text with quotes or escapes, and each typed number."""
         parts, position = [], 0
         for token in tokenize(sql):
             value = None
@@ -67,7 +67,7 @@ class QueryTree:
 
 
 def _number(text: str) -> Value | None:
-    """A number with a letter for its type; None for one whose letters are an exponent."""
+    """Return a number with a letter for its type; None for one whose letters are an exponent."""
     suffix = text[-1].upper()
     if text[-2:].upper() == "BD":
         number = Decimal(text[:-2])

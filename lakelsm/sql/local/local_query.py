@@ -1,7 +1,7 @@
 """Queries in this process, on DuckDB (extra ``lakelsm[sql]``).
 
 DuckDB reads tables as Arrow streams with the columns and conditions that the query needs, and spills to a directory of
-its own where its memory does not suffice. It can read a stream again, so each scan opens a new one of the same snapshot.
+its own if its memory does not suffice. It can read a stream again, so each scan opens a new one of the same snapshot.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lakelsm.sql.syntax.query_text import QueryText
 #: The share of the process's memory that a query may use before it spills.
 _MEMORY_SHARE = 4
 _BATCH_ROWS = 1 << 16
-#: What `duckdb_casts.failure` puts before its messages.
+#: The prefix of the messages of `duckdb_casts.failure`.
 _FAILURE = "lakelsm: "
 
 

@@ -47,7 +47,7 @@ _CAST_TYPES = {
 
 
 def arithmetic(binder: ExpressionBinder, node: Node) -> Expression | None:
-    """``+ - * / %``, and days added to a date."""
+    """Bind ``+ - * / %``, and days added to a date."""
     op, left, right = _ARITHMETIC[type(node)], binder.bind(node.this), binder.bind(node.expression)
     if left.type.root == "DATE" and op in "+-":
         return SCALAR["date_add" if op == "+" else "date_sub" if right.type.root != "DATE" else "none"]([left, right])
@@ -67,7 +67,7 @@ def arithmetic(binder: ExpressionBinder, node: Node) -> Expression | None:
 
 
 def decimal_arithmetic(op: str, left: Expression, right: Expression, kind: AtomicType) -> Expression | None:
-    """Sums and products of decimals whose exact results have at most 38 digits; quotients are refused."""
+    """Return sums and products of decimals whose exact results have at most 38 digits; quotients are refused."""
     sides = [Value(kind, None) if side.type == NULL_TYPE else side for side in (left, right)]
     types = [decimal_of(side) for side in sides]
     scales = [each.scale or 0 for each in types]
@@ -86,7 +86,7 @@ def decimal_arithmetic(op: str, left: Expression, right: Expression, kind: Atomi
 
 
 def integer_division(binder: ExpressionBinder, node: Node) -> Expression | None:
-    """``a DIV b`` of integers: BIGINT."""
+    """Bind ``a DIV b`` of integers: BIGINT."""
     left, right = binder.bind(node.this), binder.bind(node.expression)
     if not {left.type.root, right.type.root} <= {*INTEGER_ROOTS}:
         return None
@@ -96,7 +96,7 @@ def integer_division(binder: ExpressionBinder, node: Node) -> Expression | None:
 
 
 def negative(binder: ExpressionBinder, node: Node) -> Expression | None:
-    """``-x``."""
+    """Bind ``-x``."""
     child = binder.bind(node.this)
     if child.type == NULL_TYPE:
         return Value(DOUBLE, None)
@@ -104,7 +104,7 @@ def negative(binder: ExpressionBinder, node: Node) -> Expression | None:
 
 
 def comparison(binder: ExpressionBinder, node: Node) -> Expression | None:
-    """``= <> < <= > >=``."""
+    """Bind ``= <> < <= > >=``."""
     return compared(_COMPARISONS[type(node)], binder.bind(node.this), binder.bind(node.expression))
 
 
@@ -117,7 +117,7 @@ def compared(op: str, left: Expression, right: Expression) -> Expression | None:
 
 
 def alike(expressions: Sequence[Expression]) -> list[Expression] | None:
-    """Expressions as their common type; None where they have none."""
+    """Return expressions as their common type; None where they have none."""
     kind = common_type(each.type for each in expressions)
     if kind is None:
         return None
@@ -127,17 +127,17 @@ def alike(expressions: Sequence[Expression]) -> list[Expression] | None:
 
 
 def null_safe_equal(binder: ExpressionBinder, node: Node) -> Expression | None:
-    """``a <=> b``."""
+    """Bind ``a <=> b``."""
     return compared("IS NOT DISTINCT FROM", binder.bind(node.this), binder.bind(node.expression))
 
 
 def distinct_from(binder: ExpressionBinder, node: Node) -> Expression | None:
-    """``a IS DISTINCT FROM b``."""
+    """Bind ``a IS DISTINCT FROM b``."""
     return compared("IS DISTINCT FROM", binder.bind(node.this), binder.bind(node.expression))
 
 
 def connected(binder: ExpressionBinder, node: Node) -> Expression | None:
-    """AND and OR; a long chain is deep on its left."""
+    """Bind AND and OR; a long chain is deep on its left."""
     kind, word = type(node), "AND" if isinstance(node, exp.And) else "OR"
     parts, pending = [], [node]
     while pending:
@@ -150,12 +150,12 @@ def connected(binder: ExpressionBinder, node: Node) -> Expression | None:
 
 
 def inverted(binder: ExpressionBinder, node: Node) -> Expression | None:
-    """``NOT a``."""
+    """Bind ``NOT a``."""
     return DuckExpression(BOOLEAN, f"(NOT {binder.condition(node.this)})")
 
 
 def is_test(binder: ExpressionBinder, node: Node) -> Expression | None:
-    """``a IS NULL``, ``a IS TRUE``."""
+    """Bind ``a IS NULL``, ``a IS TRUE``."""
     if isinstance(node.expression, exp.Null):
         return DuckExpression(BOOLEAN, f"({text_of(binder.bind(node.this))} IS NULL)")
     if isinstance(node.expression, exp.Boolean):
@@ -165,7 +165,7 @@ def is_test(binder: ExpressionBinder, node: Node) -> Expression | None:
 
 
 def between(binder: ExpressionBinder, node: Node) -> Expression | None:
-    """``a BETWEEN b AND c``."""
+    """Bind ``a BETWEEN b AND c``."""
     value, low, high = binder.bind(node.this), binder.bind(node.args["low"]), binder.bind(node.args["high"])
     tests = [compared(">=", value, low), compared("<=", value, high)]
     if tests[0] is None or tests[1] is None or node.args.get("symmetric"):
@@ -174,7 +174,7 @@ def between(binder: ExpressionBinder, node: Node) -> Expression | None:
 
 
 def within(binder: ExpressionBinder, node: Node) -> Expression | None:
-    """``a IN (values)`` and ``a IN (query)``."""
+    """Bind ``a IN (values)`` and ``a IN (query)``."""
     value = binder.bind(node.this)
     query = node.args.get("query")
     if query is not None:
@@ -189,12 +189,12 @@ def within(binder: ExpressionBinder, node: Node) -> Expression | None:
 
 
 def exists(binder: ExpressionBinder, node: Node) -> Expression | None:
-    """``EXISTS (query)``."""
+    """Bind ``EXISTS (query)``."""
     return DuckExpression(BOOLEAN, f"EXISTS ({binder.bind_query(node.this, binder.scope)[0]})")
 
 
 def scalar_query(binder: ExpressionBinder, node: Node) -> Expression | None:
-    """A query in parentheses with one column, as a value."""
+    """Bind a query in parentheses with one column, as a value."""
     sql, columns = binder.bind_query(node.this, binder.scope)
     if len(columns) != 1:
         raise InvalidInputError(f"SQL: {shown(node)!r} has {len(columns)} columns, and a value has one.")
@@ -202,7 +202,7 @@ def scalar_query(binder: ExpressionBinder, node: Node) -> Expression | None:
 
 
 def like(binder: ExpressionBinder, node: Node) -> Expression | None:
-    """``a LIKE 'pattern'`` with Spark's escape character."""
+    """Bind ``a LIKE 'pattern'`` with Spark's escape character."""
     value, pattern = binder.bind(node.this), binder.bind(node.expression)
     if value.type not in (STRING, NULL_TYPE) or not isinstance(pattern, Value) or pattern.type != STRING:
         return None
@@ -210,7 +210,7 @@ def like(binder: ExpressionBinder, node: Node) -> Expression | None:
 
 
 def joined(binder: ExpressionBinder, node: Node) -> Expression | None:
-    """``a || b``."""
+    """Bind ``a || b``."""
     return concatenated([binder.bind(node.this), binder.bind(node.expression)])
 
 
@@ -226,7 +226,7 @@ def concatenated(parts: Sequence[Expression]) -> Expression | None:
 
 
 def case(binder: ExpressionBinder, node: Node) -> Expression | None:
-    """``CASE WHEN c THEN a ELSE b END``, and CASE of a value."""
+    """Bind ``CASE WHEN c THEN a ELSE b END``, and CASE of a value."""
     tests, values = [], []
     for each in node.args["ifs"]:
         test = each.this if node.this is None else exp.EQ(this=node.this.copy(), expression=each.this.copy())
@@ -251,7 +251,7 @@ def chosen(tests: Sequence[str], values: Sequence[Expression]) -> Expression | N
 
 
 def cast_to(binder: ExpressionBinder, node: Node) -> Expression | None:
-    """``CAST(a AS type)``, ``DATE '…'``."""
+    """Bind ``CAST(a AS type)``, ``DATE '…'``."""
     if isinstance(node, exp.TryCast) and not isinstance(node.parent, exp.Dot) and node.args.get("safe"):
         return None
     target = cast_target(node)
@@ -259,7 +259,7 @@ def cast_to(binder: ExpressionBinder, node: Node) -> Expression | None:
 
 
 def extract(binder: ExpressionBinder, node: Node) -> Expression | None:
-    """``EXTRACT(field FROM a)``."""
+    """Bind ``EXTRACT(field FROM a)``."""
     name = str(node.this.name).lower()
     names = {"dow": "dayofweek", "doy": "dayofyear", "week": "weekofyear"}
     call = SCALAR.get(names.get(name, name))
@@ -268,7 +268,7 @@ def extract(binder: ExpressionBinder, node: Node) -> Expression | None:
 
 
 def element(binder: ExpressionBinder, node: Node) -> Expression | None:
-    """``array[index]`` from 0, and ``map[key]``."""
+    """Bind ``array[index]`` from 0, and ``map[key]``."""
     holder, index = binder.bind(node.this), binder.bind(node.expressions[0])
     if isinstance(holder.type, MapType):
         key = cast(index, holder.type.key)
@@ -284,7 +284,7 @@ def element(binder: ExpressionBinder, node: Node) -> Expression | None:
 
 
 def cast_target(node: Node) -> DataType | None:
-    """The type of a CAST; None for one that is not evaluated here."""
+    """Return the type of a CAST; None for one that is not evaluated here."""
     name = str(getattr(node.to.this, "value", node.to.this))
     if name == "DECIMAL":
         digits = [int(one.this.this) for one in node.to.expressions]

@@ -1,4 +1,4 @@
-"""Queries -> DuckDB's SQL: relations, joins, groups, order and set operations, with the columns of the result.
+"""Conversion of queries to DuckDB's SQL: relations, joins, groups, order, set operations and columns of the result.
 
 Each relation and each column of the SQL has a name of its own (``t0``, ``c0``), so that no name of the user reaches it.
 """
@@ -29,7 +29,7 @@ _KNOWN_PARTS = frozenset(
     ]
 )
 _OPERATIONS: dict[Any, str] = {exp.Union: "UNION", exp.Intersect: "INTERSECT", exp.Except: "EXCEPT"}
-#: How deep queries may be nested.
+#: Maximum levels of nested queries.
 _MAX_DEPTH = 60
 
 
@@ -53,7 +53,7 @@ class _QueryBinder(RelationBinder):
         self._depth = 0
 
     def query(self, node: Node, common: CommonTables, parent: QueryScope | None) -> BoundQuery:
-        """A SELECT, a set operation, VALUES, or one of these in parentheses."""
+        """Bind a SELECT, a set operation, VALUES, or one of these in parentheses."""
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise InvalidInputError("SQL: the query is nested too deeply.")
@@ -79,7 +79,7 @@ class _QueryBinder(RelationBinder):
     def _common_tables(
         self, node: Node, common: CommonTables, parent: QueryScope | None
     ) -> tuple[str, CommonTables]:
-        """The WITH clause of a query in SQL, and what is in scope after it. Each is evaluated once."""
+        """Bind the WITH clause: return its SQL and the relations in scope after it. Each one is evaluated once."""
         clause = node.args.get("with_") or node.args.get("with")
         if clause is None:
             return "", common
@@ -139,7 +139,7 @@ class _QueryBinder(RelationBinder):
         return BoundQuery(sql, [each for each, _ in outputs])
 
     def _items(self, node: Node, binder: ExpressionBinder, columns: Sequence[ScopeColumn]) -> list[tuple[str, Node]]:
-        """The expressions of the SELECT list with their names; ``*`` stands for the columns in scope."""
+        """Return the expressions of the SELECT list with their names; ``*`` stands for the columns in scope."""
         items: list[tuple[str, Node]] = []
         for each in node.expressions:
             star = each.this if isinstance(each, exp.Column) and isinstance(each.this, exp.Star) else each
@@ -166,7 +166,7 @@ class _QueryBinder(RelationBinder):
     def _outputs(
         self, binder: ExpressionBinder, items: Sequence[tuple[str, Node]]
     ) -> list[tuple[OutputColumn, Expression]]:
-        """The bound SELECT list. An alias can be used in the items after it, where no column has its name."""
+        """Return the bound SELECT list. An alias can be used in the items after it, where no column has its name."""
         found = []
         for name, node in items:
             bound = self._item(binder, node)
@@ -185,7 +185,7 @@ class _QueryBinder(RelationBinder):
     # -- groups, order and limit --------------------------------------------------------------------------------------
 
     def _group(self, node: Node, binder: ExpressionBinder, items: Sequence[tuple[str, Node]]) -> str:
-        """The GROUP BY clause; afterwards the scope of the binder is that of groups, if there are any."""
+        """Bind the GROUP BY clause; afterwards the scope of the binder is that of groups, if there are any."""
         clause = node.args.get("group")
         if clause is None:
             nodes = [each for _, each in items if not isinstance(each, _Known)]
@@ -211,7 +211,7 @@ class _QueryBinder(RelationBinder):
         return f"GROUP BY {', '.join(text_of(_storable(each)) for each in bound)}" if bound else ""
 
     def _grouped(self, node: Node, binder: ExpressionBinder, items: Sequence[tuple[str, Node]]) -> Expression:
-        """An expression of GROUP BY: one of the SELECT list by its number or alias, or any other."""
+        """Bind an expression of GROUP BY: one of the SELECT list by its number or alias, or any other."""
         if isinstance(node, exp.Literal) and not node.is_string:
             return self._item(binder, self._numbered(node, [each for _, each in items], "GROUP BY"))
         if isinstance(node, exp.Column) and len(node.parts) == 1:
@@ -234,7 +234,7 @@ class _QueryBinder(RelationBinder):
         outputs: Sequence[tuple[OutputColumn, Expression]],
         outputs_only: bool,
     ) -> str:
-        """The ORDER BY clause: columns of the result by number or name, and other expressions."""
+        """Bind the ORDER BY clause: columns of the result by number or name, and other expressions."""
         aliases = {each.name.lower(): bound for each, bound in reversed(outputs)}
         parts = []
         for each in clause.expressions:
@@ -269,7 +269,7 @@ class _QueryBinder(RelationBinder):
         return "".join(parts)
 
     def _ordered(self, query: BoundQuery, node: Node, common: CommonTables, parent: QueryScope | None) -> BoundQuery:
-        """The ORDER BY and LIMIT of a set operation or a query in parentheses."""
+        """Bind the ORDER BY and LIMIT of a set operation or a query in parentheses."""
         order, limit = node.args.get("order"), self._limit(node)
         if order is None and not limit:
             return query
@@ -350,12 +350,12 @@ class _Known:
 
 
 def _storable(expression: Expression) -> Expression:
-    """An expression that can be a column: NULL without a type is a BOOLEAN there."""
+    """Return an expression that can be a column: NULL without a type is a BOOLEAN there."""
     return Value(BOOLEAN, None) if expression.type == NULL_TYPE else expression
 
 
 def _has_aggregate(node: Node) -> bool:
-    """Whether a node has an aggregate function that is neither a window function nor one of a subquery."""
+    """Return whether a node has an aggregate function that is neither a window function nor one of a subquery."""
     if isinstance(node, exp.Window):
         return any(map(_has_aggregate, [*(node.args.get("partition_by") or ()), *getattr(node.this, "expressions", ())]))
     if isinstance(node, exp.Select):

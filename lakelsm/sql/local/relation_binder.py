@@ -1,4 +1,4 @@
-"""Relations of FROM -> DuckDB's SQL: tables, queries in parentheses and joins, and the columns in scope."""
+"""Conversion of relations of FROM to DuckDB's SQL: tables, queries in parentheses and joins, and the columns in scope."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class RelationBinder(ABC):
     def sources(
         self, node: Node, common: CommonTables, parent: QueryScope | None
     ) -> tuple[str, list[ScopeColumn]]:
-        """The FROM clause of a SELECT, and the columns in scope."""
+        """Bind the FROM clause of a SELECT; return its SQL and the columns in scope."""
         clause = node.args.get("from_") or node.args.get("from")
         if clause is None:
             return "", []
@@ -113,7 +113,7 @@ class RelationBinder(ABC):
         return sql, [ScopeColumn(name, qualifier, each.type, each.sql) for name, each in zip(renamed, columns)]
 
     def _nested(self, node: Node, common: CommonTables, parent: QueryScope | None) -> tuple[str, list[ScopeColumn]]:
-        """Joins in parentheses."""
+        """Bind joins in parentheses."""
         sql, columns = self._relation(node.this, common, parent)
         for join in node.this.args.get("joins") or node.args.get("joins") or ():
             sql, columns = self._joined(sql, columns, join, common, parent)
@@ -165,7 +165,7 @@ class RelationBinder(ABC):
     def _using(
         self, names: Sequence[str], left: Sequence[ScopeColumn], right: Sequence[ScopeColumn], kind: str
     ) -> tuple[str, list[ScopeColumn]]:
-        """The condition of USING, and the columns in scope: those named come once, and first."""
+        """Return the condition of USING, and the columns in scope: each column of USING is first, and only once."""
         tests, merged = [], []
         for name in names:
             sides = [_only(columns, name) for columns in (left, right)]

@@ -36,7 +36,7 @@ _UNITS = ("DAYS", "HOURS", "MINUTES")
 
 
 def alter(tokens: Tokens) -> Statement:
-    """ALTER TABLE."""
+    """Parse ALTER TABLE."""
     if tokens.peek().text.upper() in DATABASE or tokens.has("VIEW"):
         raise UnsupportedFeatureError(f"SQL: ALTER {tokens.peek().text.upper()} is not supported.")
     tokens.expect("TABLE")

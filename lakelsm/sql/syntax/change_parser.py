@@ -14,7 +14,7 @@ _AFTER_TABLE = ("SET", "WHERE", "USING", "ON", "WHEN")
 
 
 def insert(tokens: Tokens, common_tables: str = "") -> Insert:
-    """INSERT INTO or OVERWRITE; ``common_tables`` is a WITH clause before it, for the query."""
+    """Parse INSERT INTO or OVERWRITE; ``common_tables`` is a WITH clause before it, for the query."""
     overwrite = tokens.accept_one("INTO", "OVERWRITE")
     if overwrite is None:
         tokens.fail("INTO or OVERWRITE")
@@ -46,7 +46,7 @@ def _starts_query(tokens: Tokens, ahead: int = 0) -> bool:
 
 
 def _names(tokens: Tokens) -> tuple[str, ...]:
-    """Names in parentheses."""
+    """Return names in parentheses."""
     tokens.expect("(")
     names = [tokens.name("the name of a column")]
     while tokens.accept(","):
@@ -56,7 +56,7 @@ def _names(tokens: Tokens) -> tuple[str, ...]:
 
 
 def _partition(tokens: Tokens) -> dict[str, str | None]:
-    """The columns of a PARTITION clause; the value of a dynamic one is None."""
+    """Return the columns of a PARTITION clause; the value of a dynamic one is None."""
     tokens.expect("(")
     found: dict[str, str | None] = {}
     while True:
@@ -71,7 +71,7 @@ def _partition(tokens: Tokens) -> dict[str, str | None]:
 
 
 def static_partition(tokens: Tokens) -> dict[str, str]:
-    """A PARTITION clause in which each column has a value."""
+    """Return a PARTITION clause in which each column has a value."""
     found = _partition(tokens)
     values = {name: value for name, value in found.items() if value is not None}
     if len(values) < len(found):
@@ -80,7 +80,7 @@ def static_partition(tokens: Tokens) -> dict[str, str]:
 
 
 def delete(tokens: Tokens) -> Delete:
-    """DELETE FROM t [AS a] [WHERE …]."""
+    """Parse DELETE FROM t [AS a] [WHERE …]."""
     tokens.expect("FROM")
     table = tokens.qualified_name(TABLE)
     alias = _alias(tokens)
@@ -88,7 +88,7 @@ def delete(tokens: Tokens) -> Delete:
 
 
 def update(tokens: Tokens) -> Update:
-    """UPDATE t [AS a] SET c = …, … [WHERE …]."""
+    """Parse UPDATE t [AS a] SET c = …, … [WHERE …]."""
     table = tokens.qualified_name(TABLE)
     alias = _alias(tokens)
     tokens.expect("SET")
@@ -110,7 +110,7 @@ def _alias(tokens: Tokens) -> str | None:
 def _assignments(
     tokens: Tokens, stops: Sequence[Sequence[str]], qualifiers: Sequence[str | None]
 ) -> dict[str, str]:
-    """``column = expression``, separated by commas; the columns may have the table's name or alias before them."""
+    """Parse ``column = expression``, separated by commas; the columns may have the table's name or alias before them."""
     found: dict[str, str] = {}
     while True:
         path = tokens.qualified_name("the name of a column")
@@ -127,14 +127,14 @@ def _assignments(
 
 
 def truncate(tokens: Tokens) -> Truncate:
-    """TRUNCATE TABLE t [PARTITION (…)]."""
+    """Parse TRUNCATE TABLE t [PARTITION (…)]."""
     tokens.expect("TABLE")
     table = tokens.qualified_name(TABLE)
     return Truncate(table, static_partition(tokens) if tokens.accept("PARTITION") else {})
 
 
 def merge(tokens: Tokens) -> Merge:
-    """MERGE [WITH SCHEMA EVOLUTION] INTO t [a] USING s [b] ON … WHEN …."""
+    """Parse MERGE [WITH SCHEMA EVOLUTION] INTO t [a] USING s [b] ON … WHEN …."""
     evolution = tokens.accept("WITH", "SCHEMA", "EVOLUTION")
     tokens.expect("INTO")
     table = tokens.qualified_name(TABLE)
@@ -153,7 +153,7 @@ def merge(tokens: Tokens) -> Merge:
 
 
 def _source(tokens: Tokens) -> str:
-    """The source of a MERGE, as it is written: a table, or a query in parentheses."""
+    """Return the source of a MERGE, as it is written: a table, or a query in parentheses."""
     if tokens.has("("):
         tokens.take()
         text = tokens.span()
@@ -190,7 +190,7 @@ def _clause(tokens: Tokens, table: Name, alias: str | None) -> MergeClause:
 
 
 def _inserted(tokens: Tokens) -> dict[str, str] | None:
-    """The columns and values of an INSERT of MERGE, None for ``*``."""
+    """Return the columns and values of an INSERT of MERGE, None for ``*``."""
     if tokens.accept("*"):
         return None
     columns = _names(tokens)

@@ -17,7 +17,7 @@ _SYSTEM = "sys"
 
 
 def show(tokens: Tokens) -> Show:
-    """SHOW …: see `Show`."""
+    """Parse SHOW …: see `Show`."""
     what = tokens.accept_one("TABLES", "DATABASES", "SCHEMAS", "NAMESPACES", "PARTITIONS", "TBLPROPERTIES", "COLUMNS")
     if what in ("SCHEMAS", "NAMESPACES"):
         what = "DATABASES"
@@ -63,7 +63,7 @@ def _columns(tokens: Tokens) -> Show:
 
 
 def describe(tokens: Tokens) -> Statement:
-    """DESCRIBE [TABLE] [EXTENDED] t, DESCRIBE HISTORY t."""
+    """Parse DESCRIBE [TABLE] [EXTENDED] t, DESCRIBE HISTORY t."""
     if tokens.accept("HISTORY"):
         table = tokens.qualified_name(TABLE)
         return DescribeHistory(table, tokens.integer("a number of rows") if tokens.accept("LIMIT") else None)
@@ -76,7 +76,7 @@ def describe(tokens: Tokens) -> Statement:
 
 
 def analyze(tokens: Tokens) -> Analyze:
-    """ANALYZE TABLE t COMPUTE STATISTICS [FOR ALL COLUMNS | FOR COLUMNS …]."""
+    """Parse ANALYZE TABLE t COMPUTE STATISTICS [FOR ALL COLUMNS | FOR COLUMNS …]."""
     tokens.expect("TABLE")
     table = tokens.qualified_name(TABLE)
     if tokens.has("PARTITION"):
@@ -94,7 +94,7 @@ def analyze(tokens: Tokens) -> Analyze:
 
 
 def call(tokens: Tokens) -> Call:
-    """CALL sys.procedure(value, …) or (name => value, …)."""
+    """Parse CALL sys.procedure(value, …) or (name => value, …)."""
     name = tokens.qualified_name("the name of a procedure")
     if len(name) not in (2, 3) or name[-2].lower() != _SYSTEM:
         raise InvalidInputError(f"SQL: procedure {'.'.join(name)} does not exist. Procedures are called as sys.name(…).")
@@ -119,7 +119,7 @@ def call(tokens: Tokens) -> Call:
 
 
 def _value(tokens: Tokens) -> Any:
-    """A literal: text, number, boolean, NULL, array(…) or map(…)."""
+    """Return a literal: text, number, boolean, NULL, array(…) or map(…)."""
     if _is_text(tokens):
         return tokens.text("a value")
     for word, value in (("TRUE", True), ("FALSE", False), ("NULL", None)):
@@ -153,7 +153,7 @@ def _map(values: list[Any]) -> dict[Any, Any]:
 
 
 def optimize(tokens: Tokens) -> Call:
-    """OPTIMIZE t [WHERE …] [FULL], as in Delta: a compaction."""
+    """Parse OPTIMIZE t [WHERE …] [FULL], as in Delta: a compaction."""
     table = tokens.qualified_name(TABLE)
     named: dict[str, Any] = {"table": ".".join(table)}
     if tokens.accept("WHERE"):
@@ -166,7 +166,7 @@ def optimize(tokens: Tokens) -> Call:
 
 
 def vacuum(tokens: Tokens) -> Call:
-    """VACUUM t [RETAIN n HOURS] [DRY RUN], as in Delta: removal of orphan files."""
+    """Parse VACUUM t [RETAIN n HOURS] [DRY RUN], as in Delta: removal of orphan files."""
     table = tokens.qualified_name(TABLE)
     named: dict[str, Any] = {"table": ".".join(table)}
     if tokens.has("LITE"):
@@ -181,7 +181,7 @@ def vacuum(tokens: Tokens) -> Call:
 
 
 def restore(tokens: Tokens) -> Call:
-    """RESTORE TABLE t TO VERSION AS OF n, or TO TIMESTAMP AS OF t, as in Delta: a rollback."""
+    """Parse RESTORE TABLE t TO VERSION AS OF n, or TO TIMESTAMP AS OF t, as in Delta: a rollback."""
     tokens.accept("TABLE")
     table = ".".join(tokens.qualified_name(TABLE))
     tokens.accept("TO")

@@ -1,4 +1,4 @@
-"""SQL text in Spark's dialect -> statements."""
+"""The parser of SQL text in Spark's dialect: statements."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _statement(tokens: Tokens) -> Statement:
 
 
 def _with(tokens: Tokens) -> Statement:
-    """A query with common table expressions; in Spark they can precede INSERT too."""
+    """Return a query with common table expressions; in Spark they can precede INSERT too."""
     text = tokens.rest()
     for keyword in ("INSERT", "UPDATE", "DELETE", "MERGE"):
         cursor = next(statement_tokens(text))

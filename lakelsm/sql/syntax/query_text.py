@@ -24,7 +24,7 @@ _NO_ALIAS = (
 )
 _QUERY_STARTS = frozenset(["SELECT", "WITH", "VALUES", "FROM", "TABLE"])
 _VERSION, _TIMESTAMP = frozenset(["VERSION", "SYSTEM_VERSION"]), frozenset(["TIMESTAMP", "SYSTEM_TIME"])
-#: How deep queries may be nested: each level takes some of Python's stack.
+#: Maximum levels of nested queries: each level takes some of Python's stack.
 _MAX_DEPTH = 100
 
 
@@ -96,7 +96,7 @@ class QueryText:
         return sorted(found, key=lambda table: table.start)
 
     def replaced(self, names: Mapping[int, str]) -> str:
-        """The text with other names in place of references, by their ``start``.
+        """Return the text with other names in place of references, by their ``start``.
 
         A table without an alias gets its own name as one, so that qualified columns are found.
         """
@@ -112,7 +112,7 @@ class QueryText:
 
 
 def quoted(name: str) -> str:
-    """A name in backticks."""
+    """Return a name in backticks."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -128,7 +128,7 @@ class _Scan:
         self._depth = 0
 
     def _matched(self) -> dict[int, int]:
-        """The closing parenthesis of each opening one."""
+        """Return the closing parenthesis of each opening one."""
         matched: dict[int, int] = {}
         opened: list[int] = []
         for at, token in enumerate(self._tokens):
@@ -143,7 +143,7 @@ class _Scan:
         return matched
 
     def query(self, start: int, end: int, known: frozenset[str]) -> None:
-        """A query between two tokens; ``known`` are the names of common table expressions, in lower case."""
+        """Scan a query between two tokens; ``known`` are the names of common table expressions, in lower case."""
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise InvalidInputError("SQL: the query is nested too deeply.")
@@ -164,7 +164,7 @@ class _Scan:
         return token.text if token.kind is TokenKind.NAME else token.text[1:-1].replace("``", "`")
 
     def _common_tables(self, at: int, end: int, known: frozenset[str]) -> tuple[int, frozenset[str]]:
-        """WITH [RECURSIVE] name [(columns)] AS (query), …; returns what follows, and the names."""
+        """Parse WITH [RECURSIVE] name [(columns)] AS (query), …; return the position after it, and the names."""
         if self._is(at, end, "RECURSIVE"):
             known |= {self._name_at(at + 1).lower()}
             at += 1
@@ -185,7 +185,7 @@ class _Scan:
             at += 1
 
     def _block(self, at: int, end: int, known: frozenset[str]) -> int:
-        """One SELECT with its clauses, up to a set operation, which is taken; returns what follows."""
+        """Scan one SELECT with its clauses, up to a set operation, which is taken. Return the position after it."""
         relations: list[Relation] = []
         where: Sequence[Token] = ()
         while at < end and (self._words[at] not in _SET_OPERATIONS or self._is_member(at)):
@@ -208,7 +208,7 @@ class _Scan:
         return at
 
     def _is_distinct_from(self, at: int) -> bool:
-        """Whether FROM belongs to IS [NOT] DISTINCT FROM."""
+        """Return whether FROM belongs to IS [NOT] DISTINCT FROM."""
         return self._words[at - 1] == "DISTINCT" and self._words[at - 2] in ("IS", "NOT")
 
     def _skip(self, at: int, known: frozenset[str]) -> int:
@@ -236,13 +236,13 @@ class _Scan:
         return at
 
     def _is_member(self, at: int) -> bool:
-        """Whether a keyword is a name here: after a dot."""
+        """Return whether a keyword is a name here: after a dot."""
         return at > 0 and self._words[at - 1] == "."
 
     # -- relations ---------------------------------------------------------------------------------------------------
 
     def _relations(self, at: int, end: int, known: frozenset[str], found: list[Relation]) -> int:
-        """The relations of FROM, with their joins."""
+        """Return the relations of FROM, with their joins."""
         at = self._relation(at, end, known, found, "cross")
         while at < end:
             if self._is(at, end, ","):
@@ -312,7 +312,7 @@ class _Scan:
         return (self._closing[at] + 1 if self._is(at, end, "(") else at), alias
 
     def _table(self, at: int, end: int, known: frozenset[str]) -> tuple[int, TableReference | None]:
-        """A table name with time travel and hint, or a function; None for a common table expression."""
+        """Return a table name with time travel and hint, or a function; None for a common table expression."""
         first, name = at, [self._name_at(at)]
         at += 1
         while self._is(at, end, "."):
@@ -335,7 +335,7 @@ class _Scan:
         return at, TableReference(tuple(name), start, self._tokens[at - 1].end, version, timestamp, options)
 
     def _arguments(self, at: int) -> tuple[int | str, ...] | None:
-        """The literals of a function's parentheses; None if it has other arguments."""
+        """Return the literals of a function's parentheses; None if it has other arguments."""
         found: list[int | str] = []
         for index in range(at + 1, self._closing[at]):
             token = self._tokens[index]
@@ -350,7 +350,7 @@ class _Scan:
         return tuple(found)
 
     def _time_travel(self, at: int, end: int) -> tuple[int, int | str | None, int | str | None]:
-        """[FOR] VERSION AS OF v, [FOR] TIMESTAMP AS OF t."""
+        """Parse [FOR] VERSION AS OF v, [FOR] TIMESTAMP AS OF t."""
         start = at + 1 if self._is(at, end, "FOR") else at
         is_version, is_time = self._is(start, end, *_VERSION), self._is(start, end, *_TIMESTAMP)
         if not (is_version or is_time) or not self._is(start + 1, end, "AS") or not self._is(start + 2, end, "OF"):
@@ -371,7 +371,7 @@ class _Scan:
 
 
 def hint_options(text: str, hint: Token) -> dict[str, str]:
-    """The options of a hint /*+ OPTIONS('key' = 'value', …) */ after a table."""
+    """Return the options of a hint /*+ OPTIONS('key' = 'value', …) */ after a table."""
     parts = list(_hint_tokens(hint))
     texts = [token.kind is TokenKind.TEXT for token in parts]
     words = [token.text.upper() for token in parts]

@@ -36,7 +36,7 @@ DATABASE = ("DATABASE", "SCHEMA", "NAMESPACE")
 
 
 def create(tokens: Tokens) -> Statement:
-    """CREATE [OR REPLACE] TABLE, or CREATE DATABASE."""
+    """Parse CREATE [OR REPLACE] TABLE, or CREATE DATABASE."""
     replace = tokens.accept("OR", "REPLACE")
     if not replace and tokens.accept_one(*DATABASE):
         return _create_database(tokens)
@@ -52,7 +52,7 @@ def create(tokens: Tokens) -> Statement:
 
 
 def replace(tokens: Tokens) -> Statement:
-    """REPLACE TABLE."""
+    """Parse REPLACE TABLE."""
     raise UnsupportedFeatureError("SQL: REPLACE TABLE is not supported. Use CREATE OR REPLACE TABLE.")
 
 
@@ -122,7 +122,7 @@ def _check_provider(tokens: Tokens) -> None:
 
 
 def _columns(tokens: Tokens) -> tuple[tuple[Column, ...], tuple[str, ...]]:
-    """The columns, and the primary key if there is one of PRIMARY KEY (…)."""
+    """Return the columns, and the primary key if there is one of PRIMARY KEY (…)."""
     columns: list[Column] = []
     key: tuple[str, ...] = ()
     while True:
@@ -157,7 +157,7 @@ def _column(tokens: Tokens) -> Column:
 
 
 def column_type(tokens: Tokens, column: str) -> DataType:
-    """A type in Spark's words, up to the words that may follow it."""
+    """Return a type in Spark's words, up to the words that may follow it."""
     stops = ((",",), ("NOT",), ("COMMENT",), ("DEFAULT",), ("GENERATED",), ("FIRST",), ("AFTER",))
     depth, text = 0, ""
     while not tokens.at_end:
@@ -199,14 +199,14 @@ def _names_in_parentheses(tokens: Tokens) -> tuple[str, ...]:
 
 
 def property_key(tokens: Tokens) -> str:
-    """The key of a property: text, or names with dots between them."""
+    """Return the key of a property: text, or names with dots between them."""
     if tokens.peek().kind is TokenKind.TEXT:
         return tokens.text("a key")
     return ".".join(tokens.qualified_name("a key as text"))
 
 
 def property_value(tokens: Tokens) -> str:
-    """The value of a property as text; numbers and booleans are taken as they are written."""
+    """Return the value of a property as text; numbers and booleans are taken as they are written."""
     token = tokens.peek()
     if token.kind is TokenKind.TEXT:
         return tokens.text("a value")
@@ -217,7 +217,7 @@ def property_value(tokens: Tokens) -> str:
 
 
 def key_values(tokens: Tokens) -> dict[str, str]:
-    """('key' = 'value', …)."""
+    """Parse ('key' = 'value', …)."""
     tokens.expect("(")
     found: dict[str, str] = {}
     while True:
@@ -233,7 +233,7 @@ def key_values(tokens: Tokens) -> dict[str, str]:
 
 
 def drop(tokens: Tokens) -> Statement:
-    """DROP TABLE or DROP DATABASE."""
+    """Parse DROP TABLE or DROP DATABASE."""
     if tokens.accept_one(*DATABASE):
         if_exists = tokens.accept("IF", "EXISTS")
         name = tokens.name("the name of a database")

@@ -57,7 +57,7 @@ class Token:
     end: int
 
     def is_word(self, word: str) -> bool:
-        """Whether the token is a keyword, in any case, or a symbol."""
+        """Return whether the token is a keyword, in any case, or a symbol."""
         return self.kind in (TokenKind.NAME, TokenKind.SYMBOL) and self.text.upper() == word
 
 
@@ -86,7 +86,7 @@ def _tokens(sql: str) -> Iterator[Token]:
 
 
 def _comment_end(sql: str, start: int) -> int:
-    """The end of a bracketed comment. Comments nest, as in Spark."""
+    """Return the end of a bracketed comment. Comments nest, as in Spark."""
     depth = 0
     for edge in _COMMENT_EDGE.finditer(sql, start):
         depth += 1 if edge[0] == "/*" else -1
@@ -96,14 +96,14 @@ def _comment_end(sql: str, start: int) -> int:
 
 
 def located(sql: str, position: int, problem: str) -> InvalidInputError:
-    """An error at a character of the text, which it names by line and column, from 1."""
+    """Return an error at a character of the text, which it names by line and column, from 1."""
     line = sql.count("\n", 0, position) + 1
     column = position - (sql.rfind("\n", 0, position) + 1) + 1
     return InvalidInputError(f"SQL, line {line}, column {column}: {problem}.")
 
 
 def text_value(literal: str) -> str:
-    """The value of a text literal: with its escapes, or without for r'…'; a doubled quote is one."""
+    """Return the value of a text literal: with its escapes, or without for r'…'; a doubled quote is one."""
     raw, quoted = literal[0] in "rR", literal.lstrip("rR")
     content = quoted[1:-1].replace(2 * quoted[0], quoted[0])
     return content if raw else _ESCAPE.sub(_unescaped, content)
@@ -126,7 +126,7 @@ class Tokens:
         self._next = 0
 
     def peek(self, ahead: int = 0) -> Token:
-        """The next token, or one after it; the last one stands for all that would follow."""
+        """Return the next token, or one after it; the last one stands for all that would follow."""
         return self._tokens[min(self._next + ahead, len(self._tokens) - 1)]
 
     @property
@@ -135,7 +135,7 @@ class Tokens:
         return self._next >= len(self._tokens) - 1
 
     def has(self, *words: str) -> bool:
-        """Whether the next tokens are these keywords or symbols."""
+        """Return whether the next tokens are these keywords or symbols."""
         return all(self.peek(ahead).is_word(word) for ahead, word in enumerate(words))
 
     def accept(self, *words: str) -> bool:
@@ -215,7 +215,7 @@ class Tokens:
         return self._sql[start:end]
 
     def separated(self, *stops: Sequence[str]) -> list[str]:
-        """The spans between commas, up to the first of some keyword sequences."""
+        """Return the spans between commas, up to the first of some keyword sequences."""
         found = [self.span((",",), *stops)]
         while self.accept(","):
             found.append(self.span((",",), *stops))
