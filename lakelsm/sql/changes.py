@@ -12,9 +12,10 @@ from lakelsm.results import CommitResult
 from lakelsm.sql.context import SqlContext
 from lakelsm.sql.local.query_result import QueryResult
 from lakelsm.sql.syntax import statements as sql
-from lakelsm.sql.syntax.tokens import TokenKind, Tokens, tokenize
+from lakelsm.sql.syntax.tokens import TokenKind, tokenize
 from lakelsm.sql.tables import literal_value, partition_condition
 from lakelsm.table.table import Table
+from lakelsm.text_table import amount
 
 
 def insert(context: SqlContext, statement: sql.Insert) -> CommitResult:
@@ -87,7 +88,7 @@ def _renamed_frame(frame: Any, names: Sequence[str] | None, table: str) -> Any:
 def _check_count(count: int, names: Sequence[str], table: str) -> None:
     if count != len(names):
         raise InvalidInputError(
-            f"Table {table}: the query has {count} columns, and INSERT needs {len(names)}: {', '.join(names)}."
+            f"Table {table}: the query has {amount(count, 'column')}, and INSERT needs {len(names)}: {', '.join(names)}."
         )
 
 
@@ -166,5 +167,3 @@ def truncate(context: SqlContext, statement: sql.Truncate) -> Any:
         return table.maintenance.drop_partitions("TRUE")
     return table.overwrite(table.to_reader("FALSE"))
 
-
-__all__ = ["Tokens", "delete", "insert", "truncate", "update"]

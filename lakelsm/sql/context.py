@@ -68,7 +68,7 @@ class SqlContext:
         if len(name) > 2:
             raise InvalidInputError(f"SQL: table {'.'.join(name)!r}: write the name as database.table.")
         if any("." in part for part in name):
-            raise InvalidInputError(f"SQL: table {'.'.join(name)!r}: a name has no dot within backticks.")
+            raise InvalidInputError(f"SQL: table {'.'.join(name)!r}: a name cannot contain a dot.")
         return f"{DEFAULT_DATABASE}.{name[0]}" if len(name) == 1 else ".".join(name)
 
     def table(self, name: Name) -> Table:

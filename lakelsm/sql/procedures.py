@@ -111,7 +111,7 @@ def partitions_condition(text: str) -> str:
 
 def _where(procedure: str, given: _Arguments) -> str | None:
     if "partitions" in given and "where" in given:
-        raise InvalidInputError(f"SQL: CALL sys.{procedure}: partitions and where exclude each other.")
+        raise InvalidInputError(f"SQL: CALL sys.{procedure}: has partitions and where. Give one of them.")
     return partitions_condition(given["partitions"]) if "partitions" in given else given.get("where")
 
 
@@ -119,7 +119,7 @@ def _compact(table: Table, given: _Arguments, engine: str | None) -> Any:
     _only("compact", given, "partitions", "where", "compact_strategy")
     strategy = given.get("compact_strategy", "full")
     if strategy not in ("full", "minor"):
-        raise InvalidInputError(f"SQL: CALL sys.compact: compact_strategy is {strategy!r}; use 'full' or 'minor'.")
+        raise InvalidInputError(f"SQL: CALL sys.compact: compact_strategy is {strategy!r}. Use 'full' or 'minor'.")
     return table.compact(full=strategy == "full", where=_where("compact", given), engine=engine)
 
 
@@ -197,7 +197,9 @@ def _pattern(name: str, text: str) -> re.Pattern[str]:
     try:
         return re.compile(text)
     except re.error as error:
-        raise InvalidInputError(f"SQL: CALL sys.clear_consumers: {name} is no regular expression: {error}.") from error
+        raise InvalidInputError(
+            f"SQL: CALL sys.clear_consumers: {name} is not a regular expression ({error})."
+        ) from error
 
 
 def _mark_done(table: Table, given: _Arguments, engine: str | None) -> Any:

@@ -42,7 +42,7 @@ def test_names_in_conditions_may_be_qualified(c: Catalog) -> None:
 @pytest.mark.parametrize(
     ("text", "error", "problem"),
     [
-        ("INSERT INTO t SELECT 1", InvalidInputError, "has 1 columns, and INSERT needs 3: k, p, v"),
+        ("INSERT INTO t SELECT 1", InvalidInputError, "has 1 column, and INSERT needs 3: k, p, v"),
         ("INSERT INTO t (k, K) SELECT 1, 2", InvalidInputError, "'K' of INSERT is given twice"),
         ("INSERT INTO t PARTITION (v = 1) SELECT 1, 2", InvalidInputError, "Partition columns: p"),
         ("INSERT INTO t PARTITION (p = 1 + 1) SELECT 1, 'x'", UnsupportedFeatureError, "'1 . 1' is not a literal"),

@@ -58,7 +58,7 @@ def test_a_frame_that_cannot_be_read_again_is_refused_by_name(tmp_path: Path, fr
     ("text", "problem"),
     [
         ("SELECT * FROM a.b.c", "write the name as database.table"),
-        ("SELECT * FROM `a.b`.c", "a name has no dot within backticks"),
+        ("SELECT * FROM `a.b`.c", "a name cannot contain a dot"),
         ("SELECT * FROM paimon_incremental_query('t', 1)", "takes a table's name as text, a start and an end"),
         ("SELECT * FROM range(3)", "(?i)range"),
     ],

@@ -131,7 +131,7 @@ def test_frames_are_tables_by_name(tmp_path: Path, engine: TableEngine) -> None:
         ("MERGE INTO db.flights USING c ON TRUE WHEN MATCHED THEN DELETE", UnsupportedFeatureError, "MERGE INTO"),
         ("EXPLAIN FORMATTED SELECT 1", UnsupportedFeatureError, "EXPLAIN FORMATTED is supported on Spark only"),
         ("CREATE TABLE db.x (a INT)", UnsupportedFeatureError, "no primary key"),
-        ("INSERT INTO db.carriers SELECT 'x'", InvalidInputError, "1 columns, and INSERT needs 2: code, name"),
+        ("INSERT INTO db.carriers SELECT 'x'", InvalidInputError, "1 column, and INSERT needs 2: code, name"),
         ("INSERT INTO db.carriers (code, nope) SELECT 1, 2", InvalidInputError, "column 'nope' does not exist"),
         ("INSERT INTO db.carriers PARTITION (code = 'x') SELECT 'y'", InvalidInputError, "not a partition column"),
         ("ALTER TABLE db.flights DROP PARTITION (id = 1)", InvalidInputError, "not a partition column"),

@@ -171,7 +171,7 @@ class ExpressionBinder:
             if not self._within_group(node):
                 raise InvalidInputError(
                     f"SQL: column {column.name!r} is neither in GROUP BY nor in an aggregate function. "
-                    "Add it to GROUP BY, or use any_value."
+                    "Add it to GROUP BY, or use an aggregate such as max."
                 )
         return found
 

@@ -197,7 +197,7 @@ def scalar_query(binder: ExpressionBinder, node: Node) -> Expression | None:
     """Bind a query in parentheses with one column, as a value."""
     sql, columns = binder.bind_query(node.this, binder.scope)
     if len(columns) != 1:
-        raise InvalidInputError(f"SQL: {shown(node)!r} has {len(columns)} columns, and a value has one.")
+        raise InvalidInputError(f"SQL: {shown(node)!r} has {len(columns)} columns, but a value has one.")
     return DuckExpression(columns[0].type, f"({sql})")
 
 

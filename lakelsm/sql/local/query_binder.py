@@ -18,6 +18,7 @@ from lakelsm.sql.local.duckdb_functions import AGGREGATES
 from lakelsm.sql.local.expression_binder import ExpressionBinder, QueryScope, ScopeColumn, shown
 from lakelsm.sql.local.local_dialect import QueryTree
 from lakelsm.sql.local.relation_binder import HANDLERS, BoundQuery, CommonTables, OutputColumn, RelationBinder
+from lakelsm.text_table import amount
 from lakelsm.types import DataField
 
 Node = Any
@@ -96,7 +97,9 @@ class _QueryBinder(RelationBinder):
 
     def _renamed(self, columns: Sequence[OutputColumn], names: Sequence[str], node: Node) -> list[OutputColumn]:
         if names and len(names) != len(columns):
-            raise InvalidInputError(f"SQL: {shown(node)!r} has {len(names)} names for {len(columns)} columns.")
+            raise InvalidInputError(
+                f"SQL: {shown(node)!r} has {amount(len(names), 'name')} for {amount(len(columns), 'column')}."
+            )
         return [OutputColumn(name, each.type) for name, each in zip(names, columns)] if names else list(columns)
 
     # -- SELECT ------------------------------------------------------------------------------------------------------
@@ -224,7 +227,7 @@ class _QueryBinder(RelationBinder):
     def _numbered(self, node: Node, choices: Sequence[Any], clause: str) -> Any:
         number = int(node.this) if str(node.this).isdigit() else 0
         if not 1 <= number <= len(choices):
-            raise InvalidInputError(f"SQL: {clause} {node.this}: the query has {len(choices)} columns.")
+            raise InvalidInputError(f"SQL: {clause} {node.this}: the query has {amount(len(choices), 'column')}.")
         return choices[number - 1]
 
     def _order(

@@ -15,6 +15,7 @@ from lakelsm.sql.local.duckdb_casts import DuckExpression, cast, text_of
 from lakelsm.sql.local.expression_binder import BindQuery, ExpressionBinder, Node, QueryScope, ScopeColumn, shown
 from lakelsm.sql.local.local_dialect import QueryTree
 from lakelsm.sql.local.operators import OPERATORS
+from lakelsm.text_table import amount
 from lakelsm.types import DataField, DataType
 
 #: The handlers of all expressions.
@@ -108,7 +109,9 @@ class RelationBinder(ABC):
         qualifier = alias.name if alias is not None and alias.name else own
         names = [each.name for each in alias.columns] if alias is not None else []
         if names and len(names) != len(columns):
-            raise InvalidInputError(f"SQL: {shown(node)!r} has {len(names)} names for {len(columns)} columns.")
+            raise InvalidInputError(
+                f"SQL: {shown(node)!r} has {amount(len(names), 'name')} for {amount(len(columns), 'column')}."
+            )
         renamed = names or [each.name for each in columns]
         return sql, [ScopeColumn(name, qualifier, each.type, each.sql) for name, each in zip(renamed, columns)]
 

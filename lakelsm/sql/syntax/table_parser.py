@@ -45,7 +45,7 @@ def create(tokens: Tokens) -> Statement:
             raise UnsupportedFeatureError(f"SQL: CREATE {word} is not supported.")
     for word in ("VIEW", "FUNCTION"):
         if tokens.has(word):
-            raise UnsupportedFeatureError(f"SQL: CREATE {word} is not supported. Spark sessions have views of their own.")
+            raise UnsupportedFeatureError(f"SQL: CREATE {word} is not supported. Use a view of the Spark session.")
     if not tokens.accept("TABLE"):
         tokens.fail("TABLE or DATABASE")
     return _create_table(tokens, replace)
@@ -53,7 +53,7 @@ def create(tokens: Tokens) -> Statement:
 
 def replace(tokens: Tokens) -> Statement:
     """Parse REPLACE TABLE."""
-    raise UnsupportedFeatureError("SQL: REPLACE TABLE is not supported. Use CREATE OR REPLACE TABLE.")
+    raise UnsupportedFeatureError("SQL: REPLACE TABLE is not supported. Use DROP TABLE and CREATE TABLE.")
 
 
 def _create_database(tokens: Tokens) -> CreateDatabase:
@@ -68,7 +68,7 @@ def _create_database(tokens: Tokens) -> CreateDatabase:
 def _create_table(tokens: Tokens, replace: bool) -> CreateTable:
     if_not_exists = tokens.accept("IF", "NOT", "EXISTS")
     if replace and if_not_exists:
-        raise InvalidInputError("SQL: CREATE OR REPLACE TABLE and IF NOT EXISTS exclude each other.")
+        raise InvalidInputError("SQL: CREATE OR REPLACE TABLE cannot have IF NOT EXISTS. Remove one of them.")
     table = tokens.qualified_name(TABLE)
     like = tokens.qualified_name(TABLE) if tokens.accept("LIKE") else None
     columns, key = _columns(tokens) if like is None and tokens.accept("(") else ((), ())
@@ -92,7 +92,7 @@ def _create_table(tokens: Tokens, replace: bool) -> CreateTable:
             tokens.fail("PARTITIONED BY, TBLPROPERTIES, COMMENT or AS")
     if key:
         if "primary-key" in properties:
-            raise InvalidInputError("SQL: PRIMARY KEY and the property 'primary-key' exclude each other.")
+            raise InvalidInputError("SQL: the table has PRIMARY KEY and the property 'primary-key'. Remove one of them.")
         properties["primary-key"] = ",".join(key)
     query = None
     if not tokens.at_end:

@@ -34,7 +34,7 @@ def test_relations(text: str, names: list[str], rows: list[tuple[object, ...]]) 
     [
         ("SELECT * FROM t JOIN t y USING (nope)", InvalidInputError, "no column has this name"),
         ("SELECT * FROM t JOIN (SELECT 'x' AS k) USING (k)", UnsupportedFeatureError, "Join with ON and a CAST"),
-        ("SELECT * FROM (SELECT k FROM t) AS n(x, y)", InvalidInputError, "2 names for 1 columns"),
+        ("SELECT * FROM (SELECT k FROM t) AS n(x, y)", InvalidInputError, "2 names for 1 column"),
         ("SELECT * FROM t TABLESAMPLE (10 PERCENT)", UnsupportedFeatureError, "TABLESAMPLE"),
         ("SELECT * FROM t, LATERAL (SELECT t.k)", LakelsmError, "SQL"),
     ],
