@@ -33,7 +33,7 @@ __all__ = [
 if not TYPE_CHECKING:  # Hidden from type checkers, which would accept every name.
 
     def __getattr__(name: str) -> object:
-        """Import a class on first use: tasks import the package too, and need few of its modules."""
+        """Import a class on first use: tasks also import the package, and need few of its modules."""
         from importlib import import_module
 
         modules = {

@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-#: Where Linux mounts control groups. A container sees its own limits at this path.
+#: The directory in which Linux mounts control groups. A container sees its own limits at this path.
 _GROUPS = Path("/sys/fs/cgroup")
 
 

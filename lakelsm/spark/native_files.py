@@ -1,4 +1,4 @@
-"""Whether and how Spark's own Parquet reader can open a table's files.
+"""Decides whether and how Spark's own Parquet reader opens a table's files.
 
 Local files need no settings. Files on S3 are read through Hadoop's connector `s3a`, with the settings of the table's
 storage, which the reader gets for this bucket alone. Tasks read the files if the connector is not on the class path, if

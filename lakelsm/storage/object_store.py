@@ -37,7 +37,7 @@ Answer = TypeVar("Answer")
 #: An alias, because `list` is a method within the class below.
 _Failures: TypeAlias = list[OSError]
 
-#: How many keys S3 deletes by one request.
+#: Maximum keys that S3 deletes in one request.
 _KEYS_PER_DELETION = 1000
 @dataclass(frozen=True)
 class ObjectFileIO(ObjectClient):

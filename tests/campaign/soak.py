@@ -36,9 +36,9 @@ REPLACED = 20
 ORPHAN_AGE = "60 s"
 #: Records of compactions that fill the history, which each snapshot carries: 8 KB.
 HISTORY = 80
-#: Seconds until orphans are as old as that, and removed as fast as they come.
+#: Seconds until orphans are old enough, so that they are removed as fast as they appear.
 _WARM_UP = 120.0
-#: What is measured varies with compactions: a table whose last third is larger by this grows.
+#: Measured values vary with compactions: a table counts as growing if its last third is larger by this factor.
 _GROWTH = 1.25
 _RETAINED = 30
 _COUNT = -1

@@ -141,7 +141,7 @@ def test_a_base_that_expires_during_the_commit_is_no_conflict(table: CommitTable
     assert outcome.snapshot is not None and list(table.snapshots.ids()) == [4]
 
 
-def others_come_and_go(table: CommitTable, first: int) -> None:
+def others_commit_and_expire(table: CommitTable, first: int) -> None:
     """Other commits take an id and later ones, and all but the newest expire: the id is free again."""
     for number in range(first, first + 3):
         table.append(add(file(f"other{number}", seq=(100 * number, 100 * number + 9))))
@@ -155,7 +155,7 @@ def test_a_commit_under_an_expired_id_conflicts_and_is_not_lost(
 ) -> None:
     if snapshots:
         three(table)
-    step = interfering(lambda: others_come_and_go(table, snapshots + 1), at="delta-list-written")
+    step = interfering(lambda: others_commit_and_expire(table, snapshots + 1), at="delta-list-written")
     message = CommitMessage([add(file("c", seq=(50, 59)))], base_snapshot_id=snapshots if kind is APPEND else None)
     with pytest.raises(CommitConflictError, match=f"base of snapshot {snapshots + 1} was rolled back or expired"):
         table.committer(step).commit(kind, message, "o")

@@ -50,8 +50,8 @@ def rows(ids: np.ndarray) -> pa.Table:
 
 
 def measured(tmp_path: Path, table: LocalTable, full: bool = True, bound: int = BOUND) -> tuple[int, int, int, int]:
-    """By how much a process grows that compacts the table, Arrow's part of it, and the tasks and rows written, or masked
-    where none are written.
+    """Return the growth of a process that compacts the table, Arrow's part of it, and the numbers of tasks and of written
+    rows (of masked rows if none are written).
     """
     tiny = LocalTable(tmp_path / "tiny")
     for _ in range(2):

@@ -12,7 +12,7 @@ from tests.interop.peers import JavaPaimon
 from tests.interop.samples import rows_of
 
 COLUMNS = "k INT NOT NULL, v STRING"
-#: What Java writes with, and the endings of names that follow.
+#: The options of Java's writes, and the endings of the names of their files.
 WRITTEN = {
     "orc": ({"file.format": "orc"}, {".orc"}),
     "avro": ({"file.format": "avro"}, {".avro"}),

@@ -15,7 +15,7 @@ from tests.interop.value_form import rows_of_notation
 
 Golden = Callable[..., GoldenTable]
 
-#: What each refused table needs, as the refusal names it.
+#: The feature that each refused table needs, as the refusal names it.
 REFUSED = {
     ("all_orc", "2.1"): "lakelsm reads only Parquet",
     ("part", "2.1"): "tables without a primary key",

@@ -1,4 +1,4 @@
-"""Whether Spark's reader opens a table's files, as its plans show; credentials are never shown."""
+"""Spark's own reader opens a table's files if it can, as its plans show; credentials are never shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether other commits wrote the keys of a delete."""
+"""The check whether other commits wrote the keys of a delete."""
 
 from __future__ import annotations
 

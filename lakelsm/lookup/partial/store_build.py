@@ -77,7 +77,7 @@ class StoredColumns:
 
     @property
     def merged(self) -> bool:
-        """Whether the stores have what is needed to merge rows of several files."""
+        """Whether the stores have the columns that a merge of rows of several files needs."""
         return SEQUENCE_NUMBER in self.value_names
 
     @property

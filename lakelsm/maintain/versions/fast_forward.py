@@ -163,7 +163,7 @@ class _FastForward:
                 raise self._conflict()
 
     def _delete_snapshots(self, ids: Iterable[int]) -> None:
-        """Delete snapshots, the newest first. The hint goes before them: other engines fail on one that is too high."""
+        """Delete snapshots, the newest first. The hint is deleted first: other engines fail on one that is too high."""
         newest_first = sorted(ids, reverse=True)
         if newest_first:
             self._file_io.delete(self._paths.latest_hint)

@@ -249,7 +249,7 @@ def _remove_snapshots(store: TableStore, target: Snapshot, later: _LaterStates) 
 
 
 def _remove_changelogs(store: TableStore, later: _LaterStates) -> None:
-    """Delete long-lived changelogs of later snapshots. Their LATEST hint goes first, as in Java."""
+    """Delete long-lived changelogs of later snapshots. Their LATEST hint is deleted first, as in Java."""
     if not later.changelogs:
         return
     kept = [number for number in store.changelogs.ids() if number < later.changelogs[0]]

@@ -8,7 +8,7 @@ import os
 import sys
 import traceback
 
-#: What a JVM gets that soon ends: what the optimising compiler takes it would not give back.
+#: Flags for a JVM that ends soon: the time of the optimising compiler would not pay off.
 SHORT_LIFE = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 # Redirect all output of the engine to standard error: standard output has only answers.

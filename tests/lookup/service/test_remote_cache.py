@@ -1,5 +1,4 @@
-"""Lookups that servers answer: the rows that a read gives, one retry with fresh addresses, then an error that says whom
-to blame."""
+"""Lookups that servers answer: the rows that a read gives, one retry with fresh addresses, then an error."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class Samples:
         self.format.write(path, layout, [rows])
         return path.read_bytes()
 
-    def asks(self, store: LookupStore, at: int) -> bool:
+    def finds_right_rows(self, store: LookupStore, at: int) -> bool:
         """Return whether the store finds the right rows, for all keys, for some and missing ones, and for one."""
         every = self.rows.select(["k", "n"])
         others = every.set_column(1, "n", pa.array(np.arange(_ROWS) + 1000, pa.int32()))
@@ -83,7 +83,7 @@ def before_open(samples: Samples, chance: Random) -> str:
     def act() -> bool:
         store = samples.format.open(samples.path, samples.layout)
         try:
-            return samples.asks(store, chance.randrange(_ROWS))
+            return samples.finds_right_rows(store, chance.randrange(_ROWS))
         finally:
             store.close()
 
@@ -106,7 +106,7 @@ def while_open(samples: Samples, chance: Random) -> str:
         _overwrite(samples.path, damaged)
 
     def act() -> bool:
-        return samples.asks(store, at) and samples.asks(store, at)
+        return samples.finds_right_rows(store, at) and samples.finds_right_rows(store, at)
 
     said = _judged(damage.__name__, samples.path, act)
     store.close()
@@ -130,7 +130,7 @@ def _judged(damage: str, path: Path, act: Callable[[], bool]) -> str:
             return "" if act() else f"{damage}: other rows"
     except CorruptStoreError as error:
         return "" if str(path) in str(error) else f"{damage}: no file is named by: {error}"
-    except (Exception, _TookTooLongError) as error:  # noqa: BLE001 Whatever else comes out is what the trial looks for.
+    except (Exception, _TookTooLongError) as error:  # noqa: BLE001 The trial looks for any other error.
         return f"{damage}: {type(error).__name__}: {error}"
 
 

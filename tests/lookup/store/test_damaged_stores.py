@@ -48,7 +48,7 @@ def test_each_bit_of_a_file_counts(kind: str, tmp_path: Path) -> None:
         samples.path.write_bytes(data)
         try:
             store = samples.format.open(samples.path, samples.layout)
-            assert samples.asks(store, 0)
+            assert samples.finds_right_rows(store, 0)
             store.close()
             silent += 1  # Padding between the parts, or a part that these keys do not need.
         except CorruptStoreError:
@@ -66,7 +66,7 @@ def test_a_file_overwritten_with_another_valid_one_while_open_gives_no_row_of_it
         with samples.path.open("r+b") as file:
             file.write(other[: len(samples.data)].ljust(len(samples.data), b"\0"))
         with pytest.raises(CorruptStoreError):
-            samples.asks(store, 0)
+            samples.finds_right_rows(store, 0)
         store.close()
 
 
@@ -88,9 +88,9 @@ def test_an_open_file_that_is_replaced_or_removed_can_still_be_read(kind: str, t
     samples.path.write_bytes(samples.data)
     store = samples.format.open(samples.path, samples.layout)
     samples.path.unlink()
-    assert samples.asks(store, 7)
+    assert samples.finds_right_rows(store, 7)
     samples.path.write_bytes(samples.others[0])
-    assert samples.asks(store, 8)
+    assert samples.finds_right_rows(store, 8)
     store.close()
 
 

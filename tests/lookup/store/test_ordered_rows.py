@@ -128,13 +128,13 @@ def test_a_file_with_a_flipped_byte_or_other_counts_is_damaged(tmp_path: Path) -
     data = bytearray((tmp_path / "other").read_bytes())
     data[store._file._sections["words"][0] + 3] ^= 1
     (tmp_path / "other").write_bytes(data)
-    asks: list[Callable[[], object]] = [
+    calls: list[Callable[[], object]] = [
         lambda: store.find(pa.table({"k0": [keys[0]]})),
         lambda: store.find_plain((keys[0],)),
     ]
-    for ask in asks:
+    for call in calls:
         with pytest.raises(CorruptStoreError, match="checksum of bytes"):
-            ask()
+            call()
 
 
 def test_answers_too_large_for_one_array_are_concatenated(

@@ -10,7 +10,7 @@ import pyarrow as pa
 from lakelsm.lookup.store.sort_block import BlockCompression, BlockForm
 from lakelsm.lookup.store.sort_writer import SortFileWriter
 
-#: What Java writes for k1 -> v1, k2 -> v2, without compression and bloom filter.
+#: The bytes that Java writes for k1 -> v1, k2 -> v2, without compression and bloom filter.
 WORKED = (
     "02 6b31 02 7631 02 6b32 02 7632 06000000 00 | 00 7174b0c5 | 02 6b32 02 0011 06000000 00 | 00 68471bb1 | "
     "0000000000000000 00000000 0000000000000000 1600000000000000 0b000000 61fd4e58"
