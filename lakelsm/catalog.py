@@ -218,7 +218,7 @@ class Catalog:
         """
         from lakelsm.sql.run import run_sql
 
-        checked_text("text", text, "a SQL statement as text")
+        checked_text("text", text, "an SQL statement as text")
         return run_sql(self, text, checked_choice("engine", engine, ENGINES), self._spark, frames)
 
     def table_exists(self, name: str) -> bool:

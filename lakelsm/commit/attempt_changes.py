@@ -117,7 +117,7 @@ class AttemptChanges:
         return check_changes(self._request.kind, live, delta, self._rank_keys)
 
     def _switched_vectors(self) -> list[Conflict]:
-        """Return a conflict if deletion vectors were switched on or off since the compaction was planned.
+        """Return a conflict if deletion vectors were enabled or disabled since the compaction was planned.
 
         A compaction without vectors leaves rows of a key on two levels, one with vectors masks rows. Readers follow the
         newest setting.

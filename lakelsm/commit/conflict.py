@@ -41,7 +41,7 @@ class ConflictKind(Enum):
     ROWS_CHANGED = "another commit wrote keys of rows that the delete, update or overwrite read"
     VECTORS_CHANGED = "another commit changed deletion vectors that the compaction applied"
     INVALID_VECTOR = "a deletion vector names a file that cannot have one, or the file has another one"
-    VECTORS_SWITCHED = "deletion vectors of the table were switched on or off since the compaction was planned"
+    VECTORS_SWITCHED = "deletion vectors of the table were enabled or disabled since the compaction was planned"
     BASE_EXPIRED = "the base snapshot has expired"
 
 
