@@ -49,7 +49,7 @@ def needs(query: QueryText, fields: Mapping[int, Sequence[DataField]], time_zone
 def _used_names(query: QueryText) -> frozenset[str] | None:
     """Return all names in the query, in lower case; None if it uses columns that it does not name.
 
-    A column that has the name of something else in the query is read too, which does no harm.
+    A column that has the name of another part of the query is also read, which does no harm.
     """
     words = [token.text.upper() for token in query.tokens]
     names = set()

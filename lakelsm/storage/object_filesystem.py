@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 #: A read begins with the end of a file, where Parquet has its footer. Smaller files are read by this one request.
 _TAIL_BYTES = 1 << 20
-#: Bytes that a request reads ahead: at most, and at least if many columns are read side by side.
+#: Maximum and minimum bytes that a request reads ahead; the minimum applies if many columns are read in parallel.
 _MAX_AHEAD_BYTES = 1 << 20
 _MIN_AHEAD = 1 << 17
 #: Bytes that an open file keeps of its windows.

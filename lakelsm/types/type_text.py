@@ -237,7 +237,7 @@ class _Parser:
             self._advance()
             return self._constructed(word)
         if word in _UNSUPPORTED:
-            raise UnsupportedFeatureError(f"type {word} is not supported; use a type that docs/api.md lists")
+            raise UnsupportedFeatureError(f"type {word} is not supported. Use a type that docs/api.md lists.")
         if word in ("STRING", "BYTES"):
             self._advance()
             return AtomicType("VARCHAR" if word == "STRING" else "VARBINARY", length=MAX_LENGTH)

@@ -108,7 +108,7 @@ class StatsCollector:
         Fields are found by name in each batch. Types that cannot have statistics (ARRAY … BLOB) have none.
         """
         if len(fields) != len(modes):
-            raise InvalidInputError(f"{len(fields)} columns need as many statistics modes, not {len(modes)}")
+            raise InvalidInputError(f"{len(fields)} columns have {len(modes)} statistics modes. Pass one for each.")
         self._dense = dense
         self._columns = [_ColumnStats(field, mode) for field, mode in zip(fields, modes, strict=True)]
 

@@ -69,7 +69,7 @@ def encode_rows(arrays: Sequence[Column], types: Sequence[DataType]) -> pa.Binar
     try:
         return pa.concat_arrays(blocks)
     except pa.ArrowInvalid as error:
-        raise InvalidInputError("the rows need more than 2 GiB; encode fewer rows at a time") from error
+        raise InvalidInputError("the rows need more than 2 GiB. Encode fewer rows at a time.") from error
 
 
 def with_arity(rows: pa.BinaryArray, fields: int) -> pa.BinaryArray:
@@ -132,7 +132,7 @@ def assembled_rows(fields: Sequence[FieldSlots], rows: int) -> pa.BinaryArray:
     else:
         words, starts = _assemble(fields, rows)
     if 8 * len(words) >= 1 << 31:
-        raise InvalidInputError("the rows need more than 2 GiB; encode fewer rows at a time")
+        raise InvalidInputError("the rows need more than 2 GiB. Encode fewer rows at a time.")
     offsets = (starts << 3).astype(np.int32)
     return pa.Array.from_buffers(pa.binary(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(words)])
 

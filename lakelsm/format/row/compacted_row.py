@@ -133,7 +133,7 @@ def _encode_block(arrays: Sequence[pa.Array], types: Sequence[DataType]) -> pa.B
     try:
         return join_bytes(parts)
     except pa.ArrowInvalid as error:
-        raise InvalidInputError("the rows need more than 2 GiB; encode fewer rows at a time") from error
+        raise InvalidInputError("the rows need more than 2 GiB. Encode fewer rows at a time.") from error
 
 
 def _field_parts(array: pa.Array, data_type: DataType) -> tuple[list[pa.Array], Mask | None]:

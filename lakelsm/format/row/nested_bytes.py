@@ -100,7 +100,7 @@ def _arrays(counts: Longs, elements: pa.Array, element_type: DataType) -> pa.Bin
     firsts = ends - counts
     starts = np.concatenate([[0], np.cumsum(fixed + 8 * (var_ends[ends] - var_ends[firsts]))])
     if int(starts[-1]) >= 1 << 31:
-        raise InvalidInputError("the rows need more than 2 GiB; encode fewer rows at a time")
+        raise InvalidInputError("the rows need more than 2 GiB. Encode fewer rows at a time.")
     owners = np.repeat(np.arange(len(counts)), counts)
     number = np.arange(len(owners)) - firsts[owners]
     out = np.zeros(int(starts[-1]) + 8, np.uint8)

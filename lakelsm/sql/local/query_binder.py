@@ -1,6 +1,6 @@
 """Conversion of queries to DuckDB's SQL: relations, joins, groups, order, set operations and columns of the result.
 
-Each relation and each column of the SQL has a name of its own (``t0``, ``c0``), so that no name of the user reaches it.
+Each relation and each column of the SQL has a new name (``t0``, ``c0``), so that no name of the user reaches it.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ CommonTables = Mapping[str, BoundQuery]
 
 
 class RelationBinder(ABC):
-    """Binds the relations of queries on some tables. Each relation of the SQL has a name of its own."""
+    """Binds the relations of queries on some tables. Each relation of the SQL has a separate name."""
 
     def __init__(self, tree: QueryTree, tables: Mapping[str, Sequence[DataField]]) -> None:
         self.tree = tree
@@ -70,7 +70,7 @@ class RelationBinder(ABC):
         """Bind a query."""
 
     def subquery(self, common: CommonTables) -> BindQuery:
-        """Return what binds the subqueries of an expression."""
+        """Return the function that binds the subqueries of an expression."""
 
         def bind(node: Node, scope: QueryScope) -> tuple[str, Sequence[OutputColumn]]:
             bound = self.query(node, common, scope)

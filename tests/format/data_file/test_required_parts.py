@@ -71,7 +71,7 @@ def test_null_rows_with_required_parts_are_written_and_read_back(first: int) -> 
 def test_a_null_in_a_required_part_is_refused_by_its_path(column: str, value: Any, path: str) -> None:
     field = SCHEMA.field(column)
     rows = pa.chunked_array([pa.array([ROW[column], value], field.type)])
-    with pytest.raises(InvalidInputError, match=re.escape(f"'{path}' is NOT NULL")):
+    with pytest.raises(InvalidInputError, match=re.escape(f"column '{path}': it is NOT NULL")):
         filled_parts(rows, field)
 
 

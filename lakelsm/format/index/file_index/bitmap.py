@@ -196,7 +196,7 @@ class Bitmaps:
         except (ValueError, IndexError) as error:
             raise self._damaged(error) from error
         if rows and rows.max() >= self.row_count:
-            raise self._damaged(ValueError(f"a bitmap has row {rows.max()}, and the file {self.row_count} rows"))
+            raise self._damaged(ValueError(f"a bitmap has row {rows.max()}, but the file has only {self.row_count} rows"))
         return rows
 
     def _damaged(self, error: Exception) -> CorruptTableError:

@@ -77,7 +77,7 @@ class BitmapValues:
             dtype = np.dtype([("value", self.kind), ("numbers", ">i4", (numbers,))])
             end = start + count * dtype.itemsize
             if end > len(data):
-                raise struct.error(f"its {count} entries end after its {len(data)} bytes")
+                raise struct.error(f"its {count} entries extend beyond its {len(data)} bytes")
             rows = np.frombuffer(data, dtype, count, start)
             return self._turned(rows["value"].astype(np.int64)).tolist(), rows["numbers"].tolist(), end
         tail = struct.Struct(f">{numbers}i")

@@ -58,7 +58,7 @@ class FileIndexContainer:
             if version != _VERSION:
                 raise UnsupportedFeatureError(f"{source} has version {version}; lakelsm reads only version {_VERSION}.")
             if not _FIXED.size <= length <= len(data):
-                raise struct.error(f"it has {length} bytes, and the container {len(data)}")
+                raise struct.error(f"it claims {length} bytes, but the container has {len(data)}")
             return FileIndexContainer(_bodies(data, length))
         except (struct.error, UnicodeDecodeError) as error:
             raise CorruptTableError(f"{source} is truncated or damaged: its head cannot be decoded ({error}).") from error
