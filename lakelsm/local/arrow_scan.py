@@ -101,6 +101,10 @@ class ArrowScan:
         """Return the task that yields the rows of one of the `units` in stored form."""
         return self._task(stored_schema(self.store, self.names))
 
+    def task(self, schema: pa.Schema) -> ScanTask:
+        """Return the task that yields the rows of one of the `units` in the types of ``schema``, by column name."""
+        return self._task(schema)
+
     def reader(
         self, runner: Runner, limit: int | None = None, names: Sequence[str] | None = None
     ) -> pa.RecordBatchReader:

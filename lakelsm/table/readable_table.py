@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     import polars
     from pyspark.sql import DataFrame, SparkSession
 
+    from lakelsm.local.arrow_scan import ArrowScan
+
 #: The alternatives to `ReadableTable.read` without Spark, for messages.
 _READ_HERE = "call to_arrow, to_pandas or to_reader"
 
@@ -234,10 +236,17 @@ class ReadableTable(OpenedTable):
 
     def _rows(self, request: RowsRequest) -> tuple[pa.RecordBatchReader, list[ReadPlan]]:
         """Return the stream of a request, and the plans of its reads."""
-        from lakelsm.local.arrow_scan import ArrowScan, chained_reader
+        from lakelsm.local.arrow_scan import chained_reader
+
+        limit = None if request.limit is None else checked_number("limit", request.limit, min_value=0)
+        scans = self._scans(request)
+        return chained_reader(scans, local_engine().runner, limit, request.columns), [scan.plan for scan in scans]
+
+    def _scans(self, request: RowsRequest) -> list[ArrowScan]:
+        """Plan the reads of a request: of the table, and of its fallback branch, if it has one."""
+        from lakelsm.local.arrow_scan import ArrowScan
 
         names = checked_projection(request.columns)
-        limit = None if request.limit is None else checked_number("limit", request.limit, min_value=0)
         ordered, fresh = checked_flag("ordered", request.ordered), checked_flag("fresh", request.fresh)
         form = checked_timestamps("timestamps", request.timestamps)
         engine = local_engine()
@@ -258,7 +267,7 @@ class ReadableTable(OpenedTable):
         ]
         for state, scan in zip(states, scans):
             _log_plan(state.store, scan.plan)
-        return chained_reader(scans, engine.runner, limit, names), [scan.plan for scan in scans]
+        return scans
 
     def _plans(
         self,
@@ -293,6 +302,11 @@ class ReadableTable(OpenedTable):
     @abstractmethod
     def _read_state(self) -> tuple[TableStore, ReadState, int | None]:
         """Return the table as it was opened, the state to read, and the time of time travel (None: no time travel)."""
+
+
+def planned_scans(table: ReadableTable, request: RowsRequest) -> list[ArrowScan]:
+    """Plan the rows of `ReadableTable.to_reader` without reading them: all scans together have them."""
+    return table._on_newest(lambda: table._scans(request))
 
 
 def _planned(plans: Sequence[ReadPlan]) -> dict[str, object]:

@@ -1,0 +1,73 @@
+"""The class that Spark creates for `format("lakelsm")`, in a Python worker beside the driver.
+
+Spark creates it, sends it to another worker as a pickle, and asks that one for a reader. Each query plans again, on the
+newest snapshot unless an option names another one. The module imports little, because every Spark session that uses a
+Python data source imports it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from pyspark.sql.datasource import DataSource
+
+from lakelsm.errors import UnsupportedFeatureError
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSourceReader
+    from pyspark.sql.types import StructType
+
+#: The name in `format(…)`.
+FORMAT = "lakelsm"
+#: The module of Spark's worker that passes filters to a reader. Spark runs it if filters may be pushed down.
+_FILTER_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
+
+
+class DefaultSource(DataSource):
+    """One table as a data source for batch reads. `lakelsm.data_source.read_options` has the options."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        super().__init__(dict(options))
+
+    @classmethod
+    def name(cls) -> str:
+        """The name in `format(…)`."""
+        return FORMAT
+
+    def schema(self) -> StructType:
+        """Return the columns of the table at the wanted snapshot, in Spark's types."""
+        from lakelsm.data_source.read_options import ReadOptions
+        from lakelsm.data_source.spark_rows import source_struct
+
+        options = ReadOptions.of(self.options)
+        return source_struct(options.opened().schema, options.columns)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return the reader of columns with a schema: that of `schema`, or one that the user gives."""
+        from lakelsm.data_source.read_options import ReadOptions
+        from lakelsm.data_source.reader import FilteringReader, TableReader
+
+        # Spark refuses a reader that takes filters if the session does not push them down (4.1 to 4.3).
+        kind = FilteringReader if _may_push_filters() else TableReader
+        return kind(ReadOptions.of(self.options), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> NoReturn:
+        """Raise UnsupportedFeatureError: this API does not group rows by key, which a write needs."""
+        call = "overwrite" if overwrite else "write"
+        raise UnsupportedFeatureError(f"format({FORMAT!r}) does not write. Use Table.{call}(frame).")
+
+    def streamReader(self, schema: StructType) -> NoReturn:
+        """Raise UnsupportedFeatureError."""
+        raise UnsupportedFeatureError(f"format({FORMAT!r}) has no streams. Use Table.changelog_reader.")
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:
+        """Raise UnsupportedFeatureError."""
+        raise UnsupportedFeatureError(f"format({FORMAT!r}) has no streams. Use foreachBatch with Table.write.")
+
+
+def _may_push_filters() -> bool:
+    """Return whether this process is the worker that passes filters."""
+    main: Any = getattr(sys.modules.get("__main__"), "__spec__", None)
+    return _FILTER_WORKER in sys.modules or getattr(main, "name", None) == _FILTER_WORKER

@@ -1,0 +1,105 @@
+"""`format("lakelsm")` in a Spark session: found without registration, and with the rows of `Table.read`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.sql import datasource
+
+from lakelsm import Catalog, Table
+from lakelsm.data_source.source import DefaultSource
+from lakelsm.errors import UnsupportedFeatureError
+from tests.typed_values import TYPED_VALUES
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+NESTED = "a ARRAY<DECIMAL(5, 2)>, m MAP<STRING, TIMESTAMP(9)>, r ROW<x TIME NOT NULL, z ARRAY<CHAR(3)>>, mu MULTISET<INT>"
+#: One column of each atomic type.
+ATOMIC = {f"c{at}": each for at, each in enumerate(TYPED_VALUES)}
+
+
+@pytest.fixture(scope="module")
+def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Table:
+    catalog = Catalog(str(tmp_path_factory.mktemp("wh")), spark)
+    catalog.create_database("d")
+    columns = ", ".join(f"{name} {each.sql}" for name, each in ATOMIC.items())
+    table = catalog.create_table("d.t", f"id INT NOT NULL, {columns}, {NESTED}", primary_key="id")
+    rows = [{"id": at} | {name: each.values[at] for name, each in ATOMIC.items()} for at in range(3)]
+    middle = {each.sql: each.values[1] for each in TYPED_VALUES}
+    stamp, clock = middle["TIMESTAMP(9)"], middle["TIME(3)"]
+    rows[0] |= {"a": [None], "m": [("k", stamp)], "r": {"x": clock, "z": ["ab", None]}, "mu": [(1, 2)]}
+    rows.append({"id": 3})
+    table.write(rows)
+    table.write(rows)
+    return table
+
+
+@pytest.fixture
+def pushdown(spark: SparkSession) -> Iterator[None]:
+    if not hasattr(datasource, "EqualTo"):
+        pytest.skip("PySpark 4.0 has no filter pushdown")
+    spark.conf.set(_PUSHDOWN, "true")
+    yield
+    spark.conf.unset(_PUSHDOWN)
+
+
+def load(spark: SparkSession, table: Table, **options: str) -> DataFrame:
+    return spark.read.format("lakelsm").options(**options).load(table._store().paths.root)
+
+
+def test_every_type_has_the_column_and_the_values_of_a_read(spark: SparkSession, table: Table) -> None:
+    frame, expected = load(spark, table), table.read()
+    assert frame.schema == expected.schema
+
+    def shown(rows: DataFrame) -> list[str]:
+        # As text: Python cannot hold all times of TIMESTAMP_LTZ, and NaN differs from itself.
+        return sorted(row[0] for row in rows.selectExpr("to_json(struct(*))").collect())
+
+    assert shown(frame) == shown(expected)
+    assert len(shown(frame)) == 4
+
+
+def test_options_and_a_temporary_view_follow_the_table(spark: SparkSession, table: Table, tmp_path: Path) -> None:
+    other = Catalog(str(tmp_path), spark)
+    other.create_database("d")
+    small = other.create_table("d.s", {"id": "INT", "n": "INT"}, primary_key="id", options={"bucket": "1"})
+    small.write([{"id": 1, "n": 1}])
+    root = small._store().paths.root
+    frame = load(spark, small, WHERE="n > 0", Columns="N")
+    spark.sql(f"CREATE TEMPORARY VIEW followed USING lakelsm OPTIONS (path '{root}', columns 'id, n')")
+    try:
+        small.write([{"id": 2, "n": 2}])
+        assert sorted(row.N for row in frame.collect()) == [1, 2]
+        assert spark.sql("SELECT sum(n) FROM followed WHERE id = 2").first()[0] == 2  # type: ignore[index]
+        assert load(spark, small, **{"snapshot-id": "1"}).count() == 1
+    finally:
+        spark.catalog.dropTempView("followed")
+
+
+def test_filters_reach_the_table_if_the_session_allows_it(spark: SparkSession, table: Table, pushdown: None) -> None:
+    frame = load(spark, table).where("id > 0 AND id < 3 AND c10 LIKE 'a%' AND NOT c0 <=> false")
+    expected = table.read().where("id > 0 AND id < 3 AND c10 LIKE 'a%' AND NOT c0 <=> false")
+    assert frame.select("id").collect() == expected.select("id").collect()
+    assert load(spark, table).count() == 4
+
+
+def test_errors_have_the_text_of_lakelsm(spark: SparkSession, table: Table) -> None:
+    with pytest.raises(Exception, match=r"lakelsm.errors.InvalidInputError: option 'mergeschema'"):
+        load(spark, table, mergeSchema="true")
+    with pytest.raises(Exception, match=r"lakelsm.errors.UnsupportedFeatureError: format.'lakelsm'. does not write"):
+        table.read().write.format("lakelsm").mode("append").save(table._store().paths.root)
+
+
+def test_writes_and_streams_name_their_remedy() -> None:
+    source = DefaultSource({"path": "t"})
+    with pytest.raises(UnsupportedFeatureError, match=r"Table.overwrite"):
+        source.writer(None, True)  # type: ignore[arg-type]
+    with pytest.raises(UnsupportedFeatureError, match=r"Table.changelog_reader"):
+        source.streamReader(None)  # type: ignore[arg-type]
+    with pytest.raises(UnsupportedFeatureError, match="foreachBatch"):
+        source.streamWriter(None, False)  # type: ignore[arg-type]
