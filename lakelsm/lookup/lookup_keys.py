@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -27,6 +27,7 @@ from lakelsm.local.python_input import column_values, is_column
 from lakelsm.schema.identifiers import folded
 from lakelsm.schema.row_rules import OnlyNull, is_comparable
 from lakelsm.schema.table_schema import TableSchema
+from lakelsm.text_table import amount
 from lakelsm.types import INTEGER_BITS, DataField, DataType, output_arrow, python_arrow, to_arrow
 
 #: A type for all integers and decimals of columns, whose absolute values are below `_ALL_DIGITS`.
@@ -91,14 +92,17 @@ class LookupKeys:
         for name, value in named.items():
             column = known.get(folded(name))
             if column is None:
-                raise InvalidInputError(f"'{name}' is not a column of the lookup's key ({self.text}).")
+                raise InvalidInputError(f"column '{name}' is not in the lookup's key ({self.text}).")
             if column in given:
                 raise InvalidInputError(f"key column '{column}' is given twice. Give it once, by position or by name.")
             given[column] = value
         missing = [name for name in self.names if name not in given]
         if missing or len(values) > len(self.fields):
-            wrong = f"{', '.join(missing)} is missing" if missing else f"{len(values)} values are given"
-            raise InvalidInputError(f"The lookup's key has the columns {self.text}: {wrong}.")
+            raise InvalidInputError(
+                f"column {_quoted(missing)} of the lookup's key ({self.text}) is missing."
+                if missing
+                else f"key: expected {amount(len(self.fields), 'value')} ({self.text}), got {len(values)}."
+            )
         return [given[name] for name in self.names]
 
     def many(self, keys: object) -> GivenKeys:
@@ -164,19 +168,19 @@ class LookupKeys:
         counts = Counter(map(folded, given))
         twice = sorted({name for name in given if counts[folded(name)] > 1})
         if twice:
-            raise InvalidInputError(f"keys: column {', '.join(twice)} occurs more than once. Rename or drop one.")
+            raise InvalidInputError(f"keys: column {_quoted(twice)} occurs more than once. Rename or drop one.")
         at = {folded(name): position for position, name in enumerate(given)}
         missing = [name for name in self.names if folded(name) not in at]
         if missing:
             raise InvalidInputError(
-                f"keys: column {', '.join(missing)} of the lookup's key ({self.text}) is missing. "
+                f"keys: column {_quoted(missing)} of the lookup's key ({self.text}) is missing. "
                 f"Columns: {', '.join(given) or 'none'}."
             )
         wanted = {folded(name) for name in self.names}
         others = [name for name in given if folded(name) not in wanted]
         if others:
             raise InvalidInputError(
-                f"keys: column {', '.join(others)} is not in the lookup's key ({self.text}). "
+                f"keys: column {_quoted(others)} is not in the lookup's key ({self.text}). "
                 f"keys.select({self.names}) leaves it out."
             )
         return [at[folded(name)] for name in self.names]
@@ -315,3 +319,7 @@ def _arrow_values(field: DataField, values: Sequence[Any]) -> pa.Array:
         wanted = f"a value of {field.type.sql()} ({output_arrow(field.type)})"
         raise wrong_argument(f"key column '{field.name}'", values[0] if len(values) == 1 else values, wanted) from error
     return found.cast(output_arrow(field.type)) if pa.types.is_null(found.type) else found
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)

@@ -169,12 +169,12 @@ def test_values_are_given_by_position_or_by_name_in_any_case() -> None:
 @pytest.mark.parametrize(
     ("values", "named", "fault"),
     [
-        ((), {}, "key has the columns a, b: a, b is missing"),
-        ((1,), {}, "key has the columns a, b: b is missing"),
-        ((1, "x", 2), {}, "3 values are given"),
-        ((1, "x"), {"c": 1}, "'c' is not a column of the lookup's key \\(a, b\\)"),
+        ((), {}, r"column 'a', 'b' of the lookup's key \(a, b\) is missing"),
+        ((1,), {}, r"column 'b' of the lookup's key \(a, b\) is missing"),
+        ((1, "x", 2), {}, r"key: expected 2 values \(a, b\), got 3"),
+        ((1, "x"), {"c": 1}, r"column 'c' is not in the lookup's key \(a, b\)"),
         ((1, "x"), {"A": 1}, "key column 'a' is given twice"),
-        (((1, "x"),), {}, "b is missing"),
+        (((1, "x"),), {}, "column 'b' of the lookup's key"),
     ],
 )
 def test_missing_and_surplus_values_are_refused(values: tuple[Any, ...], named: dict[str, Any], fault: str) -> None:
@@ -216,9 +216,9 @@ def test_columns_of_other_types_are_refused_with_a_remedy(kind: str, values: lis
 @pytest.mark.parametrize(
     ("columns", "fault"),
     [
-        ({"x": [1]}, r"keys: column k of the lookup's key \(k\) is missing. Columns: x"),
-        ({"k": [1], "x": [1]}, r"keys: column x is not in the lookup's key \(k\). keys.select\(\['k'\]\)"),
-        ({"k": [1], "K": [1]}, "keys: column K, k occurs more than once"),
+        ({"x": [1]}, r"keys: column 'k' of the lookup's key \(k\) is missing. Columns: x"),
+        ({"k": [1], "x": [1]}, r"keys: column 'x' is not in the lookup's key \(k\). keys.select\(\['k'\]\)"),
+        ({"k": [1], "K": [1]}, "keys: column 'K', 'k' occurs more than once"),
     ],
 )
 def test_missing_and_surplus_columns_are_refused(columns: dict[str, list[int]], fault: str) -> None:
@@ -288,7 +288,7 @@ def test_keys_in_a_list_are_values_tuples_or_dicts(types: str, given: Any, store
         ("k INT", [10**100], "key column 'k': .*1000"),
         ("k INT", [{"k": 1}, 2], r"key column 'k': .*\[\{'k': 1\}, 2\]"),
         ("k INT", [{"k": 1}, {}], "keys: a dict has no 'k'. Each dict needs all columns of \\(k\\)"),
-        ("k INT", [{"k": 1, "x": 2}], "keys: column x is not in the lookup's key"),
+        ("k INT", [{"k": 1, "x": 2}], "keys: column 'x' is not in the lookup's key"),
         ("k INT", [{1: 1}], "a list of dicts by the names of columns"),
         ("k INT", {1: [1]}, "a dict of the columns k"),
         ("k INT", {"k": 1}, "column 'k' of keys: expected a list"),
@@ -297,12 +297,12 @@ def test_keys_in_a_list_are_values_tuples_or_dicts(types: str, given: Any, store
         ("k DATE", [datetime.date(2026, 1, 1), NOON], "key column 'k': expected a value of DATE"),
         ("k STRING", ["a", b"a"], "key column 'k': expected a value of STRING"),
         ("k TIME(3)", [datetime.time(1, tzinfo=datetime.timezone.utc)], "key column 'k': .* a value of TIME"),
-        ("a INT, b STRING", {"a": [1]}, "keys: column b of the lookup's key .* is missing"),
+        ("a INT, b STRING", {"a": [1]}, "keys: column 'b' of the lookup's key .* is missing"),
         ("a INT, b STRING", {"a": [1, 2], "b": ["x"]}, "differ in length"),
         ("a INT, b STRING", [1, 2], r"keys: expected a list of tuples of 2 values \(a, b\), or of dicts"),
         ("a INT, b STRING", (1, "x"), "a list of tuples of 2 values"),
         ("a INT, b STRING", [(1, "x"), (2,)], "a list of tuples of 2 values"),
-        ("a INT, b STRING", [{"a": 1}], "keys: column b of the lookup's key .* is missing"),
+        ("a INT, b STRING", [{"a": 1}], "keys: column 'b' of the lookup's key .* is missing"),
     ],
 )
 def test_wrong_keys_in_a_list_are_refused(types: str, given: Any, fault: str) -> None:
