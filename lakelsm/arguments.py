@@ -264,7 +264,7 @@ def checked_point(
         try:
             moment = Moment.of_text(value)
         except ValueError:
-            if "/" in value and is_invalid_time(value):  # Its time zone is unknown.
+            if "/" in value and is_invalid_time(value):  # The text has a time zone, which is unknown.
                 raise invalid_argument(argument, f"the time zone of {_shown(value)} is unknown.", _USE_TIME) from None
             return checked_tag(argument, value, optional=False)
         if is_tag(value):
@@ -383,7 +383,7 @@ def _shown(value: object) -> str:
     if value is None or isinstance(value, (str, bytes, bool, int, float, date, list, tuple, dict, set, frozenset)):
         try:
             return _Shortened.repr(value)
-        except ValueError:  # An int with thousands of digits.
+        except ValueError:  # Python refuses the text of an int with thousands of digits.
             pass
     return _of_type(value)
 

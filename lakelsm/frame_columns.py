@@ -101,7 +101,7 @@ def _of_spark(frame: Any, schema: TableSchema) -> list[FrameColumn]:
         try:
             kind = spark_value_type(field.dataType)
         except InvalidInputError:
-            from_struct(StructType([field]))  # Its error names the column.
+            from_struct(StructType([field]))  # It raises an error with the column's name.
             raise
         found.append(FrameColumn(field.name, kind, field.metadata.get("comment")))
     return found

@@ -26,7 +26,7 @@ class Tables(Enum):
 
     #: No table: the verb works on the warehouse.
     NONE = "none"
-    #: The argument of verbs that take one table by name.
+    #: One table, by its name.
     ONE = "one"
     #: Named tables, or all tables of a database.
     SEVERAL = "several"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 #: Flags whose name differs from that of the Python argument.
 _OTHER_NAMES = {"storage_options": "--storage-option", "location": "--path"}
-#: Calls that a verb replaces.
+#: Calls in messages, and the commands that replace them.
 _CALLS = (
     (r"\b(?:[Tt]able\.)?compact\(full=True\)", "lakelsm compact --full"),
     (r"\b[Tt]able\.compact\(\)", "lakelsm compact"),
@@ -40,7 +40,7 @@ def in_flags(text: str, parser: ArgumentParser) -> str:
         text = re.sub(rf"{word}=False\b", f"no {flag}", text)
         text = re.sub(rf"{word}='([\w-]+)'", rf"{flag} \1", text)
         text = re.sub(rf"(^|: ){word}(?=:| (?:is|must be)\b)", rf"\1{flag}", text)
-        if "_" in name:  # Cannot be an English word.
+        if "_" in name:  # A name with an underscore is not an English word.
             text = re.sub(word, flag, text)
     return text
 

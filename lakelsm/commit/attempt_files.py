@@ -24,7 +24,7 @@ from lakelsm.format.manifest import ManifestEntry
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage import FileIO
 
-#: Lists directories, when called.
+#: Returns directories; called only if they are needed.
 Directories = Callable[[], Iterable[str]]
 
 

@@ -127,7 +127,7 @@ class CommitRun:
             data = checked_bytes(snapshot, path, MAX_SNAPSHOT_BYTES)
             sent = publication(self._store.file_io, path, data, self._environment.sleep)
         except LakelsmError as error:
-            if not keeps_files(error):  # Nothing was sent.
+            if not keeps_files(error):  # The snapshot was not sent.
                 self._files.delete_except()
             raise
         except Exception as error:

@@ -27,7 +27,7 @@ from lakelsm.types import (
     RowType,
 )
 
-#: An expression over a column.
+#: A function from a column to an expression over it.
 ColumnFunction = Callable[[Column], Column]
 
 _DAY = r"\d{4}-\d{2}-\d{2}"

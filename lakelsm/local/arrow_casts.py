@@ -84,7 +84,7 @@ def shown_value(one: pa.Array) -> str:
         return str(one.cast(pa.string())[0])
     try:
         value = one[0].as_py()
-    except (ValueError, OverflowError):  # A time outside Python's calendar.
+    except (ValueError, OverflowError):  # Python has only the years 1 to 9999.
         return shortened(str(one))
     return shortened(repr(value) if isinstance(value, (str, bytes, list, dict)) else str(value))
 

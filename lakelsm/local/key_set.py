@@ -62,7 +62,7 @@ class KeySet:
             if self.schema.field(name).type.root in _LISTED_ROOTS:
                 values = self.keys.column(name).unique()
                 if len(values) <= _MAX_VALUES:
-                    with suppress(OverflowError, ValueError):  # Dates outside Python's calendar.
+                    with suppress(OverflowError, ValueError):  # Python has only the years 1 to 9999.
                         parts.append(_one_of(name, values))
         return all_of(parts)
 

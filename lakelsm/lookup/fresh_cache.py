@@ -42,7 +42,7 @@ class RowCache:
         self._rows: OrderedDict[Key, Rows] = OrderedDict()
         self._count = 0
         self._lock = Lock()
-        #: Changes with each refresh.
+        #: A number that each refresh increases.
         self.era = 0
 
     def get(self, key: Key) -> Rows | None:

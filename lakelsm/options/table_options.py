@@ -66,7 +66,7 @@ class TableOptions(
         except InvalidInputError as error:
             if not for_reads:
                 raise
-            file_indexes = ()  # Reads skip fewer files.
+            file_indexes = ()  # Without indexes, reads only skip fewer files.
             unusable.append(str(error))
         parsed = TableOptions(
             **values,

@@ -26,7 +26,7 @@ class DistinctCount:
     def add(self, values: pa.Array) -> None:
         """Count the values of an array without NULL, in a type that lakelsm uses for an atomic column."""
         hashes = _hashes(values)
-        rest = (hashes & np.uint64((1 << _REST_BITS) - 1)).astype(np.float64)  # Exact: 53 bits.
+        rest = (hashes & np.uint64((1 << _REST_BITS) - 1)).astype(np.float64)  # A double holds these 53 bits exactly.
         zeros = _REST_BITS - np.frexp(rest)[1]
         np.maximum.at(self._registers, (hashes >> np.uint64(_REST_BITS)).astype(np.int64), (zeros + 1).astype(np.uint8))
 

@@ -287,7 +287,7 @@ class LocalFileIO:
                 file.flush()
                 if durable:
                     os.fsync(file.fileno())
-        except StorageError:  # From `_require_root`.
+        except StorageError:  # `_require_root` raised it.
             raise
         except OSError as error:
             self._delete_temporary(temporary)

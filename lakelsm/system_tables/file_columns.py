@@ -115,7 +115,7 @@ def _statistics(group: pa.RecordBatch, file_schema: TableSchema, schema: TableSc
             bounds = (_bounds(values[slot], source.type, column.type) for values in (lows, highs))
             low, high = bounds
             texts[column.name] = _item(group["_NULL_COUNTS"], slot).cast(pa.large_string()), low, high
-    names = sorted(texts, key=lambda name: name.encode("utf-16-be"))  # Java's order of texts.
+    names = sorted(texts, key=lambda name: name.encode("utf-16-be"))  # Java sorts texts by UTF-16.
     shown = [joined([texts[name][at] for name in names], len(group), "{}", names) for at in range(3)]
     if columns is not None or file_schema.id != schema.id:
         return shown

@@ -57,7 +57,7 @@ def test_a_snapshot_that_another_engine_restores_from_a_tag_keeps_its_properties
     assert snapshot.is_ours and recorded_max_sequence(snapshot) == 19
     table.rewrite(2)
     assert table.snapshots.get(2).is_ours
-    table.rewrite(2, uuid=None)  # As an engine without uuids.
+    table.rewrite(2, uuid=None)  # Some engines write no uuid.
     assert table.snapshots.get(2).is_ours
     for changed in ({"id": 3}, {"uuid": "other"}, {"base_manifest_list": "other"}, {"commit_user": "java"}):
         assert not replace(snapshot, **changed).is_ours, changed  # type: ignore[arg-type]

@@ -204,7 +204,7 @@ def test_a_batch_that_is_repeated_under_the_id_of_a_rolled_back_snapshot_is_comm
     def again() -> None:  # A rollback first writes a lower id to LATEST.
         table.file_io.write(table.paths.latest_hint, b"1")
         table.expire(2)
-        table.file_io.write(table.paths.latest_hint, b"1")  # As a rollback does.
+        table.file_io.write(table.paths.latest_hint, b"1")  # A rollback also writes the hint.
         assert not commit(table, 5).already_committed
 
     message = CommitMessage([add(file("mine", seq=(50, 59)), bucket=1)], base_snapshot_id=2)

@@ -47,7 +47,7 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-#: Names, prefix of files, options.
+#: For each case: names of columns, the prefix of files, and options.
 ODD: dict[str, tuple[tuple[str, ...], str, dict[str, str]]] = {
     "names of all kinds": (NAMES, "data-", {"changelog-producer": "input"}),
     "names that Spark's scan takes": (TAKEN, "x %é", {"merge-engine": "partial-update", "changelog-producer": "lookup"}),

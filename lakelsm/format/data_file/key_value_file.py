@@ -195,7 +195,7 @@ class KeyValueReader:
         """Return the minimum and the maximum of a column in a row group; None if its statistics lack them."""
         statistics = self._statistics_of(group, leading)
         if statistics is not None and statistics.has_min_max:
-            with suppress(OverflowError):  # A date outside Python's calendar.
+            with suppress(OverflowError):  # Python has only the years 1 to 9999.
                 return statistics.min, statistics.max
         return None
 

@@ -69,7 +69,7 @@ class LiveBucket:
             return None
         try:
             bounds = list(zip(*(column.to_pylist() for column in self.bounds)))
-        except (OverflowError, ValueError):  # Dates outside Python's calendar.
+        except (OverflowError, ValueError):  # Python has only the years 1 to 9999.
             return None
         lows, highs = bounds[: len(self.files)], bounds[len(self.files) :]
         return [

@@ -29,7 +29,7 @@ from lakelsm.predicate.evaluation import matching
 from lakelsm.schema.system_columns import POSITION, ROW, VALUE_KIND
 from lakelsm.types import arrow_field, contiguous
 
-#: Slots, and one row for each.
+#: Slots of keys that were found, and the row of each.
 _Found: TypeAlias = tuple[Longs, pa.Table]
 #: A data file, and the slots and keys to find in it.
 _FileSearch: TypeAlias = tuple[RunFile, Longs, pa.Table]

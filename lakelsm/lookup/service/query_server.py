@@ -197,7 +197,7 @@ class QueryServer(flight.FlightServerBase):  # type: ignore[misc]
     def stop(self) -> bool:
         """Stop answering, and close the caches, within a second. Return False if a call or refresh is still running."""
         self._stopping.set()
-        ending = threading.Thread(target=self.shutdown, daemon=True)  # It waits for all calls.
+        ending = threading.Thread(target=self.shutdown, daemon=True)  # `shutdown` waits for all calls.
         ending.start()
         ending.join(_GRACE)
         if ending.is_alive():

@@ -185,7 +185,7 @@ class RemoteCache(Cache):
             name = self.spec.store.name
             _LOG.debug("Table %s: the addresses of its servers are read again: %s", name, logged_text(error))
             with self._lock:
-                if self._servers is servers:  # Else another thread has read them.
+                if self._servers is servers:  # Otherwise another thread has read them again.
                     self._servers = self._connected()
                 servers = self._servers
             return call(servers)

@@ -233,7 +233,7 @@ class ClusterServers:
         try:
             with translated_errors(self._store.paths.root):
                 run_barrier_stage(self._spark, self._task.setup.servers, self._task, self._tag)
-        except known as error:  # The next `addresses` raises it.
+        except known as error:  # The next call of `addresses` raises it.
             _LOG.warning("Table %s: the stage of its query service failed: %s", self._store.name, logged_text(error))
             self._error = error
 

@@ -155,7 +155,7 @@ class FileAudit:
             with self.file_io.filesystem().open_input_file(path) as source:
                 stored = pq.read_metadata(source).schema.to_arrow_schema()
         except (LakelsmError, *PARQUET_ERRORS):
-            return  # It is already a finding.
+            return  # The file is already a finding.
         for column in schema.fields:
             index = stored.get_field_index(column.name)
             field_id = None if index < 0 else (stored.field(index).metadata or {}).get(b"PARQUET:field_id")

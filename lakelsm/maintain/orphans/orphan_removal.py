@@ -47,7 +47,7 @@ _MAX_LISTED = 2_000_000
 _DIRECTORIES, _STATES, _MANIFESTS, _UNITS = 32, 16, 4, 32
 #: Attempts to find a missing file of a state that may be expiring, and the first wait in seconds.
 _TRIES, _WAIT = 5, 0.2
-#: Paths in the result.
+#: Maximum number of paths in the result.
 _EXAMPLES = 10
 #: Files that are deleted between two checks of the deadline.
 _MAX_DELETED = 10_000

@@ -123,7 +123,7 @@ def _extreme(values: Values, events: Events, greatest: bool) -> Indices:
     sizes = np.diff(firsts, append=len(chosen))
     hits = np.flatnonzero(keys == np.repeat(best, sizes))
     owner = groups.ids[chosen[hits]]
-    result[owner[::-1]] = chosen[hits][::-1]  # The first of equals stays.
+    result[owner[::-1]] = chosen[hits][::-1]  # The first of equal values wins.
     return result
 
 

@@ -87,7 +87,7 @@ def _integer_sums(array: pa.Array, items: Items, retracted: Mask, rule: ColumnRu
         else:
             previous = np.concatenate([[0], partial[:-1]])
             previous[items.firsts] = 0
-            operand = np.where(retracted, ~numbers, numbers)  # Only the sign is used.
+            operand = np.where(retracted, ~numbers, numbers)  # Only the sign of the operand is used.
             bad = ((previous ^ partial) & (operand ^ partial)) < 0
     if bad.any():
         raise _out_of_range(rule, kind)

@@ -166,7 +166,7 @@ def test_a_store_without_references_is_closed_and_frees_its_memory(kind: str, tm
     before = len(os.listdir("/dev/fd"))
     store = form.open(tmp_path / "store", layout)
     assert len(store.find(rows.select(["k0"])).rows) == 100
-    assert len(os.listdir("/dev/fd")) == before + 1 + (kind.startswith(("arrow", "hash")))  # One for the mapping.
+    assert len(os.listdir("/dev/fd")) == before + 1 + (kind.startswith(("arrow", "hash")))  # A mapped file has one more.
     del store
     assert len(os.listdir("/dev/fd")) == before
     assert kind == "arrow" or form.cache.bytes == 0  # type: ignore[attr-defined]

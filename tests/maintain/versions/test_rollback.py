@@ -252,7 +252,7 @@ def test_the_hint_never_names_a_snapshot_published_on_a_removed_one(table: Table
     abandoned = store.file_io.read(store.paths.snapshot_file(5))
     assert rollback(with_file_io(store, Recorded()), store.snapshots.get(3)).snapshots == (4, 5)
     assert hints(table)[-1] == "4"
-    store.file_io.delete(store.paths.snapshot_file(5))  # As its writer does.
+    store.file_io.delete(store.paths.snapshot_file(5))  # Its writer deletes it.
     assert values(table)[-1] == "new" and table.write(rows((5, "next"))).snapshot_id == 5
 
 
