@@ -149,7 +149,7 @@ def _drop(states: list[_State]) -> None:
     """Drop cached frames. Spark computes their rows again for a query that still needs them."""
     for state in states:
         kept = _cache.pop(state)
-        if _runs(kept.context):  # Else Spark has already dropped it.
+        if _runs(kept.context):  # Otherwise Spark has already dropped it.
             kept.frame.unpersist(False)
 
 

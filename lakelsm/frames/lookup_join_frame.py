@@ -138,7 +138,7 @@ def _is_comparable(given: T.DataType, key: DataField) -> bool:
     """Return whether values of a Spark type are comparable with those of a column by value."""
     try:
         return is_comparable(value_type(given), key.type)
-    except InvalidInputError:  # There is no Paimon type for it.
+    except InvalidInputError:  # The Spark type has no Paimon type.
         return False
 
 

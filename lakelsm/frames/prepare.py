@@ -150,7 +150,7 @@ def _cast_of(source: T.DataType, target: DataType) -> SafeCast | None:
     """Return the cast that checks each value; None if values of this type are never cast."""
     try:
         kind = value_type(source)
-    except InvalidInputError:  # There is no Paimon type for it.
+    except InvalidInputError:  # The Spark type has no Paimon type.
         return None
     return safe_cast(kind, target) if is_castable(kind, target) else None
 
@@ -204,7 +204,7 @@ def is_spark_assignable(source: T.DataType, target: DataType) -> bool:
     """Return whether every value of a Spark type is one of a column's type. NULL is checked for each row."""
     try:
         return is_assignable(value_type(source), target)
-    except InvalidInputError:  # There is no Paimon type for it.
+    except InvalidInputError:  # The Spark type has no Paimon type.
         return False
 
 

@@ -61,7 +61,7 @@ class CacheDirectory:
             while True:
                 path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=root))
                 owner = _locked(path / _OWNER, fcntl.LOCK_EX)
-                if (path / _OWNER).exists():  # Else another process removed it as an orphan.
+                if (path / _OWNER).exists():  # Otherwise another process removed it as an orphan.
                     break
                 os.close(owner)
         directory = CacheDirectory(path, environment, max_bytes)

@@ -182,7 +182,7 @@ class FreshCache:
     def acquire(self) -> DefinedCache:
         """Return the cache without a refresh, acquired for the caller. Raises InvalidInputError if it is closed."""
         while (current := self._current) is not None:
-            if current.acquire():  # Else another thread has replaced it.
+            if current.acquire():  # Otherwise another thread has replaced it.
                 return current
         raise InvalidInputError(f"Table {self.store.name}: the lookup is closed. Open another one with Table.lookup.")
 
@@ -219,7 +219,7 @@ class FreshCache:
             self._start_background(now)
             return
         with self._refreshing:
-            if self._checked_at <= now and self._due_at <= now:  # Else another thread has checked since.
+            if self._checked_at <= now and self._due_at <= now:  # Otherwise another thread has checked since.
                 self._take_newest()
 
     def _is_far_behind(self) -> bool:

@@ -175,7 +175,7 @@ class _ObjectReader:
                 part = window.data[start - window.start : end - window.start]
                 window.used = max(window.used, start - window.start + len(part))
                 self._windows.remove(window)
-                if window.used < len(window.data):  # Else nothing is left: columns are read in order.
+                if window.used < len(window.data):  # Otherwise nothing is left: columns are read in order.
                     self._windows.append(window)
                 return part
         if end - start >= self._ahead:

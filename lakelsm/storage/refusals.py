@@ -105,7 +105,7 @@ def listing(path: str) -> Iterator[None]:
     except FileNotFoundError:
         return
     except NotADirectoryError as error:
-        if os.path.lexists(path):  # Else a parent of the path is a file.
+        if os.path.lexists(path):  # Otherwise a parent of the path is a file.
             raise CorruptTableError(f"{path} is not a directory. Restore it.") from error
     except OSError as error:
         raise refused_read(path, error) from error

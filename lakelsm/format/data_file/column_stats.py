@@ -227,7 +227,7 @@ class _ColumnStats:
     def _cut(self, low: bytes, high: bytes) -> list[Any]:
         try:
             return _cut_text(low.decode(), high.decode(), self.mode.length)
-        except UnicodeDecodeError:  # Not text: no bounds.
+        except UnicodeDecodeError:  # Values that are not text have no bounds.
             return [None, None]
 
 
