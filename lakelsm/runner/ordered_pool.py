@@ -98,7 +98,7 @@ class OrderedPool(Generic[Unit]):
                     self._changed.notify_all()
                     while any(thread.is_alive() for thread in self._working & others):
                         self._changed.wait()
-                for thread in filter(threading.Thread.is_alive, others):  # The thread has finished its work and is about to end.
+                for thread in filter(threading.Thread.is_alive, others):  # The thread is about to end.
                     thread.join()
                 break
             except KeyboardInterrupt as again:
