@@ -16,7 +16,7 @@ from pyspark.sql.datasource import DataSource
 from lakelsm.errors import UnsupportedFeatureError
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSourceReader
+    from pyspark.sql.datasource import DataSourceReader, DataSourceWriter
     from pyspark.sql.types import StructType
 
 #: The name in `format(…)`.
@@ -26,7 +26,7 @@ _FILTER_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
 
 
 class DefaultSource(DataSource):
-    """One table as a data source for batch reads. `lakelsm.data_source.read_options` has the options."""
+    """One table as a data source for batches. `read_options` and `write_options` beside this module have the options."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__(dict(options))
@@ -37,10 +37,13 @@ class DefaultSource(DataSource):
         return FORMAT
 
     def schema(self) -> StructType:
-        """Return the columns of the table at the wanted snapshot, in Spark's types."""
+        """Return the columns of the table at the wanted snapshot, in Spark's types. Spark also calls it for writes."""
         from lakelsm.data_source.read_options import ReadOptions
         from lakelsm.data_source.spark_rows import source_struct
+        from lakelsm.data_source.write_options import BATCH_NAMES, WriteOptions
 
+        if any(name.lower() in BATCH_NAMES for name in self.options):
+            return source_struct(WriteOptions.of(self.options).location.opened().schema, None)
         options = ReadOptions.of(self.options)
         return source_struct(options.opened().schema, options.columns)
 
@@ -53,10 +56,12 @@ class DefaultSource(DataSource):
         kind = FilteringReader if _may_push_filters() else TableReader
         return kind(ReadOptions.of(self.options), schema)
 
-    def writer(self, schema: StructType, overwrite: bool) -> NoReturn:
-        """Raise UnsupportedFeatureError: this API does not group rows by key, which a write needs."""
-        call = "overwrite" if overwrite else "write"
-        raise UnsupportedFeatureError(f"format({FORMAT!r}) does not write. Use Table.{call}(frame).")
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Return the writer of rows with a schema. ``overwrite``: they replace all rows of the table."""
+        from lakelsm.data_source.write_options import WriteOptions
+        from lakelsm.data_source.writer import TableWriter
+
+        return TableWriter(WriteOptions.of(self.options), schema, overwrite=overwrite)
 
     def streamReader(self, schema: StructType) -> NoReturn:
         """Raise UnsupportedFeatureError."""

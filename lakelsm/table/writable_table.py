@@ -200,24 +200,24 @@ class WritableTable(OpenedTable):
         def change(writer: BatchWriter[Any], user: str, identifier: int) -> BatchResult:
             return writer.change(operation, rows, user, identifier)
 
-        user, identifier, result = _known_batch(store, commit_user, batch_id)
+        user, identifier, result = known_batch(store, commit_user, batch_id)
         if result is None:
-            result = _committed(engine, store, change, user, identifier)
+            result = publish_batch(engine, store, change, user, identifier)
         return result if result.already_committed and not result.rows else replace(result, matched_rows=result.rows)
 
     def _commit_frame(
         self, frame: WrittenFrame, write: _WriteFrame, merge_schema: bool, commit_user: str | None, batch_id: int | None
     ) -> CommitResult:
-        user, identifier, earlier = _known_batch(frame.store, commit_user, batch_id)
+        user, identifier, earlier = known_batch(frame.store, commit_user, batch_id)
         if earlier is not None:
             return earlier
         written = frame.merged() if merge_schema else frame
         with report_schema_on_failure(written.store.name, written.store.schema.id, written.changes):
-            result = _committed(written.engine, written.store, partial(write, written), user, identifier)
+            result = publish_batch(written.engine, written.store, partial(write, written), user, identifier)
         return replace(result, schema_changes=written.changes)
 
 
-def _known_batch(
+def known_batch(
     store: TableStore, commit_user: str | None, batch_id: int | None
 ) -> tuple[str, int, CommitResult | None]:
     """Return the commit user and the identifier of a call, and its result if the batch was committed before."""
@@ -226,7 +226,7 @@ def _known_batch(
     return user, identifier, None if earlier is None else batch_result(BatchResult(earlier, ()))
 
 
-def _committed(engine: Engine, store: TableStore, write: _Write, user: str, identifier: int) -> CommitResult:
+def publish_batch(engine: Engine, store: TableStore, write: _Write, user: str, identifier: int) -> CommitResult:
     """Write and commit one batch, and run the compaction and the upkeep that follow a commit."""
     batch = write(BatchWriter(engine.writer(store), store), user, identifier)
     snapshot = batch.outcome.snapshot

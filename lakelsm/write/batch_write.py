@@ -222,30 +222,43 @@ class BatchWriter(Generic[Rows]):
     def _execute(
         self, rows: Rows, base: Snapshot | None, room: int, kind: CommitKind, names: AttemptNames
     ) -> TaskMessages:
-        """Write the rows to level-0 files; nothing is visible yet.
-
-        ``room`` sequence numbers are skipped before the first one. An OVERWRITE replaces partitions and the index of
-        their keys, so keys get new dynamic buckets. It has no changelog, as in Paimon.
-        """
-        store, options = self._store, self._store.options
-        replaces = kind is CommitKind.OVERWRITE
-        indexes = hash_indexes(self._store, None if replaces else base) if options.bucket == _DYNAMIC else None
-        layout = FileLayout.of(store.schema, options)
-        keeps_input = options.changelog_producer is ChangelogProducer.INPUT and not replaces
-        job = Level0Job(
-            file_io=store.file_io,
-            paths=store.paths,
-            layout=layout,
-            spec=MergeSpec.of(store.schema, options),
-            first_sequence=table_max_sequence(store.file_io, store.paths, base) + 1 + room,
-            total_buckets=options.bucket,
-            partition_default_name=options.partition_default_name,
-            partition_legacy_name=options.partition_legacy_name,
-            batch_bytes=_BATCH_BYTES,
-            hash_indexes=indexes,
-            changelog_layout=layout.for_changelog(options) if keeps_input else None,
-            dropped_kinds=dropped_kinds(options),
-            names=names,
-            environment=self._environment,
-        )
+        """Write the rows to level-0 files; nothing is visible yet."""
+        job = level0_job(self._store, base, kind, names, room=room, environment=self._environment)
         return self._writer.write(rows, job)
+
+
+def level0_job(
+    store: TableStore,
+    base: Snapshot | None,
+    kind: CommitKind,
+    names: AttemptNames,
+    *,
+    room: int = 0,
+    environment: Environment = SYSTEM,
+) -> Level0Job:
+    """Return the job of the tasks that write a batch to level-0 files, based on a snapshot.
+
+    ``room`` sequence numbers are skipped before the first one. An OVERWRITE replaces partitions and the index of their
+    keys, so keys get new dynamic buckets. It has no changelog, as in Paimon.
+    """
+    options = store.options
+    replaces = kind is CommitKind.OVERWRITE
+    indexes = hash_indexes(store, None if replaces else base) if options.bucket == _DYNAMIC else None
+    layout = FileLayout.of(store.schema, options)
+    keeps_input = options.changelog_producer is ChangelogProducer.INPUT and not replaces
+    return Level0Job(
+        file_io=store.file_io,
+        paths=store.paths,
+        layout=layout,
+        spec=MergeSpec.of(store.schema, options),
+        first_sequence=table_max_sequence(store.file_io, store.paths, base) + 1 + room,
+        total_buckets=options.bucket,
+        partition_default_name=options.partition_default_name,
+        partition_legacy_name=options.partition_legacy_name,
+        batch_bytes=_BATCH_BYTES,
+        hash_indexes=indexes,
+        changelog_layout=layout.for_changelog(options) if keeps_input else None,
+        dropped_kinds=dropped_kinds(options),
+        names=names,
+        environment=environment,
+    )

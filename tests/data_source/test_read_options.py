@@ -45,14 +45,14 @@ def test_columns_and_conditions_are_kept_as_they_are_written() -> None:
 
 def test_settings_of_an_object_store_are_passed_on_and_not_shown() -> None:
     options = ReadOptions.of({"path": "s3://b/t", "fs.s3a.secret.key": "hush", "aws_region": "eu-west-1"})
-    assert options.storage == {"fs.s3a.secret.key": "hush", "AWS_REGION": "eu-west-1"}
+    assert options.location.storage == {"fs.s3a.secret.key": "hush", "AWS_REGION": "eu-west-1"}
     assert "hush" not in repr(options)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"colums": "a"}, "option 'colums': format('lakelsm') has no such option. Options: path, warehouse"),
+        ({"colums": "a"}, "option 'colums': a read of format('lakelsm') has no such option. Options: path, warehouse"),
         ({"paths": '["a", "b"]'}, "option 'paths'"),
         ({"path": " "}, "option 'path': the table is missing"),
         ({"snapshot-id": "1", "tag-name": "x"}, "options 'snapshot-id' and 'tag-name' exclude each other"),

@@ -91,14 +91,37 @@ def test_filters_reach_the_table_if_the_session_allows_it(spark: SparkSession, t
 def test_errors_have_the_text_of_lakelsm(spark: SparkSession, table: Table) -> None:
     with pytest.raises(Exception, match=r"lakelsm.errors.InvalidInputError: option 'mergeschema'"):
         load(spark, table, mergeSchema="true")
-    with pytest.raises(Exception, match=r"lakelsm.errors.UnsupportedFeatureError: format.'lakelsm'. does not write"):
-        table.read().write.format("lakelsm").mode("append").save(table._store().paths.root)
+    with pytest.raises(Exception, match=r"lakelsm.errors.InvalidInputError: option 'where': a write"):
+        load(spark, table).write.format("lakelsm").mode("append").save(table._store().paths.root, where="id > 0")
 
 
-def test_writes_and_streams_name_their_remedy() -> None:
+def test_frames_are_written_with_one_commit_and_a_failed_job_leaves_nothing(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    catalog = Catalog(str(tmp_path), spark)
+    catalog.create_database("d")
+    small = catalog.create_table("d.s", {"id": "BIGINT", "n": "CHAR(3)"}, primary_key="id", options={"bucket": "2"})
+    root = small._store().paths.root
+    frame = spark.range(0, 100, 1, 3).selectExpr("id", "CAST(id AS STRING) AS n")
+
+    def save(rows: DataFrame, mode: str, **options: str) -> None:
+        rows.write.format("lakelsm").mode(mode).options(**options).save(root)
+
+    for _ in range(2):
+        save(frame, "append", **{"commit-user": "job", "batch-id": "1"})
+    commits = small.inspect.snapshots().to_arrow().column("commit_kind").to_pylist()
+    assert commits.count("APPEND") == 1
+    assert small.count(engine="local").rows == 100
+    before = sorted(Path(root).rglob("*.parquet"))
+    with pytest.raises(Exception, match=r"lakelsm.errors.InvalidInputError: row \d+, column 'n'"):
+        save(frame.selectExpr("id", "CAST(id * 11 AS STRING) AS n"), "append")
+    assert sorted(Path(root).rglob("*.parquet")) == before
+    save(load(spark, small).where("id < 2"), "overwrite")
+    assert small.to_arrow(ordered=True).to_pylist() == [{"id": 0, "n": "0"}, {"id": 1, "n": "1"}]
+
+
+def test_streams_name_their_remedy() -> None:
     source = DefaultSource({"path": "t"})
-    with pytest.raises(UnsupportedFeatureError, match=r"Table.overwrite"):
-        source.writer(None, True)  # type: ignore[arg-type]
     with pytest.raises(UnsupportedFeatureError, match=r"Table.changelog_reader"):
         source.streamReader(None)  # type: ignore[arg-type]
     with pytest.raises(UnsupportedFeatureError, match="foreachBatch"):

@@ -1,0 +1,35 @@
+"""The options of `frame.write.format("lakelsm")`, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+
+from lakelsm.arguments import invalid_argument
+from lakelsm.data_source.table_location import LOCATION_NAMES, TableLocation, checked_options
+
+#: Options of writes that reads do not have.
+BATCH_NAMES = ("commit-user", "batch-id")
+
+
+@dataclass(frozen=True)
+class WriteOptions:
+    """A table, and the identity of the batch as in `Table.write`."""
+
+    location: TableLocation
+    _: KW_ONLY
+    commit_user: str | None = None
+    batch_id: int | None = None
+
+    @staticmethod
+    def of(given: Mapping[str, str]) -> WriteOptions:
+        """Check options, whose names have any case. Raises InvalidInputError for unknown and wrong ones."""
+        options = checked_options(given, (*LOCATION_NAMES, *BATCH_NAMES), "write")
+        batch = options.get("batch-id")
+        if batch is not None and (not batch.isascii() or not batch.isdigit()):
+            raise invalid_argument("option 'batch-id'", f"{batch!r} is not a number from 0.")
+        return WriteOptions(
+            TableLocation.of(options),
+            commit_user=options.get("commit-user"),
+            batch_id=None if batch is None else int(batch),
+        )
