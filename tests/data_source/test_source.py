@@ -113,7 +113,7 @@ def test_frames_are_written_with_one_commit_and_a_failed_job_leaves_nothing(
     assert commits.count("APPEND") == 1
     assert small.count(engine="local").rows == 100
     before = sorted(Path(root).rglob("*.parquet"))
-    with pytest.raises(Exception, match=r"lakelsm.errors.InvalidInputError: row \d+, column 'n'"):
+    with pytest.raises(Exception, match=r"lakelsm.errors.InvalidInputError: Nothing was written: a value of column 'n'"):
         save(frame.selectExpr("id", "CAST(id * 11 AS STRING) AS n"), "append")
     assert sorted(Path(root).rglob("*.parquet")) == before
     save(load(spark, small).where("id < 2"), "overwrite")
