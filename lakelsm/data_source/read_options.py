@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 
-from lakelsm.arguments import checked_condition, checked_time, invalid_argument
-from lakelsm.data_source.table_location import LOCATION_NAMES, TableLocation, checked_options
+from lakelsm.arguments import checked_condition, checked_time
+from lakelsm.data_source.table_location import LOCATION_NAMES, TableLocation, checked_options, whole_number
 from lakelsm.errors import InvalidInputError
 from lakelsm.table.readable_table import ReadableTable
 
@@ -50,9 +50,7 @@ class ReadOptions:
         if name == "timestamp":
             checked_time("option 'timestamp'", value)
             return table.at(timestamp=value)
-        if not value.isascii() or not value.isdigit():
-            raise invalid_argument("option 'snapshot-id'", f"{value!r} is not the id of a snapshot.")
-        return table.at(snapshot=int(value))
+        return table.at(snapshot=whole_number(name, value, "the id of a snapshot"))
 
 
 def _columns(text: str) -> tuple[str, ...]:

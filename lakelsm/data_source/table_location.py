@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 
-from lakelsm.arguments import checked_branch
+from lakelsm.arguments import checked_branch, invalid_argument
 from lakelsm.errors import InvalidInputError
 from lakelsm.table.table import Table
 
@@ -15,6 +15,8 @@ LOCATION_NAMES = ("path", "warehouse", "branch")
 #: the case of options, so the names of environment variables are written in capitals again.
 _STORAGE_KEYS = ("fs.", "s3a.", "s3.", "gs.", "azure.")
 _STORAGE_VARIABLES = ("aws_", "google_", "azure_")
+#: Digits of the largest number of 64 bits.
+_MAX_DIGITS = 19
 
 
 @dataclass(frozen=True)
@@ -30,8 +32,8 @@ class TableLocation:
     @staticmethod
     def of(options: Mapping[str, str]) -> TableLocation:
         """Return the location that `checked_options` name."""
-        location = options.get("path", "").strip()
-        if not location:
+        location = options.get("path", "")
+        if not location.strip():
             raise InvalidInputError("option 'path': the table is missing. Pass its directory or URI to load() or save().")
         storage = {name: value for name, value in options.items() if _is_of_storage(name)}
         return TableLocation(
@@ -62,6 +64,13 @@ def checked_options(given: Mapping[str, str], names: Collection[str], call: str)
             "the settings of an object store (fs.…, aws_…)."
         )
     return options
+
+
+def whole_number(name: str, text: str, wanted: str) -> int:
+    """Return the number of an option. ``wanted`` describes it in the error."""
+    if not text.isascii() or not text.isdigit() or len(text) > _MAX_DIGITS:
+        raise invalid_argument(f"option {name!r}", f"{text[:40]!r} is not {wanted}.")
+    return int(text)
 
 
 def _is_of_storage(name: str) -> bool:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 
-from lakelsm.arguments import invalid_argument
-from lakelsm.data_source.table_location import LOCATION_NAMES, TableLocation, checked_options
+from lakelsm.data_source.table_location import LOCATION_NAMES, TableLocation, checked_options, whole_number
 
 #: Options of writes that reads do not have.
 BATCH_NAMES = ("commit-user", "batch-id")
@@ -26,10 +25,8 @@ class WriteOptions:
         """Check options, whose names have any case. Raises InvalidInputError for unknown and wrong ones."""
         options = checked_options(given, (*LOCATION_NAMES, *BATCH_NAMES), "write")
         batch = options.get("batch-id")
-        if batch is not None and (not batch.isascii() or not batch.isdigit()):
-            raise invalid_argument("option 'batch-id'", f"{batch!r} is not a number from 0.")
         return WriteOptions(
             TableLocation.of(options),
             commit_user=options.get("commit-user"),
-            batch_id=None if batch is None else int(batch),
+            batch_id=None if batch is None else whole_number("batch-id", batch, "a number from 0"),
         )

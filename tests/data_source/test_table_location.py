@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lakelsm import Catalog
-from lakelsm.data_source.table_location import TableLocation, checked_options
+from lakelsm.data_source.table_location import TableLocation, checked_options, whole_number
 from lakelsm.errors import InvalidInputError
 
 
@@ -26,3 +26,10 @@ def test_options_of_a_store_are_known_to_all_calls() -> None:
     assert checked_options({"FS.s3a.endpoint": "x", "A": "1"}, ("a",), "read") == {"fs.s3a.endpoint": "x", "a": "1"}
     with pytest.raises(InvalidInputError, match="option 'b': a write"):
         checked_options({"B": "1"}, ("a",), "write")
+
+
+@pytest.mark.parametrize("text", ["", "-1", "1.0", "٣", "9" * 20, "9" * 5000])
+def test_a_number_has_at_most_19_digits_and_nothing_else(text: str) -> None:
+    assert whole_number("n", "007", "a number") == 7
+    with pytest.raises(InvalidInputError, match=r"option 'n': '.{0,40}' is not a number"):
+        whole_number("n", text, "a number")
