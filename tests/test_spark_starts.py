@@ -80,7 +80,7 @@ class CallWarehouse:
         """Return what a verb prints on standard error."""
         assert self.table.name
         text = io.StringIO()
-        named = [] if arguments[0] == "tables" else ["--table", "db.t"]
+        named = [] if arguments[0] in ("tables", "sql") else ["--table", "db.t"]
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(text):
             status = main([*arguments, "--warehouse", self.warehouse, *named])
         if status:
@@ -120,6 +120,7 @@ BY_ENGINE: dict[str, CallByEngine] = {
     "TableMaintenance.check": lambda at, engine: at.table.maintenance.check(data="full", engine=engine),
     "TableMaintenance.remove_orphans": lambda at, engine: at.table.maintenance.remove_orphans(engine=engine),
     "TableMaintenance.run_all": lambda at, engine: _raised(at.table.maintenance.run_all(engine=engine)),
+    "lakelsm sql": lambda at, engine: at.verb("sql", "SELECT id FROM db.t", "--engine", engine or "local"),
     **{f"lakelsm {verb}": partial(CallWarehouse.verb_by_engine, verb=verb) for verb in ENGINE_VERBS},
 }
 #: The verbs without Spark, and their arguments. tests/cli/test_query_service.py runs query-service without Spark.
@@ -137,6 +138,7 @@ VERBS_ALONE: dict[str, tuple[str, ...]] = {
     "create": ("id INT", "--primary-key", "id", "--if-not-exists"),
     "describe": (),
     "drop": (),
+    "explain": ("--where", "id = 1"),
     "expire": ("--retain-last", "1"),
     "files": (),
     "head": (),

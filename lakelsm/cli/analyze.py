@@ -8,6 +8,7 @@ from lakelsm.arguments import checked_names
 from lakelsm.cli.arguments import add_commit_user, add_dry_run, add_engine, checked
 from lakelsm.cli.report import Report, failure_lines, result_report
 from lakelsm.cli.verb import Verb
+from lakelsm.results import AnalyzeResult
 from lakelsm.table import Table
 from lakelsm.text_table import amount, size
 
@@ -34,6 +35,11 @@ def _run(table: Table, arguments: Namespace) -> Report:
         commit_user=arguments.commit_user,
         engine=arguments.engine,
     )
+    return analyze_report(result)
+
+
+def analyze_report(result: AnalyzeResult) -> Report:
+    """Return the report of an analysis."""
     if result.analyzed_snapshot_id is None:
         text = f"{result.table}: no snapshot to analyze"
     else:

@@ -24,8 +24,10 @@ _DEFAULT_ZONE = "default zone: lakelsm.time-zone of the table, else UTC"
 class Tables(Enum):
     """The tables that a verb accepts."""
 
-    #: No table: the verb works on the warehouse.
+    #: No table: the verb works on the warehouse, or on one of its databases.
     NONE = "none"
+    #: The warehouse alone: the verb takes no table and no database.
+    WAREHOUSE = "warehouse"
     #: One table, by its name.
     ONE = "one"
     #: Named tables, or all tables of a database.
@@ -36,8 +38,10 @@ class Tables(Enum):
     ALL = "all"
 
 
+_WITHOUT_TABLE = (Tables.NONE, Tables.WAREHOUSE)
 _TITLES = {
     Tables.NONE: "warehouse",
+    Tables.WAREHOUSE: "warehouse",
     Tables.ONE: "table: --warehouse with --table",
     Tables.SEVERAL: "tables: --warehouse with --table or --database",
     Tables.BY_FORCE: "tables: --warehouse with --table or --database",
@@ -49,15 +53,16 @@ def add_table(parser: ArgumentParser, tables: Tables = Tables.SEVERAL, *, by_pat
     """Add the arguments that name the tables; ``by_path`` adds --path and --branch."""
     table = parser.add_argument_group(f"{_TITLES[tables]}, or --path" if by_path else _TITLES[tables])
     table.add_argument("--warehouse", metavar="URI", help="warehouse directory, such as /tmp/wh")
-    if tables is not Tables.NONE:
+    if tables not in _WITHOUT_TABLE:
         repeatable = "" if tables is Tables.ONE else " (repeatable)"
         table.add_argument(
             "--table", metavar="DB.TABLE", action="append", help=f"name of the table in the warehouse{repeatable}"
         )
     what = "only this" if tables is Tables.NONE else "all tables of this"
-    table.add_argument(
-        "--database", metavar="DB", help=SUPPRESS if tables is Tables.ONE else f"{what} database of the warehouse"
-    )
+    if tables is not Tables.WAREHOUSE:
+        table.add_argument(
+            "--database", metavar="DB", help=SUPPRESS if tables is Tables.ONE else f"{what} database of the warehouse"
+        )
     if tables is Tables.BY_FORCE:
         table.add_argument("--force", action="store_true", help="allow --database")
     if by_path:
@@ -80,7 +85,8 @@ def add_table(parser: ArgumentParser, tables: Tables = Tables.SEVERAL, *, by_pat
         default=[],
         help="with --warehouse: option of the catalog, such as lakelsm.time-zone=Asia/Tokyo (repeatable)",
     )
-    absent = [*(["table"] if tables is Tables.NONE else []), *([] if by_path else ["path", "branch"])]
+    absent = [*(["table"] if tables in _WITHOUT_TABLE else []), *([] if by_path else ["path", "branch"])]
+    absent += ["database"] if tables is Tables.WAREHOUSE else []
     parser.set_defaults(tables=tables, by_path=by_path, **dict.fromkeys(absent))
 
 
@@ -108,7 +114,7 @@ def check_table(parser: ArgumentParser, arguments: Namespace) -> None:
         is_right = (arguments.warehouse, named, database) == (None, None, None)
     elif tables is Tables.ONE:
         is_right = arguments.warehouse is not None and named is not None and len(named) == 1 and database is None
-    elif tables in (Tables.NONE, Tables.ALL):
+    elif tables in (*_WITHOUT_TABLE, Tables.ALL):
         is_right = arguments.warehouse is not None and (named is None or database is None)
     else:
         is_right = arguments.warehouse is not None and (named is None) != (database is None)
@@ -121,7 +127,7 @@ def check_table(parser: ArgumentParser, arguments: Namespace) -> None:
 
 def _wanted_flags(arguments: Namespace) -> str:
     """Return how the tables of a verb can be named."""
-    if arguments.tables is Tables.NONE:
+    if arguments.tables in _WITHOUT_TABLE:
         return "name the warehouse with --warehouse"
     what = "one table with --warehouse and --table" if arguments.tables is Tables.ONE else (
         "the table with --warehouse and --table or --database"
@@ -131,7 +137,7 @@ def _wanted_flags(arguments: Namespace) -> str:
 
 def for_each_table(arguments: Namespace) -> list[Namespace]:
     """Return the arguments once for each table that they name. Raises InvalidInputError if a database has no tables."""
-    if arguments.path is not None or arguments.tables is Tables.NONE:
+    if arguments.path is not None or arguments.tables in _WITHOUT_TABLE:
         return [arguments]
     names = arguments.table or open_catalog(arguments).list_tables(arguments.database)
     if not names:

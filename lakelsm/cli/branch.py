@@ -8,6 +8,7 @@ from lakelsm.cli.arguments import Tables, add_dry_run
 from lakelsm.cli.exit_status import ExitStatus
 from lakelsm.cli.report import Report, outcome_report, result_report
 from lakelsm.cli.verb import Verb, VerbGroup
+from lakelsm.results import FastForwardResult
 from lakelsm.table import Table
 from lakelsm.text_table import aligned, amount, moment
 
@@ -53,7 +54,11 @@ def _delete(table: Table, arguments: Namespace) -> Report:
 
 
 def _fast_forward(table: Table, arguments: Namespace) -> Report:
-    result = table.branches.fast_forward(arguments.name, dry_run=arguments.dry_run)
+    return fast_forward_report(table.branches.fast_forward(arguments.name, dry_run=arguments.dry_run))
+
+
+def fast_forward_report(result: FastForwardResult) -> Report:
+    """Return the report of a fast-forward."""
     did = "would be fast-forwarded" if result.dry_run else "fast-forwarded"
     lines = [
         f"{result.table}: {did} to branch {result.branch} at snapshot {result.snapshot_id}",

@@ -17,11 +17,13 @@ from lakelsm.cli.contents import FILES, HEAD, SNAPSHOTS
 from lakelsm.cli.create import CREATE
 from lakelsm.cli.describe import DESCRIBE
 from lakelsm.cli.expire import EXPIRE
+from lakelsm.cli.explain import EXPLAIN
 from lakelsm.cli.logs import add_log_arguments
 from lakelsm.cli.orphans import ORPHANS
 from lakelsm.cli.partitions import PARTITIONS
 from lakelsm.cli.query_service import QUERY_SERVICE
 from lakelsm.cli.rollback import ROLLBACK
+from lakelsm.cli.sql import SQL
 from lakelsm.cli.status import HISTORY, STATUS
 from lakelsm.cli.tables import DROP, TABLES
 from lakelsm.cli.tag import TAG
@@ -37,7 +39,7 @@ UPKEEP: tuple[_AnyVerb, ...] = (
     *(CHECK, STATUS, HISTORY),
 )
 #: Verbs that show and create tables.
-CATALOG: tuple[_AnyVerb, ...] = (TABLES, DESCRIBE, HEAD, SNAPSHOTS, FILES, CREATE, ALTER, DROP)
+CATALOG: tuple[_AnyVerb, ...] = (SQL, TABLES, DESCRIBE, HEAD, EXPLAIN, SNAPSHOTS, FILES, CREATE, ALTER, DROP)
 VERBS: tuple[_AnyVerb, ...] = (*CATALOG, *UPKEEP, QUERY_SERVICE)
 
 

@@ -72,6 +72,11 @@ def _drop(table: Table, arguments: Namespace) -> Report:
     result = table.maintenance.drop_partitions(
         arguments.where, dry_run=arguments.dry_run, commit_user=arguments.commit_user
     )
+    return dropped_report(result)
+
+
+def dropped_report(result: PartitionDropResult) -> Report:
+    """Return the report of dropped partitions."""
     text = "\n".join([dropped_text(result), *failure_lines(None, result.after_commit_failures)])
     return result_report(text, result)
 

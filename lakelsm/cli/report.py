@@ -83,16 +83,20 @@ def step_failure_report(table: str, outcome: str, error: Failure) -> Report:
     return Report(status_of_kind(error.kind), error.text, values, raised=True)
 
 
-def joined_report(reports: Sequence[Report]) -> Report:
-    """Return one report for several tables."""
+def joined_report(reports: Sequence[Report], key: str = "tables") -> Report:
+    """Return one report for several tables, or for other parts whose JSON has the key ``key``."""
     status = worst(report.status for report in reports)
-    tables = [{**report.values, "exit_status": int(report.status)} for report in reports]
-    return Report(status, "\n".join(report.text for report in reports), {"tables": tables})
+    values = [{**report.values, "exit_status": int(report.status)} for report in reports]
+    return Report(status, "\n".join(report.text for report in reports), {key: values})
 
 
 def print_report(report: Report, status: ExitStatus, form: str) -> None:
-    """Print a result on standard output. ``json`` prints one line, which has the exit status of the command."""
-    print(_json(report.values, status) if form == "json" else printable(report.text), flush=True)
+    """Print a result on standard output. ``json`` prints one line, which has the exit status of the command.
+
+    An empty text prints nothing.
+    """
+    if form == "json" or report.text:
+        print(_json(report.values, status) if form == "json" else printable(report.text), flush=True)
 
 
 def print_failure(report: Report, program: str) -> None:

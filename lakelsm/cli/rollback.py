@@ -40,7 +40,11 @@ def _check_one(parser: ArgumentParser, arguments: Namespace) -> None:
 
 
 def _run(table: Table, arguments: Namespace) -> Report:
-    result = table.rollback(chosen_point(arguments), dry_run=arguments.dry_run)
+    return rollback_report(table.rollback(chosen_point(arguments), dry_run=arguments.dry_run))
+
+
+def rollback_report(result: RollbackResult) -> Report:
+    """Return the report of a rollback."""
     return result_report(rollback_text(result), result)
 
 

@@ -154,8 +154,8 @@ def _run_on_all(arguments: Namespace) -> int:
     started = SYSTEM.monotonic()
     try:
         tables = for_each_table(arguments)
-    except _failures() as error:
-        return _print_reports([_failed(error, arguments)], arguments)
+    except failures() as error:
+        return _print_reports([failure(error, arguments)], arguments)
     reports: list[Report] = []
     for each in tables:
         reports.append(_run_on_one(each, SYSTEM.monotonic() - started if reports else 0.0))
@@ -174,21 +174,23 @@ def _run_on_one(arguments: Namespace, passed: float) -> Report:
         arguments.deadline -= passed
     try:
         return verb.report(arguments)
-    except _failures() as error:
-        return _failed(error, arguments)
+    except failures() as error:
+        return failure(error, arguments)
 
 
-def _failures() -> tuple[type[Exception], ...]:
+def failures() -> tuple[type[Exception], ...]:
     """Return the exceptions that are failures of the work. Others are bugs, and end with a traceback."""
     return (LakelsmError, ArrowException, OSError, MemoryError, *spark_errors())
 
 
-def _failed(error: Exception, arguments: Namespace) -> Report:
+def failure(error: Exception, arguments: Namespace, where: str = "") -> Report:
+    """Print an error on standard error, after the text ``where``, and return its report."""
     if verbosity(arguments):
         shown = without_credentials(arguments)
         print(shown("".join(traceback.format_exception(error))), file=sys.stderr, end="", flush=True)
     subject = arguments.path or arguments.table or arguments.database or arguments.warehouse
-    return failed(failure_report(error, subject), arguments)
+    report = failure_report(error, subject)
+    return failed(replace(report, text=f"{where}{report.text}"), arguments)
 
 
 def failed(found: Report, arguments: Namespace) -> Report:

@@ -129,7 +129,7 @@ def test_the_command_has_a_verb_for_all_upkeep() -> None:
     known = {verb.name for verb in command.VERBS}
     assert {"compact", "expire", "tag", "branch", "rollback", "orphans", "check", "status", "partitions"} <= known
     assert {"analyze", "consumers", "history", "all"} <= known
-    assert {"tables", "describe", "head", "snapshots", "files", "create", "alter", "drop"} <= known
+    assert {"sql", "tables", "describe", "head", "explain", "snapshots", "files", "create", "alter", "drop"} <= known
 
 
 def test_the_default_verb_of_a_group_is_list(called: Called) -> None:
@@ -162,5 +162,5 @@ def test_the_help_of_every_verb_has_the_table_the_report_and_the_exit_statuses(
     assert ended_with([*names, "--help"]) == 0
     text = capsys.readouterr().out
     for part in ("--warehouse", "--database", "--storage-option", "--report", "--log-level", "exit status:", "\n  4  "):
-        assert part in text or (part == "--database" and names in (["create"], ["query-service"]))
-    assert ("--path" in text) == (names[0] not in ("tables", "create", "alter", "drop"))
+        assert part in text or (part == "--database" and names in (["create"], ["query-service"], ["sql"]))
+    assert ("--path" in text) == (names[0] not in ("sql", "tables", "create", "alter", "drop"))

@@ -106,6 +106,8 @@ def _run(bound: BoundQuery, streams: Mapping[str, _Stream], limit: int | None = 
     try:
         connection = duckdb.connect(":memory:", config=_settings(scratch))
         connection.execute("SET TimeZone = 'UTC'")
+        # DuckDB prints the bar of a long query on standard output, among the rows of `lakelsm sql`.
+        connection.execute("SET enable_progress_bar = false")
         text = bound.sql if limit is None else f"SELECT * FROM ({bound.sql}) LIMIT {limit}"
         with_errors = partial(_raised, duckdb, streams)
         try:

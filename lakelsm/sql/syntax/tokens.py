@@ -66,10 +66,11 @@ def tokenize(sql: str) -> list[Token]:
 
     Raises InvalidInputError for a text, quoted name or comment that does not end.
     """
-    return [*_tokens(sql), Token(TokenKind.END, "", len(sql), len(sql))]
+    return [*each_token(sql), Token(TokenKind.END, "", len(sql), len(sql))]
 
 
-def _tokens(sql: str) -> Iterator[Token]:
+def each_token(sql: str) -> Iterator[Token]:
+    """Yield the tokens of a text, without comments. Raises as `tokenize`, after the tokens before the fault."""
     position = 0
     while position < len(sql):
         found = _TOKEN.match(sql, position)

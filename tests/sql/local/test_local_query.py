@@ -79,3 +79,15 @@ def test_names_of_tables_and_values_are_no_sql(tmp_path: Path) -> None:
     c.create_table("db.t", f"`{name}` INT", primary_key=name).write([{name: 7}])
     found = c.sql(f"SELECT `{name}` AS `x';--` FROM db.t WHERE `{name}` <> 1 AND 'a'';--' <> ''", engine="local")
     assert found.to_arrow().to_pylist() == [{"x';--": 7}]
+
+
+def test_no_progress_bar_is_printed_among_the_rows(tmp_path: Path) -> None:
+    """DuckDB enables its progress bar in processes without a main file, for queries of more than two seconds."""
+    program = (
+        "import duckdb, lakelsm; connect = duckdb.connect; found = []\n"
+        "duckdb.connect = lambda *given, **more: found.append(connect(*given, **more)) or found[-1]\n"
+        f"reader = lakelsm.Catalog({str(tmp_path)!r}).sql('SELECT 1', 'local').to_reader()\n"
+        "print(found[0].sql(\"SELECT current_setting('enable_progress_bar')\").fetchone())"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout == "(False,)\n"
