@@ -143,7 +143,8 @@ def _json_lines(batch: pa.RecordBatch) -> str:
 def _write_table(rows: pa.RecordBatchReader, write: Write) -> int:
     """Write aligned rows, in blocks with one header, and then their number.
 
-    A column gets wider in a later block if its values need that. The only value of a result is not shortened.
+    A column gets wider in a later block if its values need that. The values of an only column are not cut, and the only
+    value of a result, such as a statement of SHOW CREATE TABLE, keeps its line breaks.
     """
     names, count = list(rows.schema.names), 0
     blocks = _blocks(rows)
@@ -151,8 +152,8 @@ def _write_table(rows: pa.RecordBatchReader, write: Write) -> int:
     widths = [0] * len(names)
     for block in [] if first is None else chain([first], blocks):
         cells = [text_values(each).to_pylist() for each in block.columns]
-        is_only = not count and len(block) == len(names) == 1
-        lines = list(zip(*([_shown(cell, is_only) for cell in column] for column in cells)))
+        in_lines = not count and len(block) == len(names) == 1
+        lines = list(zip(*([_shown(cell, len(names) == 1, in_lines) for cell in column] for column in cells)))
         widths = [max(width, *(len(cell) for cell in column)) for width, column in zip(widths, zip(names, *lines))]
         # A row of the widths, which is cut off again, aligns the block as wide as the blocks before it.
         text = aligned(["x" * width for width in widths], [names, *lines]).split("\n", 1 if not count else 2)[-1]
@@ -179,8 +180,8 @@ def _blocks(rows: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
         yield from pa.Table.from_batches(pending).combine_chunks().to_batches()
 
 
-def _shown(cell: str | None, in_full: bool) -> str:
+def _shown(cell: str | None, in_full: bool, in_lines: bool) -> str:
     if cell is None:
         return "-"
-    text = cell if in_full else cell.replace("\n", "\\n")
+    text = cell if in_lines else cell.replace("\n", "\\n")
     return text if in_full or len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 1]}…"

@@ -17,7 +17,7 @@ from lakelsm.cli.report import Report, joined_report, printable
 from lakelsm.cli.row_output import FORMATS, check_output, format_of, print_rows, write_file
 from lakelsm.cli.sql_prompt import run_prompt
 from lakelsm.cli.sql_results import NO_STATEMENTS, ROW_STATEMENTS, rows_of, statement_report
-from lakelsm.cli.verb import EXIT_STATUSES, CatalogVerb, failure, failures
+from lakelsm.cli.verb import EXIT_STATUSES, CatalogVerb, failed, failure, failures
 from lakelsm.engine import ENGINES
 from lakelsm.errors import InvalidInputError, error_context
 from lakelsm.sql.syntax.parser import parse_statement
@@ -31,7 +31,7 @@ A script stops at the first statement that fails; the error has its number and l
 before it remain done.
 
 formats of rows:
-  table    aligned columns; values are cut to 60 characters
+  table    aligned columns; values are cut to 60 characters unless there is one column
   csv      a header, then rows; NULL is empty, and an empty text is ""
   json     one object in each line
   parquet  a file, with --output
@@ -45,6 +45,8 @@ examples:
 {EXIT_STATUSES}"""
 #: Maximum number of characters of a statement in a message.
 _MAX_SHOWN = 60
+#: The exit statuses after which a script continues. A compaction returns a failure as its result.
+_SUCCESSES = (ExitStatus.DONE, ExitStatus.NOTHING_TO_DO)
 
 
 def _add_arguments(parser: ArgumentParser) -> None:
@@ -138,6 +140,10 @@ class _Session:
                 report = self.run(statement.text)
                 values = {"statement": number, "line": statement.line, **report.values}
                 reports.append(report if is_single else replace(report, values=values))
+                if report.status not in _SUCCESSES:
+                    text = f"{where}{report.values.get('error') or report.values['status']}"
+                    failed(replace(report, text=text), self.arguments)
+                    break
         except BrokenPipeError:
             _discard_output()
             error: Exception = InvalidInputError("Standard output was closed before the last row.")
@@ -145,9 +151,9 @@ class _Session:
             error = raised
         else:
             return replace(reports[0] if is_single else joined_report(reports, "statements"), text="")
-        failed = failure(error, self.arguments, where)
+        found = failure(error, self.arguments, where)
         done = joined_report(reports, "statements").values if reports else {"statements": []}
-        return failed if is_single else replace(failed, values={**failed.values, **done})
+        return found if is_single else replace(found, values={**found.values, **done})
 
     def run_or_report(self, text: str) -> None:
         """Run a statement of the prompt. An error is printed."""

@@ -47,7 +47,9 @@ def test_a_table_is_aligned_and_shows_control_characters_escaped(capsys: pytest.
     assert lines[5:] == ["l\\nf  2    ff", "(5 rows)"]
     assert "é\\x1b" in printed(ROWS.slice(8), "table", capsys)
     assert printed(ROWS.slice(0, 0), "table", capsys) == "t  n,m  b\n(no rows)\n"
-    assert printed(pa.table({"t": ["y" * 100, "a"]}), "table", capsys).splitlines()[1] == "y" * 59 + "…"
+    long = pa.table({"t": ["y" * 100, "a\n"], "n": [1, 2]})
+    assert printed(long, "table", capsys).splitlines()[1] == "y" * 59 + "…  1"
+    assert printed(long.select(["t"]), "table", capsys).splitlines()[1:3] == ["y" * 100, "a\\n"]
     assert printed(pa.table({"t": ["CREATE\n" + "y" * 100]}), "table", capsys) == f"t\nCREATE\n{'y' * 100}\n(1 row)\n"
 
 

@@ -12,8 +12,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from lakelsm import Catalog
+from lakelsm import Catalog, Table
 from lakelsm.cli.main import main
+from lakelsm.results import CompactionResult, CompactionStatus, Failure
 from tests.cli.fake_table import last_object
 
 CREATE = "CREATE TABLE db.t (id INT, v STRING) TBLPROPERTIES ('primary-key' = 'id', 'bucket' = '1')"
@@ -95,6 +96,19 @@ def test_a_script_runs_in_order_and_stops_at_the_first_failure(sql: CalledSql, t
     report = sql.json("--file", str(script), status=1)
     assert report["error"].startswith("Statement 2, line 2 (SELECT 'open): SQL, line 1, column 8: ' has no closing '")
     assert [each["rows"] for each in report["statements"]] == [1]
+
+
+def test_a_script_stops_at_a_result_that_is_a_failure(
+    filled: CalledSql, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lost = Failure(step="c", error="CommitConflictError", kind="retry", text="Table db.t: lost.", remedy="Again.")
+    result = CompactionResult(table="db.t", status=CompactionStatus.CONFLICT, error=lost, conflicts=(lost,))
+    monkeypatch.setattr(Table, "compact", lambda *arguments, **more: result)
+    script = "CALL sys.compact(table => 'db.t');\nDROP TABLE db.t"
+    assert main(["sql", "--warehouse", str(filled.warehouse), script]) == 4
+    place = "Statement 1, line 1 (CALL sys.compact(table => 'db.t'))"
+    assert capsys.readouterr().err == f"lakelsm sql: {place}: Table db.t: lost.\n"
+    assert Catalog(str(filled.warehouse)).list_tables() == ["db.t"]
 
 
 def test_a_script_reports_each_statement(sql: CalledSql, tmp_path: Path) -> None:

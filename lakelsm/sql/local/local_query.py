@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -100,11 +101,19 @@ class _Stream:
             raise
 
 
+class _Scratch:
+    """The directory of a query that DuckDB spills to. A stream of which no batch is read deletes it too."""
+
+    def __init__(self) -> None:
+        self.path = tempfile.mkdtemp(prefix="lakelsm-sql-")
+        self.delete = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
 def _run(bound: BoundQuery, streams: Mapping[str, _Stream], limit: int | None = None) -> pa.RecordBatchReader:
     duckdb = _duckdb()
-    scratch = tempfile.mkdtemp(prefix="lakelsm-sql-")
+    scratch = _Scratch()
     try:
-        connection = duckdb.connect(":memory:", config=_settings(scratch))
+        connection = duckdb.connect(":memory:", config=_settings(scratch.path))
         connection.execute("SET TimeZone = 'UTC'")
         # DuckDB prints the bar of a long query on standard output, among the rows of `lakelsm sql`.
         connection.execute("SET enable_progress_bar = false")
@@ -117,7 +126,7 @@ def _run(bound: BoundQuery, streams: Mapping[str, _Stream], limit: int | None = 
         except duckdb.Error as error:
             raise with_errors(error) from error
     except BaseException:
-        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.delete()
         raise
     kinds = [stream_type(column.type) for column in bound.columns]
     schema = pa.schema([pa.field(column.name, kind) for column, kind in zip(bound.columns, kinds)])
@@ -131,7 +140,7 @@ def _run(bound: BoundQuery, streams: Mapping[str, _Stream], limit: int | None = 
             raise with_errors(error) from error
         finally:
             connection.close()
-            shutil.rmtree(scratch, ignore_errors=True)
+            scratch.delete()
 
     return pa.RecordBatchReader.from_batches(schema, batches())
 

@@ -91,3 +91,17 @@ def test_no_progress_bar_is_printed_among_the_rows(tmp_path: Path) -> None:
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ran.stdout == "(False,)\n"
+
+
+def test_a_stream_deletes_its_directory_also_if_it_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    result = Catalog(str(tmp_path / "wh")).sql("SELECT * FROM VALUES (1), (2) AS v(a)", "local")
+    assert result.columns == ["a"]
+    result.to_reader().close()
+    stream = result.to_reader()
+    assert len(list(tmp_path.iterdir())) == 1
+    stream.read_next_batch()
+    del stream
+    assert list(tmp_path.iterdir()) == []
