@@ -146,12 +146,12 @@ class _Session:
                     break
         except BrokenPipeError:
             _discard_output()
-            error: Exception = InvalidInputError("Standard output was closed before the last row.")
-        except failures() as raised:
-            error = raised
+            closed = InvalidInputError("Standard output was closed before the last row.")
+            found = failure(closed, self.arguments, where)
+        except failures() as error:
+            found = failure(error, self.arguments, where)
         else:
             return replace(reports[0] if is_single else joined_report(reports, "statements"), text="")
-        found = failure(error, self.arguments, where)
         done = joined_report(reports, "statements").values if reports else {"statements": []}
         return found if is_single else replace(found, values={**found.values, **done})
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -81,16 +82,26 @@ def test_names_of_tables_and_values_are_no_sql(tmp_path: Path) -> None:
     assert found.to_arrow().to_pylist() == [{"x';--": 7}]
 
 
-def test_no_progress_bar_is_printed_among_the_rows(tmp_path: Path) -> None:
+def test_no_progress_bar_is_printed_among_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """DuckDB enables its progress bar in processes without a main file, for queries of more than two seconds."""
-    program = (
-        "import duckdb, lakelsm; connect = duckdb.connect; found = []\n"
-        "duckdb.connect = lambda *given, **more: found.append(connect(*given, **more)) or found[-1]\n"
-        f"reader = lakelsm.Catalog({str(tmp_path)!r}).sql('SELECT 1', 'local').to_reader()\n"
-        "print(found[0].sql(\"SELECT current_setting('enable_progress_bar')\").fetchone())"
-    )
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert ran.stdout == "(False,)\n"
+    import duckdb
+
+    connect, executed = duckdb.connect, []
+
+    class Recording:
+        def __init__(self, *given: Any, **named: Any) -> None:
+            self._connection = connect(*given, **named)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._connection, name)
+
+        def execute(self, text: str) -> None:
+            executed.append(text)
+            self._connection.execute(text)
+
+    monkeypatch.setattr(duckdb, "connect", Recording)
+    assert Catalog(str(tmp_path)).sql("SELECT 1 AS a", "local").to_arrow().to_pydict() == {"a": [1]}
+    assert "SET enable_progress_bar = false" in executed
 
 
 def test_a_stream_deletes_its_directory_also_if_it_is_not_read(
