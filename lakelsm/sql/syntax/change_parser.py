@@ -149,7 +149,15 @@ def merge(tokens: Tokens) -> Merge:
         clauses.append(_clause(tokens, table, alias))
     if not clauses:
         tokens.fail("WHEN MATCHED or WHEN NOT MATCHED")
-    return Merge(table, source, on, tuple(clauses), alias, source_alias, evolution)
+    return Merge(
+        table,
+        source,
+        on,
+        tuple(clauses),
+        alias=alias,
+        source_alias=source_alias,
+        with_schema_evolution=evolution,
+    )
 
 
 def _source(tokens: Tokens) -> str:

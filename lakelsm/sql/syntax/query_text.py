@@ -7,7 +7,7 @@ clause. Names of common table expressions are not tables.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.sql.syntax.statements import Name
@@ -39,6 +39,7 @@ class TableReference:
     name: Name
     start: int
     end: int
+    _: KW_ONLY
     version: int | str | None = None
     timestamp: int | str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
@@ -56,6 +57,7 @@ class Relation:
     table: TableReference | None
     alias: str | None
     join: str
+    _: KW_ONLY
     is_plain: bool = True
     takes_alias: bool = True
 
@@ -299,7 +301,7 @@ class _Scan:
         while self._is(at, end, "TABLESAMPLE", "PIVOT", "UNPIVOT"):
             is_plain = False
             at = self._skip(at + 1, known)
-        found.append(Relation(table, alias, join, is_plain))
+        found.append(Relation(table, alias, join, is_plain=is_plain))
         return at
 
     def _alias(self, at: int, end: int) -> tuple[int, str | None]:
@@ -332,7 +334,10 @@ class _Scan:
         if at < end and self._tokens[at].kind is TokenKind.HINT:
             options = hint_options(self._text, self._tokens[at])
             at += 1
-        return at, TableReference(tuple(name), start, self._tokens[at - 1].end, version, timestamp, options)
+        found = TableReference(
+            tuple(name), start, self._tokens[at - 1].end, version=version, timestamp=timestamp, options=options
+        )
+        return at, found
 
     def _arguments(self, at: int) -> tuple[int | str, ...] | None:
         """Return the literals of a function's parentheses; None if it has other arguments."""

@@ -86,6 +86,7 @@ class Merge:
     source: str
     on: str
     clauses: tuple[MergeClause, ...]
+    _: KW_ONLY
     alias: str | None = None
     source_alias: str | None = None
     with_schema_evolution: bool = False
@@ -215,6 +216,7 @@ class Show:
 
     what: str
     subject: Name | None = None
+    _: KW_ONLY
     like: str | None = None
     key: str | None = None
     partition: Mapping[str, str] = field(default_factory=dict)

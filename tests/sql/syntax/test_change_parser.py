@@ -52,7 +52,9 @@ def test_a_merge_has_its_clauses_in_order() -> None:
         MergeClause("not matched by source", None, "update", {"v": "0", "w": "DEFAULT"}),
     )
     source = "(SELECT * FROM s WHERE x IN (1))"
-    assert parse_statement(text) == Merge(("db", "t"), source, "a.id = b.id", clauses, "a", "b", True)
+    names = {"alias": "a", "source_alias": "b"}
+    expected = Merge(("db", "t"), source, "a.id = b.id", clauses, **names, with_schema_evolution=True)
+    assert parse_statement(text) == expected
 
 
 @pytest.mark.parametrize(
