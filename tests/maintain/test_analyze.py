@@ -146,7 +146,7 @@ def test_statistics_are_inherited_until_the_schema_changes_and_a_missing_file_is
     (name,) = kept(tmp_path)
     path = tmp_path / "db.db" / "t" / "statistics" / name
     path.write_text("{}")
-    with pytest.raises(CorruptTableError, match=f"{name} has no statistics"):
+    with pytest.raises(CorruptTableError, match=f"{name} is damaged: it has no colStats"):
         table.inspect.system("statistics").to_arrow()
     path.unlink()
     with pytest.raises(CorruptTableError, match=f"{name} does not exist, but snapshot 3 names it"):
