@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ from lakelsm.sql.context import SqlContext
 from lakelsm.sql.local.query_result import QueryResult
 from lakelsm.sql.syntax import statements as sql
 from lakelsm.sql.syntax.tokens import TokenKind, tokenize
-from lakelsm.sql.tables import literal_value, partition_condition
+from lakelsm.sql.tables import literal_value, partition_condition, typed_value
 from lakelsm.table.table import Table
 from lakelsm.text_table import amount
 
@@ -30,10 +30,10 @@ def insert(context: SqlContext, statement: sql.Insert) -> CommitResult:
     else:
         rows = _renamed_frame(found, names, table.name)
     if not statement.overwrite:
-        return table.write(_with_values(rows, table, fixed))
-    if fixed:
-        return table.overwrite(rows, {name: literal_value(value) for name, value in fixed.items()})
-    return table.overwrite(rows)
+        return table.write(_with_values(rows, table, _partition_values(table, fixed)))
+    values = _partition_values(table, fixed)
+    rows = _with_values(rows, table, {}, known=values)
+    return table.overwrite(rows, values) if values else table.overwrite(rows)
 
 
 def _partition(table: Table, partition: Mapping[str, str | None]) -> dict[str, str | None]:
@@ -43,7 +43,10 @@ def _partition(table: Table, partition: Mapping[str, str | None]) -> dict[str, s
             raise InvalidInputError(
                 f"Table {table.name}: {name!r} is not a partition column. Partition columns: {', '.join(known.values())}."
             )
-    return {known[name.lower()]: value for name, value in partition.items()}
+    found = {known[name.lower()]: value for name, value in partition.items()}
+    if len(found) < len(partition):
+        raise InvalidInputError(f"Table {table.name}: PARTITION names a column twice: {', '.join(partition)}.")
+    return found
 
 
 def _target_columns(table: Table, statement: sql.Insert, fixed: Mapping[str, str]) -> list[str] | None:
@@ -92,16 +95,21 @@ def _check_count(count: int, names: Sequence[str], table: str) -> None:
         )
 
 
-def _with_values(rows: Any, table: Table, fixed: Mapping[str, str]) -> Any:
-    """Return rows with the columns that they lack: those of PARTITION, and NULL for the others."""
-    values = {name: literal_value(value) for name, value in fixed.items()}
+def _partition_values(table: Table, fixed: Mapping[str, str]) -> dict[str, Any]:
+    fields = {field.name: field for field in table.schema.fields}
+    return {name: typed_value(literal_value(text), fields[name]) for name, text in fixed.items()}
+
+
+def _with_values(rows: Any, table: Table, fixed: Mapping[str, Any], known: Collection[str] = ()) -> Any:
+    """Return rows with the columns that they lack: values of PARTITION, and NULL for others that are not ``known``."""
+    values = dict(fixed)
     if isinstance(rows, pa.RecordBatchReader):
         have = {name.lower() for name in rows.schema.names}
     else:
         have = {name.lower() for name in rows.columns}
     partial = table.schema.options.get("merge-engine") == "partial-update"
     for name in table.schema.field_names:
-        if name.lower() not in have and name not in values and not partial:
+        if name.lower() not in have and name not in values and name not in known and not partial:
             values[name] = None
     if not values:
         return rows
@@ -150,7 +158,8 @@ def _unqualified(text: str, table: str, alias: str | None) -> str:
         if token.is_word("SELECT"):
             raise UnsupportedFeatureError(f"SQL: a query within {text[:100]!r} is not supported there.")
         name = token.text.strip("`").lower() if token.kind in (TokenKind.NAME, TokenKind.QUOTED) else None
-        if name == (alias or table).lower() and tokens[min(at + 1, len(tokens) - 1)].is_word("."):
+        is_member = at > 0 and tokens[at - 1].is_word(".")
+        if name == (alias or table).lower() and not is_member and tokens[min(at + 1, len(tokens) - 1)].is_word("."):
             parts.append(text[position : token.start])
             position = tokens[at + 1].end
             at += 1

@@ -112,7 +112,10 @@ class SqlContext:
 
         session = self.session()
         wanted = needs(query, {start: source.fields for start, source in sources.items()}, session_time_zone(session))
-        names = {start: f"lakelsm_table_{at}_" for at, start in enumerate(sorted(sources))}
+        prefix = "lakelsm_table_"
+        while prefix in query.text:
+            prefix += "_"
+        names = {start: f"{prefix}{at}_" for at, start in enumerate(sorted(sources))}
         frames = {names[start]: source.frame(session, wanted[start]) for start, source in sources.items()}
         return query_frame(session, before + query.replaced(names), frames)
 
@@ -125,7 +128,9 @@ class SqlContext:
             return FrameSource(name[0], self.frames[name[0]])
         if len(name) > 2 and self.engine == "spark":
             return None
-        table, _, suffix = name[-1].partition("$")
+        table, separator, suffix = name[-1].partition("$")
+        if separator and not suffix:
+            raise InvalidInputError(f"SQL: table {'.'.join(name)!r}: the name of a system table follows $.")
         branch, _, system = suffix.partition("$") if suffix.startswith("branch_") else ("", "", suffix)
         full = self.full_name((*name[:-1], f"{table}${branch}" if branch else table))
         if self.engine == "spark" and not self.catalog.table_exists(full):

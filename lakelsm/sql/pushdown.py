@@ -17,7 +17,9 @@ from lakelsm.sql.syntax.tokens import Token, TokenKind
 from lakelsm.types import DataField
 
 #: Words of queries that may use columns which they do not name.
-_ALL_COLUMNS = frozenset(["NATURAL", "PIVOT", "UNPIVOT", "TABLE", "|>", "MAP_FROM_ENTRIES"])
+_ALL_COLUMNS = frozenset(["NATURAL", "PIVOT", "UNPIVOT", "TABLE", "IDENTIFIER", "MAP_FROM_ENTRIES"])
+#: Begins an operator of a pipe: its conditions are on the columns that the operators before it made.
+_PIPE = "|>"
 #: Joins that keep the rows of what precedes them, or drop them; the others add rows of NULLs.
 _KEEP_LEFT = frozenset(["cross", "inner", "left", "semi", "anti"])
 _KEEP_RIGHT = frozenset(["cross", "inner", "right"])
@@ -33,11 +35,15 @@ class Need:
 
 def needs(query: QueryText, fields: Mapping[int, Sequence[DataField]], time_zone: str | None) -> dict[int, Need]:
     """Return the needed part of each table, by the start of its reference; ``fields`` are the tables' columns."""
-    names = _used_names(query)
-    conditions = dict(_conditions(query, fields, time_zone))
+    has_pipe = any(token.is_word(_PIPE) for token in query.tokens)
+    names = None if has_pipe else _used_names(query)
+    conditions = {} if has_pipe else dict(_conditions(query, fields, time_zone))
+    relations = [each for block in query.blocks for each in block.relations]
+    whole = {each.table.start for each in relations if each.table is not None and not each.is_plain}
     found = {}
     for start, columns in fields.items():
-        used = None if names is None else [field.name for field in columns if field.name.lower() in names]
+        is_whole = names is None or start in whole
+        used = None if is_whole else [field.name for field in columns if field.name.lower() in (names or ())]
         if used is not None and len(used) == len(columns):
             used = None
         elif used is not None:
@@ -100,7 +106,10 @@ def _keeps_rows(block: QueryBlock, at: int) -> bool:
 
 
 def _conjuncts(where: Sequence[Token]) -> Iterator[Sequence[Token]]:
-    """Return the parts of a condition between its outermost ANDs; none for a condition with OR beside them."""
+    """Return the parts of a condition between its outermost ANDs; the whole condition if there is OR beside them.
+
+    CASE and END can also be names: a condition in which they do not match is one part.
+    """
     depth, between, start = 0, False, 0
     parts = []
     for at, token in enumerate(where):
@@ -108,6 +117,8 @@ def _conjuncts(where: Sequence[Token]) -> Iterator[Sequence[Token]]:
             depth += 1
         elif token.text in (")", "]") or token.is_word("END"):
             depth -= 1
+            if depth < 0:
+                break
         elif depth:
             continue
         elif token.is_word("OR"):
@@ -120,6 +131,9 @@ def _conjuncts(where: Sequence[Token]) -> Iterator[Sequence[Token]]:
         elif token.is_word("AND"):
             parts.append(where[start:at])
             start = at + 1
+    if depth:
+        yield where
+        return
     yield from (*parts, where[start:])
 
 
@@ -142,6 +156,8 @@ def _condition(
             continue
         name = _name(token)
         if token.is_word("SELECT") or token.kind is TokenKind.HINT:
+            return None
+        if token.text == "." and _name(conjunct[at - 1]) not in known:
             return None
         if name is not None and name == qualifier and [each.text for each in conjunct[at + 1 : at + 2]] == ["."]:
             if _name(conjunct[at + 2]) not in known:

@@ -200,6 +200,8 @@ def table_source(table: Table, reference: TableReference) -> QuerySource:
             f"SQL: option {unknown[0]!r} of a hint is not supported. Supported: {', '.join([*_POINTS, _FRESH])}."
         )
     if "snapshot" in points:
+        if not str(points["snapshot"]).isdecimal():
+            raise InvalidInputError(f"SQL: option 'scan.snapshot-id': {points['snapshot']!r} is not a snapshot id.")
         points["snapshot"] = int(points["snapshot"])
     if reference.version is not None:
         points.update(_version(table, reference.version))
@@ -225,7 +227,10 @@ def _time(value: int | str) -> Any:
     """Return a time of TIMESTAMP AS OF: text, or seconds since 1970."""
     if isinstance(value, str):
         return value
-    return datetime.fromtimestamp(value, timezone.utc)
+    try:
+        return datetime.fromtimestamp(value, timezone.utc)
+    except (ValueError, OverflowError, OSError) as error:
+        raise InvalidInputError(f"SQL: TIMESTAMP AS OF {value}: the time is after the year 9999.") from error
 
 
 def fields_of(schema: pa.Schema) -> list[DataField]:

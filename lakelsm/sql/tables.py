@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,10 +14,11 @@ from lakelsm.sql.syntax import statements as sql
 from lakelsm.sql.syntax.query_text import quoted
 from lakelsm.sql.syntax.tokens import TokenKind, text_value, tokenize
 from lakelsm.table.table import Table
-from lakelsm.types import DataField
+from lakelsm.types import INTEGER_ROOTS, DataField
 
 #: Properties of CREATE TABLE that are not options of the table.
 _PRIMARY_KEY, _PARTITION, _COMMENT = "primary-key", "partition", "comment"
+_WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
 
 
 def create_table(context: SqlContext, statement: sql.CreateTable) -> Table | CommitResult:
@@ -107,8 +109,11 @@ def partition_condition(table: Table, partition: Mapping[str, str]) -> str:
             raise InvalidInputError(
                 f"Table {table.name}: {name!r} is not a partition column. Partition columns: {', '.join(known.values())}."
             )
-        literal_value(value)
-        parts.append(f"{quoted(known[name.lower()])} = {value}")
+        field = table.schema.field(known[name.lower()])
+        given = literal_value(value)
+        typed = typed_value(given, field)
+        text = value if typed == given else f"'{typed}'" if isinstance(typed, str) else str(typed)
+        parts.append(f"{quoted(field.name)} = {text}")
     return " AND ".join(parts)
 
 
@@ -127,6 +132,20 @@ def literal_value(text: str) -> Any:
     if token is not None and token.text.upper() in words and not negative:
         return words[token.text.upper()]
     raise UnsupportedFeatureError(f"SQL: PARTITION value {text!r} is not a literal.")
+
+
+def typed_value(value: Any, field: DataField) -> Any:
+    """The value of a PARTITION literal as the type of its column: Spark casts texts, and numbers for texts."""
+    root = field.type.root
+    if isinstance(value, int) and not isinstance(value, bool) and root in ("CHAR", "VARCHAR"):
+        return str(value)
+    if isinstance(value, str) and root in INTEGER_ROOTS and _WHOLE.fullmatch(value.strip()):
+        return int(value)
+    if isinstance(value, str) and root == "BOOLEAN" and value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    if isinstance(value, str) and (root in INTEGER_ROOTS or root == "BOOLEAN"):
+        raise InvalidInputError(f"SQL: PARTITION ({field.name}): {value!r} is not {field.type.sql()}.")
+    return value
 
 
 def drop_partition(context: SqlContext, statement: sql.DropPartition) -> PartitionDropResult:

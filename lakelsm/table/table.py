@@ -268,10 +268,10 @@ class Table(ReadableTable, WritableTable, ChangesReader, CompactableTable):
 
 
 def newest_view(table: Table) -> ReadableTable:
-    """Return a view of the newest snapshot; the table itself if it has none."""
+    """Return a view of the newest snapshot with the newest schema; the table itself if it has no snapshot."""
     store = table._store()
     newest = store.snapshots.latest()
-    return table if newest is None else TableView(store, table._spark, newest.id)
+    return table if newest is None else TableView(store, table._spark, newest.id, newest_schema=True)
 
 
 def first_snapshot_since(table: Table, millis: int) -> int | None:

@@ -25,9 +25,14 @@ if TYPE_CHECKING:
 class TableView(ReadableTable, ChangesReader):
     """A read-only table at one snapshot, which `Table.at` opens. ``inspect`` shows the metadata of the snapshot."""
 
-    def __init__(self, store: TableStore, spark: SparkSession | None, point: Point) -> None:
+    def __init__(
+        self, store: TableStore, spark: SparkSession | None, point: Point, *, newest_schema: bool = False
+    ) -> None:
+        """``newest_schema``: columns are those of the table now, instead of those at the snapshot."""
         super().__init__(store, spark)
         self._at, self._snapshot = state_at(store, point)
+        if newest_schema:
+            self._at = store.refreshed()
         self._until = store.millis_of(point) if isinstance(point, Moment) else self._snapshot.time_millis
         self._end = point if isinstance(point, str) else self._snapshot.id
         self.inspect = SnapshotInspection(self._at, spark, self._snapshot)
@@ -39,7 +44,7 @@ class TableView(ReadableTable, ChangesReader):
 
     @property
     def schema(self) -> TableSchema:
-        """The schema that the snapshot was written with."""
+        """The schema of the rows: the one that the snapshot was written with."""
         return self._at.schema
 
     def changelog(

@@ -35,11 +35,18 @@ QUERIES = {
     "using": "SELECT code, id, name FROM db.carriers JOIN (SELECT carrier AS code, id FROM db.flights) USING (code) "
     "ORDER BY id",
     "left join": "SELECT f.id, c.name FROM db.flights f LEFT JOIN db.carriers c ON f.carrier = c.code ORDER BY f.id",
+    "using, with both columns": "SELECT code, a.code AS x, b.code AS y, n FROM db.carriers a "
+    "FULL JOIN (SELECT 'UA' AS code, 1 AS n UNION ALL SELECT 'KK', 2) b USING (code) ORDER BY code",
     "full join": "SELECT id, code FROM db.flights FULL JOIN db.carriers ON carrier = code ORDER BY id, code",
     "semi and anti": "SELECT id FROM db.flights LEFT SEMI JOIN db.carriers ON carrier = code "
     "UNION ALL SELECT -id FROM db.flights LEFT ANTI JOIN db.carriers ON carrier = code ORDER BY id",
     "cross join": "SELECT count(*) FROM db.flights, db.carriers",
     "in": "SELECT id FROM db.flights WHERE carrier IN (SELECT code FROM db.carriers WHERE name IS NOT NULL) ORDER BY id",
+    "in, other type": "SELECT id FROM db.flights WHERE seats IN (SELECT id * 100 FROM db.flights) ORDER BY id",
+    "renamed columns": "SELECT carrier FROM db.flights AS f(carrier, id, a, b, c, d, e) "
+    "WHERE carrier = 1 AND f.id = 'AA'",
+    "pipes": "FROM db.flights |> SELECT id + 1 AS id |> WHERE id = 2",
+    "order by a constant": "SELECT id, 'x' AS x FROM db.flights ORDER BY x, id LIMIT 2",
     "exists": "SELECT code FROM db.carriers c WHERE NOT EXISTS (SELECT 1 FROM db.flights f WHERE f.carrier = c.code)",
     "scalar query": "SELECT id FROM db.flights WHERE seats > (SELECT avg(seats) FROM db.flights) ORDER BY id",
     "common tables": "WITH a AS (SELECT carrier, seats FROM db.flights), b(c, n) AS (SELECT carrier, sum(seats) FROM a "
@@ -49,6 +56,8 @@ QUERIES = {
     "values": "SELECT * FROM VALUES (1, 'x'), (2, NULL) AS v(i, j) ORDER BY i",
     "window": "SELECT id, row_number() OVER (PARTITION BY carrier ORDER BY id DESC) r, sum(seats) OVER (ORDER BY id ROWS "
     "BETWEEN 1 PRECEDING AND CURRENT ROW) s, lag(id, 1, 0) OVER (ORDER BY id) l, rank() OVER (ORDER BY seats) k "
+    "FROM db.flights ORDER BY id",
+    "window of checked expressions": "SELECT id, max(id) OVER (PARTITION BY upper(carrier) ORDER BY 1 / id) "
     "FROM db.flights ORDER BY id",
     "window of groups": "SELECT carrier, sum(sum(seats)) OVER () FROM db.flights GROUP BY carrier ORDER BY carrier",
     "case": "SELECT id, CASE carrier WHEN 'AA' THEN 1 WHEN 'UA' THEN 2 END, if(delay > 1, 'late', 'ok') FROM db.flights "

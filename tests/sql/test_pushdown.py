@@ -35,6 +35,9 @@ def conditions(text: str) -> list[str | None]:
         ("SELECT a, b, c FROM t", None),
         ("SELECT 1 FROM t", ["a"]),
         ("TABLE t", None),
+        ("SELECT p FROM t AS x(p, q, r)", None),
+        ("FROM t |> EXTEND 1 AS x", None),
+        ("SELECT IDENTIFIER('a') FROM t", None),
     ],
 )
 def test_named_columns_are_read(text: str, columns: list[str] | None) -> None:
@@ -59,6 +62,21 @@ def test_named_columns_are_read(text: str, columns: list[str] | None) -> None:
         ("SELECT a FROM t WHERE a > rand() AND b = 'x'", ["(b = 'x')"]),
         ("SELECT a FROM (SELECT a FROM t WHERE b = 'x') WHERE a = 1", ["(b = 'x')"]),
         ("SELECT a FROM t a WHERE a.a = 1", [None]),
+        ("SELECT a FROM t AS x(b, a, c) WHERE x.a = 'x' AND b = 1", [None]),
+        ("FROM t |> SELECT a + 1 AS a |> WHERE a = 1", [None]),
+        ("SELECT a FROM t WHERE a = 1 AND case = 2 OR b = 'x'", [None]),
+        ("SELECT a FROM t WHERE end = 1 OR case = 2 AND b = 'x'", [None]),
+        ("SELECT a FROM t x WHERE s.x.a = 1", [None]),
+        (
+            "SELECT a FROM t WHERE a = 1 AND (b = 'x' OR b = 'y') AND NOT c IS NULL",
+            ["(a = 1) AND (( b = 'x' OR b = 'y' )) AND (NOT c IS NULL)"],
+        ),
+        ("SELECT a FROM t WHERE b = 'x' /* OR a = 1 */ AND a = 2 -- OR", ["(b = 'x') AND (a = 2)"]),
+        (
+            "SELECT a FROM t WHERE b = 'x OR' AND a = 1 UNION SELECT a FROM t WHERE a = 2",
+            ["(b = 'x OR') AND (a = 1)", "(a = 2)"],
+        ),
+        ("SELECT b FROM t GROUP BY b HAVING b = 'x'", [None]),
     ],
 )
 def test_conditions_reach_the_tables_whose_rows_they_decide(text: str, where: list[str | None]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,13 @@ import pyarrow as pa
 import pytest
 
 from lakelsm import Catalog
-from lakelsm.errors import InvalidInputError, LakelsmError, TableNotFoundError, UnsupportedFeatureError
+from lakelsm.errors import (
+    InvalidInputError,
+    LakelsmError,
+    SnapshotNotFoundError,
+    TableNotFoundError,
+    UnsupportedFeatureError,
+)
 from tests.engines import ON_SPARK, TableEngine
 from tests.sql.queries import QUERIES, catalog
 
@@ -98,14 +105,33 @@ def test_tags_and_procedures(tmp_path: Path, engine: TableEngine) -> None:
     assert rows(run(c, engine, "SHOW TAGS db.flights")) == []
 
 
-def test_explain_shows_what_each_table_opens_and_the_plan_of_the_engine(tmp_path: Path, engine: TableEngine) -> None:
+def test_a_query_has_the_columns_that_alter_table_made(tmp_path: Path, engine: TableEngine) -> None:
     c = catalog(str(tmp_path))
-    text = "EXPLAIN SELECT name FROM db.flights JOIN db.carriers ON carrier = code WHERE db.flights.id > 3"
-    lines = [line for (line,) in rows(run(c, engine, text.replace("db.flights.id", "id")))]
-    files = "2 of 2 files (0 without a merge, 2 merged in 1 units)"
-    assert lines[0] == f"table db.flights; snapshot 2; columns id, carrier; {files}"
-    assert lines[1].startswith("table db.carriers; snapshot 1; columns *; 1 of 1 files")
-    assert "join" in " ".join(lines[2:]).lower()
+    run(c, engine, "ALTER TABLE db.carriers ADD COLUMN stars INT")
+    run(c, engine, "ALTER TABLE db.carriers RENAME COLUMN name TO title")
+    found = run(c, engine, "SELECT code, title, stars FROM db.carriers WHERE title LIKE 'A%'")
+    assert rows(found) == [("AA", "American", None)]
+    assert rows(run(c, engine, "SELECT name FROM db.carriers VERSION AS OF 1 WHERE code = 'AA'")) == [("American",)]
+
+
+def test_literals_of_partition_are_cast_to_the_type_of_the_column(tmp_path: Path, engine: TableEngine) -> None:
+    c = catalog(str(tmp_path))
+    run(
+        c,
+        engine,
+        "CREATE TABLE db.p (id INT, v STRING, i INT, d DATE, b BOOLEAN, s STRING) PARTITIONED BY (i, d, b, s) "
+        "TBLPROPERTIES ('primary-key' = 'id,i,d,b,s')",
+    )
+    run(c, engine, "INSERT INTO db.p PARTITION (i = '1', d = '2024-01-01', b = 'TRUE', s = 7) VALUES (1, 'a'), (2, 'b')")
+    run(c, engine, "INSERT OVERWRITE db.p PARTITION (i = 1, d = DATE '2024-01-01', b = true, s = '7') (id) VALUES (3)")
+    everything = "SELECT id, v, i, d, b, s FROM db.p"
+    assert rows(run(c, engine, everything)) == [(3, None, 1, date(2024, 1, 1), True, "7")]
+    with pytest.raises(InvalidInputError, match="PARTITION \\(i\\): 'x' is not INT"):
+        run(c, engine, "ALTER TABLE db.p DROP PARTITION (i = 'x')")
+    with pytest.raises(InvalidInputError, match="names a column twice"):
+        run(c, engine, "INSERT INTO db.p PARTITION (i = 1, I = 2) VALUES (1)")
+    run(c, engine, "ALTER TABLE db.p DROP PARTITION (b = 'true', s = 7)")
+    assert rows(run(c, engine, everything)) == []
 
 
 def test_frames_are_tables_by_name(tmp_path: Path, engine: TableEngine) -> None:
@@ -139,6 +165,15 @@ def test_frames_are_tables_by_name(tmp_path: Path, engine: TableEngine) -> None:
         ("SELECT * FROM a.b.c", InvalidInputError, "write the name as database.table"),
         ("SELECT * FROM db.flights /*+ OPTIONS('scan.mode' = 'latest') */", UnsupportedFeatureError, "'scan.mode'"),
         ("SELECT * FROM db.`flights$nothing`", LakelsmError, "nothing"),
+        ("SELECT * FROM db.`flights$`", InvalidInputError, "system table"),
+        ("SELECT id FROM db.flights TIMESTAMP AS OF 99999999999999999", InvalidInputError, "after the year 9999"),
+        ("SELECT id FROM db.flights /*+ OPTIONS('scan.snapshot-id' = 'x') */", InvalidInputError, "not a snapshot id"),
+        ("SELECT * FROM paimon_incremental_query('db.flights', 'x', 'y')", SnapshotNotFoundError, "tag"),
+        ("WITH x AS (SELECT 1), X AS (SELECT 2) SELECT * FROM x", InvalidInputError, "'X' twice"),
+        ("SELECT 1e999", InvalidInputError, "does not fit DOUBLE"),
+        ("SELECT id + FROM db.flights", InvalidInputError, "cannot be parsed at"),
+        ("SELECT a FROM (SELECT 1 AS a, 2 AS a)", InvalidInputError, "ambiguous: a, a"),
+        ("SELECT id FROM db.flights WHERE id IN (SELECT 1, 2)", InvalidInputError, "2 columns instead of 1"),
     ],
 )
 def test_what_cannot_be_run_is_one_typed_error(

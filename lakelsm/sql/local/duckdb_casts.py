@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lakelsm.predicate.expression import NULL_TYPE, Expression, Value, is_number
+from lakelsm.predicate.expression import NULL_TYPE, STRING, Expression, Value, is_number
 from lakelsm.sql.local.duckdb_types import literal, text_literal, type_text
 from lakelsm.types import INTEGER_ROOTS, AtomicType, DataType
 
@@ -88,7 +88,7 @@ def _to_text(text: str, source: AtomicType, plain: str) -> str | None:
     if source.root in INTEGER_ROOTS or source.root == "DECIMAL":
         return plain
     if source.root in ("DATE", "TIMESTAMP") and (source.precision or 0) <= 6:
-        return f"CASE WHEN year({text}) NOT BETWEEN 1 AND 9999 THEN {failure('year')} ELSE {plain} END"
+        return f"CASE WHEN year({text}) NOT BETWEEN 1 AND 9999 THEN {failure('year', STRING)} ELSE {plain} END"
     return None
 
 
@@ -98,12 +98,16 @@ def _from_text(text: str, target: AtomicType, plain: str) -> str | None:
         return None
     matches = f"regexp_full_match({text}, {text_literal(pattern)})"
     trimmed = plain.replace(text, f"trim({text}, {text_literal(_SPACES)})", 1) if target.root in INTEGER_ROOTS else plain
-    return f"CASE WHEN {text} IS NULL OR {matches} THEN {trimmed} ELSE {failure(f'cast to {target.sql()}')} END"
+    return f"CASE WHEN {text} IS NULL OR {matches} THEN {trimmed} ELSE {failure(f'cast to {target.sql()}', target)} END"
 
 
 _SPACES = "".join(map(chr, range(1, 33)))
 
 
-def failure(reason: str) -> str:
-    """Return an expression that fails where it is evaluated; `local_query` has the messages."""
-    return f"error({text_literal('lakelsm: ' + reason)})"
+def failure(reason: str, kind: DataType) -> str:
+    """Return an expression of a type that fails where it is evaluated; `local_query` has the messages.
+
+    It is a cast that fails, as DuckDB refuses its function `error` in windows: that function is volatile.
+    """
+    failed = f"CAST(CAST({text_literal('lakelsm: ' + reason)} AS INTEGER) AS VARCHAR)"
+    return failed if kind == STRING else f"CAST({failed} AS {type_text(kind)})"

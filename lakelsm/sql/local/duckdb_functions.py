@@ -205,7 +205,7 @@ def _case(template: str, name: str, arguments: Sequence[Expression]) -> Expressi
     if len(arguments) != 1:
         return None
     given = _accepted(arguments[0], "s")
-    return None if given is None else DuckExpression(STRING, template.format(text_of(given), failure(name)))
+    return None if given is None else DuckExpression(STRING, template.format(text_of(given), failure(name, STRING)))
 
 
 # -- aggregates --------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ value.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -40,12 +41,16 @@ _SHOWN = 200
 
 @dataclass(frozen=True)
 class ScopeColumn:
-    """A column in scope: its name, the relation that it is of, its type, and its name in DuckDB's SQL."""
+    """A column in scope: its name, the relation that it is of, its type, and its name in DuckDB's SQL.
+
+    ``hidden``: it is found with the relation's name only, as USING merged it with another column.
+    """
 
     name: str
     qualifier: str | None
     type: DataType
     sql: str
+    hidden: bool = False
 
 
 @dataclass
@@ -109,7 +114,8 @@ class ExpressionBinder:
     def refuse(self, node: Node) -> NoReturn:
         """Raise UnsupportedFeatureError for a node."""
         raise UnsupportedFeatureError(
-            f"SQL: {shown(node)!r} is not evaluated in this process. Pass engine='spark' to evaluate it on Spark."
+            f"SQL: {self._tree.as_written(shown(node))!r} is not evaluated in this process. "
+            "Pass engine='spark' to evaluate it on Spark."
         )
 
     def _bound(self, node: Node) -> Expression | None:
@@ -151,10 +157,10 @@ class ExpressionBinder:
                 column
                 for column in scope.columns
                 if column.name.lower() == name.lower()
-                and (qualifier is None or (column.qualifier or "").lower() == qualifier.lower())
+                and ((column.qualifier or "").lower() == qualifier.lower() if qualifier else not column.hidden)
             ]
             if len(found) > 1:
-                shown_names = ", ".join(f"{column.qualifier}.{column.name}" for column in found)
+                shown_names = ", ".join(".".join(filter(None, [column.qualifier, column.name])) for column in found)
                 raise InvalidInputError(f"SQL: column {name!r} is ambiguous: {shown_names}.")
             if found:
                 bound = self._visible(scope, found[0], node)
@@ -239,11 +245,19 @@ def _number(text: str) -> Value | None:
                 return Value(AtomicType(root), value)
         return Value(decimal(len(str(value)), 0), Decimal(value)) if len(str(value)) <= 38 else None
     if "e" in text.lower():
-        return Value(DOUBLE, float(text))
+        return Value(DOUBLE, finite(text))
     number = Decimal(text)
     scale = -int(number.as_tuple().exponent)
     precision = max(len(number.as_tuple().digits), scale)
     return Value(AtomicType("DECIMAL", precision=precision, scale=scale), number) if precision <= 38 else None
+
+
+def finite(text: str) -> float:
+    """The value of a DOUBLE literal. Raises InvalidInputError for one that is out of range."""
+    value = float(text)
+    if math.isinf(value):
+        raise InvalidInputError(f"SQL: {text[:40]} does not fit DOUBLE.")
+    return value
 
 
 def _negated(number: Value) -> Value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 from typing import Any, ClassVar
 
@@ -37,15 +38,22 @@ class QueryTree:
 
     def __init__(self, sql: str) -> None:
         self.values: dict[str, Value] = {}
+        self._texts: dict[str, str] = {}
         self._prefix = "literal "
         while self._prefix in sql:
             self._prefix += "-"
         try:
             self.root: Any = sqlglot.parse_one(self._plain(sql), dialect=PlainSpark)
         except SqlglotError as error:
-            raise InvalidInputError(f"SQL: {str(error).splitlines()[0]}") from error
+            raise InvalidInputError(f"SQL: the query cannot be parsed{_position(error)}.") from error
         except RecursionError as error:
             raise InvalidInputError("SQL: the query is nested too deeply.") from error
+
+    def as_written(self, text: str) -> str:
+        """Return a part of the query with its literals as the user wrote them."""
+        for name in reversed(self._texts) if self._prefix in text else ():
+            text = text.replace(f"'{name}'", self._texts[name])
+        return text
 
     def _plain(self, sql: str) -> str:
         """Return the text with a plain literal in place of each text with quotes or escapes, and each typed number."""
@@ -61,9 +69,17 @@ class QueryTree:
             if value is not None:
                 name = f"{self._prefix}{len(self.values)}"
                 self.values[name] = value
+                self._texts[name] = token.text
                 parts += [sql[position : token.start], f"'{name}'"]
                 position = token.end
         return "".join([*parts, sql[position:]])
+
+
+def _position(error: SqlglotError) -> str:
+    """Where an error is: a few words of the query. Its line and column are those of the text with other names."""
+    found = (getattr(error, "errors", None) or [{}])[0]
+    words = f"{found.get('start_context') or ''}{found.get('highlight') or ''}".split()
+    return f" at {' '.join(words[-4:])!r}" if words else ""
 
 
 def _number(text: str) -> Value | None:
@@ -80,5 +96,8 @@ def _number(text: str) -> Value | None:
             raise InvalidInputError(f"SQL: {text} does not fit {root}.")
         return Value(AtomicType(root), int(text[:-1]))
     if suffix == "D":
-        return Value(DOUBLE, float(text[:-1]))
+        value = float(text[:-1])
+        if math.isinf(value):
+            raise InvalidInputError(f"SQL: {text[:40]} does not fit DOUBLE.")
+        return Value(DOUBLE, value)
     return Value(AtomicType("FLOAT"), float(text[:-1])) if suffix == "F" else None

@@ -179,7 +179,7 @@ def _raised(duckdb: Any, streams: Mapping[str, _Stream], error: Exception) -> Ba
             return stream.error
     text = str(error).partition("\n")[0]
     if _FAILURE in text:
-        return InvalidInputError(f"SQL: {text.partition(_FAILURE)[2].rstrip('.')}.")
+        return InvalidInputError(f"SQL: {text.partition(_FAILURE)[2].partition(chr(39))[0]}.")
     if isinstance(error, LakelsmError):
         return error
     if isinstance(error, duckdb.OutOfMemoryException):

@@ -61,7 +61,7 @@ def arithmetic(binder: ExpressionBinder, node: Node) -> Expression | None:
         return None
     one, other = text_of(sides[0]), text_of(sides[1])
     if op in "/%":
-        divided = f"CASE WHEN {other} = 0 THEN {failure('division by zero')} ELSE {one} {op} {other} END"
+        divided = f"CASE WHEN {other} = 0 THEN {failure('division by zero', kind)} ELSE {one} {op} {other} END"
         return DuckExpression(kind, divided)
     return DuckExpression(kind, f"({one} {op} {other})")
 
@@ -91,7 +91,7 @@ def integer_division(binder: ExpressionBinder, node: Node) -> Expression | None:
     if not {left.type.root, right.type.root} <= {*INTEGER_ROOTS}:
         return None
     one, other = (text_of(side) for side in (cast(left, BIGINT), cast(right, BIGINT)) if side is not None)
-    divided = f"CASE WHEN {other} = 0 THEN {failure('division by zero')} ELSE {one} // {other} END"
+    divided = f"CASE WHEN {other} = 0 THEN {failure('division by zero', BIGINT)} ELSE {one} // {other} END"
     return DuckExpression(BIGINT, divided)
 
 
@@ -179,9 +179,14 @@ def within(binder: ExpressionBinder, node: Node) -> Expression | None:
     query = node.args.get("query")
     if query is not None:
         sql, columns = binder.bind_query(query.this if isinstance(query, exp.Subquery) else query, binder.scope)
-        if len(columns) != 1 or columns[0].type != value.type or not is_ordered(value.type):
+        if len(columns) != 1:
+            raise InvalidInputError(f"SQL: the query of {shown(node)!r} has {len(columns)} columns instead of 1.")
+        sides = alike([value, DuckExpression(columns[0].type, "q.c0")])
+        if sides is None or not is_ordered(sides[0].type):
             return None
-        return DuckExpression(BOOLEAN, f"({text_of(value)} IN ({sql}))")
+        if sides[0].type != columns[0].type:
+            sql = f"SELECT {text_of(sides[1])} AS c0 FROM ({sql}) AS q"
+        return DuckExpression(BOOLEAN, f"({text_of(sides[0])} IN ({sql}))")
     found = alike([value, *(binder.bind(each) for each in node.expressions)])
     if found is None or len(found) < 2 or not is_ordered(found[0].type):
         return None
@@ -278,9 +283,8 @@ def element(binder: ExpressionBinder, node: Node) -> Expression | None:
     array, at = text_of(holder), text_of(index)
     outside = f"({at} < 0 OR {at} >= len({array}))"
     value = f"{array}[CAST({at} AS BIGINT) + 1]"
-    return DuckExpression(
-        holder.type.element, f"CASE WHEN {outside} THEN {failure('array index out of bounds')} ELSE {value} END"
-    )
+    failed = failure("array index out of bounds", holder.type.element)
+    return DuckExpression(holder.type.element, f"CASE WHEN {outside} THEN {failed} ELSE {value} END")
 
 
 def cast_target(node: Node) -> DataType | None:

@@ -86,8 +86,11 @@ class _QueryBinder(RelationBinder):
             return "", common
         if clause.args.get("recursive"):
             raise UnsupportedFeatureError("SQL: WITH RECURSIVE is not evaluated in this process. Pass engine='spark'.")
-        parts, known = [], dict(common)
+        parts, known, defined = [], dict(common), set[str]()
         for each in clause.expressions:
+            if each.alias.lower() in defined:
+                raise InvalidInputError(f"SQL: WITH defines {each.alias!r} twice.")
+            defined.add(each.alias.lower())
             bound = self.query(each.this, known, parent)
             name = self.new_name("w")
             names = [column.name for column in each.args["alias"].columns]
@@ -153,7 +156,7 @@ class _QueryBinder(RelationBinder):
             elif isinstance(each, exp.Column):
                 items.append((each.parts[-1].name, each))
             else:
-                items.append((shown(each), each))
+                items.append((self.tree.as_written(shown(each)), each))
         return items
 
     def _starred(self, node: Node, star: Node, columns: Sequence[ScopeColumn]) -> list[tuple[str, Node]]:
@@ -161,7 +164,7 @@ class _QueryBinder(RelationBinder):
         hidden = {each.name.lower() for each in star.args.get("except_") or star.args.get("except") or ()}
         if star.args.get("replace") or star.args.get("rename"):
             raise UnsupportedFeatureError(f"SQL: {shown(node)!r} is not evaluated in this process.")
-        found = [each for each in columns if not qualifier or (each.qualifier or "").lower() == qualifier]
+        found = [each for each in columns if not each.hidden and qualifier in ("", (each.qualifier or "").lower())]
         if not found:
             raise InvalidInputError(f"SQL: {shown(node)!r}: there are no such columns.")
         return [(each.name, _Known(each)) for each in found if each.name.lower() not in hidden]
@@ -255,9 +258,11 @@ class _QueryBinder(RelationBinder):
                 raise InvalidInputError(f"SQL: ORDER BY {shown(child)!r} is not a column of SELECT DISTINCT.")
             if not is_ordered(bound.type):
                 binder.refuse(child)
-            text = f"c{texts.index(text_of(bound))}" if outputs_only else text_of(_storable(bound))
+            if isinstance(bound, Value) and not outputs_only:
+                continue  # DuckDB refuses constants there, and they order nothing.
+            text = f"c{texts.index(text_of(bound))}" if outputs_only else text_of(bound)
             parts.append(_sorted(text, each))
-        return f"ORDER BY {', '.join(parts)}"
+        return f"ORDER BY {', '.join(parts)}" if parts else ""
 
     def _limit(self, node: Node) -> str:
         parts = []

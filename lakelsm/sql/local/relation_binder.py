@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -144,8 +144,8 @@ class RelationBinder(ABC):
         condition = join.args.get("on")
         using = [each.name for each in join.args.get("using") or ()]
         if str(join.args.get("method") or "").upper() == "NATURAL":
-            names = {each.name.lower() for each in added}
-            using = [each.name for each in columns if each.name.lower() in names]
+            names = {each.name.lower() for each in added if not each.hidden}
+            using = [each.name for each in columns if each.name.lower() in names and not each.hidden]
         visible = columns if kind in ("SEMI", "ANTI") else [*columns, *added]
         if using:
             test, visible = self._using(using, columns, added, kind)
@@ -169,7 +169,7 @@ class RelationBinder(ABC):
         self, names: Sequence[str], left: Sequence[ScopeColumn], right: Sequence[ScopeColumn], kind: str
     ) -> tuple[str, list[ScopeColumn]]:
         """Return the condition of USING, and the columns in scope: each column of USING is first, and only once."""
-        tests, merged = [], []
+        tests, merged, hidden = [], [], list[ScopeColumn]()
         for name in names:
             sides = [_only(columns, name) for columns in (left, right)]
             both = common_type(side.type for side in sides)
@@ -185,10 +185,12 @@ class RelationBinder(ABC):
                 merged.append(ScopeColumn(sides[0].name, None, both, f"coalesce({one}, {other})"))
             else:
                 merged.append(sides[1] if kind == "RIGHT" else sides[0])
+            hidden += [replace(side, hidden=True) for side in sides if side is not merged[-1]]
         lowered = {name.lower() for name in names}
-        rest = [each for each in left if each.name.lower() not in lowered]
+        rest = [each for each in left if each.hidden or each.name.lower() not in lowered]
         if kind not in ("SEMI", "ANTI"):
-            rest += [each for each in right if each.name.lower() not in lowered]
+            rest += [each for each in right if each.hidden or each.name.lower() not in lowered]
+            rest += hidden
         return " AND ".join(tests), [*merged, *rest]
 
 
@@ -198,7 +200,7 @@ def scope_columns(columns: Sequence[OutputColumn], relation: str) -> list[ScopeC
 
 
 def _only(columns: Sequence[ScopeColumn], name: str) -> ScopeColumn:
-    found = [each for each in columns if each.name.lower() == name.lower()]
+    found = [each for each in columns if each.name.lower() == name.lower() and not each.hidden]
     if len(found) != 1:
         raise InvalidInputError(f"SQL: USING ({name}): {'no' if not found else 'more than one'} column has this name.")
     return found[0]

@@ -51,7 +51,8 @@ class Relation:
     """A relation of FROM: a table or something else (``table`` None).
 
     ``join`` is how it is joined with the relations before it: 'inner', 'cross', 'left', 'right', 'full', 'semi', 'anti'.
-    ``is_plain``: its rows are the table's, neither sampled nor pivoted. ``takes_alias``: an alias can follow its name.
+    ``is_plain``: its rows and column names are the table's, neither sampled, pivoted nor renamed. ``takes_alias``: an
+    alias can follow its name.
     """
 
     table: TableReference | None
@@ -290,18 +291,20 @@ class _Scan:
             at = self._expression(at + 1, end, known, _CLAUSES | _SET_OPERATIONS | _JOINS | {"AS"})
         else:
             at, table = self._table(at, end, known)
-        is_plain = True
+        is_plain, takes_alias = True, True
         while self._is(at, end, "TABLESAMPLE", "PIVOT", "UNPIVOT"):
-            is_plain = False
+            # The alias of a sampled table follows the sample.
+            is_plain, takes_alias = False, takes_alias and self._words[at] != "TABLESAMPLE"
             at += 1
             while at < end and self._words[at] != "(":
                 at += 1
             at = self._skip(at, known)
         at, alias = self._alias(at, end)
+        is_plain = is_plain and not (alias is not None and self._words[at - 1] == ")")
         while self._is(at, end, "TABLESAMPLE", "PIVOT", "UNPIVOT"):
             is_plain = False
             at = self._skip(at + 1, known)
-        found.append(Relation(table, alias, join, is_plain=is_plain))
+        found.append(Relation(table, alias, join, is_plain=is_plain, takes_alias=takes_alias))
         return at
 
     def _alias(self, at: int, end: int) -> tuple[int, str | None]:
