@@ -57,3 +57,15 @@ def test_wrong_changes_leave_the_table_as_it_is(c: Catalog, text: str, error: ty
     with pytest.raises(error, match=problem):
         c.sql(text, engine="local")
     assert (c.table("default.t").count().rows, len(c.table("default.t").inspect.snapshots())) == (1, 1)
+
+
+def test_an_overwrite_of_some_columns_sets_the_others_to_null(c: Catalog) -> None:
+    run(c, "INSERT INTO t VALUES (1, 1, 'a'), (2, 1, 'b'), (3, 2, 'c')")
+    assert run(c, "INSERT OVERWRITE t PARTITION (p = '1') (k) VALUES (4)") == [(3, 2, "c"), (4, 1, None)]
+    assert run(c, "INSERT OVERWRITE t (p, k) VALUES (2, 5)") == [(4, 1, None), (5, 2, None)]
+
+
+def test_a_name_after_a_dot_is_no_qualifier(c: Catalog) -> None:
+    c.sql("CREATE TABLE s (k INT, s STRUCT<s: STRUCT<v: INT>>) TBLPROPERTIES ('primary-key' = 'k')", engine="local")
+    with pytest.raises(LakelsmError, match=r"x\.s\.v"):
+        c.sql("DELETE FROM s WHERE x.s.v = 1", engine="local")

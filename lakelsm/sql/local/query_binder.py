@@ -250,6 +250,8 @@ class _QueryBinder(RelationBinder):
                 bound = self._numbered(child, [found for _, found in outputs], "ORDER BY")
             elif isinstance(child, exp.Column) and len(child.parts) == 1:
                 bound = aliases.get(child.name.lower())
+                if len({text_of(found) for item, found in outputs if item.name.lower() == child.name.lower()}) > 1:
+                    raise InvalidInputError(f"SQL: ORDER BY {child.name}: more than one column has this name.")
             if bound is None:
                 binder.scope.aliases = aliases
                 bound = binder.bind(child)

@@ -49,3 +49,10 @@ def test_what_is_not_built_is_refused_by_name(select: str) -> None:
 def test_an_aggregate_without_a_group_is_an_error_where_it_has_none() -> None:
     with pytest.raises(InvalidInputError, match="not allowed here"):
         table_of("SELECT v FROM t WHERE count(*) > 1", ROWS)
+
+
+def test_windows_take_expressions_that_can_fail() -> None:
+    found = table_of("SELECT count(*) OVER (PARTITION BY upper('a') ORDER BY 1 / 2) AS n FROM t", ROWS)
+    assert set(found.column("n").to_pylist()) == {len(ROWS)}
+    with pytest.raises(InvalidInputError, match="SQL: division by zero"):
+        table_of("SELECT count(*) OVER (PARTITION BY 1 / (v - v)) FROM t", ROWS)

@@ -55,8 +55,15 @@ def test_rows(text: str, rows: list[object]) -> None:
         ("WITH RECURSIVE w AS (SELECT 1) SELECT * FROM w", UnsupportedFeatureError, "WITH RECURSIVE"),
         ("SELECT a FROM t LATERAL VIEW explode(array(1)) v AS x", UnsupportedFeatureError, "LATERAL VIEW"),
         ("SELECT a FROM t QUALIFY a > 1", LakelsmError, "SQL"),
+        ("SELECT a AS x, b AS x FROM t ORDER BY x", InvalidInputError, "ORDER BY x: more than one column"),
     ],
 )
 def test_wrong_queries_and_what_is_not_built(text: str, error: type[LakelsmError], problem: str) -> None:
     with pytest.raises(error, match=problem):
         table_of(text, ROWS)
+
+
+def test_constants_order_nothing_and_literals_keep_their_text_in_names() -> None:
+    found = table_of(r"SELECT DISTINCT 'it\'s' || '\t' FROM t ORDER BY 1", ROWS)
+    assert found.to_pydict() == {r"'it\'s' || '\t'": ["it's\t"]}
+    assert table_of("SELECT 'x' AS x FROM t ORDER BY x, 'y' LIMIT 1", ROWS).to_pydict() == {"x": ["x"]}

@@ -42,3 +42,11 @@ def test_relations(text: str, names: list[str], rows: list[tuple[object, ...]]) 
 def test_wrong_relations(text: str, error: type[LakelsmError], problem: str) -> None:
     with pytest.raises(error, match=problem):
         table_of(text, ROWS)
+
+
+def test_both_columns_of_using_are_found_by_the_names_of_their_relations() -> None:
+    text = "SELECT x.k, y.k, k AS n FROM (SELECT 1 AS k) x FULL JOIN (SELECT 2 AS k) y USING (k) ORDER BY n"
+    columns = [column.to_pylist() for column in table_of(text, ROWS).columns]
+    assert columns == [[1, None], [None, 2], [1, 2]]
+    joined = "SELECT * FROM (SELECT 1 AS k) x JOIN (SELECT 1 AS k) y USING (k) NATURAL JOIN (SELECT 1 AS k) z"
+    assert table_of(joined, ROWS).column_names == ["k"]

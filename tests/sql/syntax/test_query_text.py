@@ -71,6 +71,14 @@ def test_other_names_take_the_places_of_tables_and_their_aliases_stay() -> None:
     assert found == "SELECT a.i FROM v0 AS `a`, v1 AS x WHERE a.i IN (SELECT j FROM v2 y) -- {a}"
 
 
+def test_relations_that_are_sampled_or_renamed_are_not_plain_and_a_sample_precedes_the_alias() -> None:
+    query = QueryText.of("SELECT 1 FROM a TABLESAMPLE (1 ROWS), b AS c(d), e, f PIVOT (max(i) FOR j IN (1))")
+    relations = query.blocks[0].relations
+    assert [(each.is_plain, each.takes_alias) for each in relations] == [
+        (False, False), (False, True), (True, True), (False, True)
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("text", "error", "problem"),
     [
