@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -57,8 +58,26 @@ def run(catalog: Catalog, text: str, engine: str) -> Rows:
         return "error"
 
 
+@pytest.fixture
+def interpreted(spark: SparkSession) -> Iterator[SparkSession]:
+    """Give a session in which Spark compiles no code, which takes most of the time of a small query."""
+    settings = {
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.shuffle.partitions": "1",
+    }
+    before = {key: spark.conf.get(key) for key in settings}
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    yield spark
+    for key, value in before.items():
+        spark.conf.set(key, str(value))
+
+
 @pytest.mark.spark
-def test_random_queries_give_spark_s_rows(tmp_path: Path, spark: SparkSession) -> None:
+def test_random_queries_give_spark_s_rows(tmp_path: Path, interpreted: SparkSession) -> None:
+    spark = interpreted
     catalog = Catalog(str(tmp_path), spark)
     write_tables(catalog)
     for name in ("t", "u"):
