@@ -33,6 +33,7 @@ from lakelsm.table import (
     TableConsumers,
     TableInspection,
     TableMaintenance,
+    TableMerge,
     TableTags,
 )
 
@@ -41,7 +42,7 @@ CODE = re.findall(r"(?<!`)`([^`]+)`(?!`)", PAGE)
 EXPORTED = {name: getattr(lakelsm, name) for name in lakelsm.__all__}
 NAMESPACES = (TableMaintenance, TableTags, TableBranches, TableConsumers, TableInspection)
 RESULTS = [each for name, each in vars(results).items() if name in results.__all__ and dataclasses.is_dataclass(each)]
-PUBLIC = {*EXPORTED.values(), *NAMESPACES, SnapshotInspection, ResultTable}
+PUBLIC = {*EXPORTED.values(), *NAMESPACES, SnapshotInspection, ResultTable, TableMerge}
 PUBLIC |= {
     each for module in (errors, results, schema_changes) for each in vars(module).values() if inspect.isclass(each)
 }
@@ -66,7 +67,7 @@ def public_methods(kind: type) -> dict[str, Callable[..., Any]]:
 
 FACE = [
     (kind, name, each)
-    for kind in (Catalog, Table, *NAMESPACES, ResultTable, Lookup)
+    for kind in (Catalog, Table, TableMerge, *NAMESPACES, ResultTable, Lookup)
     for name, each in public_methods(kind).items()
 ]
 FACE += [(TableView, name, each) for name, each in vars(TableView).items() if not name.startswith("_")]

@@ -190,6 +190,7 @@ def right_values(
             **COMMIT,
             "engine": ["local" if spark is None else "spark"],
         },
+        "Table.merge": {"source": [[{"k": 1, "v": "x"}]], "on": ["k", ["k", "dt"], "t.k = s.k"]},
         "Table.read": {**WHERE, "columns": [None, ["k"]], "fresh": [False, True]},
         "Table.lookup": {
             "columns": [None, ["v"]],

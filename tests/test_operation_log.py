@@ -40,7 +40,7 @@ KINDS = (Catalog, Table, TableView, TableMaintenance, TableTags, TableBranches, 
 #: Methods that change and read no rows: they log nothing.
 OF_METADATA = {
     *("Catalog.list_databases", "Catalog.list_tables", "Catalog.sql", "Catalog.table", "Catalog.table_exists"),
-    *("Table.at", "Table.explain", "Table.for_path", "Table.lookup_join", "TableView.explain"),
+    *("Table.at", "Table.explain", "Table.for_path", "Table.lookup_join", "Table.merge", "TableView.explain"),
     *("TableBranches.list", "TableBranches.open", "TableConsumers.list", "TableTags.list"),
     *(
         f"TableInspection.{each}"

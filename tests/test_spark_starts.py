@@ -28,6 +28,7 @@ from lakelsm.errors import InvalidInputError, SparkUnavailableError
 from lakelsm.results import UpkeepResult
 from lakelsm.schema_changes import SetOption
 from lakelsm.system_tables.named_tables import SYSTEM_TABLES
+from lakelsm.table import TableMerge
 from tests.table_files import root_of
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -72,6 +73,10 @@ class CallWarehouse:
     def view(self) -> TableView:
         return self.table.at(snapshot=1)
 
+    @property
+    def merge(self) -> TableMerge:
+        return self.table.merge(ROWS, ["id", "dt"])
+
     @cached_property
     def lookup(self) -> Lookup:
         return self.table.lookup()
@@ -115,6 +120,7 @@ BY_ENGINE: dict[str, CallByEngine] = {
     "TableView.count": lambda at, engine: at.view.count("v = 'x'", engine=engine),
     "Table.delete": lambda at, engine: at.table.delete("id = 1", engine=engine),
     "Table.update": lambda at, engine: at.table.update({"v": "'n'"}, "id = 1", engine=engine),
+    "TableMerge.execute": lambda at, engine: at.merge.when_matched_update().execute(engine=engine),
     "Table.compact": lambda at, engine: at.table.compact(True, "dt = 'a'", engine=engine),
     "TableMaintenance.analyze": lambda at, engine: at.table.maintenance.analyze(engine=engine),
     "TableMaintenance.check": lambda at, engine: at.table.maintenance.check(data="full", engine=engine),
@@ -177,6 +183,7 @@ OTHERS: Calls = {
     "Table.head": lambda at: at.table.head(),
     "Table.lookup": lambda at: at.table.lookup().close(),
     "Table.lookup_join": lambda at: at.table.lookup_join(["id", "dt"]),
+    "Table.merge": lambda at: at.merge,
     "Table.name": lambda at: at.table.name,
     "Table.overwrite": lambda at: at.table.overwrite(ROWS),
     "Table.rollback": lambda at: at.table.rollback(1),
@@ -186,6 +193,11 @@ OTHERS: Calls = {
     "Table.to_polars": lambda at: _to_polars(at.table),
     "Table.to_reader": lambda at: at.table.to_reader("id = 1", ["id"]).read_all(),
     "Table.write": lambda at: at.table.write([{"id": 1, "dt": "a", "v": None}]),
+    "TableMerge.when_matched_delete": lambda at: at.merge.when_matched_delete(),
+    "TableMerge.when_matched_update": lambda at: at.merge.when_matched_update(),
+    "TableMerge.when_not_matched_by_source_delete": lambda at: at.merge.when_not_matched_by_source_delete(),
+    "TableMerge.when_not_matched_by_source_update": lambda at: at.merge.when_not_matched_by_source_update({"v": "'n'"}),
+    "TableMerge.when_not_matched_insert": lambda at: at.merge.when_not_matched_insert(),
     "TableView.changelog_reader": lambda at: at.view.changelog_reader().read_all(),
     "TableView.explain": lambda at: at.view.explain(),
     "TableView.head": lambda at: at.view.head(1),

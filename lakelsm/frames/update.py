@@ -51,10 +51,10 @@ def updates(
     expressions = [F.expr(value).alias(NEW_VALUE.format(at)) for at, value in enumerate(plan.values.values())]
     valued = rows.select("*", *expressions)
     new = {
-        name: _assigned(store.schema.field(name), F.col(NEW_VALUE.format(at)), kind)
+        name: assigned(store.schema.field(name), F.col(NEW_VALUE.format(at)), kind)
         for at, (name, kind) in enumerate(kinds.items())
     }
-    return prepared_changes(store, valued, _checked(plan, new), F.lit(ROW_KINDS[UPDATE_AFTER]))
+    return prepared_changes(store, valued, checked_values(plan, new), F.lit(ROW_KINDS[UPDATE_AFTER]))
 
 
 def _type_of(rows: DataFrame, name: str, value: str) -> T.DataType:
@@ -72,7 +72,7 @@ def _type_of(rows: DataFrame, name: str, value: str) -> T.DataType:
     return held.fields[0].dataType
 
 
-def _assigned(field: DataField, value: Column, kind: T.DataType) -> Column:
+def assigned(field: DataField, value: Column, kind: T.DataType) -> Column:
     """Return the value in the column's type: numbers are rounded, and refused if they do not fit."""
     target = to_spark(field.type)
     if isinstance(kind, T.NumericType) and isinstance(target, T.NumericType) and kind != target:
@@ -83,7 +83,7 @@ def _assigned(field: DataField, value: Column, kind: T.DataType) -> Column:
     return value if kind == target else value.cast(target)
 
 
-def _checked(plan: UpdatePlan, new: Mapping[str, Column]) -> dict[str, Column]:
+def checked_values(plan: UpdatePlan, new: Mapping[str, Column]) -> dict[str, Column]:
     """Return the new values. A value that the merge would not apply fails the update when it is read."""
     checked = dict(new)
     for check in plan.checks():

@@ -37,17 +37,23 @@ def retractions(
         rows = map(wanted.rows_of, rows)
     sequences = MergeSpec.of(store.schema, store.options).removing_sequences
     if sequences:
-        rows = _removable(rows, sequences)
+        rows = removable(rows, sequences)
     return prepared_changes(store, rows, ROW_KINDS[DELETE])
 
 
-def prepared_changes(store: TableStore, rows: Iterable[pa.RecordBatch], kind: str) -> Iterator[pa.RecordBatch]:
-    """Prepare rows of the table, in its stored form, to be written again with a row kind, given as text."""
+def prepared_changes(
+    store: TableStore, rows: Iterable[pa.RecordBatch], kind: str, *, is_new: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """Prepare rows of the table, in its stored form, to be written again with a row kind, given as text.
+
+    ``is_new``: the table may not have the keys, so they get the form that keys of the table have.
+    """
     own = store.options.rowkind_field
     stored = stored_schema(store, store.schema.field_names)
     schema = stored if own is not None else stored.append(pa.field(CHANGED_KIND, pa.string()))
-    given = ArrowInput(schema, _with_kind(rows, schema, own or CHANGED_KIND, kind))
-    return prepare_arrow(given, store.schema, store.options, None if own else CHANGED_KIND, stored=True)
+    fitted = frozenset(store.schema.field_names)
+    given = ArrowInput(schema, _with_kind(rows, schema, own or CHANGED_KIND, kind), fitted)
+    return prepare_arrow(given, store.schema, store.options, None if own else CHANGED_KIND, stored=not is_new)
 
 
 def _with_kind(
@@ -60,7 +66,7 @@ def _with_kind(
             yield pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
 
 
-def _removable(rows: Iterable[pa.RecordBatch], sequences: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+def removable(rows: Iterable[pa.RecordBatch], sequences: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
     """Yield the rows. Raises InvalidInputError for a row that a -D row would not remove."""
     for batch in rows:
         empty = batch.column(sequences[0]).is_null()

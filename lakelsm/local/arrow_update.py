@@ -28,7 +28,7 @@ from lakelsm.predicate.shown_text import shown_condition
 from lakelsm.runner.runner import Runner
 from lakelsm.schema.row_rules import is_assignable
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.types import DataField, to_arrow
+from lakelsm.types import DataField, DataType, to_arrow
 
 
 def updates(
@@ -62,19 +62,39 @@ class _Assignment:
         field = store.schema.field(name)
         with error_context(f"set[{name!r}] = {shown_condition(value)}"):
             expression = parse_expression(value, store.schema.fields, session_time_zone)
-        numbers = is_number(expression.type) and is_number(reduced(field.type))
-        if not numbers and not is_assignable(expression.type, field.type):
-            raise other_type(field, expression.type.sql(), field.type.with_nullable(True).sql())
+        check_assignable(field, expression.type)
         return _Assignment(field, expression)
 
     def values(self, rows: pa.RecordBatch) -> pa.Array:
         """Return the values in the column's type: numbers are rounded, and refused if they do not fit."""
-        found, target = evaluated(self.expression, rows), reduced(self.field.type)
-        if self.expression.type != NULL_TYPE and is_number(target):
-            cast = number_cast(found, target)
-            refuse_any(pc.and_(found.is_valid(), cast.is_null()), out_of_range(self.field))
-            found = cast
-        return cast_column(found, to_arrow(self.field.type))
+        found = evaluated(self.expression, rows)
+        return fitted(self.field, found, is_null=self.expression.type == NULL_TYPE)
+
+
+def check_assignable(field: DataField, kind: DataType) -> None:
+    """Raise InvalidInputError if a column does not accept the values of an expression of a type."""
+    numbers = is_number(kind) and is_number(reduced(field.type))
+    if not numbers and not is_assignable(kind, field.type):
+        raise other_type(field, kind.sql(), field.type.with_nullable(True).sql())
+
+
+def fitted(field: DataField, values: pa.Array, *, is_null: bool = False) -> pa.Array:
+    """Return values of an expression in the column's type: numbers are rounded, and refused if they do not fit.
+
+    ``is_null``: the expression has no type, because it is NULL.
+    """
+    target = reduced(field.type)
+    if not is_null and is_number(target):
+        cast = number_cast(values, target)
+        refuse_any(pc.and_(values.is_valid(), cast.is_null()), out_of_range(field))
+        values = cast
+    return cast_column(values, to_arrow(field.type))
+
+
+def check_rows(plan: UpdatePlan, old: pa.RecordBatch, new: Mapping[str, pa.Array]) -> None:
+    """Raise InvalidInputError if the merge would not apply a new row as intended."""
+    for check in plan.checks():
+        refuse_any(_fault(check, old, new), check.text)
 
 
 def _updated(
@@ -83,8 +103,7 @@ def _updated(
     for batch in rows:
         new = dict(zip(batch.schema.names, batch.columns))
         new.update({each.field.name: each.values(batch) for each in assigned})
-        for check in plan.checks():
-            refuse_any(_fault(check, batch, new), check.text)
+        check_rows(plan, batch, new)
         yield pa.RecordBatch.from_arrays([new[name] for name in batch.schema.names], schema=batch.schema)
 
 

@@ -84,7 +84,7 @@ class CompactionResult(OperationResult):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class CommitResult(OperationResult):
-    """The result of a write, overwrite, delete or update. ``snapshot_id`` is None if it changed no row.
+    """The result of a write, overwrite, delete, update or merge. ``snapshot_id`` is None if it changed no row.
 
     ``already_committed``: the commit user committed this batch id before, so nothing is written again. ``rows`` (one
     for each key), ``files`` and ``bytes`` count the new files. ``compaction`` is the result of the automatic
@@ -92,9 +92,10 @@ class CommitResult(OperationResult):
     failed after the commit. The commit remains valid in both cases. ``ignored_rows`` counts rows of kind -U and -D
     without effect: the options of the table drop them, or its merge engine cannot retract (docs/api.md). A warning
     reports those of kind -D. ``matched_rows`` counts the rows that a delete or an update found and wrote; it is None
-    for other operations, and for a batch that was committed before. ``schema_changes`` are the `AddColumn` and
-    `UpdateColumnType` of ``merge_schema``; `as_dict` has their texts. ``changed`` is also True for schema changes
-    alone: a frame without rows may add columns.
+    for other operations, and for a batch that was committed before. ``updated_rows``, ``deleted_rows`` and
+    ``inserted_rows`` count what a merge wrote, and are None for other operations. ``schema_changes`` are the
+    `AddColumn` and `UpdateColumnType` of ``merge_schema``; `as_dict` has their texts. ``changed`` is also True for
+    schema changes alone: a frame without rows may add columns.
     """
 
     snapshot_id: int | None
@@ -105,6 +106,9 @@ class CommitResult(OperationResult):
     ignored_rows: int = 0
     compaction: CompactionResult | None = None
     matched_rows: int | None = None
+    updated_rows: int | None = None
+    deleted_rows: int | None = None
+    inserted_rows: int | None = None
     after_commit_failures: tuple[Failure, ...] = ()
     schema_changes: tuple[SchemaChange, ...] = ()
 

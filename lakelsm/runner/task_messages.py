@@ -11,12 +11,13 @@ from pyroaring import BitMap
 
 from lakelsm.format.index.index_manifest import IndexManifestEntry, decode_index_manifest, encode_index_manifest
 from lakelsm.format.manifest import ManifestEntry, decode_entries, encode_entries
+from lakelsm.format.row_kinds import ROW_KINDS
 
 #: The columns of the batches that carry messages, in Spark's DDL.
 MESSAGE_SCHEMA = (
     "entries binary, index_entries binary, changelog_entries binary, "
     "positions array<struct<partition: binary, bucket: int, data_file: string, positions: binary>>, "
-    "ignored_rows bigint, ignored_deletes bigint"
+    "ignored_rows bigint, ignored_deletes bigint, row_kinds array<bigint>"
 )
 _POSITIONS_TYPE = pa.list_(
     pa.struct(
@@ -33,7 +34,7 @@ class TaskMessages:
     """Files that a task wrote, which no snapshot contains yet, and the rows of other files that they replace.
 
     ``ignored_rows`` counts input rows without effect (`batch_check.ignored_rows`), ``ignored_deletes`` those of kind
-    -D.
+    -D. ``row_kinds`` counts the other rows of a written batch by the code of their kind.
     """
 
     entries: list[ManifestEntry] = field(default_factory=list)
@@ -43,6 +44,7 @@ class TaskMessages:
     _: KW_ONLY
     ignored_rows: int = 0
     ignored_deletes: int = 0
+    row_kinds: tuple[int, ...] = (0,) * len(ROW_KINDS)
 
     def add(self, other: TaskMessages) -> None:
         """Append the messages of another task; positions of one data file are united."""
@@ -51,6 +53,7 @@ class TaskMessages:
         self.changelog_entries.extend(other.changelog_entries)
         self.ignored_rows += other.ignored_rows
         self.ignored_deletes += other.ignored_deletes
+        self.row_kinds = tuple(one + more for one, more in zip(self.row_kinds, other.row_kinds))
         for bucket, files in other.positions.items():
             own = self.positions.setdefault(bucket, {})
             for name, rows in files.items():
@@ -70,19 +73,21 @@ class TaskMessages:
             "positions": pa.array([positions], _POSITIONS_TYPE),
             "ignored_rows": pa.array([self.ignored_rows], pa.int64()),
             "ignored_deletes": pa.array([self.ignored_deletes], pa.int64()),
+            "row_kinds": pa.array([self.row_kinds], pa.list_(pa.int64())),
         }
         return pa.RecordBatch.from_arrays(list(row.values()), list(row))
 
     @staticmethod
     def of_row(row: Sequence[Any]) -> TaskMessages:
         """Return the messages of a row of `MESSAGE_SCHEMA`."""
-        entries, index_entries, changelog_entries, positions, ignored_rows, ignored_deletes = row
+        entries, index_entries, changelog_entries, positions, ignored_rows, ignored_deletes, row_kinds = row
         messages = TaskMessages(
             decode_entries(bytes(entries)),
             decode_index_manifest(bytes(index_entries), "a task's message"),
             decode_entries(bytes(changelog_entries)),
             ignored_rows=ignored_rows,
             ignored_deletes=ignored_deletes,
+            row_kinds=tuple(row_kinds),
         )
         for position_row in positions:
             files = messages.positions.setdefault((bytes(position_row["partition"]), position_row["bucket"]), {})

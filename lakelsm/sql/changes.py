@@ -1,13 +1,15 @@
-"""Execution of INSERT, UPDATE, DELETE and TRUNCATE."""
+"""Execution of INSERT, UPDATE, DELETE, MERGE and TRUNCATE."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.plan.merge_plan import MergeRequest, MergeRule
 from lakelsm.results import CommitResult
 from lakelsm.sql.context import SqlContext
 from lakelsm.sql.local.query_result import QueryResult
@@ -15,6 +17,7 @@ from lakelsm.sql.syntax import statements as sql
 from lakelsm.sql.syntax.tokens import TokenKind, tokenize
 from lakelsm.sql.tables import literal_value, partition_condition, typed_value
 from lakelsm.table.table import Table
+from lakelsm.table.table_merge import TableMerge
 from lakelsm.text_table import amount
 
 
@@ -149,6 +152,36 @@ def update(context: SqlContext, statement: sql.Update) -> CommitResult:
     return table.update(values, where, engine=context.engine)
 
 
+def merge(context: SqlContext, statement: sql.Merge) -> CommitResult:
+    """MERGE INTO."""
+    if statement.with_schema_evolution:
+        raise UnsupportedFeatureError("SQL: MERGE WITH SCHEMA EVOLUTION is not supported. Add the columns first.")
+    table = context.table(statement.table)
+    clauses = tuple(MergeRule(each.matched, each.condition, each.action, each.values) for each in statement.clauses)
+    source_alias = statement.source_alias
+    if source_alias is None:
+        last = tokenize(statement.source)[-2]
+        source_alias = last.text.strip("`") if last.kind is TokenKind.QUOTED else "lakelsm_source"
+    target_alias = statement.alias or statement.table[-1]
+    compares_key = _compares_key(statement.on, table.schema.primary_keys, target_alias, source_alias)
+    request = MergeRequest(statement.on, clauses, target_alias, source_alias, compares_key)
+    source = context.query(f"SELECT * FROM {statement.source}")
+    return TableMerge(table, source, request).execute(engine=context.engine)
+
+
+def _compares_key(on: str, keys: Sequence[str], target: str, source: str) -> bool:
+    """Whether a condition is ``t.k = s.k`` for each column of the key, joined by AND."""
+    parts = [" ".join(each.split()).replace("`", "").lower() for each in re.split(r"(?i)\bAND\b", on)]
+    found = set()
+    for part in parts:
+        sides = re.fullmatch(r"(\w+)\.(\w+) ?(?:=|==|<=>) ?(\w+)\.(\w+)", part)
+        if sides is None:
+            return False
+        if {sides[1], sides[3]} == {target.lower(), source.lower()} and sides[2] == sides[4]:
+            found.add(sides[2])
+    return {key.lower() for key in keys} <= found
+
+
 def _unqualified(text: str, table: str, alias: str | None) -> str:
     """Return an expression without the qualifiers of its columns. Raises UnsupportedFeatureError for queries."""
     tokens = tokenize(text)
@@ -175,4 +208,3 @@ def truncate(context: SqlContext, statement: sql.Truncate) -> Any:
     if table.schema.partition_keys:
         return table.maintenance.drop_partitions("TRUE")
     return table.overwrite(table.to_reader("FALSE"))
-

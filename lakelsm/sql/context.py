@@ -12,7 +12,8 @@ from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.sql.local.local_query import local_plan, local_query
 from lakelsm.sql.local.query_result import QueryResult
 from lakelsm.sql.pushdown import needs
-from lakelsm.sql.query_sources import INCREMENTAL, ChangesSource, FrameSource, QuerySource, ResultSource, table_source
+from lakelsm.sql.query_source import FrameSource, QuerySource
+from lakelsm.sql.query_sources import INCREMENTAL, ChangesSource, ResultSource, table_source
 from lakelsm.sql.syntax.query_text import QueryText, TableReference
 from lakelsm.sql.syntax.statements import Name
 from lakelsm.table.table import Table

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelsm.errors import InvalidInputError, SnapshotNotFoundError, UnsupportedFeatureError
-from lakelsm.predicate.expression import NULL_TYPE, reduced
 from lakelsm.sql.pushdown import Need
+from lakelsm.sql.query_source import QuerySource, fields_of
 from lakelsm.sql.syntax.query_text import TableReference
 from lakelsm.table.readable_table import ReadableTable
 from lakelsm.table.result_table import ResultTable
-from lakelsm.table.table import Table, newest_view
-from lakelsm.types import DataField, DataType, from_arrow, output_arrow
+from lakelsm.table.table import Table
+from lakelsm.table.table_view import newest_view
+from lakelsm.types import DataField
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,23 +28,6 @@ _POINTS = {"scan.snapshot-id": "snapshot", "scan.tag-name": "tag", "scan.timesta
 _FRESH = "deletion-vectors.merge-on-read"
 #: Table functions of Paimon, with the numbers of their arguments.
 INCREMENTAL = {"paimon_incremental_query": 3, "paimon_incremental_between_timestamp": 3}
-
-
-class QuerySource(Protocol):
-    """A relation that a query names."""
-
-    @property
-    def fields(self) -> Sequence[DataField]:
-        """The columns."""
-
-    def reader(self, need: Need) -> pa.RecordBatchReader:
-        """Return the needed columns, in their order in ``fields``, read in this process; each call reads again."""
-
-    def frame(self, spark: SparkSession, need: Need) -> DataFrame:
-        """Return the needed columns as a Spark DataFrame."""
-
-    def plan(self, need: Need) -> str:
-        """Return a line of text on the files that the read of the needed rows opens."""
 
 
 @dataclass(frozen=True)
@@ -143,52 +127,6 @@ class ChangesSource:
         return f"changes of table {self.table.name} after {self.start!r} up to {self.end!r}"
 
 
-@dataclass(frozen=True)
-class FrameSource:
-    """Rows that the caller passes by name: an Arrow, pandas or Polars frame, or a Spark DataFrame."""
-
-    name: str
-    given: Any
-
-    @property
-    def fields(self) -> Sequence[DataField]:
-        """The columns, of the types that Paimon has for them."""
-        return fields_of(self._arrow().schema)
-
-    def reader(self, need: Need) -> pa.RecordBatchReader:
-        """See `QuerySource.reader`."""
-        rows = self._arrow()
-        return (rows if need.columns is None else rows.select(need.columns)).to_reader()
-
-    def frame(self, spark: SparkSession, need: Need) -> DataFrame:
-        """See `QuerySource.frame`."""
-        if hasattr(self.given, "sparkSession"):
-            frame: DataFrame = self.given
-            return frame
-        from lakelsm.frames.system_frames import shown_frame
-
-        return shown_frame(spark, self._arrow())
-
-    def plan(self, need: Need) -> str:
-        """See `QuerySource.plan`."""
-        return f"frame {self.name}"
-
-    def _arrow(self) -> pa.Table:
-        given = self.given
-        if isinstance(given, pa.Table):
-            return given
-        if isinstance(given, pa.RecordBatch):
-            return pa.Table.from_batches([given])
-        if type(given).__module__.partition(".")[0] == "pandas":
-            return pa.Table.from_pandas(given, preserve_index=False)
-        if hasattr(given, "__arrow_c_stream__") and not isinstance(given, pa.RecordBatchReader):
-            return pa.table(given)
-        raise InvalidInputError(
-            f"{self.name}: expected a Spark DataFrame, a pyarrow Table, or a pandas or Polars DataFrame, "
-            f"got {type(given).__name__!r}. A stream can be read once, and a query may read it more often."
-        )
-
-
 def table_source(table: Table, reference: TableReference) -> QuerySource:
     """Return the source of a table's name with time travel and hints. The newest snapshot is fixed now."""
     options = dict(reference.options)
@@ -231,28 +169,3 @@ def _time(value: int | str) -> Any:
         return datetime.fromtimestamp(value, timezone.utc)
     except (ValueError, OverflowError, OSError) as error:
         raise InvalidInputError(f"SQL: TIMESTAMP AS OF {value}: the time is after the year 9999.") from error
-
-
-def fields_of(schema: pa.Schema) -> list[DataField]:
-    """Return the columns of an Arrow schema, with the types that Paimon has for them."""
-    return [DataField(at, each.name, from_arrow(each.type)) for at, each in enumerate(schema)]
-
-
-def stream_type(kind: DataType) -> pa.DataType:
-    """Return the Arrow type that an expression's values have outside of lakelsm."""
-    return pa.null() if kind == NULL_TYPE else output_arrow(reduced(kind))
-
-
-def numbered_stream(source: QuerySource, need: Need) -> pa.RecordBatchReader:
-    """Return the needed columns, with the types of expressions and with their numbers in ``fields`` for names."""
-    wanted = [each for each in enumerate(source.fields) if need.columns is None or each[1].name in need.columns]
-    reader = source.reader(Need([field.name for _, field in wanted], need.where))
-    kinds = [stream_type(field.type) for _, field in wanted]
-    schema = pa.schema([(str(number), kind) for (number, _), kind in zip(wanted, kinds)])
-
-    def converted() -> Iterator[pa.RecordBatch]:
-        for batch in reader:
-            columns = [each if each.type == kind else each.cast(kind) for each, kind in zip(batch.columns, kinds)]
-            yield pa.RecordBatch.from_arrays(columns, schema=schema)
-
-    return pa.RecordBatchReader.from_batches(schema, converted())

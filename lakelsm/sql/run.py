@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lakelsm.engine import has_session
-from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.local.arrow_input import is_spark_frame
-from lakelsm.sql.changes import delete, insert, truncate, update
+from lakelsm.sql.changes import delete, insert, merge, truncate, update
 from lakelsm.sql.context import SqlCatalog, SqlContext
 from lakelsm.sql.listings import describe, explain, history, listing
 from lakelsm.sql.procedures import call_procedure
@@ -48,10 +47,6 @@ def _query(context: SqlContext, statement: sql.Query) -> Any:
     return context.query(statement.text)
 
 
-def _merge(context: SqlContext, statement: sql.Merge) -> Any:
-    raise UnsupportedFeatureError("SQL: MERGE INTO is not supported. Use INSERT INTO, which upserts by the primary key.")
-
-
 def _analyze(context: SqlContext, statement: sql.Analyze) -> Any:
     return context.table(statement.table).maintenance.analyze(statement.columns, engine=context.engine)
 
@@ -66,7 +61,7 @@ _RUNS: Mapping[type, Callable[[SqlContext, Any], Any]] = {
     sql.Insert: insert,
     sql.Delete: delete,
     sql.Update: update,
-    sql.Merge: _merge,
+    sql.Merge: merge,
     sql.Truncate: truncate,
     sql.CreateTable: create_table,
     sql.DropTable: drop_table,

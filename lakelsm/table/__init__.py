@@ -6,6 +6,7 @@ from lakelsm.table.table_branches import TableBranches
 from lakelsm.table.table_consumers import TableConsumers
 from lakelsm.table.table_inspection import SnapshotInspection, TableInspection
 from lakelsm.table.table_maintenance import TableMaintenance
+from lakelsm.table.table_merge import TableMerge
 from lakelsm.table.table_tags import TableTags
 from lakelsm.table.table_view import TableView
 
@@ -17,6 +18,7 @@ __all__ = [
     "TableConsumers",
     "TableInspection",
     "TableMaintenance",
+    "TableMerge",
     "TableTags",
     "TableView",
 ]

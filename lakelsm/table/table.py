@@ -36,6 +36,7 @@ from lakelsm.table.table_changes import ChangesReader, ChangesRequest
 from lakelsm.table.table_consumers import TableConsumers
 from lakelsm.table.table_inspection import TableInspection
 from lakelsm.table.table_maintenance import TableMaintenance
+from lakelsm.table.table_merge import TableMerge, merge_builder
 from lakelsm.table.table_tags import TableTags
 from lakelsm.table.table_view import TableView
 from lakelsm.table.writable_table import WritableTable
@@ -98,6 +99,17 @@ class Table(ReadableTable, WritableTable, ChangesReader, CompactableTable):
         if len(given) != 1:
             raise InvalidInputError("at: expected one of snapshot, timestamp and tag, such as at(snapshot=3).")
         return TableView(self._store(), self._spark, given[0])
+
+    def merge(self, source: object, on: str | Sequence[str]) -> TableMerge:
+        """Return a builder of a merge: add clauses, then call ``execute``.
+
+        ``source`` is a Spark DataFrame, a pyarrow Table, a pandas or Polars DataFrame, a list of dicts, a dict of
+        columns, a Table, a TableView, or the result of a query in this process. ``on`` is a column, a list of columns
+        that both sides have, or a condition in SQL, in which ``t`` is this table and ``s`` the source: 't.id = s.key'.
+        For columns by name, NULL matches NULL in the key only. In this process DuckDB runs the merge, with the
+        expressions of docs/sql.md. Raises InvalidInputError for a source or a column that it cannot use.
+        """
+        return merge_builder(self, source, on)
 
     # -- changes ----------------------------------------------------------------------------------------------------
 
@@ -265,13 +277,6 @@ class Table(ReadableTable, WritableTable, ChangesReader, CompactableTable):
     def _read_state(self) -> tuple[TableStore, ReadState, int | None]:
         store = self._store()
         return store, ReadState(store, store.snapshots.latest()), None
-
-
-def newest_view(table: Table) -> ReadableTable:
-    """Return a view of the newest snapshot with the newest schema; the table itself if it has no snapshot."""
-    store = table._store()
-    newest = store.snapshots.latest()
-    return table if newest is None else TableView(store, table._spark, newest.id, newest_schema=True)
 
 
 def first_snapshot_since(table: Table, millis: int) -> int | None:

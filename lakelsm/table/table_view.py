@@ -84,3 +84,10 @@ class TableView(ReadableTable, ChangesReader):
 
     def _on_newest(self, work: Callable[[], Result]) -> Result:
         return work()  # No newer snapshot replaces that of the view.
+
+
+def newest_view(table: ReadableTable) -> ReadableTable:
+    """Return a view of the newest snapshot with the newest schema; the table itself if it has no snapshot."""
+    store = table._store()
+    newest = store.snapshots.latest()
+    return table if newest is None else TableView(store, table._spark, newest.id, newest_schema=True)

@@ -23,6 +23,7 @@ from lakelsm.compact.after_write import batch_result, finish_write
 from lakelsm.engine import Engine, chosen_engine
 from lakelsm.environment import SYSTEM
 from lakelsm.failures import after_commit_step, note_if_interrupted, report_schema_on_failure, warn_after_commit
+from lakelsm.format.row_kinds import DELETE, INSERT, UPDATE_AFTER
 from lakelsm.local.arrow_input import is_spark_frame
 from lakelsm.maintain.after_commit import after_commit
 from lakelsm.merge.batch_check import ignored_deletes_reason
@@ -197,13 +198,7 @@ class WritableTable(OpenedTable):
         commit_user: str | None,
         batch_id: int | None,
     ) -> CommitResult:
-        def change(writer: BatchWriter[Any], user: str, identifier: int) -> BatchResult:
-            return writer.change(operation, rows, user, identifier)
-
-        user, identifier, result = known_batch(store, commit_user, batch_id)
-        if result is None:
-            result = publish_batch(engine, store, change, user, identifier)
-        return result if result.already_committed and not result.rows else replace(result, matched_rows=result.rows)
+        return commit_change(engine, store, operation, rows, commit_user, batch_id)
 
     def _commit_frame(
         self, frame: WrittenFrame, write: _WriteFrame, merge_schema: bool, commit_user: str | None, batch_id: int | None
@@ -215,6 +210,34 @@ class WritableTable(OpenedTable):
         with report_schema_on_failure(written.store.name, written.store.schema.id, written.changes):
             result = publish_batch(written.engine, written.store, partial(write, written), user, identifier)
         return replace(result, schema_changes=written.changes)
+
+
+def commit_change(
+    engine: Engine,
+    store: TableStore,
+    operation: str,
+    rows: ChangedRows[Any],
+    commit_user: str | None,
+    batch_id: int | None,
+) -> CommitResult:
+    """Commit rows that are computed from a snapshot, and again if others write their keys before the commit."""
+    written: list[BatchResult] = []
+
+    def change(writer: BatchWriter[Any], user: str, identifier: int) -> BatchResult:
+        written.append(writer.change(operation, rows, user, identifier))
+        return written[-1]
+
+    user, identifier, result = known_batch(store, commit_user, batch_id)
+    if result is None:
+        result = publish_batch(engine, store, change, user, identifier)
+    if result.already_committed and not result.rows:
+        return result
+    if operation != "MERGE":
+        return replace(result, matched_rows=result.rows)
+    kinds = next(each.row_kinds for each in reversed(written))
+    return replace(
+        result, updated_rows=kinds[UPDATE_AFTER], deleted_rows=kinds[DELETE], inserted_rows=kinds[INSERT]
+    )
 
 
 def known_batch(

@@ -76,13 +76,15 @@ class RowWriter(Protocol[Rows]):
 class BatchResult:
     """The result of a batch. ``entries`` are the level-0 files; empty if it was committed before.
 
-    ``ignored_rows`` and ``ignored_deletes`` count rows of the batch as in `TaskMessages`; 0 if it was committed before.
+    ``ignored_rows``, ``ignored_deletes`` and ``row_kinds`` count rows of the batch as in `TaskMessages`; 0 and () if it
+    was committed before.
     """
 
     outcome: CommitOutcome
     entries: tuple[ManifestEntry, ...]
     ignored_rows: int = 0
     ignored_deletes: int = 0
+    row_kinds: tuple[int, ...] = ()
 
 
 class BatchWriter(Generic[Rows]):
@@ -111,7 +113,7 @@ class BatchWriter(Generic[Rows]):
         commit_user: str,
         identifier: int = BATCH_COMMIT_IDENTIFIER,
     ) -> BatchResult:
-        """Add the rows of a DELETE or UPDATE. They are computed again if another commit writes their keys."""
+        """Add the rows of a DELETE, UPDATE or MERGE. They are computed again if another commit writes their keys."""
         return self._write(rows, CommitKind.APPEND, commit_user, identifier, operation=operation)
 
     def overwrite(
@@ -166,7 +168,7 @@ class BatchWriter(Generic[Rows]):
                 if outcome.already_committed and not outcome.files_published:
                     return BatchResult(outcome, ())
                 published = tuple(written.entries) if outcome.files_published else ()
-                return BatchResult(outcome, published, first.ignored_rows, first.ignored_deletes)
+                return BatchResult(outcome, published, first.ignored_rows, first.ignored_deletes, first.row_kinds)
         raise self._always_later()
 
     def _written_again(self, entries: Sequence[ManifestEntry]) -> ChangedRows[Rows]:

@@ -26,7 +26,7 @@ from lakelsm.format.partition_path import partition_text
 from lakelsm.format.paths import TablePaths
 from lakelsm.format.row.binary_row import EMPTY_ROW, encode_rows, with_arity
 from lakelsm.format.row.bucket_hash import key_hashes
-from lakelsm.format.row_kinds import DELETE
+from lakelsm.format.row_kinds import DELETE, ROW_KINDS
 from lakelsm.merge.batch_check import check_batch, ignored_rows
 from lakelsm.merge.grouped_rows import Mask
 from lakelsm.merge.kernel import merge_rows
@@ -117,6 +117,7 @@ class _Level0Task:
         self._buckets: list[_BucketFiles] = []
         self._written: list[_WrittenBucket] = []
         self._ignored = self._ignored_deletes = 0
+        self._kinds = np.zeros(len(ROW_KINDS), dtype=np.int64)
 
     def write(self, rows: pa.Table) -> None:
         """Split rows by partition and bucket and hand them to the writers of their buckets."""
@@ -126,6 +127,7 @@ class _Level0Task:
         values = conform(rows, self._row_schema).combine_chunks()
         check_batch(values, self._job.spec)
         self._count(values.column(VALUE_KIND), ignored_rows(values, self._job.spec))
+        self._kinds += np.bincount(values.column(VALUE_KIND).to_numpy(), minlength=len(ROW_KINDS))
         # Rows of Spark have TIME as a number, but the bytes and the directory of a partition need the type of the column.
         heads = [*(values.column(name) for name in self._schema.partition_keys), rows.column(BUCKET)]
         groups, order = order_keys(heads, signed_zeros=True), None
@@ -196,6 +198,7 @@ class _Level0Task:
             self._entries([(bucket, file) for bucket in buckets for file in bucket.changes], job.changelog_layout),
             ignored_rows=self._ignored,
             ignored_deletes=self._ignored_deletes,
+            row_kinds=tuple(self._kinds.tolist()),
         )
 
     def _entries(

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.sql.local.local_query import local_query
-from lakelsm.sql.query_sources import FrameSource
+from lakelsm.sql.query_source import FrameSource
 from lakelsm.sql.syntax.query_text import QueryText
 from tests.chance import seeds
 

@@ -1,19 +1,16 @@
-"""Sources of a query: points in time, hints, and streams with numbered columns."""
+"""Sources of a query: points in time and hints."""
 
 from __future__ import annotations
 
-from datetime import time
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from lakelsm import Catalog
 from lakelsm.errors import LakelsmError, SnapshotNotFoundError, UnsupportedFeatureError
 from lakelsm.sql.pushdown import Need
-from lakelsm.sql.query_sources import FrameSource, numbered_stream, stream_type, table_source
+from lakelsm.sql.query_sources import table_source
 from lakelsm.sql.syntax.query_text import QueryText
-from lakelsm.types import parse_type
 from tests.sql.queries import catalog
 
 
@@ -56,10 +53,3 @@ def test_fresh_rows_of_a_table_with_deletion_vectors_are_read_on_request(tmp_pat
     c.create_table("db.flights", {"id": "INT"}, primary_key="id", options=options).write([{"id": 1}])
     assert count(c, "") == 0
     assert count(c, "/*+ OPTIONS('deletion-vectors.merge-on-read' = 'true') */") == 1
-
-
-def test_streams_have_numbers_for_names_and_the_types_of_expressions() -> None:
-    rows = pa.table({"a": pa.array([1], pa.int32()), "t": pa.array([time(0, 0, 1)], pa.time32("ms")), "b": ["x"]})
-    stream = numbered_stream(FrameSource("f", rows), Need(["t", "b"], None))
-    assert stream.read_all().to_pydict() == {"1": [1000], "2": ["x"]}
-    assert str(stream_type(parse_type("TIMESTAMP(9)"))) == "timestamp[ns]"

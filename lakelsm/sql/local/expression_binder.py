@@ -27,6 +27,7 @@ from lakelsm.predicate.expression import (
     decimal,
     is_number,
 )
+from lakelsm.schema.system_columns import KEY_FIELD_PREFIX
 from lakelsm.sql.local.duckdb_casts import DuckExpression, text_of
 from lakelsm.sql.local.duckdb_types import text_literal
 from lakelsm.sql.local.local_dialect import QueryTree
@@ -143,7 +144,8 @@ class ExpressionBinder:
         lowered = names[0].lower()
         if len(names) == 1 and lowered in self.scope.aliases:
             return self.scope.aliases[lowered]
-        known = sorted({column.name for column in self.scope.columns})
+        columns = {column.name for column in self.scope.columns}
+        known = sorted(name for name in columns if not name.startswith(KEY_FIELD_PREFIX))
         raise InvalidInputError(
             f"SQL: column {'.'.join(names)!r} does not exist. Columns: {', '.join(known[:20]) or 'none'}."
         )

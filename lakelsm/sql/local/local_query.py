@@ -22,7 +22,7 @@ from lakelsm.sql.local.query_binder import bind_query
 from lakelsm.sql.local.query_result import QueryResult
 from lakelsm.sql.local.relation_binder import BoundQuery
 from lakelsm.sql.pushdown import needs
-from lakelsm.sql.query_sources import QuerySource, numbered_stream, stream_type
+from lakelsm.sql.query_source import QuerySource, numbered_stream, stream_type
 from lakelsm.sql.syntax.query_text import QueryText
 
 #: The share of the process's memory that a query may use before it spills.

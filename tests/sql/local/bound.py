@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from lakelsm.sql.local.local_query import local_query
-from lakelsm.sql.query_sources import FrameSource
+from lakelsm.sql.query_source import FrameSource
 from lakelsm.sql.syntax.query_text import QueryText
 
 ONE_ROW = pa.table({"one": pa.array([1], pa.int32())})
