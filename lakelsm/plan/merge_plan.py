@@ -8,7 +8,7 @@ the query have the columns that their clauses may name: first both sides, then t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from lakelsm.errors import InvalidInputError
 from lakelsm.plan.update_plan import UpdatePlan, plan_update
@@ -53,6 +53,7 @@ class MergeRequest:
     clauses: tuple[MergeRule, ...]
     target_alias: str
     source_alias: str
+    _: KW_ONLY
     compares_key: bool = False
 
 
@@ -67,6 +68,7 @@ class PlannedClause:
     number: int
     clause: MergeRule
     values: Mapping[str, str]
+    _: KW_ONLY
     update: UpdatePlan | None = None
     same: Mapping[str, str] | None = None
 
@@ -107,7 +109,7 @@ def plan_merge(store: TableStore, request: MergeRequest, source: Sequence[str]) 
     own = all(_is_source_column(each.values[key], key, request, source) for each in inserts for key in keys)
     old = {name: _OLD.format(at) for at, name in enumerate(store.schema.field_names)}
     finds_known = bool(inserts) and not (request.compares_key and own)
-    query = _MergeQuery(request, planned, old, keys, source, finds_known)
+    query = _MergeQuery(request, planned, old, keys, source=source, finds_known=finds_known)
     return MergePlan(query.text(), planned, old, finds_known)
 
 
@@ -168,12 +170,12 @@ def _planned(store: TableStore, request: MergeRequest, at: int, source: Sequence
         return PlannedClause(number, clause, values)
     if clause.values is not None:
         plan = plan_update(store, clause.values)
-        return PlannedClause(number, clause, plan.values, plan)
+        return PlannedClause(number, clause, plan.values, update=plan)
     every = _all(store, request, source)
     fixed = {*schema.primary_keys, *schema.partition_keys, *schema.bucket_keys}
     plan = plan_update(store, {name: text for name, text in every.items() if name not in fixed})
     same = {name: text for name, text in every.items() if name in fixed}
-    return PlannedClause(number, clause, plan.values, plan, same)
+    return PlannedClause(number, clause, plan.values, update=plan, same=same)
 
 
 def _all(store: TableStore, request: MergeRequest, source: Sequence[str]) -> dict[str, str]:
@@ -226,6 +228,7 @@ class _MergeQuery:
     clauses: Sequence[PlannedClause]
     old: Mapping[str, str]
     keys: Sequence[str]
+    _: KW_ONLY
     source: Sequence[str]
     finds_known: bool
 

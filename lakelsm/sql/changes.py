@@ -164,7 +164,7 @@ def merge(context: SqlContext, statement: sql.Merge) -> CommitResult:
         source_alias = last.text.strip("`") if last.kind is TokenKind.QUOTED else "lakelsm_source"
     target_alias = statement.alias or statement.table[-1]
     compares_key = _compares_key(statement.on, table.schema.primary_keys, target_alias, source_alias)
-    request = MergeRequest(statement.on, clauses, target_alias, source_alias, compares_key)
+    request = MergeRequest(statement.on, clauses, target_alias, source_alias, compares_key=compares_key)
     source = context.query(f"SELECT * FROM {statement.source}")
     return TableMerge(table, source, request).execute(engine=context.engine)
 

@@ -143,7 +143,7 @@ def merge_builder(table: WritableTable, source: object, on: object) -> TableMerg
         same = {name: "<=>" if name in schema.primary_keys else "=" for name in columns}
         condition = " AND ".join(f"t.{quoted(name)} {sign} s.{quoted(name)}" for name, sign in same.items())
         compares_key = {*schema.primary_keys} <= {*columns}
-    request = MergeRequest(condition, (), _TARGET_ALIAS, _SOURCE_ALIAS, compares_key)
+    request = MergeRequest(condition, (), _TARGET_ALIAS, _SOURCE_ALIAS, compares_key=compares_key)
     return TableMerge(table, _checked_source(source, schema), request)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
@@ -82,6 +82,7 @@ class BatchResult:
 
     outcome: CommitOutcome
     entries: tuple[ManifestEntry, ...]
+    _: KW_ONLY
     ignored_rows: int = 0
     ignored_deletes: int = 0
     row_kinds: tuple[int, ...] = ()
@@ -168,7 +169,13 @@ class BatchWriter(Generic[Rows]):
                 if outcome.already_committed and not outcome.files_published:
                     return BatchResult(outcome, ())
                 published = tuple(written.entries) if outcome.files_published else ()
-                return BatchResult(outcome, published, first.ignored_rows, first.ignored_deletes, first.row_kinds)
+                return BatchResult(
+                    outcome,
+                    published,
+                    ignored_rows=first.ignored_rows,
+                    ignored_deletes=first.ignored_deletes,
+                    row_kinds=first.row_kinds,
+                )
         raise self._always_later()
 
     def _written_again(self, entries: Sequence[ManifestEntry]) -> ChangedRows[Rows]:

@@ -43,7 +43,7 @@ def test_the_join_and_the_search_for_known_keys(
     local: TableEngine, tmp_path: Path, clauses: str, join: str, compares_key: bool, finds_known: bool
 ) -> None:
     store = local.create(tmp_path, "k INT, v STRING", ["k"])._store()
-    request = MergeRequest("t.k = s.k", tuple(CLAUSES[each] for each in clauses), "t", "s", compares_key)
+    request = MergeRequest("t.k = s.k", tuple(CLAUSES[each] for each in clauses), "t", "s", compares_key=compares_key)
     plan = plan_merge(store, request, ["k", "V"])
     assert f" {join} JOIN " in plan.text
     assert plan.finds_known == ("LEFT JOIN (SELECT `k`" in plan.text) == finds_known

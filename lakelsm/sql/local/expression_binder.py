@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from decimal import Decimal
 from typing import Any, NoReturn, TypeAlias
 
@@ -51,6 +51,7 @@ class ScopeColumn:
     qualifier: str | None
     type: DataType
     sql: str
+    _: KW_ONLY
     hidden: bool = False
 
 

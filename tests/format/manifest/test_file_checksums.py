@@ -31,7 +31,7 @@ def test_a_file_of_another_writer_has_no_checksums() -> None:
 
 @pytest.mark.parametrize("text", ["0000000g", "-1-", "0000000\u00e9"])
 def test_a_damaged_checksum_is_named_with_its_file(text: str) -> None:
-    with pytest.raises(CorruptTableError, match=r"^manifest-7 has damaged checksums in its header: restore the file"):
+    with pytest.raises(CorruptTableError, match=r"^manifest-7 has damaged checksums in its header\. Restore the file"):
         checksums_of(opened({"lakelsm.checksums": text}), 1)
 
 
