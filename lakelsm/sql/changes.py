@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow as pa
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.expressions.tokens import TokenKind, tokenize
 from lakelsm.plan.merge_plan import MergeRequest, MergeRule
 from lakelsm.results import CommitResult
 from lakelsm.sql.context import SqlContext
 from lakelsm.sql.local.query_result import QueryResult
 from lakelsm.sql.syntax import statements as sql
-from lakelsm.sql.syntax.tokens import TokenKind, tokenize
 from lakelsm.sql.tables import literal_value, partition_condition, typed_value
 from lakelsm.table.table import Table
 from lakelsm.table.table_merge import TableMerge

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lakelsm.errors import LakelsmError
+from lakelsm.expressions.tokens import Token, TokenKind
 from lakelsm.predicate.parser import parse_where
 from lakelsm.predicate.predicate import unknown_part
 from lakelsm.sql.syntax.query_text import QueryBlock, QueryText, Relation
-from lakelsm.sql.syntax.tokens import Token, TokenKind
 from lakelsm.types import DataField
 
 #: Words of queries that may use columns which they do not name.

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.expressions.tokens import TokenKind, text_value, tokenize
 from lakelsm.results import CommitResult, PartitionDropResult, TagInfo
 from lakelsm.sql.context import SqlContext
 from lakelsm.sql.local.query_result import QueryResult
 from lakelsm.sql.syntax import statements as sql
 from lakelsm.sql.syntax.query_text import quoted
-from lakelsm.sql.syntax.tokens import TokenKind, text_value, tokenize
 from lakelsm.table.table import Table
 from lakelsm.types import INTEGER_ROOTS, DataField
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.expressions.tokens import TokenKind, tokenize
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.local.arrow_input import is_spark_frame
 from lakelsm.local.arrow_merge import merged
@@ -23,7 +24,6 @@ from lakelsm.sql.local.query_result import QueryResult
 from lakelsm.sql.pushdown import Need
 from lakelsm.sql.query_source import FrameSource, QuerySource, fields_of
 from lakelsm.sql.syntax.query_text import QueryText
-from lakelsm.sql.syntax.tokens import TokenKind, tokenize
 from lakelsm.types import DataField, output_arrow
 
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any
 
 import pyarrow as pa
 
-from lakelsm.errors import InvalidInputError, LakelsmError
-from lakelsm.runner.process_limits import usable_cores, usable_memory
-from lakelsm.sql.local.local_dialect import QueryTree
+from lakelsm.errors import LakelsmError
+from lakelsm.expressions.duckdb_library import database_settings, imported_duckdb, raised
+from lakelsm.expressions.local_dialect import QueryTree
+from lakelsm.runner.process_limits import usable_cores
 from lakelsm.sql.local.query_binder import bind_query
 from lakelsm.sql.local.query_result import QueryResult
 from lakelsm.sql.local.relation_binder import BoundQuery
@@ -25,11 +25,7 @@ from lakelsm.sql.pushdown import needs
 from lakelsm.sql.query_source import QuerySource, numbered_stream, stream_type
 from lakelsm.sql.syntax.query_text import QueryText
 
-#: The share of the process's memory that a query may use before it spills.
-_MEMORY_SHARE = 4
 _BATCH_ROWS = 1 << 16
-#: The prefix of the messages of `duckdb_casts.failure`.
-_FAILURE = "lakelsm: "
 
 
 def local_query(query: QueryText, sources: Mapping[int, QuerySource]) -> QueryResult:
@@ -44,14 +40,14 @@ def local_query(query: QueryText, sources: Mapping[int, QuerySource]) -> QueryRe
 def local_plan(query: QueryText, sources: Mapping[int, QuerySource]) -> str:
     """Return DuckDB's plan of a query. Raises as `local_query`."""
     bound, streams = _bound(query, sources)
-    duckdb = _duckdb()
+    duckdb = imported_duckdb("SQL in this process", "pass engine='spark'")
     connection = duckdb.connect(":memory:")
     try:
         for name, stream in streams.items():
             connection.register(name, stream)
         return str(connection.execute(f"EXPLAIN {bound.sql}").fetchall()[0][1])
     except duckdb.Error as error:
-        raise _raised(duckdb, streams, error) from error
+        raise _raised(streams, error) from error
     finally:
         connection.close()
 
@@ -110,7 +106,7 @@ class _Scratch:
 
 
 def _run(bound: BoundQuery, streams: Mapping[str, _Stream], limit: int | None = None) -> pa.RecordBatchReader:
-    duckdb = _duckdb()
+    duckdb = imported_duckdb("SQL in this process", "pass engine='spark'")
     scratch = _Scratch()
     try:
         connection = duckdb.connect(":memory:", config=_settings(scratch.path))
@@ -118,7 +114,7 @@ def _run(bound: BoundQuery, streams: Mapping[str, _Stream], limit: int | None = 
         # DuckDB prints the bar of a long query on standard output, among the rows of `lakelsm sql`.
         connection.execute("SET enable_progress_bar = false")
         text = bound.sql if limit is None else f"SELECT * FROM ({bound.sql}) LIMIT {limit}"
-        with_errors = partial(_raised, duckdb, streams)
+        with_errors = partial(_raised, streams)
         try:
             for name, stream in streams.items():
                 connection.register(name, stream)
@@ -151,39 +147,13 @@ def _as_type(values: pa.Array, kind: pa.DataType) -> pa.Array:
     return values if values.type == kind else values.cast(kind)
 
 
-def _duckdb() -> Any:
-    try:
-        import duckdb
-    except ImportError as error:
-        raise InvalidInputError(
-            "SQL in this process needs DuckDB, which is not installed. Install lakelsm[sql], or pass engine='spark'."
-        ) from error
-    return duckdb
-
-
 def _settings(scratch: str) -> dict[str, str]:
-    return {
-        "autoinstall_known_extensions": "false",
-        "autoload_known_extensions": "false",
-        "memory_limit": f"{usable_memory() // _MEMORY_SHARE // 1024}KiB",
-        "threads": str(usable_cores()),
-        "temp_directory": scratch,
-        "preserve_insertion_order": "false",
-    }
+    return {**database_settings(usable_cores()), "temp_directory": scratch, "preserve_insertion_order": "false"}
 
 
-def _raised(duckdb: Any, streams: Mapping[str, _Stream], error: Exception) -> BaseException:
+def _raised(streams: Mapping[str, _Stream], error: Exception) -> BaseException:
     """Return the error to raise: that of a table's read, or one for a wrong value of the query."""
     for stream in streams.values():
         if stream.error is not None:
             return stream.error
-    text = str(error).partition("\n")[0]
-    if _FAILURE in text:
-        return InvalidInputError(f"SQL: {text.partition(_FAILURE)[2].partition(chr(39))[0]}.")
-    if isinstance(error, LakelsmError):
-        return error
-    if isinstance(error, duckdb.OutOfMemoryException):
-        from lakelsm.errors import OutOfMemoryError
-
-        return OutOfMemoryError(f"SQL: the query needs more memory or disk space than it may use: {text}.")
-    return InvalidInputError(f"SQL: {text.rstrip('.')}.")
+    return error if isinstance(error, LakelsmError) else raised(error, "SQL")

@@ -12,11 +12,11 @@ from typing import Any
 from sqlglot import exp
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.expressions.duckdb_casts import DuckExpression, cast, text_of
+from lakelsm.expressions.duckdb_functions import AGGREGATES
+from lakelsm.expressions.expression_binder import ExpressionBinder, QueryScope, ScopeColumn, shown
+from lakelsm.expressions.local_dialect import QueryTree
 from lakelsm.predicate.expression import BOOLEAN, NULL_TYPE, Expression, Value, common_type, is_ordered
-from lakelsm.sql.local.duckdb_casts import DuckExpression, cast, text_of
-from lakelsm.sql.local.duckdb_functions import AGGREGATES
-from lakelsm.sql.local.expression_binder import ExpressionBinder, QueryScope, ScopeColumn, shown
-from lakelsm.sql.local.local_dialect import QueryTree
 from lakelsm.sql.local.relation_binder import HANDLERS, BoundQuery, CommonTables, OutputColumn, RelationBinder
 from lakelsm.text_table import amount
 from lakelsm.types import DataField

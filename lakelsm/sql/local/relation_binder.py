@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.expressions.calls import CALLS
+from lakelsm.expressions.duckdb_casts import DuckExpression, cast, text_of
+from lakelsm.expressions.expression_binder import BindQuery, ExpressionBinder, Node, QueryScope, ScopeColumn, shown
+from lakelsm.expressions.local_dialect import QueryTree
+from lakelsm.expressions.operators import OPERATORS
 from lakelsm.predicate.expression import common_type, reduced
-from lakelsm.sql.local.calls import CALLS
-from lakelsm.sql.local.duckdb_casts import DuckExpression, cast, text_of
-from lakelsm.sql.local.expression_binder import BindQuery, ExpressionBinder, Node, QueryScope, ScopeColumn, shown
-from lakelsm.sql.local.local_dialect import QueryTree
-from lakelsm.sql.local.operators import OPERATORS
 from lakelsm.text_table import amount
 from lakelsm.types import DataField, DataType
 

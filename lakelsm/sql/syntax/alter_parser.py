@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from lakelsm.errors import UnsupportedFeatureError
+from lakelsm.expressions.tokens import Tokens
 from lakelsm.schema_changes import (
     AddColumn,
     DropColumn,
@@ -30,7 +31,6 @@ from lakelsm.sql.syntax.statements import (
     Statement,
 )
 from lakelsm.sql.syntax.table_parser import DATABASE, column_type, key_values, property_key
-from lakelsm.sql.syntax.tokens import Tokens
 
 _UNITS = ("DAYS", "HOURS", "MINUTES")
 

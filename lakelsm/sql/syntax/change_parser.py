@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lakelsm.errors import UnsupportedFeatureError
+from lakelsm.expressions.tokens import TokenKind, Tokens
 from lakelsm.sql.syntax.statements import Delete, Insert, Merge, MergeClause, Name, Query, Truncate, Update
-from lakelsm.sql.syntax.tokens import TokenKind, Tokens
 
 TABLE = "the name of a table"
 #: Keywords that follow a table's name, and are no alias.

@@ -6,10 +6,10 @@ from decimal import Decimal
 from typing import Any
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.expressions.tokens import TokenKind, Tokens
 from lakelsm.sql.syntax.change_parser import TABLE, static_partition
 from lakelsm.sql.syntax.statements import Analyze, Call, Describe, DescribeHistory, Show, Statement
 from lakelsm.sql.syntax.table_parser import property_key
-from lakelsm.sql.syntax.tokens import TokenKind, Tokens
 
 _DATABASE = "the name of a database"
 #: The database of Paimon's procedures.

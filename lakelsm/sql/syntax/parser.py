@@ -6,9 +6,9 @@ import difflib
 from collections.abc import Callable, Mapping
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.expressions.tokens import Tokens, statement_tokens
 from lakelsm.sql.syntax import alter_parser, change_parser, command_parser, table_parser
 from lakelsm.sql.syntax.statements import Explain, Query, Statement
-from lakelsm.sql.syntax.tokens import Tokens, statement_tokens
 
 #: Keywords that queries begin with.
 _QUERIES = frozenset(["SELECT", "VALUES", "FROM", "(", "TABLE"])

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.expressions.tokens import Token, TokenKind, located, text_value, tokenize
 from lakelsm.sql.syntax.statements import Name
-from lakelsm.sql.syntax.tokens import Token, TokenKind, located, text_value, tokenize
 
 _SET_OPERATIONS = frozenset(["UNION", "INTERSECT", "EXCEPT", "MINUS"])
 _CLAUSES = frozenset(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lakelsm.errors import InvalidInputError
-from lakelsm.sql.syntax.tokens import Token, each_token
+from lakelsm.expressions.tokens import Token, each_token
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.expressions.tokens import TokenKind, Tokens
 from lakelsm.sql.syntax.change_parser import TABLE
 from lakelsm.sql.syntax.statements import (
     Column,
@@ -15,7 +16,6 @@ from lakelsm.sql.syntax.statements import (
     Query,
     Statement,
 )
-from lakelsm.sql.syntax.tokens import TokenKind, Tokens
 from lakelsm.types import DataType, parse_type
 
 #: Formats of CREATE TABLE … USING: the only kind of table there is.

@@ -16,6 +16,9 @@ from typing import Any, NoReturn, TypeAlias
 from sqlglot import exp
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.expressions.duckdb_casts import DuckExpression, text_of
+from lakelsm.expressions.duckdb_types import text_literal
+from lakelsm.expressions.local_dialect import QueryTree
 from lakelsm.predicate.expression import (
     BOOLEAN,
     BYTES,
@@ -28,9 +31,6 @@ from lakelsm.predicate.expression import (
     is_number,
 )
 from lakelsm.schema.system_columns import KEY_FIELD_PREFIX
-from lakelsm.sql.local.duckdb_casts import DuckExpression, text_of
-from lakelsm.sql.local.duckdb_types import text_literal
-from lakelsm.sql.local.local_dialect import QueryTree
 from lakelsm.types import INTEGER_BITS, AtomicType, DataType, RowType
 
 Node = Any  # An expression of sqlglot, whose base class has other names in other versions.

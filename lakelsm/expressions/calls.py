@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from lakelsm.errors import InvalidInputError
+from lakelsm.expressions.duckdb_casts import DuckExpression, text_of
+from lakelsm.expressions.duckdb_functions import AGGREGATES, BIGINT, RANKS, SCALAR, AggregateCall, neighbour
+from lakelsm.expressions.duckdb_types import type_text
+from lakelsm.expressions.expression_binder import ExpressionBinder, Handlers, Node, shown
+from lakelsm.expressions.operators import alike, chosen, compared, concatenated
 from lakelsm.predicate.expression import BOOLEAN, NULL_TYPE, STRING, Expression, Value, is_ordered
-from lakelsm.sql.local.duckdb_casts import DuckExpression, text_of
-from lakelsm.sql.local.duckdb_functions import AGGREGATES, BIGINT, RANKS, SCALAR, AggregateCall, neighbour
-from lakelsm.sql.local.duckdb_types import type_text
-from lakelsm.sql.local.expression_binder import ExpressionBinder, Handlers, Node, shown
-from lakelsm.sql.local.operators import alike, chosen, compared, concatenated
 
 #: The length of a substring without one, in Spark.
 _MAX_INT = 2147483647

@@ -6,8 +6,8 @@ import pytest
 from sqlglot import exp
 
 from lakelsm.errors import InvalidInputError
+from lakelsm.expressions.local_dialect import QueryTree
 from lakelsm.predicate.expression import STRING, Value
-from lakelsm.sql.local.local_dialect import QueryTree
 
 
 def test_functions_are_calls_by_their_names() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakelsm.errors import InvalidInputError
-from lakelsm.sql.syntax.tokens import TokenKind, statement_tokens, text_value, tokenize
+from lakelsm.expressions.tokens import TokenKind, statement_tokens, text_value, tokenize
 
 
 def test_comments_are_no_tokens_and_hints_are() -> None:

@@ -8,6 +8,10 @@ from typing import Any
 from sqlglot import exp
 
 from lakelsm.errors import InvalidInputError
+from lakelsm.expressions.duckdb_casts import DuckExpression, cast, failure, text_of
+from lakelsm.expressions.duckdb_functions import BIGINT, SCALAR
+from lakelsm.expressions.duckdb_types import type_text
+from lakelsm.expressions.expression_binder import ExpressionBinder, Handlers, Node, shown
 from lakelsm.predicate.expression import (
     BOOLEAN,
     BYTES,
@@ -23,10 +27,6 @@ from lakelsm.predicate.expression import (
     is_number,
     is_ordered,
 )
-from lakelsm.sql.local.duckdb_casts import DuckExpression, cast, failure, text_of
-from lakelsm.sql.local.duckdb_functions import BIGINT, SCALAR
-from lakelsm.sql.local.duckdb_types import type_text
-from lakelsm.sql.local.expression_binder import ExpressionBinder, Handlers, Node, shown
 from lakelsm.types import INTEGER_ROOTS, ArrayType, AtomicType, DataType, MapType, parse_type
 
 _ARITHMETIC: dict[Any, str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from lakelsm.expressions.duckdb_casts import DuckExpression, cast, failure, text_of
+from lakelsm.expressions.duckdb_types import type_text
 from lakelsm.predicate.expression import (
     BOOLEAN,
     DOUBLE,
@@ -21,8 +23,6 @@ from lakelsm.predicate.expression import (
     is_number,
     is_ordered,
 )
-from lakelsm.sql.local.duckdb_casts import DuckExpression, cast, failure, text_of
-from lakelsm.sql.local.duckdb_types import type_text
 from lakelsm.types import INTEGER_ROOTS, AtomicType, DataType
 
 _FLOATS = ("FLOAT", "DOUBLE")

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lakelsm.expressions.duckdb_types import literal, text_literal, type_text
 from lakelsm.predicate.expression import NULL_TYPE, STRING, Expression, Value, is_number
-from lakelsm.sql.local.duckdb_types import literal, text_literal, type_text
 from lakelsm.types import INTEGER_ROOTS, AtomicType, DataType
 
 _FLOATS = ("FLOAT", "DOUBLE")

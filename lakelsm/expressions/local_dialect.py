@@ -11,8 +11,8 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
 from lakelsm.errors import InvalidInputError
+from lakelsm.expressions.tokens import TokenKind, text_value, tokenize
 from lakelsm.predicate.expression import DOUBLE, STRING, Value, decimal
-from lakelsm.sql.syntax.tokens import TokenKind, text_value, tokenize
 from lakelsm.types import AtomicType
 
 

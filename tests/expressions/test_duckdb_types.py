@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from lakelsm.errors import UnsupportedFeatureError
-from lakelsm.sql.local.duckdb_types import identifier, literal, text_literal, type_text
+from lakelsm.expressions.duckdb_types import identifier, literal, text_literal, type_text
 from lakelsm.types import parse_type
 from tests.sql.local.bound import table_of
 
