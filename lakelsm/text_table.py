@@ -9,6 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
+#: Maximum number of rows that are printed of a result, and of characters of a cell.
+PRINTED_ROWS, _PRINTED_CHARACTERS = 40, 60
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -38,6 +40,16 @@ def shown_values(column: pa.ChunkedArray) -> list[Any]:
     except (OverflowError, ValueError):
         values = [_shown_value(value) for value in column]
     return values
+
+
+def shown_cells(rows: pa.Table) -> list[tuple[str, ...]]:
+    """Return the texts of all rows, each cell in one line of bounded length; NULL is '-'."""
+    return list(zip(*([_cell(value) for value in shown_values(column)] for column in rows.columns)))
+
+
+def _cell(value: object) -> str:
+    text = "-" if value is None else " ".join(str(value).split())
+    return text if len(text) <= _PRINTED_CHARACTERS else f"{text[: _PRINTED_CHARACTERS - 1]}…"
 
 
 def _shown_value(value: pa.Scalar) -> Any:

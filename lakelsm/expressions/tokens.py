@@ -182,6 +182,15 @@ class Tokens:
             names.append(self.name(what))
         return tuple(names)
 
+    def names(self, what: str) -> tuple[str, ...]:
+        """Take names in parentheses, with commas between them; ``what`` is what each one names."""
+        self.expect("(")
+        found = [self.name(what)]
+        while self.accept(","):
+            found.append(self.name(what))
+        self.expect(")")
+        return tuple(found)
+
     def text(self, what: str) -> str:
         """Take a text literal, and return its value."""
         if self.peek().kind is not TokenKind.TEXT:

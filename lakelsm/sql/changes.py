@@ -15,7 +15,7 @@ from lakelsm.results import CommitResult
 from lakelsm.sql.context import SqlContext
 from lakelsm.sql.local.query_result import QueryResult
 from lakelsm.sql.syntax import statements as sql
-from lakelsm.sql.tables import literal_value, partition_condition, typed_value
+from lakelsm.sql.tables import literal_value, partition_columns, partition_condition, typed_value
 from lakelsm.table.table import Table
 from lakelsm.table.table_merge import TableMerge
 from lakelsm.text_table import amount
@@ -24,7 +24,7 @@ from lakelsm.text_table import amount
 def insert(context: SqlContext, statement: sql.Insert) -> CommitResult:
     """Execute INSERT INTO and INSERT OVERWRITE: columns of the query are taken by position, or by name."""
     table = context.table(statement.table)
-    partition = _partition(table, statement.partition)
+    partition = partition_columns(table, statement.partition)
     fixed = {name: value for name, value in partition.items() if value is not None}
     names = _target_columns(table, statement, fixed)
     found = context.query(statement.query.text)
@@ -37,19 +37,6 @@ def insert(context: SqlContext, statement: sql.Insert) -> CommitResult:
     values = _partition_values(table, fixed)
     rows = _with_values(rows, table, {}, known=values)
     return table.overwrite(rows, values) if values else table.overwrite(rows)
-
-
-def _partition(table: Table, partition: Mapping[str, str | None]) -> dict[str, str | None]:
-    known = {name.lower(): name for name in table.schema.partition_keys}
-    for name in partition:
-        if name.lower() not in known:
-            raise InvalidInputError(
-                f"Table {table.name}: {name!r} is not a partition column. Partition columns: {', '.join(known.values())}."
-            )
-    found = {known[name.lower()]: value for name, value in partition.items()}
-    if len(found) < len(partition):
-        raise InvalidInputError(f"Table {table.name}: PARTITION names a column twice: {', '.join(partition)}.")
-    return found
 
 
 def _target_columns(table: Table, statement: sql.Insert, fixed: Mapping[str, str]) -> list[str] | None:

@@ -11,7 +11,7 @@ from lakelsm.engine import spark_session
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.sql.local.local_query import local_plan, local_query
 from lakelsm.sql.local.query_result import QueryResult
-from lakelsm.sql.pushdown import needs
+from lakelsm.sql.pushdown import Need, needs
 from lakelsm.sql.query_source import FrameSource, QuerySource
 from lakelsm.sql.query_sources import INCREMENTAL, ChangesSource, ResultSource, table_source
 from lakelsm.sql.syntax.query_text import QueryText, TableReference
@@ -80,24 +80,22 @@ class SqlContext:
         """Plan a query: a DataFrame on Spark, else the rows of a query in this process."""
         query = QueryText.of(text)
         sources = self._sources(query)
-        return self._frame(query, sources) if self.engine == "spark" else local_query(query, sources)
+        if self.engine == "spark":
+            return self._frame(query, sources, self._wanted(query, sources))
+        return local_query(query, sources)
 
     def explain(self, text: str, mode: str | None) -> list[str]:
         """Return the lines of a query's plan: what the read of each table opens, and then the plan of the engine."""
         query = QueryText.of(text)
         sources = self._sources(query)
-        fields = {start: source.fields for start, source in sources.items()}
         if self.engine == "spark":
-            from lakelsm.frames.sql_frame import session_time_zone
-
-            zone = session_time_zone(self.session())
-            (row,) = self._frame(query, sources, f"EXPLAIN {mode or ''} ").collect()
+            wanted = self._wanted(query, sources)
+            (row,) = self._frame(query, sources, wanted, f"EXPLAIN {mode or ''} ").collect()
             plan = str(row[0])
         elif mode is not None:
             raise UnsupportedFeatureError(f"SQL: EXPLAIN {mode.upper()} is supported on Spark only.")
         else:
-            zone, plan = None, local_plan(query, sources)
-        wanted = needs(query, fields, zone)
+            wanted, plan = local_plan(query, sources)
         return [*(sources[start].plan(wanted[start]) for start in sorted(sources)), "", *plan.splitlines()]
 
     def _sources(self, query: QueryText) -> dict[int, QuerySource]:
@@ -108,17 +106,23 @@ class SqlContext:
         """Return the session that runs queries."""
         return spark_session(self.spark, _WITHOUT_SPARK)
 
-    def _frame(self, query: QueryText, sources: Mapping[int, QuerySource], before: str = "") -> DataFrame:
-        from lakelsm.frames.sql_frame import query_frame, session_time_zone
+    def _frame(
+        self, query: QueryText, sources: Mapping[int, QuerySource], wanted: Mapping[int, Need], before: str = ""
+    ) -> DataFrame:
+        from lakelsm.frames.sql_frame import query_frame
 
         session = self.session()
-        wanted = needs(query, {start: source.fields for start, source in sources.items()}, session_time_zone(session))
-        prefix = "lakelsm_table_"
-        while prefix in query.text:
-            prefix += "_"
-        names = {start: f"{prefix}{at}_" for at, start in enumerate(sorted(sources))}
+        names = query.new_names(sources)
         frames = {names[start]: source.frame(session, wanted[start]) for start, source in sources.items()}
         return query_frame(session, before + query.replaced(names), frames)
+
+    def _wanted(self, query: QueryText, sources: Mapping[int, QuerySource]) -> Mapping[int, Need]:
+        """Return what Spark needs of each source. A frame that the caller passes is needed as a whole."""
+        from lakelsm.frames.sql_frame import session_time_zone
+
+        tables = {start: source.fields for start, source in sources.items() if not isinstance(source, FrameSource)}
+        found = needs(query, tables, session_time_zone(self.session()))
+        return {start: found.get(start, Need(None, None)) for start in sources}
 
     def _source(self, reference: TableReference) -> QuerySource | None:
         """Return the source that a name in a query stands for; None for a name that only the Spark session may know."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
 from lakelsm.errors import InvalidInputError
+from lakelsm.local.arrow_input import ArrowInput, is_spark_frame
 from lakelsm.predicate.expression import NULL_TYPE, reduced
 from lakelsm.sql.pushdown import Need
 from lakelsm.types import DataField, DataType, from_arrow, output_arrow
@@ -44,41 +47,46 @@ class FrameSource:
     @property
     def fields(self) -> Sequence[DataField]:
         """The columns, of the types that Paimon has for them."""
-        return fields_of(self.arrow().schema)
+        return fields_of(self.rows.schema)
 
     def reader(self, need: Need) -> pa.RecordBatchReader:
         """See `QuerySource.reader`."""
-        rows = self.arrow()
+        rows = self.rows
         return (rows if need.columns is None else rows.select(need.columns)).to_reader()
 
     def frame(self, spark: SparkSession, need: Need) -> DataFrame:
         """See `QuerySource.frame`."""
-        if hasattr(self.given, "sparkSession"):
+        if is_spark_frame(self.given):
             frame: DataFrame = self.given
             return frame
         from lakelsm.frames.system_frames import shown_frame
 
-        return shown_frame(spark, self.arrow())
+        return shown_frame(spark, self.rows)
 
     def plan(self, need: Need) -> str:
         """See `QuerySource.plan`."""
         return f"frame {self.name}"
 
-    def arrow(self) -> pa.Table:
-        """Return the rows as an Arrow table."""
+    @cached_property
+    def rows(self) -> pa.Table:
+        """The rows as an Arrow table, converted once. Raises InvalidInputError for a Spark DataFrame and for a stream."""
         given = self.given
-        if isinstance(given, pa.Table):
-            return given
-        if isinstance(given, pa.RecordBatch):
-            return pa.Table.from_batches([given])
-        if type(given).__module__.partition(".")[0] == "pandas":
-            return pa.Table.from_pandas(given, preserve_index=False)
-        if hasattr(given, "__arrow_c_stream__") and not isinstance(given, pa.RecordBatchReader):
-            return pa.table(given)
-        raise InvalidInputError(
-            f"{self.name}: expected a Spark DataFrame, a pyarrow Table, or a pandas or Polars DataFrame, "
-            f"got {type(given).__name__!r}. A stream can be read once, and a query may read it more often."
-        )
+        if is_spark_frame(given):
+            raise InvalidInputError(
+                f"{self.name}: this process does not read a Spark DataFrame. Pass engine='spark', or its toArrow()."
+            )
+        is_pandas = type(given).__module__.partition(".")[0] == "pandas" and hasattr(given, "columns")
+        has_stream = hasattr(given, "__arrow_c_stream__") and not isinstance(given, (pa.RecordBatchReader, type))
+        if not (is_pandas or has_stream):
+            raise InvalidInputError(
+                f"{self.name}: expected a Spark DataFrame, a pyarrow Table, or a pandas or Polars DataFrame, "
+                f"got {type(given).__name__!r}. A stream can be read once, and a query may read it more often."
+            )
+        found = ArrowInput.of(given, self.name)
+        twice = [name for name, count in Counter(found.schema.names).items() if count > 1]
+        if twice:
+            raise InvalidInputError(f"{self.name}: more than one column has the name {twice[0]!r}. Rename one of them.")
+        return given if isinstance(given, pa.Table) else pa.Table.from_batches(found.batches, found.schema)
 
 
 def fields_of(schema: pa.Schema) -> list[DataField]:
@@ -91,16 +99,25 @@ def stream_type(kind: DataType) -> pa.DataType:
     return pa.null() if kind == NULL_TYPE else output_arrow(reduced(kind))
 
 
-def numbered_stream(source: QuerySource, need: Need) -> pa.RecordBatchReader:
+def numbered_schema(source: QuerySource, need: Need) -> pa.Schema:
     """Return the needed columns, with the types of expressions and with their numbers in ``fields`` for names."""
-    wanted = [each for each in enumerate(source.fields) if need.columns is None or each[1].name in need.columns]
-    reader = source.reader(Need([field.name for _, field in wanted], need.where))
-    kinds = [stream_type(field.type) for _, field in wanted]
-    schema = pa.schema([(str(number), kind) for (number, _), kind in zip(wanted, kinds)])
+    return pa.schema([(str(number), stream_type(field.type)) for number, field in _wanted(source, need)])
+
+
+def numbered_stream(source: QuerySource, need: Need) -> pa.RecordBatchReader:
+    """Return the needed rows with the columns of `numbered_schema`."""
+    reader = source.reader(Need([field.name for _, field in _wanted(source, need)], need.where))
+    schema = numbered_schema(source, need)
 
     def converted() -> Iterator[pa.RecordBatch]:
         for batch in reader:
-            columns = [each if each.type == kind else each.cast(kind) for each, kind in zip(batch.columns, kinds)]
+            columns = [
+                each if each.type == kind else each.cast(kind) for each, kind in zip(batch.columns, schema.types)
+            ]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     return pa.RecordBatchReader.from_batches(schema, converted())
+
+
+def _wanted(source: QuerySource, need: Need) -> list[tuple[int, DataField]]:
+    return [each for each in enumerate(source.fields) if need.columns is None or each[1].name in need.columns]

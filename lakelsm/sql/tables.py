@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.expressions.tokens import TokenKind, text_value, tokenize
@@ -18,6 +18,7 @@ from lakelsm.types import INTEGER_ROOTS, DataField
 
 #: Properties of CREATE TABLE that are not options of the table.
 _PRIMARY_KEY, _PARTITION, _COMMENT = "primary-key", "partition", "comment"
+ValueT = TypeVar("ValueT")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
 
 
@@ -34,19 +35,18 @@ def create_table(context: SqlContext, statement: sql.CreateTable) -> Table | Com
     comment = statement.comment if statement.comment is not None else properties.pop(_COMMENT, None)
     if statement.like is not None:
         return _create_like(context, statement, name, properties)
-    rows: Any = None
+    if not key:
+        raise UnsupportedFeatureError(
+            f"SQL: CREATE TABLE {name} has no primary key, and append tables are not supported. "
+            "Add TBLPROPERTIES ('primary-key' = '…')."
+        )
     if statement.query is None:
         schema: Any = [
             DataField(at, column.name, column.type, column.comment) for at, column in enumerate(statement.columns)
         ]
     else:
         found = context.query(statement.query.text)
-        rows = schema = found.to_arrow() if isinstance(found, QueryResult) else found
-    if not key:
-        raise UnsupportedFeatureError(
-            f"SQL: CREATE TABLE {name} has no primary key, and append tables are not supported. "
-            "Add TBLPROPERTIES ('primary-key' = '…')."
-        )
+        schema = found.to_reader() if isinstance(found, QueryResult) else found
     return context.catalog.create_table(
         name,
         schema,
@@ -54,8 +54,8 @@ def create_table(context: SqlContext, statement: sql.CreateTable) -> Table | Com
         partition_by=partition_by,
         options=properties or None,
         comment=comment,
-        if_not_exists=statement.if_not_exists and rows is None,
-        load=rows is not None,
+        if_not_exists=statement.if_not_exists and statement.query is None,
+        load=statement.query is not None,
     )
 
 
@@ -100,16 +100,25 @@ def alter_table(context: SqlContext, statement: sql.AlterTable) -> Table:
     return context.catalog.alter_table(context.full_name(statement.table), *statement.changes)
 
 
-def partition_condition(table: Table, partition: Mapping[str, str]) -> str:
-    """Return the condition that selects a partition of a PARTITION clause. Values are literals."""
+def partition_columns(table: Table, partition: Mapping[str, ValueT]) -> dict[str, ValueT]:
+    """Return a PARTITION clause with the table's own names. Raises InvalidInputError for other and repeated columns."""
     known = {name.lower(): name for name in table.schema.partition_keys}
-    parts = []
-    for name, value in partition.items():
+    for name in partition:
         if name.lower() not in known:
             raise InvalidInputError(
                 f"Table {table.name}: {name!r} is not a partition column. Partition columns: {', '.join(known.values())}."
             )
-        field = table.schema.field(known[name.lower()])
+    found = {known[name.lower()]: value for name, value in partition.items()}
+    if len(found) < len(partition):
+        raise InvalidInputError(f"Table {table.name}: PARTITION names a column twice: {', '.join(partition)}.")
+    return found
+
+
+def partition_condition(table: Table, partition: Mapping[str, str]) -> str:
+    """Return the condition that selects a partition of a PARTITION clause. Values are literals."""
+    parts = []
+    for name, value in partition_columns(table, partition).items():
+        field = table.schema.field(name)
         given = literal_value(value)
         typed = typed_value(given, field)
         text = value if typed == given else f"'{typed}'" if isinstance(typed, str) else str(typed)
@@ -152,10 +161,10 @@ def drop_partition(context: SqlContext, statement: sql.DropPartition) -> Partiti
     """Execute ALTER TABLE … DROP PARTITION."""
     table = context.table(statement.table)
     conditions = [partition_condition(table, each) for each in statement.partitions]
-    result = table.maintenance.drop_partitions(" OR ".join(f"({each})" for each in conditions), dry_run=True)
+    result = table.maintenance.drop_partitions(" OR ".join(f"({each})" for each in conditions))
     if not result.partitions and not statement.if_exists:
         raise InvalidInputError(f"Table {table.name}: the partition to drop does not exist. Add IF EXISTS to ignore it.")
-    return table.maintenance.drop_partitions(" OR ".join(f"({each})" for each in conditions))
+    return result
 
 
 def create_tag(context: SqlContext, statement: sql.CreateTag) -> TagInfo:

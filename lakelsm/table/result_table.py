@@ -10,14 +10,11 @@ import pyarrow as pa
 
 from lakelsm.arguments import checked_timestamps
 from lakelsm.engine import spark_session
-from lakelsm.text_table import aligned, html_table, shown_values
+from lakelsm.text_table import PRINTED_ROWS, aligned, html_table, shown_cells
 
 if TYPE_CHECKING:
     import pandas
     from pyspark.sql import DataFrame, SparkSession
-
-#: Maximum number of printed rows, and of printed characters of a cell.
-_PRINTED_ROWS, _PRINTED_CHARACTERS = 40, 60
 
 
 class ResultTable:
@@ -72,15 +69,9 @@ class ResultTable:
 
 def _cells(rows: pa.Table) -> list[tuple[str, ...]]:
     """Return the texts of the printed rows."""
-    columns = [[_cell(value) for value in shown_values(column)] for column in rows.slice(0, _PRINTED_ROWS).columns]
-    return list(zip(*columns))
-
-
-def _cell(value: object) -> str:
-    text = "-" if value is None else " ".join(str(value).split())
-    return text if len(text) <= _PRINTED_CHARACTERS else f"{text[: _PRINTED_CHARACTERS - 1]}…"
+    return shown_cells(rows.slice(0, PRINTED_ROWS))
 
 
 def _more(rows: pa.Table) -> str:
     """Return a line with the number of rows that are not printed."""
-    return f"… and {len(rows) - _PRINTED_ROWS:,} more rows" if len(rows) > _PRINTED_ROWS else ""
+    return f"… and {len(rows) - PRINTED_ROWS:,} more rows" if len(rows) > PRINTED_ROWS else ""

@@ -15,6 +15,7 @@ from lakelsm.errors import (
     TableNotFoundError,
     UnsupportedFeatureError,
 )
+from lakelsm.sql.local.query_result import QueryResult
 from lakelsm.sql.tables import literal_value
 
 
@@ -94,3 +95,15 @@ def test_literals_of_a_partition(text: str, value: object) -> None:
 def test_other_values_of_a_partition_are_refused(text: str) -> None:
     with pytest.raises(UnsupportedFeatureError, match="is not a literal"):
         literal_value(text)
+
+
+def test_a_table_of_a_query_is_written_from_a_stream_and_dropped_if_the_query_fails(
+    c: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(QueryResult, "to_arrow", None)
+    text = "CREATE TABLE db.u TBLPROPERTIES ('primary-key' = 'k') AS SELECT id + 1 AS k, {} AS v FROM db.t"
+    with pytest.raises(InvalidInputError, match="division by zero"):
+        run(c, text.format("1 / (id - 2)"))
+    assert c.list_tables() == ["db.t"]
+    run(c, text.format("'x'"))
+    assert c.table("db.u").to_arrow().sort_by("k").to_pydict() == {"k": [2, 3], "v": ["x", "x"]}

@@ -59,7 +59,7 @@ def checked_source(source: Any, schema: TableSchema) -> object:
             source = pa.Table.from_pydict(source)
     except (pa.ArrowException, TypeError, AttributeError, ValueError) as error:
         raise InvalidInputError(f"source: the rows are not a table: {' '.join(str(error).split())}.") from error
-    rows = FrameSource("source", source).arrow()
+    rows = FrameSource("source", source).rows
     for at, field in enumerate(rows.schema):
         if pa.types.is_null(field.type):
             known = match(field.name, schema.field_names)
@@ -143,7 +143,7 @@ class _ResultRows:
     @property
     def fields(self) -> Sequence[DataField]:
         """The columns."""
-        return fields_of(self.rows.to_reader().schema)
+        return fields_of(self.rows.schema)
 
     def reader(self, need: Need) -> pa.RecordBatchReader:
         """See `QuerySource.reader`."""

@@ -9,20 +9,21 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
-from lakelsm.errors import LakelsmError
 from lakelsm.expressions.duckdb_library import database_settings, imported_duckdb, raised
 from lakelsm.expressions.local_dialect import QueryTree
 from lakelsm.runner.process_limits import usable_cores
 from lakelsm.sql.local.query_binder import bind_query
 from lakelsm.sql.local.query_result import QueryResult
 from lakelsm.sql.local.relation_binder import BoundQuery
-from lakelsm.sql.pushdown import needs
-from lakelsm.sql.query_source import QuerySource, numbered_stream, stream_type
+from lakelsm.sql.pushdown import Need, needs
+from lakelsm.sql.query_source import QuerySource, numbered_schema, numbered_stream, stream_type
 from lakelsm.sql.syntax.query_text import QueryText
 
 _BATCH_ROWS = 1 << 16
@@ -34,126 +35,135 @@ def local_query(query: QueryText, sources: Mapping[int, QuerySource]) -> QueryRe
     Raises InvalidInputError for names and types that are wrong, UnsupportedFeatureError for what this process does not
     evaluate.
     """
-    return QueryResult(partial(_run, *_bound(query, sources)))
+    local = _LocalQuery.of(query, sources)
+    return QueryResult(local.run, local.schema)
 
 
-def local_plan(query: QueryText, sources: Mapping[int, QuerySource]) -> str:
-    """Return DuckDB's plan of a query. Raises as `local_query`."""
-    bound, streams = _bound(query, sources)
-    duckdb = imported_duckdb("SQL in this process", "pass engine='spark'")
-    connection = duckdb.connect(":memory:")
-    try:
-        for name, stream in streams.items():
-            connection.register(name, stream)
-        return str(connection.execute(f"EXPLAIN {bound.sql}").fetchall()[0][1])
-    except duckdb.Error as error:
-        raise _raised(streams, error) from error
-    finally:
-        connection.close()
+def local_plan(query: QueryText, sources: Mapping[int, QuerySource]) -> tuple[Mapping[int, Need], str]:
+    """Return what the query needs of each source, and DuckDB's plan. Raises as `local_query`."""
+    local = _LocalQuery.of(query, sources)
+    return local.wanted, local.plan()
 
 
-def _bound(query: QueryText, sources: Mapping[int, QuerySource]) -> tuple[BoundQuery, Mapping[str, _Stream]]:
-    fields = {start: source.fields for start, source in sources.items()}
-    wanted = needs(query, fields, None)
-    names = {start: f"table{at}" for at, start in enumerate(sorted(sources))}
-    tree = QueryTree(query.replaced(names))
-    bound = bind_query(tree, {names[start]: columns for start, columns in fields.items()})
-    streams = {
-        names[start]: _Stream(partial(numbered_stream, source, wanted[start])) for start, source in sources.items()
-    }
-    return bound, streams
+@dataclass(frozen=True)
+class _LocalQuery:
+    """A bound query; ``names`` are those of its sources in DuckDB, ``wanted`` what it needs of them."""
+
+    bound: BoundQuery
+    sources: Mapping[int, QuerySource]
+    names: Mapping[int, str]
+    wanted: Mapping[int, Need]
+
+    @staticmethod
+    def of(query: QueryText, sources: Mapping[int, QuerySource]) -> _LocalQuery:
+        """Bind a query."""
+        fields = {start: source.fields for start, source in sources.items()}
+        names = query.new_names(sources)
+        tree = QueryTree(query.replaced(names))
+        bound = bind_query(tree, {names[start]: columns for start, columns in fields.items()})
+        return _LocalQuery(bound, sources, names, needs(query, fields, None))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the result."""
+        return pa.schema([(column.name, stream_type(column.type)) for column in self.bound.columns])
+
+    def plan(self) -> str:
+        """Return DuckDB's plan of the query."""
+        with _Run(self) as run, run.raised():
+            return str(run.relation(f"EXPLAIN {self.bound.sql}").fetchall()[0][1])
+
+    def run(self, limit: int | None = None) -> pa.RecordBatchReader:
+        """Return the rows, at most ``limit`` of them, as a stream."""
+        run, schema = _Run(self), self.schema
+        text = self.bound.sql if limit is None else f"SELECT * FROM ({self.bound.sql}) LIMIT {limit}"
+        try:
+            with run.raised():
+                reader = run.relation(text).to_arrow_reader(_BATCH_ROWS)
+        except BaseException:
+            run.close()
+            raise
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            with run, run.raised():
+                for batch in reader:
+                    columns = [_as_type(each, kind) for each, kind in zip(batch.columns, schema.types)]
+                    yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+        return pa.RecordBatchReader.from_batches(schema, batches())
 
 
 class _Stream:
-    """A table for DuckDB, which opens a new stream for each scan. ``error`` is what a stream raised."""
+    """A table for one run of DuckDB, which opens a new stream for each scan. ``error`` is what a stream raised."""
 
-    def __init__(self, open_reader: Callable[[], pa.RecordBatchReader]) -> None:
-        self._open = open_reader
+    def __init__(self, source: QuerySource, need: Need) -> None:
+        self._source = source
+        self._need = need
         self.error: Exception | None = None
-        self._schema: pa.Schema | None = None
 
     def __arrow_c_schema__(self) -> object:
-        if self._schema is None:
-            self._schema = self._opened().schema
-        return self._schema.__arrow_c_schema__()
+        return numbered_schema(self._source, self._need).__arrow_c_schema__()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        reader = self._opened()
-        batches = pa.RecordBatchReader.from_batches(reader.schema, self._batches(reader))
-        return batches.__arrow_c_stream__(requested_schema)
+        schema = numbered_schema(self._source, self._need)
+        return pa.RecordBatchReader.from_batches(schema, self._batches()).__arrow_c_stream__(requested_schema)
 
-    def _opened(self) -> pa.RecordBatchReader:
+    def _batches(self) -> Iterator[pa.RecordBatch]:
         try:
-            return self._open()
-        except Exception as error:
-            self.error = error
-            raise
-
-    def _batches(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-        try:
-            yield from reader
+            yield from numbered_stream(self._source, self._need)
         except Exception as error:
             self.error = error
             raise
 
 
-class _Scratch:
-    """The directory of a query that DuckDB spills to. A stream of which no batch is read deletes it too."""
+class _Run:
+    """One run of a query: a connection to DuckDB, the streams of its tables, and a directory that it spills to.
 
-    def __init__(self) -> None:
-        self.path = tempfile.mkdtemp(prefix="lakelsm-sql-")
-        self.delete = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+    A stream of which no batch is read deletes the directory too.
+    """
 
-
-def _run(bound: BoundQuery, streams: Mapping[str, _Stream], limit: int | None = None) -> pa.RecordBatchReader:
-    duckdb = imported_duckdb("SQL in this process", "pass engine='spark'")
-    scratch = _Scratch()
-    try:
-        connection = duckdb.connect(":memory:", config=_settings(scratch.path))
-        connection.execute("SET TimeZone = 'UTC'")
+    def __init__(self, query: _LocalQuery) -> None:
+        self._duckdb = imported_duckdb("SQL in this process", "pass engine='spark'")
+        scratch = tempfile.mkdtemp(prefix="lakelsm-sql-")
+        self._delete = weakref.finalize(self, shutil.rmtree, scratch, ignore_errors=True)
+        self._streams = [_Stream(source, query.wanted[start]) for start, source in query.sources.items()]
+        settings = {**database_settings(usable_cores()), "temp_directory": scratch, "preserve_insertion_order": "false"}
+        self._connection = self._duckdb.connect(":memory:", config=settings)
+        self._connection.execute("SET TimeZone = 'UTC'")
         # DuckDB prints the bar of a long query on standard output, among the rows of `lakelsm sql`.
-        connection.execute("SET enable_progress_bar = false")
-        text = bound.sql if limit is None else f"SELECT * FROM ({bound.sql}) LIMIT {limit}"
-        with_errors = partial(_raised, streams)
-        try:
-            for name, stream in streams.items():
-                connection.register(name, stream)
-            reader = connection.sql(text).to_arrow_reader(_BATCH_ROWS)
-        except duckdb.Error as error:
-            raise with_errors(error) from error
-    except BaseException:
-        scratch.delete()
-        raise
-    kinds = [stream_type(column.type) for column in bound.columns]
-    schema = pa.schema([pa.field(column.name, kind) for column, kind in zip(bound.columns, kinds)])
+        self._connection.execute("SET enable_progress_bar = false")
+        for start, stream in zip(query.sources, self._streams):
+            self._connection.register(query.names[start], stream)
 
-    def batches() -> Iterator[pa.RecordBatch]:
-        try:
-            for batch in reader:
-                columns = [_as_type(each, kind) for each, kind in zip(batch.columns, kinds)]
-                yield pa.RecordBatch.from_arrays(columns, schema=schema)
-        except (duckdb.Error, OSError, pa.ArrowException) as error:
-            raise with_errors(error) from error
-        finally:
-            connection.close()
-            scratch.delete()
+    def __enter__(self) -> _Run:
+        return self
 
-    return pa.RecordBatchReader.from_batches(schema, batches())
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection, and delete the directory."""
+        self._connection.close()
+        self._delete()
+
+    def relation(self, text: str) -> Any:
+        """Return DuckDB's relation of a statement. To be used within `raised`, as are its rows."""
+        return self._connection.sql(text)
+
+    @contextmanager
+    def raised(self) -> Iterator[None]:
+        """Raise the error of a table's read, or one for a wrong value of the query, in place of those of DuckDB."""
+        try:
+            yield
+        except (self._duckdb.Error, OSError, pa.ArrowException) as error:
+            raise self._reason(error) from error
+
+    def _reason(self, error: Exception) -> Exception:
+        found = next((stream.error for stream in self._streams if stream.error is not None), None)
+        return raised(error, "SQL") if found is None else found
 
 
 def _as_type(values: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_null(kind):
         return pa.nulls(len(values))
     return values if values.type == kind else values.cast(kind)
-
-
-def _settings(scratch: str) -> dict[str, str]:
-    return {**database_settings(usable_cores()), "temp_directory": scratch, "preserve_insertion_order": "false"}
-
-
-def _raised(streams: Mapping[str, _Stream], error: Exception) -> BaseException:
-    """Return the error to raise: that of a table's read, or one for a wrong value of the query."""
-    for stream in streams.values():
-        if stream.error is not None:
-            return stream.error
-    return error if isinstance(error, LakelsmError) else raised(error, "SQL")

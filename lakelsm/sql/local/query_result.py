@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 
 from lakelsm.arguments import checked_number
-from lakelsm.text_table import aligned, html_table, shown_values
+from lakelsm.text_table import PRINTED_ROWS, aligned, html_table, shown_cells
 
 if TYPE_CHECKING:
     import pandas
     import polars
-
-#: Rows and characters of a cell that are printed.
-_PRINTED_ROWS, _PRINTED_CHARACTERS = 40, 60
 
 
 class Run(Protocol):
@@ -31,13 +28,15 @@ class QueryResult:
     It prints its first rows as a table, and renders them as HTML in a notebook.
     """
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, schema: pa.Schema) -> None:
+        """``schema`` is that of the rows."""
         self._run = run
+        self.schema = schema
 
     @property
     def columns(self) -> list[str]:
         """The names of the columns. Several columns can have one name."""
-        return list(self._run(0).schema.names)
+        return list(self.schema.names)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Return the rows as a stream of Arrow record batches. Memory does not grow with the number of rows."""
@@ -65,10 +64,10 @@ class QueryResult:
         sys.stdout.write(self._text(checked_number("rows", rows, min_value=0)) + "\n")
 
     def __repr__(self) -> str:
-        return self._text(_PRINTED_ROWS)
+        return self._text(PRINTED_ROWS)
 
     def _repr_html_(self) -> str:
-        names, cells, more = self._cells(_PRINTED_ROWS)
+        names, cells, more = self._cells(PRINTED_ROWS)
         return html_table(cells, names) + ("<p>… and more rows</p>" if more else "")
 
     def _text(self, rows: int) -> str:
@@ -77,10 +76,4 @@ class QueryResult:
 
     def _cells(self, rows: int) -> tuple[list[str], list[tuple[str, ...]], bool]:
         found = self._run(rows + 1).read_all()
-        columns = [[_cell(value) for value in shown_values(column)] for column in found.slice(0, rows).columns]
-        return list(found.schema.names), list(zip(*columns)), len(found) > rows
-
-
-def _cell(value: object) -> str:
-    text = "-" if value is None else " ".join(str(value).split())
-    return text if len(text) <= _PRINTED_CHARACTERS else f"{text[: _PRINTED_CHARACTERS - 1]}…"
+        return self.columns, shown_cells(found.slice(0, rows)), len(found) > rows

@@ -27,7 +27,7 @@ def insert(tokens: Tokens, common_tables: str = "") -> Insert:
         raise UnsupportedFeatureError("SQL: INSERT OVERWRITE … IF NOT EXISTS is not supported.")
     columns, by_name = None, tokens.accept("BY", "NAME")
     if not by_name and tokens.has("(") and not _starts_query(tokens, ahead=1):
-        columns = _names(tokens)
+        columns = tokens.names("the name of a column")
     if not _starts_query(tokens):
         tokens.fail("SELECT, VALUES or another query")
     return Insert(
@@ -43,16 +43,6 @@ def insert(tokens: Tokens, common_tables: str = "") -> Insert:
 def _starts_query(tokens: Tokens, ahead: int = 0) -> bool:
     words = ("SELECT", "VALUES", "WITH", "FROM", "TABLE", "(")
     return any(tokens.peek(ahead).is_word(word) for word in words)
-
-
-def _names(tokens: Tokens) -> tuple[str, ...]:
-    """Return names in parentheses."""
-    tokens.expect("(")
-    names = [tokens.name("the name of a column")]
-    while tokens.accept(","):
-        names.append(tokens.name("the name of a column"))
-    tokens.expect(")")
-    return tuple(names)
 
 
 def _partition(tokens: Tokens) -> dict[str, str | None]:
@@ -201,7 +191,7 @@ def _inserted(tokens: Tokens) -> dict[str, str] | None:
     """Return the columns and values of an INSERT of MERGE, None for ``*``."""
     if tokens.accept("*"):
         return None
-    columns = _names(tokens)
+    columns = tokens.names("the name of a column")
     tokens.expect("VALUES", "(")
     values = tokens.separated()
     tokens.expect(")")

@@ -6,7 +6,7 @@ clause. Names of common table expressions are not tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
@@ -97,6 +97,13 @@ class QueryText:
         """The tables, in the order of the text."""
         found = [each.table for block in self.blocks for each in block.relations if each.table is not None]
         return sorted(found, key=lambda table: table.start)
+
+    def new_names(self, starts: Iterable[int]) -> dict[int, str]:
+        """Return a name for each reference, by its ``start``, that nothing in the text can hide: no name is like it."""
+        prefix = "lakelsm_table_"
+        while prefix in self.text.lower():
+            prefix += "_"
+        return {start: f"{prefix}{at}_" for at, start in enumerate(sorted(starts))}
 
     def replaced(self, names: Mapping[int, str]) -> str:
         """Return the text with other names in place of references, by their ``start``.
@@ -380,7 +387,7 @@ class _Scan:
 
 def hint_options(text: str, hint: Token) -> dict[str, str]:
     """Return the options of a hint /*+ OPTIONS('key' = 'value', …) */ after a table."""
-    parts = list(_hint_tokens(hint))
+    parts = tokenize(hint.text[3:-2])[:-1]
     texts = [token.kind is TokenKind.TEXT for token in parts]
     words = [token.text.upper() for token in parts]
     pairs = [parts[at : at + 3] for at in range(2, len(parts) - 1, 4)]
@@ -390,7 +397,3 @@ def hint_options(text: str, hint: Token) -> dict[str, str]:
     if not is_well_formed or not any(texts):
         raise located(text, hint.start, "expected /*+ OPTIONS('key' = 'value') */ after a table")
     return {text_value(key.text): text_value(value.text) for key, _, value in pairs}
-
-
-def _hint_tokens(hint: Token) -> Iterator[Token]:
-    return (token for token in tokenize(hint.text[3:-2]) if token.kind is not TokenKind.END)

@@ -129,7 +129,7 @@ def _columns(tokens: Tokens) -> tuple[tuple[Column, ...], tuple[str, ...]]:
         if tokens.accept("CONSTRAINT"):
             tokens.name("the name of a constraint")
         if tokens.accept("PRIMARY", "KEY"):
-            key = _names_in_parentheses(tokens)
+            key = tokens.names("the name of a column")
             if tokens.accept("NOT"):
                 tokens.expect("ENFORCED")
         else:
@@ -185,15 +185,6 @@ def _partition_columns(tokens: Tokens) -> tuple[str, ...]:
             )
         if not tokens.accept(","):
             break
-    tokens.expect(")")
-    return tuple(names)
-
-
-def _names_in_parentheses(tokens: Tokens) -> tuple[str, ...]:
-    tokens.expect("(")
-    names = [tokens.name("the name of a column")]
-    while tokens.accept(","):
-        names.append(tokens.name("the name of a column"))
     tokens.expect(")")
     return tuple(names)
 

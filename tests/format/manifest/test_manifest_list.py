@@ -150,7 +150,8 @@ def test_a_summary_has_row_ids_only_if_every_entry_has() -> None:
 )
 def test_a_number_that_no_writer_writes_is_refused(change: dict[str, int]) -> None:
     data = encode_manifest_list([META, replace(META, file_name="manifest-u-1", **change)])
-    with pytest.raises(CorruptTableError, match=r"^list-x is damaged: the entry of manifest-u-1 has numbers out of range"):
+    problem = r"^list-x is damaged: the entry of manifest-u-1 has numbers out of range"
+    with pytest.raises(CorruptTableError, match=problem):
         decode_manifest_list(data, "list-x")
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from lakelsm import Catalog
 from lakelsm.errors import CorruptTableError, InvalidInputError, UnsupportedFeatureError
+from lakelsm.sql.local import local_query
 from tests.sql.local.bound import ONE_ROW, table_of
 from tests.sql.queries import catalog
 
@@ -116,3 +117,29 @@ def test_a_stream_deletes_its_directory_also_if_it_is_not_read(
     stream.read_next_batch()
     del stream
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_error_of_a_read_is_not_the_error_of_a_later_run(tmp_path: Path) -> None:
+    c = catalog(str(tmp_path))
+    found = c.sql("SELECT 1 / (id - 1) FROM db.flights", engine="local")
+    files = {path: path.read_bytes() for path in tmp_path.rglob("data-*.parquet")}
+    for path, content in files.items():
+        path.write_bytes(content[:-20])
+    with pytest.raises(CorruptTableError):
+        found.to_arrow()
+    for path, content in files.items():
+        path.write_bytes(content)
+    with pytest.raises(InvalidInputError, match="division by zero"):
+        found.to_arrow()
+
+
+def test_names_of_columns_and_plans_read_no_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise AssertionError("rows are read")
+
+    c = catalog(str(tmp_path))
+    monkeypatch.setattr(local_query, "numbered_stream", fail)
+    found = c.sql("SELECT id, carrier AS c FROM db.flights", engine="local")
+    assert found.columns == ["id", "c"]
+    assert [str(kind) for kind in found.schema.types] == ["int32", "string"]
+    assert "ARROW_SCAN" in str(c.sql("EXPLAIN SELECT id FROM db.flights", engine="local").to_arrow())

@@ -14,7 +14,7 @@ def result(count: int) -> QueryResult:
     def run(limit: int | None = None) -> pa.RecordBatchReader:
         return rows.slice(0, limit).to_reader()
 
-    return QueryResult(run)
+    return QueryResult(run, rows.schema)
 
 
 def test_rows_in_each_form() -> None:
