@@ -9,7 +9,7 @@ from lakelsm.cli.exit_status import ExitStatus
 from lakelsm.cli.report import Report
 from lakelsm.cli.verb import Verb
 from lakelsm.table import Table
-from lakelsm.text_table import aligned, amount, moment, size
+from lakelsm.text_table import aligned, amount, moment, shown_values, size
 
 
 def _add_status_arguments(parser: ArgumentParser) -> None:
@@ -38,7 +38,8 @@ def _add_history_arguments(parser: ArgumentParser) -> None:
 
 
 def _run_history(table: Table, arguments: Namespace) -> Report:
-    runs = table.inspect.history(arguments.limit).to_arrow().to_pylist()
+    found = table.inspect.history(arguments.limit).to_arrow()
+    runs = [dict(zip(found.column_names, values)) for values in zip(*map(shown_values, found.columns))]
     rows = [
         (
             moment(run["started"]),

@@ -43,8 +43,9 @@ from lakelsm.schema.row_rules import (
 )
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.types import STRING_ROOTS, DataField, DataType, output_arrow, python_arrow, to_arrow
+from lakelsm.types.python_arrays import array_of
 
-_KINDS = pa.array(ROW_KINDS)
+_KINDS = array_of(ROW_KINDS, pa.string())
 
 #: Computes one column of the rows from an input batch.
 _Column = Callable[[pa.RecordBatch], pa.Array]

@@ -36,6 +36,7 @@ from lakelsm.snapshots.manifest_scan import BucketFilter, read_live_entries, rea
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.text_table import html_table
 from lakelsm.types import DataField, python_arrow
+from lakelsm.types.python_arrays import array_of
 
 
 @dataclass(frozen=True, repr=False)
@@ -162,7 +163,7 @@ def _bucket_key_filter(store: TableStore, predicate: Predicate | None) -> Bucket
 
 
 def _arrays(rows: Sequence[tuple[Any, ...]], fields: Sequence[DataField]) -> list[pa.Array]:
-    return [pa.array([row[index] for row in rows], python_arrow(field.type)) for index, field in enumerate(fields)]
+    return [array_of([row[index] for row in rows], python_arrow(field.type)) for index, field in enumerate(fields)]
 
 
 def _prune_files(

@@ -34,6 +34,7 @@ from lakelsm.predicate.predicate import (
 )
 from lakelsm.predicate.shown_text import shown_condition
 from lakelsm.types.nano_timestamps import NANO_TIMESTAMP, without_nanoseconds
+from lakelsm.types.python_arrays import scalar_of
 
 Rows: TypeAlias = pa.Table | pa.RecordBatch
 #: A column of values or outcomes; an outcome that is equal for all rows may be a scalar.
@@ -50,7 +51,7 @@ _OPS: dict[str, Callable[[_Values, _Values], _Values]] = {
 # The operators for a value that was rounded down to a value of the column's type.
 _FLOORED_OPS = {"<": "<=", "<=": "<=", ">": ">", ">=": ">"}
 _FLIPPED = {"<": ">", "<=": ">="}
-_NULL = pa.scalar(None, pa.bool_())
+_NULL = scalar_of(None, pa.bool_())
 _WIDE = Context(prec=100)
 
 

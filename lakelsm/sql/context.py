@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from lakelsm.engine import spark_session
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
-from lakelsm.sql.local.local_query import local_plan, local_query
-from lakelsm.sql.local.query_result import QueryResult
 from lakelsm.sql.pushdown import Need, needs
 from lakelsm.sql.query_source import FrameSource, QuerySource
 from lakelsm.sql.query_sources import INCREMENTAL, ChangesSource, ResultSource, table_source
@@ -22,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from lakelsm.schema_changes import SchemaChange
+    from lakelsm.sql.local.query_result import QueryResult
 
 #: The database of names without one, as in Paimon.
 DEFAULT_DATABASE = "default"
@@ -82,6 +81,9 @@ class SqlContext:
         sources = self._sources(query)
         if self.engine == "spark":
             return self._frame(query, sources, self._wanted(query, sources))
+        # Loading the parser of queries takes longer than most other statements.
+        from lakelsm.sql.local.local_query import local_query
+
         return local_query(query, sources)
 
     def explain(self, text: str, mode: str | None) -> list[str]:
@@ -95,6 +97,8 @@ class SqlContext:
         elif mode is not None:
             raise UnsupportedFeatureError(f"SQL: EXPLAIN {mode.upper()} is supported on Spark only.")
         else:
+            from lakelsm.sql.local.local_query import local_plan
+
             wanted, plan = local_plan(query, sources)
         return [*(sources[start].plan(wanted[start]) for start in sorted(sources)), "", *plan.splitlines()]
 

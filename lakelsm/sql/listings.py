@@ -18,13 +18,14 @@ from lakelsm.sql.tables import partition_condition
 from lakelsm.table.result_table import ResultTable
 from lakelsm.table.table import Table
 from lakelsm.types import BINARY_ROOTS, ArrayType, AtomicType, DataType, MapType, RowType
+from lakelsm.types.python_arrays import array_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
 def _result(context: SqlContext, name: str, columns: Mapping[str, Sequence[Any]]) -> ResultTable:
-    rows = pa.table({key: pa.array(values, pa.string()) for key, values in columns.items()})
+    rows = pa.table({key: array_of(values, pa.string()) for key, values in columns.items()})
 
     def frame(spark: SparkSession) -> DataFrame:
         from lakelsm.frames.system_frames import shown_frame

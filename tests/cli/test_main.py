@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import configparser
+import json
+import os
 import re
 import shlex
 import subprocess
 import sys
 from argparse import ArgumentParser
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +19,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import lakelsm
+from lakelsm.catalog import Catalog
 from lakelsm.cli import main as command
 from lakelsm.cli.arguments import check_table
 from lakelsm.cli.compact import COMPACT
@@ -28,6 +31,7 @@ from tests.cli.fake_table import NAMED, FakeTable
 
 ROOT = Path(__file__).resolve().parents[2]
 SETUP = ROOT / "setup.cfg"
+NAMED_T = ("--table", "db.t")
 
 
 def ended_with(arguments: list[str]) -> object:
@@ -148,6 +152,63 @@ def test_the_module_and_its_file_run_the_command(tmp_path: Path) -> None:
     file = run("-c", "import lakelsm.__main__ as job; print(job.__file__)").strip()
     for words in (["-m", "lakelsm"], [file]):
         assert run(*words, "tables", "--warehouse", "wh") == "no tables\n"
+
+
+#: Calls of the command, and the packages that each may load of those that take more than 0.05 s.
+LOADED: Mapping[tuple[str, ...], set[str]] = {
+    ("--help",): set(),
+    ("vacuum",): set(),
+    ("tables",): set(),
+    ("describe", *NAMED_T): set(),
+    ("describe", "--table", "db.missing"): set(),
+    ("history", *NAMED_T): set(),
+    ("snapshots", *NAMED_T): set(),
+    ("status", *NAMED_T): set(),
+    ("tag", *NAMED_T): set(),
+    ("explain", *NAMED_T): set(),
+    ("explain", *NAMED_T, "--where", "id = 1"): {"sqlglot"},
+    ("expire", *NAMED_T, "--dry-run"): set(),
+    ("compact", *NAMED_T, "--dry-run"): set(),
+    # pyarrow loads pandas when it converts the values of numpy, which merges use.
+    ("head", *NAMED_T): {"pandas"},
+    ("sql", "SHOW TABLES IN db"): set(),
+    ("sql", "DESCRIBE db.t"): set(),
+    ("sql", "SELECT * FROM db.missing"): set(),
+    ("sql", "SELECT 1"): {"sqlglot", "duckdb"},
+    ("sql", "SELECT * FROM db.t"): {"sqlglot", "duckdb", "pandas"},
+}
+#: Runs each call in a process of its own, and prints the packages that it has loaded.
+IN_NEW_PROCESSES = """
+import json, os, sys
+from lakelsm.cli.main import main
+for words in json.loads(sys.argv[1]):
+    if os.fork() == 0:
+        report = os.dup(1)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        os.dup2(1, 2)
+        try:
+            main([*words, "--warehouse", sys.argv[2]] if words != ["--help"] else words)
+        except SystemExit:
+            pass
+        known = {"pandas", "pyspark", "py4j", "sqlglot", "duckdb", "polars", "obstore"}
+        os.write(report, json.dumps(sorted(known & {*sys.modules})).encode() + b"\\n")
+        os._exit(0)
+    os.wait()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_verb_loads_the_packages_that_it_needs_only(tmp_path: Path) -> None:
+    table = Catalog(str(tmp_path)).create_table(
+        "db.t", "id INT", primary_key="id", options={"bucket": "1", "write-only": "true"}
+    )
+    for _ in range(2):
+        table.write([{"id": 1}, {"id": 2}])
+    command_line = [sys.executable, "-c", IN_NEW_PROCESSES, json.dumps(list(LOADED)), str(tmp_path)]
+    ran = subprocess.run(command_line, capture_output=True, text=True, check=True)
+    loaded = dict(zip(LOADED, map(set, map(json.loads, ran.stdout.splitlines())), strict=True))
+    assert {words: found for words, found in loaded.items() if not found <= LOADED[words]} == {}
+    assert loaded["sql", "SELECT 1"] == {"sqlglot", "duckdb"}
 
 
 def leaves(verbs: Sequence[Verb | CatalogVerb | VerbGroup]) -> list[list[str]]:

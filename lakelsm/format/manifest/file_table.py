@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from lakelsm.format.manifest.data_file_meta import DataFileMeta
+from lakelsm.types.python_arrays import array_of
 
 TABLE_LONGS = (
     "_FILE_SIZE",
@@ -38,7 +39,7 @@ FILE_TABLE = pa.schema(
 def file_table(files: Sequence[DataFileMeta]) -> pa.RecordBatch:
     """Return the table of files that are Python objects."""
     values = list(zip(*map(_values, files))) or [()] * len(FILE_TABLE)
-    return pa.record_batch([pa.array(column, field.type) for column, field in zip(values, FILE_TABLE)], schema=FILE_TABLE)
+    return pa.record_batch([array_of(column, field.type) for column, field in zip(values, FILE_TABLE)], schema=FILE_TABLE)
 
 
 def _values(file: DataFileMeta) -> tuple[object, ...]:

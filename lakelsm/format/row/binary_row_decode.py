@@ -15,6 +15,7 @@ from lakelsm.format.row.row_bytes import RowBytes, check_rows, load_numbers
 from lakelsm.format.row.slot_columns import Slots, slot_column
 from lakelsm.format.row_kinds import ROW_KINDS
 from lakelsm.types import DataType, to_arrow
+from lakelsm.types.python_arrays import array_of
 
 _ARITY_BYTES = 4
 
@@ -56,7 +57,7 @@ def _python_value(column: pa.Array) -> Any:
 
 
 def _open(rows: Sequence[bytes] | pa.Array, fields: int) -> _StoredRows:
-    array = rows if isinstance(rows, pa.Array) else pa.array(rows, pa.binary())
+    array = rows if isinstance(rows, pa.Array) else array_of(rows, pa.binary())
     if array.null_count:
         raise CorruptTableError("a stored row is NULL instead of bytes")
     stored = RowBytes.of(array)
