@@ -30,12 +30,28 @@ from lakelsm.predicate.expression import (
     decimal,
     is_number,
 )
+from lakelsm.predicate.sqlglot_tree import is_plain
 from lakelsm.schema.system_columns import KEY_FIELD_PREFIX
 from lakelsm.types import INTEGER_BITS, AtomicType, DataType, RowType
 
 Node = Any  # An expression of sqlglot, whose base class has other names in other versions.
 #: Levels of an expression: each takes some of Python's stack.
 _MAX_LEVELS = 100
+#: Characters of an expression in DuckDB's SQL, where some functions repeat their arguments.
+_MAX_CHARACTERS = 4_000_000
+#: Arguments of nodes that handlers read; a node with others, such as a modifier, is refused.
+_ARGUMENTS = ("this", "expression", "expressions")
+_MORE_ARGUMENTS = {
+    "Between": ("low", "high"),
+    "Case": ("ifs", "default"),
+    "Cast": ("to",),
+    "Div": ("safe", "typed"),
+    "DPipe": ("safe",),
+    "In": ("query",),
+    "Like": ("negate",),
+    "TryCast": ("to", "safe"),
+    "Window": ("partition_by", "order", "spec", "over", "alias", "first"),
+}
 #: Characters of a part of a query that messages show.
 _SHOWN = 200
 
@@ -99,6 +115,8 @@ class ExpressionBinder:
             self._level -= 1
         if found is None:
             self.refuse(node)
+        if isinstance(found, DuckExpression) and len(found.sql) > _MAX_CHARACTERS:
+            raise InvalidInputError(f"SQL: {self._tree.as_written(shown(node))!r} is too complex for this process.")
         groups = self.scope.groups
         if groups and not self.in_aggregate and isinstance(found, DuckExpression) and found.sql in groups:
             return groups[found.sql]
@@ -128,8 +146,10 @@ class ExpressionBinder:
         literal = self.literal(node)
         if literal is not None:
             return literal
-        bind = self._handlers.get(type(node))
-        return None if bind is None else bind(self, node)
+        bind, kind = self._handlers.get(type(node)), type(node).__name__
+        if bind is None or not is_plain(node, *_ARGUMENTS, *_MORE_ARGUMENTS.get(kind, ())):
+            return None
+        return bind(self, node)
 
     # -- names -------------------------------------------------------------------------------------------------------
 

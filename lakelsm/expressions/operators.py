@@ -207,11 +207,12 @@ def scalar_query(binder: ExpressionBinder, node: Node) -> Expression | None:
 
 
 def like(binder: ExpressionBinder, node: Node) -> Expression | None:
-    """Bind ``a LIKE 'pattern'`` with Spark's escape character."""
+    """Bind ``a [NOT] LIKE 'pattern'`` with Spark's escape character. Some versions of sqlglot have NOT in the node."""
     value, pattern = binder.bind(node.this), binder.bind(node.expression)
     if value.type not in (STRING, NULL_TYPE) or not isinstance(pattern, Value) or pattern.type != STRING:
         return None
-    return DuckExpression(BOOLEAN, f"({text_of(value)} LIKE {text_of(pattern)} ESCAPE '\\')")
+    word = "NOT LIKE" if node.args.get("negate") else "LIKE"
+    return DuckExpression(BOOLEAN, f"({text_of(value)} {word} {text_of(pattern)} ESCAPE '\\')")
 
 
 def joined(binder: ExpressionBinder, node: Node) -> Expression | None:

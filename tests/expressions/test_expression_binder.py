@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lakelsm.errors import InvalidInputError
-from tests.sql.local.bound import table_of
+from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from tests.sql.local.bound import table_of, value_of
 
 ROWS = pa.table({"a": [1, 2], "b": ["x", "y"], "r": [{"q": 1, "S": {"v": 2}}, {"q": None, "S": None}]})
 
@@ -40,6 +40,16 @@ def test_names_are_found_in_any_case_with_and_without_qualifiers() -> None:
 def test_wrong_names_are_one_error(text: str, problem: str) -> None:
     with pytest.raises(InvalidInputError, match=problem):
         table_of(text, ROWS)
+
+
+def test_expressions_that_would_repeat_their_arguments_without_end_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match="is too complex for this process"):
+        value_of("1 / (" * 40 + "1" + ")" * 40)
+
+
+def test_a_modifier_that_is_not_read_is_refused() -> None:
+    with pytest.raises(UnsupportedFeatureError, match="is not evaluated in this process"):
+        value_of("1 BETWEEN SYMMETRIC 3 AND 1")
 
 
 def test_deep_expressions_are_refused_and_long_chains_are_not() -> None:

@@ -75,7 +75,8 @@ TEMPLATES = {
     ],
     "C": [
         "(N O N)", "(T O T)", "(D O M)", "(C AND C)", "(C OR C)", "(NOT C)", "(N IN (N, N))", "(N BETWEEN N AND N)",
-        "(T IS NULL)", "(N IS NOT NULL)", "(T LIKE 'P')", "(C IS TRUE)", "(C IS NOT FALSE)", "isnan(N)",
+        "(T IS NULL)", "(N IS NOT NULL)", "(T LIKE 'P')",
+        "(T NOT LIKE 'P')", "(N NOT IN (N, N))", "(N NOT BETWEEN N AND N)", "(C IS TRUE)", "(C IS NOT FALSE)", "isnan(N)",
         "startswith(T, T)",
         "endswith(T, T)", "contains(T, T)", "(N IS DISTINCT FROM N)", "isnotnull(T)",
     ],

@@ -17,6 +17,7 @@ from lakelsm.expressions.duckdb_functions import AGGREGATES
 from lakelsm.expressions.expression_binder import ExpressionBinder, QueryScope, ScopeColumn, shown
 from lakelsm.expressions.local_dialect import QueryTree
 from lakelsm.predicate.expression import BOOLEAN, NULL_TYPE, Expression, Value, common_type, is_ordered
+from lakelsm.predicate.sqlglot_tree import is_plain
 from lakelsm.sql.local.relation_binder import HANDLERS, BoundQuery, CommonTables, OutputColumn, RelationBinder
 from lakelsm.text_table import amount
 from lakelsm.types import DataField
@@ -298,6 +299,8 @@ class _QueryBinder(RelationBinder):
         sides = [self.query(side, common, parent) for side in (node.this, node.expression)]
         if node.args.get("by_name"):
             raise UnsupportedFeatureError("SQL: UNION BY NAME is not evaluated in this process. Pass engine='spark'.")
+        if not is_plain(node, "this", "expression", "distinct", "order", "limit", "offset", "with", "with_"):
+            raise UnsupportedFeatureError(f"SQL: {shown(node)!r} is not evaluated in this process.")
         if len({len(side.columns) for side in sides}) > 1:
             counts = " and ".join(str(len(side.columns)) for side in sides)
             raise InvalidInputError(f"SQL: the queries of a {_OPERATIONS[type(node)]} have {counts} columns.")

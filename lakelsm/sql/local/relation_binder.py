@@ -15,6 +15,7 @@ from lakelsm.expressions.expression_binder import BindQuery, ExpressionBinder, N
 from lakelsm.expressions.local_dialect import QueryTree
 from lakelsm.expressions.operators import OPERATORS
 from lakelsm.predicate.expression import common_type, reduced
+from lakelsm.predicate.sqlglot_tree import is_plain
 from lakelsm.text_table import amount
 from lakelsm.types import DataField, DataType
 
@@ -91,9 +92,8 @@ class RelationBinder(ABC):
         return f"FROM {sql}", columns
 
     def _relation(self, node: Node, common: CommonTables, parent: QueryScope | None) -> tuple[str, list[ScopeColumn]]:
-        for part in ("pivots", "sample", "laterals", "hints"):
-            if node.args.get(part):
-                raise UnsupportedFeatureError(f"SQL: {shown(node)!r} is not evaluated in this process.")
+        if not is_plain(node, "this", "db", "catalog", "alias", "joins", "expressions"):
+            raise UnsupportedFeatureError(f"SQL: {shown(node)!r} is not evaluated in this process.")
         if isinstance(node, exp.Table):
             sql, columns, own = self._table(node, common)
         elif isinstance(node, exp.Subquery | exp.Values):
@@ -161,7 +161,8 @@ class RelationBinder(ABC):
     def _kind(self, join: Node) -> str:
         side, kind = str(join.args.get("side") or "").upper(), str(join.args.get("kind") or "").upper()
         found = kind if kind in ("SEMI", "ANTI") else side or ("" if kind == "OUTER" else kind)
-        if found not in _JOINS or (kind in ("SEMI", "ANTI") and side == "RIGHT"):
+        is_known = is_plain(join, "this", "on", "using", "kind", "side", "method")
+        if not is_known or found not in _JOINS or (kind in ("SEMI", "ANTI") and side == "RIGHT"):
             raise UnsupportedFeatureError(f"SQL: {shown(join)!r} is not evaluated in this process.")
         return found
 
