@@ -175,7 +175,7 @@ EXAMPLES: dict[str, tuple[ErrorKind, ExitStatus, Callable[[Path], object]]] = {
     "CorruptStoreError": (ErrorKind.CORRUPT, ExitStatus.FINDINGS, lambda root: opened(root)),
     "LookupServiceError": (ErrorKind.RETRY, ExitStatus.CONFLICT, no_server),
     "LookupServiceSetupError": (ErrorKind.FIX, ExitStatus.FAILED, no_service),
-    "UnsupportedFeatureError": (ErrorKind.UNSUPPORTED, ExitStatus.FAILED, lambda root: made(root).to_arrow("v + 1 = 2")),
+    "UnsupportedFeatureError": (ErrorKind.UNSUPPORTED, ExitStatus.FAILED, lambda root: made(root).to_arrow("rand() = 2")),
     "CommitOutcomeUnknownError": (ErrorKind.UNKNOWN, ExitStatus.FAILED, lost_answer),
 }
 

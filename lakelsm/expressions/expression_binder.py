@@ -29,6 +29,7 @@ from lakelsm.predicate.expression import (
     Value,
     decimal,
     is_number,
+    reduced,
 )
 from lakelsm.predicate.sqlglot_tree import is_plain
 from lakelsm.schema.system_columns import KEY_FIELD_PREFIX
@@ -47,6 +48,7 @@ _MORE_ARGUMENTS = {
     "Cast": ("to",),
     "Div": ("safe", "typed"),
     "DPipe": ("safe",),
+    "ILike": ("negate",),
     "In": ("query",),
     "Like": ("negate",),
     "TryCast": ("to", "safe"),
@@ -225,7 +227,8 @@ class ExpressionBinder:
         if isinstance(row.type, RowType):
             for each in row.type.fields:
                 if each.name.lower() == name.lower():
-                    return DuckExpression(each.type, f"struct_extract({text_of(row)}, {text_literal(each.name)})")
+                    sql = f"struct_extract({text_of(row)}, {text_literal(each.name)})"
+                    return DuckExpression(reduced(each.type), sql)
         raise InvalidInputError(f"SQL: {shown(node)!r}: {row.type.sql()} has no field {name!r}.")
 
     # -- literals ----------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any, ClassVar
 
 import sqlglot
+from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
@@ -34,16 +35,19 @@ _INTEGERS = {"Y": ("TINYINT", 8), "S": ("SMALLINT", 16), "L": ("BIGINT", 64)}
 
 
 class QueryTree:
-    """A parsed query. ``values`` are literals that sqlglot reads otherwise, by the texts that stand for them."""
+    """A parsed query, or an expression. ``values`` are literals that sqlglot reads otherwise, by the texts that stand for
+    them.
+    """
 
-    def __init__(self, sql: str) -> None:
+    def __init__(self, sql: str, *, is_expression: bool = False) -> None:
         self.values: dict[str, Value] = {}
         self._texts: dict[str, str] = {}
         self._prefix = "literal "
         while self._prefix in sql:
             self._prefix += "-"
         try:
-            self.root: Any = sqlglot.parse_one(self._plain(sql), dialect=PlainSpark)
+            kind = exp.Condition if is_expression else None
+            self.root: Any = sqlglot.parse_one(self._plain(sql), dialect=PlainSpark, into=kind)
         except SqlglotError as error:
             raise InvalidInputError(f"SQL: the query cannot be parsed{_position(error)}.") from error
         except RecursionError as error:

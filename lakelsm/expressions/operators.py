@@ -26,6 +26,7 @@ from lakelsm.predicate.expression import (
     decimal_of,
     is_number,
     is_ordered,
+    reduced,
 )
 from lakelsm.types import INTEGER_ROOTS, ArrayType, AtomicType, DataType, MapType, parse_type
 
@@ -110,10 +111,20 @@ def comparison(binder: ExpressionBinder, node: Node) -> Expression | None:
 
 def compared(op: str, left: Expression, right: Expression) -> Expression | None:
     """Return a comparison of two expressions of one common type; None where they have none, or it has no order."""
-    sides = alike([left, right])
+    sides = alike(with_times([left, right]))
     if sides is None or not is_ordered(sides[0].type):
         return None
     return DuckExpression(BOOLEAN, f"({text_of(sides[0])} {op} {text_of(sides[1])})")
+
+
+def with_times(compared: Sequence[Expression]) -> list[Expression]:
+    """Return expressions that are compared: literals of text are cast to the type of a date or time beside them."""
+    kinds = {each.type for each in compared if each.type.root in ("DATE", "TIMESTAMP")}
+    if len(kinds) != 1:
+        return list(compared)
+    (kind,) = kinds
+    casts = [cast(each, kind) if isinstance(each, Value) and each.type == STRING else None for each in compared]
+    return [each if found is None else found for each, found in zip(compared, casts)]
 
 
 def alike(expressions: Sequence[Expression]) -> list[Expression] | None:
@@ -187,7 +198,7 @@ def within(binder: ExpressionBinder, node: Node) -> Expression | None:
         if sides[0].type != columns[0].type:
             sql = f"SELECT {text_of(sides[1])} AS c0 FROM ({sql}) AS q"
         return DuckExpression(BOOLEAN, f"({text_of(sides[0])} IN ({sql}))")
-    found = alike([value, *(binder.bind(each) for each in node.expressions)])
+    found = alike(with_times([value, *(binder.bind(each) for each in node.expressions)]))
     if found is None or len(found) < 2 or not is_ordered(found[0].type):
         return None
     return DuckExpression(BOOLEAN, f"({text_of(found[0])} IN ({', '.join(map(text_of, found[1:]))}))")
@@ -207,10 +218,18 @@ def scalar_query(binder: ExpressionBinder, node: Node) -> Expression | None:
 
 
 def like(binder: ExpressionBinder, node: Node) -> Expression | None:
-    """Bind ``a [NOT] LIKE 'pattern'`` with Spark's escape character. Some versions of sqlglot have NOT in the node."""
+    """Bind ``a [NOT] LIKE 'pattern'`` with Spark's escape character, and ILIKE.
+
+    Some versions of sqlglot have NOT in the node.
+    """
     value, pattern = binder.bind(node.this), binder.bind(node.expression)
     if value.type not in (STRING, NULL_TYPE) or not isinstance(pattern, Value) or pattern.type != STRING:
         return None
+    if isinstance(node, exp.ILike):
+        lowered = SCALAR["lower"]([value])
+        if lowered is None or not str(pattern.value).isascii():
+            return None
+        value, pattern = lowered, Value(STRING, str(pattern.value).lower())
     word = "NOT LIKE" if node.args.get("negate") else "LIKE"
     return DuckExpression(BOOLEAN, f"({text_of(value)} {word} {text_of(pattern)} ESCAPE '\\')")
 
@@ -277,15 +296,16 @@ def element(binder: ExpressionBinder, node: Node) -> Expression | None:
     """Bind ``array[index]`` from 0, and ``map[key]``."""
     holder, index = binder.bind(node.this), binder.bind(node.expressions[0])
     if isinstance(holder.type, MapType):
-        key = cast(index, holder.type.key)
-        return None if key is None else DuckExpression(holder.type.value, f"{text_of(holder)}[{text_of(key)}]")
+        key = cast(index, reduced(holder.type.key))
+        return None if key is None else DuckExpression(reduced(holder.type.value), f"{text_of(holder)}[{text_of(key)}]")
     if not isinstance(holder.type, ArrayType) or index.type.root not in INTEGER_ROOTS:
         return None
     array, at = text_of(holder), text_of(index)
     outside = f"({at} < 0 OR {at} >= len({array}))"
     value = f"{array}[CAST({at} AS BIGINT) + 1]"
-    failed = failure("array index out of bounds", holder.type.element)
-    return DuckExpression(holder.type.element, f"CASE WHEN {outside} THEN {failed} ELSE {value} END")
+    kind = reduced(holder.type.element)
+    failed = failure("array index out of bounds", kind)
+    return DuckExpression(kind, f"CASE WHEN {outside} THEN {failed} ELSE {value} END")
 
 
 def cast_target(node: Node) -> DataType | None:
@@ -314,6 +334,7 @@ OPERATORS: Handlers = {
     exp.In: within,
     exp.IntDiv: integer_division,
     exp.Is: is_test,
+    exp.ILike: like,
     exp.Like: like,
     exp.Neg: negative,
     exp.Not: inverted,

@@ -22,7 +22,6 @@ from lakelsm.plan.update_plan import RowCheck, RowFault, UpdatePlan, other_type,
 from lakelsm.predicate.exact_numbers import number_cast
 from lakelsm.predicate.expression import NULL_TYPE, Expression, is_number, reduced
 from lakelsm.predicate.expression_evaluation import evaluated
-from lakelsm.predicate.parser import parse_expression
 from lakelsm.predicate.predicate import Predicate
 from lakelsm.predicate.shown_text import shown_condition
 from lakelsm.runner.runner import Runner
@@ -59,9 +58,11 @@ class _Assignment:
     @staticmethod
     def of(store: TableStore, name: str, value: str, session_time_zone: str | None) -> _Assignment:
         """Parse the expression. Raises InvalidInputError if the column does not accept its type."""
+        from lakelsm.expressions.evaluable import evaluable_expression
+
         field = store.schema.field(name)
         with error_context(f"set[{name!r}] = {shown_condition(value)}"):
-            expression = parse_expression(value, store.schema.fields, session_time_zone)
+            expression = evaluable_expression(value, store.schema.fields, session_time_zone)
         check_assignable(field, expression.type)
         return _Assignment(field, expression)
 

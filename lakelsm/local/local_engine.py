@@ -17,7 +17,6 @@ from lakelsm.local.arrow_writer import ArrowWriter
 from lakelsm.local.key_set import KeySet
 from lakelsm.local.python_input import keys_input, rows_input
 from lakelsm.plan.read_plan import plan_read
-from lakelsm.predicate.evaluation import check_supported
 from lakelsm.predicate.parser import parse_where
 from lakelsm.predicate.predicate import Predicate, columns
 from lakelsm.read.hidden_count import count_rows
@@ -93,6 +92,7 @@ class LocalEngine:
         """Parse a condition. Raises UnsupportedFeatureError if a part of it cannot be evaluated in this process."""
         if where is None:
             return None
-        predicate = self.predicate(store, where)
-        check_supported(predicate, where)
-        return predicate
+        # Loading the parser takes longer than reading a small table.
+        from lakelsm.expressions.evaluable import evaluable_condition
+
+        return evaluable_condition(where, store.schema.fields, utc_zone())

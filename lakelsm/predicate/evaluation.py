@@ -2,6 +2,9 @@
 
 The three-valued logic is Arrow's (Kleene), with NULL for unknown. A value that is finer than its column is rounded down
 to a value of the column's type, and the comparison is adapted, so that no cast can overflow or round.
+
+Evaluators can fail, for example by a division by zero. So a part of AND or OR with an evaluator is evaluated after the
+others, and only for the rows that these do not decide.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from lakelsm.predicate.predicate import (
     Compare,
     CompareColumns,
     Constant,
+    Evaluated,
     In,
     IsNotNull,
     IsNull,
@@ -30,6 +34,8 @@ from lakelsm.predicate.predicate import (
     Or,
     Predicate,
     StartsWith,
+    columns,
+    is_evaluated,
     unknown_part,
 )
 from lakelsm.predicate.shown_text import shown_condition
@@ -62,17 +68,22 @@ def check_supported(predicate: Predicate, where: str) -> None:
     """
     unknown = unknown_part(predicate)
     if unknown is not None:
-        raise UnsupportedFeatureError(
-            f"condition {shown_condition(where)}: the local engine cannot evaluate {unknown.reason!r}. Compare a column "
-            "with a literal of its type (times with a zone or as TIMESTAMP_NTZ), filter the result instead, or use "
-            "Spark: Table.read or engine='spark'."
-        )
+        raise unsupported(where, unknown.reason)
     pattern = _too_long(predicate)
     if pattern is not None:
         raise InvalidInputError(
             f"condition {shown_condition(where)}: Arrow cannot match a LIKE pattern of {len(pattern)} characters with "
             f"{pattern.count('%') + pattern.count('_')} wildcards. Use fewer wildcards."
         )
+
+
+def unsupported(where: str, part: str) -> UnsupportedFeatureError:
+    """Return the error for a part of a condition."""
+    return UnsupportedFeatureError(
+        f"condition {shown_condition(where)}: the local engine cannot evaluate {part!r}. Compare a column "
+        "with a literal of its type (times with a zone or as TIMESTAMP_NTZ), filter the result instead, or use "
+        "Spark: Table.read or engine='spark'."
+    )
 
 
 def _too_long(predicate: Predicate) -> str | None:
@@ -104,7 +115,11 @@ def matching(predicate: Predicate, rows: Rows) -> pa.Array | pa.ChunkedArray:
 
 def outcomes(predicate: Predicate, rows: Rows) -> _Values:
     """Return TRUE, FALSE or NULL for each row, or a scalar for all rows. ``rows`` are as in `matching`."""
+    if isinstance(predicate, And | Or) and is_evaluated(predicate):
+        return _in_order(predicate, rows)
     match predicate:
+        case Evaluated(evaluator):
+            return evaluator(rows)
         case And(children):
             return reduce(pc.and_kleene, (outcomes(child, rows) for child in children), pa.scalar(True))
         case Or(children):
@@ -118,6 +133,26 @@ def outcomes(predicate: Predicate, rows: Rows) -> _Values:
             return compared(rows.column(left), op, rows.column(right))
     assert isinstance(predicate, Compare | In | StartsWith | Like | IsNull | IsNotNull)
     return _leaf(predicate, rows.column(predicate.column))
+
+
+def _in_order(predicate: And | Or, rows: Rows) -> pa.Array | pa.ChunkedArray:
+    """Return, for each row, whether the predicate is TRUE; parts with an evaluator are evaluated last."""
+    is_and = isinstance(predicate, And)
+    late = [child for child in predicate.children if is_evaluated(child)]
+    early = tuple(child for child in predicate.children if not is_evaluated(child))
+    found = matching(And(early) if is_and else Or(early), rows)
+    for child in late:
+        still_open = found if is_and else pc.invert(found)
+        if pc.all(still_open).as_py():
+            found = matching(child, rows)
+            continue
+        chosen = rows.select(sorted(columns(child))).filter(still_open)
+        found = pc.replace_with_mask(_one_array(found), _one_array(still_open), _one_array(matching(child, chosen)))
+    return found
+
+
+def _one_array(values: _Values) -> pa.Array:
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
 
 def _leaf(leaf: Compare | In | StartsWith | Like | IsNull | IsNotNull, column: _Values) -> _Values:
@@ -223,4 +258,4 @@ def compared(left: _Values, op: str, right: _Values) -> _Values:
     return pc.or_kleene(found, above)
 
 
-__all__ = ["Rows", "check_supported", "compared", "matching", "outcomes"]
+__all__ = ["Rows", "check_supported", "compared", "matching", "outcomes", "unsupported"]

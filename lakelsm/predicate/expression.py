@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lakelsm.predicate import predicate as conditions
-from lakelsm.predicate.predicate import Predicate
+from lakelsm.predicate.predicate import Predicate, RowEvaluator
 from lakelsm.schema.row_rules import OnlyNull
 from lakelsm.types import (
     BINARY_ROOTS,
@@ -140,8 +140,17 @@ class Cast(Expression):
     child: Expression
 
 
+@dataclass(frozen=True, slots=True)
+class EvaluatedValue(Expression):
+    """A value that an evaluator computes, of a type that the classes of this module need not know."""
+
+    evaluator: RowEvaluator
+
+
 def columns_of(expression: Expression) -> frozenset[str]:
     """Return the columns that the values depend on."""
+    if isinstance(expression, EvaluatedValue):
+        return expression.evaluator.columns
     if isinstance(expression, ColumnValue):
         return frozenset((expression.name,))
     if isinstance(expression, Condition):

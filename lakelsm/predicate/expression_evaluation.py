@@ -26,6 +26,7 @@ from lakelsm.predicate.expression import (
     Comparison,
     Condition,
     Connected,
+    EvaluatedValue,
     Expression,
     Joined,
     Negative,
@@ -56,7 +57,9 @@ def evaluated(expression: Expression, rows: pa.RecordBatch) -> pa.Array:
         case Value(_, value):
             return pa.repeat(_scalar(value, expression.type), len(rows))
         case ColumnValue(_, name):
-            return _reduced(rows.column(name), kind)
+            return as_expression(rows.column(name), kind)
+        case EvaluatedValue(_, evaluator):
+            return evaluator(rows)
         case Condition(_, predicate):
             found = outcomes(predicate, rows)
             return pa.repeat(found, len(rows)) if isinstance(found, pa.Scalar) else _one_array(found)
@@ -93,7 +96,7 @@ def _one_array(values: Any) -> pa.Array:
     return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
 
-def _reduced(column: pa.Array, kind: pa.DataType) -> pa.Array:
+def as_expression(column: pa.Array, kind: pa.DataType) -> pa.Array:
     """Convert a column to its type in expressions: TIME to INT, fine times to one unit."""
     if column.type == kind:
         return column
@@ -192,4 +195,4 @@ def _times(values: pa.Array, kind: pa.DataType) -> pa.Array:
         raise timestamp_out_of_range() from error
 
 
-__all__ = ["arrow_type", "evaluated"]
+__all__ = ["arrow_type", "as_expression", "evaluated"]

@@ -9,10 +9,10 @@ Order and equality are Spark's: strings by code point, NaN equal to NaN and abov
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, Protocol
 
 
 class Predicate:
@@ -122,6 +122,30 @@ class Unknown(Predicate):
     reason: str = ""
 
 
+class RowEvaluator(Protocol):
+    """Evaluates an expression that the classes of this room do not have. It can be pickled, and compares by content."""
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The columns that the values depend on; at least one."""
+
+    def __call__(self, rows: Any) -> Any:
+        """Return the value for each row (a record batch or table in Arrow), in the order of the rows."""
+
+    def of_values(self, values: Mapping[str, Sequence[Any]]) -> Sequence[Any] | None:
+        """Return the values for rows that are given as lists of Python values; None if they cannot be evaluated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated(Predicate):
+    """A condition that an evaluator computes. It is TRUE for the rows that match; for others it is FALSE or NULL.
+
+    It is therefore within AND and OR only. Statistics decide it for rows with equal values only.
+    """
+
+    evaluator: RowEvaluator
+
+
 _NEGATED_OP = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
@@ -191,6 +215,8 @@ def negate(predicate: Predicate) -> Predicate:
             return IsNull(column)
         case Constant(value):
             return Constant(None if value is None else not value)
+        case Evaluated():
+            return Unknown("NOT of an evaluated condition")
         case _:
             return predicate
 
@@ -203,6 +229,8 @@ def columns(predicate: Predicate) -> frozenset[str]:
         return frozenset((predicate.column,))
     if isinstance(predicate, CompareColumns):
         return frozenset((predicate.left, predicate.right))
+    if isinstance(predicate, Evaluated):
+        return predicate.evaluator.columns
     return columns(predicate.child) if isinstance(predicate, IsTrue) else frozenset()
 
 
@@ -210,7 +238,7 @@ def is_exact(predicate: Predicate) -> bool:
     """Return whether statistics decide every part for rows with equal values, such as the rows of a partition."""
     if isinstance(predicate, And | Or):
         return all(is_exact(child) for child in predicate.children)
-    return not isinstance(predicate, Unknown | Like | CompareColumns | IsTrue)
+    return not isinstance(predicate, Unknown | Like | CompareColumns | IsTrue | Evaluated)
 
 
 def unknown_part(predicate: Predicate) -> Unknown | None:
@@ -220,6 +248,13 @@ def unknown_part(predicate: Predicate) -> Unknown | None:
     if isinstance(predicate, IsTrue):
         return unknown_part(predicate.child)
     return predicate if isinstance(predicate, Unknown) else None
+
+
+def is_evaluated(predicate: Predicate) -> bool:
+    """Return whether an evaluator computes a part of the predicate."""
+    if isinstance(predicate, And | Or):
+        return any(map(is_evaluated, predicate.children))
+    return isinstance(predicate, Evaluated)
 
 
 def restrict(predicate: Predicate, to: Iterable[str]) -> Predicate:

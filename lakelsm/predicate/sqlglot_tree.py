@@ -62,20 +62,31 @@ _TIME_CASTS = {
 
 def converted(sql: str, fields: Sequence[DataField], session_time_zone: str | None) -> Predicate:
     """Convert a condition to a predicate (`parser.parse_where`)."""
-    scope, shortened = Scope.of(sql, fields, session_time_zone)
     try:
-        tree = scope.tree(sql, shortened)
-        if any(not any(value for name, value in node.args.items() if name != "this") for node in tree.find_all(exp.In)):
-            raise InvalidInputError(
-                f"condition {shown_condition(sql)} has an empty IN list. Write FALSE, or add a value."
-            )
-        if isinstance(tree, exp.Literal):
-            raise InvalidInputError(
-                f"condition {shown_condition(sql)} is only a value. Compare it with a column."
-            )
+        scope, tree, _ = condition_tree(sql, fields, session_time_zone)
         return scope.convert(tree)
     except RecursionError as error:
-        raise InvalidInputError("the condition is nested too deeply. Use IN lists.") from error
+        raise too_deep() from error
+
+
+def condition_tree(
+    sql: str, fields: Sequence[DataField], session_time_zone: str | None
+) -> tuple[Scope, Node, str]:
+    """Parse a condition and check its columns. Returns the scope, the tree, and the text without its long lists."""
+    scope, shortened = Scope.of(sql, fields, session_time_zone)
+    tree = scope.tree(sql, shortened)
+    if any(not any(value for name, value in node.args.items() if name != "this") for node in tree.find_all(exp.In)):
+        raise InvalidInputError(
+            f"condition {shown_condition(sql)} has an empty IN list. Write FALSE, or add a value."
+        )
+    if isinstance(tree, exp.Literal):
+        raise InvalidInputError(f"condition {shown_condition(sql)} is only a value. Compare it with a column.")
+    return scope, tree, shortened
+
+
+def too_deep() -> InvalidInputError:
+    """Return the error for a condition that the parser cannot take."""
+    return InvalidInputError("the condition is nested too deeply. Use IN lists.")
 
 
 def parsed(sql: str, shortened: str, what: str = "condition") -> Node:

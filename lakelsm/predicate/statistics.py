@@ -23,6 +23,7 @@ from lakelsm.predicate.predicate import (
     And,
     Compare,
     Constant,
+    Evaluated,
     In,
     IsNotNull,
     IsNull,
@@ -77,6 +78,9 @@ def _gather(predicate: Predicate, values: dict[str, set[Any]]) -> None:
     if isinstance(predicate, And | Or):
         for child in predicate.children:
             _gather(child, values)
+    elif isinstance(predicate, Evaluated):
+        for name in predicate.evaluator.columns:
+            values.setdefault(name, set())
     elif isinstance(predicate, Compare | In | StartsWith | IsNull | IsNotNull):
         known = values.setdefault(predicate.column, set())
         if isinstance(predicate, Compare):
@@ -100,9 +104,20 @@ def _may_match(predicate: Predicate, columns: Mapping[str, _Column], count: int)
         return reduce(np.logical_and if is_and else np.logical_or, masks, np.full(count, is_and))
     if isinstance(predicate, Constant):
         return np.full(count, predicate.value is True)
+    if isinstance(predicate, Evaluated):
+        return _evaluated(predicate, columns, count)
     if isinstance(predicate, Compare | In | StartsWith | IsNull | IsNotNull) and predicate.column in columns:
         return columns[predicate.column].may_match(predicate)
     return np.ones(count, dtype=bool)
+
+
+def _evaluated(predicate: Evaluated, columns: Mapping[str, _Column], count: int) -> Mask:
+    """Evaluate a condition for rows with equal values, such as the rows of a partition; other files may match."""
+    names = predicate.evaluator.columns
+    if not all(name in columns and columns[name].bounds.exact for name in names):
+        return np.ones(count, dtype=bool)
+    found = predicate.evaluator.of_values({name: columns[name].bounds.mins for name in names})
+    return np.array([found is None or found[at] is True for at in range(count)], dtype=bool)
 
 
 class _Column:
@@ -116,7 +131,7 @@ class _Column:
         nulls = np.array([-1 if count is None else count for count in bounds.null_counts], dtype=np.int64)
         self._has_null: Mask = nulls != 0
         self._has_value: Mask = (nulls < 0) | (nulls < np.array(row_counts, dtype=np.int64))
-        self._bounds = bounds
+        self.bounds = bounds
         self._comparable = True
         try:
             self._values = sorted(values)
@@ -128,7 +143,7 @@ class _Column:
 
     def _looked_up(self, bounds: Sequence[Any], unknown: int) -> tuple[Ranks, Ranks]:
         """Return the left and the right rank of each bound. NaN as a value is above all others."""
-        values, exact, last = self._values, self._bounds.exact, len(self._values)
+        values, exact, last = self._values, self.bounds.exact, len(self._values)
         nan = last if exact else unknown
         left = [unknown if b is None else bisect_left(values, b) if b == b else nan for b in bounds]
         right = [unknown if b is None else bisect_right(values, b) if b == b else nan for b in bounds]
@@ -163,7 +178,7 @@ class _Column:
 
     def _hides_nan(self, value: Any) -> bool:
         """Return whether a file may have a NaN, which is above every number, outside its bounds."""
-        return isinstance(value, float) and not self._bounds.exact
+        return isinstance(value, float) and not self.bounds.exact
 
     def _in_any(self, values: Sequence[Any]) -> Mask:
         """Return the files with one of the values between their minimum and maximum."""

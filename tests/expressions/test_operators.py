@@ -60,3 +60,29 @@ def test_overflow_and_division_by_zero_are_errors(expression: str) -> None:
 def test_what_differs_is_refused_by_name(expression: str) -> None:
     with pytest.raises(UnsupportedFeatureError, match="engine='spark'"):
         value_of(expression)
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("'aBc' ILIKE 'A%C'", True),
+        ("'aBc' ILIKE 'ab'", False),
+        ("'a%c' ILIKE 'A\\\\%C'", True),
+        ("NULL ILIKE 'a'", None),
+        ("'aBc' NOT ILIKE 'A%'", False),
+        ("DATE '2024-01-05' = '2024-01-05'", True),
+        ("'2024-01-05' < DATE '2024-01-06'", True),
+        ("DATE '2024-01-05' IN ('2024-01-04', '2024-01-05')", True),
+        ("DATE '2024-01-05' BETWEEN '2024-01-01' AND '2024-01-04'", False),
+        ("TIMESTAMP_NTZ '2024-01-05 01:00:00' > '2024-01-05'", True),
+    ],
+)
+def test_texts_beside_patterns_and_times(expression: str, expected: bool | None) -> None:
+    assert value_of(expression) is expected
+
+
+def test_a_text_that_is_no_date_is_an_error() -> None:
+    with pytest.raises(InvalidInputError, match="cast to DATE"):
+        value_of("DATE '2024-01-05' = 'tomorrow'")
+    with pytest.raises(UnsupportedFeatureError, match="ILIKE"):
+        value_of("'x' ILIKE 'é'")

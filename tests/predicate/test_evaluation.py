@@ -15,10 +15,21 @@ from hypothesis import strategies as st
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.predicate.evaluation import check_supported, matching
 from lakelsm.predicate.parser import parse_where
-from lakelsm.predicate.predicate import Predicate, columns, negate, unknown_part
+from lakelsm.predicate.predicate import (
+    Compare,
+    Evaluated,
+    IsNull,
+    Predicate,
+    all_of,
+    any_of,
+    columns,
+    negate,
+    unknown_part,
+)
 from lakelsm.types import AtomicType, DataField, to_arrow
 from lakelsm.types.nano_timestamps import nano_timestamps
 from tests.predicate.conditions import FIELDS, Condition, conditions, rows
+from tests.predicate.doubled import Doubled
 from tests.predicate.typed_columns import parse
 
 
@@ -152,3 +163,20 @@ def test_a_pattern_that_is_too_long_for_arrow_is_refused_before_rows_are_read(sq
     long = sql.format("%a" * 200_000)
     with pytest.raises(InvalidInputError, match="a LIKE pattern of 400000 characters with 200000 wildcards"):
         check_supported(parse(long), long)
+
+
+@pytest.mark.parametrize("chunks", [1, 3])
+def test_an_evaluator_gets_the_rows_that_other_parts_leave_open(chunks: int) -> None:
+    numbers = pa.chunked_array([[1, 2, None, 3]] * chunks, pa.int64())
+    rows = pa.table({"x": numbers, "y": pa.chunked_array([[5, 6, 7, None]] * chunks, pa.int64())})
+    one = Doubled("x", 4)
+    found = matching(all_of([Evaluated(one), Compare("y", ">", 5)]), rows)
+    assert found.to_pylist() == [False, True, False, False] * chunks
+    assert one.counts == [2 * chunks]
+    two = Doubled("x", 2)
+    assert matching(any_of([Evaluated(two), IsNull("x")]), rows).to_pylist() == [True, False, True, False] * chunks
+    assert two.counts == [3 * chunks]
+    both = any_of([all_of([Evaluated(one), Compare("y", "=", 6)]), all_of([Evaluated(two), IsNull("x")])])
+    assert matching(both, rows).to_pylist() == [False, True, False, False] * chunks
+    assert matching(both, rows.to_batches()[0]).to_pylist() == [False, True, False, False]
+    assert matching(both, rows.slice(0, 0)).to_pylist() == []

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from lakelsm.predicate.expression import ColumnValue, Expression, Value, arithmetic_type, common_type, reduced
+from lakelsm.predicate.expression import (
+    INT,
+    ColumnValue,
+    EvaluatedValue,
+    Expression,
+    Value,
+    arithmetic_type,
+    columns_of,
+    common_type,
+    reduced,
+)
 from lakelsm.types import parse_type
+from tests.predicate.doubled import Doubled
 
 
 def column(text: str) -> Expression:
@@ -58,3 +69,7 @@ def test_a_literal_next_to_a_decimal_needs_only_its_own_digits() -> None:
 def test_branches_have_one_type(kinds: list[str], expected: str | None) -> None:
     found = common_type(reduced(parse_type(kind)) for kind in kinds)
     assert found == (None if expected is None else reduced(parse_type(expected)))
+
+
+def test_the_columns_of_an_evaluated_value() -> None:
+    assert columns_of(EvaluatedValue(INT, Doubled("x", 2))) == {"x"}

@@ -13,6 +13,7 @@ from lakelsm.predicate.predicate import (
     And,
     Compare,
     Constant,
+    Evaluated,
     In,
     IsNull,
     Or,
@@ -21,11 +22,14 @@ from lakelsm.predicate.predicate import (
     any_of,
     columns,
     equality_values,
+    is_evaluated,
     is_exact,
     negate,
     restrict,
+    unknown_part,
 )
 from tests.predicate.conditions import FIELDS, Condition, conditions, rows
+from tests.predicate.doubled import Doubled
 from tests.predicate.evaluation import evaluate
 
 
@@ -111,3 +115,14 @@ def test_equalities_of_one_column_become_one_list_at_the_first_position() -> Non
     assert any_of([ids[0], ids[2]]) == ids[0]
     assert all_of([ids[0], ids[1]]) == And((ids[0], ids[1]))
     assert negate(any_of(ids)) == all_of(map(negate, ids)) == In("id", (3, 1), negated=True)
+
+
+def test_evaluated_parts() -> None:
+    evaluated = Evaluated(Doubled("x", 6))
+    both = all_of([evaluated, Compare("y", "=", 1)])
+    assert columns(both) == {"x", "y"} and is_evaluated(both) and not is_exact(both)
+    assert not is_evaluated(Compare("y", "=", 1)) and unknown_part(both) is None
+    assert equality_values(both, ["y"]) == ((1,),) and equality_values(both, ["x"]) is None
+    assert isinstance(negate(evaluated), Unknown)
+    assert restrict(both, ["x"]) == all_of([evaluated, Unknown("other column")])
+    assert restrict(evaluated, ["y"]) == Unknown("other column")

@@ -11,9 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelsm.predicate.parser import parse_where
-from lakelsm.predicate.predicate import Compare, In, IsNotNull, IsNull, Predicate, StartsWith, Unknown, columns
+from lakelsm.predicate.predicate import (
+    Compare,
+    Evaluated,
+    In,
+    IsNotNull,
+    IsNull,
+    Predicate,
+    StartsWith,
+    Unknown,
+    all_of,
+    any_of,
+    columns,
+)
 from lakelsm.predicate.statistics import ColumnBounds, StatsTable, may_match
 from tests.predicate.conditions import FIELDS, Condition, conditions, rows
+from tests.predicate.doubled import Doubled
 
 FILES = st.lists(st.lists(rows(), min_size=1, max_size=4), min_size=1, max_size=4)
 NAN = float("nan")
@@ -136,3 +149,13 @@ def test_nan_may_be_outside_float_bounds() -> None:
     assert might_match(Compare("x", "!=", 1.0), {"x": ColumnStats(1.0, 1.0, 0, 4)})
     assert not might_match(Compare("x", "<", 1.0), stats)
     assert not might_match(Compare("x", "=", 5.0), stats)
+
+
+def test_an_evaluator_decides_rows_with_equal_values_only() -> None:
+    evaluated = Evaluated(Doubled("x", 6))
+    exact = StatsTable([1] * 3, {"x": ColumnBounds((3, 4, None), (3, 4, None), (0, 0, 1), exact=True)})
+    assert may_match(evaluated, exact) == [True, False, False]
+    assert may_match(any_of([evaluated, Compare("x", "=", 4)]), exact) == [True, True, False]
+    assert may_match(all_of([evaluated, Compare("x", "=", 4)]), exact) == [False] * 3
+    assert may_match(evaluated, StatsTable([9], {"x": ColumnBounds((4,), (4,), (0,))})) == [True]
+    assert may_match(evaluated, StatsTable([9], {})) == [True]
