@@ -132,6 +132,7 @@ class Catalog:
         with error_context(f"Table {name}"):
             validate_table(created)
             check_fallback(paths, BranchStore(self._file_io, paths), {}, created.options)
+        has_database = not load or TableName.parse(name).database in self.list_databases()
         try:
             self._file_io.mkdirs(paths.schema_dir)
         except OSError as error:
@@ -145,10 +146,9 @@ class Catalog:
             raise TableAlreadyExistsError(
                 f"Table {name} already exists: open it with table({name!r}), or pass if_not_exists=True."
             ) from error
-        table = self.table(name)
         if load:
-            self._load(table, paths, given.rows)
-        return table
+            self._load(self.table(name), paths, given.rows, has_database=has_database)
+        return self.table(name)
 
     def table(self, name: str) -> Table:
         """Open a table, or with 'database.table$branch_name' one of its branches.
@@ -312,8 +312,11 @@ class Catalog:
             databases = str(error)
         return f"<p><code>{escape(repr(self))}</code><br>databases: {escape(databases)}</p>"
 
-    def _load(self, table: Table, paths: TablePaths, rows: Any) -> None:
-        """Write the first rows of a table that this call created. On an error, drop the table if nothing is committed."""
+    def _load(self, table: Table, paths: TablePaths, rows: Any, *, has_database: bool) -> None:
+        """Write the first rows of a table that this call created.
+
+        On an error, drop the table if nothing is committed, and its database if this call created it too.
+        """
         try:
             table.write(rows)
         except CommitOutcomeUnknownError:
@@ -322,6 +325,8 @@ class Catalog:
             try:
                 if SnapshotManager(self._file_io.within(paths.root), paths).latest_id() is None:
                     self._delete(paths)
+                    if not has_database:
+                        self._file_io.delete_empty_dir(paths.root.rpartition("/")[0])
             except (LakelsmError, OSError) as error:
                 _LOG.warning("Table %s: the first rows were not written, and the table remains: %s", paths.name, error)
             raise

@@ -31,6 +31,8 @@ class PlainSpark(Spark):
         NO_PAREN_FUNCTIONS: ClassVar[Any] = {}
 
 
+#: Digits of the longest decimal, and the first number that rounds to an infinite FLOAT.
+_MAX_PRECISION, _FLOAT_END = 38, 2.0**128 - 2.0**103
 _INTEGERS = {"Y": ("TINYINT", 8), "S": ("SMALLINT", 16), "L": ("BIGINT", 64)}
 
 
@@ -93,7 +95,10 @@ def _number(text: str) -> Value | None:
         number = Decimal(text[:-2])
         digits, exponent = len(number.as_tuple().digits), int(number.as_tuple().exponent)
         scale = max(0, -exponent)
-        return Value(decimal(max(digits + max(exponent, 0), scale), scale), number)
+        precision = max(digits + max(exponent, 0), scale)
+        if precision > _MAX_PRECISION:
+            raise InvalidInputError(f"SQL: {text[:40]} does not fit DECIMAL({_MAX_PRECISION}).")
+        return Value(decimal(precision, scale), number)
     if suffix in _INTEGERS and text[:-1].isdigit():
         root, bits = _INTEGERS[suffix]
         if int(text[:-1]) >= 1 << (bits - 1):
@@ -104,4 +109,6 @@ def _number(text: str) -> Value | None:
         if math.isinf(value):
             raise InvalidInputError(f"SQL: {text[:40]} does not fit DOUBLE.")
         return Value(DOUBLE, value)
+    if suffix == "F" and abs(float(text[:-1])) >= _FLOAT_END:
+        raise InvalidInputError(f"SQL: {text[:40]} does not fit FLOAT.")
     return Value(AtomicType("FLOAT"), float(text[:-1])) if suffix == "F" else None

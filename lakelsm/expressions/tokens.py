@@ -7,6 +7,7 @@ engine receives what the user wrote, and an error names its line and column.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -21,7 +22,7 @@ _TOKEN = re.compile(
     | (?P<comment>/\*)
     | (?P<text>[rR]?'(?:[^'\\]|\\.|'')*'|[rR]?"(?:[^"\\]|\\.|"")*")
     | (?P<quoted>`(?:[^`]|``)*`)
-    | (?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?:[lLsSyYdDfF]|[bB][dD])?(?!\w))
+    | (?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?:[lLsSyYdDfF]|[bB][dD])?(?!\w))
     | (?P<name>\w+)
     | (?P<symbol>=>|<=>|<>|!=|>=|<=|==|\|\||\|>|->|::|[^'"`])
     """,
@@ -30,9 +31,12 @@ _TOKEN = re.compile(
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2}|.)", re.DOTALL)
 _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
+#: Codes that stand for no character.
+_SURROGATES = range(0xD800, 0xE000)
 _OPENING, _CLOSING = {"(": ")", "[": "]"}, frozenset(")]")
-#: Characters of a token that an error shows.
-_MAX_SHOWN = 40
+#: Characters of a token that an error shows, and of a number.
+_MAX_SHOWN, _MAX_NUMBER = 40, 1000
+_LONG_EXPONENT = re.compile("[eE][+-]?[0-9]{10}")
 
 
 class TokenKind(Enum):
@@ -82,8 +86,20 @@ def each_token(sql: str) -> Iterator[Token]:
         elif kind == "hint":
             position = _comment_end(sql, found.start())
             yield Token(TokenKind.HINT, sql[found.start() : position], found.start(), position)
+        elif kind == "number" and (len(found[0]) > _MAX_NUMBER or _LONG_EXPONENT.search(found[0])):
+            raise located(sql, found.start(), f"the number {found[0][:_MAX_SHOWN]}… is too long")
         elif kind != "space":
             yield Token(TokenKind[kind.upper()], found[0], found.start(), position)
+
+
+def has_query(tokens: Sequence[Token]) -> bool:
+    """Return whether an expression has a query within it: SELECT, or another word that begins one in parentheses."""
+    for before, token in zip([None, *tokens], tokens):
+        if token.is_word("SELECT") and not (before and before.is_word(".")):
+            return True
+        if before and before.is_word("(") and any(map(token.is_word, ("FROM", "TABLE", "VALUES", "WITH"))):
+            return True
+    return False
 
 
 def _comment_end(sql: str, start: int) -> int:
@@ -113,7 +129,10 @@ def text_value(literal: str) -> str:
 def _unescaped(escape: re.Match[str]) -> str:
     code = escape[1]
     if len(code) > 1:
-        return chr(int(code, 8) if code[0] in "0123" else int(code[1:], 16))
+        number = int(code, 8) if code[0] in "0123" else int(code[1:], 16)
+        if number > sys.maxunicode or number in _SURROGATES:
+            raise InvalidInputError(f"SQL: {escape[0]} in a text is no character of Unicode.")
+        return chr(number)
     return _ESCAPED.get(code, code)
 
 

@@ -9,7 +9,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 
-from lakelsm.errors import InvalidInputError
+from lakelsm.errors import InvalidInputError, TableNotFoundError
+
+#: Spark's condition of an error for a name that is neither a table nor a view.
+_NO_TABLE = "TABLE_OR_VIEW_NOT_FOUND"
 
 
 def query_frame(spark: SparkSession, sql: str, frames: Mapping[str, DataFrame]) -> DataFrame:
@@ -24,7 +27,8 @@ def query_frame(spark: SparkSession, sql: str, frames: Mapping[str, DataFrame]) 
         return spark.sql(text if frames else sql, **dict[str, Any](frames))
     except PySparkException as error:
         message = (error.getMessage() or str(error)).partition("\n")[0]
-        raise InvalidInputError(f"SQL: {message.rstrip('.')}.") from error
+        found = TableNotFoundError if error.getCondition() == _NO_TABLE else InvalidInputError
+        raise found(f"SQL: {message.rstrip('.')}.") from error
 
 
 def with_literals(frame: DataFrame, values: Mapping[str, object]) -> DataFrame:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
-from lakelsm.expressions.tokens import TokenKind, tokenize
+from lakelsm.expressions.tokens import TokenKind, has_query, tokenize
 from lakelsm.plan.merge_plan import MergeRequest, MergeRule
 from lakelsm.results import CommitResult
 from lakelsm.sql.context import SqlContext
@@ -172,11 +172,11 @@ def _compares_key(on: str, keys: Sequence[str], target: str, source: str) -> boo
 def _unqualified(text: str, table: str, alias: str | None) -> str:
     """Return an expression without the qualifiers of its columns. Raises UnsupportedFeatureError for queries."""
     tokens = tokenize(text)
+    if has_query(tokens):
+        raise UnsupportedFeatureError(f"SQL: a query within {text[:100]!r} is not supported there.")
     parts, position, at = [], 0, 0
     while at < len(tokens):
         token = tokens[at]
-        if token.is_word("SELECT"):
-            raise UnsupportedFeatureError(f"SQL: a query within {text[:100]!r} is not supported there.")
         name = token.text.strip("`").lower() if token.kind in (TokenKind.NAME, TokenKind.QUOTED) else None
         is_member = at > 0 and tokens[at - 1].is_word(".")
         if name == (alias or table).lower() and not is_member and tokens[min(at + 1, len(tokens) - 1)].is_word("."):

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
+from lakelsm.arguments import TAG_POINT
 from lakelsm.engine import spark_session
+from lakelsm.epoch_time import LAST_MILLIS, utc_time
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.moment import MOMENT_FORMS, Moment
 from lakelsm.sql.pushdown import Need, needs
 from lakelsm.sql.query_source import FrameSource, QuerySource
-from lakelsm.sql.query_sources import INCREMENTAL, ChangesSource, ResultSource, table_source
-from lakelsm.sql.syntax.query_text import QueryText, TableReference
+from lakelsm.sql.query_sources import ChangesSource, ResultSource, is_id, table_source
+from lakelsm.sql.syntax.query_text import QueryText
+from lakelsm.sql.syntax.relations import FUNCTIONS, TableReference
 from lakelsm.sql.syntax.statements import Name
-from lakelsm.table.table import Table
+from lakelsm.table.table import Table, previous_automatic_tag
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -92,8 +96,8 @@ class SqlContext:
         sources = self._sources(query)
         if self.engine == "spark":
             wanted = self._wanted(query, sources)
-            (row,) = self._frame(query, sources, wanted, f"EXPLAIN {mode or ''} ").collect()
-            plan = str(row[0])
+            rows = self._frame(query, sources, wanted, f"EXPLAIN {mode or ''} ").collect()
+            plan = "\n".join(str(row[0]) for row in rows)
         elif mode is not None:
             raise UnsupportedFeatureError(f"SQL: EXPLAIN {mode.upper()} is supported on Spark only.")
         else:
@@ -154,17 +158,36 @@ class SqlContext:
     def _function(self, reference: TableReference) -> QuerySource | None:
         """Return the rows of a table function of Paimon; None for other functions."""
         name, arguments = reference.name[-1].lower(), reference.arguments or ()
-        if name not in INCREMENTAL:
+        if name not in FUNCTIONS:
             return None
-        if len(arguments) != INCREMENTAL[name] or not isinstance(arguments[0], str):
-            raise InvalidInputError(f"SQL: {name} takes a table's name as text, a start and an end.")
-        table, (_, start, end) = self.table(tuple(arguments[0].split("."))), arguments
+        if len(arguments) != FUNCTIONS[name] or not isinstance(arguments[0], str):
+            wanted = "a start and an end" if FUNCTIONS[name] == 3 else "and the name of an automatic tag"
+            raise InvalidInputError(f"SQL: {name} takes a table's name as text, {wanted}.")
+        table, first, last = self.table(tuple(arguments[0].split("."))), arguments[1], arguments[-1]
         if name == "paimon_incremental_between_timestamp":
-            return ChangesSource(table, _time(start), _time(end))
-        return ChangesSource(table, start, end)
+            return ChangesSource(table, _time(name, first), _time(name, last))
+        if name == "paimon_incremental_to_auto_tag":
+            tag = str(last)
+            return ChangesSource(table, f"{TAG_POINT}{previous_automatic_tag(table, tag)}", f"{TAG_POINT}{tag}")
+        tags = {tag.name for tag in table.tags.list()}
+        return ChangesSource(table, _version(first, tags), _version(last, tags))
 
 
-def _time(value: int | str) -> str | datetime:
+def _version(value: int | str, tags: Collection[str]) -> int | str:
+    """Return a snapshot id, or the name of a tag, which has priority."""
+    if isinstance(value, int) or (is_id(value) and value not in tags):
+        return int(value)
+    return f"{TAG_POINT}{value}"
+
+
+def _time(function: str, value: int | str) -> str | datetime:
     """Return a time as text, or in milliseconds since 1970."""
-    text = str(value)
-    return datetime.fromtimestamp(int(text) / 1000, timezone.utc) if text.isdigit() else text
+    if isinstance(value, str) and not is_id(value):
+        try:
+            return Moment.of_text(value).given
+        except ValueError as error:
+            raise InvalidInputError(f"SQL: {function}: {value!r} is not a point in time. Use {MOMENT_FORMS}.") from error
+    millis = int(value)
+    if millis > LAST_MILLIS:
+        raise InvalidInputError(f"SQL: {function}: the time {millis} (milliseconds) is after the year 9999.")
+    return utc_time(millis, function)

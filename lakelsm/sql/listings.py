@@ -55,6 +55,8 @@ def _databases(context: SqlContext, statement: sql.Show) -> ResultTable:
 
 def _tables(context: SqlContext, statement: sql.Show) -> ResultTable:
     database = statement.subject[0] if statement.subject else DEFAULT_DATABASE
+    if statement.subject and database not in context.catalog.list_databases():
+        raise InvalidInputError(f"Database {database} does not exist.")
     names = [name.partition(".")[2] for name in context.catalog.list_tables(database)]
     names = [name for name in names if _is_like(statement.like, name)]
     return _result(context, "tables", {"namespace": [database] * len(names), "tableName": names})

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
-from decimal import Decimal
+from datetime import datetime
 from typing import Any, TypeAlias
 
+from lakelsm.arguments import checked_time
+from lakelsm.epoch_time import FIRST_MILLIS, LAST_MILLIS, utc_time
 from lakelsm.errors import InvalidInputError, SnapshotNotFoundError, UnsupportedFeatureError
+from lakelsm.moment import Moment
 from lakelsm.sql.syntax.statements import Call
 from lakelsm.table.table import Table, first_snapshot_since
 
 #: Opens a table by the text that names it.
 OpenTable: TypeAlias = Callable[[str], Table]
 _Arguments: TypeAlias = Mapping[str, Any]
+#: Arguments that are names, which may be whole numbers.
+_NAMES = frozenset(["tag", "target_tag", "branch", "from_branch", "to_branch", "consumerId", "version"])
+_WHOLE = re.compile("[0-9]{1,19}")
 
 
 @dataclass(frozen=True)
@@ -72,13 +77,24 @@ def _arguments(call: Call, procedure: Procedure) -> dict[str, Any]:
 
 
 def _typed(procedure: str, name: str, value: Any, wanted: type) -> Any:
-    """Return an argument of its type. Numbers are taken as text where text is wanted, as tags may be numbers."""
-    if wanted is str and isinstance(value, int | Decimal) and not isinstance(value, bool):
+    """Return an argument of its type. Whole numbers are also names, of tags for example, and texts can be numbers."""
+    if wanted is str and type(value) is int and name in _NAMES:
         return str(value)
-    if wanted is int and isinstance(value, str) and value.isdigit():
+    if wanted is int and isinstance(value, str) and _WHOLE.fullmatch(value):
         return int(value)
+    if wanted is datetime and type(value) is int:
+        if value > LAST_MILLIS:
+            raise InvalidInputError(f"SQL: CALL sys.{procedure}: argument {name} is {value!r}, after the year 9999.")
+        return utc_time(max(value, FIRST_MILLIS), name)
+    if wanted is datetime and isinstance(value, str):
+        return value
     if type(value) is not wanted:
-        kinds = {str: "text", int: "a whole number", bool: "TRUE or FALSE"}
+        kinds = {
+            str: "text",
+            int: "a whole number",
+            bool: "TRUE or FALSE",
+            datetime: "a time as text, or in milliseconds since 1970,",
+        }
         raise InvalidInputError(
             f"SQL: CALL sys.{procedure}: argument {name} is {value!r}, and {kinds[wanted]} is expected."
         )
@@ -150,17 +166,24 @@ def _rollback(table: Table, given: _Arguments, engine: str | None) -> Any:
     if len(points) != 1:
         raise InvalidInputError("SQL: CALL sys.rollback needs one of the arguments version, snapshot and tag.")
     point = points[0]
-    if "tag" in given or (isinstance(point, str) and not point.isdigit()):
+    if "tag" in given or (isinstance(point, str) and not _WHOLE.fullmatch(point)):
         return table.rollback(f"tag:{point}")
     return table.rollback(int(point))
 
 
-def _time(millis: int) -> datetime:
-    return datetime.fromtimestamp(millis / 1000, timezone.utc)
+def _moment(given: _Arguments) -> Moment:
+    moment = checked_time("timestamp", given["timestamp"])
+    assert moment is not None
+    return moment
+
+
+def _rollback_to_timestamp(table: Table, given: _Arguments, engine: str | None) -> Any:
+    _moment(given)  # A text that is not a time would be the name of a tag.
+    return table.rollback(given["timestamp"])
 
 
 def _create_tag_from_timestamp(table: Table, given: _Arguments, engine: str | None) -> Any:
-    snapshot = first_snapshot_since(table, given["timestamp"])
+    snapshot = first_snapshot_since(table, _moment(given))
     if snapshot is None:
         raise SnapshotNotFoundError(f"Table {table.name}: no snapshot was committed at {given['timestamp']} or later.")
     return table.tags.create(given["tag"], snapshot, time_retained=given.get("time_retained"))
@@ -171,9 +194,12 @@ def _create_branch(table: Table, given: _Arguments, engine: str | None) -> Any:
     return table.branches.create(given["branch"], given.get("tag"), ignore_if_exists=exists)
 
 
-def _delete_each(text: str, delete: Callable[[str], Any]) -> list[Any]:
-    """Delete things whose names are separated by commas."""
-    return [delete(name.strip()) for name in text.split(",")]
+def delete_each(names: Iterable[str], delete: Callable[..., Any]) -> list[Any]:
+    """Delete things by their names. If one of them cannot be deleted, none is."""
+    found = list(dict.fromkeys(name.strip() for name in names))
+    for name in found if len(found) > 1 else ():
+        delete(name, dry_run=True)
+    return [delete(name) for name in found]
 
 
 def _reset_consumer(table: Table, given: _Arguments, engine: str | None) -> Any:
@@ -251,9 +277,7 @@ PROCEDURES: Mapping[str, Procedure] = {
         {"table": str, "older_than": str, "dry_run": bool, "parallelism": int, "mode": str}, 1, _remove_orphans
     ),
     "rollback": Procedure({"table": str, "version": str, "snapshot": int, "tag": str}, 1, _rollback),
-    "rollback_to_timestamp": Procedure(
-        {"table": str, "timestamp": int}, 2, lambda table, given, engine: table.rollback(_time(given["timestamp"]))
-    ),
+    "rollback_to_timestamp": Procedure({"table": str, "timestamp": datetime}, 2, _rollback_to_timestamp),
     "create_tag": Procedure(
         {"table": str, "tag": str, "snapshot": int, "time_retained": str},
         2,
@@ -262,7 +286,7 @@ PROCEDURES: Mapping[str, Procedure] = {
         ),
     ),
     "create_tag_from_timestamp": Procedure(
-        {"table": str, "tag": str, "timestamp": int, "time_retained": str}, 3, _create_tag_from_timestamp
+        {"table": str, "tag": str, "timestamp": datetime, "time_retained": str}, 3, _create_tag_from_timestamp
     ),
     "replace_tag": Procedure(
         {"table": str, "tag": str, "snapshot": int, "time_retained": str},
@@ -277,7 +301,9 @@ PROCEDURES: Mapping[str, Procedure] = {
         lambda table, given, engine: table.tags.rename(given["tag"], given["target_tag"]),
     ),
     "delete_tag": Procedure(
-        {"table": str, "tag": str}, 2, lambda table, given, engine: _delete_each(given["tag"], table.tags.delete)
+        {"table": str, "tag": str},
+        2,
+        lambda table, given, engine: delete_each(given["tag"].split(","), table.tags.delete),
     ),
     "expire_tags": Procedure(
         {"table": str, "older_than": str}, 1, lambda table, given, engine: table.tags.expire(given.get("older_than"))
@@ -286,7 +312,7 @@ PROCEDURES: Mapping[str, Procedure] = {
     "delete_branch": Procedure(
         {"table": str, "branch": str},
         2,
-        lambda table, given, engine: _delete_each(given["branch"], table.branches.delete),
+        lambda table, given, engine: delete_each(given["branch"].split(","), table.branches.delete),
     ),
     "rename_branch": Procedure(
         {"table": str, "from_branch": str, "to_branch": str},

@@ -13,7 +13,8 @@ from lakelsm.errors import LakelsmError
 from lakelsm.expressions.tokens import Token, TokenKind
 from lakelsm.predicate.parser import parse_where
 from lakelsm.predicate.predicate import unknown_part
-from lakelsm.sql.syntax.query_text import QueryBlock, QueryText, Relation
+from lakelsm.sql.syntax.query_text import QueryText
+from lakelsm.sql.syntax.relations import QueryBlock, Relation
 from lakelsm.types import DataField
 
 #: Words of queries that may use columns which they do not name.

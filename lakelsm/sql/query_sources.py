@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -13,7 +14,7 @@ import pyarrow.compute as pc
 from lakelsm.errors import InvalidInputError, SnapshotNotFoundError, UnsupportedFeatureError
 from lakelsm.sql.pushdown import Need
 from lakelsm.sql.query_source import QuerySource, fields_of
-from lakelsm.sql.syntax.query_text import TableReference
+from lakelsm.sql.syntax.relations import TableReference
 from lakelsm.table.readable_table import ReadableTable
 from lakelsm.table.result_table import ResultTable
 from lakelsm.table.table import Table
@@ -25,9 +26,8 @@ if TYPE_CHECKING:
 
 #: Options of a hint that a read understands; the others are refused.
 _POINTS = {"scan.snapshot-id": "snapshot", "scan.tag-name": "tag", "scan.timestamp": "timestamp"}
+_WHOLE = re.compile("[0-9]{1,19}")
 _FRESH = "deletion-vectors.merge-on-read"
-#: Table functions of Paimon, with the numbers of their arguments.
-INCREMENTAL = {"paimon_incremental_query": 3, "paimon_incremental_between_timestamp": 3}
 
 
 @dataclass(frozen=True)
@@ -130,17 +130,17 @@ class ChangesSource:
 def table_source(table: Table, reference: TableReference) -> QuerySource:
     """Return the source of a table's name with time travel and hints. The newest snapshot is fixed now."""
     options = dict(reference.options)
-    fresh = options.pop(_FRESH, "false").lower() == "true"
+    fresh = _flag(_FRESH, options.pop(_FRESH, "false"))
     points: dict[str, Any] = {_POINTS[key]: value for key, value in options.items() if key in _POINTS}
     unknown = sorted(set(options) - set(_POINTS))
     if unknown:
         raise UnsupportedFeatureError(
             f"SQL: option {unknown[0]!r} of a hint is not supported. Supported: {', '.join([*_POINTS, _FRESH])}."
         )
+    if points and (reference.version is not None or reference.timestamp is not None):
+        raise InvalidInputError(f"SQL: table {table.name} has AS OF and a hint with {sorted(options)[0]!r}. Remove one.")
     if "snapshot" in points:
-        if not str(points["snapshot"]).isdecimal():
-            raise InvalidInputError(f"SQL: option 'scan.snapshot-id': {points['snapshot']!r} is not a snapshot id.")
-        points["snapshot"] = int(points["snapshot"])
+        points["snapshot"] = _snapshot_id("option 'scan.snapshot-id'", points["snapshot"])
     if reference.version is not None:
         points.update(_version(table, reference.version))
     if reference.timestamp is not None:
@@ -150,12 +150,29 @@ def table_source(table: Table, reference: TableReference) -> QuerySource:
     return TableSource(newest_view(table), fresh)
 
 
+def _flag(key: str, text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise InvalidInputError(f"SQL: option {key!r}: {text!r} is neither 'true' nor 'false'.")
+    return text.lower() == "true"
+
+
+def is_id(text: str) -> bool:
+    """Return whether a text is the id of a snapshot, or a time in milliseconds."""
+    return _WHOLE.fullmatch(text) is not None
+
+
+def _snapshot_id(source: str, text: str) -> int:
+    if not is_id(text):
+        raise InvalidInputError(f"SQL: {source}: {text!r} is not a snapshot id.")
+    return int(text)
+
+
 def _version(table: Table, version: int | str) -> Mapping[str, Any]:
     """Return a tag if there is one of the name, else a snapshot id."""
     names = {tag.name for tag in table.tags.list()}
     if str(version) in names:
         return {"tag": str(version)}
-    if isinstance(version, int) or version.isdigit():
+    if isinstance(version, int) or is_id(version):
         return {"snapshot": int(version)}
     known = f"Tags: {', '.join(sorted(names))}" if names else "The table has no tags"
     raise SnapshotNotFoundError(f"Table {table.name}: tag {version!r} does not exist. {known}.")

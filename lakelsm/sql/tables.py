@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.expressions.tokens import TokenKind, text_value, tokenize
 from lakelsm.results import CommitResult, PartitionDropResult, TagInfo
+from lakelsm.schema_changes import DropColumn, RemoveOption, SetOption
 from lakelsm.sql.context import SqlContext
 from lakelsm.sql.local.query_result import QueryResult
+from lakelsm.sql.procedures import delete_each
 from lakelsm.sql.syntax import statements as sql
 from lakelsm.sql.syntax.query_text import quoted
 from lakelsm.table.table import Table
-from lakelsm.types import INTEGER_ROOTS, DataField
+from lakelsm.types import INTEGER_ROOTS, DataField, RowType
 
 #: Properties of CREATE TABLE that are not options of the table.
 _PRIMARY_KEY, _PARTITION, _COMMENT = "primary-key", "partition", "comment"
@@ -34,7 +36,7 @@ def create_table(context: SqlContext, statement: sql.CreateTable) -> Table | Com
     partition_by = statement.partition_by or _names(properties.pop(_PARTITION, None))
     comment = statement.comment if statement.comment is not None else properties.pop(_COMMENT, None)
     if statement.like is not None:
-        return _create_like(context, statement, name, properties)
+        return _create_like(context, statement, name, properties, comment)
     if not key:
         raise UnsupportedFeatureError(
             f"SQL: CREATE TABLE {name} has no primary key, and append tables are not supported. "
@@ -64,9 +66,12 @@ def _names(text: str | None) -> tuple[str, ...]:
 
 
 def _create_like(
-    context: SqlContext, statement: sql.CreateTable, name: str, properties: Mapping[str, str]
+    context: SqlContext, statement: sql.CreateTable, name: str, properties: Mapping[str, str], comment: str | None
 ) -> Table:
     assert statement.like is not None
+    for key in (_PRIMARY_KEY, _PARTITION):
+        if key in statement.properties:
+            raise InvalidInputError(f"SQL: CREATE TABLE {name} LIKE: property {key!r} is that of the other table.")
     schema = context.table(statement.like).schema
     return context.catalog.create_table(
         name,
@@ -74,7 +79,7 @@ def _create_like(
         primary_key=schema.primary_keys,
         partition_by=schema.partition_keys,
         options={**schema.options, **properties} or None,
-        comment=schema.comment,
+        comment=schema.comment if comment is None else comment,
         if_not_exists=statement.if_not_exists,
     )
 
@@ -97,7 +102,25 @@ def rename_table(context: SqlContext, statement: sql.RenameTable) -> Table:
 
 def alter_table(context: SqlContext, statement: sql.AlterTable) -> Table:
     """Execute ALTER TABLE with changes of columns or properties."""
-    return context.catalog.alter_table(context.full_name(statement.table), *statement.changes)
+    name, changes = context.full_name(statement.table), statement.changes
+    for change in changes:
+        if isinstance(change, SetOption | RemoveOption) and change.key in (_PRIMARY_KEY, _PARTITION):
+            raise InvalidInputError(f"Table {name}: property {change.key!r} cannot change. Create a new table.")
+    if statement.if_exists:
+        fields = context.catalog.table(name).schema.fields
+        changes = tuple(each for each in changes if not isinstance(each, DropColumn) or _has_column(fields, each.name))
+        if not changes:
+            return context.catalog.table(name)
+    return context.catalog.alter_table(name, *changes)
+
+
+def _has_column(fields: Sequence[DataField], path: str | Sequence[str]) -> bool:
+    """Return whether there is a column, or a field of a STRUCT within one."""
+    first, *rest = (path,) if isinstance(path, str) else path
+    found = next((field for field in fields if field.name == first), None)
+    if found is None or not rest:
+        return found is not None
+    return _has_column(found.type.fields if isinstance(found.type, RowType) else (), rest)
 
 
 def partition_columns(table: Table, partition: Mapping[str, ValueT]) -> dict[str, ValueT]:
@@ -183,7 +206,7 @@ def delete_tag(context: SqlContext, statement: sql.DeleteTag) -> list[Any]:
     tags = context.table(statement.table).tags
     known = {tag.name for tag in tags.list()}
     names = [name.strip() for name in statement.tag.split(",")]
-    return [tags.delete(name) for name in names if name in known or not statement.if_exists]
+    return delete_each((name for name in names if name in known or not statement.if_exists), tags.delete)
 
 
 def rename_tag(context: SqlContext, statement: sql.RenameTag) -> TagInfo:

@@ -20,9 +20,10 @@ from lakelsm.arguments import (
 )
 from lakelsm.engine import opened_storage
 from lakelsm.epoch_time import utc_time
-from lakelsm.errors import InvalidInputError
+from lakelsm.errors import InvalidInputError, SnapshotNotFoundError
 from lakelsm.maintain.history import recorded
 from lakelsm.maintain.versions.rollback import rollback, rollback_target
+from lakelsm.maintain.versions.tag_period import Periods
 from lakelsm.moment import Moment
 from lakelsm.operation_log import logged, operation_line
 from lakelsm.plan.fallback_branch import ReadState
@@ -279,12 +280,26 @@ class Table(ReadableTable, WritableTable, ChangesReader, CompactableTable):
         return store, ReadState(store, store.snapshots.latest()), None
 
 
-def first_snapshot_since(table: Table, millis: int) -> int | None:
-    """Return the id of the first snapshot, also one of a tag, that was committed at a time or later, or None.
-
-    ``millis`` is in milliseconds since 1970.
-    """
+def first_snapshot_since(table: Table, moment: Moment) -> int | None:
+    """Return the id of the first snapshot, also one of a tag, that was committed at a time or later, or None."""
     store = table._store()
+    millis = moment.millis(store.text_zone)
     states = [*store.snapshots.list(), *(tag.snapshot for tag in store.tags.all().values())]
     found = min(((state.time_millis, state.id) for state in states if state.time_millis >= millis), default=None)
     return None if found is None else found[1]
+
+
+def previous_automatic_tag(table: Table, tag: str) -> str:
+    """Return the automatic tag of the last period before that of ``tag``; ``tag`` itself if there is none.
+
+    Raises InvalidInputError if ``tag`` is not the name of an automatic tag by the table's options.
+    """
+    store = table._store()
+    periods = Periods.of(store.options)
+    end = periods.period_of(tag)
+    if end is None:
+        raise InvalidInputError(f"Table {table.name}: tag {tag!r} has no name of an automatic tag.")
+    if tag not in store.tags.names():
+        raise SnapshotNotFoundError(f"Table {table.name}: tag {tag!r} does not exist.")
+    found = ((periods.period_of(name), name) for name in store.tags.names())
+    return max(((period, name) for period, name in found if period is not None and period < end), default=(end, tag))[1]

@@ -116,3 +116,14 @@ def test_a_pandas_frame_is_converted_once(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_frame_without_proper_columns_is_one_typed_error(tmp_path: Path, frame: object, problem: str) -> None:
     with pytest.raises(InvalidInputError, match=problem):
         values(Catalog(str(tmp_path)), "SELECT * FROM t", t=frame)
+
+
+def test_changes_up_to_an_automatic_tag_begin_at_the_automatic_tag_before_it(tmp_path: Path) -> None:
+    c = Catalog(str(tmp_path))
+    t = c.create_table("db.t", {"k": "INT"}, primary_key="k", options={"tag.creation-period": "daily"})
+    for key, tag in enumerate(["2024-01-01", "other", "2024-01-05"]):
+        t.write([{"k": key}])
+        t.tags.create(tag)
+    text = "SELECT k FROM paimon_incremental_to_auto_tag('db.t', '{}') ORDER BY k"
+    assert values(c, text.format("2024-01-01")) == []
+    assert values(c, text.format("2024-01-05")) == [1, 2]

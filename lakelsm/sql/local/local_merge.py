@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
-from lakelsm.expressions.tokens import TokenKind, tokenize
+from lakelsm.expressions.tokens import TokenKind, has_query, tokenize
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.local.arrow_input import is_spark_frame
 from lakelsm.local.arrow_merge import merged
@@ -17,6 +17,7 @@ from lakelsm.local.arrow_scan import ArrowScan
 from lakelsm.plan.merge_plan import SOURCE, TARGET, MergePlan, MergeRequest
 from lakelsm.runner.local_runner import LocalRunner
 from lakelsm.schema.identifiers import match
+from lakelsm.schema.system_columns import KEY_FIELD_PREFIX
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.sql.local.local_query import local_query
@@ -84,10 +85,14 @@ def _texts(request: MergeRequest) -> list[str]:
 
 def _check_expression(text: str) -> None:
     """Raise an error unless a text is within its parentheses, without queries: it becomes a part of a query."""
-    depth = 0
-    for token in tokenize(text):
-        if token.is_word("SELECT") or token.kind is TokenKind.HINT:
-            raise UnsupportedFeatureError(f"merge: a query within {text[:100]!r} is not supported.")
+    depth, tokens = 0, tokenize(text)
+    if has_query(tokens):
+        raise UnsupportedFeatureError(f"merge: a query within {text[:100]!r} is not supported.")
+    for token in tokens:
+        if token.kind is TokenKind.HINT:
+            raise UnsupportedFeatureError(f"merge: a hint within {text[:100]!r} is not supported.")
+        if token.text.strip("`").upper().startswith(KEY_FIELD_PREFIX):
+            raise InvalidInputError(f"merge: column {token.text[:100]!r} does not exist.")
         depth += token.is_word("(") - token.is_word(")")
         if depth < 0 or token.is_word(";"):
             raise InvalidInputError(f"merge: {text[:100]!r} is not one expression.")

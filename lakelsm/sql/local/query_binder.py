@@ -33,6 +33,8 @@ _KNOWN_PARTS = frozenset(
 _OPERATIONS: dict[Any, str] = {exp.Union: "UNION", exp.Intersect: "INTERSECT", exp.Except: "EXCEPT"}
 #: Maximum levels of nested queries.
 _MAX_DEPTH = 60
+#: The largest number of LIMIT and OFFSET, as in Spark.
+_MAX_LIMIT = 2**31 - 1
 
 
 def bind_query(tree: QueryTree, tables: Mapping[str, Sequence[DataField]]) -> BoundQuery:
@@ -122,6 +124,8 @@ class _QueryBinder(RelationBinder):
         parts = [source] if source else []
         where = node.args.get("where")
         if where is not None:
+            if any(each.find_ancestor(exp.Select) is node for each in where.find_all(exp.Window)):
+                raise InvalidInputError(f"SQL: WHERE {shown(where.this)!r} has a window function. Use a subquery.")
             parts.append(f"WHERE {binder.condition(where.this)}")
         items = self._items(node, binder, columns)
         if not items:
@@ -168,6 +172,9 @@ class _QueryBinder(RelationBinder):
         found = [each for each in columns if not each.hidden and qualifier in ("", (each.qualifier or "").lower())]
         if not found:
             raise InvalidInputError(f"SQL: {shown(node)!r}: there are no such columns.")
+        unknown = sorted(hidden - {each.name.lower() for each in found})
+        if unknown:
+            raise InvalidInputError(f"SQL: {shown(node)!r}: column {unknown[0]!r} does not exist.")
         return [(each.name, _Known(each)) for each in found if each.name.lower() not in hidden]
 
     def _outputs(
@@ -197,7 +204,7 @@ class _QueryBinder(RelationBinder):
         if clause is None:
             nodes = [each for _, each in items if not isinstance(each, _Known)]
             having = node.args.get("having")
-            if any(map(_has_aggregate, [*nodes, *([having] if having is not None else [])])):
+            if having is not None or any(map(_has_aggregate, nodes)):
                 binder.scope.groups = {}
             return ""
         for part in ("cube", "rollup", "grouping_sets", "totals"):
@@ -274,8 +281,8 @@ class _QueryBinder(RelationBinder):
             if clause is None or (part == "limit" and str(clause.expression).upper() == "ALL"):
                 continue
             number = clause.expression
-            if not isinstance(number, exp.Literal) or not str(number.this).isdigit():
-                raise InvalidInputError(f"SQL: {word} takes a whole number, not {shown(number)!r}.")
+            if not isinstance(number, exp.Literal) or not str(number.this).isdigit() or int(number.this) > _MAX_LIMIT:
+                raise InvalidInputError(f"SQL: {word} takes a whole number of INT, not {shown(number)!r}.")
             parts.append(f" {word} {int(number.this)}")
         return "".join(parts)
 
@@ -337,6 +344,8 @@ class _QueryBinder(RelationBinder):
             [binder.bind(value) for value in (each.expressions if isinstance(each, exp.Tuple) else [each])]
             for each in node.expressions
         ]
+        if not all(rows):
+            raise InvalidInputError("SQL: a row of VALUES has no values.")
         if len({len(row) for row in rows}) != 1:
             raise InvalidInputError("SQL: the rows of VALUES have different numbers of columns.")
         columns, texts = [], []
@@ -349,9 +358,11 @@ class _QueryBinder(RelationBinder):
             values = [cast(value, column.type) for value, column in zip(row, columns)]
             if any(value is None for value in values):
                 raise UnsupportedFeatureError("SQL: a column of VALUES has several types. Cast its values.")
-            texts.append(", ".join(f"{text_of(_storable(value))} AS c{at}" for at, value in enumerate(values) if value))
+            texts.append(", ".join(text_of(_storable(value)) for value in values if value))
         names = [column.name for column in node.args["alias"].columns] if node.args.get("alias") else []
-        sql = " UNION ALL ".join(f"SELECT {text}" for text in texts)
+        relation = self.new_name("t")
+        named = ", ".join(f"c{at}" for at in range(len(columns)))
+        sql = f"SELECT {relation}.* FROM (VALUES {', '.join(f'({text})' for text in texts)}) AS {relation}({named})"
         return BoundQuery(sql, self._renamed(columns, names, node))
 
 

@@ -109,14 +109,14 @@ def _added_column(tokens: Tokens) -> AddColumn:
 
 
 def _drop_columns(tokens: Tokens, table: Name) -> AlterTable:
-    tokens.accept("IF", "EXISTS")
+    if_exists = tokens.accept("IF", "EXISTS")
     in_parentheses = tokens.accept("(")
     paths = [_path(tokens)]
     while tokens.accept(","):
         paths.append(_path(tokens))
     if in_parentheses:
         tokens.expect(")")
-    return AlterTable(table, tuple(map(DropColumn, paths)))
+    return AlterTable(table, tuple(map(DropColumn, paths)), if_exists)
 
 
 def _rename_column(tokens: Tokens, table: Name) -> AlterTable:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Any
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
@@ -114,12 +113,14 @@ def call(tokens: Tokens) -> Call:
             positional.append(_value(tokens))
         if not tokens.accept(","):
             break
+        if tokens.has(")"):
+            tokens.fail("an argument")
     tokens.expect(")")
     return Call(name[-1].lower(), tuple(positional), named)
 
 
 def _value(tokens: Tokens) -> Any:
-    """Return a literal: text, number, boolean, NULL, array(…) or map(…)."""
+    """Return a literal: text, number, boolean or NULL. No procedure takes arrays or maps."""
     if _is_text(tokens):
         return tokens.text("a value")
     for word, value in (("TRUE", True), ("FALSE", False), ("NULL", None)):
@@ -129,27 +130,12 @@ def _value(tokens: Tokens) -> Any:
         if tokens.has(word) and tokens.peek(1).kind is TokenKind.TEXT:
             tokens.take()
             return tokens.text("a time as text")
-    for word in ("ARRAY", "MAP"):
-        if tokens.accept(word, "("):
-            values = []
-            while not tokens.has(")"):
-                values.append(_value(tokens))
-                if not tokens.accept(","):
-                    break
-            tokens.expect(")")
-            return values if word == "ARRAY" else _map(values)
     negative = tokens.accept("-")
     if tokens.peek().kind is not TokenKind.NUMBER:
-        tokens.fail("a value: text, a number, TRUE, FALSE, NULL, array(…) or map(…)")
+        tokens.fail("a value: text, a number, TRUE, FALSE or NULL")
     text = tokens.take().text.rstrip("lLsSyYdDfFbB")
-    number = int(text) if text.isdigit() else Decimal(text)
+    number = int(text) if text.isdigit() else float(text)
     return -number if negative else number
-
-
-def _map(values: list[Any]) -> dict[Any, Any]:
-    if len(values) % 2:
-        raise InvalidInputError("SQL: map(…) has a key without a value.")
-    return dict(zip(values[::2], values[1::2]))
 
 
 def optimize(tokens: Tokens) -> Call:

@@ -7,11 +7,11 @@ clause. Names of common table expressions are not tables.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import dataclass
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.expressions.tokens import Token, TokenKind, located, text_value, tokenize
-from lakelsm.sql.syntax.statements import Name
+from lakelsm.sql.syntax.relations import FUNCTIONS, QueryBlock, Relation, TableReference
 
 _SET_OPERATIONS = frozenset(["UNION", "INTERSECT", "EXCEPT", "MINUS"])
 _CLAUSES = frozenset(
@@ -26,54 +26,8 @@ _QUERY_STARTS = frozenset(["SELECT", "WITH", "VALUES", "FROM", "TABLE"])
 _VERSION, _TIMESTAMP = frozenset(["VERSION", "SYSTEM_VERSION"]), frozenset(["TIMESTAMP", "SYSTEM_TIME"])
 #: Maximum levels of nested queries: each level takes some of Python's stack.
 _MAX_DEPTH = 100
-
-
-@dataclass(frozen=True)
-class TableReference:
-    """A table name of a query, and what follows it there.
-
-    ``start`` and ``end`` are its range of characters, with time travel and hint. ``version`` is a snapshot id or a tag,
-    ``timestamp`` a time as text or in seconds since 1970. ``arguments`` are those of a table function (None: a table).
-    """
-
-    name: Name
-    start: int
-    end: int
-    _: KW_ONLY
-    version: int | str | None = None
-    timestamp: int | str | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
-    arguments: tuple[int | str, ...] | None = None
-
-
-@dataclass(frozen=True)
-class Relation:
-    """A relation of FROM: a table or something else (``table`` None).
-
-    ``join`` is how it is joined with the relations before it: 'inner', 'cross', 'left', 'right', 'full', 'semi', 'anti'.
-    ``is_plain``: its rows and column names are the table's, neither sampled, pivoted nor renamed. ``takes_alias``: an
-    alias can follow its name.
-    """
-
-    table: TableReference | None
-    alias: str | None
-    join: str
-    _: KW_ONLY
-    is_plain: bool = True
-    takes_alias: bool = True
-
-    @property
-    def qualifier(self) -> str | None:
-        """The name that columns are qualified with."""
-        return self.alias or (self.table.name[-1] if self.table else None)
-
-
-@dataclass(frozen=True)
-class QueryBlock:
-    """A SELECT with its relations; ``where`` are the tokens of its WHERE clause."""
-
-    relations: Sequence[Relation]
-    where: Sequence[Token] = ()
+#: Maximum levels of parentheses: engines fail, or need minutes, with more.
+_MAX_PARENTHESES = 500
 
 
 @dataclass(frozen=True)
@@ -135,6 +89,11 @@ class _Scan:
         self._tokens = tokens
         self._words = [token.text.upper() if token.kind is not TokenKind.QUOTED else "" for token in tokens]
         self._closing = self._matched()
+        #: For each token, the first one from it on that is no opening parenthesis.
+        self._inner = list(range(len(tokens)))
+        for at in reversed(range(len(tokens) - 1)):
+            if self._words[at] == "(":
+                self._inner[at] = self._inner[at + 1]
         self._depth = 0
 
     def _matched(self) -> dict[int, int]:
@@ -144,6 +103,8 @@ class _Scan:
         for at, token in enumerate(self._tokens):
             if token.is_word("("):
                 opened.append(at)
+                if len(opened) > _MAX_PARENTHESES:
+                    raise located(self._text, token.start, "the query is nested too deeply")
             elif token.is_word(")"):
                 if not opened:
                     raise located(self._text, token.start, "')' has no opening '('")
@@ -154,15 +115,18 @@ class _Scan:
 
     def query(self, start: int, end: int, known: frozenset[str]) -> None:
         """Scan a query between two tokens; ``known`` are the names of common table expressions, in lower case."""
-        self._depth += 1
-        if self._depth > _MAX_DEPTH:
-            raise InvalidInputError("SQL: the query is nested too deeply.")
+        self._enter()
         at = start
         if self._is(at, end, "WITH"):
             at, known = self._common_tables(at + 1, end, known)
         while at < end:
             at = self._block(at, end, known)
         self._depth -= 1
+
+    def _enter(self) -> None:
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise InvalidInputError("SQL: the query is nested too deeply.")
 
     def _is(self, at: int, end: int, *words: str) -> bool:
         return at < end and self._words[at] in words
@@ -223,21 +187,16 @@ class _Scan:
 
     def _skip(self, at: int, known: frozenset[str]) -> int:
         """Pass a token, or a whole pair of parentheses, in which queries are scanned."""
-        if at not in self._closing:
-            return at + 1
-        end = self._closing[at]
-        if self._starts_query(at + 1):
-            self.query(at + 1, end, known)
-        else:
-            inner = at + 1
-            while inner < end:
-                inner = self._skip(inner, known)
-        return end + 1
+        end = self._closing.get(at, at)
+        while at <= end:
+            if at in self._closing and self._starts_query(at + 1):
+                self.query(at + 1, self._closing[at], known)
+                at = self._closing[at]
+            at += 1
+        return at
 
     def _starts_query(self, at: int) -> bool:
-        while self._words[at] == "(":
-            at += 1
-        return self._words[at] in _QUERY_STARTS
+        return self._words[self._inner[at]] in _QUERY_STARTS
 
     def _expression(self, at: int, end: int, known: frozenset[str], stops: frozenset[str]) -> int:
         """Pass an expression up to one of some keywords."""
@@ -289,7 +248,9 @@ class _Scan:
         if self._words[at] == "(" and not self._starts_query(at + 1):
             # Joins in parentheses: conditions of the block are not read with these tables.
             inner: list[Relation] = []
+            self._enter()
             self._relations(at + 1, self._closing[at], known, inner)
+            self._depth -= 1
             self.blocks.append(QueryBlock(inner))
             at = self._closing[at] + 1
         elif self._words[at] == "(":
@@ -333,13 +294,20 @@ class _Scan:
         start = self._tokens[first].start
         if self._is(at, end, "("):
             arguments = self._arguments(at)
+            if arguments is None and name[-1].lower() in FUNCTIONS:
+                raise located(self._text, start, f"{name[-1]} takes numbers and texts, with commas between them")
             at = self._skip(at, known)
             if arguments is None:
                 return at, None
             return at, TableReference(tuple(name), start, self._tokens[at - 1].end, arguments=arguments)
-        if len(name) == 1 and name[0].lower() in known:
+        is_common = len(name) == 1 and name[0].lower() in known
+        after, version, timestamp = self._time_travel(at, end)
+        if after > at and (is_common or self._time_travel(after, end)[0] > after):
+            fault = f"{name[0]!r} is a common table expression, which has no" if is_common else "the table has another"
+            raise located(self._text, self._tokens[at if is_common else after].start, f"{fault} version")
+        at = after
+        if is_common:
             return at, None
-        at, version, timestamp = self._time_travel(at, end)
         options: Mapping[str, str] = {}
         if at < end and self._tokens[at].kind is TokenKind.HINT:
             options = hint_options(self._text, self._tokens[at])
@@ -352,10 +320,10 @@ class _Scan:
     def _arguments(self, at: int) -> tuple[int | str, ...] | None:
         """Return the literals of a function's parentheses; None if it has other arguments."""
         found: list[int | str] = []
-        for index in range(at + 1, self._closing[at]):
-            token = self._tokens[index]
-            if token.is_word(","):
-                continue
+        inside = self._tokens[at + 1 : self._closing[at]]
+        if any(token.is_word(",") != bool(index % 2) for index, token in enumerate(inside)) or len(inside) % 2 == 0:
+            return () if not inside else None
+        for token in inside[::2]:
             if token.kind is TokenKind.TEXT:
                 found.append(text_value(token.text))
             elif token.kind is TokenKind.NUMBER and token.text.isdigit():
@@ -396,4 +364,7 @@ def hint_options(text: str, hint: Token) -> dict[str, str]:
     )
     if not is_well_formed or not any(texts):
         raise located(text, hint.start, "expected /*+ OPTIONS('key' = 'value') */ after a table")
-    return {text_value(key.text): text_value(value.text) for key, _, value in pairs}
+    found = {text_value(key.text): text_value(value.text) for key, _, value in pairs}
+    if len(found) < len(pairs):
+        raise located(text, hint.start, "the hint has an option twice")
+    return found

@@ -143,10 +143,11 @@ class RenameTable:
 
 @dataclass(frozen=True)
 class AlterTable:
-    """ALTER TABLE with changes of columns or properties."""
+    """ALTER TABLE with changes of columns or properties. ``if_exists``: columns that do not exist are not dropped."""
 
     table: Name
     changes: tuple[SchemaChange, ...]
+    if_exists: bool = False
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,9 @@ def _create_table(tokens: Tokens, replace: bool) -> CreateTable:
     partition_by: tuple[str, ...] = ()
     properties: dict[str, str] = {}
     comment = None
+    seen: set[str] = set()
     while not tokens.at_end and not tokens.has("AS"):
+        _check_once(tokens, seen)
         if tokens.accept("USING"):
             _check_provider(tokens)
         elif tokens.accept("PARTITIONED", "BY"):
@@ -100,6 +102,8 @@ def _create_table(tokens: Tokens, replace: bool) -> CreateTable:
         query = Query(tokens.rest())
         if columns or like:
             raise InvalidInputError("SQL: CREATE TABLE … AS takes its columns from the query. Remove the others.")
+    if like and partition_by:
+        raise InvalidInputError("SQL: CREATE TABLE … LIKE has the partitions of the other table. Remove PARTITIONED BY.")
     if not (columns or query or like):
         tokens.fail("columns in parentheses, LIKE or AS")
     return CreateTable(
@@ -113,6 +117,14 @@ def _create_table(tokens: Tokens, replace: bool) -> CreateTable:
         query=query,
         like=like,
     )
+
+
+def _check_once(tokens: Tokens, seen: set[str]) -> None:
+    """Raise InvalidInputError if the next word begins a clause that the statement or column has already."""
+    word = tokens.peek().text.upper()
+    if word in seen:
+        tokens.fail(f"another clause than {word}, which is given twice")
+    seen.add(word)
 
 
 def _check_provider(tokens: Tokens) -> None:
@@ -129,6 +141,8 @@ def _columns(tokens: Tokens) -> tuple[tuple[Column, ...], tuple[str, ...]]:
         if tokens.accept("CONSTRAINT"):
             tokens.name("the name of a constraint")
         if tokens.accept("PRIMARY", "KEY"):
+            if key:
+                tokens.fail("a column, as the table has a primary key")
             key = tokens.names("the name of a column")
             if tokens.accept("NOT"):
                 tokens.expect("ENFORCED")
@@ -144,7 +158,9 @@ def _column(tokens: Tokens) -> Column:
     name = tokens.name("the name of a column")
     kind = column_type(tokens, name)
     comment = None
+    seen: set[str] = set()
     while not tokens.has(",") and not tokens.has(")"):
+        _check_once(tokens, seen)
         if tokens.accept("NOT", "NULL"):
             kind = kind.with_nullable(False)
         elif tokens.accept("COMMENT"):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lakelsm.errors import InvalidInputError, LakelsmError, UnsupportedFeatureError
-from lakelsm.sql.syntax.query_text import QueryText, TableReference
+from lakelsm.sql.syntax.query_text import QueryText
+from lakelsm.sql.syntax.relations import TableReference
 
 
 def tables(text: str) -> list[str]:

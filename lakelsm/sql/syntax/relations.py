@@ -1,0 +1,64 @@
+"""What a query reads: tables with time travel and options, relations of FROM, and blocks of a query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+
+from lakelsm.expressions.tokens import Token
+from lakelsm.sql.syntax.statements import Name
+
+#: Table functions of Paimon, with the numbers of their arguments.
+FUNCTIONS: Mapping[str, int] = {
+    "paimon_incremental_query": 3,
+    "paimon_incremental_between_timestamp": 3,
+    "paimon_incremental_to_auto_tag": 2,
+}
+
+
+@dataclass(frozen=True)
+class TableReference:
+    """A table name of a query, and what follows it there.
+
+    ``start`` and ``end`` are its range of characters, with time travel and hint. ``version`` is a snapshot id or a tag,
+    ``timestamp`` a time as text or in seconds since 1970. ``arguments`` are those of a table function (None: a table).
+    """
+
+    name: Name
+    start: int
+    end: int
+    _: KW_ONLY
+    version: int | str | None = None
+    timestamp: int | str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    arguments: tuple[int | str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A relation of FROM: a table or something else (``table`` None).
+
+    ``join`` is how it is joined with the relations before it: 'inner', 'cross', 'left', 'right', 'full', 'semi', 'anti'.
+    ``is_plain``: its rows and column names are the table's, neither sampled, pivoted nor renamed. ``takes_alias``: an
+    alias can follow its name.
+    """
+
+    table: TableReference | None
+    alias: str | None
+    join: str
+    _: KW_ONLY
+    is_plain: bool = True
+    takes_alias: bool = True
+
+    @property
+    def qualifier(self) -> str | None:
+        """The name that columns are qualified with."""
+        return self.alias or (self.table.name[-1] if self.table else None)
+
+
+@dataclass(frozen=True)
+class QueryBlock:
+    """A SELECT with its relations; ``where`` are the tokens of its WHERE clause."""
+
+    relations: Sequence[Relation]
+    where: Sequence[Token] = ()
