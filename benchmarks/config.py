@@ -55,6 +55,10 @@ VECTOR_OPERATIONS = (*VECTOR_READS, CORES_OPERATION, *VECTOR_COMPACTIONS)
 MODE_OPERATIONS = ("mode-write", "mode-read", "mode-where")
 """Merge-on-read, copy-on-write and merge-on-write on the same rows."""
 
+LOCAL_MERGE = "merge-local"
+MERGE_OPERATIONS = ("merge", LOCAL_MERGE)
+"""A merge of one per cent of the rows by the key, on Spark and in this process, beside the upsert of the same rows."""
+
 JOINED_FACTS: Mapping[str, int] = {"lookup-join-10k": 10_000, "lookup-join-1m": 1_000_000}
 """Joins of this many facts with a table by key, beside Spark's own."""
 
@@ -85,6 +89,7 @@ OPERATIONS = (
     *SPEED_OPERATIONS,
     *VECTOR_OPERATIONS,
     *MODE_OPERATIONS,
+    *MERGE_OPERATIONS,
     *LOOKUP_JOIN_OPERATIONS,
     *LOOKUP_OPERATIONS,
     *METADATA_OPERATIONS,
@@ -98,6 +103,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "engines": ENGINE_OPERATIONS,
     "vectors": VECTOR_OPERATIONS,
     "modes": MODE_OPERATIONS,
+    "merges": MERGE_OPERATIONS,
     "lookup-joins": LOOKUP_JOIN_OPERATIONS,
     "lookups": LOOKUP_OPERATIONS,
     "metadata": METADATA_OPERATIONS,

@@ -61,6 +61,11 @@ def smaller(name: str) -> str:
     return f"{name} (table / 10)"
 
 
+def upserting(name: str) -> str:
+    """Return the name of the plain upsert beside a merge of the same rows."""
+    return f"{name} upsert"
+
+
 def merging(name: str, merge_engine: str) -> str:
     """Return the name of the same on the table of a merge engine."""
     return f"{name} {merge_engine}"

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from benchmarks.config import MASKED_PERCENT, OPERATIONS
 from benchmarks.names import DEDUPLICATE, ENGINE, merging
-from benchmarks.targets import BOUNDS, LOOKUPS, SPEED, UPKEEP, Verdict
+from benchmarks.targets import BOUNDS, LOOKUPS, MERGES, SPEED, UPKEEP, Verdict
 from benchmarks.timing import Measurement
 
 TITLES = {
@@ -35,6 +35,8 @@ TITLES = {
     "lookup-get-miss": "1,000 single lookups of keys without a row, warm",
     "lookup-cold": "first lookup of 100,000 keys, every file touched",
     "lookup-bootstrap": "a cache of the whole table",
+    "merge": "merge of 1 % of the rows by key, on Spark",
+    "merge-local": "merge of 1 % of the rows by key, in this process",
     "lookup-refresh": "refresh after an upsert of 1 % of the rows",
     "first-row": "a fresh process to the first row of a small table",
     "plan": "planning (metadata only)",
@@ -54,9 +56,10 @@ _MIB = 1 << 20
 
 
 def judged(found: Sequence[Verdict], operations: Collection[str]) -> list[str]:
-    """Return a line for each target of the operations: speed first, then lookups, upkeep and bounds."""
+    """Return a line for each target of the operations: speed first, then merges, lookups, upkeep and bounds."""
     lines: list[str] = []
-    headings = {"Speed to reach:": SPEED, "Lookups:": LOOKUPS, "Upkeep:": UPKEEP, "Bounds to keep:": BOUNDS}
+    headings = {"Speed to reach:": SPEED, "Merges:": MERGES, "Lookups:": LOOKUPS, "Upkeep:": UPKEEP}
+    headings["Bounds to keep:"] = BOUNDS
     for heading, targets in headings.items():
         requested = [verdict for verdict in found if verdict.target in targets and verdict.target.operation in operations]
         if requested:

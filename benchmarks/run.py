@@ -17,9 +17,11 @@ from benchmarks.config import (
     CORES_OPERATION,
     ENGINE_OPERATIONS,
     INTEGRITY_OPERATIONS,
+    LOCAL_MERGE,
     LOOKUP_JOIN_OPERATIONS,
     LOOKUP_OPERATIONS,
     MEMORY_OPERATIONS,
+    MERGE_OPERATIONS,
     METADATA_OPERATIONS,
     MODE_OPERATIONS,
     SPEED_OPERATIONS,
@@ -38,6 +40,9 @@ _SPARK_LANES = (("load",), BEFORE_OPERATIONS, ("read", "where"), ("compact",))
 
 #: Peers that have lookups by key only.
 _LOOKUP_PEERS = frozenset({"rocksdb"})
+
+#: Peers that have merges.
+_MERGE_PEERS = frozenset({"deltalake"})
 
 #: Seconds after which a hanging peer is killed.
 _PEER_SECONDS = 900
@@ -171,6 +176,14 @@ def _run_modes(runner: Runner, wanted: Collection[str]) -> None:
         runner.lane("modes", "benchmarks.modes_lane", operations)
 
 
+def _run_merges(runner: Runner, wanted: Collection[str]) -> None:
+    operations = [name for name in MERGE_OPERATIONS if name in wanted]
+    if operations:
+        runner.lane("prepare", "benchmarks.spark_lane", ("prepare",))
+    for name in operations:  # Each in a separate process: one of them has no session.
+        runner.lane(name, "benchmarks.merge_lane", (name,))
+
+
 def _run_lookup_joins(runner: Runner, wanted: Collection[str]) -> None:
     operations = [name for name in LOOKUP_JOIN_OPERATIONS if name in wanted]
     if operations:
@@ -218,11 +231,14 @@ def run(config: BenchConfig, only_peers: bool) -> list[Measurement]:
             runner.lane("local", "benchmarks.local_lane", speed)
         _run_vectors(runner, wanted)
         _run_modes(runner, wanted)
+        _run_merges(runner, wanted)
         _run_lookup_joins(runner, wanted)
         _run_own(runner, wanted)
     lookups = [name for name in LOOKUP_OPERATIONS if name in wanted]
     for name, python in config.peer_pythons.items():
         operations = lookups if name in _LOOKUP_PEERS else speed
+        if name in _MERGE_PEERS and LOCAL_MERGE in wanted:
+            operations = [*operations, LOCAL_MERGE]
         if operations:
             runner.lane(name, "benchmarks.peer_runner", operations, name, python=python, max_seconds=_PEER_SECONDS)
     return runner.results

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.config import ENGINE_OPERATIONS
+from benchmarks.config import ENGINE_OPERATIONS, LOCAL_MERGE
 from benchmarks.names import (
     AGGREGATION,
     ARROW_SCAN,
@@ -34,6 +34,7 @@ from benchmarks.names import (
     merging,
     reloaded,
     smaller,
+    upserting,
 )
 from benchmarks.timing import Measurement
 
@@ -95,6 +96,13 @@ SPEED = (
 )
 """Speed of one engine with two runners: one run, 2 cores, 8 million rows."""
 
+MERGES = (
+    Target("merge", upserting(ENGINE), 2.0),
+    Target(LOCAL_MERGE, upserting(LOCAL), 2.0, contender=LOCAL),
+    Target(LOCAL_MERGE, DELTA, 0.3, contender=LOCAL),
+)
+"""A merge of 1 % of 8 million rows by the key, which must find the keys that the table has."""
+
 LOOKUPS = (
     Target("lookup-join-10k", SHUFFLE_JOIN, 0.2),
     # A million keys: 2 million a second, over the network half a million.
@@ -150,7 +158,7 @@ BOUNDS = (
 )
 """Results of the past that must stay: of vectors, metadata, integrity and memory."""
 
-TARGETS = SPEED + LOOKUPS + UPKEEP + BOUNDS
+TARGETS = SPEED + MERGES + LOOKUPS + UPKEEP + BOUNDS
 
 
 @dataclass(frozen=True)

@@ -190,7 +190,13 @@ def right_values(
             **COMMIT,
             "engine": ["local" if spark is None else "spark"],
         },
-        "Table.merge": {"source": [[{"k": 1, "v": "x"}]], "on": ["k", ["k", "dt"], "t.k = s.k"]},
+        "Table.merge": {
+            "source": [[{"k": 1, "v": "x"}]],
+            "on": ["k", ["k", "dt"], "t.k = s.k"],
+            "duplicates": ["error", "last"],
+            "order_by": [None, "k", ["v"]],
+            "schema_evolution": [False, True],
+        },
         "Table.read": {**WHERE, "columns": [None, ["k"]], "fresh": [False, True]},
         "Table.lookup": {
             "columns": [None, ["v"]],

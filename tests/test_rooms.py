@@ -65,6 +65,8 @@ _SPANNING = frozenset(
         "storage/requests",
         "storage/running_servers",
         "storage/whole_tables",
+        "table/merge_options",
+        "table/merges_beside_rows",
     }
 )
 

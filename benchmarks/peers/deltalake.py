@@ -6,7 +6,7 @@ import importlib
 from pathlib import Path
 from typing import Any
 
-from benchmarks.config import KEY, BenchConfig
+from benchmarks.config import KEY, LOCAL_MERGE, BenchConfig
 from benchmarks.first_row import first_row_contender
 from benchmarks.names import DELTA, smaller
 from benchmarks.timing import Contender
@@ -54,7 +54,7 @@ class DeltaPeer:
         build(self.home / "tiny", tiny)
 
     def contenders(self, operation: str) -> list[Contender]:
-        """Return those of load, upsert (two table sizes), read, where, count, compact, first-row."""
+        """Return those of load, upsert (two table sizes), LOCAL_MERGE, read, where, count, compact, first-row."""
         name = DELTA
         state = self.home / "state"
 
@@ -84,6 +84,8 @@ class DeltaPeer:
             return [Contender(name, lambda: self._load(self.config.data("base"), self.scratch), clear, clear)]
         if operation == "upsert":
             return [upsert(name, "base", "upsert"), upsert(smaller(name), "small", "upsert-small")]
+        if operation == LOCAL_MERGE:
+            return [upsert(name, "base", "upsert")]
         if operation == "read":
             return [Contender(name, lambda: stream(None), check=check_state)]
         if operation == "where":

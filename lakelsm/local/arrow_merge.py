@@ -20,17 +20,14 @@ from lakelsm.local.arrow_scan import stored_schema
 from lakelsm.local.arrow_update import check_assignable, check_rows, fitted
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.plan.merge_plan import (
-    ACTION,
-    COPIES,
-    DELETE,
-    INSERT,
-    IS_KNOWN,
     MergePlan,
-    PlannedClause,
     changed_key_fault,
+    check_inserted_key,
     duplicate_fault,
     known_fault,
 )
+from lakelsm.plan.merge_query import ACTION, COPIES, IS_KNOWN
+from lakelsm.plan.merge_request import DELETE, INSERT, PlannedClause
 from lakelsm.schema.row_rules import refused_rows
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import from_arrow, has_nanoseconds
@@ -47,8 +44,11 @@ def merged(store: TableStore, plan: MergePlan, found: pa.RecordBatchReader) -> I
     for each in plan.clauses:
         for name in each.values:
             kind = found.schema.field(each.column(name)).type
-            if not pa.types.is_null(kind):
-                check_assignable(store.schema.field(name), from_arrow(kind))
+            if pa.types.is_null(kind):
+                continue
+            check_assignable(store.schema.field(name), from_arrow(kind))
+            if each.clause.action == INSERT and name in store.schema.primary_keys:
+                check_inserted_key(store.schema.field(name), from_arrow(kind))
     return _numbered(_prepared(store, plan, found))
 
 
@@ -99,7 +99,7 @@ def _key(store: TableStore, plan: MergePlan, rows: pa.RecordBatch) -> str:
 
 
 def _old(store: TableStore, plan: MergePlan, rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows of the target, in stored form."""
+    """The kept columns of the target's rows, in stored form."""
     schema = stored_schema(store, plan.old)
     columns = [cast_column(rows.column(old), field.type) for old, field in zip(plan.old.values(), schema)]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
@@ -116,7 +116,8 @@ def _updated(store: TableStore, plan: MergePlan, clause: PlannedClause, rows: pa
     new = {**dict(zip(old.schema.names, old.columns)), **_values(store, clause, rows)}
     assert clause.update is not None
     check_rows(clause.update, old, new)
-    return pa.RecordBatch.from_arrays([new[name] for name in old.schema.names], schema=old.schema)
+    schema = stored_schema(store, store.schema.field_names)
+    return pa.RecordBatch.from_arrays([new[name] for name in schema.names], schema=schema)
 
 
 def _inserted(store: TableStore, clause: PlannedClause, rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,14 +9,14 @@ import pyarrow as pa
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.expressions.tokens import TokenKind, has_query, tokenize
-from lakelsm.plan.merge_plan import MergeRequest, MergeRule
+from lakelsm.plan.merge_request import MergeRequest, MergeRule
 from lakelsm.results import CommitResult
 from lakelsm.sql.context import SqlContext
 from lakelsm.sql.local.query_result import QueryResult
 from lakelsm.sql.syntax import statements as sql
 from lakelsm.sql.tables import literal_value, partition_columns, partition_condition, typed_value
 from lakelsm.table.table import Table
-from lakelsm.table.table_merge import TableMerge
+from lakelsm.table.table_merge import TableMerge, source_columns
 from lakelsm.text_table import amount
 
 
@@ -141,8 +140,6 @@ def update(context: SqlContext, statement: sql.Update) -> CommitResult:
 
 def merge(context: SqlContext, statement: sql.Merge) -> CommitResult:
     """MERGE INTO."""
-    if statement.with_schema_evolution:
-        raise UnsupportedFeatureError("SQL: MERGE WITH SCHEMA EVOLUTION is not supported. Add the columns first.")
     table = context.table(statement.table)
     clauses = tuple(MergeRule(each.matched, each.condition, each.action, each.values) for each in statement.clauses)
     source_alias = statement.source_alias
@@ -150,23 +147,11 @@ def merge(context: SqlContext, statement: sql.Merge) -> CommitResult:
         last = tokenize(statement.source)[-2]
         source_alias = last.text.strip("`") if last.kind is TokenKind.QUOTED else "lakelsm_source"
     target_alias = statement.alias or statement.table[-1]
-    compares_key = _compares_key(statement.on, table.schema.primary_keys, target_alias, source_alias)
-    request = MergeRequest(statement.on, clauses, target_alias, source_alias, compares_key=compares_key)
+    evolves = statement.with_schema_evolution
+    request = MergeRequest(statement.on, clauses, target_alias, source_alias, evolves=evolves)
     source = context.query(f"SELECT * FROM {statement.source}")
-    return TableMerge(table, source, request).execute(engine=context.engine)
-
-
-def _compares_key(on: str, keys: Sequence[str], target: str, source: str) -> bool:
-    """Whether a condition is ``t.k = s.k`` for each column of the key, joined by AND."""
-    parts = [" ".join(each.split()).replace("`", "").lower() for each in re.split(r"(?i)\bAND\b", on)]
-    found = set()
-    for part in parts:
-        sides = re.fullmatch(r"(\w+)\.(\w+) ?(?:=|==|<=>) ?(\w+)\.(\w+)", part)
-        if sides is None:
-            return False
-        if {sides[1], sides[3]} == {target.lower(), source.lower()} and sides[2] == sides[4]:
-            found.add(sides[2])
-    return {key.lower() for key in keys} <= found
+    columns = source_columns(source) if evolves else None
+    return TableMerge(table, source, request, columns=columns).execute(engine=context.engine)
 
 
 def _unqualified(text: str, table: str, alias: str | None) -> str:

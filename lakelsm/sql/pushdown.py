@@ -84,12 +84,12 @@ def _conditions(
     query: QueryText, fields: Mapping[int, Sequence[DataField]], time_zone: str | None
 ) -> Iterator[tuple[int, list[str]]]:
     for block in query.blocks:
-        conjuncts = list(_conjuncts(block.where))
+        parts = list(conjuncts(block.where))
         for at, relation in enumerate(block.relations):
             if relation.table is None or relation.table.start not in fields or not _keeps_rows(block, at):
                 continue
             columns = fields[relation.table.start]
-            texts = (_condition(each, relation, len(block.relations) == 1, columns) for each in conjuncts)
+            texts = (_condition(each, relation, len(block.relations) == 1, columns) for each in parts)
             yield (
                 relation.table.start,
                 [text for text in texts if text is not None and _is_understood(text, columns, time_zone)],
@@ -106,7 +106,7 @@ def _keeps_rows(block: QueryBlock, at: int) -> bool:
     return relation.is_plain and own and all(each.join in _KEEP_LEFT for each in later)
 
 
-def _conjuncts(where: Sequence[Token]) -> Iterator[Sequence[Token]]:
+def conjuncts(where: Sequence[Token]) -> Iterator[Sequence[Token]]:
     """Return the parts of a condition between its outermost ANDs; the whole condition if there is OR beside them.
 
     CASE and END can also be names: a condition in which they do not match is one part.

@@ -101,7 +101,15 @@ class Table(ReadableTable, WritableTable, ChangesReader, CompactableTable):
             raise InvalidInputError("at: expected one of snapshot, timestamp and tag, such as at(snapshot=3).")
         return TableView(self._store(), self._spark, given[0])
 
-    def merge(self, source: object, on: str | Sequence[str]) -> TableMerge:
+    def merge(
+        self,
+        source: object,
+        on: str | Sequence[str],
+        *,
+        duplicates: str = "error",
+        order_by: str | Sequence[str] | None = None,
+        schema_evolution: bool = False,
+    ) -> TableMerge:
         """Return a builder of a merge: add clauses, then call ``execute``.
 
         ``source`` is a Spark DataFrame, a pyarrow Table, a pandas or Polars DataFrame, a list of dicts, a dict of
@@ -109,8 +117,15 @@ class Table(ReadableTable, WritableTable, ChangesReader, CompactableTable):
         that both sides have, or a condition in SQL, in which ``t`` is this table and ``s`` the source: 't.id = s.key'.
         For columns by name, NULL matches NULL in the key only. In this process DuckDB runs the merge, with the
         expressions of docs/sql.md. Raises InvalidInputError for a source or a column that it cannot use.
+
+        ``duplicates`` 'error' refuses several rows of the source for one row; 'last' takes the last of them, before a
+        clause is chosen. ``order_by`` are the columns of the source that order its rows, NULL first; only rows in memory
+        have an order of their own. ``schema_evolution`` adds the columns that the table lacks, and widens types, if a
+        clause is for all columns (docs/api.md, Schema merges); columns that the source lacks keep their values.
         """
-        return merge_builder(self, source, on)
+        return merge_builder(
+            self, source, on, duplicates=duplicates, order_by=order_by, schema_evolution=schema_evolution
+        )
 
     # -- changes ----------------------------------------------------------------------------------------------------
 

@@ -2,43 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from lakelsm.arguments import checked_assignments, checked_choice, checked_names, checked_text, invalid_argument
+import numpy as np
+import pyarrow as pa
+
+from lakelsm.arguments import (
+    checked_assignments,
+    checked_choice,
+    checked_flag,
+    checked_names,
+    checked_text,
+    invalid_argument,
+)
 from lakelsm.engine import ENGINES, Engine, chosen_engine
-from lakelsm.errors import InvalidInputError
+from lakelsm.errors import InvalidInputError, error_context
+from lakelsm.failures import report_schema_on_failure
 from lakelsm.format.snapshot import Snapshot
+from lakelsm.frame_columns import FrameColumns
 from lakelsm.local.arrow_input import is_spark_frame
 from lakelsm.operation_log import logged
-from lakelsm.plan.merge_plan import (
+from lakelsm.plan.merge_plan import plan_merge
+from lakelsm.plan.merge_request import (
     DELETE,
     INSERT,
     MATCHED,
     NOT_MATCHED,
     NOT_MATCHED_BY_SOURCE,
+    ROW_NUMBER,
     UPDATE,
     MergeRequest,
     MergeRule,
-    plan_merge,
     quoted,
 )
 from lakelsm.results import CommitResult
 from lakelsm.schema.identifiers import match
+from lakelsm.schema.schema_merge import FrameColumn, merge_changes
+from lakelsm.schema.system_columns import KEY_FIELD_PREFIX
 from lakelsm.schema.table_schema import TableSchema
+from lakelsm.schema_changes import SchemaChange
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.table.readable_table import ReadableTable
+from lakelsm.table.schema_alteration import alter_schema
 from lakelsm.table.table_view import TableView, newest_view
-from lakelsm.table.writable_table import WritableTable, commit_change
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from lakelsm.table.writable_table import WritableTable, commit_change, known_batch
 
 _CONDITION = "an SQL condition as text, such as 's.n > t.n'"
 #: The names of the target and the source in conditions and expressions of a builder.
 _TARGET_ALIAS, _SOURCE_ALIAS = "t", "s"
+#: What happens to several rows of the source for one row of the target.
+DUPLICATES = ("error", "last")
+
+#: Computes the rows of a merge from a snapshot.
+_MergeRows = Callable[[Snapshot | None], Any]
 
 
 class TableMerge:
@@ -48,10 +67,14 @@ class TableMerge:
     the target ``t`` and the source ``s``; a clause for rows of one side may name this side only.
     """
 
-    def __init__(self, table: WritableTable, source: object, request: MergeRequest) -> None:
+    def __init__(
+        self, table: WritableTable, source: object, request: MergeRequest, *, columns: FrameColumns | None = None
+    ) -> None:
+        """``columns`` are those of the source, if the table gets the ones that it lacks."""
         self._table = table
         self._source = source
         self._request = request
+        self._columns = columns
 
     @property
     def _log_name(self) -> str:
@@ -100,8 +123,16 @@ class TableMerge:
         """
         chosen = self._engine(checked_choice("engine", engine, ENGINES))
         store = self._table._store().for_writes()
-        rows = _rows(chosen, store, self._source, self._request)
-        return commit_change(chosen, store, "MERGE", rows, commit_user, batch_id)
+        merge = _EngineMerge(chosen, _newest(self._source), self._request)
+        changes: tuple[SchemaChange, ...] = ()
+        if self._request.evolves:
+            _, _, earlier = known_batch(store, commit_user, batch_id)
+            if earlier is not None:
+                return earlier
+            store, changes = merge.evolved(store, self._columns)
+        with report_schema_on_failure(store.name, store.schema.id, changes), merge.rows(store) as rows:
+            result = commit_change(chosen, store, "MERGE", rows, commit_user, batch_id)
+        return replace(result, schema_changes=changes)
 
     def _engine(self, name: str | None) -> Engine:
         if isinstance(self._source, ReadableTable):
@@ -115,69 +146,158 @@ class TableMerge:
         checked_text("condition", condition, _CONDITION, optional=True)
         clause = MergeRule(rows, condition, action, values)
         request = replace(self._request, clauses=(*self._request.clauses, clause))
-        return TableMerge(self._table, self._source, request)
+        return TableMerge(self._table, self._source, request, columns=self._columns)
 
     def __repr__(self) -> str:
         return f"TableMerge({self._table._log_name!r}, {len(self._request.clauses)} clauses)"
 
 
-def merge_builder(table: WritableTable, source: object, on: object) -> TableMerge:
+def _newest(source: object) -> object:
+    """Return a source whose rows do not change: a table at its newest snapshot."""
+    if isinstance(source, ReadableTable) and not isinstance(source, TableView):
+        return newest_view(source)
+    return source
+
+
+class _EngineMerge:
+    """A merge on an engine."""
+
+    def __init__(self, engine: Engine, source: object, request: MergeRequest) -> None:
+        # The only imports from table/ of what is above it: docs/design/sql.md.
+        from lakelsm.local.local_engine import LocalEngine
+        from lakelsm.sql.local.local_merge import checked_request
+        from lakelsm.sql.local.merge_source import opened_source, source_frame
+
+        self._request = checked_request(request)
+        self._spark = None if isinstance(engine, LocalEngine) else engine.session  # type: ignore[attr-defined]
+        self._can_change = is_spark_frame(source)
+        self._source: Any = opened_source(source) if self._spark is None else source_frame(self._spark, source)
+
+    @contextmanager
+    def rows(self, store: TableStore) -> Iterator[_MergeRows]:
+        """Yield what computes the rows of the merge from a snapshot. Raises errors of the clauses at once."""
+        if self._spark is None:
+            from lakelsm.sql.local.local_merge import LocalMerge
+
+            types = {field.name: field.type for field in self._source.fields}
+            types.pop(ROW_NUMBER, None)
+            yield LocalMerge(store, plan_merge(store, self._request, types), self._source)
+            return
+        from lakelsm.frames.merge_frame import FrameMerge
+        from lakelsm.frames.merge_source import source_types
+
+        known = source_types(self._source)
+        known.pop(ROW_NUMBER, None)
+        merge = FrameMerge(store, plan_merge(store, self._request, known), self._source)
+        with merge.with_fixed_source() if self._can_change else nullcontext(merge) as rows:
+            yield rows
+
+    def evolved(
+        self, store: TableStore, columns: FrameColumns | None
+    ) -> tuple[TableStore, tuple[SchemaChange, ...]]:
+        """Publish the schema changes with which the table has all columns of the source.
+
+        Raises an error, and publishes nothing, if the table cannot have them or for errors of the clauses.
+        """
+        if not any(each.values is None and each.action != DELETE for each in self._request.clauses):
+            raise InvalidInputError(
+                f"Table {store.name}: merge: schema evolution has no effect without a clause for all columns. Leave it "
+                "out, or update or insert all columns."
+            )
+        changes: tuple[SchemaChange, ...] = ()
+
+        def changes_of(newest: TableSchema) -> Sequence[SchemaChange]:
+            nonlocal changes
+            given = [each for each in (columns.of_schema(newest) if columns else ()) if each.name != ROW_NUMBER]
+            with error_context(f"Table {store.name}"):
+                changes = merge_changes(newest, given)
+            return changes
+
+        def check(after: TableSchema) -> None:
+            changed = store.with_schema(after).for_writes()
+            with self.rows(changed) as rows:
+                if changes and columns is not None and columns.is_in_memory and self._spark is None:
+                    for _ in rows(changed.snapshots.latest()):  # A refused row must not leave a schema change.
+                        pass
+
+        schema = alter_schema(store, changes_of, check)
+        with report_schema_on_failure(store.name, schema.id, changes):
+            return store.with_schema(store.schemas.get(schema.id)).for_writes(), changes
+
+
+def merge_builder(
+    table: WritableTable, source: object, on: object, *, duplicates: str, order_by: object, schema_evolution: bool
+) -> TableMerge:
     """Return the builder of `Table.merge`."""
     schema = table._store().schema
+    checked_flag("schema_evolution", schema_evolution)
+    request = MergeRequest(_condition(on, schema), (), _TARGET_ALIAS, _SOURCE_ALIAS, evolves=schema_evolution)
+    takes_last = checked_choice("duplicates", duplicates, DUPLICATES) == "last"
+    given: object = source
+    if isinstance(source, ReadableTable):
+        names = list(source.schema.field_names)
+    else:
+        from lakelsm.sql.local.merge_source import checked_source, source_names
+
+        given = checked_source(source, schema)
+        names = source_names(given)
+    columns = None
+    if schema_evolution and not isinstance(given, ReadableTable):
+        columns = source_columns(source if isinstance(source, (list, dict)) else given)
+    if order_by is not None and not takes_last:
+        raise invalid_argument("order_by", "has an effect only with duplicates='last'.", "Leave one of them out.")
+    if takes_last:
+        given, order = _ordered(given, names, order_by)
+        request = replace(request, order=order)
+    return TableMerge(table, given, request, columns=columns)
+
+
+def _condition(on: object, schema: TableSchema) -> str:
+    """Return the condition of columns that both sides have, or the condition that ``on`` is."""
     if isinstance(on, str) and match(on, schema.field_names) is None:
         checked_text("on", on, _CONDITION)
-        condition = on
-        compares_key = False
-    else:
-        names = [on] if isinstance(on, str) else checked_names("on", on)
-        if not names:
-            raise invalid_argument("on", "names no column.", "Name the columns that are compared.")
-        found = {name: match(name, schema.field_names) for name in names}
-        for name, column in found.items():
-            if column is None:
-                raise InvalidInputError(
-                    f"on: column {name!r} does not exist. Columns: {', '.join(schema.field_names)}."
-                )
-        columns = [column for column in found.values() if column is not None]
-        # NULL is a value of a key: two rows with it have one key.
-        same = {name: "<=>" if name in schema.primary_keys else "=" for name in columns}
-        condition = " AND ".join(f"t.{quoted(name)} {sign} s.{quoted(name)}" for name, sign in same.items())
-        compares_key = {*schema.primary_keys} <= {*columns}
-    request = MergeRequest(condition, (), _TARGET_ALIAS, _SOURCE_ALIAS, compares_key=compares_key)
-    return TableMerge(table, _checked_source(source, schema), request)
+        return on
+    names = [on] if isinstance(on, str) else checked_names("on", on)
+    if not names:
+        raise invalid_argument("on", "names no column.", "Name the columns that are compared.")
+    found = {name: match(name, schema.field_names) for name in names}
+    for name, column in found.items():
+        if column is None:
+            raise InvalidInputError(f"on: column {name!r} does not exist. Columns: {', '.join(schema.field_names)}.")
+    columns = [column for column in found.values() if column is not None]
+    # NULL is a value of a key: two rows with it have one key.
+    same = {name: "<=>" if name in schema.primary_keys else "=" for name in columns}
+    return " AND ".join(f"t.{quoted(name)} {sign} s.{quoted(name)}" for name, sign in same.items())
 
 
-def _checked_source(source: object, schema: TableSchema) -> object:
-    from lakelsm.sql.local.local_merge import checked_source
+def _ordered(source: Any, names: Sequence[str], order_by: object) -> tuple[object, tuple[str, ...]]:
+    """Return the source and the columns of its order. Rows in memory have one, and get a column with their numbers."""
+    if order_by is not None:
+        wanted = [order_by] if isinstance(order_by, str) else checked_names("order_by", order_by)
+        found = {name: match(name, names) for name in wanted}
+        missing = [name for name, column in found.items() if column is None]
+        if missing or not found:
+            raise invalid_argument(
+                "order_by", f"{(missing or [''])[0]!r} is not a column of the source.", f"Columns: {', '.join(names)}."
+            )
+        return source, tuple(column for column in found.values() if column is not None)
+    if not isinstance(source, pa.Table):
+        raise invalid_argument(
+            "duplicates",
+            f"'last' needs an order, which the rows of a {type(source).__name__} do not have.",
+            "Name the columns that order them: order_by='ts'.",
+        )
+    if any(name.upper().startswith(KEY_FIELD_PREFIX) for name in names):
+        raise InvalidInputError("source: names of columns with '_KEY_' are reserved. Rename them.")
+    return source.append_column(ROW_NUMBER, pa.array(np.arange(len(source)))), (ROW_NUMBER,)
 
-    return source if isinstance(source, ReadableTable) else checked_source(source, schema)
 
+def source_columns(source: object) -> FrameColumns:
+    """Return the columns of a source that is not a table, for `TableMerge`."""
+    from lakelsm.sql.local.merge_source import opened_source
+    from lakelsm.sql.local.query_result import QueryResult
 
-def _rows(
-    engine: Engine, store: TableStore, source: object, request: MergeRequest
-) -> Callable[[Snapshot | None], Any]:
-    """Return what computes the rows of a merge from a snapshot. Errors of the clauses are raised now."""
-    # The only import from table/ of what is above it: docs/design/sql.md.
-    from lakelsm.local.local_engine import LocalEngine
-    from lakelsm.sql.local import local_merge
-
-    local_merge.check_expressions(request)
-    given = source
-    if isinstance(source, ReadableTable) and not isinstance(source, TableView):
-        given = newest_view(source)
-    if isinstance(engine, LocalEngine):
-        opened = local_merge.opened_source(given)
-        plan = plan_merge(store, request, [field.name for field in opened.fields])
-        return partial(local_merge.local_rows, store, plan, opened)
-    from lakelsm.frames.spark_engine import SparkEngine
-
-    assert isinstance(engine, SparkEngine)
-    spark, frame = engine.session, local_merge.source_frame(engine.session, given)
-    plan = plan_merge(store, request, frame.columns)
-
-    def rows(snapshot: Snapshot | None) -> DataFrame:
-        from lakelsm.frames.merge_frame import merged
-
-        return merged(spark, store, plan, frame, snapshot)
-
-    return rows
+    if not isinstance(source, QueryResult):
+        return FrameColumns.of(source)
+    fields = opened_source(source).fields
+    return FrameColumns(lambda schema: [FrameColumn(each.name, each.type) for each in fields], False, lambda: source)

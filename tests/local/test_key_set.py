@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lakelsm.errors import InvalidInputError
 from lakelsm.local.arrow_input import ArrowInput
-from lakelsm.local.key_set import KeySet
+from lakelsm.local.key_set import KeySet, SortedKeys, rows_with
 from lakelsm.options import TableOptions
 from lakelsm.predicate.predicate import Constant, In, IsNull, Or, all_of
 from lakelsm.schema.table_schema import TableSchema, create_schema
@@ -91,3 +91,32 @@ def test_null_is_a_key_if_key_columns_are_nullable() -> None:
     assert keys.rows_of(rows).to_pydict() == {"k": [None, None, 1], "j": [None, "a", None]}
     of_nulls = key_set(pa.table({"k": pa.array([None], pa.int64()), "j": pa.array([None], pa.string())}), schema)
     assert of_nulls.condition == all_of([IsNull("k"), IsNull("j")])
+
+
+def test_rows_with_sorted_keys() -> None:
+    draw = np.random.default_rng(5)
+    for size in (0, 1, 7, 300):
+        known = SortedKeys()
+        known.add(pa.array([*draw.integers(-50, 50, size).tolist(), None], pa.int16()))
+        keys = known.keys()
+        assert keys is not None
+        for values in (draw.integers(-60, 60, 500), np.sort(draw.integers(-60, 60, 500)), np.arange(-60, 60)):
+            rows = pa.record_batch({"k": pa.array(values), "at": np.arange(len(values))})
+            wanted = rows.filter(pa.array(np.isin(values, keys)))
+            assert rows_with(keys, "k", rows).equals(wanted)
+    with_null = pa.record_batch({"k": pa.array([1, None])})
+    assert rows_with(keys, "k", with_null) is with_null
+    days = SortedKeys()
+    days.add(pa.array([3, 1], pa.date32()))
+    kept = rows_with(days.keys(), "d", pa.record_batch({"d": pa.array([1, 2, 3], pa.date32())}))  # type: ignore[arg-type]
+    assert kept["d"].cast(pa.int32()).to_pylist() == [1, 3]
+
+
+def test_too_many_sorted_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SortedKeys, "_MAX_KEYS", 3)
+    known = SortedKeys()
+    known.add(pa.array([1, 1, 2, 3]))
+    assert known.keys() is not None
+    known.add(pa.array([1]))
+    known.add(pa.array([1]))
+    assert known.keys() is None

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lakelsm.plan.merge_plan import (
+from lakelsm.plan.merge_plan import plan_merge
+from lakelsm.plan.merge_request import (
     DELETE,
     INSERT,
     MATCHED,
@@ -15,8 +16,8 @@ from lakelsm.plan.merge_plan import (
     UPDATE,
     MergeRequest,
     MergeRule,
-    plan_merge,
 )
+from lakelsm.types import parse_type
 from tests.engines import TableEngine
 
 CLAUSES = {
@@ -43,9 +44,11 @@ def test_the_join_and_the_search_for_known_keys(
     local: TableEngine, tmp_path: Path, clauses: str, join: str, compares_key: bool, finds_known: bool
 ) -> None:
     store = local.create(tmp_path, "k INT, v STRING", ["k"])._store()
-    request = MergeRequest("t.k = s.k", tuple(CLAUSES[each] for each in clauses), "t", "s", compares_key=compares_key)
-    plan = plan_merge(store, request, ["k", "V"])
+    rules = tuple(CLAUSES[each] for each in clauses)
+    request = MergeRequest("t.k = s.k", rules, "t", "s", equal={"k": "k"}, is_equality=compares_key)
+    plan = plan_merge(store, request, {"k": parse_type("INT"), "V": parse_type("STRING")})
     assert f" {join} JOIN " in plan.text
-    assert plan.finds_known == ("LEFT JOIN (SELECT `k`" in plan.text) == finds_known
+    assert plan.finds_known == ("lakelsm_merge_known_" in plan.text) == finds_known
     assert [each.number for each in plan.clauses] == list(range(1, len(clauses) + 1))
-    assert list(plan.old) == ["k", "v"]
+    assert list(plan.old) == (["k", "v"] if {"d", "s"} & {*clauses} else ["k"])
+    assert plan.pairs == ({} if "s" in clauses else {"k": "k"})

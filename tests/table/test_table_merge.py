@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import pytest
 
 from lakelsm import Table
 from lakelsm.errors import InvalidInputError, LakelsmError, UnsupportedFeatureError
+from lakelsm.plan.read_plan import ReadPlan, plan_read
 from lakelsm.results import CommitResult
 from lakelsm.table import writable_table
 from lakelsm.table.table_merge import TableMerge
@@ -141,7 +142,6 @@ def test_two_rows_may_delete_one_row_and_rows_without_a_clause_may_repeat(here: 
         (lambda t: t.merge(SOURCE, []), InvalidInputError, "on"),
         (lambda t: t.merge(SOURCE, 5), InvalidInputError, "on"),
         (lambda t: t.merge(7, "id"), InvalidInputError, "source"),
-        (lambda t: t.merge(SOURCE.to_reader(), "id"), InvalidInputError, "source"),
         (lambda t: t.merge([1], "id"), InvalidInputError, "source"),
         (lambda t: t.merge(SOURCE.append_column("ID", SOURCE["id"]), "n").when_matched_delete(), InvalidInputError, "ID"),
         (lambda t: t.merge(SOURCE, "id").when_matched_update({}), InvalidInputError, "set"),
@@ -282,3 +282,41 @@ def test_partitions_types_and_kinds(engine: TableEngine, tmp_path: Path) -> None
     assert [(row["p"], float(row["d"]), row["tags"], row["m"], row["k"]) for row in found] == [
         ("a", 1.01, ["x"], [("a", 1)], "+U"), ("b", 1.0, ["x"], [("a", 1)], "+I"), ("c", 2.25, None, None, "+I")
     ]  # fmt: skip
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[int, int]]]:
+    """The opened and the existing files of each read of a merge's target."""
+    found: list[tuple[int, int]] = []
+
+    def planned(*given: Any, **named: Any) -> ReadPlan:
+        plan = plan_read(*given, **named)
+        found.append((plan.files_scanned, plan.files_live))
+        return plan
+
+    monkeypatch.setattr("lakelsm.local.arrow_scan.plan_read", planned)
+    monkeypatch.setattr("lakelsm.frames.merge_frame.plan_read", planned, raising=False)
+    yield found
+
+
+def test_only_files_that_can_have_keys_of_the_source_are_opened(
+    engine: TableEngine, tmp_path: Path, opened: list[tuple[int, int]]
+) -> None:
+    table = engine.create(tmp_path, "p STRING, id INT, n BIGINT", ["p", "id"], ["p"], {"bucket": "4"})
+    for low in (0, 1000):
+        table.write({"p": [p for p in "abc" for _ in range(40)], "id": [*range(low, low + 40)] * 3, "n": [1] * 120})
+    source = pa.table({"p": ["b", "d", None], "id": [7, 7, 7], "n": [5, 6, 7]})
+    merge = table.merge(source, ["p", "id"]).when_matched_update({"n": "t.n + s.n"})
+    assert counts(merge.execute(engine=engine.name)) == (1, 0, 0)
+    assert opened.pop(0) == (1, 24)
+    # ON is a condition of its own, and inserts by another expression look for their keys once more.
+    merge = table.merge(source, "t.p = s.p AND (s.id = t.id) AND s.n > 1").when_not_matched_insert(condition="n = 6")
+    assert counts(merge.execute(engine=engine.name)) == (0, 0, 1)
+    assert [files for files, _ in opened[:2]] == [2, 2]
+    opened.clear()
+    assert counts(table.merge(source, "n").when_matched_delete().execute(engine=engine.name)) == (0, 2, 0)
+    nothing = table.merge(source, ["p", "id"]).when_not_matched_by_source_update({"n": "0"}, "id < 0")
+    assert counts(nothing.execute(engine=engine.name)) == (0, 0, 0)
+    empty = table.merge(source.slice(0, 0), ["p", "id"]).when_matched_delete().when_not_matched_insert()
+    assert counts(empty.execute(engine=engine.name)) == (0, 0, 0)
+    assert opened == [(26, 26), (28, 28), (0, 28)]

@@ -1,79 +1,47 @@
-"""The sources of a merge, and its query in this process."""
+"""A merge in this process: its query on DuckDB, and the checks of its expressions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.expressions.tokens import TokenKind, has_query, tokenize
 from lakelsm.format.snapshot import Snapshot
-from lakelsm.local.arrow_input import is_spark_frame
 from lakelsm.local.arrow_merge import merged
 from lakelsm.local.arrow_scan import ArrowScan
-from lakelsm.plan.merge_plan import SOURCE, TARGET, MergePlan, MergeRequest
+from lakelsm.local.key_set import Numbers, SortedKeys, rows_with
+from lakelsm.plan.merge_plan import MergePlan
+from lakelsm.plan.merge_pruning import SourceValues, prunable_pairs
+from lakelsm.plan.merge_query import KNOWN, SOURCE, TARGET
+from lakelsm.plan.merge_request import MergeRequest
+from lakelsm.predicate.predicate import Predicate
 from lakelsm.runner.local_runner import LocalRunner
-from lakelsm.schema.identifiers import match
 from lakelsm.schema.system_columns import KEY_FIELD_PREFIX
-from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.sql.local.local_query import local_query
-from lakelsm.sql.local.query_result import QueryResult
+from lakelsm.sql.merge_condition import with_equal_columns
 from lakelsm.sql.pushdown import Need
-from lakelsm.sql.query_source import FrameSource, QuerySource, fields_of
+from lakelsm.sql.query_source import QuerySource
 from lakelsm.sql.syntax.query_text import QueryText
-from lakelsm.types import DataField, output_arrow
+from lakelsm.types import DataField
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-class _Readable(Protocol):
-    """What a merge needs of a table that is its source."""
+def checked_request(request: MergeRequest) -> MergeRequest:
+    """Return a request with the columns that its condition compares.
 
-    @property
-    def schema(self) -> TableSchema:
-        """The schema."""
-
-    @property
-    def name(self) -> str:
-        """The name of the table."""
-
-    def to_reader(self, where: str | None = None, columns: Sequence[str] | None = None) -> pa.RecordBatchReader:
-        """Return the rows as a stream."""
-
-    def read(self, where: str | None = None, columns: Sequence[str] | None = None) -> DataFrame:
-        """Return the rows as a DataFrame."""
-
-
-def checked_source(source: Any, schema: TableSchema) -> object:
-    """The source; rows of this process as an Arrow table. Columns of NULL have the type of the table's column."""
-    if isinstance(source, QueryResult) or is_spark_frame(source):
-        return source
-    try:
-        if isinstance(source, list):
-            source = pa.Table.from_pylist(source)
-        elif isinstance(source, dict):
-            source = pa.Table.from_pydict(source)
-    except (pa.ArrowException, TypeError, AttributeError, ValueError) as error:
-        raise InvalidInputError(f"source: the rows are not a table: {' '.join(str(error).split())}.") from error
-    rows = FrameSource("source", source).rows
-    for at, field in enumerate(rows.schema):
-        if pa.types.is_null(field.type):
-            known = match(field.name, schema.field_names)
-            kind = pa.string() if known is None else output_arrow(schema.field(known).type)
-            rows = rows.set_column(at, pa.field(field.name, kind), pa.nulls(len(rows), kind))
-    fields_of(rows.schema)  # Raises InvalidInputError for types that Paimon does not have.
-    return rows
-
-
-def check_expressions(request: MergeRequest) -> None:
-    """Raise an error unless each condition and value of a merge is one expression, without queries."""
+    Raises an error unless each condition and value is one expression, without queries.
+    """
     for text in _texts(request):
         _check_expression(text)
+    return with_equal_columns(request)
 
 
 def _texts(request: MergeRequest) -> list[str]:
@@ -100,92 +68,40 @@ def _check_expression(text: str) -> None:
         raise InvalidInputError(f"merge: {text[:100]!r} is not one expression.")
 
 
-def opened_source(source: Any) -> QuerySource:
-    """Return the rows of a source, which are read again if the merge is computed again."""
-    if isinstance(source, QueryResult):
-        return _ResultRows(source)
-    return FrameSource("source", source) if isinstance(source, pa.Table) else _TableRows(source)
-
-
-def source_frame(spark: SparkSession, source: Any) -> DataFrame:
-    """Return the rows of a source as a DataFrame."""
-    if is_spark_frame(source):
-        frame: DataFrame = source
-        return frame
-    return opened_source(source).frame(spark, Need(None, None))
-
-
-@dataclass(frozen=True)
-class _TableRows:
-    """The rows of a table at one snapshot."""
-
-    table: _Readable
-
-    @property
-    def fields(self) -> Sequence[DataField]:
-        """The columns."""
-        return self.table.schema.fields
-
-    def reader(self, need: Need) -> pa.RecordBatchReader:
-        """See `QuerySource.reader`."""
-        return self.table.to_reader(need.where, need.columns)
-
-    def plan(self, need: Need) -> str:
-        """See `QuerySource.plan`."""
-        return f"table {self.table.name}"
-
-    def frame(self, spark: SparkSession, need: Need) -> DataFrame:
-        """See `QuerySource.frame`."""
-        return self.table.read(need.where, need.columns)
-
-
-@dataclass(frozen=True)
-class _ResultRows:
-    """The rows of a query in this process."""
-
-    rows: QueryResult
-
-    @property
-    def fields(self) -> Sequence[DataField]:
-        """The columns."""
-        return fields_of(self.rows.schema)
-
-    def reader(self, need: Need) -> pa.RecordBatchReader:
-        """See `QuerySource.reader`."""
-        found = self.rows.to_reader()
-        if need.columns is None:
-            return found
-        wanted = list(need.columns)
-        schema = pa.schema([found.schema.field(name) for name in wanted])
-        return pa.RecordBatchReader.from_batches(schema, (batch.select(wanted) for batch in found))
-
-    def plan(self, need: Need) -> str:
-        """See `QuerySource.plan`."""
-        return "rows of a query"
-
-    def frame(self, spark: SparkSession, need: Need) -> DataFrame:
-        """See `QuerySource.frame`."""
-        from lakelsm.frames.system_frames import shown_frame
-
-        return shown_frame(spark, self.rows.to_arrow())
-
-
 @dataclass(frozen=True)
 class _TargetRows:
-    """The rows of the target at a snapshot (None: an empty table), with those that other reads may not show yet."""
+    """The rows of the target at a snapshot (None: an empty table), with those that other reads may not show yet.
+
+    They have the columns ``names``. ``predicate`` is a condition of the rows that the merge needs, ``sorted_keys`` are
+    a column with all values that they have in it.
+    """
 
     store: TableStore
     snapshot: Snapshot | None
+    names: Sequence[str]
+    _: KW_ONLY
+    predicate: Predicate | None = None
+    sorted_keys: tuple[str, Numbers] | None = None
 
     @property
     def fields(self) -> Sequence[DataField]:
         """The columns."""
-        return self.store.schema.fields
+        return [self.store.schema.field(name) for name in self.names]
 
     def reader(self, need: Need) -> pa.RecordBatchReader:
         """See `QuerySource.reader`."""
-        scan = ArrowScan.of(self.store, self.snapshot, need.columns, None, fresh=True)
-        return scan.reader(LocalRunner())
+        names = self.names if need.columns is None else need.columns
+        scan = replace(self._scan, names=tuple(names))
+        rows = scan.reader(LocalRunner())
+        if self.sorted_keys is None or self.sorted_keys[0] not in names:
+            return rows
+        column, keys = self.sorted_keys
+        return pa.RecordBatchReader.from_batches(rows.schema, (rows_with(keys, column, batch) for batch in rows))
+
+    @cached_property
+    def _scan(self) -> ArrowScan:
+        """The scan, planned once: DuckDB opens a stream also for its schema."""
+        return ArrowScan.of(self.store, self.snapshot, self.names, self.predicate, fresh=True)
 
     def plan(self, need: Need) -> str:
         """See `QuerySource.plan`."""
@@ -196,14 +112,48 @@ class _TargetRows:
         raise NotImplementedError
 
 
-def local_rows(
-    store: TableStore, plan: MergePlan, source: QuerySource, snapshot: Snapshot | None
-) -> Iterator[pa.RecordBatch]:
-    """Return the prepared rows of a merge with a snapshot of the table (None: an empty table)."""
-    return merged(store, plan, _found(plan.text, _TargetRows(store, snapshot), source).to_reader())
+@dataclass(frozen=True)
+class LocalMerge:
+    """A merge in this process: computes its rows from a snapshot."""
 
+    store: TableStore
+    plan: MergePlan
+    source: QuerySource
 
-def _found(text: str, target: QuerySource, source: QuerySource) -> QueryResult:
-    query = QueryText.of(text)
-    sources = {TARGET: target, SOURCE: source}
-    return local_query(query, {each.start: sources[each.name[-1]] for each in query.references})
+    def __call__(self, snapshot: Snapshot | None) -> Iterator[pa.RecordBatch]:
+        """Return the prepared rows of a merge with a snapshot of the table (None: an empty table)."""
+        keys = self.store.schema.primary_keys
+        sources = {
+            TARGET: self._target(snapshot, self.plan.target, self.plan.pairs),
+            KNOWN: self._target(snapshot, keys, self.plan.known_pairs),
+            SOURCE: self.source,
+        }
+        query = QueryText.of(self.plan.text)
+        found = local_query(query, {each.start: sources[each.name[-1]] for each in query.references})
+        return merged(self.store, self.plan, found.to_reader())
+
+    def _target(self, snapshot: Snapshot | None, names: Sequence[str], pairs: Mapping[str, str]) -> QuerySource:
+        schema = self.store.schema
+        pairs = prunable_pairs(schema, pairs)
+        if not pairs or snapshot is None:
+            return _TargetRows(self.store, snapshot, names)
+        values, keys = self._values
+        # Files are in the order of the key without the columns of the partition.
+        first = next(name for name in schema.primary_keys if name not in schema.partition_keys)
+        found = keys[pairs[first]].keys() if pairs.get(first) in keys else None
+        condition = values.condition(schema, pairs)
+        sorted_keys = None if found is None else (first, found)
+        return _TargetRows(self.store, snapshot, names, predicate=condition, sorted_keys=sorted_keys)
+
+    @cached_property
+    def _values(self) -> tuple[SourceValues, Mapping[str, SortedKeys]]:
+        """The source's values in the columns that the target's keys equal. They are read once."""
+        pairs = prunable_pairs(self.store.schema, {**self.plan.pairs, **self.plan.known_pairs})
+        fields = [field for field in self.source.fields if field.name in pairs.values()]
+        values = SourceValues.of_columns([field.name for field in fields])
+        keys = {field.name: SortedKeys() for field in fields if field.type.root != "VARCHAR"}
+        for batch in self.source.reader(Need(list(values.columns), None)):
+            values.add(batch)
+            for name, known in keys.items():
+                known.add(batch.column(name))
+        return values, keys

@@ -1,0 +1,212 @@
+"""Random merges, compared with a merge of Python rows one by one: rows, counts, refused rows and changelogs."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lakelsm import Table
+from lakelsm.errors import InvalidInputError
+from tests.engines import TableEngine, each_case
+
+Row = dict[str, Any]
+#: A condition or value in SQL, and the same in Python. Arguments are the rows of the target and the source.
+Text = tuple[str, Callable[[Row, Row], Any]]
+
+COLUMNS = "id INT, v STRING, n BIGINT"
+SOURCE = pa.schema([("id", pa.int64()), ("v", pa.string()), ("n", pa.int32()), ("op", pa.string())])
+
+
+def known(function: Callable[[Row, Row], Any], *columns: tuple[int, str]) -> Callable[[Row, Row], Any]:
+    """Return a function that is NULL if one of the columns of the target (0) or the source (1) is."""
+    return lambda t, s: None if any((t, s)[side][name] is None for side, name in columns) else function(t, s)
+
+
+BOTH: list[Text] = [
+    ("s.n > t.n", known(lambda t, s: s["n"] > t["n"], (0, "n"), (1, "n"))),
+    ("s.op = 'D'", known(lambda t, s: s["op"] == "D", (1, "op"))),
+    ("t.v IS NULL -- no value", lambda t, s: t["v"] is None),
+]
+OF_SOURCE: list[Text] = [
+    ("s.n > 4", known(lambda t, s: s["n"] > 4, (1, "n"))),
+    ("op <> 'D'", known(lambda t, s: s["op"] != "D", (1, "op"))),
+]
+OF_TARGET: list[Text] = [
+    ("t.n < 5", known(lambda t, s: t["n"] < 5, (0, "n"))),
+    ("v IS NOT NULL", lambda t, s: t["v"] is not None),
+]
+ALL: dict[str, Text] = {name: (name, lambda t, s, name=name: s[name]) for name in ("v", "n")}  # type: ignore[misc]
+UPDATES: list[dict[str, Text] | None] = [
+    {"n": ("t.n + s.n", known(lambda t, s: t["n"] + s["n"], (0, "n"), (1, "n")))},
+    {"v": ("concat(s.v, '!')", known(lambda t, s: s["v"] + "!", (1, "v")))},
+    None,
+]
+INSERTS: list[dict[str, Text] | None] = [
+    {"id": ("id", lambda t, s: s["id"]), "n": ("s.n * 2", known(lambda t, s: s["n"] * 2, (1, "n")))},
+    None,
+]
+
+
+@dataclass(frozen=True)
+class Clause:
+    rows: str
+    action: str
+    condition: Text | None
+    values: Mapping[str, Text] | None = None
+
+    def applies(self, target: Row, source: Row) -> bool:
+        return self.condition is None or self.condition[1](target, source) is True
+
+    def row(self, target: Row, source: Row) -> Row:
+        values = ALL if self.values is None else self.values
+        start = target or {"id": source["id"], "v": None, "n": None}
+        return {**start, **{name: value(target, source) for name, (_, value) in values.items()}}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A merge. ``expected`` are the rows and the numbers of rows of kinds +U, -D and +I; None: it is refused."""
+
+    clauses: Sequence[Clause]
+    source: Sequence[Row]
+    takes_last: bool
+
+    def run(self, table: Table, source: object, engine: str) -> Any:
+        duplicates = "last" if self.takes_last else "error"
+        merge: Any = table.merge(source, "id", duplicates=duplicates)
+        for each in self.clauses:
+            condition = None if each.condition is None else each.condition[0]
+            values = None if each.values is None else {name: text for name, (text, _) in each.values.items()}
+            call = getattr(merge, f"when_{each.rows}_{each.action}")
+            merge = call(condition=condition) if each.action == "delete" else call(values, condition)
+        return merge.execute(engine=engine)
+
+    def expected(self, rows: Sequence[Row]) -> tuple[list[Row], dict[str, list[Any]]] | None:
+        found: dict[Any, Row] = {row["id"]: dict(row) for row in rows}
+        kinds: dict[str, list[Any]] = {"update": [], "delete": [], "insert": []}
+        for key in sorted({*found, *(row["id"] for row in self.source)}, key=repr):
+            target = found.get(key)
+            same = [row for row in self.source if row["id"] == key]
+            if self.takes_last:
+                same = same[-1:]
+            chosen = list(self._chosen(target, same))
+            deletes_all = [(each.action, each.condition) for each in self._of("matched")] == [("delete", None)]
+            if len(chosen) > 1 and not (target and deletes_all):
+                return None
+            for clause, source in chosen[:1]:
+                kinds[clause.action].append(key)
+                if clause.action == "delete":
+                    del found[key]
+                else:
+                    found[key] = clause.row(target or {}, source)
+        return sorted(found.values(), key=lambda row: repr(row["id"])), kinds
+
+    def _of(self, rows: str) -> list[Clause]:
+        return [each for each in self.clauses if each.rows == rows]
+
+    def _chosen(self, target: Row | None, same: Sequence[Row]) -> Any:
+        rows = "not_matched" if target is None else "matched" if same else "not_matched_by_source"
+        for source in same or [{}]:
+            clause = next((each for each in self._of(rows) if each.applies(target or {}, source)), None)
+            if clause is not None:
+                yield clause, source
+
+
+def drawn_rows(draw: random.Random, number: int, keys: Sequence[int], *, repeats: bool) -> list[Row]:
+    ids = draw.choices(keys, k=number) if repeats else draw.sample(keys, number)
+    texts, numbers = [None, "a", "b", "ä"], [None, *range(9)]
+    return [{"id": key, "v": draw.choice(texts), "n": draw.choice(numbers), "op": draw.choice("UDI")} for key in ids]
+
+
+def drawn_case(draw: random.Random, updates: bool, deletes: bool) -> Case:
+    clauses: list[Clause] = []
+    for rows, conditions, actions in (
+        ("matched", BOTH, "update delete"),
+        ("not_matched", OF_SOURCE, "insert"),
+        ("not_matched_by_source", OF_TARGET, "update delete"),
+    ):
+        allowed = [each for each in actions.split() if {"update": updates, "delete": deletes}.get(each, True)]
+        for at in reversed(range(draw.choice([0, 1, 2]) if allowed else 0)):
+            action = draw.choice(allowed)
+            # A clause without a condition is the last one of its rows.
+            condition = draw.choice([*conditions, None] if not at else conditions)
+            values: Any = None
+            if action == "insert":
+                values = draw.choice(INSERTS)
+            elif action == "update":
+                values = draw.choice(UPDATES) if rows == "matched" else {"n": ("n + 100", plus_hundred)}
+            clauses.append(Clause(rows, action, condition, values))
+    clauses = clauses or [Clause("not_matched", "insert", None)]
+    return Case(clauses, drawn_rows(draw, draw.randrange(9), range(14), repeats=draw.random() < 0.5), draw.random() < 0.5)
+
+
+plus_hundred = known(lambda t, s: t["n"] + 100, (0, "n"))
+
+INPUT, REMOVING = {"changelog-producer": "input"}, {"partial-update.remove-record-on-delete": "true"}
+TABLES: dict[str, tuple[dict[str, str], bool, bool]] = {
+    "deduplicate": ({}, True, True),
+    "buckets": ({"bucket": "3"}, True, True),
+    "vectors": ({"deletion-vectors.enabled": "true"}, True, True),
+    "input": (INPUT, True, True),
+    "lookup": ({"changelog-producer": "lookup"}, True, True),
+    "full-compaction": ({"changelog-producer": "full-compaction"}, True, True),
+    "dynamic": ({"bucket": "-1"}, True, True),
+    "first-row": ({"merge-engine": "first-row"}, False, False),
+    "aggregation": ({"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"}, False, False),
+    "partial-update": ({"merge-engine": "partial-update", **REMOVING}, True, True),
+}
+
+
+def shown(table: Table) -> list[Row]:
+    return sorted(table.to_arrow(fresh=True).to_pylist(), key=lambda row: repr(row["id"]))
+
+
+@each_case("name", list(TABLES), on_spark=["deduplicate", "vectors"])
+def test_random_merges_give_the_rows_and_counts_of_a_merge_row_by_row(
+    engine: TableEngine, tmp_path: Path, name: str
+) -> None:
+    options, updates, deletes = TABLES[name]
+    draw = random.Random(name)
+    table = engine.create(tmp_path, COLUMNS, ["id"], options=options)
+    refused = 0
+    for _ in range(3 if engine.spark else 9):
+        rows = drawn_rows(draw, 8, range(12), repeats=False)
+        table.overwrite([{name: row[name] for name in ("id", "v", "n")} for row in rows])
+        if draw.random() < 0.5:
+            table.compact(full=True, engine="local")
+        before, case = shown(table), drawn_case(draw, updates, deletes)
+        source = pa.Table.from_pylist(list(case.source), SOURCE)
+        expected = case.expected(before)
+        if expected is not None and name == "partial-update" and _becomes_null(before, expected[0]):
+            expected = None
+        if expected is None:
+            refused += 1
+            with pytest.raises(InvalidInputError, match=r"two rows of the source|becomes NULL"):
+                case.run(table, source, engine.name)
+            assert shown(table) == before, case
+            continue
+        result = case.run(table, source, engine.name)
+        wanted, kinds = expected
+        assert shown(table) == wanted, case
+        counts = (result.updated_rows, result.deleted_rows, result.inserted_rows)
+        assert counts == tuple(map(len, kinds.values())), case
+        if name == "input" and result.snapshot_id is not None:
+            changes = table.changelog_reader(result.snapshot_id - 1, result.snapshot_id).read_all().to_pylist()
+            names = {"update": "+U", "delete": "-D", "insert": "+I"}
+            written = sorted((names[kind], key) for kind, keys in kinds.items() for key in keys)
+            assert sorted((row["rowkind"], row["id"]) for row in changes) == written, case
+    assert refused < 9
+
+
+def _becomes_null(before: Sequence[Row], after: Sequence[Row]) -> bool:
+    """Return whether NULL replaces a value, which `partial-update` does not do."""
+    old = {row["id"]: row for row in before}
+    return any(
+        row[name] is None and old.get(row["id"], row)[name] is not None for row in after for name in ("v", "n")
+    )
