@@ -168,9 +168,8 @@ def checked_assignments(value: object) -> dict[str, str]:
     return {name: checked_text(f"set[{_shown(name)}]", value[name], one) for name in names}
 
 
-def checked_names(argument: str, value: object) -> list[str]:
-    """Check a list of column names."""
-    wanted = "a list of column names"
+def checked_names(argument: str, value: object, wanted: str = "a list of column names") -> list[str]:
+    """Check a list of names, which ``wanted`` describes."""
     if isinstance(value, str):
         raise wrong_argument(argument, value, wanted, f"Write [{_shown(value)}].")
     if not isinstance(value, Sequence) or isinstance(value, (bytes, bytearray)):

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import wraps
 from html import escape
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 
-from lakelsm.arguments import checked_choice, checked_flag, checked_location, checked_text, option_texts
+from lakelsm.arguments import checked_choice, checked_flag, checked_location, checked_names, checked_text, option_texts
 from lakelsm.engine import ENGINES, checked_session, forget_table, opened_storage
 from lakelsm.environment import SYSTEM
 from lakelsm.errors import (
@@ -25,9 +23,10 @@ from lakelsm.errors import (
 from lakelsm.format.paths import DATABASE_SUFFIX, MAIN_BRANCH, TablePaths, database_path, table_path
 from lakelsm.format.table_name import SYSTEM_DATABASE, TableName, checked_database
 from lakelsm.inferred_columns import given_columns
-from lakelsm.operation_log import current_line, log_step, operation_line
+from lakelsm.operation_log import CATALOG_LOG, current_line, log_step, logged_call
 from lakelsm.options.catalog_options import CatalogOptions
 from lakelsm.plan.fallback_branch import check_fallback
+from lakelsm.results import RegistrationResult
 from lakelsm.schema.table_schema import create_schema
 from lakelsm.schema.validation import validate_table
 from lakelsm.schema_changes import SchemaChange, check_changes
@@ -39,30 +38,12 @@ from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage.object_location import is_object_uri
 from lakelsm.table import Table
 from lakelsm.table.schema_alteration import alter_schema
+from lakelsm.text_table import listed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_LOG = logging.getLogger("lakelsm.catalog")
-#: Maximum number of names in a message.
-_MAX_SHOWN = 20
 
-MethodT = TypeVar("MethodT", bound=Callable[..., Any])
-
-
-def _logged(kind: str) -> Callable[[MethodT], MethodT]:
-    """Log each call of a catalog method as an operation on the table or database of its ``name`` argument."""
-
-    def decorated(method: MethodT) -> MethodT:
-        @wraps(method)
-        def call(self: Catalog, *args: Any, **named: Any) -> Any:
-            name = args[0] if args else named.get("name")
-            with operation_line(name, method.__name__, kind=kind, logger=_LOG):
-                return method(self, *args, **named)
-
-        return cast(MethodT, call)
-
-    return decorated
 
 
 class Catalog:
@@ -88,7 +69,7 @@ class Catalog:
         self._spark = checked_session(spark)
         self._file_io, self._root = opened_storage(checked_location("warehouse", warehouse), spark, storage_options)
 
-    @_logged("Table")
+    @logged_call("Table")
     def create_table(
         self,
         name: str,
@@ -133,13 +114,7 @@ class Catalog:
             validate_table(created)
             check_fallback(paths, BranchStore(self._file_io, paths), {}, created.options)
         has_database = not load or TableName.parse(name).database in self.list_databases()
-        try:
-            self._file_io.mkdirs(paths.schema_dir)
-        except OSError as error:
-            raise InvalidInputError(
-                f"warehouse: the directory {paths.root} cannot be created: {error.strerror}. Use a directory that this "
-                "process can write to."
-            ) from error
+        self._make_directory(paths.schema_dir, paths.root)
         try:
             SchemaStore(file_io, paths).create_table(created)
         except TableAlreadyExistsError as error:
@@ -157,7 +132,7 @@ class Catalog:
         """
         return Table(self._opened(TableName.parse(name)), self._spark)
 
-    @_logged("Table")
+    @logged_call("Table")
     def alter_table(self, name: str, *changes: SchemaChange) -> Table:
         """Change columns, options or the comment of a table, in one new schema. Data files do not change.
 
@@ -173,7 +148,7 @@ class Catalog:
         current_line().add(lambda: {"schema_id": schema_id})
         return self.table(name)
 
-    @_logged("Table")
+    @logged_call("Table")
     def drop_table(self, name: str) -> None:
         """Delete a table with all its files. Raises TableNotFoundError if it does not exist.
 
@@ -183,7 +158,7 @@ class Catalog:
         self._require(TableName.parse(name))
         self._delete(paths)
 
-    @_logged("Table")
+    @logged_call("Table")
     def rename_table(self, name: str, new_name: str) -> Table:
         """Rename a table, also into another database, and return it under its new name.
 
@@ -221,11 +196,32 @@ class Catalog:
         checked_text("text", text, "an SQL statement as text")
         return run_sql(self, text, checked_choice("engine", engine, ENGINES), self._spark, frames)
 
+    def register(
+        self, spark: SparkSession, databases: Sequence[str] | None = None, *, pinned: bool = False
+    ) -> RegistrationResult:
+        """Give tables their names ``database.table`` in `spark.sql` (docs/sql.md): of ``databases``, or of all.
+
+        They become external tables of Spark's session catalog. Queries read the newest snapshot, and INSERT INTO writes.
+        Call it again after a table is created, altered, renamed or dropped. ``pinned`` instead makes temporary views
+        `` `database.table` ``, native reads of the newest snapshot. A warning names each table that is left out. Raises
+        InvalidInputError for an unknown database, and, before anything changes, if other tables have such names.
+        """
+        from lakelsm.data_source.registration import Registration
+
+        known = self.list_databases()
+        wanted = known if databases is None else checked_names("databases", databases, "a list of names of databases")
+        for name in wanted:
+            if name not in known:
+                raise self._unknown_database(name)
+        tables = {name: self.list_tables(name) for name in wanted}
+        made = Registration(spark, self._root, file_io=self._file_io, time_zone=self._options.lakelsm_time_zone)
+        return made.views(tables) if checked_flag("pinned", pinned) else made.tables(tables)
+
     def table_exists(self, name: str) -> bool:
         """Return whether a table, or a branch of one, has this name. lakelsm may be unable to open it."""
         return self._exists(TableName.parse(name))
 
-    @_logged("Database")
+    @logged_call("Database")
     def create_database(self, name: str, *, if_not_exists: bool = False) -> None:
         """Create a database, an empty directory. `create_table` creates the database of its table too.
 
@@ -243,15 +239,9 @@ class Catalog:
             raise UnsupportedFeatureError(
                 f"Database {name}: an object store has no empty directories. Create the first table of the database."
             )
-        try:
-            self._file_io.mkdirs(directory)
-        except OSError as error:
-            raise InvalidInputError(
-                f"warehouse: the directory {directory} cannot be created: {error.strerror}. Use a directory that this "
-                "process can write to."
-            ) from error
+        self._make_directory(directory, directory)
 
-    @_logged("Database")
+    @logged_call("Database")
     def drop_database(self, name: str, *, cascade: bool = False, if_exists: bool = False) -> None:
         """Delete an empty database, or with ``cascade`` a database with all its tables and files.
 
@@ -278,7 +268,7 @@ class Catalog:
         elif not self._file_io.delete_empty_dir(directory):
             content = self.list_tables(name) or [f"{directory}/{each}" for each in self._file_io.list(directory)]
             raise InvalidInputError(
-                f"Database {name} is not empty: it contains {_shown(content)}. Drop these first, or pass cascade=True to "
+                f"Database {name} is not empty: it contains {listed(content)}. Drop these first, or pass cascade=True to "
                 "delete everything in it."
             )
 
@@ -328,13 +318,22 @@ class Catalog:
                     if not has_database:
                         self._file_io.delete_empty_dir(paths.root.rpartition("/")[0])
             except (LakelsmError, OSError) as error:
-                _LOG.warning("Table %s: the first rows were not written, and the table remains: %s", paths.name, error)
+                CATALOG_LOG.warning("Table %s: the first rows were not written, and it remains: %s", paths.name, error)
             raise
+
+    def _make_directory(self, directory: str, shown: str) -> None:
+        try:
+            self._file_io.mkdirs(directory)
+        except OSError as error:
+            raise InvalidInputError(
+                f"warehouse: the directory {shown} cannot be created: {error.strerror}. Use a directory that this "
+                "process can write to."
+            ) from error
 
     def _delete(self, paths: TablePaths) -> None:
         forget_table(paths.root)
         self._file_io.delete_dir(paths.root, last=paths.schema_dir.rpartition("/")[2])
-        log_step(_LOG, "Table %s: deleted its directory", paths.name)
+        log_step(CATALOG_LOG, "Table %s: deleted its directory", paths.name)
 
     def _exists(self, name: TableName) -> bool:
         paths = TablePaths(table_path(self._root, name.database, name.table))
@@ -349,17 +348,17 @@ class Catalog:
 
     def _not_found(self, name: TableName) -> TableNotFoundError:
         known = self.list_tables(name.database)
-        text = f"Table {name.main_name} does not exist. The database has {_shown(known) if known else 'no tables'}"
+        text = f"Table {name.main_name} does not exist. The database has {listed(known) if known else 'no tables'}"
         with suppress(LakelsmError):  # An unreadable warehouse does not hide the missing table.
             databases = self.list_databases()
             if databases and name.database not in databases:
-                text += f"; the warehouse has the databases {_shown(databases)}"
+                text += f"; the warehouse has the databases {listed(databases)}"
         return TableNotFoundError(f"{text}.")
 
     def _unknown_database(self, name: str) -> InvalidInputError:
         known = self.list_databases()
         return InvalidInputError(
-            f"Database {name} does not exist. Warehouse {self._root} has {_shown(known) if known else 'no databases'}."
+            f"Database {name} does not exist. Warehouse {self._root} has {listed(known) if known else 'no databases'}."
         )
 
     def _database_directory(self, name: str) -> str:
@@ -384,8 +383,3 @@ class Catalog:
                 f"table.branches.delete of table {parsed.main_name}."
             )
         return TablePaths(table_path(self._root, parsed.database, parsed.table), name)
-
-
-def _shown(names: Sequence[str]) -> str:
-    """Return names for a message, at most `_MAX_SHOWN` of them."""
-    return ", ".join(names[:_MAX_SHOWN]) + (f" and {len(names) - _MAX_SHOWN} more" if len(names) > _MAX_SHOWN else "")

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import datetime
 from functools import wraps
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
 import pyarrow as pa
 
@@ -24,6 +24,8 @@ from lakelsm.secret_values import shown_text
 
 #: The logger of operations on tables.
 TABLE_LOG = logging.getLogger("lakelsm.table")
+#: The logger of operations on catalogs.
+CATALOG_LOG = logging.getLogger("lakelsm.catalog")
 #: Fields of results that are not logged: the line has them in another form, or they are texts of any length.
 _LEFT_OUT = frozenset({"table", "status", "outcome", "complete", "already_committed", "seconds", "remedy"})
 #: Fields whose name is already an attribute of log records, with the name that is used instead.
@@ -37,6 +39,7 @@ class _LoggedTable(Protocol):
 
 
 NamedT = TypeVar("NamedT", bound=_LoggedTable)
+MethodT = TypeVar("MethodT", bound=Callable[..., Any])
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -194,6 +197,21 @@ def logged(operation: str) -> Callable[[Callable[Concatenate[NamedT, P], R]], Ca
                 return result
 
         return call
+
+    return decorated
+
+
+def logged_call(kind: str) -> Callable[[MethodT], MethodT]:
+    """Return a decorator that logs each call of a catalog method as an operation on the object of its ``name``."""
+
+    def decorated(method: MethodT) -> MethodT:
+        @wraps(method)
+        def call(self: object, *args: Any, **named: Any) -> Any:
+            name = args[0] if args else named.get("name")
+            with operation_line(name, method.__name__, kind=kind, logger=CATALOG_LOG):
+                return method(self, *args, **named)
+
+        return cast(MethodT, call)
 
     return decorated
 

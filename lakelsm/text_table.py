@@ -11,6 +11,8 @@ import pyarrow as pa
 
 #: Maximum number of rows that are printed of a result, and of characters of a cell.
 PRINTED_ROWS, _PRINTED_CHARACTERS = 40, 60
+#: Maximum number of names in a message.
+_MAX_NAMES = 20
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -73,6 +75,12 @@ def _shown_value(value: pa.Scalar) -> Any:
 def amount(count: int, one: str, many: str = "") -> str:
     """Return a number with its noun: '1 tag', '2,000 tags', or 'no tags'. ``many`` is an irregular plural."""
     return f"1 {one}" if count == 1 else f"{f'{count:,}' if count else 'no'} {many or one + 's'}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names with commas between them, at most `_MAX_NAMES` of them."""
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return ", ".join(names[:_MAX_NAMES]) + more
 
 
 def size(count: int) -> str:

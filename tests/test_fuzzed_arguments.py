@@ -174,6 +174,7 @@ def right_values(
         "Catalog.table_exists": {"name": ["db.t", "db.no"]},
         "Catalog.create_database": {"name": ["new", "db"], "if_not_exists": [True, False]},
         "Catalog.drop_database": {"name": ["none"], "cascade": [False, True], "if_exists": [True]},
+        "Catalog.register": {"spark": [spark], "databases": [["db"], None], "pinned": [True]},
         "Catalog.sql": {"text": ["SELECT k FROM db.t"], **ENGINE, "frames": [{}]},
         "Catalog.table": {"name": ["db.t"]},
         "Catalog.alter_table": {"name": ["db.t"], "changes": [changes.UpdateComment("altered")]},

@@ -39,7 +39,8 @@ def lines(caplog: pytest.LogCaptureFixture, call: Callable[[], object]) -> list[
 KINDS = (Catalog, Table, TableView, TableMaintenance, TableTags, TableBranches, TableConsumers, TableInspection, Lookup)
 #: Methods that change and read no rows: they log nothing.
 OF_METADATA = {
-    *("Catalog.list_databases", "Catalog.list_tables", "Catalog.sql", "Catalog.table", "Catalog.table_exists"),
+    *("Catalog.list_databases", "Catalog.list_tables", "Catalog.register", "Catalog.sql"),
+    *("Catalog.table", "Catalog.table_exists"),
     *("Table.at", "Table.explain", "Table.for_path", "Table.lookup_join", "Table.merge", "TableView.explain"),
     *("TableBranches.list", "TableBranches.open", "TableConsumers.list", "TableTags.list"),
     *(

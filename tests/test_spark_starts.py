@@ -20,6 +20,8 @@ from operator import methodcaller
 from pathlib import Path
 from typing import TypeAlias
 
+import pytest
+
 import lakelsm.table as table_room
 from lakelsm import Catalog, Lookup, Table, TableView
 from lakelsm.cli.main import VERBS, main
@@ -111,8 +113,8 @@ MAY_START: dict[str, tuple[Call, str]] = {
     "ResultTable.to_spark": (lambda at: at.table.inspect.files().to_spark(), "call to_arrow or to_pandas"),
     "lakelsm query-service": (lambda at: at.verb("query-service", "--engine", "spark"), "pass --engine local"),
 }
-#: A call that loads PySpark but starts no session: it returns a function of DataFrames.
-JOIN = "Table.lookup_join"
+#: Calls that load PySpark but start no session: one returns a function of DataFrames, the other is given a session.
+LOADING = ("Table.lookup_join", "Catalog.register")
 #: The calls with an argument ``engine``: they may start a session only with 'spark'.
 BY_ENGINE: dict[str, CallByEngine] = {
     "Catalog.sql": lambda at, engine: at.warehouse_of_table.sql("SELECT id FROM db.t", engine),
@@ -173,6 +175,7 @@ OTHERS: Calls = {
     "Catalog.drop_table": lambda at: at.warehouse_of_table.drop_table("db.t"),
     "Catalog.list_databases": lambda at: at.catalog.list_databases(),
     "Catalog.list_tables": lambda at: at.catalog.list_tables(),
+    "Catalog.register": lambda at: _refused_registration(at.warehouse_of_table),
     "Catalog.rename_table": lambda at: at.warehouse_of_table.rename_table("db.t", "db.u"),
     "Catalog.table": lambda at: at.warehouse_of_table.table("db.t"),
     "Catalog.table_exists": lambda at: at.catalog.table_exists("db.t"),
@@ -268,6 +271,12 @@ def _to_polars(table: Table | TableView) -> None:
         assert "lakelsm[polars]" in str(error)
 
 
+def _refused_registration(catalog: Catalog) -> None:
+    """Register tables without a session."""
+    with pytest.raises(InvalidInputError, match="spark: expected a SparkSession"):
+        catalog.register(None)  # type: ignore[arg-type]
+
+
 def _on(engine: str | None, call: CallByEngine) -> Call:
     return lambda at: call(at, engine)
 
@@ -284,10 +293,10 @@ def _failure(call: Call, warehouse: str) -> str:
 def work(directory: str) -> None:
     """Run all calls in this process, which has no Java, and print their faults."""
     alone: Calls = {**OTHERS, **{name: _on(None, call) for name, call in BY_ENGINE.items()}}
-    failures = {name: _failure(call, f"{directory}/{name}") for name, call in alone.items() if name != JOIN}
+    failures = {name: _failure(call, f"{directory}/{name}") for name, call in alone.items() if name not in LOADING}
     if "pyspark" in sys.modules:
         print("PySpark is loaded.")
-    failures[JOIN] = _failure(OTHERS[JOIN], f"{directory}/{JOIN}")
+    failures |= {name: _failure(OTHERS[name], f"{directory}/{name}") for name in LOADING}
     print(*(f"{name}: {error}" for name, error in failures.items() if error != "none"), sep="\n", end="")
     on_spark = {name: (_on("spark", call), "pass engine='local'") for name, call in BY_ENGINE.items()}
     for name, (call, instead) in {**MAY_START, **on_spark}.items():

@@ -6,7 +6,14 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 
 from lakelsm.arguments import checked_condition, checked_time
-from lakelsm.data_source.table_location import LOCATION_NAMES, TableLocation, checked_options, whole_number
+from lakelsm.data_source.table_location import (
+    LOCATION_NAMES,
+    CatalogTable,
+    Location,
+    TableLocation,
+    checked_options,
+    whole_number,
+)
 from lakelsm.errors import InvalidInputError
 from lakelsm.table.readable_table import ReadableTable
 
@@ -18,22 +25,25 @@ _NAMES = (*LOCATION_NAMES, *_POINTS, "columns", "where")
 class ReadOptions:
     """A table, one of its snapshots, and what is read. ``point`` is an option that names a snapshot, and its value."""
 
-    location: TableLocation
+    location: Location
     _: KW_ONLY
     point: tuple[str, str] | None = None
     columns: tuple[str, ...] | None = None
     where: str | None = None
 
     @staticmethod
-    def of(given: Mapping[str, str]) -> ReadOptions:
-        """Check options, whose names have any case. Raises InvalidInputError for unknown and contradicting ones."""
-        options = checked_options(given, _NAMES, "read")
+    def of(given: Mapping[str, str], registered: CatalogTable | None = None) -> ReadOptions:
+        """Check options, whose names have any case. Raises InvalidInputError for unknown and contradicting ones.
+
+        The options of a ``registered`` table are those of one query.
+        """
+        options = checked_options(given, _NAMES, "read", of=registered)
         points = [(name, options[name]) for name in _POINTS if name in options]
         if len(points) > 1:
             names = " and ".join(repr(name) for name, _ in points)
             raise InvalidInputError(f"options {names} exclude each other. Pass one of them.")
         return ReadOptions(
-            TableLocation.of(options),
+            registered or TableLocation.of(options),
             point=points[0] if points else None,
             columns=_columns(options["columns"]) if "columns" in options else None,
             where=checked_condition(options.get("where")),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from pyspark.sql.datasource import DataSource
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceReader, DataSourceWriter
     from pyspark.sql.types import StructType
 
+    from lakelsm.data_source.table_location import CatalogTable
+
 #: The name in `format(…)`.
 FORMAT = "lakelsm"
 #: The module of Spark's worker that passes filters to a reader. Spark runs it if filters may be pushed down.
@@ -27,6 +29,9 @@ _FILTER_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
 
 class DefaultSource(DataSource):
     """One table as a data source for batches. `read_options` and `write_options` beside this module have the options."""
+
+    #: The table of a subclass that `registration` makes; its options are those of one query.
+    registered: ClassVar[CatalogTable | None] = None
 
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__(dict(options))
@@ -42,9 +47,14 @@ class DefaultSource(DataSource):
         from lakelsm.data_source.spark_rows import source_struct
         from lakelsm.data_source.write_options import BATCH_NAMES, WriteOptions
 
+        if "provider" in self.options:  # Spark adds its own keys to the options of such a statement.
+            raise UnsupportedFeatureError(
+                f"CREATE TABLE … USING {FORMAT} is not supported: Spark passes no options of such a table to its "
+                "queries. Use Catalog.register for tables by name, or CREATE TEMPORARY VIEW."
+            )
         if any(name.lower() in BATCH_NAMES for name in self.options):
-            return source_struct(WriteOptions.of(self.options).location.opened().schema, None)
-        options = ReadOptions.of(self.options)
+            return source_struct(WriteOptions.of(self.options, self.registered).location.opened().schema, None)
+        options = ReadOptions.of(self.options, self.registered)
         return source_struct(options.opened().schema, options.columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -54,14 +64,14 @@ class DefaultSource(DataSource):
 
         # Spark refuses a reader that takes filters if the session does not push them down (4.1 to 4.3).
         kind = FilteringReader if _may_push_filters() else TableReader
-        return kind(ReadOptions.of(self.options), schema)
+        return kind(ReadOptions.of(self.options, self.registered), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return the writer of rows with a schema. ``overwrite``: they replace all rows of the table."""
         from lakelsm.data_source.write_options import WriteOptions
         from lakelsm.data_source.writer import TableWriter
 
-        return TableWriter(WriteOptions.of(self.options), schema, overwrite=overwrite)
+        return TableWriter(WriteOptions.of(self.options, self.registered), schema, overwrite=overwrite)
 
     def streamReader(self, schema: StructType) -> NoReturn:
         """Raise UnsupportedFeatureError."""

@@ -11,8 +11,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DataType, StructType
 
 from lakelsm.errors import InvalidInputError
+from lakelsm.schema.identifiers import match
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.spark.spark_types import to_struct
+
+_REMEDY = "Load the table without a schema, or register its catalog, again"
 
 
 def source_struct(schema: TableSchema, columns: Sequence[str] | None) -> StructType:
@@ -39,11 +42,13 @@ def check_given(schema: TableSchema, given: StructType) -> None:
     """
     own = {field.name: field.dataType for field in to_struct(schema.fields).fields}
     for field in given.fields:
-        kind = own[schema.column_name(field.name)]
-        if _text(field.dataType) != _text(kind):
+        name = match(field.name, own)
+        if name is None:
+            raise InvalidInputError(f"column {field.name!r}: the table has no such column. {_REMEDY}.")
+        if _text(field.dataType) != _text(own[name]):
             raise InvalidInputError(
-                f"column {field.name!r}: the table has type {_text(kind)}, and {_text(field.dataType)} is wanted. Load "
-                "the table again without a schema, and cast the column."
+                f"column {field.name!r}: the table has type {_text(own[name])}, and {_text(field.dataType)} is wanted. "
+                f"{_REMEDY}, and cast the column."
             )
 
 

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
+from datetime import tzinfo
+from typing import TypeAlias
 
-from lakelsm.arguments import checked_branch, invalid_argument
+from lakelsm.arguments import checked_branch, checked_location, invalid_argument
+from lakelsm.engine import opened_storage
 from lakelsm.errors import InvalidInputError
+from lakelsm.format.paths import table_path
+from lakelsm.format.table_name import TableName
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.storage import FileIO
 from lakelsm.table.table import Table
 
 #: The options of a location, in the order of messages.
@@ -34,7 +41,10 @@ class TableLocation:
         """Return the location that `checked_options` name."""
         location = options.get("path", "")
         if not location.strip():
-            raise InvalidInputError("option 'path': the table is missing. Pass its directory or URI to load() or save().")
+            raise InvalidInputError(
+                "option 'path': the table is missing. Pass its directory or URI to load() or save(), and use "
+                "Catalog.register for tables of the session catalog."
+            )
         storage = {name: value for name, value in options.items() if _is_of_storage(name)}
         return TableLocation(
             location,
@@ -48,19 +58,51 @@ class TableLocation:
         if self.warehouse is None:
             table = Table.for_path(self.location, storage_options=self.storage)
         else:
-            from lakelsm.catalog import Catalog
-
-            table = Catalog(self.warehouse, storage_options=self.storage).table(self.location)
+            name = TableName.parse(self.location, "option 'path'")
+            warehouse = checked_location("option 'warehouse'", self.warehouse)
+            file_io, root = opened_storage(warehouse, None, self.storage)
+            store = TableStore.within(file_io, table_path(root, name.database, name.table), name.main_name)
+            table = Table(store.on_branch(name.branch))
         return table if self.branch is None else table.branches.open(self.branch)
 
 
-def checked_options(given: Mapping[str, str], names: Collection[str], call: str) -> dict[str, str]:
-    """Return options by name in lower case. Raises InvalidInputError for one that a ``call`` does not have."""
+@dataclass(frozen=True)
+class CatalogTable:
+    """A table of a catalog, which `Catalog.register` gives a name in a session. ``root`` is its directory."""
+
+    name: str
+    root: str
+    _: KW_ONLY
+    file_io: FileIO = field(repr=False)
+    time_zone: tzinfo | None = None
+
+    def opened(self) -> Table:
+        """Open the table."""
+        return Table(replace(TableStore.within(self.file_io, self.root, self.name), catalog_zone=self.time_zone))
+
+
+#: A table that a data source reads or writes.
+Location: TypeAlias = TableLocation | CatalogTable
+
+
+def checked_options(
+    given: Mapping[str, str], names: Collection[str], call: str, *, of: CatalogTable | None = None
+) -> dict[str, str]:
+    """Return options by name in lower case. Raises InvalidInputError for one that a ``call`` does not have.
+
+    A registered table (``of``) has no options of a location and of an object store.
+    """
     options = {str(name).lower(): str(value) for name, value in given.items()}
-    unknown = sorted(name for name in options if name not in names and not _is_of_storage(name))
+    known = list(names) if of is None else [name for name in names if name not in LOCATION_NAMES]
+    unknown = sorted(name for name in options if name not in known and not (of is None and _is_of_storage(name)))
+    if unknown and of is not None:
+        raise InvalidInputError(
+            f"option {unknown[0]!r}: a {call} of the registered table {of.name} has no such option. Options: "
+            f"{', '.join(known)}."
+        )
     if unknown:
         raise InvalidInputError(
-            f"option {unknown[0]!r}: a {call} of format('lakelsm') has no such option. Options: {', '.join(names)}, and "
+            f"option {unknown[0]!r}: a {call} of format('lakelsm') has no such option. Options: {', '.join(known)}, and "
             "the settings of an object store (fs.…, aws_…)."
         )
     return options

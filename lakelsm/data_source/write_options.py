@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 
-from lakelsm.data_source.table_location import LOCATION_NAMES, TableLocation, checked_options, whole_number
+from lakelsm.data_source.table_location import (
+    LOCATION_NAMES,
+    CatalogTable,
+    Location,
+    TableLocation,
+    checked_options,
+    whole_number,
+)
 
 #: Options of writes that reads do not have.
 BATCH_NAMES = ("commit-user", "batch-id")
@@ -15,18 +22,21 @@ BATCH_NAMES = ("commit-user", "batch-id")
 class WriteOptions:
     """A table, and the identity of the batch as in `Table.write`."""
 
-    location: TableLocation
+    location: Location
     _: KW_ONLY
     commit_user: str | None = None
     batch_id: int | None = None
 
     @staticmethod
-    def of(given: Mapping[str, str]) -> WriteOptions:
-        """Check options, whose names have any case. Raises InvalidInputError for unknown and wrong ones."""
-        options = checked_options(given, (*LOCATION_NAMES, *BATCH_NAMES), "write")
+    def of(given: Mapping[str, str], registered: CatalogTable | None = None) -> WriteOptions:
+        """Check options, whose names have any case. Raises InvalidInputError for unknown and wrong ones.
+
+        The options of a ``registered`` table are those of one statement.
+        """
+        options = checked_options(given, (*LOCATION_NAMES, *BATCH_NAMES), "write", of=registered)
         batch = options.get("batch-id")
         return WriteOptions(
-            TableLocation.of(options),
+            registered or TableLocation.of(options),
             commit_user=options.get("commit-user"),
             batch_id=None if batch is None else whole_number("batch-id", batch, "a number from 0"),
         )

@@ -4,8 +4,9 @@ Spark creates the writer once, and sends it as a pickle to the tasks and to the 
 control over which task gets a row, so a key may be in several tasks. Each task has a range of sequence numbers, in the
 order of Spark's partitions: of the rows of a key, the last row of the highest partition wins.
 
-If others have taken the sequence numbers since the writer was created, the files of the tasks are read and written
-again by the process that commits.
+The process that commits reads and writes the files of the tasks again if others have taken the sequence numbers since
+the writer was created, and if buckets are dynamic: one process assigns the buckets of new keys, because two tasks could
+give a key two of them.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ from lakelsm.commit.attempt_files import AttemptFiles, written_directories
 from lakelsm.data_source.spark_rows import arrow_form
 from lakelsm.data_source.write_options import WriteOptions
 from lakelsm.environment import SYSTEM
-from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.format.file_names import AttemptNames
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.snapshot import CommitKind
@@ -57,17 +57,15 @@ class TableWriter(DataSourceArrowWriter):
         self._overwrite = overwrite
         self._form = arrow_form(schema)
         self._store = store = options.location.opened()._store().for_writes()
-        if store.options.bucket < 1:
-            raise UnsupportedFeatureError(
-                f"Table {store.name}: format('lakelsm') does not write tables with dynamic buckets. Use Table.write."
-            )
         self._rows(iter(()))  # Raises for wrong columns before a task runs.
         self._user, self._identifier, earlier = known_batch(store, options.commit_user, options.batch_id)
         self._is_committed = earlier is not None
         kind, names = CommitKind.OVERWRITE if overwrite else CommitKind.APPEND, AttemptNames.new(SYSTEM.new_uuid)
         base = store.snapshots.latest()
         with store.while_changed(base):
-            self._job = level0_job(store, base, kind, names)
+            job = level0_job(store, base, kind, names)
+        # Buckets of tasks are provisional if they are dynamic, so the tasks do not read the indexes of keys.
+        self._job = job if job.hash_indexes is None else replace(job, hash_indexes={})
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> FilesMessage:
         """Write the rows of a task. If it raises, it deletes its files."""
@@ -129,7 +127,7 @@ class TableWriter(DataSourceArrowWriter):
             return replace(outcome, files_published=False) if files.are_rewritten else outcome
 
         with AttemptFiles(self._store, self._job.names, partial(written_directories, self._store)) as attempt:
-            attempt.record_written(files.entries, has_indexes=False)
+            attempt.record_written(files.entries, has_indexes=files.are_provisional)
             attempt.commit(publish)
         return results[0]
 
@@ -148,6 +146,8 @@ class _TaskFiles:
     def __init__(self, store: TableStore, job: Level0Job, written: TaskMessages) -> None:
         self.runner = LocalEngine().runner
         self.are_rewritten = False
+        #: Whether the buckets of the tasks' files are not those of the rows.
+        self.are_provisional = store.options.bucket < 1
         self._writer = ArrowWriter(self.runner, store)
         self._first_sequence = job.first_sequence
         self._written = written
@@ -159,10 +159,14 @@ class _TaskFiles:
 
     def write(self, rows: Iterator[pa.RecordBatch], job: Level0Job) -> TaskMessages:
         """See `RowWriter.write`."""
-        if not self.are_rewritten and job.first_sequence == self._first_sequence:
+        if not (self.are_rewritten or self.are_provisional) and job.first_sequence == self._first_sequence:
             return self._written
         self.are_rewritten = True
-        return self._writer.write(rows, job)
+        again = self._writer.write(rows, job)
+        # The tasks' files do not have the rows that the tasks ignored.
+        again.ignored_rows += self._written.ignored_rows
+        again.ignored_deletes += self._written.ignored_deletes
+        return again
 
     def written_rows(self, entries: Sequence[ManifestEntry]) -> Iterator[pa.RecordBatch]:
         """See `RowWriter.written_rows`."""

@@ -1,4 +1,4 @@
-"""Results of calls on tags, branches and consumers, and of a rollback."""
+"""Results of calls on tags, branches, consumers and names in a Spark session, and of a rollback."""
 
 from __future__ import annotations
 
@@ -146,3 +146,16 @@ class ConsumerExpiryResult(OperationResult):
     def changed(self) -> bool:
         """True if a consumer was deleted."""
         return bool(self.consumers)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class RegistrationResult(Result):
+    """The result of a registration of tables in a Spark session.
+
+    ``names`` are their names in `spark.sql`, ``dropped`` the names that no table has any more. ``skipped`` has each table
+    without a name, with the reason.
+    """
+
+    names: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()

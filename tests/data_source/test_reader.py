@@ -87,7 +87,7 @@ def test_a_schema_that_differs_from_the_table_is_refused(tmp_path: Path) -> None
     options = ReadOptions.of({"path": created(tmp_path)._store().paths.root})
     with pytest.raises(InvalidInputError, match="column 'id': the table has type int, and bigint is wanted"):
         TableReader(options, StructType().add("id", LongType())).partitions()
-    with pytest.raises(InvalidInputError, match="'other' does not exist"):
+    with pytest.raises(InvalidInputError, match="column 'other': the table has no such column"):
         TableReader(options, StructType().add("other", LongType())).partitions()
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import StructType
 
 from lakelsm import Catalog, Table
 from lakelsm.data_source import writer as writer_module
@@ -18,7 +19,7 @@ from lakelsm.data_source.spark_rows import arrow_form, source_struct
 from lakelsm.data_source.write_options import WriteOptions
 from lakelsm.data_source.writer import TableWriter
 from lakelsm.environment import SYSTEM
-from lakelsm.errors import CommitConflictError, InvalidInputError, UnsupportedFeatureError
+from lakelsm.errors import CommitConflictError, InvalidInputError
 from tests.typed_values import TYPED_VALUES
 
 
@@ -66,11 +67,12 @@ def numbers(start: int, stop: int, add: int = 0) -> dict[int, int]:
     return {number: number + add for number in range(start, stop)}
 
 
+@pytest.mark.parametrize("bucket", ["2", "-1"])
 @pytest.mark.parametrize("options", [{}, {"write_only": "true"}, {"changelog_producer": "input"}])
 def test_one_commit_has_the_rows_of_all_tasks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, str], bucket: str
 ) -> None:
-    table = created(tmp_path, **options)
+    table = created(tmp_path, **options, bucket=bucket)
     table.write([{"id": 0, "n": -1}, {"id": 99, "n": -1}])
     before = table.inspect.snapshots().to_arrow().num_rows
     writer = writer_of(table)
@@ -88,8 +90,9 @@ def test_one_commit_has_the_rows_of_all_tasks(
     assert not table.maintenance.check(data="full").findings
 
 
-def test_an_overwrite_replaces_all_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = created(tmp_path)
+@pytest.mark.parametrize("bucket", ["2", "-1"])
+def test_an_overwrite_replaces_all_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bucket: str) -> None:
+    table = created(tmp_path, bucket=bucket)
     table.write([{"id": 77, "n": 7}])
     writer = writer_of(table, overwrite=True)
     writer.commit([task(writer, at, numbers(at, at + 2), monkeypatch) for at in (0, 1)])
@@ -201,14 +204,42 @@ def test_a_commit_that_fails_deletes_the_files(tmp_path: Path, monkeypatch: pyte
     assert files_of(table) == set()
 
 
-def test_dynamic_buckets_and_wrong_columns_are_refused_before_a_task_runs(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedFeatureError, match="does not write tables with dynamic buckets"):
-        writer_of(created(tmp_path / "a", bucket="-1"))
-    table = created(tmp_path / "b")
-    with pytest.raises(InvalidInputError, match="lacks column n"):
-        TableWriter(
-            WriteOptions.of({"path": table._store().paths.root}), source_struct(table.schema, ("id",)), overwrite=False
-        )
+def test_a_key_has_one_dynamic_bucket_whichever_tasks_have_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {"bucket": "-1", "write_only": "true", "dynamic_bucket.target_row_num": "7"}
+    table = created(tmp_path, **settings)
+    table.write([{"id": at, "n": -1} for at in range(30)])
+    writer = writer_of(table)
+    messages = [task(writer, at, numbers(20 * at, 20 * at + 40, 100 * at), monkeypatch) for at in range(3)]
+    table.write([{"id": 70, "n": -1}, {"id": 500, "n": -1}])
+    writer.commit(messages)
+    assert rows_of(table) == {**numbers(0, 40), **numbers(20, 60, 100), **numbers(40, 80, 200), 500: -1}
+    assert not table.maintenance.check(data="full").findings
+    live = table.inspect.files().to_arrow().num_rows
+    assert len(files_of(table)) == live
+    assert not any(writer._job.names.owns(path.name) for path in tmp_path.rglob("*"))
+    table.compact(full=True)
+    assert len(rows_of(table)) == 81
+
+
+def test_columns_have_any_order_and_only_partial_updates_leave_some_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = {"id": "INT", "a": "INT", "b": "STRING"}
+    table = created(tmp_path / "a", columns)
+    batch = pa.RecordBatch.from_pydict({"B": ["x"], "a": [5], "ID": [1]})
+    options = WriteOptions.of({"path": table._store().paths.root})
+    struct = StructType().add("B", "string").add("a", "long").add("ID", "long")
+    writer = TableWriter(options, struct, overwrite=False)
+    writer.commit([writer.write(iter([batch]))])
+    assert table.to_arrow().to_pylist() == [{"id": 1, "a": 5, "b": "x"}]
+    with pytest.raises(InvalidInputError, match="lacks column b"):
+        TableWriter(options, source_struct(table.schema, ("a", "id")), overwrite=False)
+    partial = created(tmp_path / "b", columns, merge_engine="partial-update")
+    partial.write([{"id": 1, "a": 1, "b": "x"}])
+    options = WriteOptions.of({"path": partial._store().paths.root})
+    writer = TableWriter(options, source_struct(partial.schema, ("a", "id")), overwrite=False)
+    writer.commit([writer.write(iter([pa.RecordBatch.from_pydict({"a": [2], "id": [1]})]))])
+    assert partial.to_arrow().to_pylist() == [{"id": 1, "a": 2, "b": "x"}]
 
 
 def test_every_type_is_written_as_it_is_read(tmp_path: Path) -> None:
