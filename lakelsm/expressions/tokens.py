@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from lakelsm.errors import InvalidInputError
 
@@ -51,9 +50,15 @@ class TokenKind(Enum):
     END = "end"
 
 
-@dataclass(frozen=True)
-class Token:
-    """A token, and its range of characters in the text. ``text`` is as the user wrote it."""
+_WORDS = frozenset([TokenKind.NAME, TokenKind.SYMBOL])
+_KINDS = {kind.name.lower(): kind for kind in TokenKind}
+
+
+class Token(NamedTuple):
+    """A token, and its range of characters in the text. ``text`` is as the user wrote it.
+
+    A tuple is made in a third of the time of a frozen dataclass; a statement can have 200,000 tokens.
+    """
 
     kind: TokenKind
     text: str
@@ -62,7 +67,8 @@ class Token:
 
     def is_word(self, word: str) -> bool:
         """Return whether the token is a keyword, in any case, or a symbol."""
-        return self.kind in (TokenKind.NAME, TokenKind.SYMBOL) and self.text.upper() == word
+        text = self.text
+        return len(text) == len(word) and text.upper() == word and self.kind in _WORDS
 
 
 def tokenize(sql: str) -> list[Token]:
@@ -89,7 +95,7 @@ def each_token(sql: str) -> Iterator[Token]:
         elif kind == "number" and (len(found[0]) > _MAX_NUMBER or _LONG_EXPONENT.search(found[0])):
             raise located(sql, found.start(), f"the number {found[0][:_MAX_SHOWN]}… is too long")
         elif kind != "space":
-            yield Token(TokenKind[kind.upper()], found[0], found.start(), position)
+            yield Token(_KINDS[kind], found[0], found.start(), position)
 
 
 def has_query(tokens: Sequence[Token]) -> bool:

@@ -28,10 +28,22 @@ _KEEP_RIGHT = frozenset(["cross", "inner", "right"])
 
 @dataclass(frozen=True)
 class Need:
-    """The part of a table to read: ``columns`` (None: all; else at least one), and conditions that are joined by AND."""
+    """The part of a table to read: ``columns`` (None: all; else at least one), and conditions that are joined by AND.
+
+    ``ranges`` are the characters of the query that have these conditions.
+    """
 
     columns: Sequence[str] | None
     where: str | None
+    ranges: Sequence[tuple[int, int]] = ()
+
+
+@dataclass(frozen=True)
+class _Condition:
+    """A condition on one table, and its range of characters in the query."""
+
+    text: str
+    range: tuple[int, int]
 
 
 def needs(query: QueryText, fields: Mapping[int, Sequence[DataField]], time_zone: str | None) -> dict[int, Need]:
@@ -49,7 +61,9 @@ def needs(query: QueryText, fields: Mapping[int, Sequence[DataField]], time_zone
             used = None
         elif used is not None:
             used = used or [columns[0].name]  # Rows are counted by a column.
-        found[start] = Need(used, " AND ".join(f"({each})" for each in conditions.get(start, ())) or None)
+        given = conditions.get(start, ())
+        where = " AND ".join(f"({each.text})" for each in given) or None
+        found[start] = Need(used, where, [each.range for each in given])
     return found
 
 
@@ -82,17 +96,22 @@ def _is_star(words: Sequence[str], at: int) -> bool:
 
 def _conditions(
     query: QueryText, fields: Mapping[int, Sequence[DataField]], time_zone: str | None
-) -> Iterator[tuple[int, list[str]]]:
+) -> Iterator[tuple[int, list[_Condition]]]:
     for block in query.blocks:
         parts = list(conjuncts(block.where))
         for at, relation in enumerate(block.relations):
             if relation.table is None or relation.table.start not in fields or not _keeps_rows(block, at):
                 continue
             columns = fields[relation.table.start]
-            texts = (_condition(each, relation, len(block.relations) == 1, columns) for each in parts)
+            is_only_one = len(block.relations) == 1
+            found = ((_condition(each, relation, is_only_one, columns), each) for each in parts)
             yield (
                 relation.table.start,
-                [text for text in texts if text is not None and _is_understood(text, columns, time_zone)],
+                [
+                    _Condition(text, (tokens[0].start, tokens[-1].end))
+                    for text, tokens in found
+                    if text is not None and _is_understood(text, columns, time_zone)
+                ],
             )
 
 

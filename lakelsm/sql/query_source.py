@@ -27,6 +27,10 @@ class QuerySource(Protocol):
     def fields(self) -> Sequence[DataField]:
         """The columns."""
 
+    @property
+    def applies_conditions(self) -> bool:
+        """Whether `reader` returns only rows for which the needed condition is TRUE."""
+
     def reader(self, need: Need) -> pa.RecordBatchReader:
         """Return the needed columns, in their order in ``fields``, read in this process; each call reads again."""
 
@@ -48,6 +52,11 @@ class FrameSource:
     def fields(self) -> Sequence[DataField]:
         """The columns, of the types that Paimon has for them."""
         return fields_of(self.rows.schema)
+
+    @property
+    def applies_conditions(self) -> bool:
+        """See `QuerySource.applies_conditions`."""
+        return False
 
     def reader(self, need: Need) -> pa.RecordBatchReader:
         """See `QuerySource.reader`."""

@@ -42,6 +42,11 @@ class TableSource:
         """The columns of the table."""
         return self.table.schema.fields
 
+    @property
+    def applies_conditions(self) -> bool:
+        """See `QuerySource.applies_conditions`."""
+        return True
+
     def reader(self, need: Need) -> pa.RecordBatchReader:
         """See `QuerySource.reader`."""
         return self.table.to_reader(need.where, need.columns, fresh=self.fresh)
@@ -76,6 +81,11 @@ class ResultSource:
         """The columns."""
         return fields_of(self.rows.to_arrow().schema)
 
+    @property
+    def applies_conditions(self) -> bool:
+        """See `QuerySource.applies_conditions`."""
+        return False
+
     def reader(self, need: Need) -> pa.RecordBatchReader:
         """See `QuerySource.reader`."""
         rows = self.rows.to_arrow()
@@ -102,6 +112,11 @@ class ChangesSource:
     def fields(self) -> Sequence[DataField]:
         """The columns of the table."""
         return self.table.schema.fields
+
+    @property
+    def applies_conditions(self) -> bool:
+        """See `QuerySource.applies_conditions`."""
+        return False
 
     def reader(self, need: Need) -> pa.RecordBatchReader:
         """See `QuerySource.reader`."""

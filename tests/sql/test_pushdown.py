@@ -81,3 +81,10 @@ def test_named_columns_are_read(text: str, columns: list[str] | None) -> None:
 )
 def test_conditions_reach_the_tables_whose_rows_they_decide(text: str, where: list[str | None]) -> None:
     assert conditions(text) == where
+
+
+def test_the_ranges_of_conditions_are_their_texts_in_the_query() -> None:
+    text = "SELECT a FROM t x WHERE x.b = 'p' AND upper(b) = 'X' AND a BETWEEN 1 AND 2 /* end */ ORDER BY a"
+    query = QueryText.of(text)
+    (need,) = needs(query, {each.start: FIELDS for each in query.references}, None).values()
+    assert [text[start:end] for start, end in need.ranges] == ["x.b = 'p'", "a BETWEEN 1 AND 2"]

@@ -88,6 +88,11 @@ class _TargetRows:
         """The columns."""
         return [self.store.schema.field(name) for name in self.names]
 
+    @property
+    def applies_conditions(self) -> bool:
+        """See `QuerySource.applies_conditions`."""
+        return False
+
     def reader(self, need: Need) -> pa.RecordBatchReader:
         """See `QuerySource.reader`."""
         names = self.names if need.columns is None else need.columns

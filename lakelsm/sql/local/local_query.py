@@ -6,6 +6,7 @@ its own if its memory does not suffice. It can read a stream again, so each scan
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import tempfile
 import weakref
@@ -58,10 +59,11 @@ class _LocalQuery:
     def of(query: QueryText, sources: Mapping[int, QuerySource]) -> _LocalQuery:
         """Bind a query."""
         fields = {start: source.fields for start, source in sources.items()}
-        names = query.new_names(sources)
-        tree = QueryTree(query.replaced(names))
+        names, wanted = query.new_names(sources), needs(query, fields, None)
+        filtered = [wanted[start].ranges for start, source in sources.items() if source.applies_conditions]
+        tree = QueryTree(query.replaced(names, itertools.chain.from_iterable(filtered)))
         bound = bind_query(tree, {names[start]: columns for start, columns in fields.items()})
-        return _LocalQuery(bound, sources, names, needs(query, fields, None))
+        return _LocalQuery(bound, sources, names, wanted)
 
     @property
     def schema(self) -> pa.Schema:

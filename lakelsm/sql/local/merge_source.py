@@ -114,6 +114,11 @@ class _TableRows:
         """The columns."""
         return self.table.schema.fields
 
+    @property
+    def applies_conditions(self) -> bool:
+        """See `QuerySource.applies_conditions`."""
+        return True
+
     def reader(self, need: Need) -> pa.RecordBatchReader:
         """See `QuerySource.reader`."""
         return self.table.to_reader(need.where, need.columns)
@@ -137,6 +142,11 @@ class _ResultRows:
     def fields(self) -> Sequence[DataField]:
         """The columns."""
         return fields_of(self.rows.schema)
+
+    @property
+    def applies_conditions(self) -> bool:
+        """See `QuerySource.applies_conditions`."""
+        return False
 
     def reader(self, need: Need) -> pa.RecordBatchReader:
         """See `QuerySource.reader`."""

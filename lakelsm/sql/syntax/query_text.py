@@ -59,19 +59,23 @@ class QueryText:
             prefix += "_"
         return {start: f"{prefix}{at}_" for at, start in enumerate(sorted(starts))}
 
-    def replaced(self, names: Mapping[int, str]) -> str:
+    def replaced(self, names: Mapping[int, str], applied: Iterable[tuple[int, int]] = ()) -> str:
         """Return the text with other names in place of references, by their ``start``.
 
-        A table without an alias gets its own name as one, so that qualified columns are found.
+        A table without an alias gets its own name as one, so that qualified columns are found. ``applied`` are ranges
+        of conditions, without references, that hold for all rows; they become TRUE.
         """
         relations = (each for block in self.blocks for each in block.relations)
         named = {each.table.start for each in relations if each.table and not each.alias and each.takes_alias}
-        parts, position = [], 0
+        edits = [(start, end, "TRUE") for start, end in set(applied)]  # One without columns is several tables'.
         for reference in self.references:
             if reference.start in names:
                 alias = f" AS {quoted(reference.name[-1])}" if reference.start in named else ""
-                parts += [self.text[position : reference.start], names[reference.start], alias]
-                position = reference.end
+                edits.append((reference.start, reference.end, names[reference.start] + alias))
+        parts, position = [], 0
+        for start, end, text in sorted(edits):
+            parts += [self.text[position:start], text]
+            position = end
         return "".join([*parts, self.text[position:]])
 
 

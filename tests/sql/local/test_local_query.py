@@ -143,3 +143,27 @@ def test_names_of_columns_and_plans_read_no_rows(tmp_path: Path, monkeypatch: py
     assert found.columns == ["id", "c"]
     assert [str(kind) for kind in found.schema.types] == ["int32", "string"]
     assert "ARROW_SCAN" in str(c.sql("EXPLAIN SELECT id FROM db.flights", engine="local").to_arrow())
+
+
+def test_conditions_that_reads_apply_are_not_evaluated_again(tmp_path: Path) -> None:
+    c = catalog(str(tmp_path))
+    text = "SELECT id FROM db.flights f WHERE id > 1 AND f.id <> 3 AND abs(id) < 5 ORDER BY id"
+    assert c.sql(text, engine="local").to_arrow().column(0).to_pylist() == [2, 4]
+    plan = "\n".join(c.sql(f"EXPLAIN {text}", engine="local").to_arrow().column(0).to_pylist())
+    assert "where (id > 1) AND (id <> 3)" in plan and "abs" in plan.split("\n\n")[-1]
+    assert "<> 3" not in plan.split("where", 1)[1].split("\n", 1)[1] and "!= 3" not in plan
+    text = "SELECT f.id FROM db.flights f, db.flights g WHERE 2 NOT BETWEEN 5 AND 10 AND f.id = g.id AND g.id < 3"
+    assert sorted(c.sql(text, engine="local").to_arrow().column(0).to_pylist()) == [1, 2]
+    rows = pa.table({"id": pa.array([1, 2, 3], pa.int32())})
+    assert c.sql("SELECT id FROM q WHERE id > 1 AND id <> 3", engine="local", q=rows).to_arrow().num_rows == 1
+
+
+def test_thousands_of_terms_are_read_within_seconds(tmp_path: Path) -> None:
+    c = catalog(str(tmp_path))
+    for where in (
+        " OR ".join(f"id = {number}" for number in range(4, 3_000)),
+        f"id IN ({', '.join(map(str, range(4, 20_000)))})",
+        " OR ".join(f"(id = {number} AND seats + 0 > 0)" for number in range(4, 500)),
+    ):
+        found = c.sql(f"SELECT id FROM db.flights WHERE {where} ORDER BY id", engine="local").to_arrow()
+        assert found.column(0).to_pylist() == [4, 5]

@@ -72,6 +72,13 @@ def test_other_names_take_the_places_of_tables_and_their_aliases_stay() -> None:
     assert found == "SELECT a.i FROM v0 AS `a`, v1 AS x WHERE a.i IN (SELECT j FROM v2 y) -- {a}"
 
 
+def test_conditions_that_reads_apply_become_true() -> None:
+    text = "SELECT a FROM b WHERE a = 1 AND c = 2"
+    query = QueryText.of(text)
+    ranges = [(text.index(part), text.index(part) + 5) for part in ("c = 2", "a = 1")]
+    assert query.replaced({query.references[0].start: "v"}, ranges) == "SELECT a FROM v AS `b` WHERE TRUE AND TRUE"
+
+
 def test_relations_that_are_sampled_or_renamed_are_not_plain_and_a_sample_precedes_the_alias() -> None:
     query = QueryText.of("SELECT 1 FROM a TABLESAMPLE (1 ROWS), b AS c(d), e, f PIVOT (max(i) FOR j IN (1))")
     relations = query.blocks[0].relations
