@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchmarks.sql_queries import SQL_HERE, SQL_ON_SPARK
 from benchmarks.timing import Turns
 
 KEY = "id"
@@ -64,6 +65,9 @@ JOINED_FACTS: Mapping[str, int] = {"lookup-join-10k": 10_000, "lookup-join-1m": 
 
 LOOKUP_JOIN_OPERATIONS = tuple(JOINED_FACTS)
 
+FORMAT_OPERATIONS = ("format-read", "format-column", "format-point", "format-write")
+"""Reads and writes by PySpark's Data Source API, beside those of `Table`, of a tenth of the rows."""
+
 LOOKUP_HITS: Mapping[str, float] = {
     "lookup-hits": 1.0,
     "lookup-half": 0.5,
@@ -91,6 +95,9 @@ OPERATIONS = (
     *MODE_OPERATIONS,
     *MERGE_OPERATIONS,
     *LOOKUP_JOIN_OPERATIONS,
+    *SQL_HERE,
+    *SQL_ON_SPARK,
+    *FORMAT_OPERATIONS,
     *LOOKUP_OPERATIONS,
     *METADATA_OPERATIONS,
     *UPKEEP_OPERATIONS,
@@ -105,6 +112,9 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "modes": MODE_OPERATIONS,
     "merges": MERGE_OPERATIONS,
     "lookup-joins": LOOKUP_JOIN_OPERATIONS,
+    "sql": tuple(SQL_HERE),
+    "sql-spark": tuple(SQL_ON_SPARK),
+    "format": FORMAT_OPERATIONS,
     "lookups": LOOKUP_OPERATIONS,
     "metadata": METADATA_OPERATIONS,
     "upkeep": UPKEEP_OPERATIONS,

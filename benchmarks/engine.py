@@ -26,13 +26,19 @@ def open_table(path: Path) -> Any:
     return Table.for_path(path.as_uri())
 
 
+def open_catalog(warehouse: Path) -> Any:
+    """Open a warehouse."""
+    from lakelsm import Catalog
+
+    return Catalog(warehouse.as_uri())
+
+
 def create(config: BenchConfig, warehouse: Path, more: Mapping[str, str] | None = None, schema: Any = None) -> Any:
     """Create a table in a separate warehouse, with the columns of the benchmark unless others are given."""
     from benchmarks.data import SCHEMA
-    from lakelsm import Catalog
 
     options = {"bucket": str(config.buckets), "write-only": "true", **(more or {})}
-    return Catalog(warehouse.as_uri()).create_table("bench.t", schema or SCHEMA, primary_key=[KEY], options=options)
+    return open_catalog(warehouse).create_table("bench.t", schema or SCHEMA, primary_key=[KEY], options=options)
 
 
 def list_live_files(config: BenchConfig) -> None:

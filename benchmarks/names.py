@@ -11,6 +11,13 @@ LOCAL = "lakelsm local"
 #: An earlier revision of lakelsm on Spark, on the same tables.
 BEFORE = "lakelsm before"
 
+# Contenders of queries and of the data source.
+SQL_LOCAL = "lakelsm local SQL"
+SQL_SPARK = "lakelsm SQL"
+READER_BY_HAND = "to_reader in DuckDB"
+READ_BY_HAND = "Table.read in Spark SQL"
+FORMAT = "lakelsm format"
+
 # Contenders of lookups.
 FULL_CACHE = "lakelsm full cache"
 PARTIAL_CACHE = "lakelsm partial cache"
@@ -64,6 +71,11 @@ def smaller(name: str) -> str:
 def upserting(name: str) -> str:
     """Return the name of the plain upsert beside a merge of the same rows."""
     return f"{name} upsert"
+
+
+def pushed(name: str) -> str:
+    """Return the name of the same with the columns or the condition as options."""
+    return f"{name}, by option"
 
 
 def merging(name: str, merge_engine: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from benchmarks.config import MASKED_PERCENT, OPERATIONS
 from benchmarks.names import DEDUPLICATE, ENGINE, merging
-from benchmarks.targets import BOUNDS, LOOKUPS, MERGES, SPEED, UPKEEP, Verdict
+from benchmarks.targets import BOUNDS, LOOKUPS, MERGES, SPEED, SQL, UPKEEP, Verdict
 from benchmarks.timing import Measurement
 
 TITLES = {
@@ -28,6 +28,25 @@ TITLES = {
     "mode-where": "read after these writes, predicate on a value column",
     "lookup-join-10k": "lookup join of 10,000 facts, cache warm",
     "lookup-join-1m": "lookup join of 1,000,000 facts, cache warm",
+    "sql-aggregate": "aggregation in this process",
+    "sql-where": "aggregation with a condition in this process",
+    "sql-count": "count(*) in this process",
+    "sql-min-max": "min and max in this process",
+    "sql-point": "query of one key in this process",
+    "sql-limit": "query with LIMIT 5 in this process",
+    "sql-top": "ORDER BY with LIMIT 10 in this process",
+    "sql-self-join": "self join in this process",
+    "sql-spark-aggregate": "aggregation on Spark",
+    "sql-spark-range": "aggregation of a range of keys on Spark",
+    "sql-spark-point": "query of one key on Spark",
+    "sql-spark-partition": "aggregation of one partition on Spark (rows / 10)",
+    "sql-spark-join": "join with a tenth of the rows on Spark",
+    "sql-spark-count": "count(*) on Spark",
+    "sql-spark-limit": "query with LIMIT 5 on Spark",
+    "format-read": "read of all columns (rows / 10)",
+    "format-column": "read of one column (rows / 10)",
+    "format-point": "read of one key (rows / 10)",
+    "format-write": "write (rows / 10)",
     "lookup-hits": "lookups of 10 x 100,000 keys with a row, warm",
     "lookup-half": "lookups of 10 x 100,000 keys, half of them with a row, warm",
     "lookup-misses": "lookups of 10 x 100,000 keys without a row, warm",
@@ -56,10 +75,10 @@ _MIB = 1 << 20
 
 
 def judged(found: Sequence[Verdict], operations: Collection[str]) -> list[str]:
-    """Return a line for each target of the operations: speed first, then merges, lookups, upkeep and bounds."""
+    """Return a line for each target of the operations: speed first, then merges, lookups, SQL, upkeep and bounds."""
     lines: list[str] = []
-    headings = {"Speed to reach:": SPEED, "Merges:": MERGES, "Lookups:": LOOKUPS, "Upkeep:": UPKEEP}
-    headings["Bounds to keep:"] = BOUNDS
+    headings = {"Speed to reach:": SPEED, "Merges:": MERGES, "Lookups:": LOOKUPS, "SQL:": SQL}
+    headings |= {"Upkeep:": UPKEEP, "Bounds to keep:": BOUNDS}
     for heading, targets in headings.items():
         requested = [verdict for verdict in found if verdict.target in targets and verdict.target.operation in operations]
         if requested:

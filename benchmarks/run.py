@@ -16,6 +16,7 @@ from benchmarks.config import (
     BEFORE_OPERATIONS,
     CORES_OPERATION,
     ENGINE_OPERATIONS,
+    FORMAT_OPERATIONS,
     INTEGRITY_OPERATIONS,
     LOCAL_MERGE,
     LOOKUP_JOIN_OPERATIONS,
@@ -32,6 +33,7 @@ from benchmarks.config import (
 )
 from benchmarks.environments import PEERS
 from benchmarks.names import BEFORE
+from benchmarks.sql_queries import SQL_HERE, SQL_ON_SPARK
 from benchmarks.timing import Measurement
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -191,6 +193,20 @@ def _run_lookup_joins(runner: Runner, wanted: Collection[str]) -> None:
         runner.lane("lookup-joins", "benchmarks.lookup_join_lane", operations)
 
 
+def _run_sql(runner: Runner, wanted: Collection[str]) -> None:
+    """Measure queries in this process, and queries and the data source on Spark."""
+    lanes = {
+        "sql": ("benchmarks.sql_lane", SQL_HERE),
+        "sql-spark": ("benchmarks.sql_spark_lane", SQL_ON_SPARK),
+        "format": ("benchmarks.sql_spark_lane", FORMAT_OPERATIONS),
+    }
+    for title, (lane, known) in lanes.items():
+        operations = [name for name in known if name in wanted]
+        if operations:
+            runner.lane("prepare", "benchmarks.spark_lane", ("prepare",))
+            runner.lane(title, lane, operations)
+
+
 def _run_own(runner: Runner, wanted: Collection[str]) -> None:
     """Run the lanes without peers."""
     planning = [name for name in METADATA_OPERATIONS if name in wanted]
@@ -233,6 +249,7 @@ def run(config: BenchConfig, only_peers: bool) -> list[Measurement]:
         _run_modes(runner, wanted)
         _run_merges(runner, wanted)
         _run_lookup_joins(runner, wanted)
+        _run_sql(runner, wanted)
         _run_own(runner, wanted)
     lookups = [name for name in LOOKUP_OPERATIONS if name in wanted]
     for name, python in config.peer_pythons.items():

@@ -25,10 +25,14 @@ from benchmarks.names import (
     PARTIAL_UPDATE,
     PYPAIMON,
     QUERY_SERVICE,
+    READ_BY_HAND,
+    READER_BY_HAND,
     ROCKSDB,
     SCAN,
     SHUFFLE_JOIN,
     SORTED_WRITE,
+    SQL_LOCAL,
+    SQL_SPARK,
     cold,
     first,
     merging,
@@ -36,6 +40,7 @@ from benchmarks.names import (
     smaller,
     upserting,
 )
+from benchmarks.sql_queries import SQL_HERE, SQL_ON_SPARK
 from benchmarks.timing import Measurement
 
 _MIB = 1 << 20
@@ -123,6 +128,13 @@ LOOKUPS = (
 )
 """Speed and memory of lookups: the same rows, the same cores."""
 
+SQL = (
+    *(Target(operation, READER_BY_HAND, 1.3, contender=SQL_LOCAL) for operation in SQL_HERE),
+    Target("sql-count", LOCAL, 1.3, contender=SQL_LOCAL),
+    *(Target(operation, READ_BY_HAND, 1.05, contender=SQL_SPARK) for operation in SQL_ON_SPARK),
+)
+"""Queries by SQL beside the same by hand."""
+
 UPKEEP = (
     Target("expire", "", 5.0),
     Target("orphan-scan", "", 60.0),
@@ -158,7 +170,7 @@ BOUNDS = (
 )
 """Results of the past that must stay: of vectors, metadata, integrity and memory."""
 
-TARGETS = SPEED + MERGES + LOOKUPS + UPKEEP + BOUNDS
+TARGETS = SPEED + MERGES + LOOKUPS + SQL + UPKEEP + BOUNDS
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,10 @@ _KEEP_RIGHT = frozenset(["cross", "inner", "right"])
 
 @dataclass(frozen=True)
 class Need:
-    """The part of a table to read: ``columns`` (None: all; else at least one), and conditions that are joined by AND.
+    """The part of a table to read: ``columns`` and conditions, joined by AND.
 
-    ``ranges`` are the characters of the query that have these conditions.
+    ``columns`` None: all of them; empty: only the number of rows is needed. ``ranges`` are the characters of the query
+    that have these conditions.
     """
 
     columns: Sequence[str] | None
@@ -59,8 +60,6 @@ def needs(query: QueryText, fields: Mapping[int, Sequence[DataField]], time_zone
         used = None if is_whole else [field.name for field in columns if field.name.lower() in (names or ())]
         if used is not None and len(used) == len(columns):
             used = None
-        elif used is not None:
-            used = used or [columns[0].name]  # Rows are counted by a column.
         given = conditions.get(start, ())
         where = " AND ".join(f"({each.text})" for each in given) or None
         found[start] = Need(used, where, [each.range for each in given])

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -18,6 +18,11 @@ from lakelsm.types import DataField, DataType, from_arrow, output_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+#: The column of rows of which only the number is needed.
+_ONLY_ROWS = pa.schema([pa.field("rows", pa.bool_())])
+#: The number of these rows in a batch.
+_BATCH_ROWS = 1 << 20
 
 
 class QuerySource(Protocol):
@@ -39,6 +44,14 @@ class QuerySource(Protocol):
 
     def plan(self, need: Need) -> str:
         """Return a line of text on the files that the read of the needed rows opens."""
+
+
+@runtime_checkable
+class CountedSource(Protocol):
+    """A relation that need not be read for the number of its rows."""
+
+    def count(self, where: str | None) -> int:
+        """Return the number of rows that match."""
 
 
 @dataclass(frozen=True)
@@ -109,13 +122,20 @@ def stream_type(kind: DataType) -> pa.DataType:
 
 
 def numbered_schema(source: QuerySource, need: Need) -> pa.Schema:
-    """Return the needed columns, with the types of expressions and with their numbers in ``fields`` for names."""
-    return pa.schema([(str(number), stream_type(field.type)) for number, field in _wanted(source, need)])
+    """Return the needed columns, with the types of expressions and with their numbers in ``fields`` for names.
+
+    DuckDB reads streams with columns only, so that rows without columns have one of NULLs.
+    """
+    fields = [(str(number), stream_type(field.type)) for number, field in _wanted(source, need)]
+    return pa.schema(fields) if fields else _ONLY_ROWS
 
 
 def numbered_stream(source: QuerySource, need: Need) -> pa.RecordBatchReader:
     """Return the needed rows with the columns of `numbered_schema`."""
-    reader = source.reader(Need([field.name for _, field in _wanted(source, need)], need.where))
+    wanted = _wanted(source, need)
+    if not wanted:
+        return pa.RecordBatchReader.from_batches(_ONLY_ROWS, _only_rows(source, need))
+    reader = source.reader(Need([field.name for _, field in wanted], need.where))
     schema = numbered_schema(source, need)
 
     def converted() -> Iterator[pa.RecordBatch]:
@@ -126,6 +146,17 @@ def numbered_stream(source: QuerySource, need: Need) -> pa.RecordBatchReader:
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     return pa.RecordBatchReader.from_batches(schema, converted())
+
+
+def _only_rows(source: QuerySource, need: Need) -> Iterator[pa.RecordBatch]:
+    """Yield as many rows as the source has. A source that does not know their number is read by its first column."""
+    if isinstance(source, CountedSource):
+        count = source.count(need.where)
+        counts = (min(_BATCH_ROWS, count - start) for start in range(0, count, _BATCH_ROWS))
+    else:
+        counts = (batch.num_rows for batch in source.reader(Need([source.fields[0].name], need.where)))
+    for rows in counts:
+        yield pa.RecordBatch.from_arrays([pa.nulls(rows, pa.bool_())], schema=_ONLY_ROWS)
 
 
 def _wanted(source: QuerySource, need: Need) -> list[tuple[int, DataField]]:

@@ -51,9 +51,14 @@ class TableSource:
         """See `QuerySource.reader`."""
         return self.table.to_reader(need.where, need.columns, fresh=self.fresh)
 
+    def count(self, where: str | None) -> int:
+        """See `CountedSource.count`: from metadata if no files are merged."""
+        return int(self.table.count(where, fresh=self.fresh, engine="local"))
+
     def frame(self, spark: SparkSession, need: Need) -> DataFrame:
         """See `QuerySource.frame`."""
-        return self.table.read(need.where, need.columns, fresh=self.fresh)
+        columns = [self.fields[0].name] if need.columns is not None and not need.columns else need.columns
+        return self.table.read(need.where, columns, fresh=self.fresh)
 
     def plan(self, need: Need) -> str:
         """See `QuerySource.plan`."""
@@ -61,7 +66,7 @@ class TableSource:
         parts = [
             f"table {self.table.name}",
             "no snapshot" if plan.snapshot_id is None else f"snapshot {plan.snapshot_id}",
-            f"columns {'*' if need.columns is None else ', '.join(need.columns)}",
+            f"columns {'*' if need.columns is None else ', '.join(need.columns) or 'none (rows are counted)'}",
             *([] if need.where is None else [f"where {need.where}"]),
             f"{plan.files_scanned} of {plan.files_live} files ({len(plan.raw_files)} without a merge, "
             f"{len(plan.merged_files)} merged in {len(plan.units)} units)",

@@ -53,3 +53,26 @@ def test_fresh_rows_of_a_table_with_deletion_vectors_are_read_on_request(tmp_pat
     c.create_table("db.flights", {"id": "INT"}, primary_key="id", options=options).write([{"id": 1}])
     assert count(c, "") == 0
     assert count(c, "/*+ OPTIONS('deletion-vectors.merge-on-read' = 'true') */") == 1
+
+
+def test_rows_are_counted_from_metadata_if_no_column_is_needed(tmp_path: Path) -> None:
+    c = Catalog(str(tmp_path))
+    table = c.create_table("db.t", {"id": "INT"}, primary_key="id", options={"bucket": "1", "write-only": "true"})
+    table.write([{"id": number} for number in range(7)])
+    table.compact(full=True)
+    for file in tmp_path.rglob("data-*.parquet"):
+        file.unlink()
+    assert c.sql("SELECT count(*) AS n FROM db.t", engine="local").to_arrow().to_pydict() == {"n": [7]}
+    assert c.sql("SELECT 1 AS one FROM db.t a CROSS JOIN db.t b", engine="local").to_arrow().num_rows == 49
+    with pytest.raises(LakelsmError, match="parquet"):
+        c.sql("SELECT max(id) FROM db.t", engine="local").to_arrow()
+
+
+def test_only_visible_rows_are_counted_if_files_must_be_merged(tmp_path: Path) -> None:
+    c = catalog(str(tmp_path))
+    flights = c.table("db.flights")
+    flights.delete("id = 1")
+    rows = flights.to_arrow().num_rows
+    assert c.sql("SELECT count(*) AS n FROM db.flights", engine="local").to_arrow().to_pydict() == {"n": [rows]}
+    (line, *_) = c.sql("EXPLAIN SELECT count(*) FROM db.flights", engine="local").to_arrow()["plan"].to_pylist()
+    assert "columns none (rows are counted)" in line
