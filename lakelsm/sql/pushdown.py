@@ -6,7 +6,8 @@ each condition that is found must hold for every row of the table that the answe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lakelsm.errors import LakelsmError
@@ -47,11 +48,20 @@ class _Condition:
     range: tuple[int, int]
 
 
-def needs(query: QueryText, fields: Mapping[int, Sequence[DataField]], time_zone: str | None) -> dict[int, Need]:
-    """Return the needed part of each table, by the start of its reference; ``fields`` are the tables' columns."""
+def needs(
+    query: QueryText,
+    fields: Mapping[int, Sequence[DataField]],
+    time_zone: str | None,
+    applied: Collection[int] = (),
+) -> dict[int, Need]:
+    """Return the needed part of each table, by the start of its reference; ``fields`` are the tables' columns.
+
+    ``applied`` are the tables whose reads apply their conditions: the query needs no column for these.
+    """
     has_pipe = any(token.is_word(_PIPE) for token in query.tokens)
-    names = None if has_pipe else _used_names(query)
     conditions = {} if has_pipe else dict(_conditions(query, fields, time_zone))
+    ranges = {each.range for start in applied for each in conditions.get(start, ())}
+    names = None if has_pipe else _used_names(query, sorted(ranges))
     relations = [each for block in query.blocks for each in block.relations]
     whole = {each.table.start for each in relations if each.table is not None and not each.is_plain}
     found = {}
@@ -66,14 +76,19 @@ def needs(query: QueryText, fields: Mapping[int, Sequence[DataField]], time_zone
     return found
 
 
-def _used_names(query: QueryText) -> frozenset[str] | None:
+def _used_names(query: QueryText, applied: Sequence[tuple[int, int]]) -> frozenset[str] | None:
     """Return all names in the query, in lower case; None if it uses columns that it does not name.
 
-    A column that has the name of another part of the query is also read, which does no harm.
+    Names within the ranges ``applied`` do not count. A column that has the name of another part of the query is also
+    read, which does no harm.
     """
     words = [token.text.upper() for token in query.tokens]
     names = set()
+    starts = [start for start, _ in applied]
     for at, token in enumerate(query.tokens):
+        before = bisect_right(starts, token.start)
+        if before and token.end <= applied[before - 1][1]:
+            continue
         if token.kind is TokenKind.NAME:
             names.add(token.text.lower())
         elif token.kind is TokenKind.QUOTED:

@@ -88,3 +88,25 @@ def test_the_ranges_of_conditions_are_their_texts_in_the_query() -> None:
     query = QueryText.of(text)
     (need,) = needs(query, {each.start: FIELDS for each in query.references}, None).values()
     assert [text[start:end] for start, end in need.ranges] == ["x.b = 'p'", "a BETWEEN 1 AND 2"]
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("SELECT a FROM t WHERE b = 'x'", ["a"]),
+        ("SELECT count(*) FROM t WHERE b = 'x' AND c > '2020-01-01'", []),
+        ("SELECT a FROM t WHERE b = 'x' AND upper(b) = 'X'", ["a", "b"]),
+        ("SELECT count(*) FROM t WHERE b = 'x' OR a = 1", []),
+        ("SELECT count(*) FROM t WHERE b = 'x' ORDER BY max(c)", ["c"]),
+        ("SELECT * FROM t WHERE b = 'x'", None),
+        ("SELECT count(*) FROM u LEFT JOIN t ON u.a = t.a WHERE t.b = 'x'", ["a", "b"]),
+    ],
+)
+def test_columns_of_conditions_that_a_read_applies_are_not_needed(text: str, columns: list[str] | None) -> None:
+    query = QueryText.of(text)
+    starts = [each.start for each in query.references if each.name == ("t",)]
+    (need,) = needs(query, dict.fromkeys(starts, FIELDS), None, starts).values()
+    assert need.columns == columns
+    (kept,) = needs(query, dict.fromkeys(starts, FIELDS), None).values()
+    assert (kept.where, kept.ranges) == (need.where, need.ranges)
+    assert columns is None or {*columns} <= {*(kept.columns or "abc")}

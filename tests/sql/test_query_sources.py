@@ -68,6 +68,20 @@ def test_rows_are_counted_from_metadata_if_no_column_is_needed(tmp_path: Path) -
         c.sql("SELECT max(id) FROM db.t", engine="local").to_arrow()
 
 
+def test_rows_of_partitions_are_counted_from_metadata(tmp_path: Path) -> None:
+    c = Catalog(str(tmp_path))
+    columns, options = {"day": "INT", "id": "INT"}, {"bucket": "1", "write-only": "true"}
+    table = c.create_table("db.t", columns, primary_key=["day", "id"], partition_by=["day"], options=options)
+    table.write([{"day": number % 3, "id": number} for number in range(8)])
+    for file in tmp_path.rglob("data-*.parquet"):
+        file.unlink()
+    for where, rows in (("day = 1", 3), ("day IN (0, 2) AND day > 1", 2), ("day = 7", 0), ("day IS NULL", 0)):
+        found = c.sql(f"SELECT count(*) AS n FROM db.t AS x WHERE {where}", engine="local").to_arrow()
+        assert found.to_pydict() == {"n": [rows]}
+    with pytest.raises(LakelsmError, match="parquet"):
+        c.sql("SELECT count(*) FROM db.t WHERE id = 1", engine="local").to_arrow()
+
+
 def test_only_visible_rows_are_counted_if_files_must_be_merged(tmp_path: Path) -> None:
     c = catalog(str(tmp_path))
     flights = c.table("db.flights")

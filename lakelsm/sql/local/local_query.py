@@ -59,9 +59,10 @@ class _LocalQuery:
     def of(query: QueryText, sources: Mapping[int, QuerySource]) -> _LocalQuery:
         """Bind a query."""
         fields = {start: source.fields for start, source in sources.items()}
-        names, wanted = query.new_names(sources), needs(query, fields, None)
-        filtered = [wanted[start].ranges for start, source in sources.items() if source.applies_conditions]
-        tree = QueryTree(query.replaced(names, itertools.chain.from_iterable(filtered)))
+        applied = [start for start, source in sources.items() if source.applies_conditions]
+        names, wanted = query.new_names(sources), needs(query, fields, None, applied)
+        ranges = itertools.chain.from_iterable(wanted[start].ranges for start in applied)
+        tree = QueryTree(query.replaced(names, ranges))
         bound = bind_query(tree, {names[start]: columns for start, columns in fields.items()})
         return _LocalQuery(bound, sources, names, wanted)
 
