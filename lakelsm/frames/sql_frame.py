@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import Any
 
+import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import lit
+from pyspark.sql.functions import lit, struct
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from lakelsm.errors import InvalidInputError, TableNotFoundError
+from lakelsm.frames.system_frames import without_times
+from lakelsm.spark.expressions import quoted
 
 #: Spark's condition of an error for a name that is neither a table nor a view.
 _NO_TABLE = "TABLE_OR_VIEW_NOT_FOUND"
@@ -34,6 +39,39 @@ def query_frame(spark: SparkSession, sql: str, frames: Mapping[str, DataFrame]) 
 def with_literals(frame: DataFrame, values: Mapping[str, object]) -> DataFrame:
     """Return a frame with columns of one value each."""
     return frame.withColumns({name: lit(value) for name, value in values.items()})
+
+
+def frame_of_rows(spark: SparkSession, rows: pa.Table) -> DataFrame:
+    """Return rows of the caller. Times without a zone stay so, whatever the session's default for them is."""
+    shown = without_times(rows)
+    kinds = pa.schema([pa.field(field.name, _micros(field.type)) for field in shown.schema])
+    # Spark has microseconds.
+    columns = [column.cast(kind, safe=False) for column, kind in zip(shown.columns, kinds.types)]
+    table = pa.Table.from_arrays(columns, schema=kinds)
+    return spark.createDataFrame(table, from_arrow_schema(kinds, prefer_timestamp_ntz=True))
+
+
+def _micros(kind: pa.DataType) -> pa.DataType:
+    return pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) else kind
+
+
+def with_metadata(
+    frames: Sequence[tuple[int, DataFrame]], names: Sequence[str], metadata: Mapping[str, Sequence[str] | None]
+) -> DataFrame:
+    """Return the rows of all buckets with the columns ``names``.
+
+    ``frames`` have the numbers of their buckets. ``metadata`` are columns that are made: a row of some columns, or the
+    number of the bucket (None).
+    """
+    parts = []
+    for bucket, frame in frames:
+        columns = []
+        for name in names:
+            members = metadata.get(name, ())
+            column = lit(bucket) if members is None else struct(*map(quoted, members)) if members else quoted(name)
+            columns.append(column.alias(name))
+        parts.append(frame.select(*columns))
+    return reduce(lambda one, other: one.unionAll(other), parts)
 
 
 def session_time_zone(spark: SparkSession) -> str | None:

@@ -24,10 +24,13 @@ def system_frame(spark: SparkSession, rows: pa.Table, fields: Sequence[DataField
 
 def shown_frame(spark: SparkSession, rows: pa.Table) -> DataFrame:
     """Return rows for users; TIME is an INT of milliseconds of the day, as in `Table.read`."""
+    return spark.createDataFrame(without_times(rows))
+
+
+def without_times(rows: pa.Table) -> pa.Table:
+    """Return rows with integers instead of TIME. Each column has a chunk: PySpark fails without one."""
     kinds = pa.schema([field.with_type(_without_times(field.type)) for field in rows.schema])
-    # PySpark fails on columns without chunks.
-    shown = rows.cast(kinds) if len(rows) else pa.table([pa.array([], kind) for kind in kinds.types], schema=kinds)
-    return spark.createDataFrame(shown)
+    return rows.cast(kinds) if len(rows) else pa.table([pa.array([], kind) for kind in kinds.types], schema=kinds)
 
 
 def _without_times(kind: pa.DataType) -> pa.DataType:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lakelsm.format.file_names import BUCKET_PREFIX
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.row.bucket_hash import bucket_ids
 from lakelsm.format.snapshot import Snapshot
@@ -37,6 +39,8 @@ from lakelsm.snapshots.table_store import TableStore
 from lakelsm.text_table import html_table
 from lakelsm.types import DataField, python_arrow
 from lakelsm.types.python_arrays import array_of
+
+PartT = TypeVar("PartT")
 
 
 @dataclass(frozen=True, repr=False)
@@ -73,6 +77,25 @@ class ReadPlan:
     def _shown(self) -> list[tuple[str, int | None]]:
         names = ("snapshot_id", "files_live", "files_scanned")
         return [(name, getattr(self, name)) for name in names]
+
+
+def plans_of_buckets(plan: ReadPlan) -> dict[int, ReadPlan]:
+    """Return the parts of a plan by the numbers of their buckets; an empty plan is that of bucket 0."""
+    raw, merged = (_by_bucket(files, lambda file: file) for files in (plan.raw_files, plan.merged_files))
+    units = _by_bucket(plan.units, lambda unit: unit.all_runs[0][0])
+    found = sorted({*raw, *merged, *units})
+    return {
+        bucket: replace(plan, raw_files=raw[bucket], merged_files=merged[bucket], units=units[bucket])
+        for bucket in found or [0]
+    }
+
+
+def _by_bucket(parts: Sequence[PartT], file_of: Callable[[PartT], RunFile]) -> defaultdict[int, tuple[PartT, ...]]:
+    found: defaultdict[int, tuple[PartT, ...]] = defaultdict(tuple)
+    for part in parts:
+        directory = file_of(part).path.split("/")[-2]
+        found[int(directory.removeprefix(BUCKET_PREFIX))] += (part,)
+    return found
 
 
 def plan_read(

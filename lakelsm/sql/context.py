@@ -12,8 +12,9 @@ from lakelsm.engine import spark_session
 from lakelsm.epoch_time import LAST_MILLIS, utc_time
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.moment import MOMENT_FORMS, Moment
+from lakelsm.sql.metadata_columns import with_metadata_columns
 from lakelsm.sql.pushdown import Need, needs
-from lakelsm.sql.query_source import FrameSource, QuerySource
+from lakelsm.sql.query_source import FrameSource, QuerySource, hidden_columns
 from lakelsm.sql.query_sources import ChangesSource, ResultSource, is_id, table_source
 from lakelsm.sql.syntax.query_text import QueryText
 from lakelsm.sql.syntax.relations import FUNCTIONS, TableReference
@@ -108,7 +109,7 @@ class SqlContext:
 
     def _sources(self, query: QueryText) -> dict[int, QuerySource]:
         found = ((each, self._source(each)) for each in query.references)
-        return {each.start: source for each, source in found if source is not None}
+        return with_metadata_columns(query, {each.start: source for each, source in found if source is not None})
 
     def session(self) -> SparkSession:
         """Return the session that runs queries."""
@@ -122,7 +123,7 @@ class SqlContext:
         session = self.session()
         names = query.new_names(sources)
         frames = {names[start]: source.frame(session, wanted[start]) for start, source in sources.items()}
-        return query_frame(session, before + query.replaced(names), frames)
+        return query_frame(session, before + query.replaced(names, hidden=hidden_columns(sources)), frames)
 
     def _wanted(self, query: QueryText, sources: Mapping[int, QuerySource]) -> Mapping[int, Need]:
         """Return what Spark needs of each source. A frame that the caller passes is needed as a whole."""

@@ -22,6 +22,8 @@ from lakelsm.types import DataField
 _ALL_COLUMNS = frozenset(["NATURAL", "PIVOT", "UNPIVOT", "TABLE", "IDENTIFIER", "MAP_FROM_ENTRIES"])
 #: Begins an operator of a pipe: its conditions are on the columns that the operators before it made.
 _PIPE = "|>"
+#: The prefix of metadata columns, which reads do not compare.
+_METADATA = "__paimon_"
 #: Joins that keep the rows of what precedes them, or drop them; the others add rows of NULLs.
 _KEEP_LEFT = frozenset(["cross", "inner", "left", "semi", "anti"])
 _KEEP_RIGHT = frozenset(["cross", "inner", "right"])
@@ -116,7 +118,7 @@ def _conditions(
         for at, relation in enumerate(block.relations):
             if relation.table is None or relation.table.start not in fields or not _keeps_rows(block, at):
                 continue
-            columns = fields[relation.table.start]
+            columns = [each for each in fields[relation.table.start] if not each.name.lower().startswith(_METADATA)]
             is_only_one = len(block.relations) == 1
             found = ((_condition(each, relation, is_only_one, columns), each) for each in parts)
             yield (

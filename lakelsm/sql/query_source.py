@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -81,9 +81,9 @@ class FrameSource:
         if is_spark_frame(self.given):
             frame: DataFrame = self.given
             return frame
-        from lakelsm.frames.system_frames import shown_frame
+        from lakelsm.frames.sql_frame import frame_of_rows
 
-        return shown_frame(spark, self.rows)
+        return frame_of_rows(spark, self.rows)
 
     def plan(self, need: Need) -> str:
         """See `QuerySource.plan`."""
@@ -109,6 +109,12 @@ class FrameSource:
         if twice:
             raise InvalidInputError(f"{self.name}: more than one column has the name {twice[0]!r}. Rename one of them.")
         return given if isinstance(given, pa.Table) else pa.Table.from_batches(found.batches, found.schema)
+
+
+def hidden_columns(sources: Mapping[int, QuerySource]) -> dict[int, Sequence[str]]:
+    """Return the columns that ``*`` does not stand for, by the start of their reference. Few sources have any."""
+    found = {start: getattr(source, "hidden", ()) for start, source in sources.items()}
+    return {start: names for start, names in found.items() if names}
 
 
 def fields_of(schema: pa.Schema) -> list[DataField]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +141,8 @@ def test_frames_are_tables_by_name(tmp_path: Path, engine: TableEngine) -> None:
     expected = [(1, 1), (3, 1), (5, 2)]
     for frame in (codes, codes.to_pandas()):
         assert rows(run(c, engine, text, codes=frame)) == expected
+    times = pa.table({"t": pa.array([datetime(2024, 1, 1)], pa.timestamp("ns")), "n": pa.nulls(1)})
+    assert rows(run(c, engine, "SELECT t, n FROM times", times=times)) == [(datetime(2024, 1, 1), None)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         run(c, engine, "INSERT INTO db.carriers SELECT code, 'new' FROM codes", codes=codes)

@@ -24,7 +24,7 @@ from lakelsm.sql.local.query_binder import bind_query
 from lakelsm.sql.local.query_result import QueryResult
 from lakelsm.sql.local.relation_binder import BoundQuery
 from lakelsm.sql.pushdown import Need, needs
-from lakelsm.sql.query_source import QuerySource, numbered_schema, numbered_stream, stream_type
+from lakelsm.sql.query_source import QuerySource, hidden_columns, numbered_schema, numbered_stream, stream_type
 from lakelsm.sql.syntax.query_text import QueryText
 
 _BATCH_ROWS = 1 << 16
@@ -62,7 +62,7 @@ class _LocalQuery:
         applied = [start for start, source in sources.items() if source.applies_conditions]
         names, wanted = query.new_names(sources), needs(query, fields, None, applied)
         ranges = itertools.chain.from_iterable(wanted[start].ranges for start in applied)
-        tree = QueryTree(query.replaced(names, ranges))
+        tree = QueryTree(query.replaced(names, ranges, hidden_columns(sources)))
         bound = bind_query(tree, {names[start]: columns for start, columns in fields.items()})
         return _LocalQuery(bound, sources, names, wanted)
 

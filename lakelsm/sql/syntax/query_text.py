@@ -6,12 +6,12 @@ clause. Names of common table expressions are not tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.expressions.tokens import Token, TokenKind, located, text_value, tokenize
-from lakelsm.sql.syntax.relations import FUNCTIONS, QueryBlock, Relation, TableReference
+from lakelsm.sql.syntax.relations import FUNCTIONS, QueryBlock, Relation, Star, TableReference, hint_options
 
 _SET_OPERATIONS = frozenset(["UNION", "INTERSECT", "EXCEPT", "MINUS"])
 _CLAUSES = frozenset(
@@ -59,15 +59,22 @@ class QueryText:
             prefix += "_"
         return {start: f"{prefix}{at}_" for at, start in enumerate(sorted(starts))}
 
-    def replaced(self, names: Mapping[int, str], applied: Iterable[tuple[int, int]] = ()) -> str:
+    def replaced(
+        self,
+        names: Mapping[int, str],
+        applied: Iterable[tuple[int, int]] = (),
+        hidden: Mapping[int, Sequence[str]] | None = None,
+    ) -> str:
         """Return the text with other names in place of references, by their ``start``.
 
-        A table without an alias gets its own name as one, so that qualified columns are found. ``applied`` are ranges
-        of conditions, without references, that hold for all rows; they become TRUE.
+        A table without an alias gets its own name as one, so that qualified columns are found. ``hidden`` are columns of
+        tables that ``*`` does not stand for. ``applied`` are ranges of conditions, without references, that hold for all
+        rows; they become TRUE.
         """
         relations = (each for block in self.blocks for each in block.relations)
         named = {each.table.start for each in relations if each.table and not each.alias and each.takes_alias}
         edits = [(start, end, "TRUE") for start, end in set(applied)]  # One without columns is several tables'.
+        edits += self._exceptions(hidden) if hidden else []
         for reference in self.references:
             if reference.start in names:
                 alias = f" AS {quoted(reference.name[-1])}" if reference.start in named else ""
@@ -77,6 +84,25 @@ class QueryText:
             parts += [self.text[position:start], text]
             position = end
         return "".join([*parts, self.text[position:]])
+
+    def _exceptions(self, hidden: Mapping[int, Sequence[str]]) -> Iterator[tuple[int, int, str]]:
+        """Yield the EXCEPT of each star that stands for hidden columns: its range of the text, and the new text."""
+        if any(token.is_word(word) for token in self.tokens for word in ("NATURAL", "|>")):
+            raise UnsupportedFeatureError("SQL: metadata columns in a query with NATURAL or |> are not supported.")
+        for block in self.blocks:
+            tables = [each for each in block.relations if each.table is not None and each.table.start in hidden]
+            if tables and block.stars is None:
+                raise UnsupportedFeatureError("SQL: metadata columns need a SELECT list and joins without parentheses.")
+            for star in block.stars or ():
+                names = [
+                    f"{quoted(each.qualifier or '')}.{quoted(name)}"
+                    for each in tables
+                    if star.qualifier in (None, (each.qualifier or "").lower())
+                    for name in (hidden[each.table.start] if each.table else ())
+                ]
+                if names:
+                    text = f"{', '.join(names)}, " if star.has_except else f" EXCEPT ({', '.join(names)})"
+                    yield star.end, star.end, text
 
 
 def quoted(name: str) -> str:
@@ -166,24 +192,41 @@ class _Scan:
         """Scan one SELECT with its clauses, up to a set operation, which is taken. Return the position after it."""
         relations: list[Relation] = []
         where: Sequence[Token] = ()
+        stars: list[Star] | None = None
         while at < end and (self._words[at] not in _SET_OPERATIONS or self._is_member(at)):
-            if self._is_member(at):
+            if self._words[at] == "*" and stars is not None and self._is_star(at):
+                stars.append(self._star(at))
+                at = self._closing[at + 2] + 1 if stars[-1].has_except else at + 1
+            elif self._is_member(at):
                 at += 1
             elif self._words[at] == "FROM" and not self._is_distinct_from(at):
                 at = self._relations(at + 1, end, known, relations)
             elif self._words[at] == "TABLE" and self._tokens[at + 1].kind in (TokenKind.NAME, TokenKind.QUOTED):
                 at, table = self._table(at + 1, end, known)
                 relations.append(Relation(table, None, "cross", takes_alias=False))
+            elif self._words[at] == "SELECT":
+                at, stars = at + 1, []
             elif self._words[at] == "WHERE":
                 start = at + 1
                 at = self._expression(start, end, known, _CLAUSES | _SET_OPERATIONS)
                 where = self._tokens[start:at]
             else:
                 at = self._skip(at, known)
-        self.blocks.append(QueryBlock(relations, where))
+        self.blocks.append(QueryBlock(relations, where, stars))
         while self._is(at, end, *_SET_OPERATIONS, "ALL", "DISTINCT"):
             at += 1
         return at
+
+    def _is_star(self, at: int) -> bool:
+        """Return whether ``*`` stands for columns, and is no product."""
+        return self._words[at - 1] in ("SELECT", "DISTINCT", "ALL", ",", ".") or (
+            self._tokens[at - 1].kind is TokenKind.HINT
+        )
+
+    def _star(self, at: int) -> Star:
+        qualifier = self._name_at(at - 2).lower() if self._words[at - 1] == "." else None
+        has_except = self._words[at + 1] == "EXCEPT" and self._words[at + 2] == "("
+        return Star(self._tokens[at + 2 if has_except else at].end, qualifier, has_except)
 
     def _is_distinct_from(self, at: int) -> bool:
         """Return whether FROM belongs to IS [NOT] DISTINCT FROM."""
@@ -355,20 +398,3 @@ class _Scan:
                 f"SQL: {self._words[start]} AS OF {token.text[:40]}: only a number or a text is supported there."
             )
         return at + 1, value if is_version else None, None if is_version else value
-
-
-def hint_options(text: str, hint: Token) -> dict[str, str]:
-    """Return the options of a hint /*+ OPTIONS('key' = 'value', …) */ after a table."""
-    parts = tokenize(hint.text[3:-2])[:-1]
-    texts = [token.kind is TokenKind.TEXT for token in parts]
-    words = [token.text.upper() for token in parts]
-    pairs = [parts[at : at + 3] for at in range(2, len(parts) - 1, 4)]
-    is_well_formed = words[:2] == ["OPTIONS", "("] and words[-1] == ")" and all(
-        len(pair) == 3 and pair[1].text == "=" and pair[0].kind is pair[2].kind is TokenKind.TEXT for pair in pairs
-    )
-    if not is_well_formed or not any(texts):
-        raise located(text, hint.start, "expected /*+ OPTIONS('key' = 'value') */ after a table")
-    found = {text_value(key.text): text_value(value.text) for key, _, value in pairs}
-    if len(found) < len(pairs):
-        raise located(text, hint.start, "the hint has an option twice")
-    return found

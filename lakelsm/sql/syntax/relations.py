@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 
-from lakelsm.expressions.tokens import Token
+from lakelsm.expressions.tokens import Token, TokenKind, located, text_value, tokenize
 from lakelsm.sql.syntax.statements import Name
 
 #: Table functions of Paimon, with the numbers of their arguments.
@@ -57,8 +57,38 @@ class Relation:
 
 
 @dataclass(frozen=True)
+class Star:
+    """``*`` in a SELECT list. ``end`` is the position after it, or after the '(' of its EXCEPT (``has_except``)."""
+
+    end: int
+    qualifier: str | None
+    has_except: bool
+
+
+@dataclass(frozen=True)
 class QueryBlock:
-    """A SELECT with its relations; ``where`` are the tokens of its WHERE clause."""
+    """A SELECT with its relations; ``where`` are the tokens of its WHERE clause.
+
+    ``stars`` are those of its SELECT list; None: it has no list and shows all columns, or is within another block.
+    """
 
     relations: Sequence[Relation]
     where: Sequence[Token] = ()
+    stars: Sequence[Star] | None = None
+
+
+def hint_options(text: str, hint: Token) -> dict[str, str]:
+    """Return the options of a hint /*+ OPTIONS('key' = 'value', …) */ after a table."""
+    parts = tokenize(hint.text[3:-2])[:-1]
+    texts = [token.kind is TokenKind.TEXT for token in parts]
+    words = [token.text.upper() for token in parts]
+    pairs = [parts[at : at + 3] for at in range(2, len(parts) - 1, 4)]
+    is_well_formed = words[:2] == ["OPTIONS", "("] and words[-1] == ")" and all(
+        len(pair) == 3 and pair[1].text == "=" and pair[0].kind is pair[2].kind is TokenKind.TEXT for pair in pairs
+    )
+    if not is_well_formed or not any(texts):
+        raise located(text, hint.start, "expected /*+ OPTIONS('key' = 'value') */ after a table")
+    found = {text_value(key.text): text_value(value.text) for key, _, value in pairs}
+    if len(found) < len(pairs):
+        raise located(text, hint.start, "the hint has an option twice")
+    return found
