@@ -79,7 +79,7 @@ class MetadataSource:
         """See `QuerySource.frame`."""
         from lakelsm.frames.sql_frame import with_metadata
 
-        wanted, table = self._wanted(need), self.rows.table
+        wanted, table = self._wanted(need) or self.fields[:1], self.rows.table
         frames = bucket_frames(table, need.where, self._read(wanted), fresh=self.rows.fresh, max_frames=_MAX_FRAMES)
         kinds: dict[str, Sequence[str] | None] = {PARTITION: table.schema.partition_keys, BUCKET: None}
         return with_metadata(frames, [field.name for field in wanted], kinds)

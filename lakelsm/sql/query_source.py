@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from lakelsm.errors import InvalidInputError
+from lakelsm.errors import InvalidInputError, error_context
 from lakelsm.local.arrow_input import ArrowInput, is_spark_frame
 from lakelsm.predicate.expression import NULL_TYPE, reduced
 from lakelsm.sql.pushdown import Need
@@ -108,7 +108,23 @@ class FrameSource:
         twice = [name for name, count in Counter(found.schema.names).items() if count > 1]
         if twice:
             raise InvalidInputError(f"{self.name}: more than one column has the name {twice[0]!r}. Rename one of them.")
-        return given if isinstance(given, pa.Table) else pa.Table.from_batches(found.batches, found.schema)
+        if not found.schema.names:
+            raise InvalidInputError(f"{self.name}: the frame has no columns.")
+        rows = given if isinstance(given, pa.Table) else pa.Table.from_batches(found.batches, found.schema)
+        return pa.table([self._known(rows, at) for at in range(rows.num_columns)], names=rows.schema.names)
+
+    def _known(self, rows: pa.Table, at: int) -> pa.ChunkedArray:
+        """Return a column with the Arrow type of its Paimon type, so that both engines have the same values."""
+        field, column = rows.schema.field(at), rows.column(at)
+        with error_context(f"{self.name}: column {field.name!r}"):
+            kind = _type_of(field.type)
+        target = pa.null() if kind == NULL_TYPE else output_arrow(kind)
+        try:
+            return column if column.type == target else column.cast(target)
+        except pa.ArrowException as error:
+            raise InvalidInputError(
+                f"{self.name}: column {field.name!r} of type {field.type} does not fit {kind.sql()}. Cast it."
+            ) from error
 
 
 def hidden_columns(sources: Mapping[int, QuerySource]) -> dict[int, Sequence[str]]:
@@ -119,7 +135,11 @@ def hidden_columns(sources: Mapping[int, QuerySource]) -> dict[int, Sequence[str
 
 def fields_of(schema: pa.Schema) -> list[DataField]:
     """Return the columns of an Arrow schema, with the types that Paimon has for them."""
-    return [DataField(at, each.name, from_arrow(each.type)) for at, each in enumerate(schema)]
+    return [DataField(at, each.name, _type_of(each.type)) for at, each in enumerate(schema)]
+
+
+def _type_of(kind: pa.DataType) -> DataType:
+    return NULL_TYPE if pa.types.is_null(kind) else from_arrow(kind)
 
 
 def stream_type(kind: DataType) -> pa.DataType:

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from lakelsm import Catalog
-from lakelsm.errors import InvalidInputError, LakelsmError, TableNotFoundError, UnsupportedFeatureError
+from lakelsm.errors import (
+    InvalidInputError,
+    LakelsmError,
+    SnapshotNotFoundError,
+    TableNotFoundError,
+    UnsupportedFeatureError,
+)
 from tests.engines import ON_SPARK, TableEngine
 
 Rows = list[tuple[object, ...]]
@@ -235,3 +242,40 @@ def test_times_of_procedures_are_texts_or_milliseconds(tmp_path: Path) -> None:
     assert rows(c.sql("SELECT max(k) FROM db.u", engine="local")) == [(5,)]
     c.sql("RESTORE TABLE db.u TO VERSION AS OF 1", engine="local")
     assert rows(c.sql("SELECT max(k) FROM db.u", engine="local")) == [(2,)]
+
+
+def test_threads_share_a_catalog_and_a_session(tmp_path: Path, engine: TableEngine) -> None:
+    c = small(tmp_path, engine.spark)
+    found: dict[int, Rows] = {}
+
+    def work(thread: int) -> None:
+        c.sql(f"INSERT INTO db.w VALUES ({thread}, 'by a thread')", engine=engine.name)
+        frame = pa.table({"a": list(range(thread))})
+        found[thread] = rows(
+            c.sql(f"SELECT count(*), max(v) FROM db.w, f WHERE k = {thread}", engine=engine.name, f=frame)
+        )
+
+    threads = [Thread(target=work, args=(10 + at,)) for at in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {at: [(at, "by a thread")] for at in (10, 11)}
+
+
+def test_a_result_whose_snapshot_has_expired_is_one_typed_error(tmp_path: Path) -> None:
+    c = small(tmp_path)
+    kept = c.sql("SELECT k, v FROM db.w ORDER BY k", engine="local")
+    metadata = c.sql("SELECT count(*) FROM db.`w$snapshots`", engine="local")
+    c.sql("UPDATE db.w SET v = 'new'", engine="local")
+    assert rows(kept) == [(1, "W"), (3, "three")]
+    c.sql("INSERT OVERWRITE db.w VALUES (9, 'other')", engine="local")
+    c.sql("CALL sys.expire_snapshots('db.w', 1, 1)", engine="local")
+    for read in (kept.to_arrow, kept.to_pandas, kept.show, kept.__repr__):
+        with pytest.raises(SnapshotNotFoundError, match=r"Table db\.w: snapshot 1 was deleted while it was read"):
+            read()
+    assert rows(metadata) == [(1,)]
+    dropped = c.sql("SELECT k FROM db.w", engine="local")
+    c.sql("DROP TABLE db.w", engine="local")
+    with pytest.raises(TableNotFoundError, match=r"Table db\.w does not exist"):
+        dropped.to_arrow()

@@ -156,7 +156,6 @@ def test_frames_are_tables_by_name(tmp_path: Path, engine: TableEngine) -> None:
         ("SELECT nope FROM db.flights", InvalidInputError, "column 'nope' does not exist"),
         ("SELECT soundex(carrier) FROM db.flights", UnsupportedFeatureError, "engine='spark'"),
         ("SELECT 1 / (id - 1) FROM db.flights", InvalidInputError, "division by zero"),
-        ("MERGE WITH SCHEMA EVOLUTION INTO a USING b ON c WHEN MATCHED THEN DELETE", UnsupportedFeatureError, "SCHEMA"),
         ("EXPLAIN FORMATTED SELECT 1", UnsupportedFeatureError, "EXPLAIN FORMATTED is supported on Spark only"),
         ("CREATE TABLE db.x (a INT)", UnsupportedFeatureError, "no primary key"),
         ("INSERT INTO db.carriers SELECT 'x'", InvalidInputError, "1 column, and INSERT needs 2: code, name"),
