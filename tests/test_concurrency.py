@@ -13,9 +13,9 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -157,17 +157,30 @@ class Worker:
 WRITERS = {"local": ("local", "local"), "spark": ("local", "spark")}
 
 
-@pytest.fixture
-def workers(engine: TableEngine, tmp_path: Path) -> Iterator[list[Worker]]:
-    """Two processes, ready to write."""
-    started = [Worker(tmp_path / f"worker-{at}", name) for at, name in enumerate(WRITERS[engine.name])]
+@pytest.fixture(scope="module")
+def _started_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], list[Worker]]]:
+    """A function that returns the two processes for an engine, which all tests of that engine share."""
+    started: dict[str, list[Worker]] = {}
+
+    def of(engine: str) -> list[Worker]:
+        if engine not in started:
+            scratch = tmp_path_factory.mktemp(engine)
+            started[engine] = [Worker(scratch / f"worker-{at}", name) for at, name in enumerate(WRITERS[engine])]
+            for worker in started[engine]:
+                assert worker.answer() == "ready"
+        return started[engine]
+
     try:
-        for worker in started:
-            assert worker.answer() == "ready"
-        yield started
+        yield of
     finally:
-        for worker in started:
+        for worker in chain.from_iterable(started.values()):
             worker.close()
+
+
+@pytest.fixture
+def workers(engine: TableEngine, _started_workers: Callable[[str], list[Worker]]) -> list[Worker]:
+    """Two processes, ready to write."""
+    return _started_workers(engine.name)
 
 
 @dataclass

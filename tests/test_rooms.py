@@ -5,10 +5,14 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
+from collections.abc import Iterator
 from configparser import ConfigParser
+from functools import cache
 from graphlib import TopologicalSorter
 from itertools import chain
 from pathlib import Path
+
+import pytest
 
 _TESTS = Path(__file__).parent
 _PACKAGE = _TESTS.parent / "lakelsm"
@@ -71,9 +75,20 @@ _SPANNING = frozenset(
 )
 
 
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _free_trees() -> Iterator[None]:
+    yield
+    _tree.cache_clear()
+
+
 def _has_logic(path: Path) -> bool:
     """Return whether a module has logic. Modules with only enums, options, error types or protocols need no tests."""
-    functions = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, _FUNCTIONS))
+    functions = (node for node in ast.walk(_tree(path)) if isinstance(node, _FUNCTIONS))
     return any(not _declares(statement) for function in functions for statement in function.body)
 
 
@@ -115,7 +130,7 @@ def test_a_file_of_tests_in_a_room_is_named_after_a_module_or_says_that_it_spans
 
 
 def test_no_two_classes_have_the_same_name() -> None:
-    trees = (ast.parse(path.read_text()) for path in _modules().values())
+    trees = (_tree(path) for path in _modules().values())
     times = Counter(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
     assert {name for name, count in times.items() if count > 1} == set()
 
@@ -123,7 +138,7 @@ def test_no_two_classes_have_the_same_name() -> None:
 def test_files_have_at_most_400_lines_and_functions_at_most_60() -> None:
     long = {name: lines for name, path in _modules().items() if (lines := len(path.read_text().splitlines())) > 400}
     for name, path in _modules().items():
-        functions = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, _FUNCTIONS)]
+        functions = [node for node in ast.walk(_tree(path)) if isinstance(node, _FUNCTIONS)]
         spans = {f"{name}: {each.name}": (each.end_lineno or 0) - each.lineno + 1 for each in functions}
         long.update({function: lines for function, lines in spans.items() if lines > 60})
     assert long == {}
@@ -131,7 +146,7 @@ def test_files_have_at_most_400_lines_and_functions_at_most_60() -> None:
 
 def test_a_frozen_dataclass_declares_no_lock_and_no_collection_that_changes() -> None:
     changing = re.compile(r"(?:dict|list|set|Counter|OrderedDict|defaultdict|deque|R?Lock|Event|Condition|Queue)\b")
-    trees = {name: ast.parse(path.read_text()) for name, path in _modules().items()}
+    trees = {name: _tree(path) for name, path in _modules().items()}
     classes = [(name, node) for name, tree in trees.items() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
     frozen = [(name, each) for name, each in classes if "frozen=True" in " ".join(map(ast.unparse, each.decorator_list))]
     fields = [(f"{name}: {each.name}", field) for name, each in frozen for field in each.body]
@@ -156,7 +171,7 @@ def test_the_list_of_rooms_is_complete_and_in_the_order_of_the_import_contract()
 
 def _imported(path: Path) -> set[str]:
     """Return what a module imports, within functions and for type checkers included, as paths in the package."""
-    nodes = list(ast.walk(ast.parse(path.read_text())))
+    nodes = list(ast.walk(_tree(path)))
     plain = (alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names)
     froms = ((node.module or "", node.names) for node in nodes if isinstance(node, ast.ImportFrom))
     parts = (name for module, names in froms for name in (module, *(f"{module}.{alias.name}" for alias in names)))

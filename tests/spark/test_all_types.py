@@ -118,7 +118,8 @@ def test_finer_timestamps_are_cut_downwards_also_before_1970(spark: SparkSession
     assert found == {key: (cut, cut) for key, (_, cut) in times.items()}
 
 
-@pytest.mark.parametrize("buckets", ["16", "-1"])
+# By their bytes, the zeros and the NaNs would have different ones of four buckets.
+@pytest.mark.parametrize("buckets", ["4", "-1"])
 def test_both_zeros_are_one_key_and_all_nans_are_one_key(spark: SparkSession, tmp_path: Path, buckets: str) -> None:
     table = create(spark, tmp_path, "k DOUBLE, f FLOAT, v INT, x DOUBLE", ["k", "f"], options={"bucket": buckets})
     kinds = table.read().schema
