@@ -60,7 +60,7 @@ class FrameMerge:
         frames = {TARGET: self._target(snapshot, plan.target, plan.pairs), SOURCE: self._source}
         if plan.finds_known:
             frames[KNOWN] = self._target(snapshot, store.schema.primary_keys, plan.known_pairs)
-        found = query_frame(self._source.sparkSession, plan.text, frames)
+        found = query_frame(self._source.sparkSession, plan.text(), frames)
         types = {field.name: field.dataType for field in found.schema.fields}
         rows = found.select("*", *(F.col(old).alias(name) for name, old in plan.old.items()))
         new: dict[str, Column] = {

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.plan.merge_query import MergeQuery, named_columns
@@ -36,10 +36,10 @@ class MergePlan:
 
     ``target`` and ``source`` are the columns that the query reads. ``finds_known``: the query has `IS_KNOWN`. ``pairs``
     are columns of the source by the key columns of the target: a row of the target without these values has no effect.
-    ``known_pairs`` are the same for the second read of the keys.
+    ``inserted`` are those that an insert copies to the key, ``known_pairs`` those of the second read of the keys.
     """
 
-    text: str
+    query: MergeQuery
     clauses: tuple[PlannedClause, ...]
     old: Mapping[str, str]
     finds_known: bool
@@ -47,7 +47,15 @@ class MergePlan:
     target: tuple[str, ...]
     source: tuple[str, ...]
     pairs: Mapping[str, str] = field(default_factory=dict)
+    inserted: Mapping[str, str] = field(default_factory=dict)
     known_pairs: Mapping[str, str] = field(default_factory=dict)
+
+    def text(self, unique: Collection[str] = ()) -> str:
+        """Return the text of the query. ``unique`` are columns of the source without NULL and equal values."""
+        known = {column for column, name in self.pairs.items() if name in unique}
+        if self.numbers(INSERT):
+            known = {column for column in known if self.inserted.get(column) == self.pairs[column]}
+        return replace(self.query, is_unique=bool(known)).text()
 
     def numbers(self, action: str) -> list[int]:
         """Return the numbers of the clauses with an action."""
@@ -61,7 +69,8 @@ def plan_merge(store: TableStore, request: MergeRequest, source: Mapping[str, Da
     """
     _check_clauses(request.clauses)
     _check_source(list(source), request)
-    planned = tuple(_planned(store, request, at, list(source)) for at, _ in enumerate(request.clauses))
+    clauses = (_planned(store, request, at, list(source)) for at, _ in enumerate(request.clauses))
+    planned = tuple(replace(each, copied=_copied(request, each, list(source))) for each in clauses)
     inserts = [each for each in planned if each.clause.action == INSERT]
     if request.order:
         _check_order(store, request, inserts, source)
@@ -75,16 +84,20 @@ def plan_merge(store: TableStore, request: MergeRequest, source: Mapping[str, Da
     named = named_columns(texts, store.schema.field_names, request.source_alias)
     target = tuple(name for name in store.schema.field_names if name in old or name in named)
     columns = tuple(dict.fromkeys((*named_columns(texts, source, request.target_alias), *request.order)))
-    query = MergeQuery(request, planned, old, keys, target=target, source=columns, finds_known=finds_known)
+    copied = {each.column(name): list(source)[at] for each in planned for name, at in each.copied.items()}
+    query = MergeQuery(
+        request, planned, old, keys, target=target, source=columns, finds_known=finds_known, copied=copied
+    )
     reads_all = any(each.clause.rows == NOT_MATCHED_BY_SOURCE for each in planned)
     return MergePlan(
-        query.text(),
+        query,
         planned,
         old,
         finds_known,
         target=target,
         source=columns,
         pairs={} if reads_all else equal,
+        inserted=inserted,
         known_pairs=inserted if finds_known else {},
     )
 
@@ -125,6 +138,21 @@ def _inserted_columns(
         for name, kind in source.items():
             if texts <= set(_spellings(request.source_alias, name)) and _has_same_values(store.schema.field(key), kind):
                 yield key, name
+
+
+def _copied(request: MergeRequest, clause: PlannedClause, source: Sequence[str]) -> dict[str, int]:
+    """Return the numbers of the source's columns that a clause copies, by the columns that get their values."""
+    if clause.clause.rows == NOT_MATCHED_BY_SOURCE:
+        return {}
+    # A name alone can also be a column of the target.
+    skipped = 2 if clause.clause.rows == MATCHED else 0
+    spelled = {
+        text: at
+        for at, name in reversed(list(enumerate(source)))
+        for text in list(_spellings(request.source_alias, name))[skipped:]
+    }
+    texts = {name: folded(text.strip()) for name, text in clause.values.items()}
+    return {name: spelled[text] for name, text in texts.items() if text in spelled}
 
 
 def _spellings(alias: str, name: str) -> Iterator[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 
 from lakelsm.plan.merge_request import (
     DELETE,
@@ -62,7 +62,8 @@ class MergeQuery:
     """The query, level by level. The text of an expression ends before a new line: it may end in a comment.
 
     ``old`` are the query's columns of the target's row by column. ``target`` and ``source`` are the columns that it
-    reads.
+    reads. ``copied`` are columns of the source by the query's columns. ``is_unique``: no two rows of the source can
+    write one key.
     """
 
     request: MergeRequest
@@ -73,10 +74,12 @@ class MergeQuery:
     target: Sequence[str]
     source: Sequence[str]
     finds_known: bool
+    copied: Mapping[str, str] = field(default_factory=dict)
+    is_unique: bool = False
 
     def text(self) -> str:
         """Return the whole query."""
-        columns = [_IN_TARGET, _IN_SOURCE, *self.old.values(), *self._orders()]
+        columns = [_IN_TARGET, _IN_SOURCE, *self.old.values(), *self.copied, *self._orders()]
         text = self._joined()
         columns += self._columns(MATCHED)
         if self._of(NOT_MATCHED):
@@ -101,7 +104,7 @@ class MergeQuery:
         """Return the names of `_items`."""
         found = [_CHOICES[rows]] if self._of(rows) else []
         for each in self._of(rows):
-            found += [each.column(name) for name in each.values]
+            found += [each.column(name) for name in each.computed]
             found += [each.changes_key] if each.same else []
         if found and rows == NOT_MATCHED and self.request.order:
             found += [_INSERTED.format(at) for at, _ in enumerate(self.keys)]
@@ -122,7 +125,7 @@ class MergeQuery:
         items = [f"CASE WHEN {here} THEN CASE {' '.join(tests)} END END AS {choice}"]
         for each in clauses:
             applies = f"CASE WHEN {choice} = {each.number} THEN"
-            items += [f"{applies} ({text}\n) END AS {each.column(name)}" for name, text in each.values.items()]
+            items += [f"{applies} ({text}\n) END AS {each.column(name)}" for name, text in each.computed.items()]
             if each.same:
                 target = quoted(self.request.target_alias)
                 tests = [f"NOT ({target}.{quoted(name)} <=> {text})" for name, text in each.same.items()]
@@ -140,6 +143,7 @@ class MergeQuery:
         join = {(False, False): "INNER", (True, False): "RIGHT", (False, True): "LEFT", (True, True): "FULL"}
         items = [_IN_TARGET, _IN_SOURCE]
         items += [f"{target}.{quoted(name)} AS {old}" for name, old in self.old.items()]
+        items += [f"{source}.{quoted(name)} AS {copy}" for copy, name in self.copied.items()]
         items += [f"{source}.{quoted(name)} AS {_ORDER.format(at)}" for at, name in enumerate(self.request.order)]
         items += self._items(MATCHED)
         if inserts:
@@ -168,12 +172,17 @@ class MergeQuery:
             tests.append(f"m.{_IN_TARGET} IS NULL")
             known = f" LEFT JOIN (SELECT {named} FROM {KNOWN}) AS k ON {' AND '.join(tests)}"
         text = f"SELECT {', '.join(items)} FROM ({text}) AS m{known}"
-        if self.request.order:
+        if self.request.order and self._may_repeat:
             return f"SELECT * FROM ({text}) AS m WHERE {_RANK} = 1 AND {ACTION} IS NOT NULL"
         text = f"{text} WHERE m.{ACTION} IS NOT NULL"
-        if not self._deletes_all():
+        if not (self._may_repeat and self._deletes_all()):
             return text
         return f"SELECT * FROM ({text}) AS m WHERE {COPIES} = 1 OR {_IN_TARGET} IS NULL"
+
+    @property
+    def _may_repeat(self) -> bool:
+        """Whether two rows of the query can have one key. Rows of the target that match no row do not."""
+        return not self.is_unique and bool(self._of(MATCHED) or self._of(NOT_MATCHED))
 
     def _deletes_all(self) -> bool:
         """Return whether two rows of the source can delete one row: nothing else can happen to it."""
@@ -182,6 +191,8 @@ class MergeQuery:
 
     def _copies(self, keys: Sequence[str]) -> list[str]:
         """Return `COPIES`, and the rank of the row among those of its key if the last one is taken."""
+        if not self._may_repeat:
+            return [f"CAST(1 AS BIGINT) AS {COPIES}"]
         partition = f"PARTITION BY {', '.join(keys)}"
         if self.request.order:
             orders = [f"m.{name}" for name in self._orders()]
@@ -190,8 +201,6 @@ class MergeQuery:
                 f"rank() OVER ({partition} ORDER BY {last_first}) AS {_RANK}",
                 f"count(*) OVER ({partition}, {', '.join(orders)}) AS {COPIES}",
             ]
-        if not (self._of(MATCHED) or self._of(NOT_MATCHED)):
-            return [f"CAST(1 AS BIGINT) AS {COPIES}"]  # No row of the target occurs twice.
         counted = f"row_number() OVER ({partition} ORDER BY m.{ACTION})" if self._deletes_all() else None
         return [f"{counted or f'count(*) OVER ({partition})'} AS {COPIES}"]
 
@@ -200,7 +209,7 @@ class MergeQuery:
         for at, key in enumerate(self.keys if inserts and not self.request.order else ()):
             values = [each.column(key) for each in inserts]
             found = values[0] if len(values) == 1 else f"coalesce({', '.join(values)})"
-            yield f"{found} AS {_INSERTED.format(at)}"
+            yield f"CASE WHEN {_IN_TARGET} IS NULL THEN {found} END AS {_INSERTED.format(at)}"
 
 
 def _side(columns: Sequence[str], flag: str, name: str) -> str:

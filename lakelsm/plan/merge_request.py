@@ -54,7 +54,8 @@ class PlannedClause:
     """A clause with its number in the query, from 1.
 
     ``values`` are its expressions by column of the table. ``update`` is how an update is checked. ``same`` are key
-    columns of ``*`` with their expressions: they must have the value of the target's row.
+    columns of ``*`` with their expressions: they must have the value of the target's row. ``copied`` are the columns of
+    the source, by number, of those columns whose values they are; the others have expressions.
     """
 
     number: int
@@ -63,10 +64,18 @@ class PlannedClause:
     _: KW_ONLY
     update: UpdatePlan | None = None
     same: Mapping[str, str] | None = None
+    copied: Mapping[str, int] = field(default_factory=dict)
 
     def column(self, name: str) -> str:
-        """The query's column with the new value of a column."""
+        """The query's column with the new value of a column. Clauses that copy a column of the source share it."""
+        if name in self.copied:
+            return f"_KEY__MERGE_C{self.copied[name]}"
         return f"_KEY__MERGE_V{self.number}_{list(self.values).index(name)}"
+
+    @property
+    def computed(self) -> Mapping[str, str]:
+        """The expressions of the columns that are not copied."""
+        return {name: text for name, text in self.values.items() if name not in self.copied}
 
     @property
     def changes_key(self) -> str:

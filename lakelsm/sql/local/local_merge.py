@@ -133,9 +133,18 @@ class LocalMerge:
             KNOWN: self._target(snapshot, keys, self.plan.known_pairs),
             SOURCE: self.source,
         }
-        query = QueryText.of(self.plan.text)
+        query = QueryText.of(self.plan.text(self._unique_columns(snapshot)))
         found = local_query(query, {each.start: sources[each.name[-1]] for each in query.references})
         return merged(self.store, self.plan, found.to_reader())
+
+    def _unique_columns(self, snapshot: Snapshot | None) -> list[str]:
+        """Return the columns of the source that are known to have no value twice."""
+        pairs = prunable_pairs(self.store.schema, self.plan.pairs)
+        if not pairs or snapshot is None:
+            return []
+        values, keys = self._values
+        found = {name: known.keys() for name, known in keys.items() if not values.columns[name].has_null}
+        return [name for name, known in found.items() if known is not None and len(known) == values.rows]
 
     def _target(self, snapshot: Snapshot | None, names: Sequence[str], pairs: Mapping[str, str]) -> QuerySource:
         schema = self.store.schema
