@@ -28,7 +28,7 @@ from lakelsm.plan.merge_plan import (
     duplicate_fault,
     known_fault,
 )
-from lakelsm.plan.merge_pruning import SourceValues, prunable_pairs
+from lakelsm.plan.merge_pruning import SourceValues, prunable_pairs, pruning_columns
 from lakelsm.plan.merge_query import ACTION, COPIES, IS_KNOWN, KNOWN, SOURCE, TARGET
 from lakelsm.plan.merge_request import DELETE, INSERT, PlannedClause
 from lakelsm.plan.read_plan import plan_read
@@ -60,7 +60,9 @@ class FrameMerge:
         frames = {TARGET: self._target(snapshot, plan.target, plan.pairs), SOURCE: self._source}
         if plan.finds_known:
             frames[KNOWN] = self._target(snapshot, store.schema.primary_keys, plan.known_pairs)
-        found = query_frame(self._source.sparkSession, plan.text(), frames)
+        pruned = snapshot is not None and prunable_pairs(store.schema, plan.pairs)
+        text = plan.text(self._values.unique_columns() if pruned else ())
+        found = query_frame(self._source.sparkSession, text, frames)
         types = {field.name: field.dataType for field in found.schema.fields}
         rows = found.select("*", *(F.col(old).alias(name) for name, old in plan.old.items()))
         new: dict[str, Column] = {
@@ -97,14 +99,19 @@ class FrameMerge:
         # The join that follows keeps all rows of the source, so that Spark would shuffle the target instead of sending
         # the source to each task.
         keys = self._source.select(*(quoted(name).alias(_PAIR.format(at)) for at, name in enumerate(pairs.values())))
-        same = [quoted(column).eqNullSafe(F.col(_PAIR.format(at))) for at, column in enumerate(pairs)]
+        same = [self._same(column, F.col(_PAIR.format(at))) for at, column in enumerate(pairs)]
         return target.join(F.broadcast(keys.distinct()), reduce(Column.__and__, same), "left_semi")
+
+    def _same(self, column: str, key: Column) -> Column:
+        # A comparison that is safe for NULL makes two columns of the join's key, for which Spark's hash table is slower.
+        is_nullable = self._store.schema.field(column).type.nullable
+        return quoted(column).eqNullSafe(key) if is_nullable else quoted(column) == key
 
     @cached_property
     def _values(self) -> SourceValues:
         """The source's values in the columns that the target's keys equal."""
-        pairs = prunable_pairs(self._store.schema, {**self._plan.pairs, **self._plan.known_pairs})
-        return source_values(self._source, list(dict.fromkeys(pairs.values())), self._store.paths.root)
+        names = pruning_columns(self._store.schema, {**self._plan.pairs, **self._plan.known_pairs})
+        return source_values(self._source, names, self._store.paths.root)
 
 
 def _values(store: TableStore, clause: PlannedClause, types: dict[str, T.DataType]) -> dict[str, Column]:

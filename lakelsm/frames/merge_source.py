@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 
@@ -48,10 +48,10 @@ def computed_once(frame: DataFrame) -> Iterator[DataFrame]:
             kept._jdf.queryExecution().analyzed().rdd().unpersist(False)
 
 
-def source_values(frame: DataFrame, names: Sequence[str], root: str) -> SourceValues:
+def source_values(frame: DataFrame, names: Mapping[str, bool], root: str) -> SourceValues:
     """Return the values of columns of a frame, in bounded memory: each task returns one part.
 
-    ``root`` is the directory of the table, for errors.
+    ``names`` are as in `SourceValues.of_columns`, ``root`` is the directory of the table, for errors.
     """
     parts = map_in_arrow(frame.select(*quoted_all(names)), partial(_parts, names=names), f"{_PART} binary")
     # One task combines the parts, so that the driver does not hold one for each task of the frame.
@@ -61,18 +61,18 @@ def source_values(frame: DataFrame, names: Sequence[str], root: str) -> SourceVa
     return _merged((row[0] for row in rows), names)
 
 
-def _parts(batches: Iterator[pa.RecordBatch], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def _parts(batches: Iterator[pa.RecordBatch], names: Mapping[str, bool]) -> Iterator[pa.RecordBatch]:
     values = SourceValues.of_columns(names)
     for batch in batches:
         values.add(batch)
     yield _packed(values)
 
 
-def _combined(batches: Iterator[pa.RecordBatch], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def _combined(batches: Iterator[pa.RecordBatch], names: Mapping[str, bool]) -> Iterator[pa.RecordBatch]:
     yield _packed(_merged((part.as_py() for batch in batches for part in batch.column(0)), names))
 
 
-def _merged(parts: Iterator[bytes], names: Sequence[str]) -> SourceValues:
+def _merged(parts: Iterator[bytes], names: Mapping[str, bool]) -> SourceValues:
     values = SourceValues.of_columns(names)
     for part in parts:
         values.merge(pickle.loads(part))

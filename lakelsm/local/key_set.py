@@ -6,7 +6,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from lakelsm.errors import InvalidInputError
@@ -15,11 +14,10 @@ from lakelsm.local.arrow_input import ArrowInput
 from lakelsm.local.arrow_rows import normalized_floats, prepare_arrow
 from lakelsm.merge.key_order import order_keys
 from lakelsm.options import TableOptions
+from lakelsm.plan.merge_pruning import Numbers, numbers_of
 from lakelsm.predicate.predicate import Constant, In, IsNull, Predicate, all_of, any_of
 from lakelsm.schema.row_rules import key_schema
 from lakelsm.schema.table_schema import TableSchema
-
-Numbers = npt.NDArray[np.int64]
 
 #: Up to this number of values of a key column, a read uses them to leave out files.
 _MAX_VALUES = 1000
@@ -95,29 +93,6 @@ def _one_of(name: str, values: pa.ChunkedArray) -> Predicate:
     return any_of([*([In(name, known)] if known else []), *([IsNull(name)] if values.null_count else [])])
 
 
-class SortedKeys:
-    """Values of the first column of a key, in memory: integers or dates, up to a number of them."""
-
-    #: 8 MiB.
-    _MAX_KEYS = 1 << 20
-
-    def __init__(self) -> None:
-        self._parts: list[Numbers] | None = []
-        self._count = 0
-
-    def add(self, values: pa.Array) -> None:
-        """Add values."""
-        if self._parts is not None:
-            self._parts.append(np.unique(_numbers(values.drop_null())))
-            self._count += len(self._parts[-1])
-            if self._count > self._MAX_KEYS:
-                self._parts = None
-
-    def keys(self) -> Numbers | None:
-        """Return the different values in order; None if there are too many."""
-        return None if self._parts is None else np.unique(np.concatenate([np.empty(0, np.int64), *self._parts]))
-
-
 def rows_with(keys: Numbers, column: str, rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return the rows that have one of the ``keys``, which are in order, or NULL. Rows in the order of the column cost
     least: each key is searched in the rows, not each row in the keys.
@@ -125,7 +100,7 @@ def rows_with(keys: Numbers, column: str, rows: pa.RecordBatch) -> pa.RecordBatc
     values = rows.column(column)
     if values.null_count or not len(rows):
         return rows
-    numbers = _numbers(values)
+    numbers = numbers_of(values)
     if not bool(np.all(numbers[1:] >= numbers[:-1])):
         found = np.searchsorted(keys, numbers)
         return rows.filter(pa.array(keys[np.minimum(found, len(keys) - 1)] == numbers)) if len(keys) else rows.slice(0, 0)
@@ -136,11 +111,3 @@ def rows_with(keys: Numbers, column: str, rows: pa.RecordBatch) -> pa.RecordBatc
         return rows.take(pa.array(first[counts == 1]))
     within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     return rows.take(pa.array(np.repeat(first, counts) + within))
-
-
-def _numbers(values: pa.Array) -> Numbers:
-    """Return integers or dates without NULL as numbers."""
-    if pa.types.is_date(values.type):
-        values = values.cast(pa.date32()).cast(pa.int32())
-    numbers: Numbers = values.cast(pa.int64()).to_numpy()
-    return numbers

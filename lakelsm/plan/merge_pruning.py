@@ -6,16 +6,20 @@ made of them leaves out partitions, buckets, files and row groups, as the condit
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelsm.predicate.predicate import Compare, Constant, In, IsNull, Predicate, all_of, any_of
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.types import INTEGER_ROOTS, DataType, to_arrow
+
+Numbers = npt.NDArray[np.int64]
 
 #: Up to this number of values of a column, a read uses them; else the smallest and the largest one.
 _MAX_VALUES = 1000
@@ -80,29 +84,82 @@ class ColumnValues:
             self.values = None if found is None or len(found) > _MAX_VALUES else found
 
 
+class SortedKeys:
+    """The values of a column of integers or dates, up to a number of them."""
+
+    #: 8 MiB.
+    _MAX_KEYS = 1 << 20
+
+    def __init__(self) -> None:
+        self._parts: list[Numbers] | None = []
+        self._count = 0
+
+    def add(self, values: pa.Array) -> None:
+        """Add the values of an array."""
+        if self._parts is not None:
+            self._append(np.unique(numbers_of(values.drop_null())))
+
+    def merge(self, other: SortedKeys) -> None:
+        """Add the values of another part of the source."""
+        found = other.keys()
+        if found is None:
+            self._parts = None
+        elif self._parts is not None:
+            self._append(found)
+
+    def keys(self) -> Numbers | None:
+        """Return the different values in order; None if there are too many."""
+        if self._parts is None:
+            return None
+        if len(self._parts) != 1:
+            self._parts = [np.unique(np.concatenate([np.empty(0, np.int64), *self._parts]))]
+        return self._parts[0]
+
+    def _append(self, numbers: Numbers) -> None:
+        assert self._parts is not None
+        self._parts.append(numbers)
+        self._count += len(numbers)
+        if self._count > self._MAX_KEYS:
+            self._parts = None
+
+
 @dataclass
 class SourceValues:
-    """The values of a source in some of its columns, and the number of its rows. Parts of it can be pickled."""
+    """The values of a source in some of its columns, and the number of its rows. Parts of it can be pickled.
+
+    ``keys`` are those of the columns of integers and dates.
+    """
 
     columns: Mapping[str, ColumnValues]
+    keys: Mapping[str, SortedKeys]
     rows: int = 0
 
     @staticmethod
-    def of_columns(names: Sequence[str]) -> SourceValues:
-        """Return the values of a source without rows."""
-        return SourceValues({name: ColumnValues() for name in names})
+    def of_columns(names: Mapping[str, bool]) -> SourceValues:
+        """Return the values of a source without rows; True is for columns of integers and dates."""
+        keys = {name: SortedKeys() for name, is_number in names.items() if is_number}
+        return SourceValues({name: ColumnValues() for name in names}, keys)
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Add rows: their columns are those of the summary, in its order."""
         self.rows += len(batch)
-        for values, array in zip(self.columns.values(), batch.columns, strict=True):
+        for (name, values), array in zip(self.columns.items(), batch.columns, strict=True):
             values.add(_comparable(array))
+            if name in self.keys:
+                self.keys[name].add(array)
 
     def merge(self, other: SourceValues) -> None:
         """Add another part of the source."""
         self.rows += other.rows
         for name, values in self.columns.items():
             values.merge(other.columns[name])
+        for name, keys in self.keys.items():
+            keys.merge(other.keys[name])
+
+    def unique_columns(self) -> list[str]:
+        """Return the columns that are known to have neither NULL nor a value twice."""
+        found = {name: keys.keys() for name, keys in self.keys.items() if not self.columns[name].has_null}
+        return [name for name, keys in found.items() if keys is not None and len(keys) == self.rows]
 
     def condition(self, schema: TableSchema, pairs: Mapping[str, str]) -> Predicate:
         """Return a condition that each row of the target meets whose columns equal those of a row of the source.
@@ -114,6 +171,20 @@ class SourceValues:
         return all_of(
             self.columns[name].condition(column, schema.field(column).type) for column, name in pairs.items()
         )
+
+
+def pruning_columns(schema: TableSchema, pairs: Mapping[str, str]) -> dict[str, bool]:
+    """Return the columns of the source for `SourceValues.of_columns`, in the order of the pairs."""
+    kinds = {name: schema.field(column).type.root for column, name in prunable_pairs(schema, pairs).items()}
+    return {name: kind != _TEXTS for name, kind in kinds.items()}
+
+
+def numbers_of(values: pa.Array) -> Numbers:
+    """Return integers or dates without NULL as numbers."""
+    if pa.types.is_date(values.type):
+        values = values.cast(pa.date32()).cast(pa.int32())
+    numbers: Numbers = values.cast(pa.int64()).to_numpy()
+    return numbers
 
 
 def prunable_pairs(schema: TableSchema, pairs: Mapping[str, str]) -> dict[str, str]:

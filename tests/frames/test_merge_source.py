@@ -32,9 +32,10 @@ def test_values_of_many_partitions_and_columns_with_odd_names(engine: TableEngin
     frame = engine.spark.range(0, 5000, 1, 7).select(
         F.col("id").alias("a.b"), F.when(F.col("id") > 1, F.lit("x")).alias("`t"), F.expr("INTERVAL 1 MONTH").alias("i")
     )
-    found = source_values(frame, ["a.b", "`t"], "/nowhere")
+    found = source_values(frame, {"a.b": True, "`t": False}, "/nowhere")
     numbers, texts = found.columns["a.b"], found.columns["`t"]
     assert (found.rows, numbers.low, numbers.high, numbers.values) == (5000, 0, 4999, None)
+    assert found.unique_columns() == ["a.b"]
     assert (texts.values, texts.has_null, numbers.has_null) == ({"x"}, True, False)
     assert [kind is None for kind in source_types(frame).values()] == [False, False, True]
 

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from lakelsm.errors import InvalidInputError
 from lakelsm.local.arrow_input import ArrowInput
-from lakelsm.local.key_set import KeySet, SortedKeys, rows_with
+from lakelsm.local.key_set import KeySet, rows_with
 from lakelsm.options import TableOptions
+from lakelsm.plan.merge_pruning import SortedKeys
 from lakelsm.predicate.predicate import Constant, In, IsNull, Or, all_of
 from lakelsm.schema.table_schema import TableSchema, create_schema
 
@@ -110,13 +111,3 @@ def test_rows_with_sorted_keys() -> None:
     days.add(pa.array([3, 1], pa.date32()))
     kept = rows_with(days.keys(), "d", pa.record_batch({"d": pa.array([1, 2, 3], pa.date32())}))  # type: ignore[arg-type]
     assert kept["d"].cast(pa.int32()).to_pylist() == [1, 3]
-
-
-def test_too_many_sorted_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SortedKeys, "_MAX_KEYS", 3)
-    known = SortedKeys()
-    known.add(pa.array([1, 1, 2, 3]))
-    assert known.keys() is not None
-    known.add(pa.array([1]))
-    known.add(pa.array([1]))
-    assert known.keys() is None

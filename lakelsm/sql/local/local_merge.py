@@ -14,9 +14,9 @@ from lakelsm.expressions.tokens import TokenKind, has_query, tokenize
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.local.arrow_merge import merged
 from lakelsm.local.arrow_scan import ArrowScan
-from lakelsm.local.key_set import Numbers, SortedKeys, rows_with
+from lakelsm.local.key_set import rows_with
 from lakelsm.plan.merge_plan import MergePlan
-from lakelsm.plan.merge_pruning import SourceValues, prunable_pairs
+from lakelsm.plan.merge_pruning import Numbers, SourceValues, prunable_pairs, pruning_columns
 from lakelsm.plan.merge_query import KNOWN, SOURCE, TARGET
 from lakelsm.plan.merge_request import MergeRequest
 from lakelsm.predicate.predicate import Predicate
@@ -133,41 +133,30 @@ class LocalMerge:
             KNOWN: self._target(snapshot, keys, self.plan.known_pairs),
             SOURCE: self.source,
         }
-        query = QueryText.of(self.plan.text(self._unique_columns(snapshot)))
+        pruned = prunable_pairs(self.store.schema, self.plan.pairs)
+        query = QueryText.of(self.plan.text(() if snapshot is None or not pruned else self._values.unique_columns()))
         found = local_query(query, {each.start: sources[each.name[-1]] for each in query.references})
         return merged(self.store, self.plan, found.to_reader())
-
-    def _unique_columns(self, snapshot: Snapshot | None) -> list[str]:
-        """Return the columns of the source that are known to have no value twice."""
-        pairs = prunable_pairs(self.store.schema, self.plan.pairs)
-        if not pairs or snapshot is None:
-            return []
-        values, keys = self._values
-        found = {name: known.keys() for name, known in keys.items() if not values.columns[name].has_null}
-        return [name for name, known in found.items() if known is not None and len(known) == values.rows]
 
     def _target(self, snapshot: Snapshot | None, names: Sequence[str], pairs: Mapping[str, str]) -> QuerySource:
         schema = self.store.schema
         pairs = prunable_pairs(schema, pairs)
         if not pairs or snapshot is None:
             return _TargetRows(self.store, snapshot, names)
-        values, keys = self._values
         # Files are in the order of the key without the columns of the partition.
         first = next(name for name in schema.primary_keys if name not in schema.partition_keys)
-        found = keys[pairs[first]].keys() if pairs.get(first) in keys else None
-        condition = values.condition(schema, pairs)
+        known = self._values.keys.get(pairs.get(first, ""))
+        found = None if known is None else known.keys()
         sorted_keys = None if found is None else (first, found)
+        condition = self._values.condition(schema, pairs)
         return _TargetRows(self.store, snapshot, names, predicate=condition, sorted_keys=sorted_keys)
 
     @cached_property
-    def _values(self) -> tuple[SourceValues, Mapping[str, SortedKeys]]:
+    def _values(self) -> SourceValues:
         """The source's values in the columns that the target's keys equal. They are read once."""
-        pairs = prunable_pairs(self.store.schema, {**self.plan.pairs, **self.plan.known_pairs})
-        fields = [field for field in self.source.fields if field.name in pairs.values()]
-        values = SourceValues.of_columns([field.name for field in fields])
-        keys = {field.name: SortedKeys() for field in fields if field.type.root != "VARCHAR"}
-        for batch in self.source.reader(Need(list(values.columns), None)):
+        known = pruning_columns(self.store.schema, {**self.plan.pairs, **self.plan.known_pairs})
+        names = [field.name for field in self.source.fields if field.name in known]
+        values = SourceValues.of_columns({name: known[name] for name in names})
+        for batch in self.source.reader(Need(names, None)):
             values.add(batch)
-            for name, known in keys.items():
-                known.add(batch.column(name))
-        return values, keys
+        return values
