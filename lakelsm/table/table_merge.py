@@ -242,7 +242,7 @@ def merge_builder(
         given = checked_source(source, schema)
         names = source_names(given)
     columns = None
-    if schema_evolution and not isinstance(given, ReadableTable):
+    if schema_evolution:
         columns = source_columns(source if isinstance(source, (list, dict)) else given)
     if order_by is not None and not takes_last:
         raise invalid_argument("order_by", "has an effect only with duplicates='last'.", "Leave one of them out.")
@@ -293,11 +293,14 @@ def _ordered(source: Any, names: Sequence[str], order_by: object) -> tuple[objec
 
 
 def source_columns(source: object) -> FrameColumns:
-    """Return the columns of a source that is not a table, for `TableMerge`."""
+    """Return the columns of a source for `TableMerge`."""
     from lakelsm.sql.local.merge_source import opened_source
     from lakelsm.sql.local.query_result import QueryResult
 
-    if not isinstance(source, QueryResult):
+    if not isinstance(source, (QueryResult, ReadableTable)):
         return FrameColumns.of(source)
-    fields = opened_source(source).fields
-    return FrameColumns(lambda schema: [FrameColumn(each.name, each.type) for each in fields], False, lambda: source)
+
+    def of_schema(schema: TableSchema) -> list[FrameColumn]:
+        return [FrameColumn(each.name, each.type) for each in opened_source(_newest(source)).fields]
+
+    return FrameColumns(of_schema, False, lambda: source)

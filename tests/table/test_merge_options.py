@@ -95,6 +95,17 @@ def test_the_schema_gets_what_the_source_has(engine: TableEngine, table: Table, 
     assert rows(engine.catalog(tmp_path).table("db.t"))[:2] == [(1, "a", 2, "new", 7), (2, "b", 2, None, None)]
 
 
+def test_the_schema_gets_the_columns_of_a_table(local: TableEngine, here: Table, tmp_path: Path) -> None:
+    other = local.create(tmp_path, "id INT, more ARRAY<INT>", ["id"], name="db.s")
+    local.write(other, [(1, [1]), (7, None)])
+    merge = here.merge(other, "id", schema_evolution=True).when_matched_update().when_not_matched_insert()
+    result = merge.execute()
+    assert [str(each) for each in result.schema_changes] == ["the new column more ARRAY<INT>"]
+    assert (counts(result), result.schema_changes != merge.execute().schema_changes) == ((1, 0, 1), True)
+    found = local.catalog(tmp_path).table("db.t")
+    assert rows(found)[0] == (1, "a", 1, [1]) and rows(found)[-1] == (7, None, None, None)
+
+
 def test_a_failed_merge_names_the_schema_changes(here: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     bad = {"id": [1, 1], "v": ["x", "y"], "n": [1, 2], "more": [1, 2]}
     with pytest.raises(InvalidInputError, match="two rows of the source"):
