@@ -210,3 +210,41 @@ def _becomes_null(before: Sequence[Row], after: Sequence[Row]) -> bool:
     return any(
         row[name] is None and old.get(row["id"], row)[name] is not None for row in after for name in ("v", "n")
     )
+
+
+def test_sequence_groups_refuse_older_sequences(local: TableEngine, tmp_path: Path) -> None:
+    options = {"merge-engine": "partial-update", "fields.g.sequence-group": "v,n"}
+    table = local.create(tmp_path, f"{COLUMNS}, g INT, free STRING", ["id"], options=options)
+    local.write(table, [(1, "a", 1, 5, "x"), (2, "b", 2, 5, None)])
+    source = {"id": [1, 2, 3], "v": ["A", "B", "C"], "g": [6, 5, None]}
+    merge = table.merge(source, "id").when_matched_update({"v": "s.v", "g": "s.g"})
+    result = merge.when_not_matched_insert({"id": "id", "free": "v"}).execute()
+    assert (result.updated_rows, result.inserted_rows) == (2, 1)
+    expected = [(1, "A", 1, 6, "x"), (2, "B", 2, 5, None), (3, None, None, None, "C")]
+    assert sorted(map(tuple, (row.values() for row in shown(table)))) == expected
+    for values, problem in (({"g": "1"}, "older sequence 'g'"), ({"v": "NULL", "g": "NULL"}, "sequence 'g'")):
+        with pytest.raises(InvalidInputError, match=problem):
+            table.merge(source, "id").when_matched_update(values).execute()
+    table.compact(full=True)
+    assert sorted(map(tuple, (row.values() for row in shown(table)))) == expected
+
+
+def test_the_source_can_be_the_target_or_another_branch(local: TableEngine, tmp_path: Path) -> None:
+    table = local.create(tmp_path, COLUMNS, ["id"], options={"changelog-producer": "lookup"})
+    local.write(table, [(1, "a", 1), (2, "b", 2), (3, None, 1)])
+    table.compact()
+    table.tags.create("one")
+    table.branches.create("b", "one")
+    branch = table.branches.open("b")
+    merge = branch.merge(table, "t.id = s.n AND s.id <> s.n").when_matched_update({"n": "t.n + s.id"})
+    assert merge.execute().updated_rows == 1
+    merge = table.merge(table, "id").when_matched_delete("s.v = 'b'").when_matched_update({"n": "s.n * 10"})
+    merge = merge.when_not_matched_insert().when_not_matched_by_source_delete()
+    result = merge.execute()
+    assert (result.updated_rows, result.deleted_rows, result.inserted_rows) == (2, 1, 0)
+    assert [(row["id"], row["n"]) for row in shown(table)] == [(1, 10), (3, 10)]
+    assert [(row["id"], row["n"]) for row in shown(branch)] == [(1, 4), (2, 2), (3, 1)]
+    compacted = table.compact().snapshot_ids
+    changes = table.changelog_reader(compacted[0] - 1, compacted[-1]).read_all().to_pylist()
+    kinds = sorted((row["rowkind"], row["id"], row["n"]) for row in changes)
+    assert kinds == [("+U", 1, 10), ("+U", 3, 10), ("-D", 2, 2), ("-U", 1, 1), ("-U", 3, 1)]
