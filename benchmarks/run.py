@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 
@@ -193,17 +193,18 @@ def _run_lookup_joins(runner: Runner, wanted: Collection[str]) -> None:
         runner.lane("lookup-joins", "benchmarks.lookup_join_lane", operations)
 
 
-def _run_sql(runner: Runner, wanted: Collection[str]) -> None:
+def _run_sql(runner: Runner, wanted: Set[str]) -> None:
     """Measure queries in this process, and queries and the data source on Spark."""
     lanes = {
         "sql": ("benchmarks.sql_lane", SQL_HERE),
         "sql-spark": ("benchmarks.sql_spark_lane", SQL_ON_SPARK),
         "format": ("benchmarks.sql_spark_lane", FORMAT_OPERATIONS),
     }
+    if not wanted.isdisjoint([*SQL_HERE, *SQL_ON_SPARK, *FORMAT_OPERATIONS]):
+        runner.lane("prepare", "benchmarks.spark_lane", ("prepare",))
     for title, (lane, known) in lanes.items():
         operations = [name for name in known if name in wanted]
         if operations:
-            runner.lane("prepare", "benchmarks.spark_lane", ("prepare",))
             runner.lane(title, lane, operations)
 
 

@@ -144,9 +144,10 @@ class SourceValues:
         """Add rows: their columns are those of the summary, in its order."""
         self.rows += len(batch)
         for (name, values), array in zip(self.columns.items(), batch.columns, strict=True):
-            values.add(_comparable(array))
+            comparable = _comparable(array)
+            values.add(comparable)
             if name in self.keys:
-                self.keys[name].add(array)
+                self.keys[name].add(comparable)
 
     def merge(self, other: SourceValues) -> None:
         """Add another part of the source."""
