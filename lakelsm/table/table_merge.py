@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,7 @@ from lakelsm.table.readable_table import ReadableTable
 from lakelsm.table.schema_alteration import alter_schema
 from lakelsm.table.table_view import TableView, newest_view
 from lakelsm.table.writable_table import WritableTable, commit_change, known_batch
+from lakelsm.types import output_arrow
 
 _CONDITION = "an SQL condition as text, such as 's.n > t.n'"
 #: The names of the target and the source in conditions and expressions of a builder.
@@ -68,9 +70,16 @@ class TableMerge:
     """
 
     def __init__(
-        self, table: WritableTable, source: object, request: MergeRequest, *, columns: FrameColumns | None = None
+        self,
+        table: WritableTable,
+        source: Callable[[], object],
+        request: MergeRequest,
+        *,
+        columns: FrameColumns | None = None,
     ) -> None:
-        """``columns`` are those of the source, if the table gets the ones that it lacks."""
+        """``source`` opens the source: at the newest snapshots of its tables, or it returns the same object each time.
+        ``columns`` are those of the source, if the table gets the ones that it lacks.
+        """
         self._table = table
         self._source = source
         self._request = request
@@ -115,15 +124,19 @@ class TableMerge:
     ) -> CommitResult:
         """Run the merge as one commit. ``commit_user`` and ``batch_id`` are as in `Table.write`.
 
-        It reads the newest snapshot, and again if others write the same keys before the commit. ``engine`` is 'spark' or
+        It reads the newest snapshot, and again if others write the same keys before the commit; a source that is a table
+        is then read again too. ``engine`` is 'spark' or
         'local' (DuckDB); by default that of the source's rows, for a table as in `Table.delete`. The result counts
         updated, deleted and inserted rows; if there are none, nothing is committed. Raises InvalidInputError, and
         commits nothing, for two rows of the source that change one row, for an inserted row whose key the table has, and
         for what `Table.update`, `Table.delete` and `Table.write` refuse.
         """
-        chosen = self._engine(checked_choice("engine", engine, ENGINES))
+        wanted = checked_choice("engine", engine, ENGINES)
         store = self._table._store().for_writes()
-        merge = _EngineMerge(chosen, _newest(self._source), self._request)
+        known = store.snapshots.latest_id()
+        source = self._source()
+        chosen = self._engine(wanted, source)
+        merge = _EngineMerge(chosen, self._request, self._source, source, known=known)
         changes: tuple[SchemaChange, ...] = ()
         if self._request.evolves:
             _, _, earlier = known_batch(store, commit_user, batch_id)
@@ -134,10 +147,10 @@ class TableMerge:
             result = commit_change(chosen, store, "MERGE", rows, commit_user, batch_id)
         return replace(result, schema_changes=changes)
 
-    def _engine(self, name: str | None) -> Engine:
-        if isinstance(self._source, ReadableTable):
+    def _engine(self, name: str | None, source: object) -> Engine:
+        if isinstance(source, ReadableTable):
             return chosen_engine(name, self._table._spark)
-        own = "spark" if is_spark_frame(self._source) else "local"
+        own = "spark" if is_spark_frame(source) else "local"
         if name == "local" and own == "spark":
             raise invalid_argument("engine", "'local' cannot read a Spark DataFrame.", "Leave it out.")
         return chosen_engine(name or own, self._table._spark)
@@ -162,33 +175,74 @@ def _newest(source: object) -> object:
 class _EngineMerge:
     """A merge on an engine."""
 
-    def __init__(self, engine: Engine, source: object, request: MergeRequest) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        request: MergeRequest,
+        source: Callable[[], object],
+        opened: object,
+        *,
+        known: int | None,
+    ) -> None:
+        """``opened`` is the source, opened after ``known`` was the newest snapshot of the target."""
         # The only imports from table/ of what is above it: docs/design/sql.md.
         from lakelsm.local.local_engine import LocalEngine
         from lakelsm.sql.local.local_merge import checked_request
-        from lakelsm.sql.local.merge_source import opened_source, source_frame
 
         self._request = checked_request(request)
         self._spark = None if isinstance(engine, LocalEngine) else engine.session  # type: ignore[attr-defined]
-        self._can_change = is_spark_frame(source)
-        self._source: Any = opened_source(source) if self._spark is None else source_frame(self._spark, source)
+        self._source = source
+        self._opened = opened
+        self._known = known
+        self._can_change = is_spark_frame(opened)
+        self._rows = self._rows_of(opened)
 
     @contextmanager
     def rows(self, store: TableStore) -> Iterator[_MergeRows]:
-        """Yield what computes the rows of the merge from a snapshot. Raises errors of the clauses at once."""
+        """Yield what computes the rows of the merge from a snapshot. Raises errors of the clauses at once.
+
+        The source may read the target. If it were older than the snapshot, the merge would undo the commits between
+        them, so it is opened again for each snapshot except the one that was known before it was opened.
+        """
+        known, opened = self._known, self._opened
+        with ExitStack() as open_merges:
+            merge = open_merges.enter_context(self._planned(store, self._rows))
+
+            def computed(snapshot: Snapshot | None) -> Any:
+                nonlocal known, opened, merge
+                base = None if snapshot is None else snapshot.id
+                if base != known:
+                    known, before, opened = base, opened, self._source()
+                    if opened is not before:
+                        merge = open_merges.enter_context(self._planned(store, self._rows_of(opened)))
+                return merge(snapshot)
+
+            yield computed
+
+    def _rows_of(self, source: object) -> Any:
+        from lakelsm.sql.local.merge_source import opened_source, source_frame
+
+        if isinstance(source, ReadableTable) and not isinstance(source, TableView):
+            # A table without a snapshot. It stays empty, although it may get its first rows.
+            kinds = [(each.name, output_arrow(each.type)) for each in source.schema.fields]
+            source = pa.schema(kinds).empty_table()
+        return opened_source(source) if self._spark is None else source_frame(self._spark, source)
+
+    @contextmanager
+    def _planned(self, store: TableStore, source: Any) -> Iterator[_MergeRows]:
         if self._spark is None:
             from lakelsm.sql.local.local_merge import LocalMerge
 
-            types = {field.name: field.type for field in self._source.fields}
+            types = {field.name: field.type for field in source.fields}
             types.pop(ROW_NUMBER, None)
-            yield LocalMerge(store, plan_merge(store, self._request, types), self._source)
+            yield LocalMerge(store, plan_merge(store, self._request, types), source)
             return
         from lakelsm.frames.merge_frame import FrameMerge
         from lakelsm.frames.merge_source import source_types
 
-        known = source_types(self._source)
+        known = source_types(source)
         known.pop(ROW_NUMBER, None)
-        merge = FrameMerge(store, plan_merge(store, self._request, known), self._source)
+        merge = FrameMerge(store, plan_merge(store, self._request, known), source)
         with merge.with_fixed_source() if self._can_change else nullcontext(merge) as rows:
             yield rows
 
@@ -249,7 +303,7 @@ def merge_builder(
     if takes_last:
         given, order = _ordered(given, names, order_by)
         request = replace(request, order=order)
-    return TableMerge(table, given, request, columns=columns)
+    return TableMerge(table, partial(_newest, given), request, columns=columns)
 
 
 def _condition(on: object, schema: TableSchema) -> str:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from lakelsm import Table
+from lakelsm import Catalog, Table
 from lakelsm.errors import InvalidInputError
+from lakelsm.plan.merge_plan import plan_merge
+from lakelsm.table import table_merge, writable_table
+from lakelsm.write.batch_write import BatchWriter
 from tests.engines import TableEngine, each_case
 
 Row = dict[str, Any]
@@ -248,3 +252,57 @@ def test_the_source_can_be_the_target_or_another_branch(local: TableEngine, tmp_
     changes = table.changelog_reader(compacted[0] - 1, compacted[-1]).read_all().to_pylist()
     kinds = sorted((row["rowkind"], row["id"], row["n"]) for row in changes)
     assert kinds == [("+U", 1, 10), ("+U", 3, 10), ("-D", 2, 2), ("-U", 1, 1), ("-U", 3, 1)]
+
+
+SELF_MERGES: dict[str, Callable[[Table, Path], Any]] = {
+    "table": lambda table, _: table.merge(table, "id").when_matched_update({"n": "s.n + 1"}).execute(),
+    "statement": lambda _, warehouse: Catalog(str(warehouse)).sql(
+        "MERGE INTO db.t USING (SELECT id, n FROM db.t WHERE n > 0) s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET n = s.n + 1",
+        engine="local",
+    ),
+}
+
+
+@pytest.mark.parametrize("step", ["planned", "data-files-written"])
+@pytest.mark.parametrize("name", SELF_MERGES)
+def test_a_source_that_reads_the_target_is_as_new_as_the_target(
+    local: TableEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, step: str
+) -> None:
+    table = local.create(tmp_path, COLUMNS, ["id"])
+    local.write(table, [(1, "a", 1), (2, "b", 2)])
+    left = [[(2, "b", 200), (3, "c", 300)]]
+    other = local.opened(tmp_path / "db.db" / "t")
+
+    def write() -> None:
+        if left:
+            rows = left.pop()
+            monkeypatch.setattr(writable_table, "BatchWriter", BatchWriter)
+            local.write(other, rows)
+
+    def planned(*given: Any) -> Any:
+        if step == "planned":  # Between the opening of the source and the read of the target.
+            write()
+        return plan_merge(*given)
+
+    monkeypatch.setattr(table_merge, "plan_merge", planned)
+    if step != "planned":
+        late = partial(BatchWriter, step=lambda name: write() if name == step else None)
+        monkeypatch.setattr(writable_table, "BatchWriter", late)
+    assert SELF_MERGES[name](table, tmp_path).updated_rows == 3
+    assert not left and [(row["id"], row["n"]) for row in shown(table)] == [(1, 2), (2, 201), (3, 301)]
+
+
+def test_a_source_without_a_snapshot_stays_empty(
+    local: TableEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, source = (local.create(tmp_path, COLUMNS, ["id"], name=name) for name in ("db.t", "db.s"))
+    local.write(table, [(1, "a", 1)])
+
+    def planned(*given: Any) -> Any:
+        local.write(source, [(2, "late", 2)])
+        return plan_merge(*given)
+
+    monkeypatch.setattr(table_merge, "plan_merge", planned)
+    result = table.merge(source, "id").when_not_matched_insert().execute()
+    assert result.snapshot_id is None and [row["v"] for row in shown(table)] == ["a"]
