@@ -7,13 +7,19 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from lakelsm.errors import InvalidInputError
-from lakelsm.expressions.duckdb_casts import DuckExpression, text_of
+from lakelsm.expressions.collection_functions import COLLECTION_FUNCTIONS, struct_of
+from lakelsm.expressions.duckdb_casts import DuckExpression, alike, text_of
 from lakelsm.expressions.duckdb_functions import AGGREGATES, BIGINT, RANKS, SCALAR, AggregateCall, neighbour
 from lakelsm.expressions.duckdb_types import type_text
 from lakelsm.expressions.expression_binder import ExpressionBinder, Handlers, Node, shown
-from lakelsm.expressions.operators import alike, chosen, compared, concatenated
+from lakelsm.expressions.operators import chosen, compared, concatenated
+from lakelsm.expressions.text_functions import TEXT_FUNCTIONS
+from lakelsm.expressions.time_functions import TIME_FUNCTIONS
 from lakelsm.predicate.expression import BOOLEAN, NULL_TYPE, STRING, Expression, Value, is_ordered
+from lakelsm.types import AtomicType
 
+TINYINT = AtomicType("TINYINT")
+_FUNCTIONS = {**SCALAR, **TEXT_FUNCTIONS, **TIME_FUNCTIONS, **COLLECTION_FUNCTIONS}
 #: The length of a substring without one, in Spark.
 _MAX_INT = 2147483647
 
@@ -24,6 +30,8 @@ def call(binder: ExpressionBinder, node: Node) -> Expression | None:
     if name in AGGREGATES or name in ("any_value", "first", "last"):
         return _aggregate(binder, node, "", "")
     arguments = [binder.bind(each) for each in node.expressions]
+    if name in ("grouping", "grouping_id"):
+        return _grouping(binder, name, arguments)
     if name in ("coalesce", "nvl", "ifnull"):
         found = alike(arguments)
         if not found:
@@ -41,8 +49,34 @@ def call(binder: ExpressionBinder, node: Node) -> Expression | None:
         return DuckExpression(BOOLEAN, f"({text_of(arguments[0])} {word})")
     if name in ("substring", "substr"):
         return _substring(binder, arguments)
-    function = SCALAR.get(name)
+    if name == "struct":
+        return struct_of(_names(node.expressions), arguments)
+    if name == "nvl2" and len(arguments) == 3:
+        return chosen([f"({text_of(arguments[0])} IS NOT NULL)"], arguments[1:])
+    function = _FUNCTIONS.get(name)
     return None if function is None else function(arguments)
+
+
+def _grouping(binder: ExpressionBinder, name: str, arguments: Sequence[Expression]) -> Expression | None:
+    """Bind grouping(a), and grouping_id() of all expressions of GROUP BY: a bit is 1 where the row has all values."""
+    groups = binder.scope.groups or {}
+    if not binder.scope.has_sets or binder.in_aggregate:
+        return None
+    texts = [text_of(each) for each in arguments]
+    if name == "grouping":
+        is_group = len(texts) == 1 and texts[0] in groups
+        return DuckExpression(TINYINT, f"CAST(grouping({texts[0]}) AS TINYINT)") if is_group else None
+    if texts and texts != list(groups):
+        return None
+    return DuckExpression(BIGINT, f"CAST(grouping({', '.join(groups)}) AS BIGINT)")
+
+
+def _names(nodes: Sequence[Node]) -> list[str]:
+    """Return the names of the fields of struct(…)."""
+    return [
+        each.alias if isinstance(each, exp.Alias) else each.parts[-1].name if isinstance(each, exp.Column) else f"col{at}"
+        for at, each in enumerate(nodes, start=1)
+    ]
 
 
 def _substring(binder: ExpressionBinder, arguments: Sequence[Expression]) -> Expression | None:
@@ -77,7 +111,7 @@ def _aggregate(binder: ExpressionBinder, node: Node, condition: str, over: str) 
         found = neighbour(name, bound) if aggregate is None and over else aggregate and aggregate(bound, distinct)
     if not found or (distinct and over):
         return None
-    return DuckExpression(found.type, found.wrap.format(f"{found.call}{condition}{over}"))
+    return DuckExpression(found.type, found.text(f"{condition}{over}"))
 
 
 def _arguments(binder: ExpressionBinder, nodes: Sequence[Node], over: bool) -> list[Expression]:

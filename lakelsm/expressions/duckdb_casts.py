@@ -5,10 +5,11 @@ A cast that the two evaluate differently is written in another form, or refused:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lakelsm.expressions.duckdb_types import literal, text_literal, type_text
-from lakelsm.predicate.expression import NULL_TYPE, STRING, Expression, Value, is_number
+from lakelsm.predicate.expression import BOOLEAN, NULL_TYPE, STRING, Expression, Value, common_type, is_number
 from lakelsm.types import INTEGER_ROOTS, AtomicType, DataType
 
 _FLOATS = ("FLOAT", "DOUBLE")
@@ -50,6 +51,22 @@ def cast(child: Expression, target: DataType) -> Expression | None:
     text = text_of(child)
     found = _cast_text(text, source, target)
     return None if found is None else DuckExpression(target, found)
+
+
+def given_text(expression: Expression) -> str | None:
+    """Return the value of a literal of text; None for another expression, and for NULL."""
+    value = expression.value if isinstance(expression, Value) and expression.type == STRING else None
+    return value if isinstance(value, str) else None
+
+
+def alike(expressions: Sequence[Expression]) -> list[Expression] | None:
+    """Return expressions as their common type; None where they have none. NULLs alone are BOOLEANs."""
+    kind = common_type(each.type for each in expressions)
+    if kind is None:
+        return None
+    found = [cast(each, BOOLEAN if kind == NULL_TYPE else kind) for each in expressions]
+    known = [each for each in found if each is not None]
+    return known if len(known) == len(found) else None
 
 
 def _cast_text(text: str, source: DataType, target: DataType) -> str | None:

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from lakelsm.expressions.duckdb_casts import DuckExpression, cast, failure, text_of
+from lakelsm.expressions.decimal_arithmetic import BIGINT, quotient
+from lakelsm.expressions.duckdb_casts import DuckExpression, cast, text_of
 from lakelsm.expressions.duckdb_types import type_text
 from lakelsm.predicate.expression import (
     BOOLEAN,
@@ -20,21 +21,22 @@ from lakelsm.predicate.expression import (
     Expression,
     Value,
     common_type,
+    decimal,
     is_number,
     is_ordered,
 )
-from lakelsm.types import INTEGER_ROOTS, AtomicType, DataType
+from lakelsm.types import INTEGER_ROOTS, ArrayType, AtomicType, DataType
 
 _FLOATS = ("FLOAT", "DOUBLE")
 #: Digits of decimals whose sum has 10 more of them.
 _SUMMED_DIGITS = 28
-BIGINT, DATE, TIMESTAMP = AtomicType("BIGINT"), AtomicType("DATE"), AtomicType("TIMESTAMP", precision=6)
+DATE, TIMESTAMP = AtomicType("DATE"), AtomicType("TIMESTAMP", precision=6)
 
 #: Makes the expression of a call from its arguments; None where their types are refused.
 Call: TypeAlias = Callable[[Sequence[Expression]], Expression | None]
 
 
-def _function(template: str, parameters: str, result: DataType) -> Call:
+def fixed(template: str, parameters: str, result: DataType) -> Call:
     """Return a function with fixed types: ``parameters`` has a letter for each.
 
     s: text, i: INT, b: BIGINT, d: DATE, t: DATE or TIMESTAMP, n: any number as DOUBLE, z: BOOLEAN. A ``?`` ends the
@@ -46,7 +48,7 @@ def _function(template: str, parameters: str, result: DataType) -> Call:
     def call(arguments: Sequence[Expression]) -> Expression | None:
         if not required <= len(arguments) <= len(kinds):
             return None
-        given = [_accepted(argument, kind) for argument, kind in zip(arguments, kinds)]
+        given = [accepted(argument, kind) for argument, kind in zip(arguments, kinds)]
         texts = [text_of(argument) for argument in given if argument is not None]
         if len(texts) < len(arguments):
             return None
@@ -55,7 +57,7 @@ def _function(template: str, parameters: str, result: DataType) -> Call:
     return call
 
 
-def _accepted(argument: Expression, kind: str) -> Expression | None:
+def accepted(argument: Expression, kind: str) -> Expression | None:
     """Return an argument as a parameter takes it: numbers are widened, and NULL has any type."""
     root = argument.type.root
     if kind == "s":
@@ -76,7 +78,7 @@ def _accepted(argument: Expression, kind: str) -> Expression | None:
 
 
 def _field(name: str) -> Call:
-    return _function(f"CAST({name}({{0}}) AS INTEGER)", "t", INT)
+    return fixed(f"CAST({name}({{0}}) AS INTEGER)", "t", INT)
 
 
 def _same_type(template: str, accepts: Callable[[DataType], bool]) -> Call:
@@ -131,6 +133,9 @@ def _whole(name: str) -> Call:
         kind = arguments[0].type
         if kind.root in INTEGER_ROOTS:
             return cast(arguments[0], BIGINT)
+        if isinstance(kind, AtomicType) and kind.root == "DECIMAL":
+            whole = AtomicType("DECIMAL", precision=min((kind.precision or 0) - (kind.scale or 0) + 1, 38), scale=0)
+            return DuckExpression(whole, f"CAST({name}({text_of(arguments[0])}) AS {type_text(whole)})")
         if kind.root == "DOUBLE":
             text = text_of(arguments[0])
             return DuckExpression(BIGINT, f"CASE WHEN isnan({text}) THEN 0 ELSE CAST({name}({text}) AS BIGINT) END")
@@ -139,28 +144,22 @@ def _whole(name: str) -> Call:
     return call
 
 
-_ASCII_UPPER = "CASE WHEN {0} IS NULL OR regexp_full_match({0}, '[\\x00-\\x7F]*') THEN upper({0}) ELSE {1} END"
-_ASCII_LOWER = _ASCII_UPPER.replace("upper", "lower")
-
 SCALAR: Mapping[str, Call] = {
-    "upper": lambda arguments: _case(_ASCII_UPPER, "upper", arguments),
-    "ucase": lambda arguments: _case(_ASCII_UPPER, "upper", arguments),
-    "lower": lambda arguments: _case(_ASCII_LOWER, "lower", arguments),
-    "lcase": lambda arguments: _case(_ASCII_LOWER, "lower", arguments),
-    "length": _function("CAST(length({0}) AS INTEGER)", "s", INT),
-    "char_length": _function("CAST(length({0}) AS INTEGER)", "s", INT),
-    "character_length": _function("CAST(length({0}) AS INTEGER)", "s", INT),
-    "octet_length": _function("CAST(strlen({0}) AS INTEGER)", "s", INT),
-    "trim": _function("trim({0}, ' ')", "s", STRING),
-    "ltrim": _function("ltrim({0}, ' ')", "s", STRING),
-    "rtrim": _function("rtrim({0}, ' ')", "s", STRING),
-    "reverse": _function("array_to_string(list_reverse(string_split({0}, '')), '')", "s", STRING),
-    "replace": _function("CASE WHEN {1} = '' THEN {0} ELSE replace({0}, {1}, {2}) END", "sss", STRING),
-    "startswith": _function("starts_with({0}, {1})", "ss", BOOLEAN),
-    "endswith": _function("ends_with({0}, {1})", "ss", BOOLEAN),
-    "contains": _function("contains({0}, {1})", "ss", BOOLEAN),
-    "instr": _function("CAST(instr({0}, {1}) AS INTEGER)", "ss", INT),
-    "md5": _function("md5({0})", "s", STRING),
+    "length": fixed("CAST(length({0}) AS INTEGER)", "s", INT),
+    "char_length": fixed("CAST(length({0}) AS INTEGER)", "s", INT),
+    "character_length": fixed("CAST(length({0}) AS INTEGER)", "s", INT),
+    "octet_length": fixed("CAST(strlen({0}) AS INTEGER)", "s", INT),
+    "ltrim": fixed("ltrim({0}, ' ')", "s", STRING),
+    "rtrim": fixed("rtrim({0}, ' ')", "s", STRING),
+    "reverse": fixed("array_to_string(list_reverse(string_split({0}, '')), '')", "s", STRING),
+    "replace": fixed(
+        "CASE WHEN {1} = '' AND {2} IS NOT NULL THEN {0} ELSE replace({0}, {1}, {2}) END", "sss", STRING
+    ),
+    "startswith": fixed("starts_with({0}, {1})", "ss", BOOLEAN),
+    "endswith": fixed("ends_with({0}, {1})", "ss", BOOLEAN),
+    "contains": fixed("contains({0}, {1})", "ss", BOOLEAN),
+    "instr": fixed("CAST(instr({0}, {1}) AS INTEGER)", "ss", INT),
+    "md5": fixed("md5({0})", "s", STRING),
     "year": _field("year"),
     "quarter": _field("quarter"),
     "month": _field("month"),
@@ -168,25 +167,24 @@ SCALAR: Mapping[str, Call] = {
     "dayofmonth": _field("day"),
     "dayofyear": _field("dayofyear"),
     "weekofyear": _field("week"),
-    "dayofweek": _function("CAST(dayofweek({0}) + 1 AS INTEGER)", "t", INT),
-    "weekday": _function("CAST(isodow({0}) - 1 AS INTEGER)", "t", INT),
+    "dayofweek": fixed("CAST(dayofweek({0}) + 1 AS INTEGER)", "t", INT),
+    "weekday": fixed("CAST(isodow({0}) - 1 AS INTEGER)", "t", INT),
     "hour": _field("hour"),
     "minute": _field("minute"),
     "second": _field("second"),
-    "date": _function("{0}", "d", DATE),
-    "to_date": _function("{0}", "d", DATE),
-    "last_day": _function("last_day({0})", "d", DATE),
-    "date_add": _function("({0} + {1})", "di", DATE),
-    "dateadd": _function("({0} + {1})", "di", DATE),
-    "date_sub": _function("({0} - {1})", "di", DATE),
-    "datediff": _function("CAST({0} - {1} AS INTEGER)", "dd", INT),
-    "date_diff": _function("CAST({0} - {1} AS INTEGER)", "dd", INT),
-    "add_months": _function("CAST({0} + to_months({1}) AS DATE)", "di", DATE),
+    "date": fixed("{0}", "d", DATE),
+    "last_day": fixed("last_day({0})", "d", DATE),
+    "date_add": fixed("({0} + {1})", "di", DATE),
+    "dateadd": fixed("({0} + {1})", "di", DATE),
+    "date_sub": fixed("({0} - {1})", "di", DATE),
+    "datediff": fixed("CAST({0} - {1} AS INTEGER)", "dd", INT),
+    "date_diff": fixed("CAST({0} - {1} AS INTEGER)", "dd", INT),
+    "add_months": fixed("CAST({0} + to_months({1}) AS DATE)", "di", DATE),
     "abs": lambda arguments: _absolute(arguments),
-    "sign": _function("CASE WHEN {0} = 0 OR isnan({0}) THEN {0} ELSE CAST(sign({0}) AS DOUBLE) END", "n", DOUBLE),
-    "signum": _function("CASE WHEN {0} = 0 OR isnan({0}) THEN {0} ELSE CAST(sign({0}) AS DOUBLE) END", "n", DOUBLE),
-    "sqrt": _function("sqrt({0})", "n", DOUBLE),
-    "isnan": _function("coalesce(isnan({0}), FALSE)", "n", BOOLEAN),
+    "sign": fixed("CASE WHEN {0} = 0 OR isnan({0}) THEN {0} ELSE CAST(sign({0}) AS DOUBLE) END", "n", DOUBLE),
+    "signum": fixed("CASE WHEN {0} = 0 OR isnan({0}) THEN {0} ELSE CAST(sign({0}) AS DOUBLE) END", "n", DOUBLE),
+    "sqrt": fixed("sqrt({0})", "n", DOUBLE),
+    "isnan": fixed("coalesce(isnan({0}), FALSE)", "n", BOOLEAN),
     "ceil": _whole("ceil"),
     "ceiling": _whole("ceil"),
     "floor": _whole("floor"),
@@ -200,24 +198,25 @@ def _absolute(arguments: Sequence[Expression]) -> Expression | None:
     return _same_type("abs({0})", lambda kind: is_number(kind))(arguments)
 
 
-def _case(template: str, name: str, arguments: Sequence[Expression]) -> Expression | None:
-    """Bind upper and lower of ASCII; Spark has rules for other letters that DuckDB lacks, such as that of 'ß'."""
-    if len(arguments) != 1:
-        return None
-    given = _accepted(arguments[0], "s")
-    return None if given is None else DuckExpression(STRING, template.format(text_of(given), failure(name, STRING)))
-
-
 # -- aggregates --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class AggregateCall:
-    """A call of an aggregate function. ``call`` can have FILTER and OVER after it; ``wrap`` makes the result of it."""
+    """A call of an aggregate function. ``call`` can have FILTER and OVER after it; ``wrap`` makes the result of it.
+
+    ``{0}`` in ``wrap`` is the call, and ``{1}`` that of ``second``.
+    """
 
     type: DataType
     call: str
-    wrap: str = "{}"
+    wrap: str = "{0}"
+    second: str | None = None
+
+    def text(self, suffix: str) -> str:
+        """Return the result in DuckDB's SQL, with FILTER and OVER after each call."""
+        calls = [self.call] if self.second is None else [self.call, self.second]
+        return self.wrap.format(*(f"{call}{suffix}" for call in calls))
 
 
 #: Makes the call from the arguments and the text 'DISTINCT ' or ''; None where the types are refused.
@@ -237,19 +236,55 @@ def _sum(arguments: Sequence[Expression], distinct: str) -> AggregateCall | None
         return None
     kind, text = arguments[0].type, text_of(arguments[0])
     if kind.root in INTEGER_ROOTS:
-        return AggregateCall(BIGINT, f"sum({distinct}{text})", "CAST({} AS BIGINT)")
+        return AggregateCall(BIGINT, f"sum({distinct}{text})", "CAST({0} AS BIGINT)")
     if kind.root in _FLOATS:
         return AggregateCall(DOUBLE, f"sum({distinct}CAST({text} AS DOUBLE))")
     if kind.root != "DECIMAL" or (kind.precision or 0) > _SUMMED_DIGITS:
         return None
     result = AtomicType("DECIMAL", precision=(kind.precision or 0) + 10, scale=kind.scale)
-    return AggregateCall(result, f"sum({distinct}{text})", f"CAST({{}} AS {type_text(result)})")
+    return AggregateCall(result, f"sum({distinct}{text})", f"CAST({{0}} AS {type_text(result)})")
 
 
 def _average(arguments: Sequence[Expression], distinct: str) -> AggregateCall | None:
-    if len(arguments) != 1 or arguments[0].type.root not in (*INTEGER_ROOTS, *_FLOATS):
+    if len(arguments) != 1:
         return None
-    return AggregateCall(DOUBLE, f"avg({distinct}CAST({text_of(arguments[0])} AS DOUBLE))")
+    kind, text = arguments[0].type, text_of(arguments[0])
+    if isinstance(kind, AtomicType) and kind.root == "DECIMAL" and (kind.precision or 0) <= _SUMMED_DIGITS:
+        return _decimal_average(kind, f"{distinct}{text}")
+    if kind.root not in (*INTEGER_ROOTS, *_FLOATS):
+        return None
+    return AggregateCall(DOUBLE, f"avg({distinct}CAST({text} AS DOUBLE))")
+
+
+def _decimal_average(kind: AtomicType, argument: str) -> AggregateCall | None:
+    """Return the sum divided by the count, with four digits more after the point."""
+    precision, scale = kind.precision or 0, kind.scale or 0
+    result = AtomicType("DECIMAL", precision=min(precision + 4, 38), scale=min(scale + 4, 38))
+    total, count = decimal(precision + 10, scale), AtomicType("DECIMAL", precision=20, scale=0)
+    # The braces of structs in the quotient are no fields of the format.
+    sums = ("\0" + "0", "\0" + "1")
+    found = quotient(f"CAST({sums[0]} AS {type_text(total)})", f"nullif({sums[1]}, 0)", total, count, kind=result)
+    if not isinstance(found, DuckExpression):
+        return None
+    wrap = found.sql.replace("{", "{{").replace("}", "}}").replace(sums[0], "{0}").replace(sums[1], "{1}")
+    return AggregateCall(result, f"sum({argument})", wrap, f"count({argument})")
+
+
+def _collected(arguments: Sequence[Expression], distinct: str) -> AggregateCall | None:
+    """Bind collect_list and collect_set: without NULLs, and never NULL. Their order is not defined."""
+    if len(arguments) != 1 or arguments[0].type == NULL_TYPE:
+        return None
+    kind = ArrayType(arguments[0].type)
+    empty = f"CAST([] AS {type_text(kind)})".replace("{", "{{").replace("}", "}}")
+    known = "list_filter({0}, lambda e: e IS NOT NULL)"
+    return AggregateCall(kind, f"list({distinct}{text_of(arguments[0])})", f"coalesce({known}, {empty})")
+
+
+def _collected_set(arguments: Sequence[Expression], distinct: str) -> AggregateCall | None:
+    """Bind collect_set. Sets of FLOAT and DOUBLE differ in -0.0."""
+    if len(arguments) != 1 or not is_ordered(arguments[0].type) or arguments[0].type.root in _FLOATS:
+        return None
+    return _collected(arguments, "DISTINCT ")
 
 
 def _extremum(name: str) -> Aggregate:
@@ -279,6 +314,9 @@ def _count_if(arguments: Sequence[Expression], distinct: str) -> AggregateCall |
 AGGREGATES: Mapping[str, Aggregate] = {
     "count": _count,
     "count_if": _count_if,
+    "collect_list": _collected,
+    "array_agg": _collected,
+    "collect_set": _collected_set,
     "sum": _sum,
     "avg": _average,
     "mean": _average,

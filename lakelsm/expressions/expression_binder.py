@@ -51,6 +51,7 @@ _MORE_ARGUMENTS = {
     "ILike": ("negate",),
     "In": ("query",),
     "Like": ("negate",),
+    "Trim": ("position",),
     "TryCast": ("to", "safe"),
     "Window": ("partition_by", "order", "spec", "over", "alias", "first"),
 }
@@ -77,14 +78,17 @@ class ScopeColumn:
 class QueryScope:
     """The columns that an expression may name, from the innermost query outwards.
 
-    ``grouped``: the query has groups; then the columns of the query itself are visible within aggregates only, and
-    expressions of ``groups`` everywhere. ``aliases`` are expressions of the SELECT list by name, in lower case.
+    ``groups``: the query has groups; then the columns of the query itself are visible within aggregates only, and
+    expressions of ``groups`` everywhere. ``has_sets``: a row is in several groups, as with ROLLUP. ``aliases`` are
+    expressions of the SELECT list by name, in lower case.
     """
 
     columns: Sequence[ScopeColumn] = ()
     parent: QueryScope | None = None
     groups: Mapping[str, Expression] | None = None
     aliases: Mapping[str, Expression] = field(default_factory=dict)
+    _: KW_ONLY
+    has_sets: bool = False
 
 
 #: Binds a node; None where it is refused.

@@ -25,7 +25,7 @@ class PlainSpark(Spark):
 
         FUNCTIONS: ClassVar[Any] = {}
         FUNCTION_PARSERS: ClassVar[Any] = {
-            name: Spark.Parser.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST", "EXTRACT")
+            name: Spark.Parser.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST", "EXTRACT", "TRIM")
         }
         NO_PAREN_FUNCTION_PARSERS: ClassVar[Any] = {"CASE": Spark.Parser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
         NO_PAREN_FUNCTIONS: ClassVar[Any] = {}

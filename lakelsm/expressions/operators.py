@@ -8,10 +8,13 @@ from typing import Any
 from sqlglot import exp
 
 from lakelsm.errors import InvalidInputError
-from lakelsm.expressions.duckdb_casts import DuckExpression, cast, failure, text_of
-from lakelsm.expressions.duckdb_functions import BIGINT, SCALAR
-from lakelsm.expressions.duckdb_types import type_text
+from lakelsm.expressions.collection_functions import value_at
+from lakelsm.expressions.decimal_arithmetic import BIGINT, decimal_arithmetic, whole_quotient
+from lakelsm.expressions.duckdb_casts import DuckExpression, alike, cast, failure, text_of
+from lakelsm.expressions.duckdb_functions import SCALAR
 from lakelsm.expressions.expression_binder import ExpressionBinder, Handlers, Node, shown
+from lakelsm.expressions.text_functions import ESCAPE, like_pattern, lowered
+from lakelsm.expressions.time_functions import Interval, interval, moved
 from lakelsm.predicate.expression import (
     BOOLEAN,
     BYTES,
@@ -22,12 +25,11 @@ from lakelsm.predicate.expression import (
     Value,
     arithmetic_type,
     common_type,
-    decimal,
-    decimal_of,
     is_number,
     is_ordered,
     reduced,
 )
+from lakelsm.predicate.sqlglot_tree import is_plain
 from lakelsm.types import INTEGER_ROOTS, ArrayType, AtomicType, DataType, MapType, parse_type
 
 _ARITHMETIC: dict[Any, str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
@@ -49,9 +51,15 @@ _CAST_TYPES = {
 
 def arithmetic(binder: ExpressionBinder, node: Node) -> Expression | None:
     """Bind ``+ - * / %``, and days added to a date."""
-    op, left, right = _ARITHMETIC[type(node)], binder.bind(node.this), binder.bind(node.expression)
+    op = _ARITHMETIC[type(node)]
+    steps = [interval(node.this), interval(node.expression)]
+    if any(step is not None for step in steps):
+        return _moved(binder, node, op, steps)
+    left, right = binder.bind(node.this), binder.bind(node.expression)
     if left.type.root == "DATE" and op in "+-":
-        return SCALAR["date_add" if op == "+" else "date_sub" if right.type.root != "DATE" else "none"]([left, right])
+        if right.type.root == "DATE":
+            return None  # An interval, which is no type of columns.
+        return SCALAR["date_add" if op == "+" else "date_sub"]([left, right])
     if not (is_number(left.type) and is_number(right.type)):
         return None
     kind = arithmetic_type(op, left, right)
@@ -62,38 +70,35 @@ def arithmetic(binder: ExpressionBinder, node: Node) -> Expression | None:
         return None
     one, other = text_of(sides[0]), text_of(sides[1])
     if op in "/%":
-        divided = f"CASE WHEN {other} = 0 THEN {failure('division by zero', kind)} ELSE {one} {op} {other} END"
-        return DuckExpression(kind, divided)
+        return DuckExpression(kind, _divided(one, op, other, kind))
     return DuckExpression(kind, f"({one} {op} {other})")
 
 
-def decimal_arithmetic(op: str, left: Expression, right: Expression, kind: AtomicType) -> Expression | None:
-    """Return sums and products of decimals whose exact results have at most 38 digits; quotients are refused."""
-    sides = [Value(kind, None) if side.type == NULL_TYPE else side for side in (left, right)]
-    types = [decimal_of(side) for side in sides]
-    scales = [each.scale or 0 for each in types]
-    whole = [(each.precision or 0) - (each.scale or 0) for each in types]
-    if op in "+-":
-        exact = decimal(max(whole) + max(scales) + 1, max(scales))
-        types = [exact, exact]
-        fits = max(whole) + max(scales) + 1 <= 38
-    else:
-        exact, fits = decimal(sum(whole) + sum(scales), sum(scales)), sum(whole) + sum(scales) < 38
-    casts = [cast(side, each) for side, each in zip(sides, types)]
-    if op not in "+-*" or not fits or casts[0] is None or casts[1] is None:
+def _moved(
+    binder: ExpressionBinder, node: Node, op: str, steps: Sequence[Interval | None]
+) -> Expression | None:
+    """Bind a date or time plus or minus an interval, and an interval plus a date or time."""
+    if op == "+" and steps[1] is None and steps[0] is not None:
+        return moved(binder.bind(node.expression), steps[0])
+    if op not in "+-" or steps[0] is not None or steps[1] is None:
         return None
-    found = DuckExpression(exact, f"CAST({text_of(casts[0])} {op} {text_of(casts[1])} AS {type_text(exact)})")
-    return cast(found, kind)
+    return moved(binder.bind(node.this), steps[1] if op == "+" else steps[1].negated())
 
 
 def integer_division(binder: ExpressionBinder, node: Node) -> Expression | None:
-    """Bind ``a DIV b`` of integers: BIGINT."""
+    """Bind ``a DIV b``: BIGINT."""
     left, right = binder.bind(node.this), binder.bind(node.expression)
-    if not {left.type.root, right.type.root} <= {*INTEGER_ROOTS}:
-        return None
+    roots = {left.type.root, right.type.root}
+    if not roots <= {*INTEGER_ROOTS}:
+        return whole_quotient(left, right) if roots <= {"DECIMAL", *INTEGER_ROOTS} else None
     one, other = (text_of(side) for side in (cast(left, BIGINT), cast(right, BIGINT)) if side is not None)
-    divided = f"CASE WHEN {other} = 0 THEN {failure('division by zero', BIGINT)} ELSE {one} // {other} END"
-    return DuckExpression(BIGINT, divided)
+    return DuckExpression(BIGINT, _divided(one, "//", other, BIGINT))
+
+
+def _divided(one: str, op: str, other: str, kind: DataType) -> str:
+    """Return a quotient or remainder that fails for 0, unless the dividend is NULL."""
+    failed = failure("division by zero", kind)
+    return f"CASE WHEN {other} = 0 AND {one} IS NOT NULL THEN {failed} ELSE {one} {op} {other} END"
 
 
 def negative(binder: ExpressionBinder, node: Node) -> Expression | None:
@@ -111,10 +116,16 @@ def comparison(binder: ExpressionBinder, node: Node) -> Expression | None:
 
 def compared(op: str, left: Expression, right: Expression) -> Expression | None:
     """Return a comparison of two expressions of one common type; None where they have none, or it has no order."""
-    sides = alike(with_times([left, right]))
+    sides = alike(with_times([_checked(left), _checked(right)]))
     if sides is None or not is_ordered(sides[0].type):
         return None
     return DuckExpression(BOOLEAN, f"({text_of(sides[0])} {op} {text_of(sides[1])})")
+
+
+def _checked(side: Expression) -> Expression:
+    """Return a side of a comparison. DuckDB compares ``a + 1 > 2`` as ``a > 1``, which hides an overflow of the sum."""
+    is_computed = isinstance(side, DuckExpression) and side.type.root in INTEGER_ROOTS and "(" in side.sql
+    return DuckExpression(side.type, f"({text_of(side)} | 0)") if is_computed else side
 
 
 def with_times(compared: Sequence[Expression]) -> list[Expression]:
@@ -125,16 +136,6 @@ def with_times(compared: Sequence[Expression]) -> list[Expression]:
     (kind,) = kinds
     casts = [cast(each, kind) if isinstance(each, Value) and each.type == STRING else None for each in compared]
     return [each if found is None else found for each, found in zip(compared, casts)]
-
-
-def alike(expressions: Sequence[Expression]) -> list[Expression] | None:
-    """Return expressions as their common type; None where they have none."""
-    kind = common_type(each.type for each in expressions)
-    if kind is None:
-        return None
-    found = [cast(each, BOOLEAN if kind == NULL_TYPE else kind) for each in expressions]
-    known = [each for each in found if each is not None]
-    return known if len(known) == len(found) else None
 
 
 def null_safe_equal(binder: ExpressionBinder, node: Node) -> Expression | None:
@@ -198,7 +199,7 @@ def within(binder: ExpressionBinder, node: Node) -> Expression | None:
         if sides[0].type != columns[0].type:
             sql = f"SELECT {text_of(sides[1])} AS c0 FROM ({sql}) AS q"
         return DuckExpression(BOOLEAN, f"({text_of(sides[0])} IN ({sql}))")
-    found = alike(with_times([value, *(binder.bind(each) for each in node.expressions)]))
+    found = alike(with_times([_checked(each) for each in (value, *map(binder.bind, node.expressions))]))
     if found is None or len(found) < 2 or not is_ordered(found[0].type):
         return None
     return DuckExpression(BOOLEAN, f"({text_of(found[0])} IN ({', '.join(map(text_of, found[1:]))}))")
@@ -218,20 +219,50 @@ def scalar_query(binder: ExpressionBinder, node: Node) -> Expression | None:
 
 
 def like(binder: ExpressionBinder, node: Node) -> Expression | None:
-    """Bind ``a [NOT] LIKE 'pattern'`` with Spark's escape character, and ILIKE.
+    """Bind ``a [NOT] LIKE 'pattern'``, and ILIKE, of lower-case texts. Some versions of sqlglot have NOT in the node."""
+    return _like(binder, node, ESCAPE)
 
-    Some versions of sqlglot have NOT in the node.
-    """
+
+def _like(binder: ExpressionBinder, node: Node, escape: str) -> Expression | None:
     value, pattern = binder.bind(node.this), binder.bind(node.expression)
     if value.type not in (STRING, NULL_TYPE) or not isinstance(pattern, Value) or pattern.type != STRING:
         return None
+    if pattern.value is None:
+        return Value(BOOLEAN, None)
+    plain = like_pattern(pattern.value, escape)
+    if plain is None:
+        raise InvalidInputError(f"SQL: pattern {pattern.value!r}: {escape!r} precedes neither '%', '_' nor itself.")
+    sides: list[Expression | None] = [cast(value, STRING), Value(STRING, plain)]
     if isinstance(node, exp.ILike):
-        lowered = SCALAR["lower"]([value])
-        if lowered is None or not str(pattern.value).isascii():
-            return None
-        value, pattern = lowered, Value(STRING, str(pattern.value).lower())
+        sides = [None if side is None else lowered(side) for side in sides]
+    if sides[0] is None or sides[1] is None:
+        return None
     word = "NOT LIKE" if node.args.get("negate") else "LIKE"
-    return DuckExpression(BOOLEAN, f"({text_of(value)} {word} {text_of(pattern)} ESCAPE '\\')")
+    return DuckExpression(BOOLEAN, f"({text_of(sides[0])} {word} {text_of(sides[1])} ESCAPE '{ESCAPE}')")
+
+
+def escaped(binder: ExpressionBinder, node: Node) -> Expression | None:
+    """Bind ``a LIKE 'pattern' ESCAPE 'c'``."""
+    inner, escape = node.this, binder.literal(node.expression)
+    negated = isinstance(inner, exp.Not)
+    inner = inner.this if negated else inner
+    if not isinstance(inner, exp.Like | exp.ILike) or not is_plain(inner, "this", "expression", "negate"):
+        return None
+    if escape is None or escape.type != STRING or len(escape.value) != 1:
+        raise InvalidInputError(f"SQL: {shown(node)!r}: ESCAPE takes one character.")
+    found = _like(binder, inner, escape.value)
+    return DuckExpression(BOOLEAN, f"(NOT {text_of(found)})") if negated and found is not None else found
+
+
+def trimmed(binder: ExpressionBinder, node: Node) -> Expression | None:
+    """Bind ``trim(a)`` and ``TRIM(BOTH 'characters' FROM a)``."""
+    functions = {"": "trim", "BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
+    name = functions.get(str(node.args.get("position") or "").upper())
+    text = cast(binder.bind(node.this), STRING)
+    characters = cast(Value(STRING, " ") if node.expression is None else binder.bind(node.expression), STRING)
+    if name is None or text is None or characters is None:
+        return None
+    return DuckExpression(STRING, f"{name}({text_of(text)}, {text_of(characters)})")
 
 
 def joined(binder: ExpressionBinder, node: Node) -> Expression | None:
@@ -296,8 +327,7 @@ def element(binder: ExpressionBinder, node: Node) -> Expression | None:
     """Bind ``array[index]`` from 0, and ``map[key]``."""
     holder, index = binder.bind(node.this), binder.bind(node.expressions[0])
     if isinstance(holder.type, MapType):
-        key = cast(index, reduced(holder.type.key))
-        return None if key is None else DuckExpression(reduced(holder.type.value), f"{text_of(holder)}[{text_of(key)}]")
+        return value_at(holder, index)
     if not isinstance(holder.type, ArrayType) or index.type.root not in INTEGER_ROOTS:
         return None
     array, at = text_of(holder), text_of(index)
@@ -329,16 +359,18 @@ OPERATORS: Handlers = {
     exp.Cast: cast_to,
     exp.TryCast: cast_to,
     exp.DPipe: joined,
+    exp.Escape: escaped,
     exp.Exists: exists,
     exp.Extract: extract,
+    exp.ILike: like,
     exp.In: within,
     exp.IntDiv: integer_division,
     exp.Is: is_test,
-    exp.ILike: like,
     exp.Like: like,
     exp.Neg: negative,
     exp.Not: inverted,
     exp.NullSafeEQ: null_safe_equal,
     exp.NullSafeNEQ: distinct_from,
     exp.Subquery: scalar_query,
+    exp.Trim: trimmed,
 }

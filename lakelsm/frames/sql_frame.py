@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit, struct
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import AtomicType, StringType
 
 from lakelsm.errors import InvalidInputError, TableNotFoundError
 from lakelsm.frames.system_frames import without_times
@@ -72,6 +73,17 @@ def with_metadata(
             columns.append(column.alias(name))
         parts.append(frame.select(*columns))
     return reduce(lambda one, other: one.unionAll(other), parts)
+
+
+def with_texts(frame: DataFrame, positions: Sequence[int]) -> DataFrame:
+    """Return a frame in which some columns are texts, where their values are atomic, as INSERT casts them in Spark."""
+    kinds = [field.dataType for field in frame.schema.fields]
+    changed = [at for at in positions if isinstance(kinds[at], AtomicType) and not isinstance(kinds[at], StringType)]
+    if not changed:
+        return frame
+    plain = frame.toDF(*(f"c{at}" for at in range(len(kinds))))
+    cast = (plain[f"c{at}"].cast("string") if at in changed else plain[f"c{at}"] for at in range(len(kinds)))
+    return plain.select(*cast).toDF(*frame.columns)
 
 
 def session_time_zone(spark: SparkSession) -> str | None:

@@ -9,16 +9,18 @@ from typing import Any
 import pyarrow as pa
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
-from lakelsm.expressions.tokens import TokenKind, has_query, tokenize
+from lakelsm.expressions.tokens import Token, TokenKind, has_query, tokenize
 from lakelsm.plan.merge_request import MergeRequest, MergeRule
 from lakelsm.results import CommitResult
 from lakelsm.sql.context import SqlContext
 from lakelsm.sql.local.query_result import QueryResult
 from lakelsm.sql.syntax import statements as sql
+from lakelsm.sql.syntax.query_text import quoted
 from lakelsm.sql.tables import literal_value, partition_columns, partition_condition, typed_value
 from lakelsm.table.table import Table
 from lakelsm.table.table_merge import TableMerge, source_columns
 from lakelsm.text_table import amount
+from lakelsm.types import STRING_ROOTS
 
 
 def insert(context: SqlContext, statement: sql.Insert) -> CommitResult:
@@ -29,9 +31,10 @@ def insert(context: SqlContext, statement: sql.Insert) -> CommitResult:
     names = _target_columns(table, statement, fixed)
     found = context.query(statement.query.text)
     if isinstance(found, QueryResult):
+        found = _with_texts(context, statement.query.text, found, _text_columns(table, names or found.columns))
         rows: Any = _renamed(found.to_reader(), names, table.name)
     else:
-        rows = _renamed_frame(found, names, table.name)
+        rows = _renamed_frame(found, names, table)
     if not statement.overwrite:
         return table.write(_with_values(rows, table, _partition_values(table, fixed)))
     values = _partition_values(table, fixed)
@@ -71,11 +74,38 @@ def _renamed(reader: pa.RecordBatchReader, names: Sequence[str] | None, table: s
     return pa.RecordBatchReader.from_batches(schema, batches())
 
 
-def _renamed_frame(frame: Any, names: Sequence[str] | None, table: str) -> Any:
-    if names is None:
-        return frame
-    _check_count(len(frame.columns), names, table)
-    return frame.toDF(*names)
+def _renamed_frame(frame: Any, names: Sequence[str] | None, table: Table) -> Any:
+    from lakelsm.frames.sql_frame import with_texts
+
+    if names is not None:
+        _check_count(len(frame.columns), names, table.name)
+        frame = frame.toDF(*names)
+    return with_texts(frame, [at for at, is_text in enumerate(_text_columns(table, frame.columns)) if is_text])
+
+
+def _text_columns(table: Table, names: Sequence[str]) -> list[bool]:
+    """Return whether the columns that values are inserted into are texts: then Spark casts other atomic values."""
+    texts = {field.name.lower() for field in table.schema.fields if field.type.root in STRING_ROOTS}
+    return [name.lower() in texts for name in names]
+
+
+def _with_texts(context: SqlContext, text: str, found: QueryResult, is_text: Sequence[bool]) -> QueryResult:
+    """Return a query whose values for columns of texts are texts."""
+    kinds = found.schema.types
+    casts = [
+        wanted and not (pa.types.is_string(kind) or pa.types.is_null(kind) or pa.types.is_nested(kind))
+        for wanted, kind in zip(is_text, kinds)
+    ]
+    if len(casts) < len(kinds) or not any(casts):
+        return found
+    columns = (
+        f"{f'CAST(c{at} AS STRING)' if cast else f'c{at}'} AS {quoted(name)}"
+        for at, (cast, name) in enumerate(zip(casts, found.columns))
+    )
+    names = ", ".join(f"c{at}" for at in range(len(kinds)))
+    wrapped = context.query(f"SELECT {', '.join(columns)} FROM ({text}\n) AS inserted({names})")
+    assert isinstance(wrapped, QueryResult)
+    return wrapped
 
 
 def _check_count(count: int, names: Sequence[str], table: str) -> None:
@@ -126,14 +156,14 @@ def _with_constants(rows: pa.RecordBatchReader, values: Mapping[str, Any]) -> pa
 def delete(context: SqlContext, statement: sql.Delete) -> CommitResult:
     """Execute DELETE FROM."""
     table = context.table(statement.table)
-    where = "TRUE" if statement.where is None else _unqualified(statement.where, statement.table[-1], statement.alias)
+    where = "TRUE" if statement.where is None else _unqualified(statement.where, statement.table, statement.alias)
     return table.delete(where, engine=context.engine)
 
 
 def update(context: SqlContext, statement: sql.Update) -> CommitResult:
     """Execute UPDATE."""
     table = context.table(statement.table)
-    name, alias = statement.table[-1], statement.alias
+    name, alias = statement.table, statement.alias
     values = {column: _unqualified(text, name, alias) for column, text in statement.values.items()}
     where = "TRUE" if statement.where is None else _unqualified(statement.where, name, alias)
     return table.update(values, where, engine=context.engine)
@@ -155,22 +185,36 @@ def merge(context: SqlContext, statement: sql.Merge) -> CommitResult:
     return TableMerge(table, source, request, columns=columns).execute(engine=context.engine)
 
 
-def _unqualified(text: str, table: str, alias: str | None) -> str:
-    """Return an expression without the qualifiers of its columns. Raises UnsupportedFeatureError for queries."""
+def _unqualified(text: str, table: sql.Name, alias: str | None) -> str:
+    """Return an expression without the qualifiers of its columns: the alias, else the table with or without database.
+
+    Raises UnsupportedFeatureError for queries.
+    """
+    qualifiers = [[part.lower() for part in each] for each in ([(alias,)] if alias else [table, table[-1:]])]
     tokens = tokenize(text)
     if has_query(tokens):
         raise UnsupportedFeatureError(f"SQL: a query within {text[:100]!r} is not supported there.")
     parts, position, at = [], 0, 0
     while at < len(tokens):
         token = tokens[at]
-        name = token.text.strip("`").lower() if token.kind in (TokenKind.NAME, TokenKind.QUOTED) else None
         is_member = at > 0 and tokens[at - 1].is_word(".")
-        if name == (alias or table).lower() and not is_member and tokens[min(at + 1, len(tokens) - 1)].is_word("."):
+        found = 0 if is_member else max(_qualifier_length(tokens[at:], each) for each in qualifiers)
+        if found:
             parts.append(text[position : token.start])
-            position = tokens[at + 1].end
-            at += 1
-        at += 1
+            position = tokens[at + found - 1].end
+        at += found or 1
     return "".join([*parts, text[position:]])
+
+
+def _qualifier_length(tokens: Sequence[Token], names: Sequence[str]) -> int:
+    """Return how many tokens are some names, each with a dot after it; 0 if the tokens begin otherwise."""
+    for at, name in enumerate(names):
+        pair = tokens[2 * at : 2 * at + 2]
+        if len(pair) < 2 or pair[0].kind not in (TokenKind.NAME, TokenKind.QUOTED) or not pair[1].is_word("."):
+            return 0
+        if pair[0].text.strip("`").lower() != name:
+            return 0
+    return 2 * len(names)
 
 
 def truncate(context: SqlContext, statement: sql.Truncate) -> Any:

@@ -16,6 +16,7 @@ from lakelsm.sql.metadata_columns import with_metadata_columns
 from lakelsm.sql.pushdown import Need, needs
 from lakelsm.sql.query_source import FrameSource, QuerySource, hidden_columns
 from lakelsm.sql.query_sources import ChangesSource, ResultSource, is_id, table_source
+from lakelsm.sql.syntax.qualified_columns import with_plain_qualifiers
 from lakelsm.sql.syntax.query_text import QueryText
 from lakelsm.sql.syntax.relations import FUNCTIONS, TableReference
 from lakelsm.sql.syntax.statements import Name
@@ -82,7 +83,7 @@ class SqlContext:
 
     def query(self, text: str) -> DataFrame | QueryResult:
         """Plan a query: a DataFrame on Spark, else the rows of a query in this process."""
-        query = QueryText.of(text)
+        query = with_plain_qualifiers(QueryText.of(text))
         sources = self._sources(query)
         if self.engine == "spark":
             return self._frame(query, sources, self._wanted(query, sources))
@@ -93,7 +94,7 @@ class SqlContext:
 
     def explain(self, text: str, mode: str | None) -> list[str]:
         """Return the lines of a query's plan: what the read of each table opens, and then the plan of the engine."""
-        query = QueryText.of(text)
+        query = with_plain_qualifiers(QueryText.of(text))
         sources = self._sources(query)
         if self.engine == "spark":
             wanted = self._wanted(query, sources)

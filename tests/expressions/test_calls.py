@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pyarrow as pa
 import pytest
 
@@ -18,6 +20,16 @@ ROWS = pa.table({"g": ["a", "a", "b"], "v": pa.array([1, 2, 4], pa.int32())})
         ("count(DISTINCT g), count(DISTINCT g, v), count(*) FROM t", [(2, 3, 3)]),
         ("v, sum(v) OVER (PARTITION BY g ORDER BY v) FROM t ORDER BY v", [(1, 1), (2, 3), (4, 4)]),
         ("v, first_value(v) OVER (ORDER BY v DESC) FROM t ORDER BY v", [(1, 4), (2, 4), (4, 4)]),
+        ("g, sort_array(collect_list(v)), collect_set(g) FROM t GROUP BY g ORDER BY g", [
+            ("a", [1, 2], ["a"]), ("b", [4], ["b"])
+        ]),
+        ("collect_list(v), collect_set(g), avg(CAST(v AS DECIMAL(4, 1))) FROM t WHERE v > 9", [([], [], None)]),
+        ("avg(CAST(v AS DECIMAL(4, 1))), avg(CAST(v AS DECIMAL(4, 1))) FILTER (WHERE v = 9) FROM t", [
+            (Decimal("2.33333"), None)
+        ]),
+        ("v, avg(CAST(v AS DECIMAL(4, 1))) OVER (PARTITION BY g) FROM t ORDER BY v", [
+            (1, Decimal("1.50000")), (2, Decimal("1.50000")), (4, Decimal("4.00000"))
+        ]),
         ("v, lead(v, 1, -1) OVER (ORDER BY v) FROM t ORDER BY v", [(1, 2), (2, 4), (4, -1)]),
         ("v, cume_dist() OVER (ORDER BY g) FROM t ORDER BY v", [(1, 2 / 3), (2, 2 / 3), (4, 1.0)]),
         (
@@ -37,7 +49,9 @@ def test_calls(select: str, rows: list[tuple[object, ...]]) -> None:
         "lag(v) OVER () FROM t",
         "sum(DISTINCT v) OVER (ORDER BY v) FROM t",
         "sum(v) OVER (ORDER BY v RANGE BETWEEN 1 PRECEDING AND CURRENT ROW) FROM t",
-        "collect_list(v) FROM t",
+        "first(v) OVER (PARTITION BY g ROWS BETWEEN 1 PRECEDING AND x FOLLOWING) FROM t",
+        "grouping(g) FROM t GROUP BY g",
+        "collect_list(NULL) FROM t",
         "percentile_cont(0.5) WITHIN GROUP (ORDER BY v) FROM t",
     ],
 )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import date
 from decimal import Decimal
 
+import pyarrow as pa
 import pytest
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
-from tests.sql.local.bound import type_of, value_of
+from tests.sql.local.bound import table_of, type_of, value_of
 
 
 @pytest.mark.parametrize(
@@ -30,6 +32,21 @@ from tests.sql.local.bound import type_of, value_of
         ("1 NOT IN (1, 2)", False),
         ("1 NOT BETWEEN 2 AND 3", True),
         ("2 BETWEEN 1 AND 3", True),
+        ("'a%c' LIKE 'a!%c' ESCAPE '!'", True),
+        ("'a!c' NOT LIKE 'a!!_' ESCAPE '!'", False),
+        ("'a\\\\b' LIKE 'a/_b' ESCAPE '/'", False),
+        ("'ABCÉ' ILIKE 'a%cé'", True),
+        ("'ABC' NOT ILIKE 'a%'", False),
+        ("'a' LIKE CAST(NULL AS STRING)", None),
+        ("NULL / 0", None),
+        ("7.5 DIV 2", 3),
+        ("-7.5 % 2", Decimal("-1.5")),
+        ("1.5 / 2.5", Decimal("0.600000")),
+        ("TRIM(BOTH 'xy' FROM 'xyaxy')", "a"),
+        ("trim(LEADING FROM ' a ')", "a "),
+        ("DATE '2024-01-31' + INTERVAL 1 MONTH", date(2024, 2, 29)),
+        ("INTERVAL '2' DAYS + DATE '2024-01-31'", date(2024, 2, 2)),
+        ("map('a', 1)['b']", None),
         ("NULL IS NOT TRUE", True),
         ("CASE 3 WHEN 1 THEN 'a' ELSE 'b' END", "b"),
         ("coalesce(NULL, 1, 2.5)", Decimal("1.0")),
@@ -39,6 +56,12 @@ from tests.sql.local.bound import type_of, value_of
 )
 def test_operators(expression: str, value: object) -> None:
     assert value_of(expression) == value
+
+
+@pytest.mark.parametrize("pattern", ["a!bc", "a!"])
+def test_an_escape_that_precedes_another_character_is_an_error(pattern: str) -> None:
+    with pytest.raises(InvalidInputError, match="precedes neither '%', '_' nor itself"):
+        value_of(f"'abc' LIKE '{pattern}' ESCAPE '!'")
 
 
 def test_types_are_spark_s() -> None:
@@ -55,7 +78,17 @@ def test_overflow_and_division_by_zero_are_errors(expression: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "expression", ["1.5 / 2.5", "'a' + 1", "'a' = 1", "'a' RLIKE 'a'", "DATE '2024-01-01' + INTERVAL 1 DAY"]
+    "expression",
+    [
+        "CAST(1 AS DECIMAL(38, 0)) / CAST(3 AS DECIMAL(38, 0))",
+        "'a' + 1",
+        "'a' = 1",
+        "'a' RLIKE 'a'",
+        "DATE '2024-01-01' - DATE '2023-01-01'",
+        "DATE '2024-01-01' + INTERVAL 24 HOURS",
+        "INTERVAL 1 DAY",
+        "'a' LIKE ANY ('a', 'b')",
+    ],
 )
 def test_what_differs_is_refused_by_name(expression: str) -> None:
     with pytest.raises(UnsupportedFeatureError, match="engine='spark'"):
@@ -84,5 +117,10 @@ def test_texts_beside_patterns_and_times(expression: str, expected: bool | None)
 def test_a_text_that_is_no_date_is_an_error() -> None:
     with pytest.raises(InvalidInputError, match="cast to DATE"):
         value_of("DATE '2024-01-05' = 'tomorrow'")
-    with pytest.raises(UnsupportedFeatureError, match="ILIKE"):
-        value_of("'x' ILIKE 'é'")
+
+
+@pytest.mark.parametrize("condition", ["i + 1 > 0", "-y = 1", "1 - y BETWEEN 0 AND 5", "i * 2 IN (4)", "NOT i + 1 <=> 5"])
+def test_an_overflow_in_a_comparison_is_an_error(condition: str) -> None:
+    rows = pa.table({"i": pa.array([2147483647], pa.int32()), "y": pa.array([-128], pa.int8())})
+    with pytest.raises(InvalidInputError, match="Overflow"):
+        table_of(f"SELECT CAST({condition.replace('1 - y', '1Y - y')} AS STRING) FROM t", rows)

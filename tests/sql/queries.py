@@ -67,6 +67,27 @@ QUERIES = {
     "numbers": "SELECT 1, 1L, 1.5, 1e3, 2BD, -7 DIV 2, 7 % 3, 10 / 4, price * 2 FROM db.flights WHERE id = 1",
     "dates": "SELECT date_add(day, 1), day - 1, last_day(day), dayofweek(day), datediff(day, DATE '2024-01-01'), "
     "day < TIMESTAMP_NTZ '2024-01-01 12:00:00', extract(month FROM at), CAST(at AS DATE) FROM db.flights ORDER BY id",
+    "columns with a database": "SELECT db.flights.id, db.carriers.name FROM db.flights JOIN db.carriers "
+    "ON db.flights.carrier = db.carriers.code WHERE db.flights.seats > 1 ORDER BY ALL",
+    "rollup": "SELECT carrier, year(day) AS y, count(*), sum(seats), grouping(carrier), grouping_id() FROM db.flights "
+    "GROUP BY ROLLUP (carrier, y) ORDER BY 1, 2, 3, 4, 5, 6",
+    "cube": "SELECT carrier, count(*) FROM db.flights WHERE id > 2 GROUP BY CUBE (carrier, seats) HAVING count(*) > 1 "
+    "ORDER BY ALL",
+    "grouping sets": "SELECT coalesce(carrier, 'all') AS c, avg(price) FROM db.flights "
+    "GROUP BY GROUPING SETS ((carrier), ()) ORDER BY 2 DESC, 1",
+    "grouping sets of no rows": "SELECT carrier, count(*) FROM db.flights WHERE id < 0 GROUP BY carrier WITH ROLLUP",
+    "group by all": "SELECT carrier, seats > 100 AS big, max(id) FROM db.flights GROUP BY ALL ORDER BY ALL DESC",
+    "lateral view": "SELECT id, v.e FROM db.flights LATERAL VIEW OUTER explode(split(carrier, 'A')) v AS e "
+    "WHERE id < 5 ORDER BY id, e",
+    "lateral views": "SELECT id, p, k, x FROM db.flights LATERAL VIEW posexplode(array(carrier, 'z')) AS p, e "
+    "LATERAL VIEW explode(map('k', seats)) m AS k, x WHERE p = 1 OR e = 'AA' ORDER BY id, p",
+    "explode": "SELECT explode(array(id, seats)) AS e, id + 1 AS n FROM db.flights WHERE id <= 2 ORDER BY e, n",
+    "collections": "SELECT array(id, 7), named_struct('a', carrier, 'b', price), map('k', id)['k'], size(array(1, 2)), "
+    "element_at(array(carrier, 'x'), -1), struct(id, 'x') FROM db.flights ORDER BY id",
+    "collected": "SELECT carrier, sort_array(collect_list(id)), size(collect_set(seats)) FROM db.flights "
+    "GROUP BY carrier ORDER BY carrier",
+    "decimals": "SELECT id, price / 3, price / seats, avg(price) OVER (ORDER BY id), price % 7, price DIV 2 "
+    "FROM db.flights ORDER BY id",
     "time travel": "SELECT count(*) FROM db.flights VERSION AS OF 1",
     "system table": "SELECT snapshot_id, commit_kind FROM db.`flights$snapshots` ORDER BY 1",
     "changes": "SELECT id FROM paimon_incremental_query('db.flights', 1, 2) ORDER BY id",

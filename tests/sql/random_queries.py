@@ -68,6 +68,11 @@ class RandomQuery:
 
     def _select(self, depth: int, kinds: Sequence[str] | None, outer: list[Column]) -> tuple[str, dict[str, str]]:
         source, columns = self._source(depth)
+        if self._is(0.1):
+            view, elements = self._name("e"), [self._value("N", columns, 1) for _ in range(2)]
+            word = self._chance.choice(["", "OUTER "])
+            source += f" LATERAL VIEW {word}explode(array({', '.join(elements)})) {view} AS e"
+            columns = [*columns, Column(f"{view}.e", "N")]
         where = f" WHERE {self._conjunction(columns, depth, outer)}" if self._is(0.7) else ""
         wanted = kinds or [self._chance.choice("NNTTD") for _ in range(self._chance.randint(1, 3))]
         if kinds is None and self._is(0.1) and not outer and len({c.text for c in columns}) == len(columns):
@@ -108,7 +113,8 @@ class RandomQuery:
         having = (
             f" HAVING {self._aggregate('N', columns)} {self._compares()} {self._constant('N')}" if self._is(0.3) else ""
         )
-        group = f" GROUP BY {', '.join(keys)}" if keys else ""
+        listed = ", ".join(keys)
+        group = f" GROUP BY {self._chance.choice([listed] * 4 + self._sets(keys))}" if keys else ""
         if keys and self._is(0.7):
             items.append(keys[0])
             names = {**names, "key": "?"}
@@ -117,6 +123,12 @@ class RandomQuery:
             text = f"SELECT {', '.join(name for name in names if name != 'key')} FROM ({text}) {self._name('g')}"
             names.pop("key")
         return text, names
+
+    def _sets(self, keys: list[str]) -> list[str]:
+        """Elements of GROUP BY that make rows of several groups."""
+        listed = ", ".join(keys)
+        found = [f"ROLLUP ({listed})", f"CUBE ({listed})", f"GROUPING SETS (({listed}), ({keys[0]}), ())"]
+        return [*found, f"{listed} WITH ROLLUP", f"{keys[0]}, ROLLUP ({keys[-1]})"]
 
     def _aggregate(self, kind: str, columns: list[Column]) -> str:
         value = self._value(kind, columns, 1)

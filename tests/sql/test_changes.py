@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from lakelsm import Catalog
 from lakelsm.errors import InvalidInputError, LakelsmError, UnsupportedFeatureError
+from tests.engines import TableEngine
 
 
 @pytest.fixture
@@ -69,3 +71,29 @@ def test_a_name_after_a_dot_is_no_qualifier(c: Catalog) -> None:
     c.sql("CREATE TABLE s (k INT, s STRUCT<s: STRUCT<v: INT>>) TBLPROPERTIES ('primary-key' = 'k')", engine="local")
     with pytest.raises(LakelsmError, match=r"x\.s\.v"):
         c.sql("DELETE FROM s WHERE x.s.v = 1", engine="local")
+
+
+def test_values_for_columns_of_texts_become_texts(tmp_path: Path, engine: TableEngine) -> None:
+    c = Catalog(str(tmp_path), engine.spark)
+    run = partial(c.sql, engine=engine.name)
+    run("CREATE TABLE db.t (k INT, s STRING, v VARCHAR(3)) TBLPROPERTIES ('primary-key' = 'k')")
+    run("INSERT INTO db.t VALUES (1, 2, 3), (2, NULL, 456L)")
+    run("INSERT INTO db.t BY NAME SELECT 3 AS K, DATE '2024-01-01' AS S -- the rest is NULL")
+    run("INSERT INTO db.t (v, k) WITH a AS (SELECT TRUE AS x) SELECT 1.5, 4 FROM a WHERE x")
+    assert c.table("db.t").to_arrow().sort_by("k").to_pylist() == [
+        {"k": 1, "s": "2", "v": "3"},
+        {"k": 2, "s": None, "v": "456"},
+        {"k": 3, "s": "2024-01-01", "v": None},
+        {"k": 4, "s": None, "v": "1.5"},
+    ]
+    for text in ("INSERT INTO db.t (k, v) SELECT 5, 12345", "INSERT INTO db.t (k, s) SELECT 5, array('a')"):
+        with pytest.raises(InvalidInputError, match=r"'[sv]'"):
+            run(text)
+
+
+def test_conditions_of_changes_name_columns_with_the_database(tmp_path: Path) -> None:
+    c = Catalog(str(tmp_path))
+    c.create_table("db.t", "k INT, n INT", primary_key="k").write([{"k": 1, "n": 1}, {"k": 2, "n": 2}])
+    c.sql("UPDATE db.t SET n = db.t.n + t.n WHERE `db`.T.k = 2", "local")
+    c.sql("DELETE FROM db.t WHERE db.t.k = 1", "local")
+    assert c.table("db.t").to_arrow().to_pylist() == [{"k": 2, "n": 4}]

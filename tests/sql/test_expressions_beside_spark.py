@@ -18,6 +18,7 @@ from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.sql.local.local_query import local_query
 from lakelsm.sql.query_source import FrameSource
 from lakelsm.sql.syntax.query_text import QueryText
+from lakelsm.text_table import shown_values
 from tests.chance import seeds
 
 PRICES = "0.00 1.25 -3.50 99999999.99 - 2.35 7.00 0.05"
@@ -52,8 +53,10 @@ FIELDS = [
     "year", "month", "day", "dayofmonth", "quarter", "dayofyear",
     "weekofyear", "dayofweek", "weekday", "hour", "minute", "second",
 ]
+FORMATS = ["yyyy-MM-dd", "yy/M/d H:m:s", "dd.MM.yyyy HH:mm:ss.SSS", "EEE, d MMMM y", "yyyyMMThh a", "SSSSSS"]
+UNITS = ["year", "QUARTER", "MM", "week", "none"]
 #: Templates of expressions: N is a number, I an integer, T a text, C a condition, D a date, M a date or time, P a
-#: pattern, F a field, O a comparison.
+#: pattern, F a field, O a comparison, A an array of texts, R a row or another collection, W a format, U a unit.
 TEMPLATES = {
     "N": [
         "(N + N)", "(N - N)", "(N * N)", "(N / N)", "(N % N)", "(I DIV I)", "abs(N)", "-(N)", "ceil(N)", "floor(N)",
@@ -62,26 +65,47 @@ TEMPLATES = {
         "CASE WHEN C THEN N ELSE N END", "CASE N WHEN N THEN N END", "if(C, N, N)", "length(T)", "instr(T, T)", "F(M)",
         "extract(year FROM M)", "datediff(D, D)", "CAST(N AS INT)", "CAST(N AS BIGINT)", "CAST(N AS DOUBLE)",
         "CAST(N AS DECIMAL(12, 3))", "CAST(N AS SMALLINT)", "CAST(N AS FLOAT)", "CAST(T AS INT)", "CAST(T AS DOUBLE)",
-        "CAST(C AS INT)", "octet_length(T)",
+        "CAST(C AS INT)", "octet_length(T)", "(p / N)", "(N DIV N)", "(p % N)", "size(A)", "element_at(array(N, N), I)",
+        "nvl2(T, N, N)", "unix_date(D)", "locate(T, T)", "element_at(map(T, N), T)",
     ],
     "T": [
         "upper(T)", "lower(T)", "trim(T)", "ltrim(T)", "rtrim(T)", "(T || T)", "concat(T, I, C)", "substring(T, I, I)",
         "substr(T, I)", "replace(T, T, T)", "reverse(T)", "CAST(I AS STRING)", "CAST(p AS STRING)", "CAST(M AS STRING)",
-        "nvl(T, T)", "CASE WHEN C THEN T END", "md5(T)", "greatest(T, T)",
+        "nvl(T, T)", "CASE WHEN C THEN T END", "md5(T)", "greatest(T, T)", "lpad(T, y, T)", "rpad(T, 5, T)", "lpad(T, 4)",
+        "initcap(T)", "concat_ws(T, T, A, T)", "array_join(A, T)", "element_at(A, I)", "left(T, I)", "right(T, I)",
+        "repeat(T, 2)", "date_format(M, 'W')", "TRIM(BOTH T FROM T)", "trim(LEADING 'a' FROM T)", "btrim(T)",
     ],
     "D": [
         "date_add(D, I)", "date_sub(D, 3)", "last_day(D)", "add_months(D, 3)", "CAST(m AS DATE)", "(D + 1)", "(D - I)",
-        "coalesce(D, D)", "to_date(m)", "CAST('2024-02-29' AS DATE)",
+        "coalesce(D, D)", "to_date(m)", "CAST('2024-02-29' AS DATE)", "trunc(D, 'U')", "(D + INTERVAL 3 DAYS)",
+        "(D - INTERVAL 1 MONTH)", "(D + INTERVAL '-2' YEAR)", "(INTERVAL 1 WEEK + D)", "to_date('2024-03-01')",
+        "to_date(concat('0', y, '/02/2024'), 'dd/MM/yyyy')",
+    ],
+    "M": [
+        "(m + INTERVAL 36 HOURS)", "(M - INTERVAL 1 MONTH)", "(m - INTERVAL 1 DAY 2 MINUTES)",
+        "(m + INTERVAL 1.5 SECONDS)",
+        "to_timestamp_ntz('2024-03-01 02:03:04')",
+    ],
+    "A": [
+        "array(T, T)", "sort_array(A)", "sort_array(A, FALSE)", "split(T, 'a')", "split(T, ' ')", "map_keys(map('k', T))",
+        "map_values(map(1, T, 2, T))", "array(T)",
+    ],
+    "R": [
+        "named_struct('n', N, 't', T)", "struct(i, t AS q, D AS d)", "array(N, N)", "map('k', N, 'l', N)", "array(A, A)",
+        "sort_array(array(N, N, N))",
     ],
     "C": [
         "(N O N)", "(T O T)", "(D O M)", "(C AND C)", "(C OR C)", "(NOT C)", "(N IN (N, N))", "(N BETWEEN N AND N)",
         "(T IS NULL)", "(N IS NOT NULL)", "(T LIKE 'P')",
         "(T NOT LIKE 'P')", "(N NOT IN (N, N))", "(N NOT BETWEEN N AND N)", "(C IS TRUE)", "(C IS NOT FALSE)", "isnan(N)",
         "startswith(T, T)",
-        "endswith(T, T)", "contains(T, T)", "(N IS DISTINCT FROM N)", "isnotnull(T)",
+        "endswith(T, T)", "contains(T, T)", "(N IS DISTINCT FROM N)", "isnotnull(T)", "(T ILIKE 'P')",
+        "(T NOT ILIKE 'P')", "(T LIKE 'a!%_' ESCAPE '!')", "(T NOT LIKE '%!_%' ESCAPE '!')", "array_contains(A, T)",
+        "array_contains(array(N, N), N)", "map_contains_key(map(N, T), N)", "(M O M)",
     ],
 }  # fmt: skip
 LEAVES = {"N": NUMBERS, "I": INTEGERS, "T": TEXTS, "C": CONDITIONS, "D": DATES, "M": TIMES, "P": PATTERNS, "F": FIELDS}
+LEAVES |= {"A": ["array(t, u)", "array('a', NULL)", "split(u, 'b')"], "R": ["struct(i, x)"], "W": FORMATS, "U": UNITS}
 LEAVES["O"] = ["=", "<>", "<", "<=", ">", ">=", "<=>"]
 
 
@@ -107,7 +131,7 @@ def here(text: str) -> Outcome:
     query = QueryText.of(f"SELECT {text} AS v FROM t ORDER BY row")
     try:
         found = local_query(query, {each.start: FrameSource("t", ROWS) for each in query.references})
-        return "rows", [_plain(value) for value in found.to_arrow().column(0).to_pylist()]
+        return "rows", [_plain(value) for value in shown_values(found.to_arrow().column(0))]
     except UnsupportedFeatureError:
         return "refused", None
     except InvalidInputError as error:
@@ -119,7 +143,7 @@ def on_spark(spark: SparkSession, texts: Sequence[str]) -> list[Outcome]:
     try:
         items = ", ".join(f"{text} AS v{at}" for at, text in enumerate(texts))
         rows = spark.sql(f"SELECT {items} FROM expressions ORDER BY row").toArrow()
-        return [("rows", [_plain(value) for value in column.to_pylist()]) for column in rows.columns]
+        return [("rows", [_plain(value) for value in shown_values(column)]) for column in rows.columns]
     except PySparkException as error:
         if len(texts) == 1:
             return [("error", str(error))]
@@ -130,6 +154,10 @@ def on_spark(spark: SparkSession, texts: Sequence[str]) -> list[Outcome]:
 def _plain(value: object) -> object:
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else value + 0.0
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
     return value
 
 
@@ -138,8 +166,9 @@ def test_random_expressions_give_spark_s_rows_or_are_refused(spark: SparkSession
     texts = []
     for seed in seeds(COUNT):
         chance = random.Random(seed)
-        texts.append(expression(chance.choice("NTCD"), chance.choice([1, 2, 2, 3]), chance.choice))
-    spark.createDataFrame(ROWS).coalesce(1).createOrReplaceTempView("expressions")
+        texts.append(expression(chance.choice("NTCDMAR"), chance.choice([1, 2, 2, 3]), chance.choice))
+    rows = spark.createDataFrame(ROWS).coalesce(1)
+    rows.withColumn("m", rows.m.cast("timestamp_ntz")).createOrReplaceTempView("expressions")
     found = {text: here(text) for text in texts}
     asked = [text for text, (kind, _) in found.items() if kind != "refused"]
     expected: dict[str, Outcome] = {}

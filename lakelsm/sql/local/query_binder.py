@@ -6,19 +6,20 @@ Each relation and each column of the SQL has a new name (``t0``, ``c0``), so tha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from sqlglot import exp
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.expressions.duckdb_casts import DuckExpression, cast, text_of
-from lakelsm.expressions.duckdb_functions import AGGREGATES
 from lakelsm.expressions.expression_binder import ExpressionBinder, QueryScope, ScopeColumn, shown
 from lakelsm.expressions.local_dialect import QueryTree
-from lakelsm.predicate.expression import BOOLEAN, NULL_TYPE, Expression, Value, common_type, is_ordered
+from lakelsm.predicate.expression import Expression, Value, common_type, is_ordered
 from lakelsm.predicate.sqlglot_tree import is_plain
-from lakelsm.sql.local.relation_binder import HANDLERS, BoundQuery, CommonTables, OutputColumn, RelationBinder
+from lakelsm.sql.local.generator_binder import GeneratorBinder, Known
+from lakelsm.sql.local.group_binder import NOT_EMPTY, GroupBinder, has_aggregate, storable
+from lakelsm.sql.local.relation_binder import HANDLERS, BoundQuery, CommonTables, OutputColumn
 from lakelsm.text_table import amount
 from lakelsm.types import DataField
 
@@ -27,7 +28,7 @@ Node = Any
 _KNOWN_PARTS = frozenset(
     [
         "kind", "expressions", "from", "from_", "joins", "where", "group", "having", "order", "limit", "offset",
-        "distinct", "with", "with_", "hint", "operation_modifiers"
+        "distinct", "with", "with_", "hint", "operation_modifiers", "laterals"
     ]
 )
 _OPERATIONS: dict[Any, str] = {exp.Union: "UNION", exp.Intersect: "INTERSECT", exp.Except: "EXCEPT"}
@@ -49,7 +50,7 @@ def bind_query(tree: QueryTree, tables: Mapping[str, Sequence[DataField]]) -> Bo
         raise InvalidInputError("SQL: the query is nested too deeply.") from error
 
 
-class _QueryBinder(RelationBinder):
+class _QueryBinder(GeneratorBinder):
     """Binds queries within each other."""
 
     def __init__(self, tree: QueryTree, tables: Mapping[str, Sequence[DataField]]) -> None:
@@ -119,6 +120,7 @@ class _QueryBinder(RelationBinder):
                     "process. Pass engine='spark' to evaluate it on Spark."
                 )
         source, columns = self.sources(node, common, parent)
+        source, generated = self.generated(node, source, columns, common, parent)
         scope = QueryScope(columns, parent)
         binder = ExpressionBinder(self.tree, scope, self.subquery(common), HANDLERS)
         parts = [source] if source else []
@@ -127,7 +129,7 @@ class _QueryBinder(RelationBinder):
             if any(each.find_ancestor(exp.Select) is node for each in where.find_all(exp.Window)):
                 raise InvalidInputError(f"SQL: WHERE {shown(where.this)!r} has a window function. Use a subquery.")
             parts.append(f"WHERE {binder.condition(where.this)}")
-        items = self._items(node, binder, columns)
+        items = self._items(node, columns, generated)
         if not items:
             raise InvalidInputError("SQL: SELECT has no columns.")
         group = self._group(node, binder, items)
@@ -135,9 +137,12 @@ class _QueryBinder(RelationBinder):
             parts.append(group)
         outputs = self._outputs(binder, items)
         having = node.args.get("having")
+        conditions = [NOT_EMPTY] if scope.has_sets else []
         if having is not None:
             scope.aliases = {each.name.lower(): bound for each, bound in outputs}
-            parts.append(f"HAVING {binder.condition(having.this)}")
+            conditions.append(binder.condition(having.this))
+        if conditions:
+            parts.append(f"HAVING {' AND '.join(conditions)}")
         distinct = node.args.get("distinct")
         if distinct is not None and distinct.args.get("on") is not None:
             raise UnsupportedFeatureError("SQL: DISTINCT ON is not evaluated in this process.")
@@ -145,16 +150,23 @@ class _QueryBinder(RelationBinder):
         if order is not None:
             parts.append(self._order(order, binder, outputs, bool(distinct)))
         limit = self._limit(node)
-        texts = [f"{text_of(_storable(bound))} AS c{at}" for at, (_, bound) in enumerate(outputs)]
+        texts = [f"{text_of(storable(bound))} AS c{at}" for at, (_, bound) in enumerate(outputs)]
         sql = f"SELECT {'DISTINCT ' if distinct else ''}{', '.join(texts)} {' '.join(parts)}{limit}"
         return BoundQuery(sql, [each for each, _ in outputs])
 
-    def _items(self, node: Node, binder: ExpressionBinder, columns: Sequence[ScopeColumn]) -> list[tuple[str, Node]]:
-        """Return the expressions of the SELECT list with their names; ``*`` stands for the columns in scope."""
+    def _items(
+        self, node: Node, columns: Sequence[ScopeColumn], generated: Mapping[int, Sequence[ScopeColumn]]
+    ) -> list[tuple[str, Node]]:
+        """Return the expressions of the SELECT list with their names; ``*`` stands for the columns in scope.
+
+        ``generated`` are the columns of explode, by its position in the list.
+        """
         items: list[tuple[str, Node]] = []
-        for each in node.expressions:
+        for at, each in enumerate(node.expressions):
             star = each.this if isinstance(each, exp.Column) and isinstance(each.this, exp.Star) else each
-            if isinstance(star, exp.Star):
+            if at in generated:
+                items += [(column.name, Known(column)) for column in generated[at]]
+            elif isinstance(star, exp.Star):
                 items += self._starred(each, star, columns)
             elif isinstance(each, exp.Alias):
                 items.append((each.alias, each.this))
@@ -175,7 +187,7 @@ class _QueryBinder(RelationBinder):
         unknown = sorted(hidden - {each.name.lower() for each in found})
         if unknown:
             raise InvalidInputError(f"SQL: {shown(node)!r}: column {unknown[0]!r} does not exist.")
-        return [(each.name, _Known(each)) for each in found if each.name.lower() not in hidden]
+        return [(each.name, Known(each)) for each in found if each.name.lower() not in hidden]
 
     def _outputs(
         self, binder: ExpressionBinder, items: Sequence[tuple[str, Node]]
@@ -189,7 +201,7 @@ class _QueryBinder(RelationBinder):
         return found
 
     def _item(self, binder: ExpressionBinder, node: Node) -> Expression:
-        if isinstance(node, _Known):
+        if isinstance(node, Known):
             groups = binder.scope.groups
             if groups is not None and node.column.sql not in groups:
                 raise InvalidInputError(f"SQL: column {node.column.name!r} of * is not in GROUP BY.")
@@ -202,27 +214,21 @@ class _QueryBinder(RelationBinder):
         """Bind the GROUP BY clause; afterwards the scope of the binder is that of groups, if there are any."""
         clause = node.args.get("group")
         if clause is None:
-            nodes = [each for _, each in items if not isinstance(each, _Known)]
+            nodes = [each for _, each in items if not isinstance(each, Known)]
             having = node.args.get("having")
-            if having is not None or any(map(_has_aggregate, nodes)):
+            if having is not None or any(map(has_aggregate, nodes)):
                 binder.scope.groups = {}
             return ""
-        for part in ("cube", "rollup", "grouping_sets", "totals"):
-            if clause.args.get(part):
-                raise UnsupportedFeatureError(
-                    f"SQL: GROUP BY with {part.upper().replace('_', ' ')} is not evaluated in this process. "
-                    "Pass engine='spark' to evaluate it on Spark."
-                )
-        wanted = list(clause.expressions)
         if clause.args.get("all"):
-            wanted = [each for _, each in items if not isinstance(each, _Known) and not _has_aggregate(each)]
-        bound = [self._grouped(each, binder, items) for each in wanted]
-        for each, expression in zip(wanted, bound):
-            if not is_ordered(expression.type):
-                binder.refuse(each)
-        binder.scope.groups = {text_of(each): each for each in bound}
+            binding = GroupBinder(partial(self._item, binder))
+            wanted = [each for _, each in items if isinstance(each, Known) or not has_aggregate(each)]
+            text = binding.listed(wanted)
+        else:
+            binding = GroupBinder(lambda each: self._grouped(each, binder, items))
+            text = binding.clause(clause)
+        binder.scope.groups, binder.scope.has_sets = binding.groups, binding.has_sets
         binder.scope.aliases = {}
-        return f"GROUP BY {', '.join(text_of(_storable(each)) for each in bound)}" if bound else ""
+        return f"GROUP BY {text}" if text else ""
 
     def _grouped(self, node: Node, binder: ExpressionBinder, items: Sequence[tuple[str, Node]]) -> Expression:
         """Bind an expression of GROUP BY: one of the SELECT list by its number or alias, or any other."""
@@ -253,6 +259,14 @@ class _QueryBinder(RelationBinder):
         parts = []
         for each in clause.expressions:
             child = each.this
+            if len(clause.expressions) == 1 and _is_all(child) and "all" not in aliases:
+                for _, found in outputs:
+                    if not is_ordered(found.type):
+                        binder.refuse(clause)
+                texts = [f"c{at}" if outputs_only else text_of(found) for at, (_, found) in enumerate(outputs)]
+                constant = [isinstance(found, Value) for _, found in outputs]
+                parts = [_sorted(text, each) for text, skip in zip(texts, constant) if outputs_only or not skip]
+                break
             bound = None
             if isinstance(child, exp.Literal) and not child.is_string:
                 bound = self._numbered(child, [found for _, found in outputs], "ORDER BY")
@@ -335,7 +349,7 @@ class _QueryBinder(RelationBinder):
                 raise UnsupportedFeatureError(
                     f"SQL: column {each.name!r} is {each.type.sql()} and {column.type.sql()}. Cast one of them."
                 )
-            texts.append(f"{text_of(_storable(found))} AS c{at}")
+            texts.append(f"{text_of(storable(found))} AS c{at}")
         return f"SELECT {', '.join(texts)} FROM ({query.sql}) AS {name}"
 
     def _values(self, node: Node, parent: QueryScope | None) -> BoundQuery:
@@ -358,7 +372,7 @@ class _QueryBinder(RelationBinder):
             values = [cast(value, column.type) for value, column in zip(row, columns)]
             if any(value is None for value in values):
                 raise UnsupportedFeatureError("SQL: a column of VALUES has several types. Cast its values.")
-            texts.append(", ".join(text_of(_storable(value)) for value in values if value))
+            texts.append(", ".join(text_of(storable(value)) for value in values if value))
         names = [column.name for column in node.args["alias"].columns] if node.args.get("alias") else []
         relation = self.new_name("t")
         named = ", ".join(f"c{at}" for at in range(len(columns)))
@@ -366,27 +380,11 @@ class _QueryBinder(RelationBinder):
         return BoundQuery(sql, self._renamed(columns, names, node))
 
 
-@dataclass(frozen=True)
-class _Known:
-    """A column that ``*`` stands for."""
-
-    column: ScopeColumn
-
-
-def _storable(expression: Expression) -> Expression:
-    """Return an expression that can be a column: NULL without a type is a BOOLEAN there."""
-    return Value(BOOLEAN, None) if expression.type == NULL_TYPE else expression
-
-
-def _has_aggregate(node: Node) -> bool:
-    """Return whether a node has an aggregate function that is neither a window function nor one of a subquery."""
-    if isinstance(node, exp.Window):
-        return any(map(_has_aggregate, [*(node.args.get("partition_by") or ()), *getattr(node.this, "expressions", ())]))
-    if isinstance(node, exp.Select):
-        return False
-    if isinstance(node, exp.Anonymous) and str(node.this).lower() in AGGREGATES:
-        return True
-    return any(_has_aggregate(child) for child in node.iter_expressions())
+def _is_all(node: Node) -> bool:
+    """Return whether an expression of ORDER BY is ALL, which stands for all columns of the result."""
+    name = node.this if isinstance(node, exp.Column) and not node.table else None
+    is_name = isinstance(node, exp.Var) or (isinstance(name, exp.Identifier) and not name.quoted)
+    return is_name and node.name.upper() == "ALL"
 
 
 def _sorted(text: str, node: Node) -> str:

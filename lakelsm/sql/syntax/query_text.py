@@ -264,7 +264,7 @@ class _Scan:
             if self._is(at, end, ","):
                 at = self._relation(at + 1, end, known, found, "cross")
             elif self._is(at, end, "LATERAL") and self._words[at + 1] == "VIEW":
-                at = self._expression(at + 1, end, known, _CLAUSES | _SET_OPERATIONS | _JOINS | {"LATERAL", ","})
+                at = self._expression(at + 1, end, known, _CLAUSES | _SET_OPERATIONS | _JOINS | {"LATERAL"})
             elif self._is(at, end, *_JOINS):
                 at = self._join(at, end, known, found)
             else:
