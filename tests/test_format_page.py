@@ -207,7 +207,9 @@ def test_the_values_of_options_are_those_of_the_page() -> None:
 
 
 def test_lakelsms_additions_have_the_keys_of_the_page() -> None:
-    sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "lakelsm").rglob("*.py"))
+    # The data source has keys of Spark's own columns, which no file of a table has.
+    paths = [path for path in (ROOT / "lakelsm").rglob("*.py") if "data_source" not in path.parts]
+    sources = "".join(path.read_text(encoding="utf-8") for path in paths)
     keys = re.findall(r'^[A-Z_]+ = \(?b?"(lakelsm\.[a-z0-9-]+)"', sources, re.MULTILINE)
     properties = named(" ".join(row[0] for row in rows("18.1")))
     assert sorted(keys) == sorted([*properties, *named(" ".join(row[1] for row in rows("18.2")))])
