@@ -18,9 +18,9 @@ from lakelsm.sql.query_source import FrameSource, QuerySource, hidden_columns
 from lakelsm.sql.query_sources import ChangesSource, ResultSource, is_id, table_source
 from lakelsm.sql.syntax.qualified_columns import with_plain_qualifiers
 from lakelsm.sql.syntax.query_text import QueryText
-from lakelsm.sql.syntax.relations import FUNCTIONS, TableReference
+from lakelsm.sql.syntax.relations import FUNCTIONS, TableReference, refuse_functions
 from lakelsm.sql.syntax.statements import Name
-from lakelsm.table.table import Table, previous_automatic_tag
+from lakelsm.table.table import Table, is_before_snapshots, previous_automatic_tag
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -109,6 +109,7 @@ class SqlContext:
         return [*(sources[start].plan(wanted[start]) for start in sorted(sources)), "", *plan.splitlines()]
 
     def _sources(self, query: QueryText) -> dict[int, QuerySource]:
+        refuse_functions(query.tokens)
         found = ((each, self._source(each)) for each in query.references)
         return with_metadata_columns(query, {each.start: source for each, source in found if source is not None})
 
@@ -167,7 +168,8 @@ class SqlContext:
             raise InvalidInputError(f"SQL: {name} takes a table's name as text, {wanted}.")
         table, first, last = self.table(tuple(arguments[0].split("."))), arguments[1], arguments[-1]
         if name == "paimon_incremental_between_timestamp":
-            return ChangesSource(table, _time(name, first), _time(name, last))
+            start, end = _time(name, first), _time(name, last)
+            return ChangesSource(table, start, end, is_empty=is_before_snapshots(table, start, end))
         if name == "paimon_incremental_to_auto_tag":
             tag = str(last)
             return ChangesSource(table, f"{TAG_POINT}{previous_automatic_tag(table, tag)}", f"{TAG_POINT}{tag}")

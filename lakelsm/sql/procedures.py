@@ -22,6 +22,8 @@ _Arguments: TypeAlias = Mapping[str, Any]
 #: Arguments that are names, which may be whole numbers.
 _NAMES = frozenset(["tag", "target_tag", "branch", "from_branch", "to_branch", "consumerId", "version"])
 _WHOLE = re.compile("[0-9]{1,19}")
+#: A bucket, or a range of buckets.
+_BUCKETS = re.compile(r"\s*([0-9]{1,6})(?:\s*-\s*([0-9]{1,6}))?\s*")
 
 
 @dataclass(frozen=True)
@@ -132,11 +134,25 @@ def _where(procedure: str, given: _Arguments) -> str | None:
 
 
 def _compact(table: Table, given: _Arguments, engine: str | None) -> Any:
-    _only("compact", given, "partitions", "where", "compact_strategy")
+    if given.get("order_strategy") == "none":  # As without the argument: the primary key orders the rows.
+        given = {name: value for name, value in given.items() if name != "order_strategy"}
+    _only("compact", given, "partitions", "where", "compact_strategy", "buckets")
     strategy = given.get("compact_strategy", "full")
     if strategy not in ("full", "minor"):
         raise InvalidInputError(f"SQL: CALL sys.compact: compact_strategy is {strategy!r}. Use 'full' or 'minor'.")
-    return table.compact(full=strategy == "full", where=_where("compact", given), engine=engine)
+    buckets = _buckets(given["buckets"]) if "buckets" in given else None
+    return table.compact(full=strategy == "full", where=_where("compact", given), buckets=buckets, engine=engine)
+
+
+def _buckets(text: str) -> list[int]:
+    """Return the bucket numbers of Paimon's text: '0,2' and ranges such as '4-7', which commas separate."""
+    found: list[int] = []
+    for part in text.split(","):
+        numbers = _BUCKETS.fullmatch(part)
+        if numbers is None or int(numbers[2] or numbers[1]) < int(numbers[1]):
+            raise InvalidInputError(f"SQL: CALL sys.compact: buckets is {text!r}. Use, for example, '0,2' or '0-7'.")
+        found += range(int(numbers[1]), int(numbers[2] or numbers[1]) + 1)
+    return found
 
 
 def _expire_snapshots(table: Table, given: _Arguments, engine: str | None) -> Any:
@@ -251,6 +267,7 @@ PROCEDURES: Mapping[str, Procedure] = {
             "where": str,
             "options": str,
             "partition_idle_time": str,
+            "buckets": str,
         },
         1,
         _compact,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -107,11 +107,16 @@ class ResultSource:
 
 @dataclass(frozen=True)
 class ChangesSource:
-    """The rows that changes between two snapshots add: inserts and updates, without the deleted rows, as in Paimon."""
+    """The rows that changes between two snapshots add: inserts and updates, without the deleted rows, as in Paimon.
+
+    ``is_empty``: the interval of times ends before the first snapshot.
+    """
 
     table: Table
     start: int | str | datetime
     end: int | str | datetime
+    _: KW_ONLY
+    is_empty: bool = False
 
     @property
     def fields(self) -> Sequence[DataField]:
@@ -125,6 +130,8 @@ class ChangesSource:
 
     def reader(self, need: Need) -> pa.RecordBatchReader:
         """See `QuerySource.reader`."""
+        if self.is_empty:
+            return self.table.to_reader("FALSE", need.columns)
         changes = self.table.changelog_reader(self.start, self.end, kind_column="rowkind")
         names = [field.name for field in self.fields if need.columns is None or field.name in need.columns]
         schema = pa.schema([changes.schema.field(name) for name in names])
@@ -139,6 +146,8 @@ class ChangesSource:
 
     def frame(self, spark: SparkSession, need: Need) -> DataFrame:
         """See `QuerySource.frame`."""
+        if self.is_empty:
+            return self.table.read("FALSE")
         changes = self.table.changelog(self.start, self.end, kind_column="rowkind")
         return changes.where("rowkind IN ('+I', '+U')").drop("rowkind")
 

@@ -304,6 +304,18 @@ def first_snapshot_since(table: Table, moment: Moment) -> int | None:
     return None if found is None else found[1]
 
 
+def is_before_snapshots(table: Table, start: str | datetime, end: str | datetime) -> bool:
+    """Return whether an interval of times ends before the first snapshot. Raises InvalidInputError if it is reversed."""
+    store = table._store()
+    moments = checked_time("start", start), checked_time("end", end)
+    first, last = (moment.millis(store.text_zone) for moment in moments if moment is not None)
+    if first > last:
+        raise InvalidInputError(f"start: {start} is after end {end}.")
+    earliest = store.snapshots.earliest_id()
+    found = None if earliest is None else store.snapshots.try_get(earliest)
+    return found is not None and last < found.time_millis
+
+
 def previous_automatic_tag(table: Table, tag: str) -> str:
     """Return the automatic tag of the last period before that of ``tag``; ``tag`` itself if there is none.
 

@@ -28,6 +28,7 @@ def test_each_procedure_does_what_its_call_of_the_table_does(tmp_path: Path) -> 
     c = partitioned(tmp_path)
     table = c.table("db.t")
     assert call(c, "compact(table => 'db.t', partitions => 'p=a')").buckets == 1  # type: ignore[attr-defined]
+    assert call(c, "compact('db.t', buckets => '0-0, 0', order_strategy => 'none')").buckets == 1  # type: ignore[attr-defined]
     call(c, "create_tag('db.t', 'one', 1, '1 d')")
     call(c, "replace_tag(table => 'db.t', tag => 'one', snapshot => 2)")
     call(c, "rename_tag('db.t', 'one', 'two')")
@@ -77,6 +78,8 @@ def test_partitions_are_conditions() -> None:
         ("fast_forward('db.t', 'b', 'c')", InvalidInputError, "takes 2 arguments: table, branch"),
         ("expire_snapshots('db.t', 'many')", InvalidInputError, "retain_max is 'many', and a whole number"),
         ("compact('db.t', order_strategy => 'zorder')", UnsupportedFeatureError, "order_strategy is not supported"),
+        ("compact('db.t', buckets => '1-3')", InvalidInputError, "buckets: 1, 2, 3 do not exist"),
+        ("compact('db.t', buckets => '3-1')", InvalidInputError, "Use, for example, '0,2' or '0-7'"),
         ("compact('db.t', compact_strategy => 'x')", InvalidInputError, "Use 'full' or 'minor'"),
         ("compact('db.t', partitions => 'p=a', where => 'TRUE')", InvalidInputError, "has partitions and where"),
         ("clear_consumers('db.t', '(')", InvalidInputError, "includingConsumers is not a regular expression"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -56,23 +55,6 @@ def run(catalog: Catalog, text: str, engine: str) -> Rows:
         return "refused"
     except InvalidInputError:
         return "error"
-
-
-@pytest.fixture
-def interpreted(spark: SparkSession) -> Iterator[SparkSession]:
-    """Give a session in which Spark compiles no code, which takes most of the time of a small query."""
-    settings = {
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.shuffle.partitions": "1",
-    }
-    before = {key: spark.conf.get(key) for key in settings}
-    for key, value in settings.items():
-        spark.conf.set(key, value)
-    yield spark
-    for key, value in before.items():
-        spark.conf.set(key, str(value))
 
 
 @pytest.mark.spark

@@ -36,9 +36,9 @@ def _plain(value: object) -> object:
 
 
 @ON_SPARK
-def test_queries_give_the_same_rows_in_this_process_as_on_spark(tmp_path: Path, engine: TableEngine) -> None:
+def test_queries_give_the_same_rows_in_this_process_as_on_spark(tmp_path: Path, quick_engine: TableEngine) -> None:
     here = catalog(str(tmp_path))
-    there = Catalog(str(tmp_path), engine.spark)
+    there = Catalog(str(tmp_path), quick_engine.spark)
     different = {
         name: (found, expected)
         for name, text in QUERIES.items()
@@ -49,60 +49,6 @@ def test_queries_give_the_same_rows_in_this_process_as_on_spark(tmp_path: Path, 
 
 def run(catalog: Catalog, engine: TableEngine, text: str, **frames: Any) -> Any:
     return catalog.sql(text, engine=engine.name, **frames)
-
-
-def test_tables_are_created_changed_and_dropped(tmp_path: Path, engine: TableEngine) -> None:
-    c = Catalog(str(tmp_path), engine.spark)
-    run(c, engine, "CREATE DATABASE IF NOT EXISTS nyc")
-    run(
-        c,
-        engine,
-        "CREATE TABLE nyc.f (id INT, v STRING COMMENT 'it''s', dt STRING, n BIGINT) PARTITIONED BY (dt) "
-        "TBLPROPERTIES ('primary-key' = 'dt,id', 'bucket' = '1')",
-    )
-    result = run(c, engine, "INSERT INTO nyc.f VALUES (1, 'a', 'x', 1), (2, NULL, 'y', 2L), (3, 'c', 'y', NULL)")
-    assert (result.snapshot_id, result.rows) == (1, 3)
-    run(c, engine, "INSERT INTO nyc.f (n, id, dt) SELECT n + 10, id + 10, dt FROM nyc.f WHERE id = 1")
-    run(c, engine, "INSERT INTO nyc.f PARTITION (dt = 'z') SELECT 5, 'e', 5")
-    run(c, engine, "INSERT INTO nyc.f BY NAME SELECT 'w' AS dt, 9 AS id, 1 AS n, 'n' AS v")
-    assert run(c, engine, "UPDATE nyc.f SET n = n * 2, v = 'u' WHERE f.id = 2").matched_rows == 1
-    assert run(c, engine, "DELETE FROM nyc.f x WHERE x.id = 3").matched_rows == 1
-    everything = "SELECT id, v, dt, n FROM nyc.f ORDER BY id"
-    assert rows(run(c, engine, everything)) == [
-        (1, "a", "x", 1), (2, "u", "y", 4), (5, "e", "z", 5), (9, "n", "w", 1), (11, None, "x", 11)
-    ]  # fmt: skip
-    run(c, engine, "INSERT OVERWRITE nyc.f PARTITION (dt = 'x') SELECT 7, 'o', 7")
-    run(c, engine, "ALTER TABLE nyc.f DROP PARTITION (dt = 'z')")
-    run(c, engine, "TRUNCATE TABLE nyc.f PARTITION (dt = 'w')")
-    assert rows(run(c, engine, everything)) == [(2, "u", "y", 4), (7, "o", "x", 7)]
-    run(c, engine, "ALTER TABLE nyc.f ADD COLUMN z INT")
-    run(c, engine, "ALTER TABLE nyc.f SET TBLPROPERTIES ('write-only' = 'true', 'comment' = 'c')")
-    assert list(c.table("nyc.f").schema.field_names) == ["id", "v", "dt", "n", "z"]
-    run(c, engine, "CREATE TABLE nyc.g TBLPROPERTIES ('primary-key' = 'id') AS SELECT id, n FROM nyc.f")
-    run(c, engine, "CREATE TABLE nyc.h LIKE nyc.f")
-    assert rows(run(c, engine, "SELECT count(*), (SELECT count(*) FROM nyc.h) FROM nyc.g")) == [(2, 0)]
-    run(c, engine, "ALTER TABLE nyc.g RENAME TO g2")
-    run(c, engine, "TRUNCATE TABLE nyc.g2")
-    assert rows(run(c, engine, "SELECT count(*) FROM nyc.g2")) == [(0,)]
-    run(c, engine, "DROP TABLE nyc.g2")
-    run(c, engine, "DROP TABLE IF EXISTS nyc.g2")
-    assert rows(run(c, engine, "SHOW TABLES IN nyc")) == [("nyc", "f"), ("nyc", "h")]
-    run(c, engine, "DROP DATABASE nyc CASCADE")
-    assert c.list_databases() == []
-
-
-def test_tags_and_procedures(tmp_path: Path, engine: TableEngine) -> None:
-    c = catalog(str(tmp_path))
-    run(c, engine, "ALTER TABLE db.flights CREATE TAG `t-1` AS OF VERSION 1 RETAIN 7 DAYS")
-    run(c, engine, "ALTER TABLE db.flights CREATE TAG IF NOT EXISTS `t-1`")
-    run(c, engine, "ALTER TABLE db.flights RENAME TAG `t-1` TO t2")
-    assert rows(run(c, engine, "SHOW TAGS db.flights")) == [("t2",)]
-    assert rows(run(c, engine, "SELECT count(*), max(carrier) FROM db.flights VERSION AS OF 't2'")) == [(3, "XX")]
-    assert run(c, engine, "CALL sys.compact(table => 'db.flights')").changed
-    assert run(c, engine, "CALL sys.expire_snapshots('db.flights', 1, 1)").snapshots
-    run(c, engine, "ALTER TABLE db.flights DELETE TAG t2")
-    run(c, engine, "ALTER TABLE db.flights DELETE TAG IF EXISTS t2")
-    assert rows(run(c, engine, "SHOW TAGS db.flights")) == []
 
 
 def test_a_query_has_the_columns_that_alter_table_made(tmp_path: Path, engine: TableEngine) -> None:

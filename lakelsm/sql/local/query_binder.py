@@ -5,6 +5,7 @@ Each relation and each column of the SQL has a new name (``t0``, ``c0``), so tha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -35,7 +36,7 @@ _OPERATIONS: dict[Any, str] = {exp.Union: "UNION", exp.Intersect: "INTERSECT", e
 #: Maximum levels of nested queries.
 _MAX_DEPTH = 60
 #: The largest number of LIMIT and OFFSET, as in Spark.
-_MAX_LIMIT = 2**31 - 1
+_MAX_LIMIT, _LIMIT = 2**31 - 1, re.compile("[0-9]{1,10}")
 
 
 def bind_query(tree: QueryTree, tables: Mapping[str, Sequence[DataField]]) -> BoundQuery:
@@ -295,8 +296,9 @@ class _QueryBinder(GeneratorBinder):
             if clause is None or (part == "limit" and str(clause.expression).upper() == "ALL"):
                 continue
             number = clause.expression
-            if not isinstance(number, exp.Literal) or not str(number.this).isdigit() or int(number.this) > _MAX_LIMIT:
-                raise InvalidInputError(f"SQL: {word} takes a whole number of INT, not {shown(number)!r}.")
+            is_number = isinstance(number, exp.Literal) and not number.is_string
+            if not is_number or not _LIMIT.fullmatch(number.this) or int(number.this) > _MAX_LIMIT:
+                raise InvalidInputError(f"SQL: {word} takes a literal that is a whole number of INT.")
             parts.append(f" {word} {int(number.this)}")
         return "".join(parts)
 

@@ -42,8 +42,8 @@ def show(tokens: Tokens) -> Show:
         if tokens.accept(*words):
             tokens.accept_one("IN", "FROM")
             return Show(" ".join(words).lower(), tokens.qualified_name(TABLE))
-    for word in ("VIEWS", "FUNCTIONS", "CATALOGS", "CURRENT"):
-        if tokens.has(word):
+    for word in ("VIEWS", "FUNCTIONS", "USER FUNCTIONS", "CATALOGS", "CURRENT", "TABLE EXTENDED"):
+        if tokens.has(*word.split()):
             raise UnsupportedFeatureError(f"SQL: SHOW {word} is not supported.")
     tokens.fail("TABLES, DATABASES, PARTITIONS, TBLPROPERTIES, CREATE TABLE, COLUMNS, TAGS or BRANCHES")
 
@@ -71,7 +71,10 @@ def describe(tokens: Tokens) -> Statement:
             raise UnsupportedFeatureError(f"SQL: DESCRIBE {word} is not supported.")
     tokens.accept("TABLE")
     extended = tokens.accept_one("EXTENDED", "FORMATTED") is not None
-    return Describe(tokens.qualified_name(TABLE), extended)
+    table = tokens.qualified_name(TABLE)
+    if tokens.has("PARTITION"):
+        raise UnsupportedFeatureError("SQL: DESCRIBE … PARTITION is not supported. Use SHOW PARTITIONS.")
+    return Describe(table, extended)
 
 
 def analyze(tokens: Tokens) -> Analyze:

@@ -342,7 +342,7 @@ class _Scan:
         if self._is(at, end, "("):
             arguments = self._arguments(at)
             if arguments is None and name[-1].lower() in FUNCTIONS:
-                raise located(self._text, start, f"{name[-1]} takes numbers and texts, with commas between them")
+                raise located(self._text, start, f"{name[-1]} takes texts and unsigned numbers, separated by commas")
             at = self._skip(at, known)
             if arguments is None:
                 return at, None

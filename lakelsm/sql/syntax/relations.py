@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 
+from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.expressions.tokens import Token, TokenKind, located, text_value, tokenize
 from lakelsm.sql.syntax.statements import Name
 
@@ -14,6 +15,8 @@ FUNCTIONS: Mapping[str, int] = {
     "paimon_incremental_between_timestamp": 3,
     "paimon_incremental_to_auto_tag": 2,
 }
+#: The database of Paimon's scalar functions, which are not built.
+_SYSTEM = "SYS"
 
 
 @dataclass(frozen=True)
@@ -92,3 +95,10 @@ def hint_options(text: str, hint: Token) -> dict[str, str]:
     if len(found) < len(pairs):
         raise located(text, hint.start, "the hint has an option twice")
     return found
+
+
+def refuse_functions(tokens: Sequence[Token]) -> None:
+    """Raise UnsupportedFeatureError if a query calls a function of Paimon, such as sys.max_pt."""
+    for database, dot, name, opening in zip(tokens, tokens[1:], tokens[2:], tokens[3:]):
+        if database.is_word(_SYSTEM) and dot.is_word(".") and opening.is_word("(") and name.kind is TokenKind.NAME:
+            raise UnsupportedFeatureError(f"SQL: function sys.{name.text} is not supported.")
