@@ -62,7 +62,7 @@ _SPANNING = frozenset(
         "snapshots/checksums",
         "spark/all_types",
         "sql/expressions_beside_spark",
-        "sql/hostile_statements",
+        "sql/each_statement", "sql/hostile_statements", "sql/paimon_documentation",
         "sql/queries_beside_spark",
         "write/interleaved_rows",
         "write/level0_engines",

@@ -298,7 +298,7 @@ class _QueryBinder(GeneratorBinder):
             number = clause.expression
             is_number = isinstance(number, exp.Literal) and not number.is_string
             if not is_number or not _LIMIT.fullmatch(number.this) or int(number.this) > _MAX_LIMIT:
-                raise InvalidInputError(f"SQL: {word} takes a literal that is a whole number of INT.")
+                raise InvalidInputError(f"SQL: {word} takes a whole number of INT as a literal.")
             parts.append(f" {word} {int(number.this)}")
         return "".join(parts)
 
