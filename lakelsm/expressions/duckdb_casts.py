@@ -115,7 +115,8 @@ def _from_text(text: str, target: AtomicType, plain: str) -> str | None:
         return None
     matches = f"regexp_full_match({text}, {text_literal(pattern)})"
     trimmed = plain.replace(text, f"trim({text}, {text_literal(_SPACES)})", 1) if target.root in INTEGER_ROOTS else plain
-    return f"CASE WHEN {text} IS NULL OR {matches} THEN {trimmed} ELSE {failure(f'cast to {target.sql()}', target)} END"
+    wrong = failure(f"a text cannot be cast to {target.sql()}", target)
+    return f"CASE WHEN {text} IS NULL OR {matches} THEN {trimmed} ELSE {wrong} END"
 
 
 _SPACES = "".join(map(chr, range(1, 33)))

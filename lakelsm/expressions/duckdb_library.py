@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from lakelsm.errors import InvalidInputError, LakelsmError, OutOfMemoryError
@@ -11,6 +12,23 @@ from lakelsm.runner.process_limits import usable_memory
 _MEMORY_SHARE = 4
 #: The prefix of the messages of `duckdb_casts.failure`.
 _FAILURE = "lakelsm: "
+#: The class of an error at the beginning of DuckDB's messages.
+_CLASS = re.compile(r"[A-Z][A-Za-z ]* Error: ")
+#: The end of some messages: the column has a number for a name.
+_COLUMN = re.compile(r"!? when casting from source column \w+")
+#: DuckDB's messages on values, and the same in the words of SQL; {kind} is a type.
+_VALUES = [
+    (re.compile(pattern), message)
+    for pattern, message in (
+        (r"Overflow in \w+ of (?P<kind>\w+) \((?P<value>.*)\)", "overflow: {value} does not fit {kind}"),
+        (r"Overflow (in|on) (?P<value>.*)", "overflow: {value}"),
+        (r"Type \w+ with value (?P<value>.*) can't be cast .* type (?P<kind>.*)", "{value} does not fit {kind}"),
+        (r'Casting value "(?P<value>.*)" to type (?P<kind>.*) failed', "{value} does not fit {kind}"),
+        (r"Failed to cast decimal value (?P<value>\S+) to type (?P<kind>.*)", "{value} does not fit {kind}"),
+        (r"(?P<kind>\w+) field value out of range: (?P<value>.*)", "{value} is not a {kind}"),
+    )
+]
+_KINDS = {"INT8": "TINYINT", "INT16": "SMALLINT", "INT32": "INT", "INT64": "BIGINT", "INT128": "DECIMAL(38,0)"}
 
 
 def imported_duckdb(use: str, remedy: str) -> Any:
@@ -41,4 +59,15 @@ def raised(error: Exception, what: str) -> LakelsmError:
         return InvalidInputError(f"{what}: {text.partition(_FAILURE)[2].partition(chr(39))[0]}.")
     if type(error).__name__ == "OutOfMemoryException":
         return OutOfMemoryError(f"{what}: DuckDB needs more memory or disk space than it may use: {text}.")
-    return InvalidInputError(f"{what}: {text.rstrip('.')}.")
+    return InvalidInputError(f"{what}: {_in_sql(_COLUMN.sub('', _CLASS.sub('', text, count=1)))}.")
+
+
+def _in_sql(text: str) -> str:
+    """Return DuckDB's message on a value in the words of SQL, without a full stop."""
+    for pattern, message in _VALUES:
+        found = pattern.match(text)
+        if found is not None:
+            named = found.groupdict()
+            kind = named.get("kind", "").upper()
+            return message.format(value=named["value"].rstrip(".!"), kind=_KINDS.get(kind, kind))
+    return text.rstrip(".! ")

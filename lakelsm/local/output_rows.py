@@ -64,7 +64,7 @@ def as_polars(rows: pa.Table) -> polars.DataFrame:
 
     try:
         return polars.DataFrame(rows)
-    except Exception as error:
+    except polars.exceptions.PolarsError as error:
         raise UnsupportedFeatureError(
             f"Polars cannot hold the rows: {error}. Read them as Arrow (Table.to_arrow), or leave the column out."
         ) from error
