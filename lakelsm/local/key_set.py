@@ -101,13 +101,16 @@ def rows_with(keys: Numbers, column: str, rows: pa.RecordBatch) -> pa.RecordBatc
     if values.null_count or not len(rows):
         return rows
     numbers = numbers_of(values)
-    if not bool(np.all(numbers[1:] >= numbers[:-1])):
+    before, after = numbers[:-1], numbers[1:]
+    repeats = not bool(np.all(before < after))
+    if repeats and not bool(np.all(before <= after)):
         found = np.searchsorted(keys, numbers)
         return rows.filter(pa.array(keys[np.minimum(found, len(keys) - 1)] == numbers)) if len(keys) else rows.slice(0, 0)
     near = keys[np.searchsorted(keys, numbers[0]) : np.searchsorted(keys, numbers[-1], side="right")]
-    first, stop = np.searchsorted(numbers, near), np.searchsorted(numbers, near, side="right")
-    counts = stop - first
-    if bool(np.all(counts <= 1)):
-        return rows.take(pa.array(first[counts == 1]))
+    first = np.searchsorted(numbers, near)
+    first = first[numbers[first] == near]
+    if not repeats:
+        return rows.take(pa.array(first))
+    counts = np.searchsorted(numbers, numbers[first], side="right") - first
     within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     return rows.take(pa.array(np.repeat(first, counts) + within))

@@ -29,7 +29,7 @@ from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.predicate.evaluation import matching
 from lakelsm.predicate.predicate import Predicate, columns
-from lakelsm.predicate.statistics import ColumnBounds, StatsTable, may_match
+from lakelsm.predicate.statistics import ColumnBounds, StatsTable, may_match, must_match
 from lakelsm.read.hidden_row_task import HiddenRowTask
 from lakelsm.read.merged_rows import EVERY_FILE, MergedRows
 from lakelsm.schema.system_columns import FILE_NUMBER, POSITION
@@ -114,12 +114,13 @@ class ScanTask:
             hidden = hidden | masked
         opened = self.reader.open_file(file, system=False)
         probe, had_none = self._probe(file), False
-        for group in self._groups(opened, part):
-            if probe is not None and had_none and not self._has_match(probe, group, part, hidden):
+        for group, matches in self._groups(opened, part):
+            if probe is not None and had_none and not matches and not self._has_match(probe, group, part, hidden):
                 continue
             had_none = True
             for start, rows in opened.batches(self._allowance, groups=group.__eq__):
-                for batch in self._user_rows(rows, self._wanted(rows, _shown(part, hidden, start, len(rows)))):
+                shown = _shown(part, hidden, start, len(rows))
+                for batch in self._user_rows(rows, self._wanted(rows, shown, matches)):
                     had_none = False
                     yield batch
                 del rows  # Free them before the next ones are read.
@@ -138,20 +139,23 @@ class ScanTask:
                 return True
         return False
 
-    def _groups(self, opened: KeyValueReader, part: LivePart) -> list[int]:
-        """Return the row groups that may have matching rows of the part."""
+    def _groups(self, opened: KeyValueReader, part: LivePart) -> list[tuple[int, bool]]:
+        """Return the row groups that may have matching rows of the part, and whether all their rows match."""
         counts = opened.group_rows()
         stops = np.cumsum([0, *counts]).tolist()
         groups = [at for at in range(len(counts)) if stops[at] < part.stop and stops[at + 1] > part.first]
         if self.predicate is None:
-            return groups
+            return [(group, True) for group in groups]
         bounds = {name: _bounds(opened.row_group_bounds(name)) for name in columns(self.predicate)}
-        verdicts = may_match(self.predicate, StatsTable(counts, bounds))
-        return [group for group in groups if verdicts[group]]
+        stats = StatsTable(counts, bounds)
+        may, must = may_match(self.predicate, stats), must_match(self.predicate, stats)
+        return [(group, must[group]) for group in groups if may[group]]
 
-    def _wanted(self, rows: pa.Table, shown: Mask | None) -> pa.Array | pa.ChunkedArray | None:
-        """Return which rows are visible and match; None for all."""
-        if self.predicate is None:
+    def _wanted(
+        self, rows: pa.Table, shown: Mask | None, matches: bool = False
+    ) -> pa.Array | pa.ChunkedArray | None:
+        """Return which rows are visible and match; None for all. ``matches``: it is known that all match."""
+        if self.predicate is None or matches:
             return None if shown is None else pa.array(shown)
         found = matching(self.predicate, rows)
         return found if shown is None else pc.and_(found, pa.array(shown))

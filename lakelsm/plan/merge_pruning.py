@@ -97,7 +97,7 @@ class SortedKeys:
     def add(self, values: pa.Array) -> None:
         """Add the values of an array."""
         if self._parts is not None:
-            self._append(np.unique(numbers_of(values.drop_null())))
+            self._append(_sorted(numbers_of(values.drop_null())))
 
     def merge(self, other: SortedKeys) -> None:
         """Add the values of another part of the source."""
@@ -112,7 +112,7 @@ class SortedKeys:
         if self._parts is None:
             return None
         if len(self._parts) != 1:
-            self._parts = [np.unique(np.concatenate([np.empty(0, np.int64), *self._parts]))]
+            self._parts = [_sorted(np.concatenate([np.empty(0, np.int64), *self._parts]))]
         return self._parts[0]
 
     def _append(self, numbers: Numbers) -> None:
@@ -178,6 +178,12 @@ def pruning_columns(schema: TableSchema, pairs: Mapping[str, str]) -> dict[str, 
     """Return the columns of the source for `SourceValues.of_columns`, in the order of the pairs."""
     kinds = {name: schema.field(column).type.root for column, name in prunable_pairs(schema, pairs).items()}
     return {name: kind != _TEXTS for name, kind in kinds.items()}
+
+
+def _sorted(numbers: Numbers) -> Numbers:
+    """Return the different numbers in order: `np.unique` hashes them first, which takes ten times as long."""
+    found = np.sort(numbers)
+    return found[np.append(True, found[1:] != found[:-1])] if len(found) else found
 
 
 def numbers_of(values: pa.Array) -> Numbers:

@@ -1,4 +1,4 @@
-"""Evaluation of predicates on column statistics, to find the files that have no row for which a predicate is TRUE.
+"""Evaluation of predicates on column statistics, to find the files of which no row, or each row, meets a predicate.
 
 Statistics are bounds, not values: a minimum may be below and a maximum above all values of the file (truncated texts).
 None as a bound or a null count means unknown. Bounds of floats do not include NaN, which is above every number.
@@ -30,6 +30,7 @@ from lakelsm.predicate.predicate import (
     Or,
     Predicate,
     StartsWith,
+    negate,
 )
 
 Mask = npt.NDArray[np.bool_]
@@ -64,13 +65,23 @@ class StatsTable:
 
 def may_match(predicate: Predicate, stats: StatsTable) -> list[bool]:
     """Return, for each file, False if the predicate is TRUE for none of its rows."""
+    found: list[bool] = _may_match(predicate, _columns(predicate, stats), len(stats.row_counts)).tolist()
+    return found
+
+
+def must_match(predicate: Predicate, stats: StatsTable) -> list[bool]:
+    """Return, for each file, True if statistics prove that the predicate is TRUE for all of its rows."""
+    found: list[bool] = _must_match(predicate, _columns(predicate, stats), len(stats.row_counts)).tolist()
+    return found
+
+
+def _columns(predicate: Predicate, stats: StatsTable) -> dict[str, _Column]:
+    """Return the bounds of the columns that the predicate compares."""
     values: dict[str, set[Any]] = {}
     _gather(predicate, values)
-    columns = {
+    return {
         name: _Column(bounds, stats.row_counts, values[name]) for name, bounds in stats.columns.items() if name in values
     }
-    found: list[bool] = _may_match(predicate, columns, len(stats.row_counts)).tolist()
-    return found
 
 
 def _gather(predicate: Predicate, values: dict[str, set[Any]]) -> None:
@@ -111,6 +122,22 @@ def _may_match(predicate: Predicate, columns: Mapping[str, _Column], count: int)
     return np.ones(count, dtype=bool)
 
 
+def _must_match(predicate: Predicate, columns: Mapping[str, _Column], count: int) -> Mask:
+    if isinstance(predicate, And | Or):
+        is_and = isinstance(predicate, And)
+        masks = (_must_match(child, columns, count) for child in predicate.children)
+        return reduce(np.logical_and if is_and else np.logical_or, masks, np.full(count, is_and))
+    if isinstance(predicate, Constant):
+        return np.full(count, predicate.value is True)
+    if isinstance(predicate, Compare | In | StartsWith | IsNull | IsNotNull) and predicate.column in columns:
+        column = columns[predicate.column]
+        # A value that is not NULL meets either a leaf or its negation.
+        is_decided = isinstance(predicate, IsNull | IsNotNull)
+        found: Mask = ~_may_match(negate(predicate), columns, count)
+        return found if is_decided else found & ~column.has_null
+    return np.zeros(count, dtype=bool)
+
+
 def _evaluated(predicate: Evaluated, columns: Mapping[str, _Column], count: int) -> Mask:
     """Evaluate a condition for rows with equal values, such as the rows of a partition; other files may match."""
     names = predicate.evaluator.columns
@@ -129,7 +156,7 @@ class _Column:
 
     def __init__(self, bounds: ColumnBounds, row_counts: Sequence[int], values: Iterable[Any]) -> None:
         nulls = np.array([-1 if count is None else count for count in bounds.null_counts], dtype=np.int64)
-        self._has_null: Mask = nulls != 0
+        self.has_null: Mask = nulls != 0
         self._has_value: Mask = (nulls < 0) | (nulls < np.array(row_counts, dtype=np.int64))
         self.bounds = bounds
         self._comparable = True
@@ -152,7 +179,7 @@ class _Column:
     def may_match(self, leaf: Leaf) -> Mask:
         """Return, for each file, False if the leaf is TRUE for none of its values."""
         if isinstance(leaf, IsNull):
-            return self._has_null
+            return self.has_null
         if isinstance(leaf, IsNotNull) or not self._comparable:
             return self._has_value
         if isinstance(leaf, StartsWith):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 
 from lakelsm import Table
 from lakelsm.local.arrow_scan import ArrowScan
+from lakelsm.predicate.evaluation import matching
+from lakelsm.predicate.predicate import Predicate
 from tests.compact.local_table import LocalTable
 from tests.examples import examples
 from tests.merge.run_files import decoded_groups
@@ -42,6 +45,19 @@ def test_row_groups_that_statistics_exclude_are_skipped(tmp_path: Path, decoded:
     decoded.clear()
     assert len(table.to_arrow("n IS NULL")) == 0
     assert decoded == []
+
+
+def test_a_condition_that_statistics_prove_is_not_evaluated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = Table.for_path(str(grouped(tmp_path).root))
+    evaluated: list[int] = []
+
+    def counted(predicate: Predicate, rows: pa.Table) -> Any:
+        evaluated.append(len(rows))
+        return matching(predicate, rows)
+
+    monkeypatch.setattr("lakelsm.local.scan_task.matching", counted)
+    assert table.to_arrow("n >= 15", ["id"]).column("id").to_pylist() == list(range(2, ROWS))
+    assert len(evaluated) == 1 and evaluated[0] < ROWS // 4
 
 
 def test_after_a_group_without_a_match_the_conditions_columns_are_read_first(

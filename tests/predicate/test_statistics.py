@@ -1,4 +1,4 @@
-"""Statistics never exclude a file with a matching row."""
+"""Statistics never exclude a file with a matching row, and never prove a condition that a row does not meet."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from lakelsm.predicate.parser import parse_where
 from lakelsm.predicate.predicate import (
     Compare,
+    Constant,
     Evaluated,
     In,
     IsNotNull,
@@ -24,7 +25,7 @@ from lakelsm.predicate.predicate import (
     any_of,
     columns,
 )
-from lakelsm.predicate.statistics import ColumnBounds, StatsTable, may_match
+from lakelsm.predicate.statistics import ColumnBounds, StatsTable, may_match, must_match
 from tests.predicate.conditions import FIELDS, Condition, conditions, rows
 from tests.predicate.doubled import Doubled
 
@@ -66,7 +67,7 @@ def _bounds(values: list[Any], nan: str) -> tuple[Any, Any]:
 
 
 @given(conditions(), FILES, st.sampled_from(["ignored", "on top", "no bounds"]), st.data())
-def test_a_file_with_a_matching_row_always_may_match(
+def test_statistics_agree_with_the_rows_of_files(
     condition: Condition, files: list[list[dict[str, Any]]], nan: str, data: st.DataObject
 ) -> None:
     predicate = parse_where(condition.sql, FIELDS)
@@ -77,11 +78,13 @@ def test_a_file_with_a_matching_row_always_may_match(
         nulls = [column.count(None) if data.draw(st.booleans()) else None for column in values]
         stats[name] = ColumnBounds(lows, highs, nulls)
     table = StatsTable([len(file) for file in files], stats)
-    kept = may_match(predicate, table)
-    assert len(kept) == len(files)
+    kept, proved = may_match(predicate, table), must_match(predicate, table)
+    assert len(kept) == len(proved) == len(files)
     for i, file in enumerate(files):
         if any(condition.reference(row) is True for row in file):
             assert kept[i]
+        if proved[i]:
+            assert all(condition.reference(row) is True for row in file)
         single = {
             name: ColumnStats(one.mins[i], one.maxs[i], one.null_counts[i], len(file))
             for name, one in stats.items()
@@ -159,3 +162,31 @@ def test_an_evaluator_decides_rows_with_equal_values_only() -> None:
     assert may_match(all_of([evaluated, Compare("x", "=", 4)]), exact) == [False] * 3
     assert may_match(evaluated, StatsTable([9], {"x": ColumnBounds((4,), (4,), (0,))})) == [True]
     assert may_match(evaluated, StatsTable([9], {})) == [True]
+
+
+@pytest.mark.parametrize(
+    ("predicate", "proved"),
+    [
+        (all_of([Compare("x", ">=", 3), Compare("x", "<", 11)]), [True, False, False]),
+        (any_of([Compare("x", ">", 10), In("x", (2, 11), negated=True)]), [True, False, False]),
+        (all_of([Compare("x", ">=", 3), Compare("y", "=", 1)]), [False] * 3),
+        (any_of([Compare("x", ">", 3), Compare("x", "<=", 3)]), [False] * 3),
+        (IsNotNull("x"), [True, False, False]),
+        (IsNull("x"), [False, False, True]),
+        (Constant(True), [True] * 3),
+        (Constant(None), [False] * 3),
+        (any_of([Unknown(), IsNotNull("x")]), [True, False, False]),
+        (Evaluated(Doubled("x", 6)), [False] * 3),
+    ],
+)
+def test_bounds_prove_a_condition_for_all_rows(predicate: Predicate, proved: list[bool]) -> None:
+    bounds = ColumnBounds((3, 3, None), (10, 10, None), (0, 1, 4))
+    assert must_match(predicate, StatsTable((4, 4, 4), {"x": bounds})) == proved
+
+
+def test_nan_and_unknown_bounds_prove_nothing() -> None:
+    floats = StatsTable((4, 4), {"x": ColumnBounds((1.0, 1.0), (2.0, 2.0), (0, None))})
+    assert must_match(Compare("x", "<=", 2.0), floats) == [False, False]
+    assert must_match(Compare("x", ">=", 1.0), floats) == [True, False]
+    unknown = StatsTable((4,), {"x": ColumnBounds((None,), (10,), (0,))})
+    assert must_match(Compare("x", ">", 0), unknown) == [False]
