@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-
-
 class Catalog:
     """The databases and tables of a warehouse directory (``<warehouse>/<database>.db/<table>``).
 
@@ -214,7 +212,8 @@ class Catalog:
             if name not in known:
                 raise self._unknown_database(name)
         tables = {name: self.list_tables(name) for name in wanted}
-        made = Registration(spark, self._root, file_io=self._file_io, time_zone=self._options.lakelsm_time_zone)
+        zone = self._options.lakelsm_time_zone
+        made = Registration(spark, self._root, databases=known, file_io=self._file_io, time_zone=zone)
         return made.views(tables) if checked_flag("pinned", pinned) else made.tables(tables)
 
     def table_exists(self, name: str) -> bool:

@@ -40,7 +40,7 @@ class TableReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Plan the read from metadata: one partition for each task, none of them with rows."""
         table = self._options.opened()
-        check_given(table.schema, self._schema)
+        check_given(table.schema, self._schema, self._options.columns)
         where = [text for text in (self._options.where, *self._pushed) if text is not None]
         joined = " AND ".join(f"({text})" for text in where) or None
         names = [table.schema.column_name(name) for name in self._schema.names]

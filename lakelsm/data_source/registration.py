@@ -11,7 +11,8 @@ entry is changed or dropped.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import tzinfo
 from functools import partial
@@ -30,6 +31,7 @@ from lakelsm.format.paths import database_path, table_path
 from lakelsm.operation_log import CATALOG_LOG
 from lakelsm.results import RegistrationResult
 from lakelsm.schema.identifiers import folded
+from lakelsm.spark.session import resolve_session
 from lakelsm.storage import FileIO
 from lakelsm.table.table import Table
 
@@ -41,19 +43,25 @@ if TYPE_CHECKING:
 _VIEW = "lakelsm.view"
 #: Digits of a hash in the name of a provider.
 _DIGITS = 16
-#: The reason why a name is left out.
+#: The reasons why a name is left out.
 _CHARACTERS = "Spark's session catalog accepts only ASCII letters, digits and '_' in names"
+_RESERVED = "Spark reserves the name of the database for global temporary views"
+_ALIKE = "another {} has this name in other letters, and Spark ignores their case"
 
 Value = TypeVar("Value")
 
 
 @dataclass
 class Registration:
-    """Registers tables of a ``warehouse`` in a session. Tables are given as ``database.table``, by database."""
+    """Registers tables of a ``warehouse`` in a session. Tables are given as ``database.table``, by database.
+
+    ``databases`` are all databases of the warehouse.
+    """
 
     spark: SparkSession
     warehouse: str
     _: KW_ONLY
+    databases: Sequence[str]
     file_io: FileIO
     time_zone: tzinfo | None = None
     _skipped: list[str] = field(default_factory=list)
@@ -61,6 +69,7 @@ class Registration:
     def __post_init__(self) -> None:
         if checked_session(self.spark) is None:
             raise wrong_argument("spark", self.spark, "a SparkSession")
+        resolve_session(self.spark)  # The data sources have the Python of the session's workers.
 
     def tables(self, tables: Mapping[str, Sequence[str]]) -> RegistrationResult:
         """Make the entries of the session catalog equal to the tables of databases.
@@ -69,22 +78,15 @@ class Registration:
         names that others have.
         """
         session = SessionCatalog(self.spark)
-        existing = session.databases()
+        existing = {folded(name): name for name in session.databases()}
         found: list[_Entries] = []
-        for name in tables:
+        for name in self._unlike(tables):
             if not is_valid_name(name):
                 self._skip_all(tables[name], _CHARACTERS)
-                continue
-            directory, exists = database_path(self.warehouse, name), folded(name) in existing
-            entries = session.providers(name) if exists else {}
-            each = _Entries(name, directory, exists=exists, entries=entries, wanted=self._by_name(tables[name]))
-            if exists and session.overlaps(name, directory):
-                raise InvalidInputError(
-                    f"Database {name}: the session catalog has it at the location of its tables, so that DROP DATABASE "
-                    "would delete their files. Drop it there, or set another spark.sql.warehouse.dir."
-                )
-            self._check_owners(each)
-            found.append(each)
+            elif session.is_reserved(name):
+                self._skip_all(tables[name], _RESERVED)
+            else:
+                found.append(self._entries(session, name, existing.get(folded(name)), tables[name]))
         names: list[str] = []
         dropped: list[str] = []
         for each in found:
@@ -97,10 +99,24 @@ class Registration:
             names += [name for key, name in each.wanted.items() if self._register(session, each, key)]
         return RegistrationResult(names=tuple(names), dropped=tuple(dropped), skipped=tuple(self._skipped))
 
+    def _entries(self, session: SessionCatalog, name: str, known: str | None, tables: Sequence[str]) -> _Entries:
+        """Return a database that the session catalog can have; ``known`` is its name there."""
+        directory = database_path(self.warehouse, name)
+        if known is not None and session.overlaps(known, directory):
+            raise InvalidInputError(
+                f"Database {known}: the session catalog has it at the location of its tables, so that DROP DATABASE "
+                "would delete their files. Drop it there, or set another spark.sql.warehouse.dir."
+            )
+        entries = {} if known is None else session.providers(known)
+        wanted = self._by_name(tables)
+        found = _Entries(known or name, directory, exists=known is not None, entries=entries, wanted=wanted)
+        self._check_owners(found)
+        return found
+
     def views(self, tables: Mapping[str, Sequence[str]]) -> RegistrationResult:
         """Make a temporary view of each table, a native read of its newest snapshot."""
         own, others = self._temporary_views()
-        wanted = self._distinct({name: name for database in tables for name in tables[database]})
+        wanted = self._distinct({name: name for database in self._unlike(tables) for name in tables[database]})
         taken = sorted(set(wanted) & others)
         if taken:
             raise InvalidInputError(
@@ -146,8 +162,17 @@ class Registration:
             found.setdefault(folded(name), []).append(table)
         for alike in found.values():
             if len(alike) > 1:
-                self._skip_all(alike, "another table has this name in other letters, and Spark ignores their case")
+                self._skip_all(alike, _ALIKE.format("table"))
         return {key: alike[0] for key, alike in found.items() if len(alike) == 1}
+
+    def _unlike(self, tables: Mapping[str, Sequence[str]]) -> Iterator[str]:
+        """Yield the databases of tables, except those whose name another database has in other letters."""
+        names = Counter(map(folded, self.databases))
+        for name in tables:
+            if names[folded(name)] == 1:
+                yield name
+            else:
+                self._skip_all(tables[name], _ALIKE.format("database"))
 
     def _check_owners(self, database: _Entries) -> None:
         """Raise InvalidInputError if an entry with the name of a table is not lakelsm's, or of another warehouse."""
@@ -172,7 +197,7 @@ class Registration:
         if schema is None:
             return False
         provider = f"{self._prefix}{_hash(name)}"
-        self.spark.dataSource.register(_source(table, provider))
+        session.register_source(_source(table, provider))
         entry = database.entry(key)
         if entry is not None:
             if database.entries[entry] == provider and session.schema(database.name, entry) == schema:

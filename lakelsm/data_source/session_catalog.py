@@ -7,14 +7,18 @@ Hadoop: Spark does not decode them, and prints some of them as URIs.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from pyspark.sql import SparkSession
+
 from lakelsm.storage.object_location import is_object_uri
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql.datasource import DataSource
     from pyspark.sql.types import StructType
 
 _CATALOG = "spark_catalog"
@@ -28,6 +32,8 @@ _PROVIDER = re.compile(r"^Type: [A-Z]+\nProvider: (.*)$", re.MULTILINE)
 _TYPE = re.compile(r"^Type: ", re.MULTILINE)
 #: The database that always exists, and that nothing can drop.
 _DEFAULT = "default"
+#: The setting with the database of global temporary views, which has no tables, and its default.
+_GLOBAL_VIEWS = ("spark.sql.globalTempDatabase", "global_temp")
 
 
 def quoted(name: str) -> str:
@@ -46,9 +52,22 @@ class SessionCatalog:
 
     spark: SparkSession
 
-    def databases(self) -> set[str]:
-        """Return the names of the databases, in lower case."""
-        return {row[0].lower() for row in self.spark.sql(f"SHOW DATABASES IN {_CATALOG}").collect()}
+    def databases(self) -> list[str]:
+        """Return the names of the databases."""
+        return [row[0] for row in self.spark.sql(f"SHOW DATABASES IN {_CATALOG}").collect()]
+
+    def is_reserved(self, database: str) -> bool:
+        """Return whether Spark reserves the name of a database for global temporary views."""
+        return database.lower() == (self.spark.conf.get(*_GLOBAL_VIEWS) or "").lower()
+
+    def register_source(self, source: type[DataSource]) -> None:
+        """Register a data source in the session.
+
+        Spark looks up an existing one in the active session of the thread (4.0 to 4.3), and refuses its name if only that
+        session has it.
+        """
+        with _active(self.spark):
+            self.spark.dataSource.register(source)
 
     def providers(self, database: str) -> dict[str, str]:
         """Return the provider of each table of a database, by name; '' for a view."""
@@ -88,6 +107,24 @@ class SessionCatalog:
         """Return the names of the temporary views."""
         rows = self.spark.sql(f"SHOW VIEWS IN {_CATALOG}.{_DEFAULT}").collect()
         return [row["viewName"] for row in rows if row["isTemporary"] and not row["namespace"]]
+
+
+@contextmanager
+def _active(spark: SparkSession) -> Iterator[None]:
+    """Make a classic session the active one of the thread in the context."""
+    if not hasattr(spark, "_jsparkSession"):  # Spark Connect.
+        yield
+        return
+    sessions = SparkSession._get_j_spark_session_class(spark._jvm)
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(spark._jsparkSession)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
 
 
 def _qualified(database: str, table: str) -> str:

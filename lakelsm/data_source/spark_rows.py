@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from lakelsm.errors import InvalidInputError
 from lakelsm.schema.identifiers import match
@@ -35,21 +35,45 @@ def source_struct(schema: TableSchema, columns: Sequence[str] | None) -> StructT
     return found
 
 
-def check_given(schema: TableSchema, given: StructType) -> None:
+def check_given(schema: TableSchema, given: StructType, columns: Sequence[str] | None) -> None:
     """Check the schema that Spark wants from a reader: columns of the table, with the table's types.
 
-    Raises InvalidInputError for other columns or types: a schema that the user gave, or that the table had before.
+    Raises InvalidInputError for other columns or types, and for NOT NULL where the table can have NULL, which Spark would
+    read as another value: a schema that the user gave, or that the table had before. ``columns`` are those of the option.
     """
-    own = {field.name: field.dataType for field in to_struct(schema.fields).fields}
+    if columns is not None and list(columns) != given.names:
+        raise InvalidInputError(
+            f"option 'columns': {', '.join(columns)!r} are not the columns of the schema that is given or registered. "
+            "Leave the option out."
+        )
+    own = {field.name: field for field in to_struct(schema.fields).fields}
     for field in given.fields:
         name = match(field.name, own)
         if name is None:
             raise InvalidInputError(f"column {field.name!r}: the table has no such column. {_REMEDY}.")
-        if _text(field.dataType) != _text(own[name]):
+        wanted, kind = _text(field.dataType), _text(own[name].dataType)
+        if wanted != kind:
             raise InvalidInputError(
-                f"column {field.name!r}: the table has type {_text(own[name])}, and {_text(field.dataType)} is wanted. "
-                f"{_REMEDY}, and cast the column."
+                f"column {field.name!r}: the table has type {kind}, and {wanted} is wanted. {_REMEDY}, and cast the "
+                "column."
             )
+        if own[name].nullable > field.nullable or _is_stricter(field.dataType, own[name].dataType):
+            raise InvalidInputError(
+                f"column {field.name!r}: the schema says NOT NULL, and the table can have NULL. {_REMEDY}."
+            )
+
+
+def _is_stricter(given: DataType, own: DataType) -> bool:
+    """Return whether a type excludes NULL within a value where the table's type, which is equal otherwise, has it."""
+    if isinstance(given, ArrayType) and isinstance(own, ArrayType):
+        return own.containsNull > given.containsNull or _is_stricter(given.elementType, own.elementType)
+    if isinstance(given, MapType) and isinstance(own, MapType):
+        inner = _is_stricter(given.keyType, own.keyType) or _is_stricter(given.valueType, own.valueType)
+        return own.valueContainsNull > given.valueContainsNull or inner
+    if isinstance(given, StructType) and isinstance(own, StructType):
+        pairs = zip(given.fields, own.fields)
+        return any(each.nullable > one.nullable or _is_stricter(one.dataType, each.dataType) for one, each in pairs)
+    return False
 
 
 def _text(kind: DataType) -> str:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import datasource
 from pyspark.sql.datasource import InputPartition
-from pyspark.sql.types import LongType, StructType
+from pyspark.sql.types import ArrayType, IntegerType, LongType, MapType, StringType, StructField, StructType
 
 from lakelsm import Catalog, Table
 from lakelsm.data_source.read_options import ReadOptions
@@ -89,6 +89,29 @@ def test_a_schema_that_differs_from_the_table_is_refused(tmp_path: Path) -> None
         TableReader(options, StructType().add("id", LongType())).partitions()
     with pytest.raises(InvalidInputError, match="column 'other': the table has no such column"):
         TableReader(options, StructType().add("other", LongType())).partitions()
+
+
+def test_a_schema_without_null_is_refused_where_the_table_can_have_null(tmp_path: Path) -> None:
+    columns = "id INT, n INT, a ARRAY<INT>, m MAP<STRING, ROW<x INT>>, r ROW<x INT NOT NULL>"
+    table = Catalog(str(tmp_path)).create_table("d.t", columns, primary_key="id")
+    options = ReadOptions.of({"path": table._store().paths.root})
+    own = source_struct(table.schema, None)
+    TableReader(options, StructType([StructField("id", IntegerType(), False), own["r"]])).partitions()
+    inner = StructType([StructField("x", IntegerType(), False)])
+    for name, kind, nullable in (
+        ("n", IntegerType(), False),
+        ("a", ArrayType(IntegerType(), False), True),
+        ("m", MapType(StringType(), own["m"].dataType.valueType, False), True),
+        ("m", MapType(StringType(), inner), True),
+    ):
+        with pytest.raises(InvalidInputError, match=f"column '{name}': the schema says NOT NULL"):
+            TableReader(options, StructType([StructField(name, kind, nullable)])).partitions()
+
+
+def test_columns_that_a_given_schema_does_not_have_are_refused(tmp_path: Path) -> None:
+    options = ReadOptions.of({"path": created(tmp_path)._store().paths.root, "columns": "n"})
+    with pytest.raises(InvalidInputError, match="option 'columns': 'n' are not the columns of the schema"):
+        TableReader(options, StructType().add("id", IntegerType())).partitions()
 
 
 def test_a_snapshot_that_expires_during_the_read_is_reported_as_such(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,8 +51,9 @@ def test_tables_are_read_and_written_by_name_and_follow_the_catalog(spark: Spark
     spark.sql("INSERT OVERWRITE dim.carriers VALUES ('UA', 'United')")
     assert rows(spark, joined) == [(1, "United"), (2, "United")]
     assert rows(spark, "SELECT count(*) FROM nyc.flights WITH ('snapshot-id' = '1')") == [(2,)]
-    with pytest.raises(Exception, match=r"option .path.: a read of the registered table nyc\.Flights"):
-        spark.sql("SELECT * FROM nyc.flights WITH ('path' = '/x')").collect()
+    for option, text in (("path", r"a read of the registered table nyc\.Flights"), ("columns", "are not the columns")):
+        with pytest.raises(Exception, match=f"option .{option}.: .*{text}"):
+            spark.sql(f"SELECT * FROM nyc.flights WITH ('{option}' = 'id')").collect()
 
     catalog.alter_table("nyc.Flights", RenameColumn("Carrier", "airline"), AddColumn("z", "INT"))
     catalog.create_table("nyc.new", "id INT", primary_key="id").write([{"id": 1}])
@@ -118,6 +120,36 @@ def test_pinned_views_keep_their_snapshot(spark: SparkSession, catalog: Catalog)
     catalog.create_table("nyc.other", "id INT", primary_key="id")
     with pytest.raises(InvalidInputError, match=r"View `nyc\.other`: the session has another temporary view"):
         catalog.register(spark, pinned=True)
+
+
+def test_a_session_registers_while_another_one_is_active(spark: SparkSession, catalog: Catalog) -> None:
+    catalog.register(spark)
+    other = spark.newSession()
+    assert catalog.register(other, ["dim"]).names == ("dim.carriers",)
+    assert rows(other, "SELECT * FROM dim.carriers") == [("AA", "American")]
+    active = type(spark).getActiveSession()
+    assert active is not None and active._jsparkSession.equals(spark._jsparkSession)
+
+
+def test_names_of_databases_that_spark_reserves_or_cannot_tell_apart_are_left_out(
+    spark: SparkSession, catalog: Catalog
+) -> None:
+    for name in ("global_temp.t", "DIM.t"):
+        catalog.create_table(name, "id INT", primary_key="id")
+    found = catalog.register(spark)
+    assert found.names == ("nyc.Flights",)
+    assert [each.partition(":")[0] for each in found.skipped] == ["DIM.t", "dim.carriers", "global_temp.t"]
+    for pinned in (False, True):
+        assert catalog.register(spark, ["dim"], pinned=pinned).names == ()
+
+
+def test_the_data_sources_run_with_the_python_of_this_process(
+    spark: SparkSession, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYSPARK_PYTHON")
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", "python3")
+    catalog.register(spark, ["dim"])
+    assert spark.sparkContext.pythonExec == sys.executable
 
 
 def test_the_session_catalog_has_no_secret(spark: SparkSession, catalog: Catalog) -> None:
