@@ -11,7 +11,7 @@ KILLS    ?= 200
 MINUTES  ?= 15
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast oldest lint types layers check conformance bench fuzz simulate kills soak clean
+.PHONY: help setup demo test test-fast oldest matrix lint types layers check conformance bench fuzz simulate kills soak clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1@\2/p' $(MAKEFILE_LIST) | awk -F@ '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -31,6 +31,9 @@ test-fast: ## run the tests without a JVM
 
 oldest: ## run all tests on Python 3.10 with the oldest supported releases
 	@PYTHON="$${PYTHON:-python3.10}" VENV=.venv-oldest CONSTRAINTS=tools/oldest.txt $(RUN) python -m pytest -n $(WORKERS) $(ARGS)
+
+matrix: ## run the package on Spark 4.0 to 4.3 and Python 3.10 to 3.13: [ARGS="--spark 4.3 --python 3.13 --allow-missing"]
+	@$(RUN) python tools/matrix.py $(ARGS)
 
 lint: ## run ruff
 	@$(NO_JVM) ruff check .
