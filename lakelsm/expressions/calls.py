@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from lakelsm.errors import InvalidInputError
+from lakelsm.expressions.aggregate_functions import AGGREGATES, RANKS, AggregateCall, neighbour
 from lakelsm.expressions.collection_functions import COLLECTION_FUNCTIONS, struct_of
+from lakelsm.expressions.decimal_arithmetic import BIGINT
 from lakelsm.expressions.duckdb_casts import DuckExpression, alike, text_of
-from lakelsm.expressions.duckdb_functions import AGGREGATES, BIGINT, RANKS, SCALAR, AggregateCall, neighbour
+from lakelsm.expressions.duckdb_functions import SCALAR
 from lakelsm.expressions.duckdb_types import type_text
 from lakelsm.expressions.expression_binder import ExpressionBinder, Handlers, Node, shown
 from lakelsm.expressions.operators import chosen, compared, concatenated
@@ -20,6 +22,13 @@ from lakelsm.types import AtomicType
 
 TINYINT = AtomicType("TINYINT")
 _FUNCTIONS = {**SCALAR, **TEXT_FUNCTIONS, **TIME_FUNCTIONS, **COLLECTION_FUNCTIONS}
+#: Functions of `call` itself.
+_OTHERS = frozenset(
+    [
+        "coalesce", "concat", "decode", "grouping", "grouping_id", "if", "iff", "ifnull", "isnotnull", "isnull",
+        "nullif", "nvl", "nvl2", "struct", "substr", "substring",
+    ]
+)  # fmt: skip
 #: The length of a substring without one, in Spark.
 _MAX_INT = 2147483647
 
@@ -27,8 +36,12 @@ _MAX_INT = 2147483647
 def call(binder: ExpressionBinder, node: Node) -> Expression | None:
     """Bind the call of a function by its name."""
     name = str(node.this).lower()
-    if name in AGGREGATES or name in ("any_value", "first", "last"):
+    if name in AGGREGATES:
         return _aggregate(binder, node, "", "")
+    if name == "mod" and len(node.expressions) == 2:
+        return binder.bind(exp.Mod(this=node.expressions[0], expression=node.expressions[1]))
+    if name not in _OTHERS and name not in _FUNCTIONS:
+        return None  # Another aggregate, perhaps: its arguments may be no groups.
     arguments = [binder.bind(each) for each in node.expressions]
     if name in ("grouping", "grouping_id"):
         return _grouping(binder, name, arguments)
@@ -51,10 +64,21 @@ def call(binder: ExpressionBinder, node: Node) -> Expression | None:
         return _substring(binder, arguments)
     if name == "struct":
         return struct_of(_names(node.expressions), arguments)
+    if name == "decode" and len(arguments) > 2:
+        return _decoded(arguments)
     if name == "nvl2" and len(arguments) == 3:
         return chosen([f"({text_of(arguments[0])} IS NOT NULL)"], arguments[1:])
     function = _FUNCTIONS.get(name)
     return None if function is None else function(arguments)
+
+
+def _decoded(arguments: Sequence[Expression]) -> Expression | None:
+    """Bind decode(x, value, result, … [, default]): NULL equals NULL."""
+    value, rest = arguments[0], list(arguments[1:])
+    default = rest.pop() if len(rest) % 2 else Value(NULL_TYPE, None)
+    tests = [compared("IS NOT DISTINCT FROM", value, each) for each in rest[::2]]
+    texts = [text_of(test) for test in tests if test is not None]
+    return chosen(texts, [*rest[1::2], default]) if len(texts) == len(tests) else None
 
 
 def _grouping(binder: ExpressionBinder, name: str, arguments: Sequence[Expression]) -> Expression | None:

@@ -5,14 +5,19 @@ DuckDB divides decimals as DOUBLE. Here quotients and remainders are made of the
 
 from __future__ import annotations
 
-from lakelsm.expressions.duckdb_casts import DuckExpression, cast, failure, text_of
+import re
+
+from lakelsm.expressions.duckdb_casts import IN_THIS_PROCESS, DuckExpression, cast, failure, text_of
 from lakelsm.expressions.duckdb_types import type_text
 from lakelsm.predicate.expression import NULL_TYPE, Expression, Value, decimal, decimal_of
 from lakelsm.types import MAX_DECIMAL_DIGITS, AtomicType
 
 BIGINT = AtomicType("BIGINT")
 #: Maximum steps of a long division; each one has the digits that fit HUGEINT.
-_MAX_STEPS = 6
+_MAX_STEPS = 12
+#: Digits after the point of a sum that leave 20 before it.
+_MAX_SUM_SCALE = 18
+_TOO_LONG = "a division of decimals with so many digits is not evaluated"
 
 
 def decimal_arithmetic(op: str, left: Expression, right: Expression, kind: AtomicType) -> Expression | None:
@@ -28,31 +33,76 @@ def decimal_arithmetic(op: str, left: Expression, right: Expression, kind: Atomi
         texts = (text_of(casts[0]), text_of(casts[1]))
         return quotient(*texts, *types, kind=kind) if op == "/" else _remainder(*texts, *types, kind=kind)
     if op in "+-":
-        exact = decimal(max(whole) + max(scales) + 1, max(scales))
+        if max(whole) + max(scales) > MAX_DECIMAL_DIGITS and max(scales) > _MAX_SUM_SCALE:
+            return None
+        # A side or a sum that has more digits is an error of the row.
+        exact = decimal(min(max(whole) + max(scales) + 1, MAX_DECIMAL_DIGITS), max(scales))
         types = [exact, exact]
-        fits = max(whole) + max(scales) + 1 <= MAX_DECIMAL_DIGITS
     else:
-        exact, fits = decimal(sum(whole) + sum(scales), sum(scales)), sum(whole) + sum(scales) < MAX_DECIMAL_DIGITS
+        exact = decimal(sum(whole) + sum(scales), sum(scales))
     casts = [cast(side, each) for side, each in zip(sides, types)]
-    if not fits or casts[0] is None or casts[1] is None:
+    if casts[0] is None or casts[1] is None:
         return None
     one, other = text_of(casts[0]), text_of(casts[1])
     if op == "*":
+        if sum(whole) + sum(scales) >= MAX_DECIMAL_DIGITS:
+            return _wide_product(one, other, *types, kind=kind)
         one = _wide(one, types[0])
     found = DuckExpression(exact, f"CAST({one} {op} {other} AS {type_text(exact)})")
     return cast(found, kind)
 
 
-def quotient(
+def _wide_product(
     left: str, right: str, left_type: AtomicType, right_type: AtomicType, *, kind: AtomicType
 ) -> Expression | None:
-    """Return ``left / right``, rounded half up as in Spark: to 38 digits after the point, then to those of ``kind``."""
+    """Return ``left * right``, rounded half up as in Spark: to 39 digits, then to those of ``kind``.
+
+    The digits of the longer side are cut into two parts, so that the products of both parts are HUGEINTs.
+    """
+    if (left_type.precision or 0) < (right_type.precision or 0):
+        left, right, left_type, right_type = right, left, right_type, left_type
+    low = (left_type.precision or 0) + (right_type.precision or 0) - MAX_DECIMAL_DIGITS
+    dropped = (left_type.scale or 0) + (right_type.scale or 0) - (kind.scale or 0)
+    if low + (right_type.precision or 0) > MAX_DECIMAL_DIGITS or dropped > MAX_DECIMAL_DIGITS:
+        return None
+    pair = f"{{'a': {_unscaled(left, left_type)}, 'b': {_unscaled(right, right_type)}}}"
+    text = with_value(
+        f"{{'h': (abs({{x}}.a) // {10**low}) * abs({{x}}.b), 'l': (abs({{x}}.a) % {10**low}) * abs({{x}}.b), "
+        "'n': ({x}.a < 0) <> ({x}.b < 0)}",
+        pair,
+    )
+    if dropped >= low:
+        power = 10 ** (dropped - low)
+        text = with_value(f"{{'t': {{x}}.h + {{x}}.l // {10**low}, 'l': {{x}}.l % {10**low}, 'n': {{x}}.n}}", text)
+        parts = f"{{x}}.t // {power}", f"({{x}}.t % {power}) * {10**low} + {{x}}.l"
+    else:
+        power = 10**dropped
+        parts = f"{{x}}.h * {10 ** (low - dropped)} + {{x}}.l // {power}", f"{{x}}.l % {power}"
+    text = with_value(f"{{'q': {parts[0]}, 'r': {parts[1]}, 'n': {{x}}.n}}", text)
+    if dropped:
+        first = f"greatest(length(CAST({{x}}.q AS VARCHAR)) + {dropped - MAX_DECIMAL_DIGITS - 1}, 0)"
+        rounded = f"CASE WHEN {first} = 0 OR {first} >= {dropped} THEN 0 ELSE 5 * {_power(f'{first} - 1')} END"
+        up = f"CASE WHEN {{x}}.r >= {5 * 10 ** (dropped - 1)} - {rounded} THEN 1 ELSE 0 END"
+        text = with_value(f"{{'q': {{x}}.q + {up}, 'n': {{x}}.n}}", text)
+    return DuckExpression(kind, with_value(_as_decimal("{x}.q", "{x}.n", kind), text))
+
+
+def _power(exponent: str) -> str:
+    """Return 10 to the power of an expression, as HUGEINT."""
+    return f"CAST('1' || repeat('0', {exponent}) AS HUGEINT)"
+
+
+def quotient(left: str, right: str, left_type: AtomicType, right_type: AtomicType, *, kind: AtomicType) -> DuckExpression:
+    """Return ``left / right``, rounded half up as in Spark: to 38 digits after the point, then to those of ``kind``.
+
+    It fails for a divisor with more digits than a step of the division can have.
+    """
     pair = _digits(left, right, left_type, right_type)
     scale = kind.scale or 0
     divisor_digits = (right_type.precision or 0) + max(0, (left_type.scale or 0) - (right_type.scale or 0))
-    step = MAX_DECIMAL_DIGITS - divisor_digits
-    if pair is None or step < 1 or -(-scale // step) > _MAX_STEPS:
-        return None
+    step = max(MAX_DECIMAL_DIGITS - divisor_digits, -(-scale // _MAX_STEPS), 1)
+    if divisor_digits + step > MAX_DECIMAL_DIGITS:
+        pair = with_value(f"{{'a': {{x}}.a, 'b': {_limited('{x}.b', MAX_DECIMAL_DIGITS - step)}}}", pair)
     text = with_value(f"{{'q': abs({{x}}.a) // abs({{x}}.b), 'r': abs({{x}}.a) % abs({{x}}.b), {_SIGN}}}", pair)
     for taken in range(0, scale, step):
         power = 10 ** min(step, scale - taken)
@@ -74,16 +124,16 @@ def whole_quotient(left: Expression, right: Expression) -> Expression | None:
     if casts[0] is None or casts[1] is None:
         return None
     pair = _digits(text_of(casts[0]), text_of(casts[1]), *types)
-    return None if pair is None else DuckExpression(BIGINT, with_value("CAST({x}.a // {x}.b AS BIGINT)", pair))
+    return DuckExpression(BIGINT, with_value("CAST({x}.a // {x}.b AS BIGINT)", pair))
 
 
 def _remainder(
     left: str, right: str, left_type: AtomicType, right_type: AtomicType, *, kind: AtomicType
 ) -> Expression | None:
     scale = max(left_type.scale or 0, right_type.scale or 0)
-    pair = _digits(left, right, left_type, right_type)
-    if pair is None or scale != (kind.scale or 0):
+    if scale != (kind.scale or 0):
         return None
+    pair = _digits(left, right, left_type, right_type)
     text = with_value("{'q': abs({x}.a) % abs({x}.b), 'n': {x}.a < 0}", pair)
     return DuckExpression(kind, with_value(_as_decimal("{x}.q", "{x}.n", kind), text))
 
@@ -92,15 +142,19 @@ def _remainder(
 _SIGN = "'b': abs({x}.b), 'n': ({x}.a < 0) <> ({x}.b < 0)"
 
 
-def _digits(left: str, right: str, left_type: AtomicType, right_type: AtomicType) -> str | None:
-    """Return a struct of both sides without their points, as integers of one scale; it fails if b is 0."""
+def _digits(left: str, right: str, left_type: AtomicType, right_type: AtomicType) -> str:
+    """Return a struct of both sides without their points, as integers of one scale.
+
+    It fails if b is 0, and if a side has more than 38 digits.
+    """
     scale = max(left_type.scale or 0, right_type.scale or 0)
     parts = []
     for text, kind in ((left, left_type), (right, right_type)):
         added = scale - (kind.scale or 0)
+        found = _unscaled(text, kind)
         if (kind.precision or 0) + added > MAX_DECIMAL_DIGITS:
-            return None
-        parts.append(f"{_unscaled(text, kind)} * {10**added}" if added else _unscaled(text, kind))
+            found = _limited(found, MAX_DECIMAL_DIGITS - added)
+        parts.append(f"{found} * {10**added}" if added else found)
     zero = failure("division by zero", AtomicType("DECIMAL", precision=MAX_DECIMAL_DIGITS, scale=0))
     checked = f"CASE WHEN {{x}}.b = 0 AND {{x}}.a IS NOT NULL THEN CAST({zero} AS HUGEINT) ELSE {{x}}.b END"
     return with_value(f"{{'a': {{x}}.a, 'b': {checked}}}", f"{{'a': {parts[0]}, 'b': {parts[1]}}}")
@@ -113,6 +167,12 @@ def _unscaled(text: str, kind: AtomicType) -> str:
     if precision + scale < MAX_DECIMAL_DIGITS:
         return f"CAST({_wide(text, kind)} * CAST({10**scale} AS DECIMAL({scale + 1}, 0)) AS HUGEINT)"
     return f"CAST(replace(CAST({text} AS VARCHAR), '.', '') AS HUGEINT)"
+
+
+def _limited(text: str, digits: int) -> str:
+    """Return an integer, which fails if it has more digits."""
+    failed = failure(f"{_TOO_LONG} {IN_THIS_PROCESS}", AtomicType("DECIMAL", precision=MAX_DECIMAL_DIGITS, scale=0))
+    return with_value(f"CASE WHEN abs({{x}}) < {10**digits} THEN {{x}} ELSE CAST({failed} AS HUGEINT) END", text)
 
 
 def _wide(text: str, kind: AtomicType) -> str:
@@ -131,5 +191,7 @@ def _as_decimal(digits: str, negative: str, kind: AtomicType) -> str:
 
 
 def with_value(body: str, value: str) -> str:
-    """Return an expression of ``x``, written {x}, whose value is computed once."""
-    return f"list_transform([{value}], lambda x: {body.replace('{x}', 'x')})[1]"
+    """Return an expression of ``x``, written {x}, whose value is computed once; {x}.a is its member."""
+    # In HAVING, DuckDB reads x.a as a column.
+    named = re.sub(r"\{x\}\.([a-z])", r"x['\1']", body).replace("{x}", "x")
+    return f"list_transform([{value}], lambda x: {named})[1]"

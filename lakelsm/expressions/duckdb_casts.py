@@ -12,6 +12,8 @@ from lakelsm.expressions.duckdb_types import literal, text_literal, type_text
 from lakelsm.predicate.expression import BOOLEAN, NULL_TYPE, STRING, Expression, Value, common_type, is_number
 from lakelsm.types import INTEGER_ROOTS, AtomicType, DataType
 
+#: The end of the reason of a failure that is not one of the value: Spark evaluates it.
+IN_THIS_PROCESS = "in this process"
 _FLOATS = ("FLOAT", "DOUBLE")
 #: Decimal digits that a DOUBLE holds exactly.
 _EXACT_DIGITS = 15
@@ -95,9 +97,12 @@ def _number(text: str, source: AtomicType, target: AtomicType, plain: str) -> st
     if to_integer and source.root not in INTEGER_ROOTS:
         return f"CAST(trunc({text}) AS {type_text(target)})"
     if source.root in _FLOATS and target.root == "DECIMAL":
-        return None
+        # Spark takes the shortest decimal text of the DOUBLE, of which Java 17 prints more than 15 digits otherwise.
+        double = f"CAST(CAST({text} AS DOUBLE) AS VARCHAR)"
+        return f"CAST({double} AS {type_text(target)})" if (target.precision or 0) <= _EXACT_DIGITS else None
     if source.root == "DECIMAL" and target.root in _FLOATS:
-        return plain if target.root == "DOUBLE" and (source.precision or 0) <= _EXACT_DIGITS else None
+        is_exact = target.root == "DOUBLE" and (source.precision or 0) <= _EXACT_DIGITS
+        return plain if is_exact else f"CAST(CAST({text} AS VARCHAR) AS {type_text(target)})"
     return plain
 
 

@@ -6,10 +6,9 @@ A function that is not here is refused by name. `tests/sql/test_expressions_besi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
-from lakelsm.expressions.decimal_arithmetic import BIGINT, quotient
+from lakelsm.expressions.decimal_arithmetic import BIGINT
 from lakelsm.expressions.duckdb_casts import DuckExpression, cast, text_of
 from lakelsm.expressions.duckdb_types import type_text
 from lakelsm.predicate.expression import (
@@ -21,15 +20,12 @@ from lakelsm.predicate.expression import (
     Expression,
     Value,
     common_type,
-    decimal,
     is_number,
     is_ordered,
 )
-from lakelsm.types import INTEGER_ROOTS, ArrayType, AtomicType, DataType
+from lakelsm.types import INTEGER_ROOTS, AtomicType, DataType
 
 _FLOATS = ("FLOAT", "DOUBLE")
-#: Digits of decimals whose sum has 10 more of them.
-_SUMMED_DIGITS = 28
 DATE, TIMESTAMP = AtomicType("DATE"), AtomicType("TIMESTAMP", precision=6)
 
 #: Makes the expression of a call from its arguments; None where their types are refused.
@@ -196,162 +192,3 @@ SCALAR: Mapping[str, Call] = {
 
 def _absolute(arguments: Sequence[Expression]) -> Expression | None:
     return _same_type("abs({0})", lambda kind: is_number(kind))(arguments)
-
-
-# -- aggregates --------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class AggregateCall:
-    """A call of an aggregate function. ``call`` can have FILTER and OVER after it; ``wrap`` makes the result of it.
-
-    ``{0}`` in ``wrap`` is the call, and ``{1}`` that of ``second``.
-    """
-
-    type: DataType
-    call: str
-    wrap: str = "{0}"
-    second: str | None = None
-
-    def text(self, suffix: str) -> str:
-        """Return the result in DuckDB's SQL, with FILTER and OVER after each call."""
-        calls = [self.call] if self.second is None else [self.call, self.second]
-        return self.wrap.format(*(f"{call}{suffix}" for call in calls))
-
-
-#: Makes the call from the arguments and the text 'DISTINCT ' or ''; None where the types are refused.
-Aggregate: TypeAlias = Callable[[Sequence[Expression], str], AggregateCall | None]
-
-
-def _count(arguments: Sequence[Expression], distinct: str) -> AggregateCall | None:
-    if len(arguments) < 2:
-        return AggregateCall(BIGINT, f"count({distinct}{text_of(arguments[0])})") if arguments else None
-    texts = [text_of(argument) for argument in arguments]
-    known = " AND ".join(f"{text} IS NOT NULL" for text in texts)
-    return AggregateCall(BIGINT, f"count({distinct}CASE WHEN {known} THEN ({', '.join(texts)}) END)")
-
-
-def _sum(arguments: Sequence[Expression], distinct: str) -> AggregateCall | None:
-    if len(arguments) != 1 or not isinstance(arguments[0].type, AtomicType):
-        return None
-    kind, text = arguments[0].type, text_of(arguments[0])
-    if kind.root in INTEGER_ROOTS:
-        return AggregateCall(BIGINT, f"sum({distinct}{text})", "CAST({0} AS BIGINT)")
-    if kind.root in _FLOATS:
-        return AggregateCall(DOUBLE, f"sum({distinct}CAST({text} AS DOUBLE))")
-    if kind.root != "DECIMAL" or (kind.precision or 0) > _SUMMED_DIGITS:
-        return None
-    result = AtomicType("DECIMAL", precision=(kind.precision or 0) + 10, scale=kind.scale)
-    return AggregateCall(result, f"sum({distinct}{text})", f"CAST({{0}} AS {type_text(result)})")
-
-
-def _average(arguments: Sequence[Expression], distinct: str) -> AggregateCall | None:
-    if len(arguments) != 1:
-        return None
-    kind, text = arguments[0].type, text_of(arguments[0])
-    if isinstance(kind, AtomicType) and kind.root == "DECIMAL" and (kind.precision or 0) <= _SUMMED_DIGITS:
-        return _decimal_average(kind, f"{distinct}{text}")
-    if kind.root not in (*INTEGER_ROOTS, *_FLOATS):
-        return None
-    return AggregateCall(DOUBLE, f"avg({distinct}CAST({text} AS DOUBLE))")
-
-
-def _decimal_average(kind: AtomicType, argument: str) -> AggregateCall | None:
-    """Return the sum divided by the count, with four digits more after the point."""
-    precision, scale = kind.precision or 0, kind.scale or 0
-    result = AtomicType("DECIMAL", precision=min(precision + 4, 38), scale=min(scale + 4, 38))
-    total, count = decimal(precision + 10, scale), AtomicType("DECIMAL", precision=20, scale=0)
-    # The braces of structs in the quotient are no fields of the format.
-    sums = ("\0" + "0", "\0" + "1")
-    found = quotient(f"CAST({sums[0]} AS {type_text(total)})", f"nullif({sums[1]}, 0)", total, count, kind=result)
-    if not isinstance(found, DuckExpression):
-        return None
-    wrap = found.sql.replace("{", "{{").replace("}", "}}").replace(sums[0], "{0}").replace(sums[1], "{1}")
-    return AggregateCall(result, f"sum({argument})", wrap, f"count({argument})")
-
-
-def _collected(arguments: Sequence[Expression], distinct: str) -> AggregateCall | None:
-    """Bind collect_list and collect_set: without NULLs, and never NULL. Their order is not defined."""
-    if len(arguments) != 1 or arguments[0].type == NULL_TYPE:
-        return None
-    kind = ArrayType(arguments[0].type)
-    empty = f"CAST([] AS {type_text(kind)})".replace("{", "{{").replace("}", "}}")
-    known = "list_filter({0}, lambda e: e IS NOT NULL)"
-    return AggregateCall(kind, f"list({distinct}{text_of(arguments[0])})", f"coalesce({known}, {empty})")
-
-
-def _collected_set(arguments: Sequence[Expression], distinct: str) -> AggregateCall | None:
-    """Bind collect_set. Sets of FLOAT and DOUBLE differ in -0.0."""
-    if len(arguments) != 1 or not is_ordered(arguments[0].type) or arguments[0].type.root in _FLOATS:
-        return None
-    return _collected(arguments, "DISTINCT ")
-
-
-def _extremum(name: str) -> Aggregate:
-    def call(arguments: Sequence[Expression], distinct: str) -> AggregateCall | None:
-        if len(arguments) != 1 or not is_ordered(arguments[0].type) or arguments[0].type == NULL_TYPE:
-            return None
-        return AggregateCall(arguments[0].type, f"{name}({text_of(arguments[0])})")
-
-    return call
-
-
-def _logical(name: str) -> Aggregate:
-    def call(arguments: Sequence[Expression], distinct: str) -> AggregateCall | None:
-        if len(arguments) != 1 or arguments[0].type != BOOLEAN:
-            return None
-        return AggregateCall(BOOLEAN, f"{name}({text_of(arguments[0])})")
-
-    return call
-
-
-def _count_if(arguments: Sequence[Expression], distinct: str) -> AggregateCall | None:
-    if len(arguments) != 1 or arguments[0].type != BOOLEAN or distinct:
-        return None
-    return AggregateCall(BIGINT, f"count(CASE WHEN {text_of(arguments[0])} THEN 1 END)")
-
-
-AGGREGATES: Mapping[str, Aggregate] = {
-    "count": _count,
-    "count_if": _count_if,
-    "collect_list": _collected,
-    "array_agg": _collected,
-    "collect_set": _collected_set,
-    "sum": _sum,
-    "avg": _average,
-    "mean": _average,
-    "min": _extremum("min"),
-    "max": _extremum("max"),
-    "bool_and": _logical("bool_and"),
-    "every": _logical("bool_and"),
-    "bool_or": _logical("bool_or"),
-    "some": _logical("bool_or"),
-    "any": _logical("bool_or"),
-}
-
-#: Window functions without arguments, and the types of their results.
-RANKS: Mapping[str, DataType] = {
-    "row_number": INT,
-    "rank": INT,
-    "dense_rank": INT,
-    "percent_rank": DOUBLE,
-    "cume_dist": DOUBLE,
-}
-
-
-def neighbour(name: str, arguments: Sequence[Expression]) -> AggregateCall | None:
-    """Bind lag and lead with an offset and a default, first_value and last_value; None for others and for wrong types."""
-    if name in ("first_value", "last_value", "first", "last") and len(arguments) == 1:
-        return AggregateCall(arguments[0].type, f"{name.removesuffix('_value')}_value({text_of(arguments[0])})")
-    if name not in ("lag", "lead") or not 1 <= len(arguments) <= 3:
-        return None
-    value, offset = arguments[0], arguments[1] if len(arguments) > 1 else Value(INT, 1)
-    if not isinstance(offset, Value) or offset.type.root not in INTEGER_ROOTS:
-        return None
-    default = cast(arguments[2] if len(arguments) > 2 else Value(NULL_TYPE, None), value.type)
-    if default is None:
-        return None
-    return AggregateCall(value.type, f"{name}({text_of(value)}, {offset.value}, {text_of(default)})")
-
-
-__all__ = ["AGGREGATES", "BIGINT", "RANKS", "SCALAR", "Aggregate", "AggregateCall", "Call", "neighbour"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from lakelsm.errors import InvalidInputError, LakelsmError, OutOfMemoryError
+from lakelsm.errors import InvalidInputError, LakelsmError, OutOfMemoryError, UnsupportedFeatureError
+from lakelsm.expressions.duckdb_casts import IN_THIS_PROCESS
 from lakelsm.runner.process_limits import usable_memory
 
 #: The share of the process's memory that one database of DuckDB may use.
@@ -56,7 +57,10 @@ def raised(error: Exception, what: str) -> LakelsmError:
     """Return the error to raise for one of DuckDB: a wrong value, or not enough memory. ``what`` begins its message."""
     text = str(error).partition("\n")[0]
     if _FAILURE in text:
-        return InvalidInputError(f"{what}: {text.partition(_FAILURE)[2].partition(chr(39))[0]}.")
+        reason = text.partition(_FAILURE)[2].partition(chr(39))[0]
+        if reason.endswith(IN_THIS_PROCESS):
+            return UnsupportedFeatureError(f"{what}: {reason}. Evaluate it on Spark.")
+        return InvalidInputError(f"{what}: {reason}.")
     if type(error).__name__ == "OutOfMemoryException":
         return OutOfMemoryError(f"{what}: DuckDB needs more memory or disk space than it may use: {text}.")
     return InvalidInputError(f"{what}: {_in_sql(_COLUMN.sub('', _CLASS.sub('', text, count=1)))}.")

@@ -139,10 +139,7 @@ class ExpressionBinder:
 
     def refuse(self, node: Node) -> NoReturn:
         """Raise UnsupportedFeatureError for a node."""
-        raise UnsupportedFeatureError(
-            f"SQL: {self._tree.as_written(shown(node))!r} is not evaluated in this process. "
-            "Pass engine='spark' to evaluate it on Spark."
-        )
+        raise refusal(node, self._tree.as_written(shown(node)))
 
     def _bound(self, node: Node) -> Expression | None:
         if isinstance(node, exp.Paren | exp.Alias):
@@ -264,6 +261,14 @@ def shown(node: Node) -> str:
         return str(node.sql(dialect="spark"))[:_SHOWN]
     except RecursionError:
         return "a deeply nested expression"
+
+
+def refusal(node: Node, text: str | None = None) -> UnsupportedFeatureError:
+    """Return the error for a part of a query that is not evaluated; ``text`` is the part as the user wrote it."""
+    return UnsupportedFeatureError(
+        f"SQL: {(shown(node) if text is None else text)!r} is not evaluated in this process. "
+        "Pass engine='spark' to evaluate it on Spark."
+    )
 
 
 def _number(text: str) -> Value | None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, ClassVar
 
 import sqlglot
-from sqlglot import exp
+from sqlglot import TokenType, exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
@@ -15,6 +16,21 @@ from lakelsm.errors import InvalidInputError
 from lakelsm.expressions.tokens import TokenKind, text_value, tokenize
 from lakelsm.predicate.expression import DOUBLE, STRING, Value, decimal
 from lakelsm.types import AtomicType
+
+
+def _substring(parser: Any) -> Any:
+    """Parse substring(text, position, length) and substring(text FROM position FOR length)."""
+    found = parser._parse_substring()
+    parts = [found.this, found.args.get("start"), found.args.get("length")]
+    return exp.Anonymous(this="substring", expressions=[each for each in parts if each is not None])
+
+
+def _position(parser: Any) -> Any:
+    """Parse position(part, text) and position(part IN text)."""
+    arguments = parser._parse_csv(parser._parse_bitwise)
+    if parser._match(TokenType.IN):
+        arguments.append(parser._parse_bitwise())
+    return exp.Anonymous(this="position", expressions=arguments)
 
 
 class PlainSpark(Spark):
@@ -25,7 +41,10 @@ class PlainSpark(Spark):
 
         FUNCTIONS: ClassVar[Any] = {}
         FUNCTION_PARSERS: ClassVar[Any] = {
-            name: Spark.Parser.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST", "EXTRACT", "TRIM")
+            **{name: Spark.Parser.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST", "EXTRACT", "TRIM")},
+            "POSITION": _position,
+            "SUBSTR": _substring,
+            "SUBSTRING": _substring,
         }
         NO_PAREN_FUNCTION_PARSERS: ClassVar[Any] = {"CASE": Spark.Parser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
         NO_PAREN_FUNCTIONS: ClassVar[Any] = {}
@@ -33,6 +52,8 @@ class PlainSpark(Spark):
 
 #: Digits of the longest decimal, and the first number that rounds to an infinite FLOAT.
 _MAX_PRECISION, _FLOAT_END = 38, 2.0**128 - 2.0**103
+#: The key of a table's name in the text among the metadata of its node.
+_TABLE = "table"
 _INTEGERS = {"Y": ("TINYINT", 8), "S": ("SMALLINT", 16), "L": ("BIGINT", 64)}
 
 
@@ -41,7 +62,8 @@ class QueryTree:
     them.
     """
 
-    def __init__(self, sql: str, *, is_expression: bool = False) -> None:
+    def __init__(self, sql: str, *, is_expression: bool = False, tables: Mapping[str, str] | None = None) -> None:
+        """``tables`` are names in the text that stand for others, which messages show."""
         self.values: dict[str, Value] = {}
         self._texts: dict[str, str] = {}
         self._prefix = "literal "
@@ -51,9 +73,18 @@ class QueryTree:
             kind = exp.Condition if is_expression else None
             self.root: Any = sqlglot.parse_one(self._plain(sql), dialect=PlainSpark, into=kind)
         except SqlglotError as error:
-            raise InvalidInputError(f"SQL: the query cannot be parsed{_position(error)}.") from error
+            raise InvalidInputError(f"SQL: the query cannot be parsed{_where(error)}.") from error
         except RecursionError as error:
             raise InvalidInputError("SQL: the query is nested too deeply.") from error
+        for table in self.root.find_all(exp.Table) if tables else ():
+            other = (tables or {}).get(table.name)
+            if other is not None:
+                table.meta[_TABLE] = table.name
+                table.set("this", exp.to_identifier(other))
+
+    def table_name(self, table: Any) -> str:
+        """Return the name of a table in the text."""
+        return str(table.meta.get(_TABLE, table.name))
 
     def as_written(self, text: str) -> str:
         """Return a part of the query with its literals as the user wrote them."""
@@ -72,6 +103,8 @@ class QueryTree:
                     value = Value(STRING, text_value(token.text))
             elif token.kind is TokenKind.NUMBER and token.text[-1].isalpha():
                 value = _number(token.text)
+            elif token.kind is TokenKind.NAME and token.text[:2].lower() in ("0x", "0b"):
+                raise InvalidInputError(f"SQL: {token.text[:40]!r} is not a number. Write a name in backticks.")
             if value is not None:
                 name = f"{self._prefix}{len(self.values)}"
                 self.values[name] = value
@@ -81,7 +114,7 @@ class QueryTree:
         return "".join([*parts, sql[position:]])
 
 
-def _position(error: SqlglotError) -> str:
+def _where(error: SqlglotError) -> str:
     """Where an error is: a few words of the query. Its line and column are those of the text with other names."""
     found = (getattr(error, "errors", None) or [{}])[0]
     words = f"{found.get('start_context') or ''}{found.get('highlight') or ''}".split()

@@ -30,6 +30,11 @@ ROWS = pa.table({"g": ["a", "a", "b"], "v": pa.array([1, 2, 4], pa.int32())})
         ("v, avg(CAST(v AS DECIMAL(4, 1))) OVER (PARTITION BY g) FROM t ORDER BY v", [
             (1, Decimal("1.50000")), (2, Decimal("1.50000")), (4, Decimal("4.00000"))
         ]),
+        ("mod(v, 3), decode(g, 'a', 1, 'b', 2L, 0), decode(nullif(v, 1), NULL, 'n', 2, 't') FROM t ORDER BY v", [
+            (1, 1, "n"), (2, 1, "t"), (1, 2, None)
+        ]),
+        ("mod(-5.5, 2), position('b', 'abc'), position('c' IN 'abc') FROM t LIMIT 1", [(Decimal("-1.5"), 2, 3)]),
+        ("substring('abc' FROM 2), substring('abc' FROM 1 FOR 2), substr('abc', -1) FROM t LIMIT 1", [("bc", "ab", "c")]),
         ("v, lead(v, 1, -1) OVER (ORDER BY v) FROM t ORDER BY v", [(1, 2), (2, 4), (4, -1)]),
         ("v, cume_dist() OVER (ORDER BY g) FROM t ORDER BY v", [(1, 2 / 3), (2, 2 / 3), (4, 1.0)]),
         (
@@ -51,6 +56,7 @@ def test_calls(select: str, rows: list[tuple[object, ...]]) -> None:
         "sum(v) OVER (ORDER BY v RANGE BETWEEN 1 PRECEDING AND CURRENT ROW) FROM t",
         "first(v) OVER (PARTITION BY g ROWS BETWEEN 1 PRECEDING AND x FOLLOWING) FROM t",
         "grouping(g) FROM t GROUP BY g",
+        "g, corr(v, v) FROM t GROUP BY g",
         "collect_list(NULL) FROM t",
         "percentile_cont(0.5) WITHIN GROUP (ORDER BY v) FROM t",
     ],

@@ -16,6 +16,9 @@ from tests.sql.local.bound import type_of, value_of
     [
         ("CAST(-1.9D AS INT)", -1),
         ("CAST(1.95 AS DECIMAL(3, 1))", Decimal("2.0")),
+        ("CAST(-0.125D AS DECIMAL(3, 2))", Decimal("-0.13")),
+        ("CAST(CAST(0.1F AS FLOAT) AS DECIMAL(12, 11))", Decimal("0.10000000149")),
+        ("CAST(CAST('12345678901234567.123' AS DECIMAL(30, 3)) AS DOUBLE)", 12345678901234567.123),
         ("CAST(' 12\t' AS BIGINT)", 12),
         ("CAST('1e3' AS DOUBLE)", 1000.0),
         ("CAST(TRUE AS INT)", 1),
@@ -50,7 +53,7 @@ def test_a_value_that_does_not_fit_is_an_error(expression: str) -> None:
 
 @pytest.mark.parametrize(
     "expression",
-    ["CAST(1.5D AS DECIMAL(3, 1))", "CAST(1.5D AS STRING)", "CAST(array(1) AS STRING)", "TRY_CAST('x' AS INT)"],
+    ["CAST(1.5D AS DECIMAL(16, 1))", "CAST(1.5D AS STRING)", "CAST(array(1) AS STRING)", "TRY_CAST('x' AS INT)"],
 )
 def test_a_cast_that_differs_is_refused_by_name(expression: str) -> None:
     with pytest.raises(UnsupportedFeatureError, match="engine='spark'"):

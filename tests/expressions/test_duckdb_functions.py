@@ -5,11 +5,10 @@ from __future__ import annotations
 from datetime import date
 from decimal import Decimal
 
-import pyarrow as pa
 import pytest
 
-from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
-from tests.sql.local.bound import table_of, type_of, value_of
+from lakelsm.errors import UnsupportedFeatureError
+from tests.sql.local.bound import type_of, value_of
 
 
 @pytest.mark.parametrize(
@@ -41,14 +40,6 @@ def test_scalar_functions(expression: str, value: object) -> None:
 def test_results_have_the_types_of_spark() -> None:
     texts = ["length('a')", "year(DATE '2024-01-01')", "ceil(1.5D)", "sqrt(4)", "abs(-1S)", "datediff(NULL, NULL)"]
     assert [type_of(text) for text in texts] == ["int32", "int32", "int64", "double", "int16", "int32"]
-
-
-def test_aggregates_of_decimals_and_integers_have_spark_s_types_and_overflow() -> None:
-    rows = pa.table({"p": pa.array([Decimal("1.50")], pa.decimal128(10, 2)), "l": [2**63 - 1]})
-    found = table_of("SELECT sum(p), sum(CAST(1 AS TINYINT)), avg(l), count(*) FROM t", rows)
-    assert [str(kind) for kind in found.schema.types] == ["decimal128(20, 2)", "int64", "double", "int64"]
-    with pytest.raises(InvalidInputError, match="SQL: "):
-        table_of("SELECT sum(l) FROM (SELECT l FROM t UNION ALL SELECT l FROM t)", rows)
 
 
 @pytest.mark.parametrize(

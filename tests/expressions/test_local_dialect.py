@@ -23,7 +23,16 @@ def test_texts_with_quotes_and_typed_numbers_keep_their_values() -> None:
     assert next(iter(tree.values.values())) == Value(STRING, "it's")
 
 
-@pytest.mark.parametrize("text", ["SELECT 1 +", "SELECT (", "SELECT 99999999999999999999L", "SELECT a b c"])
+def test_messages_show_the_names_of_tables_that_the_text_has_others_for() -> None:
+    tree = QueryTree("SELECT a FROM x_1 AS `b`, x_2", tables={"x_1": "sales"})
+    tables = list(tree.root.find_all(exp.Table))
+    assert [tree.table_name(each) for each in tables] == ["x_1", "x_2"]
+    assert "x_1" not in tree.root.sql() and "sales" in tree.root.sql()
+
+
+@pytest.mark.parametrize(
+    "text", ["SELECT 1 +", "SELECT (", "SELECT 99999999999999999999L", "SELECT a b c", "SELECT 0x1F"]
+)
 def test_text_that_is_no_query_is_one_error(text: str) -> None:
     with pytest.raises(InvalidInputError, match="SQL: "):
         QueryTree(text)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.errors import InvalidInputError
 from lakelsm.expressions.collection_functions import generated_columns
-from lakelsm.expressions.expression_binder import ExpressionBinder, Node, QueryScope, ScopeColumn, shown
+from lakelsm.expressions.expression_binder import ExpressionBinder, Node, QueryScope, ScopeColumn, refusal, shown
 from lakelsm.predicate.sqlglot_tree import is_plain
 from lakelsm.sql.local.group_binder import has_aggregate
 from lakelsm.sql.local.relation_binder import HANDLERS, CommonTables, RelationBinder
@@ -36,7 +36,7 @@ class GeneratorBinder(RelationBinder):
         for each in node.args.get("laterals") or ():
             alias = each.args.get("alias")
             if not each.args.get("view") or not is_plain(each, "this", "view", "outer", "alias") or not sql:
-                raise _refused(each)
+                raise refusal(each)
             names = [column.name for column in alias.columns] if alias is not None else []
             sql, added = self._joined_rows(sql, columns, each.this, common, parent, outer=bool(each.args.get("outer")))
             added = _renamed(added, names, each)
@@ -54,7 +54,7 @@ class GeneratorBinder(RelationBinder):
         others = [each for each in node.expressions if each is not node.expressions[at]]
         is_grouped = node.args.get("group") is not None or any(has_aggregate(each) for each in node.expressions)
         if len(found) > 1 or is_grouped or any(each.find(exp.Window) is not None for each in others):
-            raise _refused(node.expressions[at])
+            raise refusal(node.expressions[at])
         sql, added = self._joined_rows(source, columns, call, common, parent, outer=False)
         return sql, {at: _renamed(added, _names(node.expressions[at]), call)}
 
@@ -71,11 +71,11 @@ class GeneratorBinder(RelationBinder):
         """Return a FROM clause with the rows of a generator beside each row, and the generator's columns."""
         name = str(call.this).lower() if isinstance(call, exp.Anonymous) else ""
         if name not in _GENERATORS or len(call.expressions) != 1:
-            raise _refused(call)
+            raise refusal(call)
         binder = ExpressionBinder(self.tree, QueryScope(list(columns), parent), self.subquery(common), HANDLERS)
         made = generated_columns(binder.bind(call.expressions[0]), with_position=name.startswith("pos"))
         if made is None:
-            raise _refused(call)
+            raise refusal(call)
         relation = self.new_name("t")
         lists = [one.text for one in made]
         if outer or name.endswith("_outer"):
@@ -106,9 +106,3 @@ def _renamed(columns: Sequence[ScopeColumn], names: Sequence[str], node: Node) -
             f"SQL: {shown(node)!r} has {amount(len(names), 'name')} for {amount(len(columns), 'column')}."
         )
     return [replace(each, name=name) for each, name in zip(columns, names)] if names else list(columns)
-
-
-def _refused(node: Node) -> UnsupportedFeatureError:
-    return UnsupportedFeatureError(
-        f"SQL: {shown(node)!r} is not evaluated in this process. Pass engine='spark' to evaluate it on Spark."
-    )

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from lakelsm.errors import UnsupportedFeatureError
+from lakelsm.expressions.aggregate_functions import AGGREGATES
 from lakelsm.expressions.duckdb_casts import DuckExpression, text_of
-from lakelsm.expressions.duckdb_functions import AGGREGATES
 from lakelsm.expressions.expression_binder import Node, shown
 from lakelsm.predicate.expression import BOOLEAN, NULL_TYPE, Expression, Value, is_ordered
 from lakelsm.predicate.sqlglot_tree import is_plain

@@ -62,7 +62,8 @@ class _LocalQuery:
         applied = [start for start, source in sources.items() if source.applies_conditions]
         names, wanted = query.new_names(sources), needs(query, fields, None, applied)
         ranges = itertools.chain.from_iterable(wanted[start].ranges for start in applied)
-        tree = QueryTree(query.replaced(names, ranges, hidden_columns(sources)))
+        shown = {names[each.start]: each.name[-1] for each in query.references if each.start in names}
+        tree = QueryTree(query.replaced(names, ranges, hidden_columns(sources)), tables=shown)
         bound = bind_query(tree, {names[start]: columns for start, columns in fields.items()})
         return _LocalQuery(bound, sources, names, wanted)
 

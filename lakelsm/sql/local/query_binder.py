@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.expressions.duckdb_casts import DuckExpression, cast, text_of
-from lakelsm.expressions.expression_binder import ExpressionBinder, QueryScope, ScopeColumn, shown
+from lakelsm.expressions.expression_binder import ExpressionBinder, QueryScope, ScopeColumn, refusal, shown
 from lakelsm.expressions.local_dialect import QueryTree
 from lakelsm.predicate.expression import Expression, Value, common_type, is_ordered
 from lakelsm.predicate.sqlglot_tree import is_plain
@@ -181,7 +181,7 @@ class _QueryBinder(GeneratorBinder):
         qualifier = node.table.lower() if isinstance(node, exp.Column) else ""
         hidden = {each.name.lower() for each in star.args.get("except_") or star.args.get("except") or ()}
         if star.args.get("replace") or star.args.get("rename"):
-            raise UnsupportedFeatureError(f"SQL: {shown(node)!r} is not evaluated in this process.")
+            raise refusal(node)
         found = [each for each in columns if not each.hidden and qualifier in ("", (each.qualifier or "").lower())]
         if not found:
             raise InvalidInputError(f"SQL: {shown(node)!r}: there are no such columns.")
@@ -323,7 +323,7 @@ class _QueryBinder(GeneratorBinder):
         if node.args.get("by_name"):
             raise UnsupportedFeatureError("SQL: UNION BY NAME is not evaluated in this process. Pass engine='spark'.")
         if not is_plain(node, "this", "expression", "distinct", "order", "limit", "offset", "with", "with_"):
-            raise UnsupportedFeatureError(f"SQL: {shown(node)!r} is not evaluated in this process.")
+            raise refusal(node)
         if len({len(side.columns) for side in sides}) > 1:
             counts = " and ".join(str(len(side.columns)) for side in sides)
             raise InvalidInputError(f"SQL: the queries of a {_OPERATIONS[type(node)]} have {counts} columns.")

@@ -11,7 +11,15 @@ from sqlglot import exp
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.expressions.calls import CALLS
 from lakelsm.expressions.duckdb_casts import DuckExpression, cast, text_of
-from lakelsm.expressions.expression_binder import BindQuery, ExpressionBinder, Node, QueryScope, ScopeColumn, shown
+from lakelsm.expressions.expression_binder import (
+    BindQuery,
+    ExpressionBinder,
+    Node,
+    QueryScope,
+    ScopeColumn,
+    refusal,
+    shown,
+)
 from lakelsm.expressions.local_dialect import QueryTree
 from lakelsm.expressions.operators import OPERATORS
 from lakelsm.predicate.expression import common_type, reduced
@@ -93,7 +101,7 @@ class RelationBinder(ABC):
 
     def _relation(self, node: Node, common: CommonTables, parent: QueryScope | None) -> tuple[str, list[ScopeColumn]]:
         if not is_plain(node, "this", "db", "catalog", "alias", "joins", "expressions"):
-            raise UnsupportedFeatureError(f"SQL: {shown(node)!r} is not evaluated in this process.")
+            raise refusal(node)
         if isinstance(node, exp.Table):
             sql, columns, own = self._table(node, common)
         elif isinstance(node, exp.Subquery | exp.Values):
@@ -104,7 +112,7 @@ class RelationBinder(ABC):
             name = self.new_name("t")
             sql, columns, own = f"({bound.sql}) AS {name}", scope_columns(bound.columns, name), ""
         else:
-            raise UnsupportedFeatureError(f"SQL: {shown(node)!r} is not evaluated in this process.")
+            raise refusal(node)
         alias = node.args.get("alias")
         qualifier = alias.name if alias is not None and alias.name else own
         names = [each.name for each in alias.columns] if alias is not None else []
@@ -123,7 +131,7 @@ class RelationBinder(ABC):
         return f"({sql})", columns
 
     def _table(self, node: Node, common: CommonTables) -> tuple[str, list[ScopeColumn], str]:
-        name = node.name.lower()
+        name = self.tree.table_name(node).lower()
         relation = self.new_name("t")
         if not node.args.get("db") and name in common:
             bound = common[name]
@@ -163,7 +171,7 @@ class RelationBinder(ABC):
         found = kind if kind in ("SEMI", "ANTI") else side or ("" if kind == "OUTER" else kind)
         is_known = is_plain(join, "this", "on", "using", "kind", "side", "method")
         if not is_known or found not in _JOINS or (kind in ("SEMI", "ANTI") and side == "RIGHT"):
-            raise UnsupportedFeatureError(f"SQL: {shown(join)!r} is not evaluated in this process.")
+            raise refusal(join)
         return found
 
     def _using(
