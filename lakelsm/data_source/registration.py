@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import tzinfo
 from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
 from pyspark.sql import functions
@@ -48,6 +49,9 @@ _CHARACTERS = "Spark's session catalog accepts only ASCII letters, digits and '_
 _RESERVED = "Spark reserves the name of the database for global temporary views"
 _ALIKE = "another {} has this name in other letters, and Spark ignores their case"
 
+#: Sessions of a process share their session catalog, which has no locks.
+_LOCK = Lock()
+
 Value = TypeVar("Value")
 
 
@@ -77,7 +81,10 @@ class Registration:
         Raises InvalidInputError, before it changes anything, for a database that would own the files of tables, and for
         names that others have.
         """
-        session = SessionCatalog(self.spark)
+        with _LOCK:
+            return self._tables(SessionCatalog(self.spark), tables)
+
+    def _tables(self, session: SessionCatalog, tables: Mapping[str, Sequence[str]]) -> RegistrationResult:
         existing = {folded(name): name for name in session.databases()}
         found: list[_Entries] = []
         for name in self._unlike(tables):

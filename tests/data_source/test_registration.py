@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -122,10 +123,16 @@ def test_pinned_views_keep_their_snapshot(spark: SparkSession, catalog: Catalog)
         catalog.register(spark, pinned=True)
 
 
-def test_a_session_registers_while_another_one_is_active(spark: SparkSession, catalog: Catalog) -> None:
+def test_sessions_register_while_another_one_is_active_and_at_the_same_time(
+    spark: SparkSession, catalog: Catalog
+) -> None:
     catalog.register(spark)
     other = spark.newSession()
     assert catalog.register(other, ["dim"]).names == ("dim.carriers",)
+    spark.sql("DROP TABLE dim.carriers")
+    with ThreadPoolExecutor(2) as threads:
+        calls = [threads.submit(catalog.register, each, ["dim"]) for each in (spark, other)]
+    assert [call.result().names for call in calls] == [("dim.carriers",)] * 2
     assert rows(other, "SELECT * FROM dim.carriers") == [("AA", "American")]
     active = type(spark).getActiveSession()
     assert active is not None and active._jsparkSession.equals(spark._jsparkSession)
