@@ -132,7 +132,8 @@ def opened_storage(
 def spark_errors() -> tuple[type[Exception], ...]:
     """Return the exceptions that Spark raises; none if PySpark is not loaded."""
     errors, protocol = sys.modules.get("pyspark.errors"), sys.modules.get("py4j.protocol")
-    return () if errors is None or protocol is None else (errors.PySparkException, protocol.Py4JError)
+    found = () if errors is None else (errors.PySparkException,)
+    return found if protocol is None else (*found, protocol.Py4JError)
 
 
 def stop_session() -> None:
@@ -156,6 +157,10 @@ def has_session(spark: SparkSession | None) -> bool:
 
 
 def _active_session() -> SparkSession | None:
-    """Return the active session. PySpark is not loaded for this."""
+    """Return the active session, a classic one before one of Spark Connect. PySpark is not loaded for this."""
     sql = sys.modules.get("pyspark.sql")
-    return None if sql is None else sql.SparkSession.getActiveSession()
+    if sql is None:
+        return None
+    from lakelsm.spark.connect import active_connect_session
+
+    return sql.SparkSession.getActiveSession() or active_connect_session()

@@ -27,8 +27,8 @@ _SETTINGS = ("AWS_", "AZURE_", "GOOGLE_", "HADOOP_CONF_DIR", "PYSPARK_SUBMIT_ARG
 for _name in [name for name in os.environ if name.startswith(_SETTINGS)]:
     del os.environ[_name]
 # The other engines of tests/interop are in UTC as well. A test of another zone sets its zone. In the locale C, a JVM does
-# not open files with names other than ASCII.
-os.environ |= {"TZ": "UTC", "LC_ALL": "C.UTF-8"}
+# not open files with names other than ASCII. gRPC's handlers of forks disturb JVMs that start after a Connect session.
+os.environ |= {"TZ": "UTC", "LC_ALL": "C.UTF-8", "GRPC_ENABLE_FORK_SUPPORT": "0"}
 time.tzset()
 
 
@@ -42,17 +42,19 @@ def _synced(descriptor: int) -> None:
 os.fsync = _synced
 
 
+#: Folders whose tests share processes that they start.
+_SHARED = ("tests/interop", "tests/connect")
 #: Tests that start processes, the longest of all. They are the first of those with a JVM, so that the last ones do not
 #: keep one process of a run busy alone.
-_LONGEST = ("tests/interop", "tests/test_concurrency.py", "tests/test_standalone_cluster.py", "tests/jobs")
+_LONGEST = (*_SHARED, "tests/test_concurrency.py", "tests/test_standalone_cluster.py", "tests/jobs")
 
 
 def group_of(test: str) -> str:
     """Return the group of tests that one process of a run (``pytest -n``) takes: the tests of a file, or all of
-    ``tests/interop``, which share the processes of the other engines.
+    ``tests/interop`` or ``tests/connect``, which share the processes of the other engines, or a server.
     """
     file = test.partition("::")[0]
-    return "tests/interop" if file.startswith("tests/interop/") else file
+    return next((folder for folder in _SHARED if file.startswith(f"{folder}/")), file)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -98,7 +100,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests by their needs. Run the groups without a JVM first, and the longest of the others next."""
     needs_jvm: set[str] = set()
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
+        if {"spark", "connect_url"} & {*getattr(item, "fixturenames", ())}:
             item.add_marker(pytest.mark.spark)
         if item.get_closest_marker("spark"):
             needs_jvm.add(group_of(item.nodeid))
@@ -135,6 +137,34 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session = build_session("lakelsm-tests", tmp_path_factory.mktemp("spark"))
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def connect_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of the only Spark Connect server of a test run, a separate process."""
+    from tests.connect_server import connect_server
+
+    with connect_server(tmp_path_factory.mktemp("connect")) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def connect(connect_url: str) -> Iterator[SparkSession]:
+    """A session of the Connect server. PySpark's functions in this process remain those of classic sessions."""
+    from tests.connect_server import connect_session
+
+    session = connect_session(connect_url)
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def classic_functions() -> Iterator[None]:
+    """Functions of columns for classic sessions, for tests of what public calls use after they have chosen these."""
+    from lakelsm.spark.functions import functions_of
+
+    with functions_of(object()):  # type: ignore[arg-type]
+        yield
 
 
 @pytest.fixture

@@ -19,7 +19,15 @@ def build_session(app: str, scratch: Path, **conf: str) -> SparkSession:
     ``conf`` overrides settings; a key is written with ``__`` for each dot (``spark__driver__memory="1g"``).
     """
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    settings = {
+    builder = SparkSession.builder
+    for key, value in (settings(app, scratch) | {key.replace("__", "."): value for key, value in conf.items()}).items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def settings(app: str, scratch: Path) -> dict[str, str]:
+    """Return the settings of a local session, also of that of a Connect server."""
+    return {
         "spark.master": "local[2]",
         "spark.app.name": app,
         "spark.ui.enabled": "false",
@@ -39,8 +47,4 @@ def build_session(app: str, scratch: Path, **conf: str) -> SparkSession:
         "spark.sql.warehouse.dir": (scratch / "spark-warehouse").as_uri(),
         "spark.local.dir": str(scratch / "spark-local"),
         "spark.driver.extraJavaOptions": f"-Dderby.system.home={scratch} {jvm_options()}",
-    } | {key.replace("__", "."): value for key, value in conf.items()}
-    builder = SparkSession.builder
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    return builder.getOrCreate()
+    }

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from operator import methodcaller
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
@@ -33,6 +33,9 @@ from lakelsm.system_tables.named_tables import SYSTEM_TABLES
 from lakelsm.table import TableMerge
 from tests.table_files import root_of
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 ROWS = {"id": [1, 2], "dt": ["a", "b"], "v": ["x", "y"]}
 SCHEMA = {"id": "INT", "dt": "STRING", "v": "STRING"}
@@ -41,13 +44,14 @@ CLASSES = (Catalog, Lookup, *(each for each in vars(table_room).values() if insp
 
 @dataclass(frozen=True)
 class CallWarehouse:
-    """A separate warehouse for one call."""
+    """A separate warehouse for one call, with a session or without one."""
 
     warehouse: str
+    spark: SparkSession | None = None
 
     @cached_property
     def catalog(self) -> Catalog:
-        return Catalog(self.warehouse)
+        return Catalog(self.warehouse, self.spark)
 
     @cached_property
     def table(self) -> Table:
@@ -281,10 +285,10 @@ def _on(engine: str | None, call: CallByEngine) -> Call:
     return lambda at: call(at, engine)
 
 
-def _failure(call: Call, warehouse: str) -> str:
+def failure(call: Call, warehouse: str, spark: SparkSession | None = None) -> str:
     """Return the error of a call in a separate warehouse."""
     try:
-        call(CallWarehouse(warehouse))
+        call(CallWarehouse(warehouse, spark))
     except Exception as error:  # noqa: BLE001  All are reported.
         return f"{type(error).__name__}: {error}"
     return "none"
@@ -293,15 +297,15 @@ def _failure(call: Call, warehouse: str) -> str:
 def work(directory: str) -> None:
     """Run all calls in this process, which has no Java, and print their faults."""
     alone: Calls = {**OTHERS, **{name: _on(None, call) for name, call in BY_ENGINE.items()}}
-    failures = {name: _failure(call, f"{directory}/{name}") for name, call in alone.items() if name not in LOADING}
+    failures = {name: failure(call, f"{directory}/{name}") for name, call in alone.items() if name not in LOADING}
     if "pyspark" in sys.modules:
         print("PySpark is loaded.")
-    failures |= {name: _failure(OTHERS[name], f"{directory}/{name}") for name in LOADING}
+    failures |= {name: failure(OTHERS[name], f"{directory}/{name}") for name in LOADING}
     print(*(f"{name}: {error}" for name, error in failures.items() if error != "none"), sep="\n", end="")
     on_spark = {name: (_on("spark", call), "pass engine='local'") for name, call in BY_ENGINE.items()}
     for name, (call, instead) in {**MAY_START, **on_spark}.items():
         remedy = instead.replace("engine='local'", "--engine local") if name.startswith("lakelsm") else instead
-        error = _failure(call, f"{directory}/{name} on Spark")
+        error = failure(call, f"{directory}/{name} on Spark")
         if "Unavailable" not in error or "needs a Java runtime" not in error or f"Without Spark: {remedy}." not in error:
             print(f"{name} on Spark: {error}")
 

@@ -90,8 +90,9 @@ def _run(table: Table, arguments: Namespace) -> Report:
         access=ServerAccess.of_files(arguments.token_file, arguments.tls_cert, arguments.tls_key),
         refresh=arguments.refresh,
     )
+    service = QueryService(setup, spark)
     with _stop_on_signals(spark) as stop:
-        stopped = QueryService(setup, spark).run(stop, _print_event)
+        stopped = service.run(stop, _print_event)
     text = f"{table.name}: the query service has ended" + ("" if stopped else ": another one has taken over")
     return Report(ExitStatus.DONE, text, {"table": table.name, "status": "stopped" if stopped else "replaced"})
 

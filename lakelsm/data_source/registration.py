@@ -19,8 +19,6 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
-from pyspark.sql import functions
-
 from lakelsm.arguments import wrong_argument
 from lakelsm.data_source.session_catalog import SessionCatalog, is_valid_name, quoted
 from lakelsm.data_source.source import FORMAT, DefaultSource
@@ -32,6 +30,8 @@ from lakelsm.format.paths import database_path, table_path
 from lakelsm.operation_log import CATALOG_LOG
 from lakelsm.results import RegistrationResult
 from lakelsm.schema.identifiers import folded
+from lakelsm.spark import functions as F
+from lakelsm.spark.functions import functions_of
 from lakelsm.spark.session import resolve_session
 from lakelsm.storage import FileIO
 from lakelsm.table.table import Table
@@ -122,6 +122,10 @@ class Registration:
 
     def views(self, tables: Mapping[str, Sequence[str]]) -> RegistrationResult:
         """Make a temporary view of each table, a native read of its newest snapshot."""
+        with functions_of(self.spark):
+            return self._views(tables)
+
+    def _views(self, tables: Mapping[str, Sequence[str]]) -> RegistrationResult:
         own, others = self._temporary_views()
         wanted = self._distinct({name: name for database in self._unlike(tables) for name in tables[database]})
         taken = sorted(set(wanted) & others)
@@ -134,7 +138,7 @@ class Registration:
             frame = self._or_skip(name, partial(self._frame, name))
             if frame is not None:
                 first, *rest = frame.columns
-                marked = functions.col(quoted(first)).alias(first, metadata={_VIEW: key})
+                marked = F.col(quoted(first)).alias(first, metadata={_VIEW: key})
                 frames[name] = frame.select(marked, *map(quoted, rest))
         for name, frame in frames.items():
             frame.createOrReplaceTempView(quoted(name))

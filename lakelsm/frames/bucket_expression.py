@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from lakelsm.schema.system_columns import BUCKET, HASH_STEP, HASHED_COLUMN
+from lakelsm.spark import functions as F
 from lakelsm.spark.expressions import quoted
 from lakelsm.spark.tasks import map_in_arrow
 from lakelsm.types import AtomicType, DataField

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import reduce
 from typing import TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelsm.format.row_kinds import ROW_KINDS
@@ -31,7 +29,9 @@ from lakelsm.schema.system_columns import (
 )
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.spark.expressions import filtered, quoted_all
+from lakelsm.spark import functions as F
+from lakelsm.spark.expressions import filtered, quoted_all, union_all
+from lakelsm.spark.functions import of_session
 from lakelsm.spark.spark_types import to_spark_arrow, to_struct
 from lakelsm.spark.task_errors import translated_errors
 from lakelsm.spark.tasks import read_units
@@ -42,6 +42,7 @@ _MAX_SCANS = 32
 Unit = TypeVar("Unit")
 
 
+@of_session
 def change_frame(
     spark: SparkSession, store: TableStore, plan: ChangelogPlan, where: str | None, kind_column: str, positions: bool
 ) -> DataFrame:
@@ -81,7 +82,7 @@ def changelog_frame(
         changes.append(_with_snapshot(spark.createDataFrame([], columns), None))
     kind = F.get(F.array(*map(F.lit, ROW_KINDS)), F.col(VALUE_KIND).cast("int")).alias(kind_column)
     last = [F.col(SNAPSHOT).alias(SNAPSHOT_ID), F.col(SEQUENCE_NUMBER)] if positions else []
-    return reduce(DataFrame.unionAll, changes).select(kind, *quoted_all(store.schema.field_names), *last)
+    return union_all(changes).select(kind, *quoted_all(store.schema.field_names), *last)
 
 
 def _scanned(
@@ -98,7 +99,7 @@ def _scanned(
     files = [file for _, files in plan.scanned for file in files]
     names = [(file.name, snapshot) for snapshot, files in plan.scanned for file in files]
     known = F.broadcast(spark.createDataFrame(names, f"{FILE_NAME} string, {SNAPSHOT} bigint"))
-    scan = reduce(DataFrame.unionAll, file_scans(spark, store, schemas, files, system=system))
+    scan = union_all(file_scans(spark, store, schemas, files, system=system))
     return [scan.join(known, FILE_NAME).drop(FILE_NAME).orderBy(SNAPSHOT, *system)]
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from operator import or_
 
 from pyspark.sql import Column
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelsm.schema.row_rules import SHOWN_VALUE, WHOLE_FLOATS, entry_types, is_assignable
+from lakelsm.spark import functions as F
 from lakelsm.spark.expressions import quoted
 from lakelsm.spark.spark_types import to_spark
 from lakelsm.types import (
@@ -115,7 +116,7 @@ def _map_cast(source: MapType, target: MapType | MultisetType) -> SafeCast:
 
 
 def _any(flags: Sequence[Column]) -> Column:
-    return reduce(Column.__or__, flags)
+    return reduce(or_, flags)
 
 
 def _text_cast(target: AtomicType) -> tuple[ColumnFunction, ColumnFunction]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import reduce
+from operator import and_
 
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from lakelsm.format.row_kinds import DELETE, ROW_KINDS
 from lakelsm.format.snapshot import Snapshot
@@ -20,11 +20,14 @@ from lakelsm.schema.engine_rules import check_deletable
 from lakelsm.schema.row_rules import key_schema
 from lakelsm.schema.system_columns import CHANGED_KIND
 from lakelsm.snapshots.table_store import TableStore
+from lakelsm.spark import functions as F
 from lakelsm.spark.expressions import filtered, predicate_of, quoted
+from lakelsm.spark.functions import functions_of, of_session
 from lakelsm.spark.spark_types import exact_fields
 from lakelsm.spark.task_errors import CHECK_PREFIX, translated_errors
 
 
+@of_session
 def retractions(spark: SparkSession, store: TableStore, where: str, snapshot: Snapshot | None) -> DataFrame:
     """Return prepared -D rows for the rows of a snapshot that match the condition (None: an empty table).
 
@@ -33,6 +36,7 @@ def retractions(spark: SparkSession, store: TableStore, where: str, snapshot: Sn
     return _retracted(store, matching_rows(spark, store, where, snapshot))
 
 
+@of_session
 def key_retractions(spark: SparkSession, store: TableStore, keys: DataFrame, snapshot: Snapshot | None) -> DataFrame:
     """Return prepared -D rows for the rows that have one of the keys (`prepared_keys`); else as `retractions`."""
     check_microseconds(store, store.schema.primary_keys, "a delete by keys")
@@ -42,14 +46,15 @@ def key_retractions(spark: SparkSession, store: TableStore, keys: DataFrame, sna
     shown, wanted = rows.alias("shown"), keys.alias("wanted")
     names = {name: f"k{at}" for at, name in enumerate(store.schema.primary_keys)}
     same = [F.col(f"wanted.{of_keys}").eqNullSafe(_key(store, name, "shown")) for name, of_keys in names.items()]
-    return _retracted(store, shown.join(wanted, reduce(Column.__and__, same), "left_semi"))
+    return _retracted(store, shown.join(wanted, reduce(and_, same), "left_semi"))
 
 
 def prepared_keys(store: TableStore, frame: DataFrame) -> DataFrame:
     """Check the keys of a frame and return them as columns k0, k1 ... Only key columns are accepted."""
     schema = key_schema(store.schema, frame.columns)
     keys = prepare(frame, schema, TableOptions.parse({}))
-    return keys.select(*(_key(store, name).alias(f"k{at}") for at, name in enumerate(schema.primary_keys)))
+    with functions_of(frame):
+        return keys.select(*(_key(store, name).alias(f"k{at}") for at, name in enumerate(schema.primary_keys)))
 
 
 def _key(store: TableStore, name: str, alias: str | None = None) -> Column:
@@ -68,7 +73,7 @@ def _retracted(store: TableStore, rows: DataFrame) -> DataFrame:
     empty = [quoted(name).isNull() for name in MergeSpec.of(store.schema, store.options).removing_sequences]
     if empty:
         lost = F.raise_error(F.lit(CHECK_PREFIX + NO_SEQUENCE_FAULT))
-        kind = F.when(reduce(Column.__and__, empty), lost).otherwise(kind)
+        kind = F.when(reduce(and_, empty), lost).otherwise(kind)
     return prepared_changes(store, rows, {}, kind)
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from lakelsm.format.data_file.column_evolution import cast_column
 from lakelsm.format.row.binary_row import encode_row
@@ -15,6 +14,7 @@ from lakelsm.format.row.bucket_hash import key_hashes
 from lakelsm.schema.system_columns import BUCKET, KEY_HASH
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.hash_indexes import HashIndex
+from lakelsm.spark import functions as F
 from lakelsm.spark.expressions import quoted_all
 from lakelsm.spark.tasks import map_in_arrow
 from lakelsm.storage import FileIO

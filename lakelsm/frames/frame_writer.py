@@ -6,15 +6,16 @@ hash of the bucket. Therefore one task writes a small input. Spark's estimate be
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial, reduce
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
+from lakelsm.errors import StorageError
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.frames.bucket_expression import with_bucket
 from lakelsm.frames.dynamic_bucket_frame import with_dynamic_bucket
@@ -24,13 +25,20 @@ from lakelsm.plan.merge_units import MergeUnits
 from lakelsm.runner.task_messages import MESSAGE_SCHEMA, TaskMessages
 from lakelsm.schema.system_columns import BUCKET, FILE_NAME, SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.spark.expressions import quoted_all
+from lakelsm.spark import functions as F
+from lakelsm.spark.connect import is_connect
+from lakelsm.spark.expressions import quoted_all, union_all
+from lakelsm.spark.functions import functions_of
 from lakelsm.spark.spark_runner import SparkRunner
 from lakelsm.spark.task_errors import translated_errors
 from lakelsm.spark.tasks import collect_messages, map_in_arrow
+from lakelsm.storage.object_location import is_object_uri
 from lakelsm.write.dynamic_bucket import BucketPolicy
 from lakelsm.write.fixed_buckets import FixedBuckets
 from lakelsm.write.level0_task import Level0Job
+
+#: Writes the rows of one task, and returns its messages.
+WriteTask: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 class FrameWriter:
@@ -47,19 +55,21 @@ class FrameWriter:
 
     def write(self, rows: DataFrame, job: Level0Job) -> TaskMessages:
         """See `RowWriter.write`."""
-        with translated_errors(job.paths.root):
+        with functions_of(rows), translated_errors(job.paths.root):
             return self._written(rows, job)
 
     def _written(self, rows: DataFrame, job: Level0Job) -> TaskMessages:
         order = row_order(self._store.schema, job)
         job = replace(job, interleaved=order.interleaved)
-        task: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]] = job
+        task: WriteTask = job
         if job.hash_indexes is not None or not is_small_input(rows):
             arranged = self._shuffled(rows, job)
         elif order.interleaved:
             arranged, task = rows.coalesce(1), partial(_in_buckets, self._buckets(), job)
         else:
             arranged = self._with_bucket(rows).coalesce(1)
+        if not is_object_uri(job.paths.root):
+            task = _on_shared_disk(job.paths.root, task)
         frame = map_in_arrow(arranged.sortWithinPartitions(*order.columns), task, MESSAGE_SCHEMA)
         return collect_messages(frame, job.paths.root, job.names)
 
@@ -68,8 +78,9 @@ class FrameWriter:
         store = self._store
         files = list(map(MergeUnits(store, entries).file_of, entries))
         system = (VALUE_KIND, SEQUENCE_NUMBER)
-        scans = file_scans(self._spark, store, {store.schema.id: store.schema}, files, system=system)
-        return reduce(DataFrame.unionAll, scans).drop(FILE_NAME)
+        with functions_of(self._spark):
+            scans = file_scans(self._spark, store, {store.schema.id: store.schema}, files, system=system)
+            return union_all(scans).drop(FILE_NAME)
 
     def _with_bucket(self, rows: DataFrame) -> DataFrame:
         return with_bucket(rows, self._buckets())
@@ -85,10 +96,24 @@ class FrameWriter:
             policy = BucketPolicy.of(options)
             return with_dynamic_bucket(rows, schema, policy, job.file_io, job.hash_indexes).repartition(*heads)
         arranged = self._with_bucket(rows)
-        if options.bucket >= self._spark.sparkContext.defaultParallelism:
+        if options.bucket >= self.runner.cores:
             return arranged.repartition(*heads)
         # Fewer buckets than cores: split buckets by key, so that several tasks write disjoint files of a bucket.
         return arranged.repartitionByRange(*heads, *quoted_all(schema.trimmed_primary_keys))
+
+
+def _on_shared_disk(root: str, task: WriteTask) -> WriteTask:
+    """Return a task that fails on a machine which does not have the table's directory: it would create another one."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        if not os.path.isdir(root):
+            raise StorageError(
+                f"{root} does not exist on a machine of Spark's workers. Use a warehouse on storage that the program "
+                "and all workers share, for example an object store."
+            )
+        return task(batches)
+
+    return run
 
 
 def _in_buckets(buckets: FixedBuckets, job: Level0Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -109,7 +134,9 @@ _MAX_STEPS = 40
 
 
 def is_small_input(frame: DataFrame) -> bool:
-    """Return whether one task should compute and write the rows."""
+    """Return whether one task should compute and write the rows. Spark Connect has no estimate before execution."""
+    if is_connect(frame):
+        return False
     plan = frame._jdf.queryExecution().analyzed()
     steps = [plan]
     for step in steps:

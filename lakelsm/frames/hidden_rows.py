@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 from threading import Lock
 from typing import TYPE_CHECKING
 from weakref import ref
@@ -27,6 +26,8 @@ from lakelsm.read.snapshot_guard import SnapshotGuard
 from lakelsm.schema.system_columns import HIDDEN_CHUNK, HIDDEN_FILE, HIDDEN_SIZE, HIDDEN_WORDS
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
+from lakelsm.spark.connect import is_connect
+from lakelsm.spark.expressions import union_all
 from lakelsm.spark.tasks import read_units
 
 if TYPE_CHECKING:
@@ -69,10 +70,11 @@ def hidden_rows(
     """Return the rows that the merge of the units hides and the rows that vectors of ``masked`` files mask.
 
     Nothing runs before an action. ``snapshot`` contains the files and may expire before it. Up to
-    ``lakelsm.hidden-rows.max-memory`` of them are cached for each session and table.
+    ``lakelsm.hidden-rows.max-memory`` of them are cached for each classic session and table. A Connect server would keep
+    them after the end of its clients.
     """
     size, max_bytes = _max_bytes(units, masked), store.options.lakelsm_hidden_rows_max_memory
-    if size > max_bytes:
+    if size > max_bytes or is_connect(spark):
         return HiddenRows(_computed(spark, store, schemas, units, masked, snapshot), is_cached=False)
     owner = _Owner(ref(spark), store.paths.branch_root)
     state = _State(
@@ -182,4 +184,4 @@ def _computed(
         merged = pack_for_tasks(store.options, units, lambda unit: unit.files)
         task = SnapshotGuard(store, (snapshot,), HiddenRowTask.of(store, schemas))
         parts.append(read_units(spark, merged, task, HIDDEN_SCHEMA))
-    return reduce(DataFrame.unionAll, parts)
+    return union_all(parts)

@@ -16,7 +16,6 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelsm.errors import InvalidInputError
@@ -27,7 +26,10 @@ from lakelsm.schema.identifiers import folded, match
 from lakelsm.schema.row_rules import is_comparable
 from lakelsm.schema.system_columns import BUCKET, BUCKET_KEY
 from lakelsm.schema.table_schema import TableSchema
+from lakelsm.spark import functions as F
+from lakelsm.spark.functions import functions_of
 from lakelsm.spark.session import checked_rows
+from lakelsm.spark.spark_runner import SparkRunner
 from lakelsm.spark.spark_types import to_spark, to_spark_arrow
 from lakelsm.spark.tasks import map_batches
 from lakelsm.types import DataField
@@ -69,7 +71,11 @@ class FrameJoin:
         Raises InvalidInputError for a fact column that is missing or of another type than the key's, and for a duplicate
         name.
         """
-        given = checked_rows("facts", facts).schema.fields
+        with functions_of(checked_rows("facts", facts)):
+            return self._joined(facts)
+
+    def _joined(self, facts: DataFrame) -> DataFrame:
+        given = facts.schema.fields
         names = [field.name for field in given]
         self._check_names(names)
         keys = tuple(self._index_of(name, names) for name in self.keys)
@@ -82,7 +88,7 @@ class FrameJoin:
         added = T.StructType([T.StructField(name, to_spark(field.type)) for name, field in self.columns.items()])
         groups = None
         if self.buckets is not None:
-            groups = min(self.buckets.number, facts.sparkSession.sparkContext.defaultParallelism)
+            groups = min(self.buckets.number, SparkRunner(facts.sparkSession).cores)
             facts = self._by_bucket(facts, dict(zip((key.name for key in self.keys.values()), keys)), groups)
         joined = map_batches(facts, self.task(keys, found, groups=groups), added)
         return joined if groups is None else joined.drop(BUCKET)

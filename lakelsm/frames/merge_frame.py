@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, reduce
+from operator import and_
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelsm.format.row_kinds import DELETE as DELETED
@@ -34,7 +34,9 @@ from lakelsm.plan.merge_request import DELETE, INSERT, PlannedClause
 from lakelsm.plan.read_plan import plan_read
 from lakelsm.plan.update_plan import NO_SEQUENCE_FAULT, check_microseconds
 from lakelsm.snapshots.table_store import TableStore
+from lakelsm.spark import functions as F
 from lakelsm.spark.expressions import quoted
+from lakelsm.spark.functions import functions_of
 from lakelsm.spark.spark_types import to_spark
 from lakelsm.spark.task_errors import CHECK_PREFIX, translated_errors
 
@@ -51,10 +53,15 @@ class FrameMerge:
     def __init__(self, store: TableStore, plan: MergePlan, source: DataFrame) -> None:
         self._store = store
         self._plan = plan
-        self._source = source.select(*map(quoted, plan.source))
+        with functions_of(source):
+            self._source = source.select(*map(quoted, plan.source))
 
     def __call__(self, snapshot: Snapshot | None) -> DataFrame:
         """Return the prepared rows of a merge with a snapshot (None: an empty table)."""
+        with functions_of(self._source):
+            return self._rows(snapshot)
+
+    def _rows(self, snapshot: Snapshot | None) -> DataFrame:
         store, plan = self._store, self._plan
         check_microseconds(store, store.schema.field_names, "a merge")
         frames = {TARGET: self._target(snapshot, plan.target, plan.pairs), SOURCE: self._source}
@@ -100,7 +107,7 @@ class FrameMerge:
         # the source to each task.
         keys = self._source.select(*(quoted(name).alias(_PAIR.format(at)) for at, name in enumerate(pairs.values())))
         same = [self._same(column, F.col(_PAIR.format(at))) for at, column in enumerate(pairs)]
-        return target.join(F.broadcast(keys.distinct()), reduce(Column.__and__, same), "left_semi")
+        return target.join(F.broadcast(keys.distinct()), reduce(and_, same), "left_semi")
 
     def _same(self, column: str, key: Column) -> Column:
         # A comparison that is safe for NULL makes two columns of the join's key, for which Spark's hash table is slower.
@@ -157,7 +164,7 @@ def _kind(store: TableStore, plan: MergePlan) -> Column:
 def _deleted(store: TableStore) -> Column:
     kind = F.lit(ROW_KINDS[DELETED])
     empty = [quoted(name).isNull() for name in MergeSpec.of(store.schema, store.options).removing_sequences]
-    return _refused(reduce(Column.__and__, empty), NO_SEQUENCE_FAULT, kind) if empty else kind
+    return _refused(reduce(and_, empty), NO_SEQUENCE_FAULT, kind) if empty else kind
 
 
 def _shown(values: list[Column]) -> Column:

@@ -13,7 +13,9 @@ from pyspark.sql import DataFrame
 from lakelsm.errors import InvalidInputError
 from lakelsm.frames.prepare import value_type
 from lakelsm.plan.merge_pruning import SourceValues
+from lakelsm.spark.connect import as_active, is_connect
 from lakelsm.spark.expressions import quoted_all
+from lakelsm.spark.functions import functions_of, of_session
 from lakelsm.spark.task_errors import translated_errors
 from lakelsm.spark.tasks import map_in_arrow
 from lakelsm.types import DataType
@@ -40,14 +42,16 @@ def computed_once(frame: DataFrame) -> Iterator[DataFrame]:
     Spark does not find persisted rows of such a frame again in another query, so that ``persist`` does not suffice. If
     an executor is lost, the query fails instead of computing its rows again.
     """
-    kept = frame.localCheckpoint(eager=False)
+    with functions_of(frame), as_active(frame.sparkSession):
+        kept = frame.localCheckpoint(eager=False)
     try:
         yield kept
     finally:
-        if hasattr(kept, "_jdf"):  # A Connect server drops the rows when it drops the frame.
+        if not is_connect(kept):  # A Connect server drops the rows when it drops the frame.
             kept._jdf.queryExecution().analyzed().rdd().unpersist(False)
 
 
+@of_session
 def source_values(frame: DataFrame, names: Mapping[str, bool], root: str) -> SourceValues:
     """Return the values of columns of a frame, in bounded memory: each task returns one part.
 
@@ -81,5 +85,3 @@ def _merged(parts: Iterator[bytes], names: Mapping[str, bool]) -> SourceValues:
 
 def _packed(values: SourceValues) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([pickle.dumps(values)], pa.binary())], [_PART])
-
-

@@ -11,7 +11,6 @@ from datetime import date
 from decimal import Decimal
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelsm.errors import InvalidInputError
@@ -40,7 +39,9 @@ from lakelsm.schema.row_rules import (
 )
 from lakelsm.schema.system_columns import SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.schema.table_schema import TableSchema
+from lakelsm.spark import functions as F
 from lakelsm.spark.expressions import quoted
+from lakelsm.spark.functions import of_session
 from lakelsm.spark.spark_types import exact_fields, from_struct, to_spark
 from lakelsm.spark.task_errors import CHECK_PREFIX
 from lakelsm.types import (
@@ -62,6 +63,7 @@ FaultTest = Callable[[Column], Column]
 _COUNT = AtomicType("INT", nullable=False)
 
 
+@of_session
 def prepare(
     frame: DataFrame,
     schema: TableSchema,

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelsm.schema.system_columns import BUCKET, SEQUENCE_NUMBER
 from lakelsm.schema.table_schema import TableSchema
+from lakelsm.spark import functions as F
 from lakelsm.spark.expressions import quoted, quoted_all
 from lakelsm.spark.spark_types import to_spark
 from lakelsm.types import DataField

@@ -20,10 +20,8 @@ import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelsm.format.data_file.file_check import FileCheck
@@ -54,7 +52,9 @@ from lakelsm.schema.system_columns import (
 from lakelsm.schema.table_schema import TableSchema, column_mapping
 from lakelsm.schema.type_widening import check_readable
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.spark.expressions import evolved, filtered, quoted, quoted_all
+from lakelsm.spark import functions as F
+from lakelsm.spark.expressions import evolved, filtered, quoted, quoted_all, union_all
+from lakelsm.spark.functions import of_session
 from lakelsm.spark.native_files import NativeFiles, native_files
 from lakelsm.spark.spark_types import exact_fields, to_spark, to_spark_arrow, to_struct
 from lakelsm.spark.task_errors import translated_errors
@@ -72,6 +72,7 @@ _CHUNK_NUMBER_BITS = 16
 _MAX_CHUNKS = 1 << _CHUNK_NUMBER_BITS
 
 
+@of_session
 def read_frame(
     spark: SparkSession, store: TableStore, plan: ReadPlan, where: str | None, columns: Sequence[str] | None
 ) -> DataFrame:
@@ -121,7 +122,7 @@ def scan_frame(
         )
     if not parts:
         return spark.createDataFrame([], to_struct(_result_fields(store.schema, exact)))
-    return reduce(DataFrame.unionAll, parts)
+    return union_all(parts)
 
 
 def _result_fields(schema: TableSchema, exact: bool) -> tuple[DataField, ...]:

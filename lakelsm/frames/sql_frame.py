@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
 from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import lit, struct
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import AtomicType, StringType
 
 from lakelsm.errors import InvalidInputError, TableNotFoundError
 from lakelsm.frames.system_frames import without_times
-from lakelsm.spark.expressions import quoted
+from lakelsm.spark import functions as F
+from lakelsm.spark.connect import analyzed
+from lakelsm.spark.expressions import quoted, union_all
+from lakelsm.spark.functions import of_session
 
 #: Spark's condition of an error for a name that is neither a table nor a view.
 _NO_TABLE = "TABLE_OR_VIEW_NOT_FOUND"
 
 
+@of_session
 def query_frame(spark: SparkSession, sql: str, frames: Mapping[str, DataFrame]) -> DataFrame:
     """Return the DataFrame of a query in which names stand for frames.
 
@@ -30,18 +32,20 @@ def query_frame(spark: SparkSession, sql: str, frames: Mapping[str, DataFrame]) 
     for name in frames:
         text = text.replace(name, "{" + name + "}")
     try:
-        return spark.sql(text if frames else sql, **dict[str, Any](frames))
+        return analyzed(spark.sql(text if frames else sql, **dict[str, Any](frames)))
     except PySparkException as error:
         message = (error.getMessage() or str(error)).partition("\n")[0]
         found = TableNotFoundError if error.getCondition() == _NO_TABLE else InvalidInputError
         raise found(f"SQL: {message.rstrip('.')}.") from error
 
 
+@of_session
 def with_literals(frame: DataFrame, values: Mapping[str, object]) -> DataFrame:
     """Return a frame with columns of one value each."""
-    return frame.withColumns({name: lit(value) for name, value in values.items()})
+    return frame.withColumns({name: F.lit(value) for name, value in values.items()})
 
 
+@of_session
 def frame_of_rows(spark: SparkSession, rows: pa.Table) -> DataFrame:
     """Return rows of the caller. Times without a zone stay so, whatever the session's default for them is."""
     shown = without_times(rows)
@@ -56,8 +60,12 @@ def _micros(kind: pa.DataType) -> pa.DataType:
     return pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) else kind
 
 
+@of_session
 def with_metadata(
-    frames: Sequence[tuple[int, DataFrame]], names: Sequence[str], metadata: Mapping[str, Sequence[str] | None]
+    spark: SparkSession,
+    frames: Sequence[tuple[int, DataFrame]],
+    names: Sequence[str],
+    metadata: Mapping[str, Sequence[str] | None],
 ) -> DataFrame:
     """Return the rows of all buckets with the columns ``names``.
 
@@ -69,12 +77,13 @@ def with_metadata(
         columns = []
         for name in names:
             members = metadata.get(name, ())
-            column = lit(bucket) if members is None else struct(*map(quoted, members)) if members else quoted(name)
+            column = F.lit(bucket) if members is None else F.struct(*map(quoted, members)) if members else quoted(name)
             columns.append(column.alias(name))
         parts.append(frame.select(*columns))
-    return reduce(lambda one, other: one.unionAll(other), parts)
+    return union_all(parts)
 
 
+@of_session
 def with_texts(frame: DataFrame, positions: Sequence[int]) -> DataFrame:
     """Return a frame in which some columns are texts, where their values are atomic, as INSERT casts them in Spark."""
     kinds = [field.dataType for field in frame.schema.fields]
@@ -86,6 +95,7 @@ def with_texts(frame: DataFrame, positions: Sequence[int]) -> DataFrame:
     return plain.select(*cast).toDF(*frame.columns)
 
 
+@of_session
 def session_time_zone(spark: SparkSession) -> str | None:
     """Return the time zone of a session."""
     return spark.conf.get("spark.sql.session.timeZone")

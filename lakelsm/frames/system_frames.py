@@ -6,22 +6,25 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from lakelsm.frames.changelog_frame import change_frame
 from lakelsm.plan.changelog_plan import ChangelogPlan
 from lakelsm.schema.system_columns import ROW_KIND
 from lakelsm.snapshots.table_store import TableStore
+from lakelsm.spark import functions as F
 from lakelsm.spark.expressions import quoted, quoted_all
+from lakelsm.spark.functions import of_session
 from lakelsm.spark.spark_types import to_struct
 from lakelsm.types import DataField
 
 
+@of_session
 def system_frame(spark: SparkSession, rows: pa.Table, fields: Sequence[DataField]) -> DataFrame:
     """Return the rows of a system table with Spark's types."""
     return spark.createDataFrame(rows, to_struct(tuple(fields)))
 
 
+@of_session
 def shown_frame(spark: SparkSession, rows: pa.Table) -> DataFrame:
     """Return rows for users; TIME is an INT of milliseconds of the day, as in `Table.read`."""
     return spark.createDataFrame(without_times(rows))
@@ -46,6 +49,7 @@ def _without_times(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
+@of_session
 def state_frame(
     spark: SparkSession, store: TableStore, plan: ChangelogPlan, heads: Sequence[str], lists: bool
 ) -> DataFrame:

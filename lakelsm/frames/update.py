@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import reduce
+from operator import and_
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelsm.errors import InvalidInputError
@@ -32,12 +30,15 @@ from lakelsm.plan.update_plan import (
 from lakelsm.predicate.shown_text import shown_condition
 from lakelsm.schema.system_columns import NEW_VALUE
 from lakelsm.snapshots.table_store import TableStore
+from lakelsm.spark import functions as F
 from lakelsm.spark.expressions import quoted
+from lakelsm.spark.functions import of_session
 from lakelsm.spark.spark_types import to_spark
-from lakelsm.spark.task_errors import CHECK_PREFIX, first_line
+from lakelsm.spark.task_errors import ANALYSIS_ERRORS, CHECK_PREFIX, first_line
 from lakelsm.types import DataField
 
 
+@of_session
 def updates(
     spark: SparkSession, store: TableStore, where: str, values: Mapping[str, str], snapshot: Snapshot | None
 ) -> DataFrame:
@@ -62,7 +63,7 @@ def _type_of(rows: DataFrame, name: str, value: str) -> T.DataType:
     try:
         # Within a struct, Spark refuses generators of rows; beside the row, it refuses aggregates of all rows.
         held = rows.select("*", F.struct(F.expr(value))).schema[-1].dataType
-    except (PySparkException, Py4JJavaError) as error:
+    except ANALYSIS_ERRORS as error:
         raise InvalidInputError(f"set[{name!r}] = {shown_condition(value)} is not valid: {first_line(error)}") from error
     assert isinstance(held, T.StructType)
     if len(held.fields) != 1:
@@ -103,7 +104,7 @@ def _fault(check: RowCheck, now: Mapping[str, Column]) -> Column:
         case RowFault.WEAKER:
             return _is_weaker(check, now)
         case RowFault.NULL | RowFault.ALL_NULL:
-            return reduce(Column.__and__, (value.isNull() for value in now.values()))
+            return reduce(and_, (value.isNull() for value in now.values()))
 
 
 def _is_weaker(check: RowCheck, now: Mapping[str, Column]) -> Column:

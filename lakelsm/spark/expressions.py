@@ -5,18 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
+from functools import reduce
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from lakelsm.errors import InvalidInputError
 from lakelsm.predicate.parser import parse_where
 from lakelsm.predicate.predicate import Predicate
 from lakelsm.predicate.shown_text import shown_condition
+from lakelsm.spark import functions as F
+from lakelsm.spark.connect import analyzed
+from lakelsm.spark.functions import of_session
 from lakelsm.spark.spark_types import to_spark
-from lakelsm.spark.task_errors import first_line
+from lakelsm.spark.task_errors import ANALYSIS_ERRORS, first_line
 from lakelsm.types import ArrayType, AtomicType, DataField, DataType, MapType, RowType, same_layout
 
 
@@ -31,6 +32,18 @@ def quoted_all(names: Iterable[str]) -> list[Column]:
     return [quoted(name) for name in names]
 
 
+def union_all(frames: Sequence[DataFrame]) -> DataFrame:
+    """Return the rows of DataFrames with the same columns, in their order.
+
+    The unions are a balanced tree: a Connect server refuses plans with more than 1,024 levels, of which each union of a
+    chain adds two.
+    """
+    while len(frames) > 1:
+        pairs = (frames[at : at + 2] for at in range(0, len(frames), 2))
+        frames = [reduce(lambda one, other: one.unionAll(other), pair) for pair in pairs]
+    return frames[0]
+
+
 _AND = re.compile(r"\band\b", re.IGNORECASE)
 
 #: A condition with this many ANDs is passed to Spark as a single expression. Else Spark splits it and joins the parts
@@ -38,18 +51,20 @@ _AND = re.compile(r"\band\b", re.IGNORECASE)
 _MANY_ANDS = 500
 
 
+@of_session
 def predicate_of(spark: SparkSession, fields: Sequence[DataField], where: str) -> Predicate:
     """Parse a condition on columns of a table. Texts of times are in the session's time zone."""
     return parse_where(where, fields, spark.conf.get("spark.sql.session.timeZone"))
 
 
+@of_session
 def filtered(frame: DataFrame, where: str) -> DataFrame:
     """Return the rows that match. Raises InvalidInputError for a condition that Spark cannot analyse."""
     try:
         if len(_AND.findall(where)) < _MANY_ANDS:
-            return frame.where(where)
-        return frame.where(F.expr(where).eqNullSafe(True))
-    except (PySparkException, Py4JJavaError) as error:
+            return analyzed(frame.where(where))
+        return analyzed(frame.where(F.expr(where).eqNullSafe(True)))
+    except ANALYSIS_ERRORS as error:
         raise InvalidInputError(f"condition {shown_condition(where)} is not valid: {first_line(error)}") from error
 
 

@@ -2,8 +2,9 @@
 
 Local files need no settings. Files on S3 are read through Hadoop's connector `s3a`, with the settings of the table's
 storage, which the reader gets for this bucket alone. Tasks read the files if the connector is not on the class path, if
-the store is of another kind, or if this JVM has opened the bucket with other credentials (it keeps one connection for
-each bucket): `explain` of a DataFrame then shows `StoredRows` instead of `FileScan parquet`.
+the store is of another kind, if a client of Spark Connect cannot examine the connector, or if this JVM has opened the
+bucket with other credentials (it keeps one connection for each bucket): `explain` of a DataFrame then shows `StoredRows`
+instead of `FileScan parquet`.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 
-from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from lakelsm.errors import StorageError
 from lakelsm.snapshots.table_store import TableStore
+from lakelsm.spark.connect import is_connect
 from lakelsm.spark.tasks import listing_on_driver, literal_path, parquet_reader, unlogged
 from lakelsm.storage.hadoop_connector import CONNECTION_KEYS, connector_root, connector_settings, is_same_connection
 from lakelsm.storage.object_location import is_object_uri
@@ -54,6 +55,8 @@ def native_files(spark: SparkSession, store: TableStore) -> NativeFiles | None:
         return _LOCAL
     from lakelsm.storage.object_store import ObjectFileIO
 
+    if is_connect(spark):
+        return None
     file_io = store.file_io
     if not isinstance(file_io, ObjectFileIO):
         return None
@@ -69,6 +72,8 @@ def native_files(spark: SparkSession, store: TableStore) -> NativeFiles | None:
 
 def _opens(spark: SparkSession, root: str, settings: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
     """Return whether the connector exists and has the wanted settings for this bucket. No request is sent."""
+    from py4j.protocol import Py4JJavaError
+
     jvm = spark.sparkContext._jvm
     assert jvm is not None
     hadoop = spark._jsparkSession.sessionState().newHadoopConf()

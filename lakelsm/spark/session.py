@@ -8,14 +8,19 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from pyspark import SparkContext
-from pyspark.errors import PySparkRuntimeError
+from pyspark.errors import PySparkException, PySparkRuntimeError, PySparkValueError
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.utils import is_remote
 
 from lakelsm.arguments import wrong_argument
 from lakelsm.environment import is_submitted
 from lakelsm.errors import InvalidInputError, SparkUnavailableError
+from lakelsm.spark.connect import active_connect_session, analyzed, check_same_session, has_ended, is_connect, lost_server
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
 _MINIMUM_JAVA = 17
 #: Modules that tasks import, and a program that prints a Python's version and which of these modules it lacks.
@@ -39,14 +44,19 @@ def resolve_session(spark: SparkSession | None = None, instead: str | None = Non
 
     ``instead`` names the remedy without Spark for messages: "call to_arrow".
 
-    Under ``spark-submit`` a new session follows the command line and its properties. Elsewhere it is a local one. The
+    Under ``spark-submit`` a new session follows the command line and its properties. In a process of Spark Connect it is
+    one of the server that the environment variable SPARK_REMOTE names. Elsewhere it is a local one. The
     workers of a local session run the Python of this process, unless the user has set another one. Raises
     SparkUnavailableError if a session must be started and no JDK 17+ is found (with the install command), if the session
     has ended, and if its workers run a Python without lakelsm.
     """
     try:
-        found = spark or SparkSession.getActiveSession() or _new_session()
-        _prepare_workers(found.sparkContext)
+        found = spark or SparkSession.getActiveSession() or active_connect_session() or _new_session()
+        if has_ended(found):
+            raise SparkUnavailableError("The Spark session has ended. Open the table with a running one.")
+        if not is_connect(found):
+            _check_mode()
+            _prepare_workers(found.sparkContext)
     except SparkUnavailableError as error:
         if instead is None:
             raise
@@ -57,21 +67,22 @@ def resolve_session(spark: SparkSession | None = None, instead: str | None = Non
 def checked_session(spark: SparkSession | None) -> SparkSession | None:
     """Return the session that a user passes, or None. Raises InvalidInputError for any other value."""
     kind: type = type(spark)
-    if spark is not None and not issubclass(kind, SparkSession):
-        wanted = "a classic SparkSession (not Spark Connect)"
-        raise wrong_argument("spark", spark, wanted, "Leave it out for the active session.")
+    is_session = issubclass(kind, SparkSession) or (is_connect(spark) and kind.__name__ == SparkSession.__name__)
+    if spark is not None and not is_session:
+        raise wrong_argument("spark", spark, "a SparkSession", "Leave it out for the active session.")
     return spark
 
 
 def hadoop_settings(spark: SparkSession) -> dict[str, str]:
     """Return the settings of a session under `spark.hadoop.`, by Hadoop's keys."""
-    settings = spark.sparkContext.getConf().getAll()
-    return {key.removeprefix(_HADOOP): value for key, value in settings if key.startswith(_HADOOP)}
+    connect: Any = spark
+    settings = connect.conf.getAll if is_connect(spark) else dict(spark.sparkContext.getConf().getAll())
+    return {key.removeprefix(_HADOOP): value for key, value in settings.items() if key.startswith(_HADOOP)}
 
 
 def _new_session() -> SparkSession:
-    if is_submitted():
-        return SparkSession.builder.getOrCreate()
+    if is_submitted() or is_remote() or "SPARK_REMOTE" in os.environ:
+        return _described_session()
     _require_java()
     builder = SparkSession.builder
     for key, value in _default_settings().items():
@@ -84,6 +95,20 @@ def _new_session() -> SparkSession:
         raise SparkUnavailableError(
             f"The JVM of Spark ended at its start; standard error has its message. Correct the cause (JAVA_HOME is "
             f"{os.environ.get('JAVA_HOME') or 'not set'}), or {_INSTALL_JAVA}."
+        ) from error
+
+
+def _described_session() -> SparkSession:
+    """Return the session that the command line or the environment describes."""
+    try:
+        return SparkSession.builder.getOrCreate()
+    except ImportError as error:
+        raise SparkUnavailableError(
+            f"Spark Connect: {str(error).rstrip('.')}. Run: pip install 'lakelsm[connect]'."
+        ) from error
+    except PySparkValueError as error:
+        raise SparkUnavailableError(
+            "The environment variable SPARK_REMOTE is not the URL of a Connect server, such as 'sc://host:15002'."
         ) from error
 
 
@@ -105,14 +130,21 @@ def _default_settings() -> dict[str, str]:
     }
 
 
+def _check_mode() -> None:
+    """Raise SparkUnavailableError if PySpark makes columns for Spark Connect alone, which a classic session refuses."""
+    if is_remote():
+        raise SparkUnavailableError(
+            "PySpark runs in the mode of Spark Connect (SPARK_CONNECT_MODE_ENABLED), in which a classic session has no "
+            "functions. Use a Connect session, or a process without one."
+        )
+
+
 def _prepare_workers(context: SparkContext) -> None:
     """Set the Python of a local session's workers to that of this process, unless the user has set another one.
 
     Raises SparkUnavailableError, before the first task, if the workers' Python cannot run tasks. On a cluster, or with
     packages that Spark ships to the workers, only a task can show it (see `task_errors`).
     """
-    if context._jsc is None:
-        raise SparkUnavailableError("The Spark session has ended. Open the table with a running one.")
     if not str(context.master).startswith("local") or context._python_includes:
         return
     own = _users_python(context)
@@ -207,15 +239,32 @@ def checked_frame(frame: DataFrame) -> DataFrame:
     return frame
 
 
+def session_of_rows(argument: str, frame: DataFrame, given: SparkSession | None) -> SparkSession | None:
+    """Return the session for a frame's rows: the one given (None: the active one), or that of a frame of Spark Connect.
+
+    Raises InvalidInputError for a frame that belongs to another session than the one given.
+    """
+    own = checked_rows(argument, frame).sparkSession
+    if given is None:
+        return own if is_connect(own) else None
+    check_same_session(argument, frame, given)
+    return given
+
+
 def checked_rows(argument: str, frame: DataFrame) -> DataFrame:
-    """Return a frame of a classic session that runs; it may be a stream."""
+    """Return a frame of a session that runs; it may be a stream."""
     kind: type = type(frame)
-    if kind.__module__.startswith("pyspark.sql.connect"):
-        raise InvalidInputError(
-            f"{argument}: Spark Connect is not supported. Use a DataFrame of a classic session."
-        )
     if not issubclass(kind, DataFrame):
         raise wrong_argument(argument, frame, "a Spark DataFrame")
-    if frame.sparkSession.sparkContext._jsc is None:
+    if has_ended(frame.sparkSession):
         raise InvalidInputError(f"{argument}: its Spark session has ended. Create it again in a running session.")
-    return frame
+    if not is_connect(frame):
+        return frame
+    try:
+        return analyzed(frame)
+    except PySparkException as error:
+        lost = lost_server(error)
+        if lost is not None:
+            raise lost from error
+        reason = (error.getMessage() or str(error)).partition("\n")[0]
+        raise InvalidInputError(f"{argument}: Spark cannot analyze the DataFrame: {reason}") from error

@@ -9,11 +9,11 @@ user's expression fails on a row.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import unquote
 
-from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
 from lakelsm import errors
@@ -27,7 +27,18 @@ from lakelsm.errors import (
     StorageUnavailableError,
 )
 from lakelsm.schema.row_rules import refused_rows
+from lakelsm.spark.connect import is_connect_error, lost_server
 from lakelsm.spark.session import python_remedy
+from lakelsm.version import VERSION
+
+try:
+    from py4j.protocol import Py4JError, Py4JJavaError
+except ImportError:  # PySpark's client for Spark Connect alone (pyspark-client) has no JVM, and none of its errors.
+    Py4JError = Py4JJavaError = type("Py4JError", (Exception,), {})
+
+
+#: What PySpark raises for a condition or expression that Spark cannot analyze.
+ANALYSIS_ERRORS = (PySparkException, Py4JJavaError)
 
 #: The message of every row check begins with it.
 CHECK_PREFIX = "lakelsm: "
@@ -40,6 +51,10 @@ _OTHER_PYTHON = re.compile(r"^ModuleNotFoundError: No module named 'lakelsm\b|\[
 #: SQLSTATE classes 'data exception' and 'raised by an expression', and errors without an SQLSTATE.
 _FAILING_EXPRESSION = re.compile(
     r"(\[[A-Z_.]+\] .*?) *SQLSTATE: (?:22|P0)|(\[INVALID_FORMAT\S*\] .*?) *SQLSTATE|(PatternSyntaxException: .*)"
+)
+_SERVER_REMEDY = (
+    f"Install lakelsm {VERSION} for Python {sys.version_info.major}.{sys.version_info.minor} where the Connect server "
+    "runs its workers, or ship it (docs/spark-connect.md)."
 )
 _DISK_FULL = re.compile(r"java\.io\.\w+: .*?(No space left on device|Disk quota exceeded)")
 #: Messages of the operating system when it refuses a file to Java, with the remedy.
@@ -72,15 +87,17 @@ def translated_errors(root: str) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError, ConnectionError) as error:
-        known = lost_jvm(error) or lakelsm_error(str(error), root)
+        known = lost_session(error) or lakelsm_error(str(error), root, is_connect_error(error))
         if known is None:
             raise
         raise known from error
 
 
-def lost_jvm(error: Exception) -> SparkUnavailableError | None:
-    """Return the error for a JVM that does not answer any more; None for any other error."""
-    answered = isinstance(error, (PySparkException, Py4JJavaError)) or "Trace:" in str(error)
+def lost_session(error: Exception) -> SparkUnavailableError | None:
+    """Return the error for a JVM or Connect server that does not answer any more; None for any other error."""
+    if isinstance(error, PySparkException):
+        return lost_server(error)
+    answered = isinstance(error, Py4JJavaError) or "Trace:" in str(error)
     if answered or not isinstance(error, (Py4JError, ConnectionError)):
         return None
     return SparkUnavailableError(
@@ -89,15 +106,15 @@ def lost_jvm(error: Exception) -> SparkUnavailableError | None:
     )
 
 
-def lakelsm_error(text: str, root: str) -> LakelsmError | None:
-    """Return the error of lakelsm in the text of a failed job, or None."""
+def lakelsm_error(text: str, root: str, is_connect: bool = False) -> LakelsmError | None:
+    """Return the error of lakelsm in the text of a failed job, or None. ``is_connect``: the job ran on Spark Connect."""
     checked = _CHECKED.search(text)
     if checked is not None:
         return refused_rows(checked[1])
     if _OTHER_PYTHON.search(text) is not None:
         return SparkUnavailableError(
             "Spark's workers run another Python than this program: another version, or one without lakelsm. "
-            + python_remedy()
+            + (_SERVER_REMEDY if is_connect else python_remedy())
         )
     raised = _RAISED.findall(text)
     if raised:

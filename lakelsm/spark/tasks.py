@@ -10,21 +10,27 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from threading import Lock
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
-from pyspark import SparkContext
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameReader, Row, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from lakelsm.environment import SYSTEM
-from lakelsm.errors import LakelsmError
+from lakelsm.errors import LakelsmError, SparkUnavailableError
 from lakelsm.format.file_names import AttemptNames
 from lakelsm.runner.task_messages import TaskMessages
 from lakelsm.schema.system_columns import ERROR
+from lakelsm.spark import functions as F
+from lakelsm.spark.connect import is_connect
+from lakelsm.spark.functions import of_session
 from lakelsm.spark.spark_types import from_struct, to_spark_arrow
 from lakelsm.spark.task_errors import error_text, translated_errors
+from lakelsm.version import VERSION
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
 Unit = TypeVar("Unit")
 
@@ -79,10 +85,16 @@ def parquet_reader(spark: SparkSession, schema: StructType, settings: Mapping[st
 
 
 @cache
-def _exempt_modules_from_collection() -> None:
-    """Exempt all loaded modules from garbage collection, once a process. Spark's workers collect garbage after each task,
-    which takes 35 ms with all modules of pyarrow, pandas and Spark.
+def _prepare_worker(version: str) -> None:
+    """Check the version of lakelsm in a worker, which may be on another machine than the program's, once a process.
+
+    All loaded modules are exempt from garbage collection: Spark's workers collect garbage after each task, which takes
+    35 ms with all modules of pyarrow, pandas and Spark.
     """
+    if version != VERSION:
+        raise SparkUnavailableError(
+            f"Spark's workers have lakelsm {VERSION}, and this program has {version}. Install one version for both."
+        )
     gc.collect()
     gc.freeze()
 
@@ -99,9 +111,10 @@ def run_units(
     Each unit is pickled separately, so that a task decodes its own only. Plans show the name of the task's class.
     """
     packed = [pickle.dumps(unit) for unit in units]
+    version = VERSION  # Functions of modules are not copied to workers, values of variables are.
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        _exempt_modules_from_collection()
+        _prepare_worker(version)
         for batch in batches:
             for index in batch.column(0).to_pylist():
                 yield from task(pickle.loads(packed[index]))
@@ -124,9 +137,10 @@ def map_in_arrow(
     """
     names = frame.columns
     plain = all(_IDENTIFIER.fullmatch(name) for name in names)
+    version = VERSION
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        _exempt_modules_from_collection()
+        _prepare_worker(version)
         return task(batches if plain else (batch.rename_columns(names) for batch in batches))
 
     if not plain:
@@ -139,6 +153,8 @@ def collect_after_tasks_end(frame: DataFrame, tag: str) -> list[Row]:
 
     Spark gives up a job while tasks still run, and these may still write files. No other job has the tag ``tag``.
     """
+    if is_connect(frame):
+        return _collected_by_server(frame, tag)
     context = frame.sparkSession.sparkContext
     context.addJobTag(tag)
     try:
@@ -153,6 +169,24 @@ def collect_after_tasks_end(frame: DataFrame, tag: str) -> list[Row]:
         context.removeJobTag(tag)
 
 
+def _collected_by_server(frame: DataFrame, tag: str) -> list[Row]:
+    """Run ``frame.collect()`` on a Connect server. If this process gives up, the server cancels the job.
+
+    The server interrupts the tasks of a failed job, and no call of the client shows their state.
+    """
+    session = frame.sparkSession
+    session.addTag(tag)
+    try:
+        return frame.collect()
+    except PySparkException:
+        raise
+    except BaseException:
+        session.interruptTag(tag)
+        raise
+    finally:
+        session.removeTag(tag)
+
+
 def _runs(context: SparkContext, tag: str) -> bool:
     """Return whether a task of the jobs with a tag runs."""
     tracker = context.statusTracker()
@@ -164,6 +198,7 @@ def _runs(context: SparkContext, tag: str) -> bool:
     return False
 
 
+@of_session
 def read_units(
     spark: SparkSession,
     units: Sequence[Unit],
@@ -193,6 +228,7 @@ def read_units(
     return _raise_errors(run_units(spark, units, run, StructType([*shown, StructField(ERROR, StringType())])))
 
 
+@of_session
 def map_batches(
     frame: DataFrame, task: Callable[[pa.RecordBatch], Iterator[pa.RecordBatch]], added: StructType
 ) -> DataFrame:

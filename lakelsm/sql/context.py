@@ -11,6 +11,7 @@ from lakelsm.arguments import TAG_POINT
 from lakelsm.engine import spark_session
 from lakelsm.epoch_time import LAST_MILLIS, utc_time
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.local.arrow_input import is_spark_frame
 from lakelsm.moment import MOMENT_FORMS, Moment
 from lakelsm.sql.metadata_columns import with_metadata_columns
 from lakelsm.sql.pushdown import Need, needs
@@ -114,8 +115,14 @@ class SqlContext:
         return with_metadata_columns(query, {each.start: source for each, source in found if source is not None})
 
     def session(self) -> SparkSession:
-        """Return the session that runs queries."""
-        return spark_session(self.spark, _WITHOUT_SPARK)
+        """Return the session that runs queries. Raises InvalidInputError for a DataFrame of another session."""
+        session = spark_session(self.spark, _WITHOUT_SPARK)
+        for name, frame in self.frames.items():
+            if is_spark_frame(frame):
+                from lakelsm.spark.session import session_of_rows
+
+                session_of_rows(name, frame, session)
+        return session
 
     def _frame(
         self, query: QueryText, sources: Mapping[int, QuerySource], wanted: Mapping[int, Need], before: str = ""

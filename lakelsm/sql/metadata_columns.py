@@ -82,7 +82,7 @@ class MetadataSource:
         wanted, table = self._wanted(need) or self.fields[:1], self.rows.table
         frames = bucket_frames(table, need.where, self._read(wanted), fresh=self.rows.fresh, max_frames=_MAX_FRAMES)
         kinds: dict[str, Sequence[str] | None] = {PARTITION: table.schema.partition_keys, BUCKET: None}
-        return with_metadata(frames, [field.name for field in wanted], kinds)
+        return with_metadata(spark, frames, [field.name for field in wanted], kinds)
 
     def plan(self, need: Need) -> str:
         """See `QuerySource.plan`."""

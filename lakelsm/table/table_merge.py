@@ -153,7 +153,11 @@ class TableMerge:
         own = "spark" if is_spark_frame(source) else "local"
         if name == "local" and own == "spark":
             raise invalid_argument("engine", "'local' cannot read a Spark DataFrame.", "Leave it out.")
-        return chosen_engine(name or own, self._table._spark)
+        if own == "local":
+            return chosen_engine(name or own, self._table._spark)
+        from lakelsm.spark.session import session_of_rows
+
+        return chosen_engine("spark", session_of_rows("source", source, self._table._spark))  # type: ignore[arg-type]
 
     def _with(self, rows: str, action: str, values: Mapping[str, str] | None, condition: str | None) -> TableMerge:
         checked_text("condition", condition, _CONDITION, optional=True)

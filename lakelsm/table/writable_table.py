@@ -184,10 +184,10 @@ class WritableTable(OpenedTable):
             raise wrong_argument("engine", named, f"'{own}' for rows of this type", "Leave it out.")
         if own == "local":
             return chosen_engine("local", None)
-        from lakelsm.spark.session import checked_frame
+        from lakelsm.spark.session import checked_frame, session_of_rows
 
-        checked_frame(frame)  # type: ignore[arg-type]
-        return chosen_engine("spark", self._spark)
+        rows = checked_frame(frame)  # type: ignore[arg-type]
+        return chosen_engine("spark", session_of_rows("frame", rows, self._spark))
 
     def _change(
         self,

@@ -92,10 +92,12 @@ def expected(keys: Sequence[str], schema: TableSchema, buckets: int, function: A
 def buckets_in_spark(frame: Any, schema: TableSchema, buckets: int, function: Any = "default") -> list[int]:
     from lakelsm.frames.bucket_expression import with_bucket
     from lakelsm.schema.system_columns import BUCKET
+    from lakelsm.spark.functions import functions_of
     from lakelsm.write.fixed_buckets import FixedBuckets
 
     keys = tuple(map(schema.field, schema.bucket_keys))
-    bucketed = with_bucket(frame, FixedBuckets(keys, buckets, function))
+    with functions_of(frame):
+        bucketed = with_bucket(frame, FixedBuckets(keys, buckets, function))
     assert bucketed.columns == [*frame.columns, BUCKET]
     return [row[0] for row in bucketed.select(BUCKET).collect()]
 

@@ -44,6 +44,7 @@ def _same(found: Any, expected: Any, target: str) -> bool:
     return type(found) is type(expected) and bool(found == expected)
 
 
+@pytest.mark.usefixtures("classic_functions")
 @pytest.mark.parametrize("ansi", ["true", "false"])
 def test_edge_values_fit_by_the_same_rules_as_in_this_process(spark: SparkSession, ansi: str) -> None:
     column = F.col("v")

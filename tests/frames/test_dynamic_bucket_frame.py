@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from lakelsm.write.dynamic_bucket import BucketPolicy
 from tests.compact.local_table import LocalTable
 
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@pytest.mark.usefixtures("classic_functions")
 def test_buckets_fill_up_to_their_target_in_each_partition(spark: SparkSession, tmp_path: Path) -> None:
     from lakelsm.frames.dynamic_bucket_frame import with_dynamic_bucket
 

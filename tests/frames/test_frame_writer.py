@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lakelsm.environment import SYSTEM
+from lakelsm.errors import StorageError
 from lakelsm.format.data_file.key_value_file import FileLayout
 from lakelsm.format.file_names import AttemptNames
+from lakelsm.frames.frame_writer import _on_shared_disk
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.write.level0_task import Level0Job
 from tests.compact.local_table import LocalTable
@@ -118,3 +120,9 @@ def test_small_and_large_inputs_are_written_in_input_order(
     assert {(row.p, row.k): row.v for row in table.read().collect()} == wanted
     if "changelog-producer" in options:
         assert table.changelog(0, 1).count() == 2000
+
+
+def test_a_task_on_a_machine_without_the_tables_directory_fails(tmp_path: Path) -> None:
+    assert _on_shared_disk(str(tmp_path), list)(iter([])) == []  # type: ignore[arg-type]
+    with pytest.raises(StorageError, match=r"/nowhere/t does not exist on a machine of .* Use a warehouse"):
+        _on_shared_disk("/nowhere/t", list)(iter([]))  # type: ignore[arg-type]

@@ -90,6 +90,7 @@ def test_by_bucket_every_fact_finds_its_row(kind: str, spark: SparkSession, tmp_
     assert sorted((row.n, row.v) for row in found) == [(n, None if n in missing else f"v{n}") for n in range(45)]
 
 
+@pytest.mark.usefixtures("classic_functions")
 def test_each_group_of_buckets_is_a_separate_partition(spark: SparkSession) -> None:
     from pyspark.sql import functions as F
 

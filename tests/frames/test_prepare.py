@@ -195,6 +195,7 @@ SOUND = [
 ]
 
 
+@pytest.mark.usefixtures("classic_functions")
 def test_each_fault_is_found_in_its_row_only(spark: SparkSession) -> None:
     values = [{name: value} for name, value, _ in FAULTY] + SOUND
     frame = spark.createDataFrame([tuple(value.get(field.name) for field in FIELDS) for value in values], _TYPES)
@@ -205,6 +206,7 @@ def test_each_fault_is_found_in_its_row_only(spark: SparkSession) -> None:
     assert found == [[text] for _, _, text in FAULTY] + [[]] * len(SOUND)
 
 
+@pytest.mark.usefixtures("classic_functions")
 @pytest.mark.parametrize(
     "kind", ["INT NOT NULL", "STRING", "ROW<x INT>", "MAP<INT NOT NULL, STRING>", "ARRAY<ARRAY<INT>>"]
 )

@@ -46,6 +46,7 @@ def schema_of(keys: tuple[str, ...], partitions: tuple[str, ...] = (), **options
     return create_schema(COLUMNS, [*partitions, *keys], list(partitions), {"bucket": "4", **options})
 
 
+@pytest.mark.usefixtures("classic_functions")
 @pytest.mark.parametrize("keys", [("i", "j"), ("t", "s", "i"), ("d", "i"), ("m", "t"), ("t", "d", "s", "t2")])
 def test_narrow_keys_are_ordered_by_one_number(spark: SparkSession, keys: tuple[str, ...]) -> None:
     from pyspark.sql import functions as F
@@ -81,6 +82,7 @@ def test_narrow_keys_are_ordered_by_one_number(spark: SparkSession, keys: tuple[
     assert len({row.o for row in found}) == len(rows)
 
 
+@pytest.mark.usefixtures("classic_functions")
 def test_rows_of_few_buckets_are_interleaved_and_others_are_sorted_by_bucket(spark: SparkSession) -> None:
     from lakelsm.frames.row_order import MAX_INTERLEAVED, row_order
 
@@ -95,6 +97,7 @@ def test_rows_of_few_buckets_are_interleaved_and_others_are_sorted_by_bucket(spa
     assert of(schema_of(("l",), ("p",))) == (False, 3)
 
 
+@pytest.mark.usefixtures("classic_functions")
 def test_rows_that_are_all_kept_or_merged_in_pieces_are_in_input_order(spark: SparkSession) -> None:
     from lakelsm.frames.row_order import row_order
 

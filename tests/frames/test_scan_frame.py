@@ -46,6 +46,7 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tabl
     return made
 
 
+@pytest.mark.usefixtures("classic_functions")
 @pytest.mark.parametrize(("small", "scanned"), [("every file", 0), ("all but the largest", 1), ("none", 3)])
 def test_tasks_and_scans_return_the_same_rows(table: Table, small: str, scanned: int) -> None:
     sizes = sorted(file.file_size for file in table.explain().merged_files)
@@ -59,6 +60,7 @@ def test_tasks_and_scans_return_the_same_rows(table: Table, small: str, scanned:
     assert rows_of(found.where("v >= 18")) == [row for row in sorted(WANTED, key=repr) if row[2] >= 18]
 
 
+@pytest.mark.usefixtures("classic_functions")
 def test_rows_are_the_same_if_two_files_have_the_same_size(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lakelsm.frames.scan_frame._sizes_identify_chunks", lambda files: False)
     store = TableStore.open(f"file:{table._opened.paths.root}").with_options({"source.split.open-file-cost": "1 b"})
@@ -76,6 +78,7 @@ def test_distinct_sizes_that_fit_a_number_with_the_chunk_identify_files() -> Non
     assert not _sizes_identify_chunks([file(7, 1 << 32)])
 
 
+@pytest.mark.usefixtures("classic_functions")
 def test_tasks_read_sections_whole_unless_few_columns_are_requested(table: Table) -> None:
     store = TableStore.open(f"file:{table._opened.paths.root}").with_options({"source.split.open-file-cost": "1 b"})
     plan = plan_read(store, store.snapshots.latest(), None)

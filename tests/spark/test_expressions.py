@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 NAMES = ("a.b", "`tick`", "a", "${x}", "*", "sp ace")
 
 
+@pytest.mark.usefixtures("classic_functions")
 def test_dots_and_backticks_are_part_of_a_name(spark: SparkSession) -> None:
     frame = spark.createDataFrame([tuple(range(len(NAMES)))], list(NAMES))
     assert frame.select(*quoted_all(NAMES)).columns == list(NAMES)
@@ -92,6 +93,7 @@ CASES: list[tuple[DataType, DataType, Any, Any]] = [
 ]
 
 
+@pytest.mark.usefixtures("classic_functions")
 def test_members_are_matched_by_id_and_null_stays_null(spark: SparkSession) -> None:
     struct = T.StructType([T.StructField(f"c{at}", to_spark(old)) for at, (old, _, _, _) in enumerate(CASES)])
     frame = spark.createDataFrame([tuple(value for _, _, value, _ in CASES)], struct)
@@ -101,6 +103,7 @@ def test_members_are_matched_by_id_and_null_stays_null(spark: SparkSession) -> N
         assert field.dataType.simpleString() == to_spark(new).simpleString()
 
 
+@pytest.mark.usefixtures("classic_functions")
 @pytest.mark.parametrize("kind", [INT, OLD, ArrayType(OLD)], ids=lambda kind: kind.sql())
 def test_a_column_of_the_same_layout_is_returned_unchanged(spark: SparkSession, kind: DataType) -> None:
     column = F.col("c")

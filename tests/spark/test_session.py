@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.errors import PySparkImportError, PySparkValueError
 from pyspark.sql import DataFrame, SparkSession
 
 from lakelsm import Catalog
@@ -107,6 +108,26 @@ def test_under_spark_submit_the_session_has_the_users_settings(monkeypatch: pyte
     monkeypatch.setattr(SparkSession, "builder", Builder())
     session_module._new_session()
     assert calls == ["getOrCreate"]
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (PySparkImportError("grpcio >= 1.48.1 must be installed"), r"grpcio .*: pip install 'lakelsm\[connect\]'\."),
+        (PySparkValueError("token=secret"), r"SPARK_REMOTE is not the URL of a Connect server, such as 'sc://host:15002'\.$"),
+    ],
+    ids=["a client without its packages", "a wrong URL"],
+)
+def test_a_connect_session_that_cannot_be_created_is_an_error(
+    error: Exception, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise error
+
+    monkeypatch.setenv("SPARK_REMOTE", "sc://host/;token=secret")
+    monkeypatch.setattr(SparkSession, "builder", SimpleNamespace(getOrCreate=fail))
+    with pytest.raises(SparkUnavailableError, match=message):
+        session_module._new_session()
 
 
 def test_a_java_with_an_unknown_version_is_tried(
@@ -261,10 +282,10 @@ def test_a_session_that_has_ended_is_an_error() -> None:
         resolve_session(session_of(sys.executable, _jsc=None), "call to_arrow")
 
 
-def frame(module: str = "pyspark.sql.classic.dataframe", jsc: object = object(), streaming: bool = False) -> Any:
+def frame(jsc: object = object(), streaming: bool = False) -> Any:
     """Return a DataFrame of a session without a JVM."""
     session = SimpleNamespace(sparkContext=SimpleNamespace(_jsc=jsc))
-    members = {"__module__": module, "sparkSession": session, "isStreaming": streaming}
+    members = {"__module__": "pyspark.sql.classic.dataframe", "sparkSession": session, "isStreaming": streaming}
     return object.__new__(type("DataFrame", (DataFrame,), {**members, "__init__": lambda self: None}))
 
 
@@ -276,11 +297,10 @@ def test_a_classic_frame_of_a_running_session_is_returned_unchanged() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (frame(module="pyspark.sql.connect.dataframe"), "Spark Connect is not supported"),
         (frame(jsc=None), "its Spark session has ended"),
         (frame(streaming=True), r"frame: a stream cannot .*foreachBatch\(.*batch_id=batch_id"),
     ],
-    ids=["Spark Connect", "an ended session", "a stream"],
+    ids=["an ended session", "a stream"],
 )
 def test_a_frame_whose_rows_tasks_cannot_write_is_refused_with_the_remedy(given: Any, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):

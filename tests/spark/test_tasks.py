@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +12,20 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 
-from lakelsm.errors import StorageError
+from lakelsm.errors import SparkUnavailableError, StorageError
 from lakelsm.format.file_names import AttemptNames
 from lakelsm.runner.task_messages import TaskMessages
 from lakelsm.spark import tasks
-from lakelsm.spark.tasks import collect_messages, literal_path, map_in_arrow, run_units, unlogged
+from lakelsm.spark.tasks import (
+    _prepare_worker,
+    collect_after_tasks_end,
+    collect_messages,
+    literal_path,
+    map_in_arrow,
+    run_units,
+    unlogged,
+)
+from lakelsm.version import VERSION
 from tests.commit.commit_table import add, file, hash_index
 
 if TYPE_CHECKING:
@@ -133,3 +142,44 @@ def test_commands_within_unlogged_are_not_logged_and_disabled_loggers_stay_disab
     sender.debug("after")
     off.debug("off")
     assert [record.message for record in caplog.records] == ["after"]
+
+
+class RemoteSession:
+    """A session of Spark Connect that records its calls; ``collect`` of its frame raises an error."""
+
+    __module__ = "pyspark.sql.connect.session"
+
+    def __init__(self, error: BaseException) -> None:
+        self.calls: list[str] = []
+        self.error = error
+
+    def __getattr__(self, name: str) -> Callable[[str], None]:
+        return lambda tag: self.calls.append(f"{name} {tag}")
+
+    @property
+    def sparkSession(self) -> RemoteSession:
+        return self
+
+    def collect(self) -> None:
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "calls"),
+    [
+        (KeyboardInterrupt(), ["addTag job", "interruptTag job", "removeTag job"]),
+        (PySparkException("the job has failed"), ["addTag job", "removeTag job"]),
+    ],
+    ids=["an interrupt", "a failed job"],
+)
+def test_a_connect_server_cancels_a_job_that_this_process_gives_up(error: BaseException, calls: list[str]) -> None:
+    session: Any = RemoteSession(error)
+    with pytest.raises(type(error)):
+        collect_after_tasks_end(session, "job")
+    assert session.calls == calls
+
+
+def test_a_worker_of_another_version_is_refused() -> None:
+    _prepare_worker(VERSION)
+    with pytest.raises(SparkUnavailableError, match=rf"workers have lakelsm {VERSION}, and this program has 0\.1"):
+        _prepare_worker("0.1")

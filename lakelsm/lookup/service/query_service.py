@@ -24,11 +24,17 @@ _TICK = 0.5
 @dataclass(frozen=True)
 class QueryService:
     """Servers that answer lookups of a table by its primary key. They run while `run` does, in tasks of ``spark`` or
-    (None) in processes of this machine.
+    (None) in processes of this machine. Raises UnsupportedFeatureError for a session of Spark Connect.
     """
 
     setup: ServerSetup
     spark: SparkSession | None = None
+
+    def __post_init__(self) -> None:
+        if self.spark is not None:
+            from lakelsm.spark.connect import require_classic
+
+            require_classic(self.spark, "a query service in tasks of Spark", "Use engine 'local'.")
 
     def run(self, stop: threading.Event, report: Callable[[str], None]) -> bool:
         """Run until ``stop`` is set (return True) or another service replaces this one (False). ``report`` gets events.
