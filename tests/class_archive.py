@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pyspark
 
-#: Options for a JVM that ends soon: the time of the optimising compiler would not be recovered.
-_SHORT_LIFE = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+#: Options for a JVM that ends soon: the time of the optimising compiler would not be recovered. With this compiler alone,
+#: the cache of compiled code has 48 MB by default. The tests fill it, and methods would be removed and compiled again.
+_SHORT_LIFE = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 
 
 def archive() -> Path:

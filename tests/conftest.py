@@ -8,10 +8,12 @@ import shutil
 import time
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from lakelsm import environment
 from tests import chance, golden_tables
 from tests.engines import TableEngine
 from tests.golden_tables import GoldenTable
@@ -46,7 +48,10 @@ os.fsync = _synced
 _SHARED = ("tests/interop", "tests/connect")
 #: Tests that start processes, the longest of all. They are the first of those with a JVM, so that the last ones do not
 #: keep one process of a run busy alone.
-_LONGEST = (*_SHARED, "tests/test_concurrency.py", "tests/test_standalone_cluster.py", "tests/jobs")
+_LONGEST = (
+    *(*_SHARED, "tests/test_concurrency.py", "tests/test_standalone_cluster.py", "tests/jobs"),
+    *("tests/walkthroughs", "tests/spark/test_session.py"),
+)
 
 
 def group_of(test: str) -> str:
@@ -216,3 +221,10 @@ def object_server() -> ObjectServer:
     server = ObjectServer()
     server.start()
     return server
+
+
+@pytest.fixture
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The waits of the engine in this process take a hundredth of their time."""
+    hurried = {**vars(time), "sleep": lambda seconds: time.sleep(seconds / 100)}
+    monkeypatch.setattr(environment, "time", SimpleNamespace(**hurried))

@@ -38,6 +38,8 @@ def settings(app: str, scratch: Path) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.default.parallelism": "2",
         "spark.sql.shuffle.partitions": "2",
+        # Each sort and each hash table takes a page, of 64 MB by default, and the JVM clears and collects it.
+        "spark.buffer.pageSize": "1m",
         "spark.sql.session.timeZone": "UTC",
         # Workers are forked with all modules loaded.
         "spark.python.daemon.module": "tests.worker_daemon",

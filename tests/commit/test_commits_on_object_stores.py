@@ -35,10 +35,14 @@ def batch(*ids: int, v: int = 0) -> pa.Table:
     return pa.table({"id": pa.array(ids, pa.int64()), "v": pa.array([v] * len(ids), pa.int32())})
 
 
+SHORT_WAITS = pytest.mark.usefixtures("short_waits")
+
+
 def is_snapshot(number: int, method: str, path: str) -> bool:
     return method == "PUT" and path.endswith(f"/snapshot/snapshot-{number}")
 
 
+@SHORT_WAITS
 @pytest.mark.parametrize(("kind", "more"), KINDS)
 def test_a_snapshot_is_published_once_whatever_happens_to_the_answer(
     object_server: ObjectServer, kind: str, more: dict[str, object]
@@ -53,6 +57,7 @@ def test_a_snapshot_is_published_once_whatever_happens_to_the_answer(
     assert made.count().snapshot_id == 3
 
 
+@SHORT_WAITS
 @pytest.mark.parametrize(("kind", "more"), KINDS)
 def test_a_schema_is_added_once_whatever_happens_to_the_answer(
     object_server: ObjectServer, kind: str, more: dict[str, object]
@@ -65,6 +70,7 @@ def test_a_schema_is_added_once_whatever_happens_to_the_answer(
     assert fault.met and made.schema.id == 0
 
 
+@SHORT_WAITS
 def test_an_unknown_outcome_is_reported_and_a_rerun_finds_the_commit(object_server: ObjectServer) -> None:
     made = table(object_server)
     def reads(method: str, path: str) -> bool:
@@ -93,6 +99,7 @@ def test_a_refused_commit_leaves_no_file(object_server: ObjectServer) -> None:
     assert sorted(_files(store.file_io, store.paths.root)) == before
 
 
+@SHORT_WAITS
 @pytest.mark.property
 @pytest.mark.parametrize("seed", seeds(1))
 def test_random_faults_lose_and_double_nothing(object_server: ObjectServer, seed: int) -> None:

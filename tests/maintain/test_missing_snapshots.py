@@ -13,6 +13,8 @@ from lakelsm import Catalog, Table
 from lakelsm.cli.main import main
 from lakelsm.errors import CorruptTableError, ErrorKind, SnapshotNotFoundError
 
+pytestmark = pytest.mark.usefixtures("short_waits")
+
 ROWS = pa.table({"k": pa.array(range(4), pa.int32()), "p": ["a", "b"] * 2, "v": ["x"] * 4})
 OPTIONS = {"bucket": 1, "write-only": True, "commit.min-retry-wait": "1 ms"}
 

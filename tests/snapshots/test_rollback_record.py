@@ -12,6 +12,7 @@ from lakelsm.errors import CorruptTableError
 from tests.commit.commit_table import CommitTable, add, file
 
 
+@pytest.mark.usefixtures("short_waits")
 def test_a_hint_of_a_snapshot_that_a_rollback_deleted_is_no_damage(tmp_path: Path) -> None:
     """A commit wrote the hint after the rollback, and crashed before it checked that its snapshot exists."""
     table = CommitTable(tmp_path / "t")

@@ -17,6 +17,7 @@ from lakelsm import Catalog
 from lakelsm.errors import InvalidInputError, SparkUnavailableError
 from lakelsm.spark import session as session_module
 from lakelsm.spark.session import checked_frame, resolve_session
+from tests.class_archive import jvm_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -261,7 +262,7 @@ table.write(spark.range(3).selectExpr("CAST(id AS INT) AS k", "1 AS v"))
 print(spark.sparkContext.pythonExec == sys.executable, table.read().count())
 """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK")}
-    environment["PATH"] = f"{tmp_path / 'bin'}:{environment['PATH']}"
+    environment |= {"PATH": f"{tmp_path / 'bin'}:{environment['PATH']}", "JDK_JAVA_OPTIONS": jvm_options()}
     command = [sys.executable, "-c", program, str(tmp_path / "warehouse")]
     ran = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert (ran.stdout, (tmp_path / "runs").exists()) == ("True 3\n", False), ran.stderr[-2000:]

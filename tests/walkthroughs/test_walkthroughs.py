@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.class_archive import jvm_options
+
 HERE = Path(__file__).resolve().parent
 
 
@@ -30,4 +32,5 @@ def test_a_user_without_spark(name: str) -> None:
 
 @pytest.mark.spark
 def test_a_spark_user() -> None:
-    run("spark_user")
+    submit = "--conf spark.sql.shuffle.partitions=4 pyspark-shell"  # Spark's default, 200, is for a cluster.
+    run("spark_user", JDK_JAVA_OPTIONS=jvm_options(), PYSPARK_SUBMIT_ARGS=submit)
