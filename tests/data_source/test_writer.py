@@ -190,6 +190,18 @@ def test_abort_after_a_failed_commit_keeps_what_may_be_published(
     assert rows_of(table) == {1: 1}
 
 
+@pytest.mark.parametrize("bucket", ["2", "-1"])
+def test_a_task_that_runs_twice_is_published_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bucket: str) -> None:
+    table = created(tmp_path, bucket=bucket, write_only="true")
+    writer = writer_of(table)
+    lost, kept = (task(writer, 0, numbers(0, 5, add), monkeypatch) for add in (100, 200))
+    assert lost.files.entries != kept.files.entries
+    writer.commit([kept])
+    writer.abort([kept])
+    assert rows_of(table) == numbers(0, 5, 200)
+    assert not table.maintenance.check(data="full").findings
+
+
 def test_a_commit_that_fails_deletes_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = created(tmp_path)
     writer = writer_of(table)
