@@ -10,8 +10,8 @@ from lakelsm.errors import InvalidInputError
 from lakelsm.expressions.aggregate_functions import AGGREGATES, RANKS, AggregateCall, neighbour
 from lakelsm.expressions.collection_functions import COLLECTION_FUNCTIONS, struct_of
 from lakelsm.expressions.decimal_arithmetic import BIGINT
-from lakelsm.expressions.duckdb_casts import DuckExpression, alike, text_of
-from lakelsm.expressions.duckdb_functions import SCALAR
+from lakelsm.expressions.duckdb_casts import TIMESTAMP, TIMESTAMP_LTZ, DuckExpression, alike, cast, text_of
+from lakelsm.expressions.duckdb_functions import DATE, SCALAR
 from lakelsm.expressions.duckdb_types import type_text
 from lakelsm.expressions.expression_binder import ExpressionBinder, Handlers, Node, shown
 from lakelsm.expressions.operators import chosen, compared, concatenated
@@ -22,6 +22,12 @@ from lakelsm.types import AtomicType
 
 TINYINT = AtomicType("TINYINT")
 _FUNCTIONS = {**SCALAR, **TEXT_FUNCTIONS, **TIME_FUNCTIONS, **COLLECTION_FUNCTIONS}
+#: Functions of the current time, and their types.
+_CURRENT = {
+    **dict.fromkeys(("current_timestamp", "now"), TIMESTAMP_LTZ),
+    **dict.fromkeys(("current_date", "curdate"), DATE),
+    "localtimestamp": TIMESTAMP,
+}
 #: Functions of `call` itself.
 _OTHERS = frozenset(
     [
@@ -40,6 +46,8 @@ def call(binder: ExpressionBinder, node: Node) -> Expression | None:
         return _aggregate(binder, node, "", "")
     if name == "mod" and len(node.expressions) == 2:
         return binder.bind(exp.Mod(this=node.expressions[0], expression=node.expressions[1]))
+    if name in _CURRENT and not node.expressions:
+        return current(binder, name)
     if name not in _OTHERS and name not in _FUNCTIONS:
         return None  # Another aggregate, perhaps: its arguments may be no groups.
     arguments = [binder.bind(each) for each in node.expressions]
@@ -70,6 +78,12 @@ def call(binder: ExpressionBinder, node: Node) -> Expression | None:
         return chosen([f"({text_of(arguments[0])} IS NOT NULL)"], arguments[1:])
     function = _FUNCTIONS.get(name)
     return None if function is None else function(arguments)
+
+
+def current(binder: ExpressionBinder, name: str) -> Expression | None:
+    """Bind current_timestamp and its like: the time at which the query was parsed, in UTC."""
+    time = DuckExpression(TIMESTAMP_LTZ, f"CAST('{binder.time.isoformat(' ')}' AS TIMESTAMPTZ)")
+    return cast(time, _CURRENT[name])
 
 
 def _decoded(arguments: Sequence[Expression]) -> Expression | None:

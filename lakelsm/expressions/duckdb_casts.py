@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lakelsm.environment import utc_zone
 from lakelsm.expressions.duckdb_types import literal, text_literal, type_text
 from lakelsm.predicate.expression import BOOLEAN, NULL_TYPE, STRING, Expression, Value, common_type, is_number
 from lakelsm.types import INTEGER_ROOTS, AtomicType, DataType
@@ -15,6 +16,7 @@ from lakelsm.types import INTEGER_ROOTS, AtomicType, DataType
 #: The end of the reason of a failure that is not one of the value: Spark evaluates it.
 IN_THIS_PROCESS = "in this process"
 _FLOATS = ("FLOAT", "DOUBLE")
+TIMESTAMP, TIMESTAMP_LTZ = (AtomicType(root, precision=6) for root in ("TIMESTAMP", "TIMESTAMP_LTZ"))
 #: Decimal digits that a DOUBLE holds exactly.
 _EXACT_DIGITS = 15
 #: Texts that cast to a type on both engines; others are an error here.
@@ -51,6 +53,13 @@ def cast(child: Expression, target: DataType) -> Expression | None:
     if source == NULL_TYPE:
         return Value(target, None)
     text = text_of(child)
+    if TIMESTAMP_LTZ in (source, target) and utc_zone() is None:
+        return None  # The connection's time zone is UTC, and that of the session is another one.
+    if source == TIMESTAMP_LTZ:
+        return cast(DuckExpression(TIMESTAMP, f"CAST({text} AS TIMESTAMP)"), target)
+    if target == TIMESTAMP_LTZ:
+        time = cast(child, TIMESTAMP)
+        return None if time is None else DuckExpression(target, f"CAST({text_of(time)} AS TIMESTAMPTZ)")
     found = _cast_text(text, source, target)
     return None if found is None else DuckExpression(target, found)
 
@@ -62,7 +71,15 @@ def given_text(expression: Expression) -> str | None:
 
 
 def alike(expressions: Sequence[Expression]) -> list[Expression] | None:
-    """Return expressions as their common type; None where they have none. NULLs alone are BOOLEANs."""
+    """Return expressions as their common type; None where they have none. NULLs alone are BOOLEANs.
+
+    Dates and times beside times with a time zone are cast to these.
+    """
+    if any(each.type == TIMESTAMP_LTZ for each in expressions):
+        in_zone = [cast(each, TIMESTAMP_LTZ) if each.type.root in ("DATE", "TIMESTAMP") else each for each in expressions]
+        if None in in_zone:
+            return None
+        expressions = [each for each in in_zone if each is not None]
     kind = common_type(each.type for each in expressions)
     if kind is None:
         return None

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from lakelsm.expressions.decimal_arithmetic import BIGINT
-from lakelsm.expressions.duckdb_casts import DuckExpression, cast, text_of
+from lakelsm.expressions.duckdb_casts import TIMESTAMP, TIMESTAMP_LTZ, DuckExpression, cast, text_of
 from lakelsm.expressions.duckdb_types import type_text
 from lakelsm.predicate.expression import (
     BOOLEAN,
@@ -26,7 +26,10 @@ from lakelsm.predicate.expression import (
 from lakelsm.types import INTEGER_ROOTS, AtomicType, DataType
 
 _FLOATS = ("FLOAT", "DOUBLE")
-DATE, TIMESTAMP = AtomicType("DATE"), AtomicType("TIMESTAMP", precision=6)
+#: Digits after the point for which a DECIMAL(38) has 18 digits before it.
+_ROUNDED_DIGITS = 20
+DATE = AtomicType("DATE")
+_TIMES = ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ")
 
 #: Makes the expression of a call from its arguments; None where their types are refused.
 Call: TypeAlias = Callable[[Sequence[Expression]], Expression | None]
@@ -67,9 +70,11 @@ def accepted(argument: Expression, kind: str) -> Expression | None:
     if kind == "z":
         return cast(argument, BOOLEAN) if argument.type in (BOOLEAN, NULL_TYPE) else None
     if kind == "d":
-        return cast(argument, DATE) if root in ("DATE", "TIMESTAMP") or argument.type == NULL_TYPE else None
+        return cast(argument, DATE) if root in _TIMES or argument.type == NULL_TYPE else None
     if argument.type == NULL_TYPE:
         return Value(TIMESTAMP, None)
+    if argument.type == TIMESTAMP_LTZ:
+        return cast(argument, TIMESTAMP)
     return argument if root == "DATE" or argument.type == TIMESTAMP else None
 
 
@@ -103,7 +108,7 @@ def _extreme(name: str) -> Call:
 
 
 def _rounded(arguments: Sequence[Expression]) -> Expression | None:
-    """Bind round(decimal or integer [, digits]): half up. Digits of a double are rounded by its decimal text in Spark."""
+    """Bind round(number [, digits]): half up. The decimal text of a DOUBLE is rounded."""
     if not 1 <= len(arguments) <= 2:
         return None
     kind, digits = arguments[0].type, arguments[1] if len(arguments) == 2 else Value(INT, 0)
@@ -111,6 +116,8 @@ def _rounded(arguments: Sequence[Expression]) -> Expression | None:
         return None
     if kind.root in INTEGER_ROOTS and digits.value >= 0:
         return arguments[0]
+    if kind.root in _FLOATS and 0 <= digits.value <= _ROUNDED_DIGITS:
+        return DuckExpression(kind, _rounded_text(text_of(arguments[0]), kind, digits.value))
     if kind.root != "DECIMAL" or digits.value < 0:
         return None
     scale = min(digits.value, kind.scale or 0)
@@ -118,6 +125,13 @@ def _rounded(arguments: Sequence[Expression]) -> Expression | None:
     if whole + scale > 38:
         return None
     return cast(arguments[0], AtomicType("DECIMAL", precision=whole + scale, scale=scale))
+
+
+def _rounded_text(text: str, kind: AtomicType, digits: int) -> str:
+    rounded = f"CAST(CAST(CAST({text} AS DOUBLE) AS VARCHAR) AS DECIMAL(38, {digits}))"
+    # Numbers above 2**53 have no digits after the point.
+    is_whole = f"NOT isfinite({text}) OR abs({text}) > 1e17"
+    return f"CASE WHEN {is_whole} THEN {text} ELSE CAST(CAST({rounded} AS VARCHAR) AS {kind.root}) END"
 
 
 def _whole(name: str) -> Call:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from datetime import datetime
 from decimal import Decimal
 from typing import Any, NoReturn, TypeAlias
 
@@ -55,6 +56,8 @@ _MORE_ARGUMENTS = {
     "TryCast": ("to", "safe"),
     "Window": ("partition_by", "order", "spec", "over", "alias", "first"),
 }
+#: Functions that need no parentheses.
+CURRENT_TIMES = ("current_date", "current_timestamp", "localtimestamp")
 #: Characters of a part of a query that messages show.
 _SHOWN = 200
 
@@ -109,6 +112,11 @@ class ExpressionBinder:
         self._handlers = handlers
         self.in_aggregate = False
         self._level = 0
+
+    @property
+    def time(self) -> datetime:
+        """The current time of the query."""
+        return self._tree.time
 
     def bind(self, node: Node) -> Expression:
         """Return the expression of a node. Raises UnsupportedFeatureError for a part that is refused."""
@@ -168,6 +176,8 @@ class ExpressionBinder:
         lowered = names[0].lower()
         if len(names) == 1 and lowered in self.scope.aliases:
             return self.scope.aliases[lowered]
+        if len(names) == 1 and lowered in CURRENT_TIMES and not node.this.quoted:
+            return self.bind(exp.Anonymous(this=lowered, expressions=[]))
         columns = {column.name for column in self.scope.columns}
         known = sorted(name for name in columns if not name.startswith(KEY_FIELD_PREFIX))
         raise InvalidInputError(

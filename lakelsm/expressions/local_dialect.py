@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from datetime import datetime, timezone
 from decimal import Decimal
 from typing import Any, ClassVar
 
@@ -12,6 +13,7 @@ from sqlglot import TokenType, exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
+from lakelsm.environment import SYSTEM
 from lakelsm.errors import InvalidInputError
 from lakelsm.expressions.tokens import TokenKind, text_value, tokenize
 from lakelsm.predicate.expression import DOUBLE, STRING, Value, decimal
@@ -58,13 +60,15 @@ _INTEGERS = {"Y": ("TINYINT", 8), "S": ("SMALLINT", 16), "L": ("BIGINT", 64)}
 
 
 class QueryTree:
-    """A parsed query, or an expression. ``values`` are literals that sqlglot reads otherwise, by the texts that stand for
-    them.
+    """A parsed query, or an expression.
+
+    ``values`` are literals that sqlglot reads otherwise, by the texts that stand for them; ``time`` is the current time.
     """
 
     def __init__(self, sql: str, *, is_expression: bool = False, tables: Mapping[str, str] | None = None) -> None:
         """``tables`` are names in the text that stand for others, which messages show."""
         self.values: dict[str, Value] = {}
+        self.time = datetime.fromtimestamp(SYSTEM.clock() / 1000, timezone.utc)
         self._texts: dict[str, str] = {}
         self._prefix = "literal "
         while self._prefix in sql:

@@ -30,22 +30,15 @@ from lakelsm.predicate.expression import (
     reduced,
 )
 from lakelsm.predicate.sqlglot_tree import is_plain
-from lakelsm.types import INTEGER_ROOTS, ArrayType, AtomicType, DataType, MapType, parse_type
+from lakelsm.types import INTEGER_ROOTS, ArrayType, DataType, MapType
 
 _ARITHMETIC: dict[Any, str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
 _COMPARISONS: dict[Any, str] = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
-_CAST_TYPES = {
-    "TINYINT": "TINYINT",
-    "SMALLINT": "SMALLINT",
-    "INT": "INT",
-    "BIGINT": "BIGINT",
-    "FLOAT": "FLOAT",
-    "DOUBLE": "DOUBLE",
-    "BOOLEAN": "BOOLEAN",
-    "DATE": "DATE",
-    "TEXT": "STRING",
-    "VARCHAR": "STRING",
-    "TIMESTAMPNTZ": "TIMESTAMP(6)",
+_BITS: dict[Any, str] = {
+    exp.BitwiseAnd: "({} & {})",
+    exp.BitwiseNot: "(~{})",
+    exp.BitwiseOr: "({} | {})",
+    exp.BitwiseXor: "xor({}, {})",
 }
 
 
@@ -129,13 +122,31 @@ def _checked(side: Expression) -> Expression:
 
 
 def with_times(compared: Sequence[Expression]) -> list[Expression]:
-    """Return expressions that are compared: literals of text are cast to the type of a date or time beside them."""
-    kinds = {each.type for each in compared if each.type.root in ("DATE", "TIMESTAMP")}
+    """Return expressions that are compared: texts are cast to BIGINT or DOUBLE beside a number.
+
+    Literals of text are cast to the type of a date or time beside them.
+    """
+    numbers = [each.type.root for each in compared if is_number(each.type) and each.type != NULL_TYPE]
+    if numbers:
+        kind: DataType = BIGINT if all(root in INTEGER_ROOTS for root in numbers) else DOUBLE
+        casts = [cast(each, kind) if each.type == STRING else None for each in compared]
+        return [each if found is None else found for each, found in zip(compared, casts)]
+    kinds = {each.type for each in compared if each.type.root in ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ")}
     if len(kinds) != 1:
         return list(compared)
     (kind,) = kinds
     casts = [cast(each, kind) if isinstance(each, Value) and each.type == STRING else None for each in compared]
     return [each if found is None else found for each, found in zip(compared, casts)]
+
+
+def bits(binder: ExpressionBinder, node: Node) -> Expression | None:
+    """Bind ``a & b``, ``a | b``, ``a ^ b`` and ``~a`` of integers."""
+    parts = [binder.bind(each) for each in (node.this, node.expression) if each is not None]
+    sides = alike(parts)
+    if sides is None or any(each.type.root not in INTEGER_ROOTS for each in parts):
+        return None
+    texts = [text_of(side) for side in sides]
+    return DuckExpression(sides[0].type, _BITS[type(node)].format(*texts))
 
 
 def null_safe_equal(binder: ExpressionBinder, node: Node) -> Expression | None:
@@ -306,14 +317,6 @@ def chosen(tests: Sequence[str], values: Sequence[Expression]) -> Expression | N
     return DuckExpression(sides[0].type, f"CASE {branches} ELSE {text_of(sides[-1])} END")
 
 
-def cast_to(binder: ExpressionBinder, node: Node) -> Expression | None:
-    """Bind ``CAST(a AS type)``, ``DATE '…'``."""
-    if isinstance(node, exp.TryCast) and not isinstance(node.parent, exp.Dot) and node.args.get("safe"):
-        return None
-    target = cast_target(node)
-    return None if target is None else cast(binder.bind(node.this), target)
-
-
 def extract(binder: ExpressionBinder, node: Node) -> Expression | None:
     """Bind ``EXTRACT(field FROM a)``."""
     name = str(node.this.name).lower()
@@ -338,15 +341,6 @@ def element(binder: ExpressionBinder, node: Node) -> Expression | None:
     return DuckExpression(kind, f"CASE WHEN {outside} THEN {failed} ELSE {value} END")
 
 
-def cast_target(node: Node) -> DataType | None:
-    """Return the type of a CAST; None for one that is not evaluated here."""
-    name = str(getattr(node.to.this, "value", node.to.this))
-    if name == "DECIMAL":
-        digits = [int(one.this.this) for one in node.to.expressions]
-        return AtomicType("DECIMAL", precision=(digits or [10])[0], scale=(digits[1:] or [0])[0])
-    return parse_type(_CAST_TYPES[name]) if name in _CAST_TYPES and not node.to.expressions else None
-
-
 #: The handlers of this module, by the class of the node.
 OPERATORS: Handlers = {
     **dict.fromkeys(_ARITHMETIC, arithmetic),
@@ -354,10 +348,9 @@ OPERATORS: Handlers = {
     exp.And: connected,
     exp.Or: connected,
     exp.Between: between,
+    **dict.fromkeys(_BITS, bits),
     exp.Bracket: element,
     exp.Case: case,
-    exp.Cast: cast_to,
-    exp.TryCast: cast_to,
     exp.DPipe: joined,
     exp.Escape: escaped,
     exp.Exists: exists,

@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.expressions.calls import CALLS
+from lakelsm.expressions.cast_binder import CASTS
 from lakelsm.expressions.duck_evaluator import RowColumn, evaluated_type
 from lakelsm.expressions.duckdb_casts import DuckExpression
 from lakelsm.expressions.expression_binder import ExpressionBinder, Handlers, Node, QueryScope, ScopeColumn
@@ -57,7 +58,7 @@ def any_true(parts: Sequence[str]) -> str:
 #: An expression has no queries and no windows: it has the values of one row.
 _HANDLERS: Handlers = {
     kind: handler
-    for kind, handler in {**OPERATORS, **CALLS, exp.And: guarded, exp.Or: guarded}.items()
+    for kind, handler in {**OPERATORS, **CASTS, **CALLS, exp.And: guarded, exp.Or: guarded}.items()
     if kind not in (exp.Window, exp.Filter, exp.Exists, exp.Subquery)
 }
 

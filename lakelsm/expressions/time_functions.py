@@ -10,9 +10,9 @@ from typing import Any
 
 from sqlglot import exp
 
-from lakelsm.expressions.decimal_arithmetic import with_value
-from lakelsm.expressions.duckdb_casts import DuckExpression, cast, failure, given_text, text_of
-from lakelsm.expressions.duckdb_functions import DATE, TIMESTAMP, Call, accepted, fixed
+from lakelsm.expressions.decimal_arithmetic import BIGINT, with_value
+from lakelsm.expressions.duckdb_casts import TIMESTAMP, TIMESTAMP_LTZ, DuckExpression, cast, failure, given_text, text_of
+from lakelsm.expressions.duckdb_functions import DATE, Call, accepted, fixed
 from lakelsm.expressions.duckdb_types import text_literal
 from lakelsm.predicate.expression import INT, STRING, Expression, Value
 
@@ -35,6 +35,10 @@ _UNITS = {
     "QUARTER": "quarter",
     **dict.fromkeys(("MONTH", "MM", "MON"), "month"),
     "WEEK": "week",
+}
+_TIME_UNITS = {
+    **dict.fromkeys(("DAY", "DD"), "day"),
+    **{unit: unit.lower() for unit in ("HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")},
 }
 _MONTH_NAMES = [
     *("January", "February", "March", "April", "May", "June"),
@@ -101,12 +105,16 @@ def _of_unit(number: str, unit: str) -> Interval | None:
 
 
 def moved(time: Expression, step: Interval) -> Expression | None:
-    """Return a date or time plus an interval. A date plus hours is a time with a time zone in Spark, which is refused."""
+    """Return a date or time plus an interval. A date plus hours is a time with a time zone."""
     text = text_of(time)
     months = f"to_months({step.months})"
     if time.type == DATE and not step.has_time:
         days = step.micros // _MICROSECONDS["DAY"]
         return DuckExpression(DATE, f"CAST({text} + {months} AS DATE)" if step.months else f"({text} + ({days}))")
+    if time.type in (DATE, TIMESTAMP_LTZ):
+        plain = cast(time, TIMESTAMP)
+        found = None if plain is None else moved(plain, step)
+        return None if found is None else cast(found, TIMESTAMP_LTZ)
     if time.type != TIMESTAMP:
         return None
     return DuckExpression(TIMESTAMP, f"({text} + {months if step.months else f'to_microseconds({step.micros})'})")
@@ -122,6 +130,49 @@ def _truncated(arguments: Sequence[Expression]) -> Expression | None:
     if unit is None:
         return Value(DATE, None)
     return DuckExpression(DATE, f"CAST(date_trunc('{unit}', {text_of(date)}) AS DATE)")
+
+
+def _truncated_time(arguments: Sequence[Expression]) -> Expression | None:
+    """Bind date_trunc(unit, time): a time with a time zone, NULL for another unit."""
+    name = given_text(arguments[0]) if len(arguments) == 2 else None
+    given = accepted(arguments[1], "t") if name is not None else None
+    time = None if given is None else cast(given, TIMESTAMP)
+    if name is None or time is None:
+        return None
+    unit = {**_UNITS, **_TIME_UNITS}.get(name.upper())
+    if unit is None:
+        return Value(TIMESTAMP_LTZ, None)
+    return cast(DuckExpression(TIMESTAMP, f"date_trunc('{unit}', {text_of(time)})"), TIMESTAMP_LTZ)
+
+
+def _time(arguments: Sequence[Expression]) -> Expression | None:
+    """Bind to_timestamp(text, date or time)."""
+    is_known = len(arguments) == 1 and arguments[0].type.root in ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "VARCHAR")
+    return cast(arguments[0], TIMESTAMP_LTZ) if is_known else None
+
+
+def _unix_time(arguments: Sequence[Expression]) -> Expression | None:
+    """Bind unix_timestamp(date or time): whole seconds since 1970, without those after the point."""
+    given = accepted(arguments[0], "t") if len(arguments) == 1 else None
+    time = None if given is None else cast(given, TIMESTAMP)
+    return None if time is None else DuckExpression(BIGINT, f"(epoch_us({text_of(time)}) // {_SECOND})")
+
+
+def _of_unix_time(arguments: Sequence[Expression]) -> Expression | None:
+    """Bind from_unixtime(seconds [, pattern]): a text in UTC."""
+    time = _times_of(_SECOND)(arguments[:1])
+    return None if time is None else _formatted([time, *(arguments[1:] or [Value(STRING, "yyyy-MM-dd HH:mm:ss")])])
+
+
+def _times_of(micros: int) -> Call:
+    """Return the maker of timestamp_seconds and its like, for a unit of so many microseconds."""
+    time = fixed(f"make_timestamp({{0}} * {micros})", "b", TIMESTAMP)
+
+    def call(arguments: Sequence[Expression]) -> Expression | None:
+        found = time(arguments)
+        return None if found is None else cast(found, TIMESTAMP_LTZ)
+
+    return call
 
 
 _FIELDS = {
@@ -201,7 +252,14 @@ def _parsed_date(arguments: Sequence[Expression]) -> Expression | None:
 
 TIME_FUNCTIONS: Mapping[str, Call] = {
     "trunc": _truncated,
+    "date_trunc": _truncated_time,
     "date_format": _formatted,
+    "to_timestamp": _time,
+    "unix_timestamp": _unix_time,
+    "from_unixtime": _of_unix_time,
+    "timestamp_seconds": _times_of(_SECOND),
+    "timestamp_millis": _times_of(1000),
+    "timestamp_micros": _times_of(1),
     "to_date": _parsed_date,
     "unix_date": fixed("CAST({0} - DATE '1970-01-01' AS INTEGER)", "d", INT),
     "to_timestamp_ntz": lambda arguments: cast(arguments[0], TIMESTAMP)

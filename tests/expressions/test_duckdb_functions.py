@@ -27,6 +27,10 @@ from tests.sql.local.bound import type_of, value_of
         ("add_months(DATE '2024-01-31', 1)", date(2024, 2, 29)),
         ("datediff(DATE '2024-03-01', DATE '2024-02-28')", 2),
         ("round(2.345, 2)", Decimal("2.35")),
+        ("round(2.675D, 2)", 2.68),
+        ("round(-0.5D)", -1.0),
+        ("round(1e300, 3)", 1e300),
+        ("CAST(round(CAST(-9.95 AS FLOAT), 1) AS DOUBLE) > -9.95", True),
         ("floor(-1.5D)", -2),
         ("greatest(1, NULL, 2.5)", Decimal("2.5")),
         ("sign(-0.5)", -1.0),
@@ -43,7 +47,7 @@ def test_results_have_the_types_of_spark() -> None:
 
 
 @pytest.mark.parametrize(
-    "expression", ["soundex('x')", "upper(1)", "length('a', 'b')", "round(1.5D)", "date_add('2024-01-01', 1)"]
+    "expression", ["soundex('x')", "upper(1)", "length('a', 'b')", "round(1.5D, -1)", "date_add('2024-01-01', 1)"]
 )
 def test_other_functions_and_types_are_refused_by_name(expression: str) -> None:
     with pytest.raises(UnsupportedFeatureError, match="engine='spark'"):

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.expressions.calls import CALLS
+from lakelsm.expressions.cast_binder import CASTS
 from lakelsm.expressions.duckdb_casts import DuckExpression, cast, text_of
 from lakelsm.expressions.expression_binder import (
     BindQuery,
@@ -28,7 +29,7 @@ from lakelsm.text_table import amount
 from lakelsm.types import DataField, DataType
 
 #: The handlers of all expressions.
-HANDLERS = {**OPERATORS, **CALLS}
+HANDLERS = {**OPERATORS, **CASTS, **CALLS}
 _JOINS = {
     "": "INNER JOIN",
     "INNER": "INNER JOIN",
