@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 
-from lakelsm.arguments import checked_condition, checked_time
+from lakelsm.arguments import checked_condition, checked_snapshot_id, checked_tag, checked_time
 from lakelsm.data_source.table_location import (
     LOCATION_NAMES,
     CatalogTable,
@@ -56,11 +56,12 @@ class ReadOptions:
             return table
         name, value = self.point
         if name == "tag-name":
-            return table.at(tag=value)
+            return table.at(tag=checked_tag("option 'tag-name'", value))
         if name == "timestamp":
             checked_time("option 'timestamp'", value)
             return table.at(timestamp=value)
-        return table.at(snapshot=whole_number(name, value, "the id of a snapshot"))
+        number = whole_number(name, value, "the id of a snapshot")
+        return table.at(snapshot=checked_snapshot_id("option 'snapshot-id'", number))
 
 
 def _columns(text: str) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from lakelsm.data_source.table_location import (
     checked_options,
     whole_number,
 )
+from lakelsm.errors import InvalidInputError
 
 #: Options of writes that reads do not have.
 BATCH_NAMES = ("commit-user", "batch-id")
@@ -34,9 +35,8 @@ class WriteOptions:
         The options of a ``registered`` table are those of one statement.
         """
         options = checked_options(given, (*LOCATION_NAMES, *BATCH_NAMES), "write", of=registered)
-        batch = options.get("batch-id")
-        return WriteOptions(
-            registered or TableLocation.of(options),
-            commit_user=options.get("commit-user"),
-            batch_id=None if batch is None else whole_number("batch-id", batch, "a number from 0"),
-        )
+        user, batch = options.get("commit-user"), options.get("batch-id")
+        number = None if batch is None else whole_number("batch-id", batch, "a number from 0")
+        if number is not None and user is None:
+            raise InvalidInputError("option 'batch-id': option 'commit-user' is missing. A batch is identified by both.")
+        return WriteOptions(registered or TableLocation.of(options), commit_user=user, batch_id=number)

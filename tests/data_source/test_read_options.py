@@ -70,7 +70,9 @@ def test_wrong_options_are_refused_by_name(options: dict[str, str], message: str
     ("options", "message"),
     [
         ({"snapshot_id": "-1"}, "option 'snapshot-id': '-1' is not the id of a snapshot."),
+        ({"snapshot_id": "0"}, "option 'snapshot-id': 0 is less than 1."),
         ({"snapshot_id": "99"}, "snapshot 99"),
+        ({"tag_name": " "}, "option 'tag-name': expected the name of a tag"),
         ({"tag_name": "x"}, "x"),
         ({"timestamp": "soon"}, "option 'timestamp'"),
         ({"branch": "other"}, "other"),

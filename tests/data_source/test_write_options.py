@@ -19,6 +19,7 @@ def test_the_identity_of_a_batch_is_read_in_any_case() -> None:
     [
         ({"snapshot-id": "1"}, "option 'snapshot-id': a write of format('lakelsm') has no such option"),
         ({"batch-id": "-1"}, "option 'batch-id': '-1' is not a number from 0"),
+        ({"batch-id": "1"}, "option 'batch-id': option 'commit-user' is missing"),
         ({"path": ""}, "option 'path': the table is missing"),
     ],
 )
