@@ -8,6 +8,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -261,18 +262,28 @@ def records(table: Table, kinds: st.SearchStrategy[int], numbers: st.SearchStrat
 def rows(table: Table) -> st.SearchStrategy[dict[str, Any]]:
     """Values of all columns but the key."""
     return st.fixed_dictionaries(
-        {column.name: st.one_of(st.none(), values_of(column), values_of(column)) for column in table.columns}
+        {column.name: _or_null(values_of(column)) for column in table.columns}
     )
 
 
 def values_of(column: Column) -> st.SearchStrategy[Any]:
     if column.function == "nested_partial_update":
-        return _lists(_NESTED)
+        return _NESTED_LISTS
     if column.function == "collect" and column.flag("distinct"):
-        return _lists([1, 2, None])
+        return _NUMBER_LISTS
     if column.name.startswith(("g", "s")):
-        return st.integers(0, 3).map(str if column.type == "STRING" else int)
+        return _ORDERS[column.type == "STRING"]
     return VALUES[column.type]
+
+
+#: Strategies that Hypothesis would otherwise check again for each table.
+_NESTED_LISTS, _NUMBER_LISTS = _lists(_NESTED), _lists([1, 2, None])
+_ORDERS = (st.integers(0, 3).map(int), st.integers(0, 3).map(str))
+
+
+@cache
+def _or_null(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.one_of(st.none(), values, values)
 
 
 def same_value(value: Any, column: Column) -> Any:

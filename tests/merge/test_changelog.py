@@ -94,8 +94,9 @@ def layouts(draw: st.DrawFn, table: Table) -> list[tuple[int, LeveledRecord]]:
     """Records on levels: any number on level 0, at most one of a key on each other level, newer ones lower."""
     kinds = draw(st.sampled_from([st.just(0), st.sampled_from([0, 0, 2, 3])]))
     found: list[tuple[int, LeveledRecord]] = []
+    of_a_level = records(table, kinds, st.just(0))
     for level in range(TOP, -1, -1):
-        rows = draw(records(table, kinds, st.just(0)))
+        rows = draw(of_a_level)
         if level:
             rows = list(dict(rows).items())
         found += [(key, LeveledRecord(level, record)) for key, record in rows]

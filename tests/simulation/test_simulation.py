@@ -17,8 +17,8 @@ from tests.simulation.shrink import shrunk
 from tests.simulation.simulate import Simulation, failure_of
 
 REPOSITORY = Path(__file__).parents[2]
-#: About 40 seconds of CPU; `make simulate` runs more.
-SEEDS = 3000
+#: About 20 seconds of CPU; `make simulate` runs more.
+SEEDS = 1500
 #: Later seeds that failed once: commits above a rollback whose read the store failed; a tag of a snapshot that expired
 #: while EARLIEST moved; a tag of a snapshot that its writer removed because its predecessor was rolled back; a LATEST
 #: hint that a rollback wrote with the id of such a snapshot.
