@@ -17,7 +17,7 @@ BIGINT = AtomicType("BIGINT")
 _MAX_STEPS = 12
 #: Digits after the point of a sum that leave 20 before it.
 _MAX_SUM_SCALE = 18
-_TOO_LONG = "a division of decimals with so many digits is not evaluated"
+_TOO_LONG = "arithmetic of decimals with so many digits is not evaluated"
 
 
 def decimal_arithmetic(op: str, left: Expression, right: Expression, kind: AtomicType) -> Expression | None:
@@ -35,21 +35,32 @@ def decimal_arithmetic(op: str, left: Expression, right: Expression, kind: Atomi
     if op in "+-":
         if max(whole) + max(scales) > MAX_DECIMAL_DIGITS and max(scales) > _MAX_SUM_SCALE:
             return None
-        # A side or a sum that has more digits is an error of the row.
+        # A sum that has more digits is an error of the row.
         exact = decimal(min(max(whole) + max(scales) + 1, MAX_DECIMAL_DIGITS), max(scales))
         types = [exact, exact]
     else:
-        exact = decimal(sum(whole) + sum(scales), sum(scales))
-    casts = [cast(side, each) for side, each in zip(sides, types)]
+        fits = sum(whole) + sum(scales) < MAX_DECIMAL_DIGITS
+        exact = decimal(sum(whole) + sum(scales), sum(scales)) if fits else kind
+    casts = [_widened(side, each) for side, each in zip(sides, types)]
     if casts[0] is None or casts[1] is None:
         return None
     one, other = text_of(casts[0]), text_of(casts[1])
     if op == "*":
-        if sum(whole) + sum(scales) >= MAX_DECIMAL_DIGITS:
+        if sum(scales) > (exact.scale or 0):
             return _wide_product(one, other, *types, kind=kind)
         one = _wide(one, types[0])
     found = DuckExpression(exact, f"CAST({one} {op} {other} AS {type_text(exact)})")
     return cast(found, kind)
+
+
+def _widened(side: Expression, kind: AtomicType) -> Expression | None:
+    """Return a number as a decimal that has no fewer digits after the point; it fails for too many before it."""
+    whole, own = (kind.precision or 0) - (kind.scale or 0), decimal_of(side)
+    if (own.precision or 0) - (own.scale or 0) > whole and isinstance(side, DuckExpression):
+        failed = failure(f"{_TOO_LONG} {IN_THIS_PROCESS}", own)
+        limited = with_value(f"CASE WHEN abs({{x}}) < {10**whole} THEN {{x}} ELSE {failed} END", side.sql)
+        side = DuckExpression(side.type, limited)
+    return cast(side, kind)
 
 
 def _wide_product(
@@ -57,7 +68,8 @@ def _wide_product(
 ) -> Expression | None:
     """Return ``left * right``, rounded half up as in Spark: to 39 digits, then to those of ``kind``.
 
-    The digits of the longer side are cut into two parts, so that the products of both parts are HUGEINTs.
+    ``kind`` has fewer digits after the point than the product. The longer side is cut into two parts, so that
+    the products of both are HUGEINTs.
     """
     if (left_type.precision or 0) < (right_type.precision or 0):
         left, right, left_type, right_type = right, left, right_type, left_type
@@ -79,11 +91,10 @@ def _wide_product(
         power = 10**dropped
         parts = f"{{x}}.h * {10 ** (low - dropped)} + {{x}}.l // {power}", f"{{x}}.l % {power}"
     text = with_value(f"{{'q': {parts[0]}, 'r': {parts[1]}, 'n': {{x}}.n}}", text)
-    if dropped:
-        first = f"greatest(length(CAST({{x}}.q AS VARCHAR)) + {dropped - MAX_DECIMAL_DIGITS - 1}, 0)"
-        rounded = f"CASE WHEN {first} = 0 OR {first} >= {dropped} THEN 0 ELSE 5 * {_power(f'{first} - 1')} END"
-        up = f"CASE WHEN {{x}}.r >= {5 * 10 ** (dropped - 1)} - {rounded} THEN 1 ELSE 0 END"
-        text = with_value(f"{{'q': {{x}}.q + {up}, 'n': {{x}}.n}}", text)
+    first = f"greatest(length(CAST({{x}}.q AS VARCHAR)) + {dropped - MAX_DECIMAL_DIGITS - 1}, 0)"
+    rounded = f"CASE WHEN {first} = 0 OR {first} >= {dropped} THEN 0 ELSE 5 * {_power(f'{first} - 1')} END"
+    up = f"CASE WHEN {{x}}.r >= {5 * 10 ** (dropped - 1)} - {rounded} THEN 1 ELSE 0 END"
+    text = with_value(f"{{'q': {{x}}.q + {up}, 'n': {{x}}.n}}", text)
     return DuckExpression(kind, with_value(_as_decimal("{x}.q", "{x}.n", kind), text))
 
 

@@ -87,10 +87,12 @@ def test_ratios_of_sums_are_evaluated_while_their_values_have_fewer_digits() -> 
     assert value_of(f"{total.format(10)} - {total.format('0.0001')}") == Decimal("9.9999")
     with pytest.raises(UnsupportedFeatureError, match=r"not evaluated in this process\. Evaluate it on Spark\."):
         value_of(f"100.00 * {total.format(2)} / {total.format('9' * 34)}")
+    with pytest.raises(UnsupportedFeatureError, match=r"not evaluated in this process\. Evaluate it on Spark\."):
+        value_of(f"{total.format('9' * 30)} - CAST(0.1 AS DECIMAL(17, 15))")
 
 
 def test_values_that_need_more_digits_are_refused_by_name() -> None:
-    one = "CAST(1 AS DECIMAL(38, 0))"
+    one = "CAST(1 AS DECIMAL(38, 10))"
     for text in (f"{one} * {one}", f"{one} + CAST(0 AS DECIMAL(38, 38))"):
         with pytest.raises(UnsupportedFeatureError, match="engine='spark'"):
             value_of(text)
