@@ -40,6 +40,8 @@ def settings(app: str, scratch: Path) -> dict[str, str]:
         "spark.sql.shuffle.partitions": "2",
         # Each sort and each hash table takes a page, of 64 MB by default, and the JVM clears and collects it.
         "spark.buffer.pageSize": "1m",
+        # Otherwise each function of columns sends the line of its call to the JVM, with eight calls.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
         # Workers are forked with all modules loaded.
         "spark.python.daemon.module": "tests.worker_daemon",

@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 
+# Spark puts zip files of its modules before those of the environment. They would be compiled again at each start, and
+# their directories read again for each task.
+sys.path[:] = [path for path in sys.path if not path.endswith(".zip")]
+sys.path_importer_cache.clear()
 # When a worker is forked, no thread may run except that of Arrow's allocator, which supports forks.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
-import pandas  # noqa: F401
-import pyspark.worker  # noqa: F401
-from pyspark.daemon import manager
+import pandas  # noqa: E402, F401
+import pyspark.worker  # noqa: E402, F401
+from pyspark.daemon import manager  # noqa: E402
 
-import lakelsm.frames.spark_engine  # noqa: F401
+import lakelsm.frames.spark_engine  # noqa: E402, F401
 
 if __name__ == "__main__":
     gc.collect()
