@@ -107,7 +107,7 @@ class FrameMerge:
         # the source to each task.
         keys = self._source.select(*(quoted(name).alias(_PAIR.format(at)) for at, name in enumerate(pairs.values())))
         same = [self._same(column, F.col(_PAIR.format(at))) for at, column in enumerate(pairs)]
-        return target.join(F.broadcast(keys.distinct()), reduce(and_, same), "left_semi")
+        return target.join(F.broadcast(keys), reduce(and_, same), "left_semi")
 
     def _same(self, column: str, key: Column) -> Column:
         # A comparison that is safe for NULL makes two columns of the join's key, for which Spark's hash table is slower.

@@ -23,15 +23,14 @@ from lakelsm.types import DataType
 _PART = "part"
 
 
-def source_types(frame: DataFrame) -> dict[str, DataType | None]:
-    """Return the columns of a frame and their types; None for a type that Paimon does not have."""
-    found: dict[str, DataType | None] = {}
+def source_types(frame: DataFrame) -> Iterator[tuple[str, DataType | None]]:
+    """Yield the columns of a frame and their types; None for a type that Paimon does not have."""
     for field in frame.schema.fields:
         try:
-            found[field.name] = value_type(field.dataType)
+            kind = value_type(field.dataType)
         except InvalidInputError:
-            found[field.name] = None
-    return found
+            kind = None
+        yield field.name, kind
 
 
 @contextmanager

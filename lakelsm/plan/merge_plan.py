@@ -13,6 +13,7 @@ from lakelsm.plan.merge_request import (
     MATCHED,
     NOT_MATCHED,
     NOT_MATCHED_BY_SOURCE,
+    ROW_NUMBER,
     MergeRequest,
     MergeRule,
     PlannedClause,
@@ -60,6 +61,17 @@ class MergePlan:
     def numbers(self, action: str) -> list[int]:
         """Return the numbers of the clauses with an action."""
         return [each.number for each in self.clauses if each.clause.action == action]
+
+
+def merge_columns(columns: Iterable[tuple[str, DataType | None]]) -> dict[str, DataType | None]:
+    """Return the columns of a source for `plan_merge`. Raises InvalidInputError for two columns with one name."""
+    found: dict[str, DataType | None] = {}
+    for name, kind in columns:
+        if name in found:
+            raise _one_name(name, name)
+        if name != ROW_NUMBER:
+            found[name] = kind
+    return found
 
 
 def plan_merge(store: TableStore, request: MergeRequest, source: Mapping[str, DataType | None]) -> MergePlan:
@@ -219,7 +231,7 @@ def _check_clauses(clauses: Sequence[MergeRule]) -> None:
 def _check_source(source: Sequence[str], request: MergeRequest) -> None:
     twice = alike(source)
     if twice is not None:
-        raise InvalidInputError(f"merge: columns {twice[0]!r} and {twice[1]!r} of the source have one name. Rename one.")
+        raise _one_name(*twice)
     for name in source:
         if name.upper().startswith(KEY_FIELD_PREFIX):
             raise InvalidInputError(f"merge: column {name!r} of the source: names with '_KEY_' are reserved. Rename it.")
@@ -227,6 +239,10 @@ def _check_source(source: Sequence[str], request: MergeRequest) -> None:
         raise InvalidInputError(
             f"merge: the target and the source are both called {request.source_alias!r}. Give one another alias."
         )
+
+
+def _one_name(one: str, other: str) -> InvalidInputError:
+    return InvalidInputError(f"merge: columns {one!r} and {other!r} of the source have one name. Rename one.")
 
 
 def _planned(store: TableStore, request: MergeRequest, at: int, source: Sequence[str]) -> PlannedClause:

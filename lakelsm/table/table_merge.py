@@ -26,7 +26,7 @@ from lakelsm.format.snapshot import Snapshot
 from lakelsm.frame_columns import FrameColumns
 from lakelsm.local.arrow_input import is_spark_frame
 from lakelsm.operation_log import logged
-from lakelsm.plan.merge_plan import plan_merge
+from lakelsm.plan.merge_plan import merge_columns, plan_merge
 from lakelsm.plan.merge_request import (
     DELETE,
     INSERT,
@@ -237,16 +237,13 @@ class _EngineMerge:
         if self._spark is None:
             from lakelsm.sql.local.local_merge import LocalMerge
 
-            types = {field.name: field.type for field in source.fields}
-            types.pop(ROW_NUMBER, None)
+            types = merge_columns((field.name, field.type) for field in source.fields)
             yield LocalMerge(store, plan_merge(store, self._request, types), source)
             return
         from lakelsm.frames.merge_frame import FrameMerge
         from lakelsm.frames.merge_source import source_types
 
-        known = source_types(source)
-        known.pop(ROW_NUMBER, None)
-        merge = FrameMerge(store, plan_merge(store, self._request, known), source)
+        merge = FrameMerge(store, plan_merge(store, self._request, merge_columns(source_types(source))), source)
         with merge.with_fixed_source() if self._can_change else nullcontext(merge) as rows:
             yield rows
 

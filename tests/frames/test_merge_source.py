@@ -37,7 +37,7 @@ def test_values_of_many_partitions_and_columns_with_odd_names(engine: TableEngin
     assert (found.rows, numbers.low, numbers.high, numbers.values) == (5000, 0, 4999, None)
     assert found.unique_columns() == ["a.b"]
     assert (texts.values, texts.has_null, numbers.has_null) == ({"x"}, True, False)
-    assert [kind is None for kind in source_types(frame).values()] == [False, False, True]
+    assert [kind is None for kind in dict(source_types(frame)).values()] == [False, False, True]
 
 
 @ON_SPARK

@@ -306,3 +306,12 @@ def test_a_source_without_a_snapshot_stays_empty(
     monkeypatch.setattr(table_merge, "plan_merge", planned)
     result = table.merge(source, "id").when_not_matched_insert().execute()
     assert result.snapshot_id is None and [row["v"] for row in shown(table)] == ["a"]
+
+
+def test_two_columns_of_the_source_with_one_name_are_refused(engine: TableEngine, tmp_path: Path) -> None:
+    table = engine.create(tmp_path, COLUMNS, ["id"])
+    engine.write(table, [(1, "a", 1)])
+    text = "MERGE INTO db.t USING (SELECT 1 AS id, 2 AS n, 3 AS n) s ON t.id = s.id WHEN MATCHED THEN DELETE"
+    with pytest.raises(InvalidInputError, match="columns 'n' and 'n' of the source have one name"):
+        engine.catalog(tmp_path).sql(text, engine=engine.name)
+    assert len(shown(table)) == 1

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
-from lakelsm.expressions.tokens import TokenKind, has_query, tokenize
+from lakelsm.expressions.aggregate_functions import AGGREGATES
+from lakelsm.expressions.tokens import Token, TokenKind, has_query, tokenize
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.local.arrow_merge import merged
 from lakelsm.local.arrow_scan import ArrowScan
@@ -32,6 +33,8 @@ from lakelsm.types import DataField
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+_AGGREGATES = frozenset([*AGGREGATES, "first", "last"])
 
 
 def checked_request(request: MergeRequest) -> MergeRequest:
@@ -56,9 +59,12 @@ def _check_expression(text: str) -> None:
     depth, tokens = 0, tokenize(text)
     if has_query(tokens):
         raise UnsupportedFeatureError(f"merge: a query within {text[:100]!r} is not supported.")
-    for token in tokens:
+    for before, token, after in zip([tokens[-1], *tokens], tokens, [*tokens[1:], tokens[-1]]):
         if token.kind is TokenKind.HINT:
             raise UnsupportedFeatureError(f"merge: a hint within {text[:100]!r} is not supported.")
+        if _is_of_many_rows(before, token, after):
+            word = token.text.upper()
+            raise InvalidInputError(f"merge: {word} in {text[:100]!r} needs other rows. Compute it in the source.")
         if token.text.strip("`").upper().startswith(KEY_FIELD_PREFIX):
             raise InvalidInputError(f"merge: column {token.text[:100]!r} does not exist.")
         depth += token.is_word("(") - token.is_word(")")
@@ -66,6 +72,14 @@ def _check_expression(text: str) -> None:
             raise InvalidInputError(f"merge: {text[:100]!r} is not one expression.")
     if depth:
         raise InvalidInputError(f"merge: {text[:100]!r} is not one expression.")
+
+
+def _is_of_many_rows(before: Token, token: Token, after: Token) -> bool:
+    """Return whether a token belongs to a window or an aggregate function, which would see the rows that are read."""
+    if token.is_word("OVER"):
+        return before.is_word(")") or before.is_word("NULLS")
+    is_call = after.is_word("(") and not any(map(before.is_word, (".", "LIKE", "ILIKE")))
+    return is_call and token.text.lower() in _AGGREGATES
 
 
 @dataclass(frozen=True)

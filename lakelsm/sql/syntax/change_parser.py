@@ -192,6 +192,9 @@ def _inserted(tokens: Tokens) -> dict[str, str] | None:
     if tokens.accept("*"):
         return None
     columns = tokens.names("the name of a column")
+    twice = next((name for at, name in enumerate(columns) if name in columns[:at]), None)
+    if twice is not None:
+        tokens.fail(f"another column than {twice!r}, which is listed twice")
     tokens.expect("VALUES", "(")
     values = tokens.separated()
     tokens.expect(")")

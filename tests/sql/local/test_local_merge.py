@@ -13,7 +13,20 @@ def request(condition: str) -> MergeRequest:
     return MergeRequest("t.k = s.k", (MergeRule(MATCHED, condition, DELETE),), "t", "s")
 
 
-@pytest.mark.parametrize("text", ["a > 1 -- (", "')' = b", "((a))", "`select` = 1", "a /* ) */ = 1"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a > 1 -- (",
+        "')' = b",
+        "((a))",
+        "`select` = 1",
+        "a /* ) */ = 1",
+        "t.count > max",
+        "`max`(a)",
+        "over = 1",
+        "a LIKE ANY ('b')",
+    ],
+)
 def test_one_expression_is_accepted(text: str) -> None:
     checked_request(request(text))
 
@@ -25,6 +38,10 @@ def test_one_expression_is_accepted(text: str) -> None:
         ("(a", InvalidInputError),
         ("a; DROP TABLE t", InvalidInputError),
         ("'a", InvalidInputError),
+        ("count(*) > 1", InvalidInputError),
+        ("Any (a)", InvalidInputError),
+        ("rank() OVER (ORDER BY a) = 1", InvalidInputError),
+        ("lag(a) IGNORE NULLS OVER w = 1", InvalidInputError),
         ("EXISTS (SELECT 1)", UnsupportedFeatureError),
         ("a /*+ BROADCAST(t) */", UnsupportedFeatureError),
     ],

@@ -70,6 +70,11 @@ def test_a_merge_has_its_clauses_in_order() -> None:
         ("MERGE INTO t USING s ON a", InvalidInputError, "expected WHEN MATCHED or WHEN NOT MATCHED"),
         ("MERGE INTO t USING s ON a WHEN MATCHED THEN INSERT *", InvalidInputError, "expected UPDATE or DELETE"),
         (
+            "MERGE INTO t USING s ON a WHEN NOT MATCHED THEN INSERT (a, b, a) VALUES (1, 2, 3)",
+            InvalidInputError,
+            "'a', which is listed twice",
+        ),
+        (
             "MERGE INTO t USING s ON a WHEN NOT MATCHED THEN INSERT (a, b) VALUES (1)",
             InvalidInputError,
             "as many values as the 2 columns of INSERT, not 1",
