@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -180,7 +181,7 @@ def merge(context: SqlContext, statement: sql.Merge) -> CommitResult:
     target_alias = statement.alias or statement.table[-1]
     evolves = statement.with_schema_evolution
     request = MergeRequest(statement.on, clauses, target_alias, source_alias, evolves=evolves)
-    source = partial(context.query, f"SELECT * FROM {statement.source}")
+    source = partial(replace(context, target=table).query, f"SELECT * FROM {statement.source}")
     columns = source_columns(source()) if evolves else None
     return TableMerge(table, source, request, columns=columns).execute(engine=context.engine)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,6 +22,7 @@ from lakelsm.sql.syntax.query_text import QueryText
 from lakelsm.sql.syntax.relations import FUNCTIONS, TableReference, refuse_functions
 from lakelsm.sql.syntax.statements import Name
 from lakelsm.table.table import Table, is_before_snapshots, previous_automatic_tag
+from lakelsm.table.table_view import is_same_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -63,12 +64,14 @@ class SqlCatalog(Protocol):
 
 @dataclass(frozen=True)
 class SqlContext:
-    """A catalog with frames by name. ``engine`` is 'spark' or 'local'."""
+    """A catalog with frames by name. ``engine`` is 'spark' or 'local'. ``target`` is the table of a MERGE."""
 
     catalog: SqlCatalog
     frames: Mapping[str, Any]
     engine: str
     spark: SparkSession | None
+    _: KW_ONLY
+    target: Table | None = None
 
     def full_name(self, name: Name) -> str:
         """Return the name of a table as 'database.table'."""
@@ -160,7 +163,8 @@ class SqlContext:
             return None
         opened = self.catalog.table(full)
         if not system:
-            return table_source(opened, reference)
+            # A MERGE reads the rows of its target that others do not show yet, and so must its source.
+            return table_source(opened, reference, fresh=self.target is not None and is_same_table(self.target, opened))
         source = table_source(opened, reference) if reference.version or reference.timestamp else None
         inspected: Any = opened if source is None else source.table  # type: ignore[attr-defined]
         return ResultSource(f"{full}${system}", inspected.inspect.system(system))

@@ -156,10 +156,13 @@ class ChangesSource:
         return f"changes of table {self.table.name} after {self.start!r} up to {self.end!r}"
 
 
-def table_source(table: Table, reference: TableReference) -> QuerySource:
-    """Return the source of a table's name with time travel and hints. The newest snapshot is fixed now."""
+def table_source(table: Table, reference: TableReference, *, fresh: bool = False) -> QuerySource:
+    """Return the source of a table's name with time travel and hints. The newest snapshot is fixed now.
+
+    ``fresh``: unless a hint decides, the newest snapshot includes the rows that other reads do not show yet.
+    """
     options = dict(reference.options)
-    fresh = _flag(_FRESH, options.pop(_FRESH, "false"))
+    hint = options.pop(_FRESH, None)
     points: dict[str, Any] = {_POINTS[key]: value for key, value in options.items() if key in _POINTS}
     unknown = sorted(set(options) - set(_POINTS))
     if unknown:
@@ -175,8 +178,8 @@ def table_source(table: Table, reference: TableReference) -> QuerySource:
     if reference.timestamp is not None:
         points["timestamp"] = _time(reference.timestamp)
     if points:
-        return TableSource(table.at(**points), fresh)
-    return TableSource(newest_view(table), fresh)
+        return TableSource(table.at(**points), _flag(_FRESH, hint or "false"))
+    return TableSource(newest_view(table), fresh if hint is None else _flag(_FRESH, hint))
 
 
 def _flag(key: str, text: str) -> bool:

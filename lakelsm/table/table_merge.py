@@ -48,7 +48,7 @@ from lakelsm.schema_changes import SchemaChange
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.table.readable_table import ReadableTable
 from lakelsm.table.schema_alteration import alter_schema
-from lakelsm.table.table_view import TableView, newest_view
+from lakelsm.table.table_view import TableView, is_same_table, newest_view
 from lakelsm.table.writable_table import WritableTable, commit_change, known_batch
 from lakelsm.types import output_arrow
 
@@ -76,14 +76,17 @@ class TableMerge:
         request: MergeRequest,
         *,
         columns: FrameColumns | None = None,
+        reads_target: bool = False,
     ) -> None:
         """``source`` opens the source: at the newest snapshots of its tables, or it returns the same object each time.
-        ``columns`` are those of the source, if the table gets the ones that it lacks.
+        ``columns`` are those of the source, if the table gets the ones that it lacks. ``reads_target``: the source is
+        the table itself.
         """
         self._table = table
         self._source = source
         self._request = request
         self._columns = columns
+        self._reads_target = reads_target
 
     @property
     def _log_name(self) -> str:
@@ -136,7 +139,7 @@ class TableMerge:
         known = store.snapshots.latest_id()
         source = self._source()
         chosen = self._engine(wanted, source)
-        merge = _EngineMerge(chosen, self._request, self._source, source, known=known)
+        merge = _EngineMerge(chosen, self._request, self._source, source, known=known, fresh=self._reads_target)
         changes: tuple[SchemaChange, ...] = ()
         if self._request.evolves:
             _, _, earlier = known_batch(store, commit_user, batch_id)
@@ -163,7 +166,9 @@ class TableMerge:
         checked_text("condition", condition, _CONDITION, optional=True)
         clause = MergeRule(rows, condition, action, values)
         request = replace(self._request, clauses=(*self._request.clauses, clause))
-        return TableMerge(self._table, self._source, request, columns=self._columns)
+        return TableMerge(
+            self._table, self._source, request, columns=self._columns, reads_target=self._reads_target
+        )
 
     def __repr__(self) -> str:
         return f"TableMerge({self._table._log_name!r}, {len(self._request.clauses)} clauses)"
@@ -187,8 +192,11 @@ class _EngineMerge:
         opened: object,
         *,
         known: int | None,
+        fresh: bool,
     ) -> None:
-        """``opened`` is the source, opened after ``known`` was the newest snapshot of the target."""
+        """``opened`` is the source, opened after ``known`` was the newest snapshot of the target. ``fresh`` is as in
+        `opened_source`.
+        """
         # The only imports from table/ of what is above it: docs/design/sql.md.
         from lakelsm.local.local_engine import LocalEngine
         from lakelsm.sql.local.local_merge import checked_request
@@ -198,6 +206,7 @@ class _EngineMerge:
         self._source = source
         self._opened = opened
         self._known = known
+        self._fresh = fresh
         self._can_change = is_spark_frame(opened)
         self._rows = self._rows_of(opened)
 
@@ -230,7 +239,9 @@ class _EngineMerge:
             # A table without a snapshot. It stays empty, although it may get its first rows.
             kinds = [(each.name, output_arrow(each.type)) for each in source.schema.fields]
             source = pa.schema(kinds).empty_table()
-        return opened_source(source) if self._spark is None else source_frame(self._spark, source)
+        if self._spark is None:
+            return opened_source(source, fresh=self._fresh)
+        return source_frame(self._spark, source, fresh=self._fresh)
 
     @contextmanager
     def _planned(self, store: TableStore, source: Any) -> Iterator[_MergeRows]:
@@ -304,7 +315,9 @@ def merge_builder(
     if takes_last:
         given, order = _ordered(given, names, order_by)
         request = replace(request, order=order)
-    return TableMerge(table, partial(_newest, given), request, columns=columns)
+    is_table = isinstance(given, ReadableTable) and not isinstance(given, TableView)
+    reads_target = is_table and is_same_table(table, given)  # type: ignore[arg-type]
+    return TableMerge(table, partial(_newest, given), request, columns=columns, reads_target=reads_target)
 
 
 def _condition(on: object, schema: TableSchema) -> str:

@@ -91,3 +91,9 @@ def newest_view(table: ReadableTable) -> ReadableTable:
     store = table._store()
     newest = store.snapshots.latest()
     return table if newest is None else TableView(store, table._spark, newest.id, newest_schema=True)
+
+
+def is_same_table(one: ReadableTable, other: ReadableTable) -> bool:
+    """Return whether two tables are the same branch of one table."""
+    first, second = one._store().paths, other._store().paths
+    return (first.root, first.branch) == (second.root, second.branch)

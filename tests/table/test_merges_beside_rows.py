@@ -293,6 +293,18 @@ def test_a_source_that_reads_the_target_is_as_new_as_the_target(
     assert not left and [(row["id"], row["n"]) for row in shown(table)] == [(1, 2), (2, 201), (3, 301)]
 
 
+@pytest.mark.parametrize("name", SELF_MERGES)
+def test_a_source_that_reads_the_target_has_its_rows_of_level_0(
+    local: TableEngine, tmp_path: Path, name: str
+) -> None:
+    table = local.create(tmp_path, COLUMNS, ["id"], options={"deletion-vectors.enabled": "true"})
+    local.write(table, [(1, "a", 1)])
+    table.compact(full=True)
+    local.write(table, [(1, "a", 5), (2, "b", 2)])
+    assert SELF_MERGES[name](table, tmp_path).updated_rows == 2
+    assert [(row["id"], row["n"]) for row in shown(table)] == [(1, 6), (2, 3)]
+
+
 def test_a_source_without_a_snapshot_stays_empty(
     local: TableEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -34,10 +34,14 @@ class _Readable(Protocol):
     def name(self) -> str:
         """The name of the table."""
 
-    def to_reader(self, where: str | None = None, columns: Sequence[str] | None = None) -> pa.RecordBatchReader:
+    def to_reader(
+        self, where: str | None = None, columns: Sequence[str] | None = None, *, fresh: bool = False
+    ) -> pa.RecordBatchReader:
         """Return the rows as a stream."""
 
-    def read(self, where: str | None = None, columns: Sequence[str] | None = None) -> DataFrame:
+    def read(
+        self, where: str | None = None, columns: Sequence[str] | None = None, *, fresh: bool = False
+    ) -> DataFrame:
         """Return the rows as a DataFrame."""
 
 
@@ -88,19 +92,22 @@ def source_names(source: Any) -> list[str]:
     return list(source.columns) if is_spark_frame(source) else [each.name for each in opened_source(source).fields]
 
 
-def opened_source(source: Any) -> QuerySource:
-    """Return the rows of a source, which are read again if the merge is computed again."""
+def opened_source(source: Any, *, fresh: bool = False) -> QuerySource:
+    """Return the rows of a source, which are read again if the merge is computed again.
+
+    ``fresh``: those of a table include the rows that other reads do not show yet.
+    """
     if isinstance(source, QueryResult):
         return _ResultRows(source)
-    return FrameSource("source", source) if isinstance(source, pa.Table) else _TableRows(source)
+    return FrameSource("source", source) if isinstance(source, pa.Table) else _TableRows(source, fresh)
 
 
-def source_frame(spark: SparkSession, source: Any) -> DataFrame:
-    """Return the rows of a source as a DataFrame."""
+def source_frame(spark: SparkSession, source: Any, *, fresh: bool = False) -> DataFrame:
+    """Return the rows of a source as a DataFrame; ``fresh`` is as in `opened_source`."""
     if is_spark_frame(source):
         frame: DataFrame = source
         return frame
-    return opened_source(source).frame(spark, Need(None, None))
+    return opened_source(source, fresh=fresh).frame(spark, Need(None, None))
 
 
 @dataclass(frozen=True)
@@ -108,6 +115,7 @@ class _TableRows:
     """The rows of a table at one snapshot."""
 
     table: _Readable
+    fresh: bool
 
     @property
     def fields(self) -> Sequence[DataField]:
@@ -121,7 +129,7 @@ class _TableRows:
 
     def reader(self, need: Need) -> pa.RecordBatchReader:
         """See `QuerySource.reader`."""
-        return self.table.to_reader(need.where, need.columns)
+        return self.table.to_reader(need.where, need.columns, fresh=self.fresh)
 
     def plan(self, need: Need) -> str:
         """See `QuerySource.plan`."""
@@ -129,7 +137,7 @@ class _TableRows:
 
     def frame(self, spark: SparkSession, need: Need) -> DataFrame:
         """See `QuerySource.frame`."""
-        return self.table.read(need.where, need.columns)
+        return self.table.read(need.where, need.columns, fresh=self.fresh)
 
 
 @dataclass(frozen=True)
