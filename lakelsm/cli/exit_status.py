@@ -17,6 +17,7 @@ class ExitStatus(IntEnum):
     NOTHING_TO_DO = 3
     CONFLICT = 4
     FINDINGS = 5  # A check found errors, or a file of the table is missing or damaged.
+    INTERRUPTED = 130  # As shells report a process that SIGINT ended.
 
 
 #: The exit status of several tables or steps is the first of these that one of them has.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -16,6 +17,7 @@ from lakelsm.cli.consumers import CONSUMERS
 from lakelsm.cli.contents import FILES, HEAD, SNAPSHOTS
 from lakelsm.cli.create import CREATE
 from lakelsm.cli.describe import DESCRIBE
+from lakelsm.cli.exit_status import ExitStatus
 from lakelsm.cli.expire import EXPIRE
 from lakelsm.cli.explain import EXPLAIN
 from lakelsm.cli.logs import add_log_arguments
@@ -81,8 +83,12 @@ def upkeep_job(program: str) -> int:
 
 
 def _then_stop_session(run: Callable[[], int]) -> int:
-    """Run a program, then stop the Spark session of the process."""
+    """Run a program, then stop the Spark session of the process. Ctrl-C ends it without a traceback."""
     try:
         return run()
+    except KeyboardInterrupt as interruption:
+        notes = getattr(interruption, "__notes__", ())
+        sys.stderr.write("\n".join(["lakelsm: interrupted.", *notes]) + "\n")
+        return ExitStatus.INTERRUPTED
     finally:
         stop_session()

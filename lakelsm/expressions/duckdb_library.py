@@ -29,6 +29,7 @@ _VALUES = [
         (r"(?P<kind>\w+) field value out of range: (?P<value>.*)", "{value} is not a {kind}"),
     )
 ]
+_INTERRUPTED = ("Query interrupted", "INTERRUPT Error: Interrupted!")
 _KINDS = {"INT8": "TINYINT", "INT16": "SMALLINT", "INT32": "INT", "INT64": "BIGINT", "INT128": "DECIMAL(38,0)"}
 
 
@@ -64,6 +65,12 @@ def raised(error: Exception, what: str) -> LakelsmError:
     if type(error).__name__ == "OutOfMemoryException":
         return OutOfMemoryError(f"{what}: DuckDB needs more memory or disk space than it may use: {text}.")
     return InvalidInputError(f"{what}: {_in_sql(_COLUMN.sub('', _CLASS.sub('', text, count=1)))}.")
+
+
+def check_interrupted(error: Exception) -> None:
+    """Raise KeyboardInterrupt for an error of DuckDB that stands for it: DuckDB handles SIGINT while it runs a query."""
+    if str(error).partition("\n")[0].strip() in _INTERRUPTED:
+        raise KeyboardInterrupt from error
 
 
 def _in_sql(text: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakelsm.expressions.duckdb_library import database_settings, imported_duckdb, raised
+from lakelsm.expressions.duckdb_library import check_interrupted, database_settings, imported_duckdb, raised
 
 #: Prepared queries that a thread keeps.
 _MAX_PREPARED = 16
@@ -122,10 +122,11 @@ def values_of(sql: str, rows: pa.Table, what: str) -> pa.ChunkedArray:
                 prepared.popitem(last=False)[1].close()
         prepared.move_to_end(key)
         found = query.run(rows)
-    except (duckdb.Error, pa.ArrowException, OSError) as error:
+    except (duckdb.Error, pa.ArrowException, OSError, RuntimeError) as error:
         failed = prepared.pop(key, None)
         if failed is not None:
             failed.close()
+        check_interrupted(error)
         raise raised(error, what) from error
     assert len(found) == len(rows), "DuckDB lost rows of a projection"
     return found

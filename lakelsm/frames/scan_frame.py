@@ -125,6 +125,26 @@ def scan_frame(
     return union_all(parts)
 
 
+@of_session
+def located_frame(spark: SparkSession, store: TableStore, plan: ReadPlan) -> DataFrame:
+    """Return the rows of a plan without merges: the table's columns, the row index as `ROW_INDEX`, and `FILE_NAME`."""
+    with store.while_read(plan.snapshot), translated_errors(store.paths.root):
+        schemas = store.schemas_of((file.schema_id for file in plan.raw_files), plan.snapshot)
+        plain = [file for file in plan.raw_files if file.vector is None]
+        masked = [file for file in plan.raw_files if file.vector is not None]
+        parts = file_scans(spark, store, schemas, plain, system=(ROW_INDEX,), snapshot=plan.snapshot)
+        if masked:
+            hidden = hidden_rows(spark, store, schemas, (), masked, plan.snapshot)
+            check_files(store.file_io, schemas, masked)
+            parts += file_scans(
+                spark, store, schemas, masked, hidden.chunks, system=(ROW_INDEX,), snapshot=plan.snapshot
+            )
+    if not parts:
+        struct = to_struct(store.schema.fields).add(ROW_INDEX, T.LongType()).add(FILE_NAME, T.StringType())
+        return spark.createDataFrame([], struct)
+    return union_all(parts)
+
+
 def _result_fields(schema: TableSchema, exact: bool) -> tuple[DataField, ...]:
     """Return the columns of a scan's result."""
     return (*schema.fields, *(exact_fields(schema.fields).values() if exact else ()))
@@ -150,8 +170,8 @@ def file_scans(
     """Return a scan for the files of each schema, with the table's columns.
 
     ``hidden`` lists rows to leave out; the tasks that compute it check the files. ``by_size``: no two files of it have
-    the same size. Without ``hidden``, the ``system`` columns of the files follow and, if there are any, the file's name
-    as `FILE_NAME`. Tasks read the files that Spark's scan cannot read. ``snapshot`` contains the files and may expire
+    the same size. The ``system`` columns of the files follow, also `ROW_INDEX`, and with them the file's name as
+    `FILE_NAME`. Tasks read the files that Spark's scan cannot read. ``snapshot`` contains the files and may expire
     during the read. ``exact`` is as in `scan_frame`. Raises CorruptTableError for a file that is missing or differs from
     its manifest entry.
     """
@@ -166,7 +186,7 @@ def file_scans(
     locator = _SIZE_LOCATOR if by_size else _SCAN_LOCATOR
     scans: list[DataFrame] = []
     if native is not None:
-        read = [*system, *([ROW_INDEX] if hidden is not None else [])]
+        read = list(dict.fromkeys([*system, *([ROW_INDEX] if hidden is not None else [])]))
         for key, group in _by_schema(scanned):
             stored, columns = _stored(schemas[key], store.schema, read)
             frame = native.scan(spark, stored, [file.path for file in group])
@@ -174,6 +194,8 @@ def file_scans(
     if others:
         columns = quoted_all(field.name for field in _result_fields(store.schema, exact))
         frame = task_scan(spark, store, schemas, others, snapshot, exact=exact)
+        if ROW_INDEX in system:
+            frame = frame.withColumn(ROW_INDEX, F.col(POSITION))
         scans.append(_without_hidden(frame, columns, _TASK_LOCATOR, hidden, system))
     return scans
 
@@ -269,10 +291,11 @@ _TASK_LOCATOR = _RowLocator(FILE_NAME, POSITION)
 def _without_hidden(
     frame: DataFrame, columns: Sequence[Column], locator: _RowLocator, hidden: DataFrame | None, system: Sequence[str]
 ) -> DataFrame:
-    """Return the ``columns`` of a frame without its ``hidden`` rows; if None, also its ``system`` columns."""
+    """Return the ``columns`` and ``system`` columns of a frame, without its ``hidden`` rows."""
+    name = [F.expr(locator.file).alias(FILE_NAME)] if system else []
+    columns = [*columns, *quoted_all(system), *name]
     if hidden is None:
-        name = [F.expr(locator.file).alias(FILE_NAME)] if system else []
-        return frame.select(*columns, *quoted_all(system), *name)
+        return frame.select(*columns)
     chunk = _chunk_key(locator.file, f"SHIFTRIGHT({locator.row}, {CHUNK_BITS})", locator.by_size)
     located = frame.select(*columns, F.col(locator.row).alias(ROW), F.expr(chunk).alias(CHUNK))
     word = f"SHIFTRIGHT({ROW} & {(1 << CHUNK_BITS) - 1}, 6)"

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import AtomicType, StringType
 
 from lakelsm.errors import InvalidInputError, TableNotFoundError
 from lakelsm.frames.system_frames import without_times
+from lakelsm.frames.task_scan import ROW_INDEX
+from lakelsm.plan.read_plan import bucket_of
+from lakelsm.schema.system_columns import FILE_NAME
 from lakelsm.spark import functions as F
 from lakelsm.spark.connect import analyzed
 from lakelsm.spark.expressions import quoted, union_all
@@ -63,24 +66,29 @@ def _micros(kind: pa.DataType) -> pa.DataType:
 @of_session
 def with_metadata(
     spark: SparkSession,
-    frames: Sequence[tuple[int, DataFrame]],
+    frames: Sequence[tuple[str | int, DataFrame]],
     names: Sequence[str],
-    metadata: Mapping[str, Sequence[str] | None],
+    *,
+    made: Mapping[str, str],
+    partition: Sequence[str],
 ) -> DataFrame:
-    """Return the rows of all buckets with the columns ``names``.
+    """Return the rows of all parts of a table with the columns ``names``.
 
-    ``frames`` have the numbers of their buckets. ``metadata`` are columns that are made: a row of some columns, or the
-    number of the bucket (None).
+    ``frames`` have the number of their bucket, or its directory if they are those of `located_frame`. ``made`` are the
+    columns that are made, with their kinds: the 'partition', 'bucket', 'path' or 'index' of the row.
     """
-    parts = []
-    for bucket, frame in frames:
-        columns = []
-        for name in names:
-            members = metadata.get(name, ())
-            column = F.lit(bucket) if members is None else F.struct(*map(quoted, members)) if members else quoted(name)
-            columns.append(column.alias(name))
-        parts.append(frame.select(*columns))
-    return union_all(parts)
+    kinds: Mapping[str, Callable[[str | int], Column]] = {
+        "partition": lambda part: F.struct(*map(quoted, partition)),
+        "bucket": lambda part: F.lit(bucket_of(part) if isinstance(part, str) else part),
+        "path": lambda part: F.concat(F.lit(f"{part}/"), quoted(FILE_NAME)),
+        "index": lambda part: quoted(ROW_INDEX),
+    }
+    return union_all(
+        [
+            frame.select(*((kinds[made[name]](part) if name in made else quoted(name)).alias(name) for name in names))
+            for part, frame in frames
+        ]
+    )
 
 
 @of_session

@@ -90,11 +90,24 @@ def plans_of_buckets(plan: ReadPlan) -> dict[int, ReadPlan]:
     }
 
 
+def plans_of_directories(plan: ReadPlan) -> dict[str, ReadPlan]:
+    """Return the parts of a plan without merges by the directories of their files; an empty plan is that of bucket 0."""
+    found: defaultdict[str, list[RunFile]] = defaultdict(list)
+    for file in plan.raw_files:
+        found[file.path.rpartition("/")[0]].append(file)
+    parts = {directory: replace(plan, raw_files=tuple(files)) for directory, files in sorted(found.items())}
+    return parts or {f"{BUCKET_PREFIX}0": plan}
+
+
+def bucket_of(directory: str) -> int:
+    """Return the number of the bucket with a directory."""
+    return int(directory.rpartition("/")[2].removeprefix(BUCKET_PREFIX))
+
+
 def _by_bucket(parts: Sequence[PartT], file_of: Callable[[PartT], RunFile]) -> defaultdict[int, tuple[PartT, ...]]:
     found: defaultdict[int, tuple[PartT, ...]] = defaultdict(tuple)
     for part in parts:
-        directory = file_of(part).path.split("/")[-2]
-        found[int(directory.removeprefix(BUCKET_PREFIX))] += (part,)
+        found[bucket_of(file_of(part).path.rpartition("/")[0])] += (part,)
     return found
 
 

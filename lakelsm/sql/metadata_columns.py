@@ -1,8 +1,7 @@
-"""Paimon's metadata columns in queries: the partition and the bucket of a row. ``*`` does not stand for them.
+"""Paimon's metadata columns in queries. ``*`` does not stand for them.
 
-The bucket is that of the files that a row is read from: the read is planned once, and its parts are read bucket by
-bucket. `__paimon_file_path` and `__paimon_row_index` are refused: a merged row has no single file, and reads of raw files
-do not keep its row index.
+The partition and the bucket of a row are those of the files that it is read from. The file path and the row index are
+known if no files are merged, as in Paimon: after a full compaction, or with deletion vectors.
 """
 
 from __future__ import annotations
@@ -13,28 +12,30 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from lakelsm.engine import local_engine
 from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.expressions.tokens import TokenKind
 from lakelsm.sql.pushdown import Need
 from lakelsm.sql.query_source import QuerySource
 from lakelsm.sql.query_sources import TableSource
 from lakelsm.sql.syntax.query_text import QueryText
-from lakelsm.table.readable_table import RowsRequest, bucket_frames, bucket_scans
-from lakelsm.types import AtomicType, DataField, RowType, output_arrow
+from lakelsm.table.bucket_reads import BucketRows, bucket_frames, bucket_rows
+from lakelsm.table.readable_table import RowsRequest
+from lakelsm.types import AtomicType, DataField, DataType, RowType, output_arrow, parse_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-PARTITION, BUCKET = "__paimon_partition", "__paimon_bucket"
-#: Metadata columns that are not built, with the reason.
-_REFUSED = {
-    "__paimon_file_path": "a merged row has no single file",
-    "__paimon_row_index": "a merged row has no single file",
+PARTITION = "__paimon_partition"
+#: The metadata columns, with their kinds.
+_KINDS = {
+    PARTITION: "partition",
+    "__paimon_bucket": "bucket",
+    "__paimon_file_path": "path",
+    "__paimon_row_index": "index",
 }
-_PREFIX = "__paimon_"
-#: Spark reads each bucket as a DataFrame of its own: planning takes longer with each one.
-_MAX_FRAMES = 256
+_TYPES = {"bucket": AtomicType("INT"), "path": parse_type("STRING"), "index": AtomicType("BIGINT")}
+#: The kinds of columns that only files without a merge have.
+_LOCATIONS = frozenset(["path", "index"])
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,12 @@ class MetadataSource:
     @property
     def applies_conditions(self) -> bool:
         """See `QuerySource.applies_conditions`."""
-        return self.rows.applies_conditions
+        return self.rows.applies_conditions and not self._located
+
+    @property
+    def _located(self) -> bool:
+        """Whether a column needs the file of each row."""
+        return any(_KINDS[name] in _LOCATIONS for name in self.names)
 
     @property
     def fields(self) -> Sequence[DataField]:
@@ -64,14 +70,12 @@ class MetadataSource:
         """See `QuerySource.reader`."""
         wanted = self._wanted(need)
         request = RowsRequest(need.where, self._read(wanted), fresh=self.rows.fresh)
-        scans = bucket_scans(self.rows.table, request)
+        parts = bucket_rows(self.rows.table, request, located=self._located)
         schema = pa.schema([(field.name, output_arrow(field.type)) for field in wanted])
 
         def batches() -> Iterator[pa.RecordBatch]:
-            for bucket, scan in scans:
-                for batch in scan.batches(local_engine().runner):
-                    columns = [self._column(field, batch, bucket) for field in wanted]
-                    yield pa.RecordBatch.from_arrays(columns, schema=schema)
+            for part in parts:
+                yield pa.RecordBatch.from_arrays([self._column(field, part) for field in wanted], schema=schema)
 
         return pa.RecordBatchReader.from_batches(schema, batches())
 
@@ -80,17 +84,18 @@ class MetadataSource:
         from lakelsm.frames.sql_frame import with_metadata
 
         wanted, table = self._wanted(need) or self.fields[:1], self.rows.table
-        frames = bucket_frames(table, need.where, self._read(wanted), fresh=self.rows.fresh, max_frames=_MAX_FRAMES)
-        kinds: dict[str, Sequence[str] | None] = {PARTITION: table.schema.partition_keys, BUCKET: None}
-        return with_metadata(spark, frames, [field.name for field in wanted], kinds)
+        frames = bucket_frames(table, need.where, self._read(wanted), fresh=self.rows.fresh, located=self._located)
+        made = {name: _KINDS[name] for name in self.names}
+        names = [field.name for field in wanted]
+        return with_metadata(spark, frames, names, made=made, partition=table.schema.partition_keys)
 
     def plan(self, need: Need) -> str:
         """See `QuerySource.plan`."""
         return self.rows.plan(Need(None if need.columns is None else self._read(self._wanted(need)), need.where))
 
-    def _type(self, name: str) -> AtomicType | RowType:
-        if name == BUCKET:
-            return AtomicType("INT")
+    def _type(self, name: str) -> DataType:
+        if name != PARTITION:
+            return _TYPES[_KINDS[name]]
         schema = self.rows.table.schema
         return RowType(tuple(schema.field(key) for key in schema.partition_keys))
 
@@ -104,19 +109,24 @@ class MetadataSource:
             names += [key for key in self.rows.table.schema.partition_keys if key not in names]
         return names or [self.rows.table.schema.primary_keys[0]]
 
-    def _column(self, field: DataField, batch: pa.RecordBatch, bucket: int) -> pa.Array:
-        if field.name not in self.names:
-            return batch.column(field.name)
-        if field.name == BUCKET:
-            return pa.repeat(pa.scalar(bucket, pa.int32()), len(batch))
-        keys = self.rows.table.schema.partition_keys
-        return pa.StructArray.from_arrays([batch.column(key) for key in keys], fields=list(output_arrow(field.type)))
+    def _column(self, field: DataField, part: BucketRows) -> pa.Array:
+        kind = _KINDS[field.name] if field.name in self.names else None
+        if kind is None:
+            return part.rows.column(field.name)
+        if kind == "index":
+            return part.indexes
+        if kind == "partition":
+            keys = self.rows.table.schema.partition_keys
+            columns = [part.rows.column(key) for key in keys]
+            return pa.StructArray.from_arrays(columns, fields=list(output_arrow(field.type)))
+        value = part.bucket if kind == "bucket" else part.path
+        return pa.repeat(pa.scalar(value, output_arrow(field.type)), len(part.rows))
 
 
 def with_metadata_columns(query: QueryText, sources: Mapping[int, QuerySource]) -> dict[int, QuerySource]:
     """Return the sources of a query; tables have the metadata columns that the query names.
 
-    Raises UnsupportedFeatureError for metadata columns that are not built, and where the query's own words hide them.
+    Raises UnsupportedFeatureError for the partition of a table that has none.
     """
     named = {name.lower() for name in _names(query)}
     found = dict(sources)
@@ -136,13 +146,11 @@ def _names(query: QueryText) -> Iterator[str]:
     for token in query.tokens:
         if token.kind in (TokenKind.NAME, TokenKind.QUOTED):
             name = token.text.strip("`")
-            if name.lower().startswith(_PREFIX) and name.lower() in (PARTITION, BUCKET, *_REFUSED):
+            if name.lower() in _KINDS:
                 yield name
 
 
 def _check(name: str, source: TableSource) -> None:
-    table = source.table
-    if name in _REFUSED:
-        raise UnsupportedFeatureError(f"Table {table.name}: metadata column {name!r} is not supported: {_REFUSED[name]}.")
-    if name == PARTITION and not table.schema.partition_keys:
-        raise UnsupportedFeatureError(f"Table {table.name}: metadata column {name!r}: the table has no partitions.")
+    if name == PARTITION and not source.table.schema.partition_keys:
+        table = source.table.name
+        raise UnsupportedFeatureError(f"Table {table}: metadata column {name!r}: the table has no partitions.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from html import escape
 from typing import TYPE_CHECKING
@@ -19,11 +19,11 @@ from lakelsm.arguments import (
     checked_timestamps,
 )
 from lakelsm.engine import Engine, chosen_engine, local_engine, spark_session
-from lakelsm.errors import LakelsmError, UnsupportedFeatureError
+from lakelsm.errors import LakelsmError
 from lakelsm.operation_log import TABLE_LOG, OperationLine, log_step, logged, operation_line
 from lakelsm.plan.count_plan import combined_count, metadata_count
 from lakelsm.plan.fallback_branch import ReadState, combined_plan, fallback_of, read_states, refuse_fallback
-from lakelsm.plan.read_plan import ReadPlan, plan_read, plans_of_buckets
+from lakelsm.plan.read_plan import ReadPlan, plan_read
 from lakelsm.predicate.parser import parse_where
 from lakelsm.results import CountResult
 from lakelsm.schema.table_schema import TableSchema
@@ -307,38 +307,6 @@ class ReadableTable(OpenedTable):
 def planned_scans(table: ReadableTable, request: RowsRequest) -> list[ArrowScan]:
     """Plan the rows of `ReadableTable.to_reader` without reading them: all scans together have them."""
     return table._on_newest(lambda: table._scans(request))
-
-
-def bucket_scans(table: ReadableTable, request: RowsRequest) -> list[tuple[int, ArrowScan]]:
-    """Plan the rows of `ReadableTable.to_reader`: a scan for each bucket, with the bucket's number."""
-    scans = planned_scans(table, request)
-    return [(bucket, replace(scan, plan=plan)) for scan in scans for bucket, plan in plans_of_buckets(scan.plan).items()]
-
-
-def bucket_frames(
-    table: ReadableTable, where: str | None, columns: Sequence[str], *, fresh: bool, max_frames: int
-) -> list[tuple[int, DataFrame]]:
-    """Return the rows of `ReadableTable.read`: a DataFrame for each bucket, with the bucket's number."""
-    from lakelsm.frames.scan_frame import read_frame
-
-    engine = chosen_engine("spark", table._spark, _READ_HERE)
-
-    def planned() -> list[tuple[int, DataFrame]]:
-        session = spark_session(table._spark, _READ_HERE)
-        plans = [(store, plans_of_buckets(plan)) for store, plan in table._plans(engine, where, fresh)]
-        count = sum(len(each) for _, each in plans)
-        if count > max_frames:
-            raise UnsupportedFeatureError(
-                f"Table {table.name}: the bucket of each row is known for {max_frames} buckets only, and the query reads "
-                f"{count}. Pass engine='local', or add a condition on partitions."
-            )
-        return [
-            (bucket, read_frame(session, store, plan, where, columns))
-            for store, each in plans
-            for bucket, plan in each.items()
-        ]
-
-    return table._on_newest(planned)
 
 
 def _planned(plans: Sequence[ReadPlan]) -> dict[str, object]:

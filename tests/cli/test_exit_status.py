@@ -28,6 +28,7 @@ def test_the_numbers_of_exit_statuses_do_not_change() -> None:
         "NOTHING_TO_DO": 3,
         "CONFLICT": 4,
         "FINDINGS": 5,
+        "INTERRUPTED": 130,
     }
 
 

@@ -100,6 +100,20 @@ def test_the_session_of_the_process_is_always_stopped(monkeypatch: pytest.Monkey
     assert stopped == ["stopped", "stopped"]
 
 
+def test_an_interruption_is_a_line_and_a_status(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted() -> int:
+        error = KeyboardInterrupt()
+        error.__notes__ = ["Table db.t: interrupted after the commit; snapshot 3 is committed."]  # type: ignore[attr-defined]
+        raise error
+
+    monkeypatch.setattr(command, "main", interrupted)
+    assert command.console() == 130
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == ["lakelsm: interrupted.", "Table db.t: interrupted after the commit; snapshot 3 is committed."]
+
+
 def test_the_installed_entry_point_exists() -> None:
     settings = configparser.ConfigParser()
     settings.read(SETUP)

@@ -1,10 +1,12 @@
-"""The partition and the bucket of a row, as columns that ``*`` does not stand for."""
+"""Metadata columns: the partition, the bucket, the file and the row index of a row. ``*`` does not stand for them."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from lakelsm import Catalog
@@ -57,12 +59,42 @@ def test_rows_have_the_partition_and_the_bucket_of_their_files(filled: Catalog, 
     queries = QUERIES if engine.name == "local" else dict(list(QUERIES.items())[::4])
     assert {text: rows(filled.sql(text, engine=engine.name)) for text in queries} == queries
     for text, problem in (
-        ("SELECT __paimon_file_path FROM db.p", "'__paimon_file_path' is not supported: a merged row has no single file"),
-        ("SELECT *, __paimon_row_index FROM db.d", "'__paimon_row_index' is not supported"),
+        ("SELECT __paimon_file_path FROM db.p", "need files without a merge, and the query merges 2 files"),
+        ("SELECT *, __paimon_row_index FROM db.p WHERE p = 'x'", "need files without a merge"),
         ("SELECT __paimon_partition FROM db.d", "the table has no partitions"),
         ("SELECT __paimon_bucket FROM db.p NATURAL JOIN db.d", "with NATURAL"),
         ("FROM db.p WHERE __paimon_bucket = 1", "need a SELECT list"),
         ("SELECT * FROM (db.p a JOIN db.d b ON a.id = b.id) WHERE a.__paimon_bucket = 1", "without parentheses"),
     ):
         with pytest.raises(UnsupportedFeatureError, match=problem):
-            filled.sql(text, engine=engine.name)
+            rows(filled.sql(text, engine=engine.name))
+
+
+def test_files_without_a_merge_have_paths_and_row_indexes(tmp_path: Path, engine: TableEngine) -> None:
+    c = Catalog(str(tmp_path), engine.spark)
+    for name, options in (("v", "'deletion-vectors.enabled' = 'true'"), ("f", "'data-file.prefix' = '_'")):
+        c.sql(
+            f"CREATE TABLE db.{name} (id INT, v STRING, p STRING) PARTITIONED BY (p) "
+            f"TBLPROPERTIES ('primary-key' = 'id,p', 'bucket' = '2', {options})",
+            engine="local",
+        )
+        partitions = ["x y" if at % 2 else "z" for at in range(2000)]
+        c.table(f"db.{name}").write(pa.table({"id": range(2000), "v": ["a"] * 2000, "p": partitions}))
+    c.sql("DELETE FROM db.v WHERE id IN (7, 9, 12, 500)", engine="local")
+    c.sql("UPDATE db.v SET v = 'new' WHERE id = 11", engine="local")
+    assert any(file.vector for file in c.table("db.v").explain().raw_files)
+    for name, count in (("v", 1996), ("f", 2000)):
+        text = f"SELECT id, p, v, __paimon_file_path, __paimon_row_index, __paimon_bucket FROM db.{name}"
+        found = rows(c.sql(text, engine=engine.name))
+        assert found and len(found) == count
+        files = {path: pq.ParquetFile(path).read(["id", "p", "v"]).to_pylist() for path in {str(row[3]) for row in found}}
+        stored = [files[str(row[3])][int(str(row[4]))] for row in found]
+        assert [(row["id"], row["p"], row["v"]) for row in stored] == [row[:3] for row in found]
+        assert all(f"/bucket-{row[5]}/" in str(row[3]) for row in found)
+        text = f"SELECT id, __paimon_row_index FROM db.{name} WHERE id IN (10, 11, 13) AND v = 'a' "
+        more = "AND __paimon_row_index >= 0 AND __paimon_file_path LIKE '%/p=%/bucket-%'"
+        expected = {row[0]: row[4] for row in found if row[0] in (10, 11, 13) and row[2] == "a"}
+        assert dict(rows(c.sql(text + more, engine=engine.name))) == expected
+    joined = "SELECT count(*) FROM db.v JOIN db.`v$files` f ON v.__paimon_file_path = f.file_path"
+    assert rows(c.sql(joined, engine=engine.name)) == [(1996,)]
+    assert rows(c.sql("SELECT __paimon_row_index FROM db.v WHERE p = 'none'", engine=engine.name)) == []

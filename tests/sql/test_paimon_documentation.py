@@ -193,8 +193,9 @@ STATEMENTS: dict[str, list[Step | str]] = {
         Step("SELECT *, __paimon_partition.pt, __paimon_bucket FROM p WHERE id = 1", [(1, "p1", "p1", 0)])
     ],
     "metadata columns __paimon_file_path, __paimon_row_index": [
-        "SELECT *, __paimon_file_path FROM p",
-        "SELECT __paimon_row_index FROM p",
+        "CALL sys.compact('target')",
+        Step("SELECT a, __paimon_row_index FROM target ORDER BY a", [(5, 0), (6, 1), (7, 2), (8, 3)]),
+        Step("SELECT count(*) FROM target t JOIN `target$files` f ON t.__paimon_file_path = f.file_path", [(4,)]),
     ],
     "_ROW_ID, _SEQUENCE_NUMBER": ["SELECT _ROW_ID FROM t", "SELECT _SEQUENCE_NUMBER FROM t"],
     "VERSION AS OF id or tag, TIMESTAMP AS OF text or seconds": [

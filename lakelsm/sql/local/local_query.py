@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakelsm.expressions.duckdb_library import database_settings, imported_duckdb, raised
+from lakelsm.expressions.duckdb_library import check_interrupted, database_settings, imported_duckdb, raised
 from lakelsm.expressions.local_dialect import QueryTree
 from lakelsm.runner.process_limits import usable_cores
 from lakelsm.sql.local.query_binder import bind_query
@@ -159,7 +159,8 @@ class _Run:
         """Raise the error of a table's read, or one for a wrong value of the query, in place of those of DuckDB."""
         try:
             yield
-        except (self._duckdb.Error, OSError, pa.ArrowException) as error:
+        except (self._duckdb.Error, OSError, pa.ArrowException, RuntimeError) as error:
+            check_interrupted(error)
             raise self._reason(error) from error
 
     def _reason(self, error: Exception) -> Exception:

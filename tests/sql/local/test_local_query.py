@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import pyarrow as pa
@@ -167,3 +170,13 @@ def test_thousands_of_terms_are_read_within_seconds(tmp_path: Path) -> None:
     ):
         found = c.sql(f"SELECT id FROM db.flights WHERE {where} ORDER BY id", engine="local").to_arrow()
         assert found.column(0).to_pylist() == [4, 5]
+
+
+def test_ctrl_c_ends_a_query_as_a_keyboard_interrupt(tmp_path: Path) -> None:
+    c = Catalog(str(tmp_path))
+    c.create_table("db.t", "k INT", primary_key="k").write([{"k": key} for key in range(2000)])
+    timer = Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        c.sql("SELECT count(*) FROM db.t a, db.t b, db.t c WHERE a.k + b.k > c.k", engine="local").to_arrow()
+    timer.join()
