@@ -20,7 +20,7 @@ from lakelsm.errors import (
     UnsupportedFeatureError,
     error_context,
 )
-from lakelsm.format.paths import DATABASE_SUFFIX, MAIN_BRANCH, TablePaths, database_path, table_path
+from lakelsm.format.paths import BRANCH_SEPARATOR, DATABASE_SUFFIX, MAIN_BRANCH, TablePaths, database_path, table_path
 from lakelsm.format.table_name import SYSTEM_DATABASE, TableName, checked_database
 from lakelsm.inferred_columns import given_columns
 from lakelsm.operation_log import CATALOG_LOG, current_line, log_step, logged_call
@@ -374,9 +374,9 @@ class Catalog:
         return replace(store, catalog_zone=self._options.lakelsm_time_zone).on_branch(name.branch)
 
     def _paths(self, name: str, argument: str = "name") -> TablePaths:
-        """Return the paths of a table. Raises InvalidInputError for the name of a branch."""
+        """Return the paths of a table. Raises InvalidInputError for the name of a branch, also of the main one."""
         parsed = TableName.parse(name, argument)
-        if parsed.branch != MAIN_BRANCH:
+        if BRANCH_SEPARATOR in name:
             raise InvalidInputError(
                 f"{argument}: {name!r} is a branch. Create and delete branches with table.branches.create and "
                 f"table.branches.delete of table {parsed.main_name}."

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 from html import escape
 from typing import Any
+from unicodedata import combining, east_asian_width
 
 import pyarrow as pa
 
@@ -19,8 +20,16 @@ _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 def aligned(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return a line for the header and for each row, with aligned columns; None is shown as '-'."""
     lines = [tuple(header), *(tuple("-" if cell is None else str(cell) for cell in row) for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*lines)]
-    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+    widths = [max(map(_width, column)) for column in zip(*lines)]
+    padded = ((cell + " " * (width - _width(cell)) for cell, width in zip(line, widths)) for line in lines)
+    return "\n".join("  ".join(line).rstrip() for line in padded)
+
+
+def _width(cell: str) -> int:
+    """Return the columns of a terminal that a text takes: East Asian wide characters take two, combining ones none."""
+    if cell.isascii():
+        return len(cell)
+    return sum(0 if combining(each) else 2 if east_asian_width(each) in "WF" else 1 for each in cell)
 
 
 def html_table(rows: Iterable[Sequence[object]], header: Sequence[str] = (), caption: str = "") -> str:

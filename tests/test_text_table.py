@@ -16,6 +16,10 @@ def test_columns_are_aligned_and_unknown_values_are_dashes() -> None:
     assert text.splitlines() == ["name        id", "a long one  7", "b           -"]
 
 
+def test_wide_characters_take_two_columns_and_combining_ones_none() -> None:
+    assert aligned(("a", "b"), [("日本", 1), ("e\u0301", 2)]).splitlines() == ["a     b", "日本  1", "e\u0301     2"]
+
+
 @pytest.mark.parametrize(
     ("count", "text"),
     [(0, "0 bytes"), (1023, "1023 bytes"), (1024, "1.0 KiB"), (5 << 30, "5.0 GiB"), (1 << 60, "1024.0 PiB")],

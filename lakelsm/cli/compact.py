@@ -35,6 +35,7 @@ exit status:
      earlier commits of --commit-every remain, and the report has the reason of each conflict; or no
      answer from the storage. Run it again
   5  a file of the table is missing or damaged
+  130  interrupted by Ctrl-C
 
 examples:
   lakelsm compact --path file:///tmp/wh/nyc.db/flights --dry-run

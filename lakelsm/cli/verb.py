@@ -48,6 +48,7 @@ exit status:
   3  nothing to do (only with --distinct-exit-status)
   4  conflict with another commit, or no answer from the storage: run it again
   5  a check found errors, or a file of the table is missing or damaged
+  130  interrupted by Ctrl-C
 """
 
 

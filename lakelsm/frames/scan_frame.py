@@ -183,10 +183,11 @@ def file_scans(
     if hidden is not None:
         chunk = _chunk_key(HIDDEN_SIZE if by_size else HIDDEN_FILE, HIDDEN_CHUNK, by_size)
         hidden = F.broadcast(hidden.select(F.expr(chunk).alias(HIDDEN), F.col(HIDDEN_WORDS)))
-    locator = _SIZE_LOCATOR if by_size else _SCAN_LOCATOR
+    locator = _METADATA_LOCATOR if ROW_INDEX in system else _SIZE_LOCATOR if by_size else _SCAN_LOCATOR
     scans: list[DataFrame] = []
     if native is not None:
-        read = list(dict.fromkeys([*system, *([ROW_INDEX] if hidden is not None else [])]))
+        stored_system = [name for name in system if name != ROW_INDEX]
+        read = [*stored_system, *([ROW_INDEX] if hidden is not None and ROW_INDEX not in system else [])]
         for key, group in _by_schema(scanned):
             stored, columns = _stored(schemas[key], store.schema, read)
             frame = native.scan(spark, stored, [file.path for file in group])
@@ -194,8 +195,6 @@ def file_scans(
     if others:
         columns = quoted_all(field.name for field in _result_fields(store.schema, exact))
         frame = task_scan(spark, store, schemas, others, snapshot, exact=exact)
-        if ROW_INDEX in system:
-            frame = frame.withColumn(ROW_INDEX, F.col(POSITION))
         scans.append(_without_hidden(frame, columns, _TASK_LOCATOR, hidden, system))
     return scans
 
@@ -284,6 +283,9 @@ class _RowLocator:
 
 
 _SCAN_LOCATOR = _RowLocator("_metadata.file_name", ROW_INDEX)
+#: Spark refuses to read a column named `ROW_INDEX` beside `_metadata`, unless it prunes the index in `_metadata`. It does
+#: not prune it if a query compares the file's name, as in a join.
+_METADATA_LOCATOR = _RowLocator("_metadata.file_name", "_metadata.row_index")
 _SIZE_LOCATOR = _RowLocator("_metadata.file_size", ROW_INDEX, by_size=True)
 _TASK_LOCATOR = _RowLocator(FILE_NAME, POSITION)
 
@@ -292,8 +294,9 @@ def _without_hidden(
     frame: DataFrame, columns: Sequence[Column], locator: _RowLocator, hidden: DataFrame | None, system: Sequence[str]
 ) -> DataFrame:
     """Return the ``columns`` and ``system`` columns of a frame, without its ``hidden`` rows."""
-    name = [F.expr(locator.file).alias(FILE_NAME)] if system else []
-    columns = [*columns, *quoted_all(system), *name]
+    if system:
+        own = (F.col(locator.row).alias(name) if name == ROW_INDEX else quoted(name) for name in system)
+        columns = [*columns, *own, F.expr(locator.file).alias(FILE_NAME)]
     if hidden is None:
         return frame.select(*columns)
     chunk = _chunk_key(locator.file, f"SHIFTRIGHT({locator.row}, {CHUNK_BITS})", locator.by_size)

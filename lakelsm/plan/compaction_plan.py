@@ -33,6 +33,7 @@ from lakelsm.snapshots.deletion_vectors import DeletionVectors, deletion_vectors
 from lakelsm.snapshots.manifest_prune import select_manifests
 from lakelsm.snapshots.manifest_scan import ManifestFilter, PartitionFilter, read_live_entries
 from lakelsm.snapshots.table_store import TableStore
+from lakelsm.text_table import listed
 from lakelsm.types import python_arrow
 
 
@@ -171,7 +172,7 @@ def _check_buckets(store: TableStore, numbers: Collection[int]) -> None:
     count = max([count, *(entry.total_buckets for entry in entries)])
     beyond = sorted(number for number in numbers if number >= count)
     if beyond:
-        named = f"{', '.join(map(str, beyond))} {'do' if len(beyond) > 1 else 'does'} not exist"
+        named = f"{listed([str(number) for number in beyond])} {'do' if len(beyond) > 1 else 'does'} not exist"
         raise InvalidInputError(f"buckets: {named}. Table {store.name} has the buckets 0 to {count - 1}.")
 
 

@@ -177,7 +177,7 @@ def merge(context: SqlContext, statement: sql.Merge) -> CommitResult:
     source_alias = statement.source_alias
     if source_alias is None:
         last = tokenize(statement.source)[-2]
-        source_alias = last.text.strip("`") if last.kind is TokenKind.QUOTED else "lakelsm_source"
+        source_alias = _plain_name(last) if last.kind is TokenKind.QUOTED else "lakelsm_source"
     target_alias = statement.alias or statement.table[-1]
     evolves = statement.with_schema_evolution
     request = MergeRequest(statement.on, clauses, target_alias, source_alias, evolves=evolves)
@@ -199,7 +199,7 @@ def _unqualified(text: str, table: sql.Name, alias: str | None) -> str:
     while at < len(tokens):
         token = tokens[at]
         is_member = at > 0 and tokens[at - 1].is_word(".")
-        found = 0 if is_member else max(_qualifier_length(tokens[at:], each) for each in qualifiers)
+        found = 0 if is_member else max(_qualifier_length(tokens, at, each) for each in qualifiers)
         if found:
             parts.append(text[position : token.start])
             position = tokens[at + found - 1].end
@@ -207,15 +207,19 @@ def _unqualified(text: str, table: sql.Name, alias: str | None) -> str:
     return "".join([*parts, text[position:]])
 
 
-def _qualifier_length(tokens: Sequence[Token], names: Sequence[str]) -> int:
-    """Return how many tokens are some names, each with a dot after it; 0 if the tokens begin otherwise."""
+def _qualifier_length(tokens: Sequence[Token], start: int, names: Sequence[str]) -> int:
+    """Return how many tokens from ``start`` on are some names, each with a dot after it; 0 if they are not."""
     for at, name in enumerate(names):
-        pair = tokens[2 * at : 2 * at + 2]
+        pair = tokens[start + 2 * at : start + 2 * at + 2]
         if len(pair) < 2 or pair[0].kind not in (TokenKind.NAME, TokenKind.QUOTED) or not pair[1].is_word("."):
             return 0
-        if pair[0].text.strip("`").lower() != name:
+        if _plain_name(pair[0]).lower() != name:
             return 0
     return 2 * len(names)
+
+
+def _plain_name(token: Token) -> str:
+    return token.text if token.kind is TokenKind.NAME else token.text[1:-1].replace("``", "`")
 
 
 def truncate(context: SqlContext, statement: sql.Truncate) -> Any:

@@ -23,7 +23,7 @@ _Arguments: TypeAlias = Mapping[str, Any]
 _NAMES = frozenset(["tag", "target_tag", "branch", "from_branch", "to_branch", "consumerId", "version"])
 _WHOLE = re.compile("[0-9]{1,19}")
 #: A bucket, or a range of buckets.
-_BUCKETS = re.compile(r"\s*([0-9]{1,6})(?:\s*-\s*([0-9]{1,6}))?\s*")
+_BUCKETS = re.compile(r"\s*([0-9]{1,5})(?:\s*-\s*([0-9]{1,5}))?\s*")
 
 
 @dataclass(frozen=True)
@@ -146,13 +146,13 @@ def _compact(table: Table, given: _Arguments, engine: str | None) -> Any:
 
 def _buckets(text: str) -> list[int]:
     """Return the bucket numbers of Paimon's text: '0,2' and ranges such as '4-7', which commas separate."""
-    found: list[int] = []
+    found: set[int] = set()
     for part in text.split(","):
         numbers = _BUCKETS.fullmatch(part)
         if numbers is None or int(numbers[2] or numbers[1]) < int(numbers[1]):
             raise InvalidInputError(f"SQL: CALL sys.compact: buckets is {text!r}. Use, for example, '0,2' or '0-7'.")
-        found += range(int(numbers[1]), int(numbers[2] or numbers[1]) + 1)
-    return found
+        found |= set(range(int(numbers[1]), int(numbers[2] or numbers[1]) + 1))
+    return sorted(found)
 
 
 def _expire_snapshots(table: Table, given: _Arguments, engine: str | None) -> Any:

@@ -90,6 +90,13 @@ REFUSED = {
     "INSERT INTO db.p PARTITION (p = 'x' OR '1' = '1') VALUES (9, 'q')": "is not a literal",
     "INSERT INTO db.u (k, K) VALUES (1, 2)": "given twice",
     "INSERT INTO db.`u$snapshots` VALUES (1)": "names a system table",
+    "DROP TABLE db.`u$branch_main`": "is a branch",
+    "DROP TABLE IF EXISTS db.`u$branch_main`": "is a branch",
+    "DROP TABLE db.`u$branch_b`": "is a branch",
+    "ALTER TABLE db.`u$branch_main` RENAME TO x": "is a branch",
+    "ALTER TABLE db.u RENAME TO `x$branch_main`": "is a branch",
+    "CREATE TABLE db.`x$branch_main` LIKE db.u": "is a branch",
+    f"CALL sys.compact('db.u', buckets => '{','.join(['0-99999'] * 50)}')": "19, 20 and 99979 more do not exist",
     "DELETE FROM db.u WHERE k IN (SELECT k FROM db.w)": "a query within",
     "DELETE FROM db.u WHERE EXISTS (TABLE db.w)": "a query within",
     "UPDATE db.u SET v = 'x' WHERE k IN (VALUES 1)": "a query within",
@@ -211,6 +218,14 @@ def test_names_and_texts_are_not_read_as_something_else(tmp_path: Path, engine: 
     frame = pa.table({"a": [8]})
     found = {text: rows(c.sql(text, engine=engine.name, f=frame)) for text in MISLEADING}
     assert {text: value for text, value in found.items() if value != MISLEADING[text]} == {}
+
+
+def test_long_conditions_are_read_in_linear_time(tmp_path: Path) -> None:
+    c = small(tmp_path)
+    long = " OR ".join(f"u.k = {key}" for key in range(5, 8000))
+    assert c.sql(f"DELETE FROM db.u WHERE {long}", engine="local").matched_rows == 0
+    c.sql("CREATE TABLE db.q (k INT, `a``b` INT) TBLPROPERTIES ('primary-key' = 'k')", engine="local")
+    assert c.sql("DELETE FROM db.q AS `x``y` WHERE `x``y`.`a``b` = 1", engine="local").matched_rows == 0
 
 
 def test_rows_of_values_are_written_as_one_relation(tmp_path: Path) -> None:
