@@ -56,6 +56,8 @@ def _target_columns(table: Table, statement: sql.Insert, fixed: Mapping[str, str
     for name in statement.columns:
         if name.lower() not in known:
             raise InvalidInputError(f"Table {table.name}: column {name!r} does not exist.")
+        if known[name.lower()] in fixed:
+            raise InvalidInputError(f"Table {table.name}: column {name!r} of INSERT has a value in PARTITION.")
         if known[name.lower()] in names:
             raise InvalidInputError(f"Table {table.name}: column {name!r} of INSERT is given twice.")
         names.append(known[name.lower()])

@@ -17,11 +17,19 @@ from lakelsm.sql.syntax.query_text import quoted
 from lakelsm.sql.tables import partition_condition
 from lakelsm.table.result_table import ResultTable
 from lakelsm.table.table import Table
-from lakelsm.types import BINARY_ROOTS, ArrayType, AtomicType, DataType, MapType, RowType
+from lakelsm.types import ArrayType, DataType, MapType, RowType
 from lakelsm.types.python_arrays import array_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+#: Paimon's names of types, and Spark's.
+_SPARK_NAMES = {
+    "TIMESTAMP(6)": "TIMESTAMP_NTZ",
+    "TIMESTAMP(6) WITH LOCAL TIME ZONE": "TIMESTAMP",
+    "BYTES": "BINARY",
+}
 
 
 def _result(context: SqlContext, name: str, columns: Mapping[str, Sequence[Any]]) -> ResultTable:
@@ -118,19 +126,16 @@ def _text(value: str) -> str:
 
 
 def _spark_type(kind: DataType) -> str:
-    """Return a type in Spark's words; NOT NULL follows a type that excludes NULL."""
+    """Return a type in Spark's words; NOT NULL follows a type that excludes NULL. Spark has no words for some lengths."""
     text = kind.with_nullable(True).sql()
-    if isinstance(kind, AtomicType) and kind.root in ("TIMESTAMP", "TIMESTAMP_LTZ"):
-        text = "TIMESTAMP_NTZ" if kind.root == "TIMESTAMP" else "TIMESTAMP"
-    elif isinstance(kind, AtomicType) and kind.root in BINARY_ROOTS:
-        text = "BINARY"
-    elif isinstance(kind, ArrayType):
-        text = f"ARRAY<{_spark_type(kind.element.with_nullable(True))}>"
+    if isinstance(kind, ArrayType):
+        text = f"ARRAY<{_spark_type(kind.element)}>"
     elif isinstance(kind, MapType):
-        text = f"MAP<{_spark_type(kind.key.with_nullable(True))}, {_spark_type(kind.value.with_nullable(True))}>"
+        text = f"MAP<{_spark_type(kind.key)}, {_spark_type(kind.value)}>"
     elif isinstance(kind, RowType):
-        fields = (f"{quoted(each.name)}: {_spark_type(each.type.with_nullable(True))}" for each in kind.fields)
+        fields = (f"{quoted(each.name)}: {_spark_type(each.type)}" for each in kind.fields)
         text = f"STRUCT<{', '.join(fields)}>"
+    text = _SPARK_NAMES.get(text, text)
     return text if kind.nullable else f"{text} NOT NULL"
 
 

@@ -110,8 +110,11 @@ def _only(procedure: str, given: _Arguments, *known: str) -> None:
             raise UnsupportedFeatureError(f"SQL: CALL sys.{procedure}: argument {name} is not supported.")
 
 
-def partitions_condition(text: str) -> str:
-    """Return the condition of Paimon's partition texts: 'a=1,b=2;a=3', where ',' is AND and ';' is OR."""
+def partitions_condition(text: str, default_name: str) -> str:
+    """Return the condition of Paimon's partition texts: 'a=1,b=2;a=3', where ',' is AND and ';' is OR.
+
+    ``default_name`` stands for NULL (option 'partition.default-name').
+    """
     found = []
     for partition in text.split(";"):
         parts = []
@@ -121,16 +124,21 @@ def partitions_condition(text: str) -> str:
                 raise InvalidInputError(
                     f"SQL: partitions: {each!r} is not a partition. Write, for example, 'dt=2024-01-01'."
                 )
-            quoted = value.strip().replace("\\", "\\\\").replace("'", "\\'")
-            parts.append(f"`{name.strip().replace('`', '``')}` = '{quoted}'")
+            column, value = f"`{name.strip().replace('`', '``')}`", value.strip()
+            quoted = value.replace("\\", "\\\\").replace("'", "\\'")
+            parts.append(f"{column} IS NULL" if value == default_name else f"{column} = '{quoted}'")
         found.append(" AND ".join(parts))
     return " OR ".join(f"({each})" for each in found)
 
 
-def _where(procedure: str, given: _Arguments) -> str | None:
+def _partitions(table: Table, given: _Arguments) -> str:
+    return partitions_condition(given["partitions"], table._store().options.partition_default_name)
+
+
+def _where(procedure: str, table: Table, given: _Arguments) -> str | None:
     if "partitions" in given and "where" in given:
         raise InvalidInputError(f"SQL: CALL sys.{procedure}: has partitions and where. Give one of them.")
-    return partitions_condition(given["partitions"]) if "partitions" in given else given.get("where")
+    return _partitions(table, given) if "partitions" in given else given.get("where")
 
 
 def _compact(table: Table, given: _Arguments, engine: str | None) -> Any:
@@ -141,7 +149,7 @@ def _compact(table: Table, given: _Arguments, engine: str | None) -> Any:
     if strategy not in ("full", "minor"):
         raise InvalidInputError(f"SQL: CALL sys.compact: compact_strategy is {strategy!r}. Use 'full' or 'minor'.")
     buckets = _buckets(given["buckets"]) if "buckets" in given else None
-    return table.compact(full=strategy == "full", where=_where("compact", given), buckets=buckets, engine=engine)
+    return table.compact(full=strategy == "full", where=_where("compact", table, given), buckets=buckets, engine=engine)
 
 
 def _buckets(text: str) -> list[int]:
@@ -245,11 +253,11 @@ def _pattern(name: str, text: str) -> re.Pattern[str]:
 
 
 def _mark_done(table: Table, given: _Arguments, engine: str | None) -> Any:
-    return table.maintenance.mark_partitions_done(partitions_condition(given["partitions"]))
+    return table.maintenance.mark_partitions_done(_partitions(table, given))
 
 
 def _drop_partition(table: Table, given: _Arguments, engine: str | None) -> Any:
-    return table.maintenance.drop_partitions(partitions_condition(given["partitions"]))
+    return table.maintenance.drop_partitions(_partitions(table, given))
 
 
 def _names(text: str | None) -> Sequence[str] | None:

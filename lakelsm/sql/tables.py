@@ -145,7 +145,7 @@ def partition_condition(table: Table, partition: Mapping[str, str]) -> str:
         given = literal_value(value)
         typed = typed_value(given, field)
         text = value if typed == given else f"'{typed}'" if isinstance(typed, str) else str(typed)
-        parts.append(f"{quoted(field.name)} = {text}")
+        parts.append(f"{quoted(field.name)} IS NULL" if typed is None else f"{quoted(field.name)} = {text}")
     return " AND ".join(parts)
 
 
@@ -163,14 +163,16 @@ def literal_value(text: str) -> Any:
     words = {"TRUE": True, "FALSE": False, "NULL": None}
     if token is not None and token.text.upper() in words and not negative:
         return words[token.text.upper()]
-    raise UnsupportedFeatureError(f"SQL: PARTITION value {text!r} is not a literal.")
+    raise UnsupportedFeatureError(
+        f"SQL: PARTITION value {text!r} is not a literal of a text, date, whole number or boolean, or NULL."
+    )
 
 
 def typed_value(value: Any, field: DataField) -> Any:
     """The value of a PARTITION literal as the type of its column: Spark casts texts, and numbers for texts."""
     root = field.type.root
-    if isinstance(value, int) and not isinstance(value, bool) and root in ("CHAR", "VARCHAR"):
-        return str(value)
+    if isinstance(value, int) and root in ("CHAR", "VARCHAR"):
+        return str(value).lower()
     if isinstance(value, str) and root in INTEGER_ROOTS and _WHOLE.fullmatch(value.strip()):
         return int(value)
     if isinstance(value, str) and root == "BOOLEAN" and value.lower() in ("true", "false"):

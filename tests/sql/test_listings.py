@@ -35,6 +35,18 @@ def test_names(c: Catalog) -> None:
     assert rows(c, "SHOW TBLPROPERTIES db.t ('bucket')") == [("bucket", "2")]
 
 
+def test_types_of_show_create_table_are_those_of_the_table(c: Catalog) -> None:
+    columns = (
+        "k INT, a TIMESTAMP(3), b TIMESTAMP(9) WITH LOCAL TIME ZONE, c BINARY(5), d VARBINARY(7), e CHAR(3), "
+        "f VARCHAR(9), g ARRAY<INT NOT NULL>, h MAP<STRING NOT NULL, TIMESTAMP(6)>, i ROW<x INT NOT NULL, y BYTES>, "
+        "j TIME(3), l DECIMAL(9, 2)"
+    )
+    c.create_table("db.types", columns, primary_key="k")
+    ((text,),) = rows(c, "SHOW CREATE TABLE db.types")
+    c.sql(str(text).replace("`types`", "`copy`"), engine="local")
+    assert c.table("db.copy").schema.fields == c.table("db.types").schema.fields
+
+
 def test_show_create_table_is_a_statement_that_creates_the_same_table(c: Catalog) -> None:
     ((text,),) = rows(c, "SHOW CREATE TABLE db.t")
     c.sql(str(text).replace("`t`", "`copy`"), engine="local")

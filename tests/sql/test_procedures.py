@@ -63,9 +63,10 @@ def test_each_procedure_does_what_its_call_of_the_table_does(tmp_path: Path) -> 
 
 
 def test_partitions_are_conditions() -> None:
-    assert partitions_condition("a=1, b = x'y;a=2") == r"(`a` = '1' AND `b` = 'x\'y') OR (`a` = '2')"
+    condition = partitions_condition("a=1, b = x'y;a=none", "none")
+    assert condition == r"(`a` = '1' AND `b` = 'x\'y') OR (`a` IS NULL)"
     with pytest.raises(InvalidInputError, match="'a' is not a partition"):
-        partitions_condition("a")
+        partitions_condition("a", "none")
 
 
 @pytest.mark.parametrize(

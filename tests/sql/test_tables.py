@@ -83,6 +83,25 @@ def test_partitions_are_dropped_by_their_values(c: Catalog) -> None:
     run(c, "ALTER TABLE p DROP IF EXISTS PARTITION (d = '1999-01-01')")
 
 
+def test_null_in_partition_names_the_partition_of_null(c: Catalog) -> None:
+    options = "'primary-key' = 'k,p', 'bucket' = '1', 'primary-key.nullable' = 'true'"
+    run(c, f"CREATE TABLE n (k INT, p STRING) PARTITIONED BY (p) TBLPROPERTIES ({options})")
+    rows = "INSERT INTO n VALUES (1, NULL), (2, 'x'), (3, 'true')"
+    for text in (
+        "TRUNCATE TABLE n PARTITION (p = NULL)",
+        "ALTER TABLE n DROP PARTITION (p = NULL)",
+        "CALL sys.drop_partition('n', 'p=__DEFAULT_PARTITION__')",
+    ):
+        run(c, rows)
+        assert len(run(c, "SHOW PARTITIONS n PARTITION (p = NULL)").to_arrow()) == 1  # type: ignore[attr-defined]
+        run(c, text)
+        assert c.table("default.n").to_arrow().sort_by("k").column("k").to_pylist() == [2, 3]
+    run(c, "INSERT OVERWRITE n PARTITION (p = TRUE) VALUES (4)")
+    assert c.table("default.n").to_arrow().sort_by("k").column("k").to_pylist() == [2, 4]
+    with pytest.raises(InvalidInputError, match="'P' of INSERT has a value in PARTITION"):
+        run(c, "INSERT INTO n PARTITION (p = 'x') (k, P) VALUES (1, 'y')")
+
+
 @pytest.mark.parametrize(
     ("text", "value"),
     [("'it''s'", "it's"), ("-7", -7), ("DATE '2024-01-01'", "2024-01-01"), ("true", True), ("NULL", None)],
