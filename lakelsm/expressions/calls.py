@@ -15,13 +15,14 @@ from lakelsm.expressions.duckdb_functions import DATE, SCALAR
 from lakelsm.expressions.duckdb_types import type_text
 from lakelsm.expressions.expression_binder import ExpressionBinder, Handlers, Node, shown
 from lakelsm.expressions.operators import chosen, compared, concatenated
+from lakelsm.expressions.regular_expressions import REGULAR_EXPRESSIONS
 from lakelsm.expressions.text_functions import TEXT_FUNCTIONS
 from lakelsm.expressions.time_functions import TIME_FUNCTIONS
 from lakelsm.predicate.expression import BOOLEAN, NULL_TYPE, STRING, Expression, Value, is_ordered
 from lakelsm.types import AtomicType
 
 TINYINT = AtomicType("TINYINT")
-_FUNCTIONS = {**SCALAR, **TEXT_FUNCTIONS, **TIME_FUNCTIONS, **COLLECTION_FUNCTIONS}
+_FUNCTIONS = {**SCALAR, **TEXT_FUNCTIONS, **TIME_FUNCTIONS, **COLLECTION_FUNCTIONS, **REGULAR_EXPRESSIONS}
 #: Functions of the current time, and their types.
 _CURRENT = {
     **dict.fromkeys(("current_timestamp", "now"), TIMESTAMP_LTZ),

@@ -13,6 +13,7 @@ from lakelsm.expressions.decimal_arithmetic import BIGINT, decimal_arithmetic, w
 from lakelsm.expressions.duckdb_casts import DuckExpression, alike, cast, failure, text_of
 from lakelsm.expressions.duckdb_functions import SCALAR
 from lakelsm.expressions.expression_binder import ExpressionBinder, Handlers, Node, shown
+from lakelsm.expressions.regular_expressions import matched
 from lakelsm.expressions.text_functions import ESCAPE, like_pattern, lowered
 from lakelsm.expressions.time_functions import Interval, interval, moved
 from lakelsm.predicate.expression import (
@@ -252,6 +253,11 @@ def _like(binder: ExpressionBinder, node: Node, escape: str) -> Expression | Non
     return DuckExpression(BOOLEAN, f"({text_of(sides[0])} {word} {text_of(sides[1])} ESCAPE '{ESCAPE}')")
 
 
+def rlike(binder: ExpressionBinder, node: Node) -> Expression | None:
+    """Bind ``a RLIKE pattern``."""
+    return matched([binder.bind(node.this), binder.bind(node.expression)])
+
+
 def escaped(binder: ExpressionBinder, node: Node) -> Expression | None:
     """Bind ``a LIKE 'pattern' ESCAPE 'c'``."""
     inner, escape = node.this, binder.literal(node.expression)
@@ -360,6 +366,7 @@ OPERATORS: Handlers = {
     exp.IntDiv: integer_division,
     exp.Is: is_test,
     exp.Like: like,
+    exp.RegexpLike: rlike,
     exp.Neg: negative,
     exp.Not: inverted,
     exp.NullSafeEQ: null_safe_equal,
