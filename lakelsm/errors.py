@@ -167,7 +167,7 @@ class OutOfMemoryError(LakelsmError, MemoryError):
 
 
 class SparkUnavailableError(LakelsmError):
-    """No Spark session can run lakelsm's tasks, or its JVM has ended. The message names the remedy."""
+    """No Spark session can run lakelsm's tasks, or it ended or cancelled them. The message names the remedy."""
 
     kind = ErrorKind.FIX
 

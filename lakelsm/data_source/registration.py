@@ -81,7 +81,7 @@ class Registration:
         Raises InvalidInputError, before it changes anything, for a database that would own the files of tables, and for
         names that others have.
         """
-        with _LOCK:
+        with _LOCK, functions_of(self.spark):
             return self._tables(SessionCatalog(self.spark), tables)
 
     def _tables(self, session: SessionCatalog, tables: Mapping[str, Sequence[str]]) -> RegistrationResult:

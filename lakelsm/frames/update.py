@@ -47,7 +47,7 @@ def updates(
     sequences = {name for sequence in plan.sequences for name in sequence.columns}
     check_microseconds(store, sequences & {*plan.values}, "an update of a sequence")
     rows = matching_rows(spark, store, where, snapshot)
-    kinds = {name: _type_of(rows, name, value) for name, value in plan.values.items()}
+    kinds = _types_of(rows, plan.values)
     # Each expression is evaluated once for each row, so that the checked and the written value are the same.
     expressions = [F.expr(value).alias(NEW_VALUE.format(at)) for at, value in enumerate(plan.values.values())]
     valued = rows.select("*", *expressions)
@@ -58,19 +58,29 @@ def updates(
     return prepared_changes(store, valued, checked_values(plan, new), F.lit(ROW_KINDS[UPDATE_AFTER]))
 
 
-def _type_of(rows: DataFrame, name: str, value: str) -> T.DataType:
-    """Return the type of an expression over the rows. Raises InvalidInputError if it is not one value for each row."""
+def _types_of(rows: DataFrame, values: Mapping[str, str]) -> dict[str, T.DataType]:
+    """Return the types of expressions over the rows, by column. Spark analyzes all of them together.
+
+    Raises InvalidInputError for an expression that is not one value for each row.
+    """
     try:
         # Within a struct, Spark refuses generators of rows; beside the row, it refuses aggregates of all rows.
-        held = rows.select("*", F.struct(F.expr(value))).schema[-1].dataType
+        found = rows.select("*", *(F.struct(F.expr(value)) for value in values.values())).schema.fields[-len(values) :]
     except ANALYSIS_ERRORS as error:
+        if len(values) > 1:  # The error does not tell which of them it is.
+            return {name: _types_of(rows, {name: value})[name] for name, value in values.items()}
+        ((name, value),) = values.items()
         raise InvalidInputError(f"set[{name!r}] = {shown_condition(value)} is not valid: {first_line(error)}") from error
-    assert isinstance(held, T.StructType)
-    if len(held.fields) != 1:
-        raise InvalidInputError(
-            f"set[{name!r}] = {shown_condition(value)} gives {len(held.fields)} values instead of one."
-        )
-    return held.fields[0].dataType
+    kinds = {}
+    for (name, value), field in zip(values.items(), found, strict=True):
+        held = field.dataType
+        assert isinstance(held, T.StructType)
+        if len(held.fields) != 1:
+            raise InvalidInputError(
+                f"set[{name!r}] = {shown_condition(value)} gives {len(held.fields)} values instead of one."
+            )
+        kinds[name] = held.fields[0].dataType
+    return kinds
 
 
 def assigned(field: DataField, value: Column, kind: T.DataType) -> Column:

@@ -21,10 +21,8 @@ if TYPE_CHECKING:
 
 _CLASSES = "pyspark.sql.connect."
 _ERRORS = "pyspark.errors.exceptions.connect"
-#: Conditions and texts of errors for a server or session that has ended.
-_LOST_SERVER = re.compile(
-    r"^(NO_ACTIVE_SESSION|RETRIES_EXCEEDED|INVALID_HANDLE\.SESSION_(CLOSED|NOT_FOUND|CHANGED))\b|StatusCode\.UNAVAILABLE\b"
-)
+#: Conditions of errors for a server, session or operation that has ended, and the texts of failed calls of gRPC.
+_LOST_SERVER = re.compile(r"^(NO_ACTIVE_SESSION|RETRIES_EXCEEDED|INVALID_HANDLE)\b|\bStatusCode\.[A-Z]")
 
 
 def is_connect(value: object) -> bool:
@@ -38,12 +36,12 @@ def is_connect_error(error: BaseException) -> bool:
 
 
 def lost_server(error: PySparkException) -> SparkUnavailableError | None:
-    """Return the error for a Connect server, or its session, that has ended; None for any other error."""
+    """Return the error for a Connect server that has ended, or that refuses calls; None for any other error."""
     if not _LOST_SERVER.search(f"{error.getCondition()} {error}"):
         return None
     return SparkUnavailableError(
-        "The Spark Connect server does not answer, or has ended the session. Unfinished work is not visible, and earlier "
-        f"commits are safe; run it again in a new session: {' '.join(str(error).split())[:200]}"
+        "The Spark Connect server does not answer, refuses the call, or has ended the session. Unfinished work is not "
+        f"visible, and earlier commits are safe; run it again in a new session: {' '.join(str(error).split())[:200]}"
     )
 
 

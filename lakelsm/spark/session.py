@@ -225,16 +225,16 @@ def _major_version(text: str) -> int | None:
     return int(numbers[1]) if numbers[0] == "1" and len(numbers) > 1 else int(numbers[0])
 
 
-def checked_frame(frame: DataFrame) -> DataFrame:
+def checked_frame(frame: DataFrame, argument: str = "frame") -> DataFrame:
     """Return a frame whose rows tasks can write. Raises InvalidInputError for any other value.
 
     The frame's session may differ from the table's: ``foreachBatch`` passes frames of a separate session.
     """
-    checked_rows("frame", frame)
+    checked_rows(argument, frame)
     if frame.isStreaming:
         raise InvalidInputError(
-            "frame: a stream cannot be written directly. Write its batches: frame.writeStream.foreachBatch(lambda batch, "
-            "batch_id: table.write(batch, commit_user='…', batch_id=batch_id))."
+            f"{argument}: a stream cannot be written directly. Write its batches: {argument}.writeStream.foreachBatch("
+            "lambda batch, batch_id: table.write(batch, commit_user='…', batch_id=batch_id))."
         )
     return frame
 

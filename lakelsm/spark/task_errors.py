@@ -52,6 +52,8 @@ _OTHER_PYTHON = re.compile(r"^ModuleNotFoundError: No module named 'lakelsm\b|\[
 _FAILING_EXPRESSION = re.compile(
     r"(\[[A-Z_.]+\] .*?) *SQLSTATE: (?:22|P0)|(\[INVALID_FORMAT\S*\] .*?) *SQLSTATE|(PatternSyntaxException: .*)"
 )
+#: The conditions of a job that `cancelJobsWithTag`, `interruptAll` or an administrator has cancelled.
+_CANCELLED = re.compile(r"\[(SPARK_JOB_CANCELLED|OPERATION_CANCELED)\]")
 _SERVER_REMEDY = (
     f"Install lakelsm {VERSION} for Python {sys.version_info.major}.{sys.version_info.minor} where the Connect server "
     "runs its workers, or ship it (docs/spark-connect.md)."
@@ -149,6 +151,11 @@ def lakelsm_error(text: str, root: str, is_connect: bool = False) -> LakelsmErro
             )
     if answered is not None:
         return _refused_by_store(answered[1], answered[2])
+    if _CANCELLED.search(text) is not None:
+        return SparkUnavailableError(
+            "Spark has cancelled the job by a request of this or another program. Unfinished work is not visible, and "
+            "earlier commits are safe; run it again."
+        )
     failing = _FAILING_EXPRESSION.search(text)
     if failing is not None:
         reason = next(filter(None, failing.groups()))

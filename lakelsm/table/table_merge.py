@@ -158,9 +158,10 @@ class TableMerge:
             raise invalid_argument("engine", "'local' cannot read a Spark DataFrame.", "Leave it out.")
         if own == "local":
             return chosen_engine(name or own, self._table._spark)
-        from lakelsm.spark.session import session_of_rows
+        from lakelsm.spark.session import checked_frame, session_of_rows
 
-        return chosen_engine("spark", session_of_rows("source", source, self._table._spark))  # type: ignore[arg-type]
+        rows = checked_frame(source, "source")  # type: ignore[arg-type]
+        return chosen_engine("spark", session_of_rows("source", rows, self._table._spark))
 
     def _with(self, rows: str, action: str, values: Mapping[str, str] | None, condition: str | None) -> TableMerge:
         checked_text("condition", condition, _CONDITION, optional=True)

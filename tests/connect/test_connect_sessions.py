@@ -151,13 +151,6 @@ def test_a_condition_that_only_spark_evaluates_is_checked_at_the_call(connect: S
         Catalog(str(tmp_path), connect).sql("SELECT no_such_function(v) FROM db.t")
 
 
-def test_the_data_source_reads_on_a_server(connect: SparkSession, tmp_path: Path) -> None:
-    table = table_of(tmp_path)
-    table.write({"k": [1, 2], "v": ["a", "b"]})
-    found = connect.read.format("lakelsm").load(str(root_of(table))).collect()
-    assert in_order([tuple(row) for row in found]) == local_rows(table)
-
-
 def test_hadoop_settings_of_the_server_are_those_of_the_client(connect: SparkSession) -> None:
     assert hadoop_settings(connect)["fs.s3a.test-setting"] == "of the server"
 
@@ -170,6 +163,8 @@ def test_a_session_that_was_stopped_is_an_error(connect_url: str, tmp_path: Path
         table.read()
     with pytest.raises(InvalidInputError, match="frame: its Spark session has ended"):
         table.write(frame)
+    with pytest.raises(InvalidInputError, match="source: its Spark session has ended"):
+        table.merge(frame, "k")
 
 
 @pytest.mark.filterwarnings("ignore:.*RETRIES_EXCEEDED")
@@ -179,10 +174,19 @@ def test_a_server_that_does_not_answer_is_an_error(tmp_path: Path) -> None:
         policy.max_retries = 1
     table = table_of(tmp_path, session)
     table.write({"k": [1], "v": ["a"]})
-    for call in (lambda: table.read("k = 1"), lambda: table.write(session.range(1)), lambda: table.delete("k = 1")):
+    catalog = Catalog(str(tmp_path), session)
+    for call in (
+        lambda: table.read("k = 1"),
+        lambda: table.write(session.range(1)),
+        lambda: table.delete("k = 1"),
+        lambda: table.merge(session.range(1), "k"),
+        lambda: catalog.sql("SELECT 1"),
+        lambda: catalog.create_table("db.other", session.range(1), primary_key="id"),
+        lambda: catalog.register(session),
+    ):
         with pytest.raises(SparkUnavailableError, match="The Spark Connect server does not answer"):
             call()
-    session.client._closed = True
+    session.client.close()
 
 
 def test_workers_of_another_version_are_an_error(

@@ -59,7 +59,7 @@ def test_on_spark_any_expression_of_a_row_is_accepted(engine: TableEngine, tmp_p
         ("n +", r"set\['n'\] = 'n \+' is not valid"),
     ):
         with pytest.raises(InvalidInputError, match=message):
-            engine.update(table, {"n": value}, "k > 0")
+            engine.update(table, {"v": "upper(v)", "n": value}, "k > 0")
 
 
 @LOCALLY

@@ -62,11 +62,12 @@ def test_after_an_error_the_functions_are_those_of_before() -> None:
         SparkConnectGrpcException(LOST),
         SparkConnectException(errorClass="NO_ACTIVE_SESSION", messageParameters={}),
         SparkConnectGrpcException("[INVALID_HANDLE.SESSION_CLOSED] x", errorClass="INVALID_HANDLE.SESSION_CLOSED"),
+        SparkConnectGrpcException(LOST.replace("UNAVAILABLE", "RESOURCE_EXHAUSTED")),
     ],
-    ids=["no server", "a stopped session", "a session that the server has closed"],
+    ids=["no server", "a stopped session", "a session that the server has closed", "a plan that is too large"],
 )
 def test_a_lost_server_or_session_is_one_error(error: PySparkException) -> None:
-    message = "The Spark Connect server does not answer, or has ended the session"
+    message = "The Spark Connect server does not answer, refuses the call, or has ended the session"
     with pytest.raises(SparkUnavailableError, match=message), functions_of(connect_session()):
         raise error
 

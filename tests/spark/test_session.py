@@ -306,3 +306,5 @@ def test_a_classic_frame_of_a_running_session_is_returned_unchanged() -> None:
 def test_a_frame_whose_rows_tasks_cannot_write_is_refused_with_the_remedy(given: Any, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         checked_frame(given)
+    with pytest.raises(InvalidInputError, match=message.replace("frame:", "source:")):
+        checked_frame(given, "source")

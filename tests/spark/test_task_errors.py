@@ -55,6 +55,19 @@ def test_an_expression_of_the_user_that_fails_on_a_row_is_an_input_error_of_one_
     assert reason in str(error) and "\n" not in str(error) and "SQLSTATE" not in str(error)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[OPERATION_CANCELED] Operation has been canceled. SQLSTATE: HY008",
+        "o1.collect\n: org.apache.spark.SparkException: [SPARK_JOB_CANCELLED] Job 3 cancelled SQLSTATE: XXKDA\n\tat org",
+    ],
+)
+def test_a_cancelled_job_is_an_error_of_one_line(text: str) -> None:
+    error = lakelsm_error(text, "/wh/db.db/t")
+    assert isinstance(error, SparkUnavailableError)
+    assert "Spark has cancelled the job" in str(error) and "\n" not in str(error)
+
+
 def test_a_missing_module_of_the_user_is_not_converted() -> None:
     assert lakelsm_error("ModuleNotFoundError: No module named 'lakes'", "/wh/db.db/t") is None
 

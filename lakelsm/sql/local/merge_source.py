@@ -47,8 +47,12 @@ class _Readable(Protocol):
 
 def checked_source(source: Any, schema: TableSchema) -> object:
     """The source; rows of this process as an Arrow table. Columns of NULL have the type of the table's column."""
-    if isinstance(source, QueryResult) or is_spark_frame(source):
+    if isinstance(source, QueryResult):
         return source
+    if is_spark_frame(source):
+        from lakelsm.spark.session import checked_frame
+
+        return checked_frame(source, "source")
     try:
         if isinstance(source, list):
             source = pa.Table.from_pylist(source)
