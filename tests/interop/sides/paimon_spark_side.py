@@ -27,6 +27,7 @@ spark = (
     .config("spark.driver.host", "127.0.0.1")
     .config("spark.driver.bindAddress", "127.0.0.1")
     .config("spark.sql.shuffle.partitions", "2")
+    .config("spark.buffer.pageSize", "1m")
     .config("spark.sql.session.timeZone", "UTC")
     .config("spark.sql.catalog.paimon", "org.apache.paimon.spark.SparkCatalog")
     .config("spark.sql.catalog.paimon.warehouse", warehouse)

@@ -9,7 +9,7 @@ import sys
 import traceback
 
 #: Flags for a JVM that ends soon: the time of the optimising compiler would not pay off.
-SHORT_LIFE = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+SHORT_LIFE = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 
 # Redirect all output of the engine to standard error: standard output has only answers.
 answers = os.fdopen(os.dup(1), "w")
