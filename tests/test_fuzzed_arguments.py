@@ -305,6 +305,7 @@ def right_values(
         "TableView.changelog": VIEWED,
         "TableView.changelog_reader": {**VIEWED, **TIMES},
         "ResultTable.to_arrow": TIMES,
+        "ResultTable.show": {"rows": [2, 0]},
         "AddColumn": {
             "name": ["new"],
             "type": [parse_type("INT")],

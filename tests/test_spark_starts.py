@@ -30,7 +30,7 @@ from lakelsm.errors import InvalidInputError, SparkUnavailableError
 from lakelsm.results import UpkeepResult
 from lakelsm.schema_changes import SetOption
 from lakelsm.system_tables.named_tables import SYSTEM_TABLES
-from lakelsm.table import TableMerge
+from lakelsm.table import ResultTable, TableMerge
 from tests.table_files import root_of
 
 if TYPE_CHECKING:
@@ -250,6 +250,8 @@ OTHERS: Calls = {
     "SnapshotInspection.system": lambda at: at.view.inspect.system("audit_log").to_arrow(),
     "ResultTable.to_arrow": lambda at: at.table.inspect.files().to_arrow(),
     "ResultTable.to_pandas": lambda at: at.table.inspect.system("ro").to_pandas(),
+    "ResultTable.to_polars": lambda at: _to_polars(at.table.inspect.files()),
+    "ResultTable.show": lambda at: _show(at.table.inspect.system("ro")),
     "Lookup.close": lambda at: at.lookup.close(),
     "Lookup.get": lambda at: at.lookup.get(1, "a"),
     "Lookup.get_all": lambda at: at.table.lookup(key=["v"]).get_all("x"),
@@ -267,7 +269,12 @@ def _raised(result: UpkeepResult) -> None:
         raise SparkUnavailableError("\n".join(errors))
 
 
-def _to_polars(table: Table | TableView) -> None:
+def _show(found: ResultTable) -> None:
+    with contextlib.redirect_stdout(io.StringIO()):
+        found.show(1)
+
+
+def _to_polars(table: Table | TableView | ResultTable) -> None:
     """Read with Polars, if it is installed."""
     try:
         table.to_polars()

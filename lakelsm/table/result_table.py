@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from html import escape
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from lakelsm.arguments import checked_timestamps
+from lakelsm.arguments import checked_number, checked_timestamps
 from lakelsm.engine import spark_session
 from lakelsm.text_table import PRINTED_ROWS, aligned, html_table, shown_cells
 
 if TYPE_CHECKING:
     import pandas
+    import polars
     from pyspark.sql import DataFrame, SparkSession
 
 
@@ -21,7 +23,7 @@ class ResultTable:
     """Rows that print as a table, and render as HTML in a notebook.
 
     Metadata is read once, when the result is created. The system tables audit_log, binlog and ro have the rows of the
-    table itself: each conversion reads them, and they do not print.
+    table itself: each conversion reads them, and only `show` prints them.
     """
 
     def __init__(
@@ -46,6 +48,20 @@ class ResultTable:
         from lakelsm.local.output_rows import as_pandas
 
         return as_pandas(self.to_arrow())
+
+    def to_polars(self) -> polars.DataFrame:
+        """Return the rows as a Polars DataFrame. Raises InvalidInputError if Polars is not installed."""
+        from lakelsm.local.output_rows import as_polars, check_polars
+
+        check_polars()
+        return as_polars(self.to_arrow())
+
+    def show(self, rows: int = 20) -> None:
+        """Print the first ``rows`` rows as a table."""
+        count = checked_number("rows", rows, min_value=0)
+        found = self.to_arrow()
+        more = f"\n… and {len(found) - count:,} more rows" if len(found) > count else ""
+        sys.stdout.write(aligned(found.column_names, shown_cells(found.slice(0, count))) + more + "\n")
 
     def to_spark(self) -> DataFrame:
         """Return the rows as a Spark DataFrame, in the given or active session or a new local one."""

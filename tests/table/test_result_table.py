@@ -38,3 +38,12 @@ def test_each_conversion_reads_the_rows_of_the_table() -> None:
     assert found.to_arrow(timestamps="us").num_rows == 1 and requested == ["us"]
     with pytest.raises(InvalidInputError, match="timestamps"):
         found.to_arrow(timestamps="s")
+
+
+def test_show_prints_the_first_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    result(pa.table({"name": ["a", "b", None]})).show(2)
+    assert capsys.readouterr().out == "name\na\nb\n… and 1 more rows\n"
+    result(pa.table({"name": [None]})).show()
+    assert capsys.readouterr().out == "name\n-\n"
+    with pytest.raises(InvalidInputError, match="rows: -1 is less than 0"):
+        result(pa.table({"name": ["a"]})).show(-1)
